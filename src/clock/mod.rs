@@ -1,0 +1,132 @@
+//! Where the time comes from.
+
+mod manual;
+
+pub use manual::ManualClock;
+
+use crate::sync::Arc;
+use crate::tick::nanos;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// A source of time for a timer.
+///
+/// The default is [`SystemClock`]. [`ManualClock`] is for tests. A clock of your own must never go
+/// back, and must run at the pace of the system's monotonic clock unless its
+/// [`attach`](Self::attach) says otherwise, because the worker sleeps by the latter.
+pub trait Clock: Send + Sync + 'static {
+    /// The present instant. Called once for each timeout that is scheduled with a delay.
+    fn now(&self) -> Instant;
+
+    /// Called once by each timer that is built on this clock.
+    ///
+    /// A clock that stands still between jumps keeps the `Follower`, calls its
+    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`].
+    fn attach(&self, follower: Follower) -> Pace {
+        drop(follower);
+        Pace::RealTime
+    }
+}
+
+/// Whether a clock moves by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Pace {
+    /// As the system's monotonic clock does: the worker sleeps until the next due tick.
+    RealTime,
+    /// Only in jumps, each announced to the [`Follower`]: the worker sleeps until it is called.
+    OnCall,
+}
+
+/// A timer as a clock sees it.
+#[derive(Clone)]
+pub struct Follower(std::sync::Weak<dyn Follow>);
+
+/// What a worker does for a clock.
+pub(crate) trait Follow: Send + Sync {
+    fn catch_up(&self, now: Instant);
+}
+
+impl Follower {
+    pub(crate) fn new(timer: std::sync::Weak<dyn Follow>) -> Self {
+        Self(timer)
+    }
+
+    /// Wakes the worker and waits until everything due at `now` has been handed to the executor,
+    /// or the timer has stopped. Called from the worker itself, it does not wait.
+    pub fn catch_up(&self, now: Instant) {
+        if let Some(timer) = self.0.upgrade() {
+            timer.catch_up(now);
+        }
+    }
+
+    /// Whether the timer is still there.
+    pub fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follower").field("is_alive", &self.is_alive()).finish()
+    }
+}
+
+/// The system's monotonic clock, [`Instant::now`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[inline]
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+}
+
+/// A clock, and the instant that a timer counts its nanoseconds from.
+#[derive(Clone)]
+pub(crate) struct Timebase {
+    /// `None` is the system clock, read without an indirect call.
+    clock: Option<Arc<dyn Clock>>,
+    origin: Instant,
+}
+
+impl Timebase {
+    pub(crate) fn starting_now(clock: Option<Arc<dyn Clock>>) -> Self {
+        let origin = read(&clock);
+        Self { clock, origin }
+    }
+
+    pub(crate) fn attach(&self, follower: Follower) -> Pace {
+        self.clock.as_ref().map_or(Pace::RealTime, |clock| clock.attach(follower))
+    }
+
+    pub(crate) fn now_instant(&self) -> Instant {
+        read(&self.clock)
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.nanos_at(read(&self.clock))
+    }
+
+    /// Before the origin counts as the origin.
+    #[inline]
+    pub(crate) fn nanos_at(&self, instant: Instant) -> u64 {
+        nanos(instant.saturating_duration_since(self.origin))
+    }
+
+    pub(crate) fn instant_at(&self, nanos: u64) -> Instant {
+        const A_CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
+        let exact = self.origin.checked_add(Duration::from_nanos(nanos));
+        exact.or_else(|| self.origin.checked_add(A_CENTURY)).unwrap_or(self.origin)
+    }
+}
+
+#[inline]
+fn read(clock: &Option<Arc<dyn Clock>>) -> Instant {
+    match clock {
+        None => Instant::now(),
+        Some(clock) => clock.now(),
+    }
+}

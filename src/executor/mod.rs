@@ -1,0 +1,75 @@
+//! Where tasks run: on the worker itself (the default), on the [`ThreadPool`] here, or on anything
+//! that implements [`Executor`], a closure included.
+
+mod job;
+mod policy;
+mod pool;
+#[cfg(feature = "rayon")]
+mod rayon;
+#[cfg(feature = "tokio")]
+mod tokio;
+
+pub use self::job::Job;
+pub use self::policy::OnRefusal;
+pub(crate) use self::policy::Dispatch;
+pub use self::pool::{PoolError, ThreadPool};
+#[cfg(feature = "rayon")]
+pub use self::rayon::Rayon;
+#[cfg(feature = "tokio")]
+pub use self::tokio::Tokio;
+
+/// Runs expired timeouts.
+///
+/// `execute` is called on the timer's worker thread, so it should hand the job over and return. It
+/// may refuse by giving the job back; what happens then is the timer's [`OnRefusal`] policy. A job
+/// that is neither run nor given back but dropped counts as abandoned ([`Metrics::abandoned`]),
+/// and its timeout as cancelled.
+///
+/// Every `Fn(Job) -> Result<(), Job> + Send + Sync + 'static` is an executor.
+///
+/// [`Metrics::abandoned`]: crate::Metrics::abandoned
+///
+/// # Examples
+///
+/// ```
+/// use std::{sync::mpsc, time::Duration};
+/// use wheelwork::{HashedWheelTimer, executor::Job};
+///
+/// // An event loop that takes its expired timeouts from a channel.
+/// let (sender, jobs) = mpsc::channel::<Job>();
+/// let timer = HashedWheelTimer::builder()
+///     .tick_duration(Duration::from_millis(1))
+///     .executor(move |job| sender.send(job).map_err(|refused| refused.0))
+///     .build()?;
+/// timer.new_timeout(|| println!("on the event loop"), Duration::from_millis(5))?;
+/// jobs.recv()?.run();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Executor: Send + Sync + 'static {
+    /// Runs the job, or has it run, or gives it back.
+    ///
+    /// # Errors
+    ///
+    /// The job, if the executor refuses it.
+    fn execute(&self, job: Job) -> Result<(), Job>;
+}
+
+impl<F> Executor for F
+where
+    F: Fn(Job) -> Result<(), Job> + Send + Sync + 'static,
+{
+    fn execute(&self, job: Job) -> Result<(), Job> {
+        self(job)
+    }
+}
+
+/// Runs each task at once on the worker thread: the default. A slow task holds up all others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inline;
+
+impl Executor for Inline {
+    fn execute(&self, job: Job) -> Result<(), Job> {
+        job.run();
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! What happens to a job that the executor does not take. It is never lost.
+
+use super::{Executor, Job};
+use crate::logging::warning;
+use crate::metrics::WorkerMetrics;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a timer does with a job that its executor refuses.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum OnRefusal {
+    /// Runs it on the worker thread. A full executor then slows the timer down, and thereby what
+    /// is handed to it.
+    #[default]
+    RunOnWorker,
+    /// Offers it again and again, first at once and then once a millisecond, until it is taken.
+    /// When the timer is stopped meanwhile, it runs on the worker.
+    Wait,
+    /// Hands it to this callback, on the worker thread.
+    Callback(Arc<dyn Fn(Job) + Send + Sync>),
+}
+
+impl OnRefusal {
+    /// [`OnRefusal::Callback`] from a closure.
+    pub fn callback(callback: impl Fn(Job) + Send + Sync + 'static) -> Self {
+        Self::Callback(Arc::new(callback))
+    }
+}
+
+impl fmt::Debug for OnRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RunOnWorker => "RunOnWorker",
+            Self::Wait => "Wait",
+            Self::Callback(_) => "Callback",
+        })
+    }
+}
+
+/// An executor with its policy, as the worker uses it.
+pub(crate) struct Dispatch {
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) on_refusal: OnRefusal,
+}
+
+impl Dispatch {
+    /// Hands a job over. `stopping` ends a wait.
+    pub(crate) fn hand(&self, job: Job, metrics: &WorkerMetrics, stopping: impl Fn() -> bool) {
+        let Some(job) = self.offer(job, metrics) else { return };
+        metrics.job_refused();
+        match &self.on_refusal {
+            OnRefusal::RunOnWorker => job.run(),
+            OnRefusal::Wait => self.offer_until_taken(job, metrics, stopping),
+            OnRefusal::Callback(callback) => {
+                contained(metrics, || callback(job));
+            }
+        }
+    }
+
+    fn offer_until_taken(&self, job: Job, metrics: &WorkerMetrics, stopping: impl Fn() -> bool) {
+        let mut refused = job;
+        for attempt in 0u32.. {
+            if stopping() {
+                return refused.run();
+            }
+            if attempt < 10 {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            match self.offer(refused, metrics) {
+                None => return,
+                Some(job) => refused = job,
+            }
+        }
+    }
+
+    /// Returns the job if it is refused. An executor that panics has dropped it.
+    fn offer(&self, job: Job, metrics: &WorkerMetrics) -> Option<Job> {
+        contained(metrics, || self.executor.execute(job)).and_then(Result::err)
+    }
+}
+
+fn contained<R>(metrics: &WorkerMetrics, user_code: impl FnOnce() -> R) -> Option<R> {
+    let result = catch_unwind(AssertUnwindSafe(user_code));
+    if result.is_err() {
+        metrics.task_panicked();
+        warning!("the executor, or the callback for refused jobs, panicked");
+    }
+    result.ok()
+}

@@ -1,0 +1,203 @@
+//! The simple pool: a fixed number of threads on a bounded queue.
+//!
+//! | `sleepers` (under the lock) | a thread | `execute`, after its push |
+//! |---|---|---|
+//! | counts those who wait | pops; if empty: locks, pops again, counts itself, waits | locks; if any sleep: wakes one |
+//!
+//! **No job is left behind while a thread sleeps.** The second pop and the look at `sleepers` are
+//! under the same lock, so one comes first. If the pop does, the thread is counted and gets woken;
+//! if the look does, the push before it is visible to the pop.
+//!
+//! Dropping the pool lets its threads finish what is queued, without waiting for them.
+
+use super::{Executor, Job};
+use crate::sync::{Arc, Condvar, Mutex};
+use crossbeam_queue::ArrayQueue;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::thread::JoinHandle;
+
+/// Jobs that wait, for each thread of the default pool.
+const QUEUE_PER_THREAD: usize = 1024;
+
+/// A fixed number of threads that run jobs from one bounded queue, first in first out.
+///
+/// It refuses a job when the queue is full. The executor is a cheap handle: clone it to share a
+/// pool among timers. When the last handle is dropped, the threads run what is queued and end;
+/// [`join`](Self::join) waits for that.
+///
+/// # Examples
+///
+/// ```
+/// # use std::{sync::mpsc, time::Duration};
+/// # use wheelwork::{HashedWheelTimer, executor::ThreadPool};
+/// let pool = ThreadPool::new()?; // num_cpus threads
+/// let timer = HashedWheelTimer::builder()
+///     .tick_duration(Duration::from_millis(1))
+///     .executor(pool.clone())
+///     .build()?;
+/// let (sender, done) = mpsc::channel();
+/// timer.new_timeout(move || sender.send("off the worker").unwrap(), Duration::from_millis(2))?;
+/// assert_eq!(done.recv()?, "off the worker");
+///
+/// timer.stop()?;
+/// drop(timer);
+/// pool.join(); // every job that was handed over has run
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ThreadPool(Arc<Owner>);
+
+/// Why a pool could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// A pool of no threads would never run anything.
+    #[error("a pool of 0 threads: expected at least 1")]
+    NoThreads,
+    /// A queue of no jobs would refuse everything.
+    #[error("a queue of 0 jobs: expected at least 1")]
+    NoQueue,
+    /// The system did not start a thread. Those that had started have ended again.
+    #[error("thread {number} of {threads} cannot be started")]
+    ThreadStart {
+        /// Which one, from 1.
+        number: usize,
+        /// How many were asked for.
+        threads: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+struct Queue {
+    jobs: ArrayQueue<Job>,
+    idle: Mutex<Idle>,
+    changed: Condvar,
+}
+
+struct Idle {
+    sleepers: usize,
+    closed: bool,
+}
+
+/// Closes the queue when the last handle goes.
+struct Owner {
+    queue: Arc<Queue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl ThreadPool {
+    /// As many threads as there are processors, and a queue of 1,024 jobs for each.
+    ///
+    /// # Errors
+    ///
+    /// If a thread cannot be started.
+    pub fn new() -> Result<Self, PoolError> {
+        let threads = num_cpus::get().max(1);
+        Self::with_size(threads, threads * QUEUE_PER_THREAD)
+    }
+
+    /// A pool of `threads` threads and a queue of `capacity` jobs.
+    ///
+    /// # Errors
+    ///
+    /// If either is zero, or if a thread cannot be started.
+    pub fn with_size(threads: usize, capacity: usize) -> Result<Self, PoolError> {
+        NonZeroUsize::new(threads).ok_or(PoolError::NoThreads)?;
+        NonZeroUsize::new(capacity).ok_or(PoolError::NoQueue)?;
+        let queue = Arc::new(Queue {
+            jobs: ArrayQueue::new(capacity),
+            idle: Mutex::new(Idle { sleepers: 0, closed: false }),
+            changed: Condvar::new(),
+        });
+        let owner = Owner { queue, threads: Mutex::new(Vec::new()) };
+        for number in 1..=threads {
+            let queue = owner.queue.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("wheelwork-pool-{number}"))
+                .spawn(move || queue.serve())
+                .map_err(|source| PoolError::ThreadStart { number, threads, source })?;
+            owner.threads.lock().push(thread);
+        }
+        Ok(Self(Arc::new(owner)))
+    }
+
+    /// Gives up this handle and, if it was the last, waits until everything queued has run. Returns
+    /// whether it was. Never waits on a thread of the pool itself.
+    pub fn join(self) -> bool {
+        let Some(owner) = Arc::into_inner(self.0) else { return false };
+        owner.queue.close();
+        let threads = std::mem::take(&mut *owner.threads.lock());
+        let me = std::thread::current().id();
+        for thread in threads.into_iter().filter(|t| t.thread().id() != me) {
+            // A thread of the pool runs nothing that panics outside of a job, which contains it.
+            let _ = thread.join();
+        }
+        true
+    }
+
+    /// Jobs that wait in the queue.
+    pub fn queued(&self) -> usize {
+        self.0.queue.jobs.len()
+    }
+}
+
+impl Executor for ThreadPool {
+    fn execute(&self, job: Job) -> Result<(), Job> {
+        self.0.queue.jobs.push(job)?;
+        self.0.queue.wake_one();
+        Ok(())
+    }
+}
+
+impl Queue {
+    fn wake_one(&self) {
+        if self.idle.lock().sleepers > 0 {
+            self.changed.notify_one();
+        }
+    }
+
+    fn serve(&self) {
+        while let Some(job) = self.jobs.pop().or_else(|| self.wait_for_one()) {
+            job.run();
+        }
+    }
+
+    /// `None` when the queue is closed and empty.
+    fn wait_for_one(&self) -> Option<Job> {
+        let mut idle = self.idle.lock();
+        loop {
+            if let Some(job) = self.jobs.pop() {
+                return Some(job);
+            }
+            if idle.closed {
+                return None;
+            }
+            idle.sleepers += 1;
+            idle = self.changed.wait(idle);
+            idle.sleepers -= 1;
+        }
+    }
+
+    fn close(&self) {
+        self.idle.lock().closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+impl fmt::Debug for ThreadPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadPool")
+            .field("threads", &self.0.threads.lock().len())
+            .field("queued", &self.queued())
+            .field("capacity", &self.0.queue.jobs.capacity())
+            .finish()
+    }
+}

@@ -1,0 +1,46 @@
+//! A tokio runtime as an executor.
+
+use super::{Executor, Job};
+use tokio::runtime::Handle;
+
+/// Runs tasks on a tokio runtime. By default each is spawned as an async task, so it must not
+/// block; [`Tokio::blocking`] runs them on the runtime's blocking pool instead.
+///
+/// A runtime never refuses. One that has been shut down drops what it is given: such jobs count as
+/// abandoned, and their timeouts as cancelled.
+#[derive(Clone, Debug)]
+pub struct Tokio {
+    handle: Handle,
+    blocking: bool,
+}
+
+impl Tokio {
+    /// Runs tasks on the runtime's blocking pool.
+    pub fn blocking(handle: Handle) -> Self {
+        Self { handle, blocking: true }
+    }
+}
+
+impl From<Handle> for Tokio {
+    fn from(handle: Handle) -> Self {
+        Self { handle, blocking: false }
+    }
+}
+
+/// As [`Tokio::from`].
+impl Executor for Handle {
+    fn execute(&self, job: Job) -> Result<(), Job> {
+        drop(self.spawn(async move { job.run() }));
+        Ok(())
+    }
+}
+
+impl Executor for Tokio {
+    fn execute(&self, job: Job) -> Result<(), Job> {
+        if !self.blocking {
+            return self.handle.execute(job);
+        }
+        drop(self.handle.spawn_blocking(move || job.run()));
+        Ok(())
+    }
+}

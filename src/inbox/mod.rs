@@ -1,0 +1,70 @@
+//! Where other threads hand in: admission, the pending queues, cancels, and closing.
+//!
+//! Threads are spread over shards, so that producers on different threads touch different locks
+//! and different memory; the worker visits all shards. A timeout stays in the shard of the thread
+//! that scheduled it, and so do two timeouts of one thread, in the order it scheduled them.
+
+mod pending;
+mod shard;
+mod slot;
+
+pub(crate) use pending::{Record, recycle};
+pub(crate) use shard::{Ask, Cancel, Counts, Refusal, State};
+pub(crate) use slot::Phase;
+
+use crate::sync::{Mutex, MutexGuard};
+use crate::wheel::Token;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// At most 16 shards, so that a token's 32 bits can name 2^28 slots in each.
+const MAX_SHARDS: usize = 16;
+const INDEX_BITS: u32 = 28;
+
+/// The timeouts that can be pending in one shard.
+pub(crate) const SHARD_CAPACITY: usize = 1 << INDEX_BITS;
+
+/// Aligned to two cache lines, which adjacent-line prefetch fetches together.
+#[repr(align(128))]
+pub(crate) struct Shard<P> {
+    /// This shard's number, already in its place in a token.
+    base: u32,
+    state: Mutex<State<P>>,
+}
+
+impl<P> Shard<P> {
+    pub(crate) fn new(number: usize) -> Self {
+        let base = (number as u32) << INDEX_BITS;
+        Self { base, state: Mutex::new(State::new(SHARD_CAPACITY)) }
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<P>> {
+        self.state.lock()
+    }
+
+    /// The wheel's name for a record of this shard.
+    pub(crate) fn token(&self, record: &Record) -> Token {
+        Token { index: self.base | record.index, version: record.version }
+    }
+}
+
+/// The shard and the slot that a token names.
+pub(crate) fn locate(token: Token) -> (usize, u32) {
+    ((token.index >> INDEX_BITS) as usize, token.index & (SHARD_CAPACITY as u32 - 1))
+}
+
+/// Enough that the threads of a server seldom meet; a power of two.
+pub(crate) fn shard_count() -> usize {
+    (2 * num_cpus::get()).next_power_of_two().min(MAX_SHARDS)
+}
+
+/// The calling thread's shard among `count`, a power of two. Threads are numbered as they come.
+#[inline]
+pub(crate) fn home(count: usize) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    // While a thread's locals are being destroyed, any shard will do.
+    MINE.try_with(|mine| *mine).unwrap_or(0) & (count - 1)
+}

@@ -1,0 +1,196 @@
+//! The pending queue of a shard: what has been submitted and not yet taken by the worker.
+//!
+//! First in, first out, and able to drop from its middle: a timeout that is cancelled before the
+//! worker has seen it leaves at most a tombstone, and none if it was the last. Tombstones are swept
+//! when they outnumber the living, so a storm of cancels does not grow the queue even while the
+//! worker is held up by a task.
+//!
+//! A record's place is a sequence number that wraps. A place that is too old can point at another
+//! record by wrapping, so a record is only taken for one's own if it bears one's index.
+
+use std::collections::VecDeque;
+
+/// Tombstones that are not worth a sweep.
+const DEAD_ALLOWED: usize = 1024;
+
+/// Keep at most this capacity while the queue is empty.
+const IDLE_CAPACITY: usize = 1 << 17;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) deadline: u64,
+    pub(crate) index: u32,
+    pub(crate) version: u16,
+    dead: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Pending {
+    records: VecDeque<Record>,
+    /// The place of the first record.
+    front: u32,
+    dead: usize,
+}
+
+impl Pending {
+    /// Returns the record's place.
+    #[inline]
+    pub(super) fn push(&mut self, deadline: u64, index: u32, version: u16) -> u32 {
+        let place = self.front.wrapping_add(self.records.len() as u32);
+        self.records.push_back(Record { deadline, index, version, dead: false });
+        place
+    }
+
+    /// Drops a record, if it is still here.
+    #[inline]
+    pub(super) fn remove(&mut self, place: u32, index: u32) -> bool {
+        let Some(record) = self.find(place, index) else { return false };
+        record.dead = true;
+        self.dead += 1;
+        while self.records.back().is_some_and(|last| last.dead) {
+            self.records.pop_back();
+            self.dead -= 1;
+        }
+        true
+    }
+
+    /// Changes the deadline of a record, if it is still here.
+    pub(super) fn amend(&mut self, place: u32, index: u32, deadline: u64) -> bool {
+        let found = self.find(place, index);
+        found.map(|record| record.deadline = deadline).is_some()
+    }
+
+    fn find(&mut self, place: u32, index: u32) -> Option<&mut Record> {
+        let at = place.wrapping_sub(self.front) as usize;
+        self.records.get_mut(at).filter(|r| r.index == index && !r.dead)
+    }
+
+    /// Records that stand for a timeout.
+    pub(super) fn live(&self) -> usize {
+        self.records.len() - self.dead
+    }
+
+    /// Records, tombstones included.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Moves the oldest live records to `into`, which is empty: at most `most` of them. If all fit,
+    /// the whole queue changes hands in O(1), and dead ones may be among them.
+    pub(super) fn take(&mut self, most: usize, into: &mut VecDeque<Record>) {
+        if self.live() <= most {
+            self.front = self.front.wrapping_add(self.records.len() as u32);
+            self.dead = 0;
+            std::mem::swap(&mut self.records, into);
+            return;
+        }
+        while into.len() < most {
+            let Some(record) = self.records.pop_front() else { return };
+            self.front = self.front.wrapping_add(1);
+            if record.dead {
+                self.dead -= 1;
+            } else {
+                into.push_back(record);
+            }
+        }
+    }
+
+    pub(super) fn wants_sweep(&self) -> bool {
+        self.dead > DEAD_ALLOWED + self.live()
+    }
+
+    /// Drops the tombstones; `moved` is told the new place of each record that stays.
+    #[cold]
+    pub(super) fn sweep(&mut self, mut moved: impl FnMut(u32, u32)) {
+        let mut place = self.front;
+        self.records.retain(|record| {
+            if !record.dead {
+                moved(record.index, place);
+                place = place.wrapping_add(1);
+            }
+            !record.dead
+        });
+        self.dead = 0;
+        if self.records.len() < self.records.capacity() / 4 {
+            self.records.shrink_to(2 * self.records.len());
+        }
+    }
+}
+
+impl Record {
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead
+    }
+}
+
+/// Empties a buffer that `take` has filled, and lets go of memory that only a burst needed.
+pub(crate) fn recycle(buffer: &mut VecDeque<Record>) {
+    buffer.clear();
+    if buffer.capacity() > IDLE_CAPACITY {
+        buffer.shrink_to(IDLE_CAPACITY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(indices: std::ops::Range<u32>) -> (Pending, Vec<u32>) {
+        let mut pending = Pending::default();
+        let places = indices.map(|i| pending.push(u64::from(i), i, 0)).collect();
+        (pending, places)
+    }
+
+    fn take(pending: &mut Pending, most: usize) -> Vec<u32> {
+        let mut out = VecDeque::new();
+        pending.take(most, &mut out);
+        out.iter().filter(|r| !r.dead).map(|r| r.index).collect()
+    }
+
+    #[test]
+    fn what_was_last_leaves_nothing_behind() {
+        let (mut pending, places) = queue(0..3);
+        assert!(pending.remove(places[1], 1));
+        assert_eq!((pending.len(), pending.live()), (3, 2));
+        assert!(pending.remove(places[2], 2));
+        assert_eq!((pending.len(), pending.live()), (1, 1));
+        assert!(!pending.remove(places[2], 2), "only once");
+    }
+
+    #[test]
+    fn take_counts_only_the_living_and_keeps_the_order() {
+        let (mut pending, places) = queue(0..10);
+        for dead in [0, 1, 4, 7] {
+            assert!(pending.remove(places[dead], dead as u32));
+        }
+        assert_eq!(take(&mut pending, 3), [2, 3, 5]);
+        assert!(!pending.remove(places[2], 2), "taken");
+        assert!(pending.remove(places[8], 8));
+        assert_eq!(take(&mut pending, 3), [6, 9]);
+        assert_eq!(pending.len(), 0);
+    }
+
+    #[test]
+    fn a_sweep_tells_the_new_places() {
+        let (mut pending, mut places) = queue(0..4000);
+        for i in (0..4000).filter(|i| i % 4 != 3) {
+            assert!(pending.remove(places[i as usize], i));
+        }
+        assert!(pending.wants_sweep());
+        pending.sweep(|index, place| places[index as usize] = place);
+        assert_eq!((pending.len(), pending.live()), (1000, 1000));
+        assert!(pending.remove(places[7], 7));
+        assert!(pending.amend(places[11], 11, 5));
+        assert_eq!(take(&mut pending, 2), [3, 11]);
+    }
+
+    #[test]
+    fn places_wrap() {
+        let mut pending = Pending { front: u32::MAX - 1, ..Pending::default() };
+        let places: Vec<_> = (0..4).map(|i| pending.push(0, i, 0)).collect();
+        assert!(pending.remove(places[2], 2));
+        assert_eq!(take(&mut pending, 2), [0, 1]);
+        assert!(pending.amend(places[3], 3, 9));
+        assert_eq!(take(&mut pending, 2), [3]);
+    }
+}

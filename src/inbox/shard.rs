@@ -1,0 +1,360 @@
+//! A shard: the slots and the pending queue of some of the producer threads, under one lock.
+//!
+//! Every decision about a timeout is made here, in one critical section: whether it is admitted,
+//! who of cancel, expiry, reschedule and stop comes first. The states are in [`super::slot`].
+//! No code of a user runs in here: payloads go in and come out, they are dropped outside.
+
+use super::pending::{Pending, Record};
+use super::slot::{Phase, Slot};
+use crate::slab::Slab;
+use crate::wheel::Visit;
+use std::collections::VecDeque;
+
+/// Dead wheel entries of a shard that are not worth a walk over the wheel.
+const STALE_ALLOWED: usize = 4096;
+
+/// A queue of this length wakes the worker, and every multiple of it again.
+const LONG_QUEUE: usize = 1 << 16;
+
+/// What happened to the timeouts of a shard so far. `scheduled + rearmed` is always
+/// `expired + cancelled + returned + live`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) scheduled: u64,
+    pub(crate) rearmed: u64,
+    pub(crate) rescheduled: u64,
+    pub(crate) expired: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) returned: u64,
+    pub(crate) abandoned: u64,
+    pub(crate) rejected: u64,
+}
+
+pub(crate) struct State<P> {
+    slots: Slab<Slot<P>>,
+    pending: Pending,
+    open: bool,
+    /// Slots in phase Armed.
+    live: usize,
+    /// Records in the wheel that stand for nothing any more.
+    stale: usize,
+    reclaim_asked: bool,
+    counts: Counts,
+}
+
+/// What an operation asks of the worker, once the lock is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    Nothing,
+    /// A timeout may be due sooner than it intends to wake.
+    Deadline,
+    /// The queue is long, or much in the wheel is dead: soon, whatever is due.
+    Attention,
+}
+
+/// Why a timeout cannot be armed or moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Closed,
+    Full,
+    Phase(Phase),
+}
+
+/// What a cancel found.
+pub(crate) enum Cancel<P> {
+    /// It won: here is what would have run.
+    Won(P, Ask),
+    /// It is running, and will not be armed again; true if it would have been.
+    Denied(bool),
+    Lost,
+}
+
+impl<P> State<P> {
+    pub(super) fn new(slot_limit: usize) -> Self {
+        Self {
+            slots: Slab::with_limit(slot_limit),
+            pending: Pending::default(),
+            open: true,
+            live: 0,
+            stale: 0,
+            reclaim_asked: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Finds out whether `file` can succeed, before the payload is handed over.
+    #[inline]
+    pub(crate) fn admit(&mut self) -> Result<u32, Refusal> {
+        if !self.open {
+            self.counts.rejected += 1;
+            return Err(Refusal::Closed);
+        }
+        self.slots.acquire().ok_or_else(|| {
+            self.counts.rejected += 1;
+            Refusal::Full
+        })
+    }
+
+    /// Free -> Armed, for an index from `admit`.
+    #[inline]
+    pub(crate) fn file(&mut self, index: u32, payload: P, deadline: u64, repeats: bool) -> Ask {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.begin(payload, deadline, repeats);
+            slot.place = self.pending.push(deadline, index, slot.version16());
+        }
+        self.live += 1;
+        self.counts.scheduled += 1;
+        self.ask_after_push()
+    }
+
+    #[inline]
+    fn ask_after_push(&self) -> Ask {
+        if self.pending.len() % LONG_QUEUE == 0 { Ask::Attention } else { Ask::Deadline }
+    }
+
+    /// Armed -> Cancelled, or Running -> Denied.
+    #[inline]
+    pub(crate) fn cancel(&mut self, index: u32) -> Cancel<P> {
+        let Some(slot) = self.slots.get_mut(index) else { return Cancel::Lost };
+        match slot.phase() {
+            Phase::Armed => {
+                let payload = slot.payload.take();
+                slot.set_phase(Phase::Cancelled);
+                if !self.pending.remove(slot.place, index) {
+                    slot.bump_version();
+                    self.stale += 1;
+                }
+                self.live -= 1;
+                self.counts.cancelled += 1;
+                let ask = self.tidy();
+                payload.map_or(Cancel::Lost, |payload| Cancel::Won(payload, ask))
+            }
+            Phase::Running => {
+                slot.set_phase(Phase::Denied);
+                Cancel::Denied(slot.repeats())
+            }
+            _ => Cancel::Lost,
+        }
+    }
+
+    /// Keeps what is dead below what is alive plus a constant.
+    #[inline]
+    fn tidy(&mut self) -> Ask {
+        if self.pending.wants_sweep() {
+            let slots = &mut self.slots;
+            self.pending.sweep(|index, place| {
+                if let Some(slot) = slots.get_mut(index) {
+                    slot.place = place;
+                }
+            });
+        }
+        if self.stale > STALE_ALLOWED + self.live && !self.reclaim_asked {
+            self.reclaim_asked = true;
+            return Ask::Attention;
+        }
+        Ask::Nothing
+    }
+
+    /// Moves the deadline of an Armed slot. Later: only the slot changes, and the record that
+    /// comes up too soon is filed again. Sooner: a new record, unless the old one can be amended.
+    pub(crate) fn reschedule(&mut self, index: u32, deadline: u64) -> Result<Ask, Refusal> {
+        if !self.open {
+            return Err(Refusal::Closed);
+        }
+        let slot = self.slots.get_mut(index).ok_or(Refusal::Phase(Phase::Free))?;
+        if slot.phase() != Phase::Armed {
+            return Err(Refusal::Phase(slot.phase()));
+        }
+        self.counts.rescheduled += 1;
+        let sooner = deadline < slot.deadline;
+        slot.deadline = deadline;
+        if !sooner {
+            return Ok(Ask::Nothing);
+        }
+        if self.pending.amend(slot.place, index, deadline) {
+            return Ok(Ask::Deadline);
+        }
+        slot.bump_version();
+        slot.place = self.pending.push(deadline, index, slot.version16());
+        self.stale += 1;
+        let pushed = self.ask_after_push();
+        let tidied = self.tidy();
+        Ok(if tidied == Ask::Attention { tidied } else { pushed })
+    }
+
+    /// Running -> Armed. Denied -> Cancelled, with the payload back.
+    pub(crate) fn rearm(
+        &mut self,
+        index: u32,
+        payload: P,
+        deadline: u64,
+    ) -> Result<Ask, (Refusal, P)> {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return Err((Refusal::Phase(Phase::Free), payload));
+        };
+        match slot.phase() {
+            Phase::Running if !self.open => Err((Refusal::Closed, payload)),
+            Phase::Running => {
+                slot.payload = Some(payload);
+                slot.deadline = deadline;
+                slot.set_phase(Phase::Armed);
+                slot.set_repeats();
+                slot.place = self.pending.push(deadline, index, slot.version16());
+                self.live += 1;
+                self.counts.rearmed += 1;
+                Ok(self.ask_after_push())
+            }
+            Phase::Denied => {
+                slot.set_phase(Phase::Cancelled);
+                Err((Refusal::Phase(Phase::Cancelled), payload))
+            }
+            phase => Err((Refusal::Phase(phase), payload)),
+        }
+    }
+
+    /// Armed -> Running, if the record still stands for the slot and its deadline is not after
+    /// `now`. The slot is pinned for the runner. Returns the payload and its deadline.
+    #[inline]
+    pub(crate) fn claim(&mut self, index: u32, version: u16, now: u64) -> Visit<(P, u64)> {
+        let slot = self.slots.get_mut(index);
+        let Some(slot) = slot.filter(|s| s.phase() == Phase::Armed && s.version16() == version)
+        else {
+            self.stale = self.stale.saturating_sub(1);
+            return Visit::Stale;
+        };
+        if slot.deadline > now {
+            return Visit::NotYet(slot.deadline);
+        }
+        let deadline = slot.deadline;
+        let Some(payload) = slot.payload.take() else { return Visit::Stale };
+        slot.set_phase(Phase::Running);
+        slot.pin();
+        self.live -= 1;
+        self.counts.expired += 1;
+        Visit::Due((payload, deadline))
+    }
+
+    /// After a run, unless the timeout has been armed again: Running -> Expired, and Denied too,
+    /// but to Cancelled if the cancel was answered with true.
+    #[inline]
+    pub(crate) fn finish(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        match slot.phase() {
+            Phase::Denied if slot.repeats() => slot.set_phase(Phase::Cancelled),
+            Phase::Running | Phase::Denied => slot.set_phase(Phase::Expired),
+            _ => {}
+        }
+    }
+
+    /// The runner has dropped the payload without running it: it counts as cancelled after all.
+    pub(crate) fn abandon(&mut self, index: u32) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            if matches!(slot.phase(), Phase::Running | Phase::Denied) {
+                slot.set_phase(Phase::Cancelled);
+                self.counts.expired -= 1;
+                self.counts.cancelled += 1;
+                self.counts.abandoned += 1;
+            }
+        }
+    }
+
+    pub(crate) fn phase(&self, index: u32) -> Phase {
+        self.slots.get(index).map_or(Phase::Free, Slot::phase)
+    }
+
+    pub(crate) fn deadline(&self, index: u32) -> u64 {
+        self.slots.get(index).map_or(0, |slot| slot.deadline)
+    }
+
+    pub(crate) fn pin(&mut self, index: u32) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.pin();
+        }
+    }
+
+    /// Takes one pin away, and frees the slot if that was the last of an ended one.
+    #[inline]
+    pub(crate) fn unpin(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.unpin();
+        if slot.phase().has_ended() && !slot.is_pinned() {
+            slot.set_phase(Phase::Free);
+            self.slots.release(index);
+        }
+    }
+
+    /// For the worker: moves at most `most` live records out of the queue.
+    pub(crate) fn take(&mut self, most: usize, into: &mut VecDeque<Record>) {
+        self.pending.take(most, into);
+    }
+
+    /// Whether the wheel should be walked for dead entries.
+    pub(crate) fn reclaim_asked(&self) -> bool {
+        self.reclaim_asked
+    }
+
+    /// The wheel has been walked from end to end.
+    pub(crate) fn reclaimed(&mut self) {
+        self.reclaim_asked = false;
+    }
+
+    /// Whether a record in the wheel still stands for a timeout; if not, it is to be dropped.
+    pub(crate) fn stands(&mut self, index: u32, version: u16) -> bool {
+        let slot = self.slots.get(index);
+        let stands = slot.is_some_and(|s| s.phase() == Phase::Armed && s.version16() == version);
+        if !stands {
+            self.stale = self.stale.saturating_sub(1);
+        }
+        stands
+    }
+
+    /// No timeout is admitted any more.
+    pub(crate) fn close(&mut self) {
+        self.open = false;
+    }
+
+    /// Armed -> Returned or Cancelled for every slot, each pinned for whoever gets it. Returns
+    /// index, deadline and payload.
+    pub(crate) fn empty_into(&mut self, end: Phase, mut each: impl FnMut(u32, u64, P)) {
+        debug_assert!(!self.open && end.has_ended());
+        let mut ended = 0;
+        for (index, slot) in self.slots.iter_mut() {
+            if let Some(payload) = slot.payload.take() {
+                slot.set_phase(end);
+                slot.pin();
+                ended += 1;
+                each(index, slot.deadline, payload);
+            }
+        }
+        self.live -= ended;
+        match end {
+            Phase::Returned => self.counts.returned += ended as u64,
+            _ => self.counts.cancelled += ended as u64,
+        }
+        self.pending = Pending::default();
+        self.stale = 0;
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.pending.live()
+    }
+
+    /// Whether the worker has anything to take.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.pending.live() > 0
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Slots that hold a timeout or are pinned by a handle, and dead records: for tests of memory.
+    #[cfg(test)]
+    pub(crate) fn used_and_stale(&self) -> (usize, usize) {
+        (self.slots.used(), self.stale + self.pending.len() - self.pending.live())
+    }
+}

@@ -1,0 +1,180 @@
+//! One timeout's slot, and the word that decides its fate.
+//!
+//! Everything here happens under the lock of the slot's shard. The word holds, from the low end:
+//! 3 bits of phase, 1 bit `repeats`, 12 bits of version, 16 bits of pins.
+//!
+//! | phase | means | payload | leaves it by |
+//! |---|---|---|---|
+//! | Free | not in use | none | file -> Armed |
+//! | Armed | pending: in the queue or the wheel | here | cancel -> Cancelled; claim -> Running; close -> Returned |
+//! | Running | claimed by the worker, handed to the executor | with the runner | rearm -> Armed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
+//! | Denied | running, and must not be armed again | with the runner | finish -> Expired, or Cancelled if it repeats; rearm is refused -> Cancelled |
+//! | Expired | has run for the last time | none | last unpin -> Free |
+//! | Cancelled | will not run | none | last unpin -> Free |
+//! | Returned | went back to the caller of stop | with the caller | last unpin -> Free |
+//!
+//! Invariants:
+//! 1. A payload is here exactly in phase Armed. Whoever moves the phase out of Armed takes the
+//!    payload with it, so each timeout has one end.
+//! 2. A slot is free only when its phase has ended and no handle pins it: a handle never meets
+//!    another timeout in its slot.
+//! 3. An Armed slot has a record with its index and version, in the queue or in the wheel, filed
+//!    not later than its deadline.
+//! 4. The version changes whenever a record of the slot is left behind. It wraps after 4,096;
+//!    a stale record that matches by that chance costs one more look, and breaks nothing, because
+//!    the deadline here decides.
+
+use crate::slab;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Free,
+    Armed,
+    Running,
+    Denied,
+    Expired,
+    Cancelled,
+    Returned,
+}
+
+impl Phase {
+    pub(crate) fn has_ended(self) -> bool {
+        matches!(self, Phase::Expired | Phase::Cancelled | Phase::Returned)
+    }
+
+    pub(crate) fn from_bits(bits: u8) -> Phase {
+        match bits & 7 {
+            0 => Phase::Free,
+            1 => Phase::Armed,
+            2 => Phase::Running,
+            3 => Phase::Denied,
+            4 => Phase::Expired,
+            5 => Phase::Cancelled,
+            _ => Phase::Returned,
+        }
+    }
+}
+
+const PHASE: u32 = 0b111;
+const REPEATS: u32 = 1 << 3;
+const VERSION_SHIFT: u32 = 4;
+const VERSION: u32 = 0xfff << VERSION_SHIFT;
+const ONE_PIN: u32 = 1 << 16;
+const PINS: u32 = 0xffff << 16;
+
+pub(crate) struct Slot<P> {
+    pub(super) payload: Option<P>,
+    /// Nanoseconds since the timer's origin.
+    pub(super) deadline: u64,
+    /// Where the record was put into the pending queue.
+    pub(super) place: u32,
+    word: u32,
+}
+
+impl<P> slab::Slot for Slot<P> {
+    fn fresh(version: u32) -> Self {
+        let word = (version << VERSION_SHIFT) & VERSION;
+        Self { payload: None, deadline: 0, place: 0, word }
+    }
+
+    fn version(&self) -> u32 {
+        (self.word & VERSION) >> VERSION_SHIFT
+    }
+}
+
+impl<P> Slot<P> {
+    pub(super) fn phase(&self) -> Phase {
+        Phase::from_bits((self.word & PHASE) as u8)
+    }
+
+    pub(super) fn set_phase(&mut self, phase: Phase) {
+        self.word = (self.word & !PHASE) | phase as u32;
+    }
+
+    /// Free -> Armed, with one pin for the handle that goes back to the caller.
+    #[inline]
+    pub(super) fn begin(&mut self, payload: P, deadline: u64, repeats: bool) {
+        debug_assert!(self.phase() == Phase::Free && self.payload.is_none());
+        self.payload = Some(payload);
+        self.deadline = deadline;
+        let repeats = if repeats { REPEATS } else { 0 };
+        self.word = (self.word & VERSION) | Phase::Armed as u32 | repeats | ONE_PIN;
+    }
+
+    pub(super) fn repeats(&self) -> bool {
+        self.word & REPEATS != 0
+    }
+
+    pub(super) fn set_repeats(&mut self) {
+        self.word |= REPEATS;
+    }
+
+    pub(super) fn version16(&self) -> u16 {
+        slab::Slot::version(self) as u16
+    }
+
+    pub(super) fn bump_version(&mut self) {
+        let next = (self.word & VERSION).wrapping_add(1 << VERSION_SHIFT) & VERSION;
+        self.word = (self.word & !VERSION) | next;
+    }
+
+    /// 65,535 pins are the most that the word can count. A slot that ever had so many stays pinned
+    /// until its timer is gone, which is the safe side.
+    pub(super) fn pin(&mut self) {
+        if self.word & PINS != PINS {
+            self.word += ONE_PIN;
+        }
+    }
+
+    pub(super) fn unpin(&mut self) {
+        debug_assert!(self.word & PINS != 0, "unpinned more often than pinned");
+        if self.word & PINS != PINS {
+            self.word -= ONE_PIN;
+        }
+    }
+
+    pub(super) fn is_pinned(&self) -> bool {
+        self.word & PINS != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slab::Slot as _;
+
+    #[test]
+    fn a_slot_is_32_bytes() {
+        assert_eq!(size_of::<Slot<Box<dyn FnOnce() + Send>>>(), 32);
+    }
+
+    #[test]
+    fn the_fields_of_the_word_do_not_touch_each_other() {
+        let mut slot = Slot::<()>::fresh(4095);
+        slot.begin((), 7, true);
+        slot.pin();
+        slot.bump_version();
+        assert_eq!((slot.version(), slot.phase(), slot.repeats()), (0, Phase::Armed, true));
+        slot.set_phase(Phase::Returned);
+        slot.unpin();
+        assert!(slot.is_pinned() && slot.repeats());
+        slot.unpin();
+        assert!(!slot.is_pinned());
+        assert_eq!(slot.phase(), Phase::Returned);
+    }
+
+    #[test]
+    fn too_many_pins_stick() {
+        let mut slot = Slot::<()>::fresh(1);
+        slot.begin((), 7, false);
+        for _ in 0..70_000 {
+            slot.pin();
+        }
+        for _ in 0..70_001 {
+            slot.unpin();
+        }
+        assert!(slot.is_pinned());
+        assert_eq!((slot.version(), slot.phase()), (1, Phase::Armed));
+    }
+}

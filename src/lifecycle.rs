@@ -1,0 +1,114 @@
+//! How a timer ends, and who waits for that.
+//!
+//! | `order` | set by | the worker then |
+//! |---|---|---|
+//! | RUN | build | goes on |
+//! | RETURN | the first stop | leaves its loop, returns what is unprocessed |
+//! | CANCEL | the drop of the last handle, if nobody stopped it | leaves its loop, cancels it |
+//!
+//! An order is given only after every shard is closed, so what the worker then finds is final:
+//! each timeout was either admitted before its shard closed, and is found, or refused. The order is
+//! stored with release after the closing and loaded with acquire by the worker; the shards' own
+//! locks carry the rest.
+//!
+//! The worker reports under `report`'s lock: how far it has got (for manual clocks), then that it
+//! has finished and what it held. Whoever waits, waits on that; the unprocessed go to the first.
+
+use crate::sync::{AtomicU8, Condvar, Mutex, Ordering};
+use std::time::Instant;
+
+const RUN: u8 = 0;
+const RETURN: u8 = 1;
+const CANCEL: u8 = 2;
+
+/// What the worker has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Run,
+    Return,
+    Cancel,
+}
+
+pub(crate) struct Lifecycle<U> {
+    order: AtomicU8,
+    report: Mutex<Report<U>>,
+    changed: Condvar,
+}
+
+struct Report<U> {
+    /// All that was due up to this time has been handed over.
+    caught_up: u64,
+    finished: bool,
+    unprocessed: Vec<U>,
+}
+
+impl<U> Lifecycle<U> {
+    pub(crate) fn new() -> Self {
+        let report = Report { caught_up: 0, finished: false, unprocessed: Vec::new() };
+        Self { order: AtomicU8::new(RUN), report: Mutex::new(report), changed: Condvar::new() }
+    }
+
+    #[inline]
+    pub(crate) fn order(&self) -> Order {
+        match self.order.load(Ordering::Acquire) {
+            RUN => Order::Run,
+            RETURN => Order::Return,
+            _ => Order::Cancel,
+        }
+    }
+
+    /// Tells the worker to return what is unprocessed. Close the shards first.
+    pub(crate) fn order_return(&self) {
+        self.order_to(RETURN);
+    }
+
+    /// Tells the worker to cancel what is unprocessed. Close the shards first.
+    pub(crate) fn order_cancel(&self) {
+        self.order_to(CANCEL);
+    }
+
+    /// The first order stands.
+    fn order_to(&self, order: u8) {
+        let _ = self.order.compare_exchange(RUN, order, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// The worker has handed over all that was due at `now`.
+    pub(crate) fn report_caught_up(&self, now: u64) {
+        self.report.lock().caught_up = now;
+        self.changed.notify_all();
+    }
+
+    /// The worker's last word.
+    pub(crate) fn report_finished(&self, unprocessed: Vec<U>) {
+        let mut report = self.report.lock();
+        report.finished = true;
+        report.unprocessed = unprocessed;
+        drop(report);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.report.lock().finished
+    }
+
+    /// Waits until the worker has got to `now` or has finished.
+    pub(crate) fn wait_caught_up(&self, now: u64) {
+        let mut report = self.report.lock();
+        while report.caught_up < now && !report.finished {
+            report = self.changed.wait(report);
+        }
+    }
+
+    /// Waits for the end and takes what is unprocessed; the second caller gets nothing. `None` if
+    /// `limit` comes first.
+    pub(crate) fn wait_finished(&self, limit: Option<Instant>) -> Option<Vec<U>> {
+        let mut report = self.report.lock();
+        while !report.finished {
+            if limit.is_some_and(|limit| Instant::now() >= limit) {
+                return None;
+            }
+            report = self.changed.wait_until(report, limit);
+        }
+        Some(std::mem::take(&mut report.unprocessed))
+    }
+}

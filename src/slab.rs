@@ -1,0 +1,256 @@
+//! A chunked slab: slots with stable indices, handed out again when they are free.
+//!
+//! Chunks rather than one growing vector, for three reasons: growing never copies what is there,
+//! the memory for n slots is n slots (a doubling vector wastes up to half), and a chunk whose
+//! slots are all free gives its memory back.
+//!
+//! A slot keeps its content across release and acquire, so that its version survives; a chunk that
+//! is given back remembers a version past all of its slots' for the day it is made again.
+
+/// Slots in one chunk.
+const CHUNK: usize = 512;
+
+/// Chunks without a used slot that keep their memory, for the next rise.
+const EMPTY_KEPT: usize = 4;
+
+/// What a slab holds.
+pub(crate) trait Slot {
+    /// An unused slot, whose version is `version`.
+    fn fresh(version: u32) -> Self;
+    /// Tells two uses of the same slot apart. May wrap.
+    fn version(&self) -> u32;
+}
+
+struct Chunk<S> {
+    /// `None` while the chunk's memory is given back.
+    slots: Option<Box<[S]>>,
+    /// The free slots, last freed last. Empty while `slots` is `None`.
+    free: Vec<u16>,
+    /// The version that fresh slots of this chunk start with.
+    version: u32,
+    /// Whether the chunk stands in `Slab::open`.
+    listed: bool,
+}
+
+pub(crate) struct Slab<S> {
+    chunks: Vec<Chunk<S>>,
+    /// Chunks with a free slot. A chunk that is given back goes when it comes to the top.
+    open: Vec<u32>,
+    /// Chunks that are given back.
+    gone: Vec<u32>,
+    /// Chunks that hold memory and no used slot.
+    empty: usize,
+    used: usize,
+    limit: usize,
+}
+
+impl<S: Slot> Slab<S> {
+    /// A slab of at most `limit` slots. Allocates nothing.
+    pub(crate) fn with_limit(limit: usize) -> Self {
+        Self { chunks: Vec::new(), open: Vec::new(), gone: Vec::new(), empty: 0, used: 0, limit }
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Takes a free slot; `None` if the limit is reached. O(1).
+    #[inline]
+    pub(crate) fn acquire(&mut self) -> Option<u32> {
+        if self.used >= self.limit {
+            return None;
+        }
+        let at = match self.open.last() {
+            Some(&at) if self.chunks[at as usize].slots.is_some() => at,
+            _ => self.find_chunk(),
+        };
+        let chunk = &mut self.chunks[at as usize];
+        if chunk.free.len() == CHUNK {
+            self.empty -= 1;
+        }
+        let offset = chunk.free.pop()?;
+        if chunk.free.is_empty() {
+            chunk.listed = false;
+            self.open.pop();
+        }
+        self.used += 1;
+        Some(at * CHUNK as u32 + u32::from(offset))
+    }
+
+    /// Makes a used slot free. Its index must have come from `acquire` and is not used after.
+    #[inline]
+    pub(crate) fn release(&mut self, index: u32) {
+        let (at, offset) = split(index);
+        let chunk = &mut self.chunks[at];
+        chunk.free.push(offset as u16);
+        if !chunk.listed {
+            chunk.listed = true;
+            self.open.push(at as u32);
+        }
+        self.used -= 1;
+        if chunk.free.len() == CHUNK {
+            self.empty += 1;
+            if self.empty > EMPTY_KEPT {
+                self.give_back(at);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<&S> {
+        let (at, offset) = split(index);
+        Some(&self.chunks.get(at)?.slots.as_ref()?[offset])
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut S> {
+        let (at, offset) = split(index);
+        Some(&mut self.chunks.get_mut(at)?.slots.as_mut()?[offset])
+    }
+
+    /// Every slot that has memory, free ones included, with its index.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut S)> {
+        self.chunks.iter_mut().enumerate().flat_map(|(at, chunk)| {
+            let slots = chunk.slots.as_deref_mut().unwrap_or_default();
+            slots.iter_mut().enumerate().map(move |(i, slot)| ((at * CHUNK + i) as u32, slot))
+        })
+    }
+
+    /// Brings a chunk with memory and a free slot to the top of `open`.
+    #[cold]
+    fn find_chunk(&mut self) -> u32 {
+        while let Some(&at) = self.open.last() {
+            if self.chunks[at as usize].slots.is_some() {
+                return at;
+            }
+            self.chunks[at as usize].listed = false;
+            self.open.pop();
+        }
+        let at = self.gone.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk { slots: None, free: Vec::new(), version: 0, listed: false });
+            self.chunks.len() as u32 - 1
+        });
+        let chunk = &mut self.chunks[at as usize];
+        chunk.slots = Some((0..CHUNK).map(|_| S::fresh(chunk.version)).collect());
+        chunk.free = (0..CHUNK as u16).rev().collect();
+        chunk.listed = true;
+        self.open.push(at);
+        self.empty += 1;
+        at
+    }
+
+    #[cold]
+    fn give_back(&mut self, at: usize) {
+        let chunk = &mut self.chunks[at];
+        let slots = chunk.slots.take().unwrap_or_default();
+        let newest = slots.iter().map(S::version).max().unwrap_or_default();
+        chunk.version = newest.wrapping_add(1);
+        chunk.free = Vec::new();
+        self.empty -= 1;
+        self.gone.push(at as u32);
+    }
+}
+
+fn split(index: u32) -> (usize, usize) {
+    (index as usize / CHUNK, index as usize % CHUNK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Cell(u32);
+
+    impl Slot for Cell {
+        fn fresh(version: u32) -> Self {
+            Cell(version)
+        }
+        fn version(&self) -> u32 {
+            self.0
+        }
+    }
+
+    fn filled(n: usize) -> (Slab<Cell>, Vec<u32>) {
+        let mut slab = Slab::with_limit(usize::MAX);
+        let taken = (0..n).map(|_| slab.acquire().unwrap()).collect();
+        (slab, taken)
+    }
+
+    fn chunks_with_memory(slab: &Slab<Cell>) -> usize {
+        slab.chunks.iter().filter(|c| c.slots.is_some()).count()
+    }
+
+    #[test]
+    fn indices_are_distinct_while_in_use() {
+        let (mut slab, mut taken) = filled(3 * CHUNK + 7);
+        for round in 0..1000u32 {
+            let victim = taken.swap_remove((round as usize * 7919) % taken.len());
+            slab.release(victim);
+            taken.push(slab.acquire().unwrap());
+        }
+        assert_eq!(slab.used(), taken.len());
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(slab.used(), taken.len());
+    }
+
+    #[test]
+    fn a_freed_slot_is_taken_again_first() {
+        let (mut slab, taken) = filled(10);
+        slab.release(taken[3]);
+        assert_eq!(slab.acquire(), Some(taken[3]));
+    }
+
+    #[test]
+    fn the_limit_is_exact() {
+        let mut slab = Slab::<Cell>::with_limit(CHUNK + 1);
+        let taken: Vec<_> = std::iter::from_fn(|| slab.acquire()).collect();
+        assert_eq!(taken.len(), CHUNK + 1);
+        slab.release(taken[0]);
+        assert!(slab.acquire().is_some());
+        assert!(slab.acquire().is_none());
+    }
+
+    #[test]
+    fn memory_is_given_back_and_made_again() {
+        let (mut slab, taken) = filled(100 * CHUNK);
+        assert_eq!(chunks_with_memory(&slab), 100);
+        for index in taken {
+            slab.release(index);
+        }
+        assert_eq!(chunks_with_memory(&slab), EMPTY_KEPT);
+        let again: Vec<_> = (0..100 * CHUNK).map(|_| slab.acquire().unwrap()).collect();
+        assert_eq!(chunks_with_memory(&slab), 100, "old chunks are used again");
+        assert!(again.iter().all(|&i| slab.get(i).is_some()));
+    }
+
+    #[test]
+    fn memory_that_is_there_is_used_before_more_is_made() {
+        let (mut slab, taken) = filled(10 * CHUNK);
+        let (half, rest) = taken.split_at(5 * CHUNK + 1);
+        half.iter().for_each(|&index| slab.release(index)); // one slot free in the sixth chunk
+        rest.iter().skip(CHUNK - 1).for_each(|&index| slab.release(index));
+        let before = chunks_with_memory(&slab);
+        assert_eq!(before, 1 + EMPTY_KEPT);
+        (0..=EMPTY_KEPT * CHUNK).for_each(|_| assert!(slab.acquire().is_some()));
+        assert_eq!(chunks_with_memory(&slab), before);
+    }
+
+    #[test]
+    fn a_chunk_made_again_has_versions_never_seen_there() {
+        let (mut slab, taken) = filled((EMPTY_KEPT + 3) * CHUNK);
+        for &index in &taken {
+            slab.get_mut(index).unwrap().0 += 5;
+        }
+        for &index in &taken {
+            slab.release(index);
+        }
+        let given_back: Vec<u32> =
+            taken.iter().copied().filter(|&i| slab.get(i).is_none()).collect();
+        assert!(!given_back.is_empty());
+        while slab.used() < taken.len() {
+            slab.acquire().unwrap();
+        }
+        assert!(given_back.iter().all(|&i| slab.get(i).unwrap().0 == 6));
+    }
+}

@@ -1,0 +1,77 @@
+//! The one switch between the standard library's primitives and loom's.
+//!
+//! Everything that crosses threads takes its primitives from here, so that the models run on the
+//! real code. Locks ignore poisoning: no code of a user ever runs under one of them, so a poisoned
+//! lock could only come from a defect of this crate, and refusing service would make it worse.
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::{
+    Arc, MutexGuard,
+    atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{
+    Arc, MutexGuard,
+    atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+};
+
+use std::sync::PoisonError;
+use std::time::Instant;
+
+#[cfg(loom)]
+use loom::sync as imp;
+#[cfg(not(loom))]
+use std::sync as imp;
+
+/// A mutex that ignores poisoning.
+pub(crate) struct Mutex<T>(imp::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(imp::Mutex::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A condition variable for the slow paths: stopping, and waiting for a manual clock.
+pub(crate) struct Condvar(imp::Condvar);
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Self(imp::Condvar::new())
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until notified or until `limit`; `None` waits without a limit. Under loom, which has
+    /// no time, a limit is ignored.
+    pub(crate) fn wait_until<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        limit: Option<Instant>,
+    ) -> MutexGuard<'a, T> {
+        #[cfg(not(loom))]
+        if let Some(limit) = limit {
+            let left = limit.saturating_duration_since(Instant::now());
+            let waited = self.0.wait_timeout(guard, left);
+            return waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let _ = limit;
+        self.wait(guard)
+    }
+}

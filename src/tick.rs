@@ -1,0 +1,72 @@
+//! Duration <-> tick arithmetic. Time inside is nanoseconds since the timer's origin, in 64 bits:
+//! 584 years. Everything saturates; what saturates never fires.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// Nanoseconds that no clock reaches.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    (duration.as_secs().checked_mul(1_000_000_000))
+        .and_then(|n| n.checked_add(u64::from(duration.subsec_nanos())))
+        .unwrap_or(NEVER)
+}
+
+/// The length of a tick.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TickScale {
+    tick: NonZeroU64,
+}
+
+impl TickScale {
+    pub(crate) fn new(tick_nanos: NonZeroU64) -> Self {
+        Self { tick: tick_nanos }
+    }
+
+    pub(crate) fn tick_nanos(self) -> u64 {
+        self.tick.get()
+    }
+
+    /// The first tick that does not begin before `deadline`: what makes a timer never early.
+    #[inline]
+    pub(crate) fn tick_not_before(self, deadline: u64) -> u64 {
+        deadline.div_ceil(self.tick.get())
+    }
+
+    /// The tick that has begun last at `now`.
+    #[inline]
+    pub(crate) fn tick_at(self, now: u64) -> u64 {
+        now / self.tick
+    }
+
+    /// When `tick` begins.
+    #[inline]
+    pub(crate) fn start_of(self, tick: u64) -> u64 {
+        tick.saturating_mul(self.tick.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_never_maps_to_a_tick_that_begins_before_it() {
+        let scale = TickScale::new(NonZeroU64::new(7).unwrap());
+        for deadline in 0..100 {
+            let tick = scale.tick_not_before(deadline);
+            let start = scale.start_of(tick);
+            assert!(start >= deadline && start < deadline + 7);
+            assert_eq!(scale.tick_at(start), tick);
+        }
+    }
+
+    #[test]
+    fn the_longest_duration_saturates() {
+        assert_eq!(nanos(Duration::MAX), NEVER);
+        assert_eq!(nanos(Duration::from_nanos(1_000_000_001)), 1_000_000_001);
+        let scale = TickScale::new(NonZeroU64::new(1).unwrap());
+        assert_eq!(scale.start_of(scale.tick_not_before(NEVER)), NEVER);
+    }
+}

@@ -1,0 +1,79 @@
+//! For each bucket the earliest tick at which anything in it may be due, and the least of them.
+//!
+//! A tournament tree: leaf n+i belongs to bucket i, each inner node holds the lesser of its two
+//! children, node 1 the least of all. Reading the least is O(1); lowering a leaf stops at the
+//! first ancestor that is already as low, raising one costs O(log n) at most.
+//!
+//! A leaf may be too low (what was earliest has been cancelled), never too high: the timer may
+//! look once in vain, but it is never late.
+
+/// No timeout in this bucket.
+pub(super) const NOTHING: u64 = u64::MAX;
+
+pub(super) struct Earliest {
+    nodes: Vec<u64>,
+}
+
+impl Earliest {
+    /// `buckets` must be a power of two.
+    pub(super) fn new(buckets: usize) -> Result<Self, std::collections::TryReserveError> {
+        let mut nodes = Vec::new();
+        nodes.try_reserve_exact(2 * buckets)?;
+        nodes.resize(2 * buckets, NOTHING);
+        Ok(Self { nodes })
+    }
+
+    #[inline]
+    pub(super) fn least(&self) -> u64 {
+        self.nodes[1]
+    }
+
+    #[inline]
+    pub(super) fn lower(&mut self, bucket: usize, tick: u64) {
+        let mut node = self.nodes.len() / 2 + bucket;
+        while node > 0 && self.nodes[node] > tick {
+            self.nodes[node] = tick;
+            node /= 2;
+        }
+    }
+
+    pub(super) fn set(&mut self, bucket: usize, tick: u64) {
+        let mut node = self.nodes.len() / 2 + bucket;
+        self.nodes[node] = tick;
+        while node > 1 {
+            node /= 2;
+            let least = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
+            if self.nodes[node] == least {
+                break;
+            }
+            self.nodes[node] = least;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_agrees_with_a_plain_search() {
+        for buckets in [1usize, 2, 8, 64] {
+            let mut tree = Earliest::new(buckets).unwrap();
+            let mut plain = vec![NOTHING; buckets];
+            let mut x = 1u64;
+            for step in 0..2000 {
+                x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let (bucket, tick) = ((x >> 33) as usize % buckets, (x >> 20) % 1000);
+                if step % 3 == 0 {
+                    let tick = if x % 5 == 0 { NOTHING } else { tick };
+                    tree.set(bucket, tick);
+                    plain[bucket] = tick;
+                } else {
+                    tree.lower(bucket, tick);
+                    plain[bucket] = plain[bucket].min(tick);
+                }
+                assert_eq!(Some(&tree.least()), plain.iter().min());
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The ring of buckets that both the public wheel and the timer's worker run on.
+//!
+//! It deals in [`Token`]s and knows nothing of what they stand for. Its promise is one-sided: a
+//! token comes out at the first `take_due` at or after its tick, or sooner. Sooner happens only to
+//! a timeout more than 65,535 rounds away; whoever owns the deadlines looks, and files it again.
+//! The same second look serves the timer's lazy `reschedule`, where the deadline has moved on.
+//!
+//! Invariants:
+//! 1. No entry lies before `current_tick`, none more than `FARTHEST_ROUND` rounds after it.
+//! 2. `earliest` of a bucket is not after the tick of any entry in it.
+//! 3. Within a bucket, entries of one tick stand in the order of their insertion.
+
+use super::bucket::{Bucket, FARTHEST_ROUND};
+use super::earliest::{Earliest, NOTHING};
+use std::collections::TryReserveError;
+
+/// As in Netty: a wheel of more buckets than this is a mistake.
+pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
+
+/// Names a slot, and which use of the slot is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) index: u32,
+    pub(crate) version: u16,
+}
+
+/// What the owner of a slot finds when its token has come out of the ring.
+pub(crate) enum Visit<T> {
+    /// Nothing: it was cancelled, or another token stands for it now.
+    Stale,
+    /// It is due at this later time, in the owner's unit: to be inserted again.
+    NotYet(u64),
+    /// It is due.
+    Due(T),
+}
+
+pub(crate) struct Ring {
+    buckets: Vec<Bucket>,
+    earliest: Earliest,
+    /// ticks_per_wheel - 1.
+    slot_mask: u64,
+    /// log2 of ticks_per_wheel: a tick's round is `tick >> round_shift`.
+    round_shift: u32,
+    /// The next tick to expire.
+    current_tick: u64,
+    /// The bucket that `reclaim` looks at next.
+    reclaim_at: usize,
+}
+
+impl Ring {
+    /// `ticks_per_wheel` must be a power of two.
+    pub(crate) fn new(ticks_per_wheel: usize) -> Result<Self, TryReserveError> {
+        debug_assert!(ticks_per_wheel.is_power_of_two());
+        let mut buckets = Vec::new();
+        buckets.try_reserve_exact(ticks_per_wheel)?;
+        let earliest = Earliest::new(ticks_per_wheel)?;
+        buckets.resize_with(ticks_per_wheel, Bucket::default);
+        Ok(Self {
+            buckets,
+            earliest,
+            slot_mask: ticks_per_wheel as u64 - 1,
+            round_shift: ticks_per_wheel.trailing_zeros(),
+            current_tick: 0,
+            reclaim_at: 0,
+        })
+    }
+
+    pub(crate) fn ticks_per_wheel(&self) -> usize {
+        self.buckets.len()
+    }
+
+    pub(crate) fn current_tick(&self) -> u64 {
+        self.current_tick
+    }
+
+    /// The bucket of a timeout due at `tick`: an overdue one goes into the current bucket.
+    pub(crate) fn bucket_of(&self, tick: u64) -> usize {
+        (tick.max(self.current_tick) & self.slot_mask) as usize
+    }
+
+    /// O(1), but for the bucket's growth.
+    #[inline]
+    pub(crate) fn insert(&mut self, tick: u64, token: Token) {
+        let tick = tick.max(self.current_tick);
+        let bucket = (tick & self.slot_mask) as usize;
+        let farthest = (self.current_tick >> self.round_shift).saturating_add(FARTHEST_ROUND);
+        let round = (tick >> self.round_shift).min(farthest);
+        self.buckets[bucket].push(token, round);
+        self.earliest.lower(bucket, self.tick(bucket, round));
+    }
+
+    /// The earliest tick at which anything may be due. O(1).
+    pub(crate) fn next_expiry(&self) -> Option<u64> {
+        Some(self.earliest.least()).filter(|&tick| tick != NOTHING)
+    }
+
+    /// Takes out every entry due up to and including tick `now`: in the order of their ticks, and
+    /// within a tick in the order of insertion.
+    ///
+    /// Buckets in which nothing is due are not touched. After a stall of a turn or more it costs
+    /// one walk over all buckets and a sort of what is due.
+    pub(crate) fn take_due(&mut self, now: u64, due: &mut Vec<Token>) {
+        if now < self.current_tick {
+            return;
+        }
+        if now - self.current_tick < self.buckets.len() as u64 {
+            self.take_bucket_by_bucket(now, due);
+        } else if self.earliest.least() <= now {
+            self.take_after_stall(now, due);
+        }
+        self.current_tick = now.saturating_add(1);
+    }
+
+    /// Less than a turn has passed: each bucket holds one tick that is due, so going from least to
+    /// least visits them in the order of ticks.
+    fn take_bucket_by_bucket(&mut self, now: u64, due: &mut Vec<Token>) {
+        loop {
+            let tick = self.earliest.least();
+            if tick > now {
+                return;
+            }
+            let bucket = (tick & self.slot_mask) as usize;
+            self.take_bucket(bucket, now, |_, token| due.push(token));
+        }
+    }
+
+    #[cold]
+    fn take_after_stall(&mut self, now: u64, due: &mut Vec<Token>) {
+        let mut found = Vec::new();
+        for bucket in 0..self.buckets.len() {
+            if self.buckets[bucket].len() > 0 {
+                self.take_bucket(bucket, now, |tick, token| found.push((tick, token)));
+            }
+        }
+        found.sort_by_key(|&(tick, _)| tick); // stable: keeps the order within a tick
+        due.extend(found.into_iter().map(|(_, token)| token));
+    }
+
+    fn take_bucket(&mut self, bucket: usize, now: u64, mut due: impl FnMut(u64, Token)) {
+        let shift = self.round_shift;
+        let tick_in = |round: u64| (round << shift) | bucket as u64;
+        // The last round in which this bucket's tick is not after `now`.
+        let last = match now.checked_sub(bucket as u64) {
+            Some(past) => past >> shift,
+            None => return,
+        };
+        let next = self.buckets[bucket].take_due(
+            self.current_tick >> shift,
+            last,
+            |round, token| due(tick_in(round), token),
+        );
+        self.earliest.set(bucket, next.map_or(NOTHING, tick_in));
+    }
+
+    /// Looks at about `budget` entries, bucket by bucket from where the last call ended, and drops
+    /// those that `keep` denies. Returns how many buckets it has looked at.
+    pub(crate) fn reclaim(
+        &mut self,
+        budget: usize,
+        mut keep: impl FnMut(Token) -> bool,
+    ) -> usize {
+        let mut looked_at = 0;
+        let mut buckets = 0;
+        while looked_at < budget && buckets < self.buckets.len() {
+            looked_at += 1 + self.reclaim_bucket(self.reclaim_at, &mut keep);
+            self.reclaim_at = (self.reclaim_at + 1) & self.slot_mask as usize;
+            buckets += 1;
+        }
+        buckets
+    }
+
+    /// Returns how many entries the bucket held.
+    fn reclaim_bucket(&mut self, bucket: usize, keep: impl FnMut(Token) -> bool) -> usize {
+        let before = self.buckets[bucket].len();
+        if before > 0 {
+            let current = self.current_tick >> self.round_shift;
+            let next = self.buckets[bucket].retain(current, keep);
+            let tick = next.map_or(NOTHING, |round| self.tick(bucket, round));
+            self.earliest.set(bucket, tick);
+        }
+        before
+    }
+
+    fn tick(&self, bucket: usize, round: u64) -> u64 {
+        (round << self.round_shift) | bucket as u64
+    }
+}

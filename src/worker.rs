@@ -1,0 +1,425 @@
+//! The worker: one thread that waits for a tick, transfers, expires, reclaims.
+//!
+//! It owns the wheel. What other threads share with it is the shards (`inbox`), the alarm that
+//! wakes it (`alarm`) and the order to end (`lifecycle`); each has its protocol at its head.
+
+use crate::alarm::Woken;
+use crate::clock::Pace;
+use crate::executor::{Dispatch, Job};
+use crate::inbox::{self, Phase, Record, State};
+use crate::lifecycle::{Lifecycle, Order};
+use crate::logging::warning;
+use crate::shared::Shared;
+use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering};
+use crate::tick::NEVER;
+use crate::timeout::{Task, Timeout, TimerShard};
+use crate::unprocessed::Unprocessed;
+use crate::wheel::{Ring, Token, Visit};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Live timeouts that one pass moves from the queues into the wheel, as in Netty.
+const DRAIN_CAP: usize = 100_000;
+
+/// Records moved under one hold of a shard's lock, when they cannot change hands all at once.
+const DRAIN_CHUNK: usize = 4096;
+
+/// Wheel entries looked at in one pass while the wheel is walked for dead ones.
+const RECLAIM_BUDGET: usize = 1 << 16;
+
+/// Wheel entries checked under one hold of a shard's lock.
+const RECLAIM_CHUNK: usize = 256;
+
+/// Timeouts handed over between two reads of the clock.
+const FIRED_PER_CLOCK_READ: u32 = 16;
+
+/// What the outside knows of the worker.
+pub(crate) struct Station {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) shards: Box<[Arc<TimerShard>]>,
+    pub(crate) lifecycle: Lifecycle<Unprocessed>,
+    /// The wheel's name for the timeout being handed over, plus one; 0 for none.
+    running: AtomicU64,
+}
+
+pub(crate) struct Worker {
+    station: Arc<Station>,
+    ring: Ring,
+    dispatch: Option<Dispatch>,
+    pace: Pace,
+    /// The handle that inline tasks are told, for each shard.
+    handles: Vec<Timeout>,
+    /// The shard whose handle's run has not been finished in the shard yet.
+    ran: Option<usize>,
+    due: Vec<Token>,
+    drained: VecDeque<Record>,
+    /// The shard that the next transfer begins with.
+    first_shard: usize,
+    /// Buckets that the walk for dead entries still has to visit.
+    to_reclaim: usize,
+    /// The deadline that a producer last woke the worker for.
+    request: u64,
+    /// The tick in which a producer last woke the worker.
+    woken_at: Option<u64>,
+    last_pass: u64,
+}
+
+impl Station {
+    pub(crate) fn new(shared: Arc<Shared>, shards: Box<[Arc<TimerShard>]>) -> Self {
+        Self { shared, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
+    }
+
+    /// Ends admission: after this, no shard accepts a timeout.
+    pub(crate) fn close(&self) {
+        for home in &self.shards {
+            home.shard.lock().close();
+        }
+    }
+
+    /// Reads all shards at one moment: all are held, and no thread ever holds two otherwise.
+    pub(crate) fn with_all_shards<R>(
+        &self,
+        read: impl FnOnce(&[MutexGuard<'_, State<Task>>]) -> R,
+    ) -> R {
+        let states: Vec<_> = self.shards.iter().map(|home| home.shard.lock()).collect();
+        read(&states)
+    }
+
+    /// The timeout that the worker is busy with. The name is read again under the shard's lock,
+    /// where the pin is taken, so the handle is to a timeout that was running at that moment.
+    pub(crate) fn running(&self) -> Option<Timeout> {
+        let name = self.running.load(Ordering::Relaxed);
+        let (number, index) = inbox::locate(Token { index: name.checked_sub(1)? as u32, version: 0 });
+        let home = self.shards.get(number)?;
+        let mut state = home.shard.lock();
+        let phase = state.phase(index);
+        let still = self.running.load(Ordering::Relaxed) == name;
+        if !still || !matches!(phase, Phase::Running | Phase::Denied) {
+            return None;
+        }
+        state.pin(index);
+        drop(state);
+        Some(Timeout::pinned(home.clone(), index))
+    }
+}
+
+impl crate::clock::Follow for Station {
+    fn catch_up(&self, now: std::time::Instant) {
+        self.shared.alarm.call();
+        if !self.shared.alarm.parker().is_current_thread() {
+            self.lifecycle.wait_caught_up(self.shared.time.nanos_at(now));
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(
+        station: Arc<Station>,
+        mut ring: Ring,
+        dispatch: Option<Dispatch>,
+        pace: Pace,
+    ) -> Self {
+        let handles = station.shards.iter().map(|home| Timeout::idle(home.clone())).collect();
+        // Tick 0 begins at the origin, and a zero delay means the next tick after that.
+        ring.take_due(0, &mut Vec::new());
+        Self {
+            station,
+            ring,
+            dispatch,
+            pace,
+            handles,
+            ran: None,
+            due: Vec::new(),
+            drained: VecDeque::new(),
+            first_shard: 0,
+            to_reclaim: 0,
+            request: 0,
+            woken_at: None,
+            last_pass: 0,
+        }
+    }
+
+    /// The heartbeat, until an order to end.
+    pub(crate) fn run(&mut self) {
+        while self.station.lifecycle.order() == Order::Run {
+            let now = self.shared().time.now();
+            let backlog = self.transfer();
+            self.expire(now);
+            let unreclaimed = self.reclaim();
+            if backlog {
+                self.shared().metrics.backlog_left();
+            }
+            if !backlog && !unreclaimed {
+                self.report(now);
+                self.sleep(now);
+            }
+        }
+    }
+
+    /// Moves timeouts from the queues into the wheel; true if the cap left some behind.
+    fn transfer(&mut self) -> bool {
+        let mut room = DRAIN_CAP;
+        let count = self.station.shards.len();
+        let first = self.first_shard;
+        for number in (first..count).chain(0..first) {
+            room -= self.transfer_shard(number, room);
+            if room == 0 {
+                self.first_shard = (number + 1) % count;
+                return self.station.shards.iter().any(|h| h.shard.lock().has_pending());
+            }
+        }
+        false
+    }
+
+    /// Returns how many it has moved, at most `room`.
+    fn transfer_shard(&mut self, number: usize, room: usize) -> usize {
+        let home = self.station.shards[number].clone();
+        let mut moved = 0;
+        loop {
+            let mut state = home.shard.lock();
+            if state.reclaim_asked() && self.to_reclaim == 0 {
+                self.to_reclaim = self.ring.ticks_per_wheel();
+            }
+            let queued = state.queued();
+            let most = room - moved;
+            state.take(if queued <= most { most } else { most.min(DRAIN_CHUNK) }, &mut self.drained);
+            drop(state);
+            moved += self.file_drained(&home);
+            if moved == room || queued <= most {
+                return moved;
+            }
+        }
+    }
+
+    /// Returns how many of them were alive.
+    fn file_drained(&mut self, home: &TimerShard) -> usize {
+        let scale = self.shared().scale;
+        let mut live = 0;
+        for record in self.drained.iter().filter(|record| !record.is_dead()) {
+            live += 1;
+            // What never expires needs no place in the wheel: stop finds it in its shard.
+            if record.deadline != NEVER {
+                let tick = scale.tick_not_before(record.deadline);
+                self.ring.insert(tick, home.shard.token(record));
+            }
+        }
+        inbox::recycle(&mut self.drained);
+        live
+    }
+
+    /// Hands over all that is due at `now`, in the order of ticks.
+    fn expire(&mut self, now: u64) {
+        let tick = self.shared().scale.tick_at(now);
+        let skipped = tick.saturating_sub(self.last_pass + 1);
+        self.last_pass = tick;
+        self.shared().metrics.skipped(skipped);
+
+        let mut due = std::mem::take(&mut self.due);
+        self.ring.take_due(tick, &mut due);
+        let boundary = self.shared().scale.start_of(tick);
+        let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
+        for &token in &due {
+            // What is left when an order comes is still in its shard, and is found there.
+            if self.station.lifecycle.order() != Order::Run {
+                break;
+            }
+            let (number, index) = inbox::locate(token);
+            match self.claim(number, index, token.version, boundary) {
+                Visit::Stale => {}
+                Visit::NotYet(NEVER) => {}
+                Visit::NotYet(deadline) => {
+                    self.ring.insert(self.shared().scale.tick_not_before(deadline), token);
+                }
+                Visit::Due((task, deadline)) => {
+                    self.shared().ended(1);
+                    self.shared().metrics.late_by(now.saturating_sub(deadline));
+                    self.station.running.store(u64::from(token.index) + 1, Ordering::Relaxed);
+                    self.hand_over(number, index, task);
+                    until_read -= 1;
+                    if until_read == 0 {
+                        (now, until_read) = (self.shared().time.now(), FIRED_PER_CLOCK_READ);
+                    }
+                }
+            }
+        }
+        self.finish_last_run();
+        self.station.running.store(0, Ordering::Relaxed);
+        due.clear();
+        due.shrink_to(DRAIN_CAP);
+        self.due = due;
+    }
+
+    /// Finishes the last inline run and claims the next timeout: one hold of the lock for both, if
+    /// they are of one shard.
+    fn claim(&mut self, number: usize, index: u32, version: u16, now: u64) -> Visit<(Task, u64)> {
+        if self.ran.is_some_and(|ran| ran != number) {
+            self.finish_last_run();
+        }
+        let mut state = self.station.shards[number].shard.lock();
+        if self.ran.take().is_some() {
+            self.handles[number].finish(&mut state);
+        }
+        state.claim(index, version, now)
+    }
+
+    fn finish_last_run(&mut self) {
+        if let Some(number) = self.ran.take() {
+            let mut state = self.station.shards[number].shard.lock();
+            self.handles[number].finish(&mut state);
+        }
+    }
+
+    fn hand_over(&mut self, number: usize, index: u32, task: Task) {
+        match &self.dispatch {
+            None => {
+                let handle = &mut self.handles[number];
+                handle.move_to(index);
+                handle.run(task);
+                self.ran = Some(number);
+            }
+            Some(dispatch) => {
+                let timeout = Timeout::pinned(self.station.shards[number].clone(), index);
+                let lifecycle = &self.station.lifecycle;
+                let metrics = &self.station.shared.metrics;
+                dispatch.hand(Job::new(task, timeout), metrics, || lifecycle.order() != Order::Run);
+            }
+        }
+    }
+
+    /// Walks on through the wheel for dead entries, if a shard has asked; true if there is more.
+    fn reclaim(&mut self) -> bool {
+        if self.to_reclaim == 0 {
+            return false;
+        }
+        let shards = &self.station.shards;
+        let mut held: Option<(usize, MutexGuard<'_, State<Task>>)> = None;
+        let mut checked = 0;
+        let walked = self.ring.reclaim(RECLAIM_BUDGET, |token| {
+            let (number, index) = inbox::locate(token);
+            checked += 1;
+            if checked % RECLAIM_CHUNK == 0 {
+                held = None;
+            }
+            let (_, state) = match &mut held {
+                Some(entry) if entry.0 == number => entry,
+                other => {
+                    *other = None; // never two locks at a time
+                    other.insert((number, shards[number].shard.lock()))
+                }
+            };
+            state.stands(index, token.version)
+        });
+        drop(held);
+        self.to_reclaim = self.to_reclaim.saturating_sub(walked);
+        if self.to_reclaim == 0 {
+            shards.iter().for_each(|home| home.shard.lock().reclaimed());
+        }
+        self.to_reclaim > 0
+    }
+
+    fn report(&self, now: u64) {
+        if self.pace == Pace::OnCall {
+            self.station.lifecycle.report_caught_up(now);
+        }
+    }
+
+    /// Sleeps until the next tick in which something may be due, and while producers are active at
+    /// most until the next tick.
+    fn sleep(&mut self, pass: u64) {
+        let shared = self.station.shared.clone();
+        let now = shared.time.now();
+        let tick = shared.scale.tick_at(now);
+        let Some(target) = self.wake_tick(tick) else { return };
+        let mut wake_at = shared.scale.start_of(target);
+        let mut armed = target > tick + 1;
+        if armed {
+            shared.alarm.arm(shared.scale.start_of(target - 1));
+            if self.anything_submitted() {
+                shared.alarm.disarm(armed);
+                armed = false;
+                wake_at = shared.scale.start_of(tick + 1);
+            }
+        }
+        let limit = match self.pace {
+            Pace::OnCall => None,
+            _ if wake_at == NEVER => None,
+            _ => Some(Duration::from_nanos(wake_at.saturating_sub(now))),
+        };
+        let clock_moved = self.pace == Pace::OnCall && shared.time.now() > pass;
+        if self.station.lifecycle.order() == Order::Run && !clock_moved {
+            shared.alarm.sleep(limit);
+            shared.metrics.woken();
+        }
+        if let Woken::For(deadline) = shared.alarm.disarm(armed) {
+            self.request = deadline;
+            self.woken_at = Some(shared.scale.tick_at(shared.time.now()));
+        }
+    }
+
+    /// The tick to sleep to; `None` if something is due already.
+    fn wake_tick(&self, tick: u64) -> Option<u64> {
+        let due = self.ring.next_expiry().unwrap_or(NEVER);
+        if due <= tick {
+            return None;
+        }
+        // At most one wake-up by a producer in a tick: after it, the next tick is soon enough.
+        if self.woken_at == Some(tick) {
+            return Some(tick + 1);
+        }
+        // A timeout that woke the worker and was cancelled at once keeps its wake-up, so that a
+        // caller who does this all the time wakes the worker once in a delay, not each time.
+        let requested = self.shared().scale.tick_not_before(self.request);
+        Some(if requested > tick { due.min(requested) } else { due })
+    }
+
+    /// The worker's half of the argument in `alarm`: a look under each lock, after arming.
+    fn anything_submitted(&self) -> bool {
+        let asks = |home: &Arc<TimerShard>| {
+            let state = home.shard.lock();
+            state.has_pending() || state.reclaim_asked()
+        };
+        self.station.shards.iter().any(asks)
+    }
+
+    /// Ends every timeout that is left, as ordered, and reports.
+    pub(crate) fn end(self) {
+        let Self { station, handles, .. } = self;
+        drop(handles);
+        let returns = station.lifecycle.order() != Order::Cancel;
+        let end = if returns { Phase::Returned } else { Phase::Cancelled };
+        let mut unprocessed = Vec::new();
+        for home in &station.shards {
+            let mut state = home.shard.lock();
+            state.close();
+            state.empty_into(end, |index, deadline, task| {
+                unprocessed.push((deadline, task, Timeout::pinned(home.clone(), index)));
+            });
+        }
+        station.shared.ended(unprocessed.len());
+        unprocessed.sort_by_key(|&(deadline, ..)| deadline);
+        if returns {
+            let returned = unprocessed.into_iter().map(|(deadline, task, timeout)| {
+                Unprocessed::new(task, timeout, station.shared.time.instant_at(deadline))
+            });
+            station.lifecycle.report_finished(returned.collect());
+        } else {
+            unprocessed.into_iter().for_each(|(_, task, timeout)| timeout.tell_cancelled(task));
+            station.lifecycle.report_finished(Vec::new());
+        }
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.station.shared
+    }
+}
+
+/// The thread's whole life. Whatever happens, the timer is closed and nobody waits for ever.
+pub(crate) fn live(mut worker: Worker) {
+    worker.station.shared.alarm.parker().adopt(&std::thread::current());
+    if crate::isolate::panics(|| worker.run()) {
+        warning!("the worker stopped by a defect; its timer is closed");
+        worker.station.close();
+        worker.station.lifecycle.order_return();
+    }
+    worker.end();
+}
