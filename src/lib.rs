@@ -18,6 +18,7 @@ mod sync;
 mod tick;
 mod timeout;
 mod timer;
+mod timer_slack;
 mod unprocessed;
 pub mod wheel;
 mod worker;

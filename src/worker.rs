@@ -416,6 +416,7 @@ impl Worker {
 /// The thread's whole life. Whatever happens, the timer is closed and nobody waits for ever.
 pub(crate) fn live(mut worker: Worker) {
     worker.station.shared.alarm.parker().adopt(&std::thread::current());
+    crate::timer_slack::fit_to(worker.shared().scale.tick_nanos());
     if crate::isolate::panics(|| worker.run()) {
         warning!("the worker stopped by a defect; its timer is closed");
         worker.station.close();
