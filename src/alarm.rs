@@ -16,8 +16,8 @@
 //! nothing rests on it: whoever unparks has changed a state first (a queue, the stop request, the
 //! clock), and the worker looks at all of these between storing t and parking.
 
-use crate::sync::{AtomicU64, Ordering};
 use crate::parker::Parker;
+use crate::sync::{AtomicU64, Ordering};
 use std::time::Duration;
 
 #[derive(Debug)]

@@ -81,9 +81,9 @@ impl<T> ScheduleError<T> {
     /// The task that was handed in.
     pub fn into_task(self) -> T {
         match self {
-            Self::Stopped { task } | Self::LimitReached { task, .. } | Self::ZeroPeriod { task } => {
-                task
-            }
+            Self::Stopped { task }
+            | Self::LimitReached { task, .. }
+            | Self::ZeroPeriod { task } => task,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A hashed wheel timer for a million connection timeouts.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod agenda;
 mod alarm;
 pub mod clock;
 mod error;

@@ -3,10 +3,11 @@
 //! It owns the wheel. What other threads share with it is the shards (`inbox`), the alarm that
 //! wakes it (`alarm`) and the order to end (`lifecycle`); each has its protocol at its head.
 
+use crate::agenda::Agenda;
 use crate::alarm::Woken;
 use crate::clock::Pace;
 use crate::executor::{Dispatch, Job};
-use crate::inbox::{self, Phase, Record, State};
+use crate::inbox::{self, Claim, Phase, Record, State};
 use crate::lifecycle::{Lifecycle, Order};
 use crate::logging::warning;
 use crate::shared::Shared;
@@ -14,7 +15,7 @@ use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
-use crate::wheel::{Ring, Token, Visit};
+use crate::wheel::{Due, Ring, Token};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -51,7 +52,7 @@ pub(crate) struct Worker {
     handles: Vec<Timeout>,
     /// The shard whose handle's run has not been finished in the shard yet.
     ran: Option<usize>,
-    due: Vec<Token>,
+    agenda: Agenda,
     drained: VecDeque<Record>,
     /// The shard that the next transfer begins with.
     first_shard: usize,
@@ -89,7 +90,8 @@ impl Station {
     /// where the pin is taken, so the handle is to a timeout that was running at that moment.
     pub(crate) fn running(&self) -> Option<Timeout> {
         let name = self.running.load(Ordering::Relaxed);
-        let (number, index) = inbox::locate(Token { index: name.checked_sub(1)? as u32, version: 0 });
+        let (number, index) =
+            inbox::locate(Token { index: name.checked_sub(1)? as u32, version: 0 });
         let home = self.shards.get(number)?;
         let mut state = home.shard.lock();
         let phase = state.phase(index);
@@ -129,7 +131,7 @@ impl Worker {
             pace,
             handles,
             ran: None,
-            due: Vec::new(),
+            agenda: Agenda::default(),
             drained: VecDeque::new(),
             first_shard: 0,
             to_reclaim: 0,
@@ -182,7 +184,8 @@ impl Worker {
             }
             let queued = state.queued();
             let most = room - moved;
-            state.take(if queued <= most { most } else { most.min(DRAIN_CHUNK) }, &mut self.drained);
+            state
+                .take(if queued <= most { most } else { most.min(DRAIN_CHUNK) }, &mut self.drained);
             drop(state);
             moved += self.file_drained(&home);
             if moved == room || queued <= most {
@@ -210,31 +213,22 @@ impl Worker {
     /// Hands over all that is due at `now`, in the order of ticks.
     fn expire(&mut self, now: u64) {
         let tick = self.shared().scale.tick_at(now);
-        let skipped = tick.saturating_sub(self.last_pass + 1);
+        self.shared().metrics.skipped(tick.saturating_sub(self.last_pass + 1));
         self.last_pass = tick;
-        self.shared().metrics.skipped(skipped);
 
-        let mut due = std::mem::take(&mut self.due);
-        self.ring.take_due(tick, &mut due);
-        let boundary = self.shared().scale.start_of(tick);
+        let mut agenda = std::mem::take(&mut self.agenda);
+        self.ring.take_due(tick, agenda.list());
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
-        for &token in &due {
+        while let Some(due) = agenda.pop() {
             // What is left when an order comes is still in its shard, and is found there.
             if self.station.lifecycle.order() != Order::Run {
                 break;
             }
-            let (number, index) = inbox::locate(token);
-            match self.claim(number, index, token.version, boundary) {
-                Visit::Stale => {}
-                Visit::NotYet(NEVER) => {}
-                Visit::NotYet(deadline) => {
-                    self.ring.insert(self.shared().scale.tick_not_before(deadline), token);
-                }
-                Visit::Due((task, deadline)) => {
-                    self.shared().ended(1);
-                    self.shared().metrics.late_by(now.saturating_sub(deadline));
-                    self.station.running.store(u64::from(token.index) + 1, Ordering::Relaxed);
-                    self.hand_over(number, index, task);
+            match self.claim(due) {
+                Claim::Stale => {}
+                Claim::NotYet(deadline) => self.postpone(due.token, deadline, tick, &mut agenda),
+                Claim::Due(task, deadline) => {
+                    self.hand_over(due.token, task, now.saturating_sub(deadline));
                     until_read -= 1;
                     if until_read == 0 {
                         (now, until_read) = (self.shared().time.now(), FIRED_PER_CLOCK_READ);
@@ -244,14 +238,28 @@ impl Worker {
         }
         self.finish_last_run();
         self.station.running.store(0, Ordering::Relaxed);
-        due.clear();
-        due.shrink_to(DRAIN_CAP);
-        self.due = due;
+        agenda.clear(DRAIN_CAP);
+        self.agenda = agenda;
+    }
+
+    /// Files a timeout that was pushed back under its new deadline, which may be due in this very
+    /// pass, after others.
+    fn postpone(&mut self, token: Token, deadline: u64, present: u64, agenda: &mut Agenda) {
+        if deadline == NEVER {
+            return;
+        }
+        let tick = self.shared().scale.tick_not_before(deadline);
+        if tick <= present {
+            agenda.postpone(tick, token);
+        } else {
+            self.ring.insert(tick, token);
+        }
     }
 
     /// Finishes the last inline run and claims the next timeout: one hold of the lock for both, if
     /// they are of one shard.
-    fn claim(&mut self, number: usize, index: u32, version: u16, now: u64) -> Visit<(Task, u64)> {
+    fn claim(&mut self, due: Due) -> Claim<Task> {
+        let (number, index) = inbox::locate(due.token);
         if self.ran.is_some_and(|ran| ran != number) {
             self.finish_last_run();
         }
@@ -259,7 +267,7 @@ impl Worker {
         if self.ran.take().is_some() {
             self.handles[number].finish(&mut state);
         }
-        state.claim(index, version, now)
+        state.claim(index, due.token.version, self.station.shared.scale.start_of(due.tick))
     }
 
     fn finish_last_run(&mut self) {
@@ -269,7 +277,11 @@ impl Worker {
         }
     }
 
-    fn hand_over(&mut self, number: usize, index: u32, task: Task) {
+    fn hand_over(&mut self, token: Token, task: Task, lateness: u64) {
+        self.shared().ended(1);
+        self.shared().metrics.late_by(lateness);
+        self.station.running.store(u64::from(token.index) + 1, Ordering::Relaxed);
+        let (number, index) = inbox::locate(token);
         match &self.dispatch {
             None => {
                 let handle = &mut self.handles[number];

@@ -10,8 +10,8 @@ mod rayon;
 mod tokio;
 
 pub use self::job::Job;
-pub use self::policy::OnRefusal;
 pub(crate) use self::policy::Dispatch;
+pub use self::policy::OnRefusal;
 pub use self::pool::{PoolError, ThreadPool};
 #[cfg(feature = "rayon")]
 pub use self::rayon::Rayon;

@@ -9,7 +9,7 @@ mod shard;
 mod slot;
 
 pub(crate) use pending::{Record, recycle};
-pub(crate) use shard::{Ask, Cancel, Counts, Refusal, State};
+pub(crate) use shard::{Ask, Cancel, Claim, Counts, Refusal, State};
 pub(crate) use slot::Phase;
 
 use crate::sync::{Mutex, MutexGuard};

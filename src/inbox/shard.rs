@@ -7,7 +7,6 @@
 use super::pending::{Pending, Record};
 use super::slot::{Phase, Slot};
 use crate::slab::Slab;
-use crate::wheel::Visit;
 use std::collections::VecDeque;
 
 /// Dead wheel entries of a shard that are not worth a walk over the wheel.
@@ -58,6 +57,16 @@ pub(crate) enum Refusal {
     Closed,
     Full,
     Phase(Phase),
+}
+
+/// What stands behind a record that has come out of the wheel.
+pub(crate) enum Claim<P> {
+    /// Nothing: it was cancelled, or another record stands for it now.
+    Stale,
+    /// It has been pushed back to this time: to be filed again.
+    NotYet(u64),
+    /// It is due: the payload and its deadline.
+    Due(P, u64),
 }
 
 /// What a cancel found.
@@ -213,25 +222,25 @@ impl<P> State<P> {
     }
 
     /// Armed -> Running, if the record still stands for the slot and its deadline is not after
-    /// `now`. The slot is pinned for the runner. Returns the payload and its deadline.
+    /// `now`. The slot is pinned for the runner.
     #[inline]
-    pub(crate) fn claim(&mut self, index: u32, version: u16, now: u64) -> Visit<(P, u64)> {
+    pub(crate) fn claim(&mut self, index: u32, version: u16, now: u64) -> Claim<P> {
         let slot = self.slots.get_mut(index);
         let Some(slot) = slot.filter(|s| s.phase() == Phase::Armed && s.version16() == version)
         else {
             self.stale = self.stale.saturating_sub(1);
-            return Visit::Stale;
+            return Claim::Stale;
         };
         if slot.deadline > now {
-            return Visit::NotYet(slot.deadline);
+            return Claim::NotYet(slot.deadline);
         }
         let deadline = slot.deadline;
-        let Some(payload) = slot.payload.take() else { return Visit::Stale };
+        let Some(payload) = slot.payload.take() else { return Claim::Stale };
         slot.set_phase(Phase::Running);
         slot.pin();
         self.live -= 1;
         self.counts.expired += 1;
-        Visit::Due((payload, deadline))
+        Claim::Due(payload, deadline)
     }
 
     /// After a run, unless the timeout has been armed again: Running -> Expired, and Denied too,

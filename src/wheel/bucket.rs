@@ -6,7 +6,7 @@
 use super::ring::Token;
 
 /// Rounds are kept as the low 16 bits of the absolute round, so an entry may lie at most this many
-/// rounds ahead. A farther timeout is filed at this distance and filed again when it gets there.
+/// rounds ahead.
 pub(super) const FARTHEST_ROUND: u64 = u16::MAX as u64;
 
 /// Keep at least this capacity; below, shrinking saves nothing.

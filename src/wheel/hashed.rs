@@ -1,6 +1,6 @@
 //! The public wheel: a ring of tokens, and a slab of the values they stand for.
 
-use super::ring::{MAX_TICKS_PER_WHEEL, Ring, Token, Visit};
+use super::ring::{Due, MAX_TICKS_PER_WHEEL, Ring, Token};
 use crate::slab::{Slab, Slot};
 use std::fmt;
 
@@ -39,7 +39,7 @@ pub struct HashedWheel<T> {
     items: Slab<Item<T>>,
     /// Entries of the ring whose value has been removed.
     dead: usize,
-    due: Vec<Token>,
+    due: Vec<Due>,
 }
 
 /// Names a value in a [`HashedWheel`]. A key whose value has left the wheel finds nothing.
@@ -149,14 +149,12 @@ impl<T> HashedWheel<T> {
         let mut rest = Rest { ring: &mut self.ring, due: &mut self.due, next: 0 };
         let mut count = 0;
         while let Some(token) = rest.pop() {
-            match self.items.visit(token, now) {
-                Visit::Stale => self.dead = self.dead.saturating_sub(1),
-                Visit::NotYet(deadline) => rest.ring.insert(deadline, token),
-                Visit::Due((deadline, value)) => {
-                    count += 1;
-                    expired(deadline, value);
-                }
-            }
+            let Some((deadline, value)) = self.items.end_if(token) else {
+                self.dead = self.dead.saturating_sub(1);
+                continue;
+            };
+            count += 1;
+            expired(deadline, value);
         }
         count
     }
@@ -238,37 +236,31 @@ impl<T> Slab<Item<T>> {
         Some((deadline, value))
     }
 
-    fn visit(&mut self, token: Token, now: u64) -> Visit<(u64, T)> {
-        let Some(item) = self.get(token.index).filter(|_| self.lives(token)) else {
-            return Visit::Stale;
-        };
-        if item.deadline > now {
-            return Visit::NotYet(item.deadline);
-        }
-        let key = Key { index: token.index, generation: item.generation };
-        self.end(key).map_or(Visit::Stale, Visit::Due)
+    fn end_if(&mut self, token: Token) -> Option<(u64, T)> {
+        let generation = self.get(token.index).filter(|_| self.lives(token))?.generation;
+        self.end(Key { index: token.index, generation })
     }
 }
 
 /// What is due and not yet handed over. If the callback panics, it goes back into the ring.
 struct Rest<'a> {
     ring: &'a mut Ring,
-    due: &'a mut Vec<Token>,
+    due: &'a mut Vec<Due>,
     next: usize,
 }
 
 impl Rest<'_> {
     fn pop(&mut self) -> Option<Token> {
-        let token = self.due.get(self.next).copied()?;
+        let due = self.due.get(self.next)?;
         self.next += 1;
-        Some(token)
+        Some(due.token)
     }
 }
 
 impl Drop for Rest<'_> {
     fn drop(&mut self) {
-        for token in self.due.drain(..).skip(self.next) {
-            self.ring.insert(0, token);
+        for due in self.due.drain(..).skip(self.next) {
+            self.ring.insert(due.tick, due.token);
         }
     }
 }

@@ -8,8 +8,9 @@
 
 mod bucket;
 mod earliest;
+mod far;
 mod hashed;
 mod ring;
 
 pub use hashed::{HashedWheel, Key, WheelSizeError};
-pub(crate) use ring::{MAX_TICKS_PER_WHEEL, Ring, Token, Visit};
+pub(crate) use ring::{Due, MAX_TICKS_PER_WHEEL, Ring, Token};

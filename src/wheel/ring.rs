@@ -1,42 +1,42 @@
 //! The ring of buckets that both the public wheel and the timer's worker run on.
 //!
-//! It deals in [`Token`]s and knows nothing of what they stand for. Its promise is one-sided: a
-//! token comes out at the first `take_due` at or after its tick, or sooner. Sooner happens only to
-//! a timeout more than 65,535 rounds away; whoever owns the deadlines looks, and files it again.
-//! The same second look serves the timer's lazy `reschedule`, where the deadline has moved on.
+//! It deals in [`Token`]s and knows nothing of what they stand for: a token comes out at the first
+//! `take_due` at or after its tick. Whoever owns the deadlines may find then that the deadline has
+//! moved on, and insert the token again; that is how the timer's `reschedule` gets by without
+//! touching the ring.
 //!
 //! Invariants:
-//! 1. No entry lies before `current_tick`, none more than `FARTHEST_ROUND` rounds after it.
+//! 1. No entry of a bucket lies before `current_tick`, none more than `FARTHEST_ROUND` rounds
+//!    after it; whatever does is in `far`.
 //! 2. `earliest` of a bucket is not after the tick of any entry in it.
 //! 3. Within a bucket, entries of one tick stand in the order of their insertion.
 
 use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::earliest::{Earliest, NOTHING};
+use super::far::Far;
 use std::collections::TryReserveError;
 
 /// As in Netty: a wheel of more buckets than this is a mistake.
 pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 
 /// Names a slot, and which use of the slot is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token {
     pub(crate) index: u32,
     pub(crate) version: u16,
 }
 
-/// What the owner of a slot finds when its token has come out of the ring.
-pub(crate) enum Visit<T> {
-    /// Nothing: it was cancelled, or another token stands for it now.
-    Stale,
-    /// It is due at this later time, in the owner's unit: to be inserted again.
-    NotYet(u64),
-    /// It is due.
-    Due(T),
+/// A token that has come out of the ring, and the tick that it was filed under.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due {
+    pub(crate) tick: u64,
+    pub(crate) token: Token,
 }
 
 pub(crate) struct Ring {
     buckets: Vec<Bucket>,
     earliest: Earliest,
+    far: Far,
     /// ticks_per_wheel - 1.
     slot_mask: u64,
     /// log2 of ticks_per_wheel: a tick's round is `tick >> round_shift`.
@@ -58,6 +58,7 @@ impl Ring {
         Ok(Self {
             buckets,
             earliest,
+            far: Far::default(),
             slot_mask: ticks_per_wheel as u64 - 1,
             round_shift: ticks_per_wheel.trailing_zeros(),
             current_tick: 0,
@@ -78,20 +79,35 @@ impl Ring {
         (tick.max(self.current_tick) & self.slot_mask) as usize
     }
 
-    /// O(1), but for the bucket's growth.
+    /// O(1), but for the bucket's growth, and for what is too far away for a bucket.
     #[inline]
     pub(crate) fn insert(&mut self, tick: u64, token: Token) {
         let tick = tick.max(self.current_tick);
-        let bucket = (tick & self.slot_mask) as usize;
-        let farthest = (self.current_tick >> self.round_shift).saturating_add(FARTHEST_ROUND);
-        let round = (tick >> self.round_shift).min(farthest);
-        self.buckets[bucket].push(token, round);
-        self.earliest.lower(bucket, self.tick(bucket, round));
+        if tick > self.farthest_tick() {
+            self.far.insert(tick, token);
+        } else {
+            self.insert_near(tick, token);
+        }
     }
 
-    /// The earliest tick at which anything may be due. O(1).
+    #[inline]
+    fn insert_near(&mut self, tick: u64, token: Token) {
+        let bucket = (tick & self.slot_mask) as usize;
+        self.buckets[bucket].push(token, tick >> self.round_shift);
+        self.earliest.lower(bucket, tick);
+    }
+
+    /// The last tick of the farthest round that a bucket can count.
+    #[inline]
+    fn farthest_tick(&self) -> u64 {
+        let round = (self.current_tick >> self.round_shift).saturating_add(FARTHEST_ROUND);
+        round.saturating_mul(self.buckets.len() as u64).saturating_add(self.slot_mask)
+    }
+
+    /// The earliest tick at which anything may be due. O(1), but for what is far away.
     pub(crate) fn next_expiry(&self) -> Option<u64> {
-        Some(self.earliest.least()).filter(|&tick| tick != NOTHING)
+        let next = self.earliest.least().min(self.far.next().unwrap_or(NOTHING));
+        Some(next).filter(|&tick| tick != NOTHING)
     }
 
     /// Takes out every entry due up to and including tick `now`: in the order of their ticks, and
@@ -99,44 +115,47 @@ impl Ring {
     ///
     /// Buckets in which nothing is due are not touched. After a stall of a turn or more it costs
     /// one walk over all buckets and a sort of what is due.
-    pub(crate) fn take_due(&mut self, now: u64, due: &mut Vec<Token>) {
+    pub(crate) fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
         if now < self.current_tick {
             return;
         }
         if now - self.current_tick < self.buckets.len() as u64 {
             self.take_bucket_by_bucket(now, due);
-        } else if self.earliest.least() <= now {
+        } else if self.next_expiry().is_some_and(|next| next <= now) {
             self.take_after_stall(now, due);
         }
         self.current_tick = now.saturating_add(1);
+        while let Some(Due { tick, token }) = self.far.take(self.farthest_tick()) {
+            self.insert_near(tick, token);
+        }
     }
 
     /// Less than a turn has passed: each bucket holds one tick that is due, so going from least to
     /// least visits them in the order of ticks.
-    fn take_bucket_by_bucket(&mut self, now: u64, due: &mut Vec<Token>) {
+    fn take_bucket_by_bucket(&mut self, now: u64, due: &mut Vec<Due>) {
         loop {
             let tick = self.earliest.least();
             if tick > now {
                 return;
             }
             let bucket = (tick & self.slot_mask) as usize;
-            self.take_bucket(bucket, now, |_, token| due.push(token));
+            self.take_bucket(bucket, now, due);
         }
     }
 
     #[cold]
-    fn take_after_stall(&mut self, now: u64, due: &mut Vec<Token>) {
-        let mut found = Vec::new();
+    fn take_after_stall(&mut self, now: u64, due: &mut Vec<Due>) {
+        let before = due.len();
         for bucket in 0..self.buckets.len() {
             if self.buckets[bucket].len() > 0 {
-                self.take_bucket(bucket, now, |tick, token| found.push((tick, token)));
+                self.take_bucket(bucket, now, due);
             }
         }
-        found.sort_by_key(|&(tick, _)| tick); // stable: keeps the order within a tick
-        due.extend(found.into_iter().map(|(_, token)| token));
+        due.extend(std::iter::from_fn(|| self.far.take(now)));
+        due[before..].sort_by_key(|due| due.tick); // stable: keeps the order within a tick
     }
 
-    fn take_bucket(&mut self, bucket: usize, now: u64, mut due: impl FnMut(u64, Token)) {
+    fn take_bucket(&mut self, bucket: usize, now: u64, due: &mut Vec<Due>) {
         let shift = self.round_shift;
         let tick_in = |round: u64| (round << shift) | bucket as u64;
         // The last round in which this bucket's tick is not after `now`.
@@ -144,24 +163,23 @@ impl Ring {
             Some(past) => past >> shift,
             None => return,
         };
-        let next = self.buckets[bucket].take_due(
-            self.current_tick >> shift,
-            last,
-            |round, token| due(tick_in(round), token),
-        );
+        let next =
+            self.buckets[bucket].take_due(self.current_tick >> shift, last, |round, token| {
+                due.push(Due { tick: tick_in(round), token })
+            });
         self.earliest.set(bucket, next.map_or(NOTHING, tick_in));
     }
 
     /// Looks at about `budget` entries, bucket by bucket from where the last call ended, and drops
     /// those that `keep` denies. Returns how many buckets it has looked at.
-    pub(crate) fn reclaim(
-        &mut self,
-        budget: usize,
-        mut keep: impl FnMut(Token) -> bool,
-    ) -> usize {
+    pub(crate) fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> usize {
         let mut looked_at = 0;
         let mut buckets = 0;
         while looked_at < budget && buckets < self.buckets.len() {
+            if self.reclaim_at == 0 {
+                looked_at += self.far.len();
+                self.far.retain(&mut keep);
+            }
             looked_at += 1 + self.reclaim_bucket(self.reclaim_at, &mut keep);
             self.reclaim_at = (self.reclaim_at + 1) & self.slot_mask as usize;
             buckets += 1;

@@ -1,0 +1,41 @@
+//! Timeouts so far away that a bucket's entry cannot count their rounds.
+//!
+//! An ordered map, O(log n), for what is more than 65,535 turns ahead: with the default wheel, 38
+//! days. Each moves to its bucket as soon as that can count its rounds, before any nearer timeout of the same
+//! tick can be filed there, so that within a tick the order of insertion holds.
+
+use super::ring::{Due, Token};
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub(super) struct Far {
+    /// By tick, then in the order of insertion.
+    tokens: BTreeMap<(u64, u64), Token>,
+    inserted: u64,
+}
+
+impl Far {
+    pub(super) fn insert(&mut self, tick: u64, token: Token) {
+        self.inserted += 1;
+        self.tokens.insert((tick, self.inserted), token);
+    }
+
+    /// The earliest tick here.
+    pub(super) fn next(&self) -> Option<u64> {
+        self.tokens.first_key_value().map(|(&(tick, _), _)| tick)
+    }
+
+    /// Takes the earliest, if its tick is not after `last`.
+    pub(super) fn take(&mut self, last: u64) -> Option<Due> {
+        self.next().filter(|&tick| tick <= last)?;
+        self.tokens.pop_first().map(|((tick, _), token)| Due { tick, token })
+    }
+
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(Token) -> bool) {
+        self.tokens.retain(|_, &mut token| keep(token));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+}

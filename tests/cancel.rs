@@ -1,0 +1,211 @@
+//! Cancelling, rescheduling, and what they leave behind.
+//!
+//! Rule 1, conservation: `one_of_many_cancels_wins`, `a_cancel_races_with_the_expiry` (and
+//! `stop.rs`, `stress.rs`). Rule 4, memory: `memory.rs`.
+
+mod common;
+
+use common::{Random, Record, TICK, assert_conserved, manual, ms};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+use wheelwork::{HashedWheelTimer, RescheduleError, Timeout, TimerTask};
+
+struct Told(Record<&'static str>);
+
+impl TimerTask for Told {
+    fn run(self: Box<Self>, _: &Timeout) {
+        self.0.push("run");
+    }
+
+    fn cancelled(self: Box<Self>, timeout: &Timeout) {
+        assert!(timeout.is_cancelled());
+        self.0.push("cancelled");
+    }
+}
+
+#[test]
+fn a_cancelled_task_is_told_and_dropped_at_once() {
+    let (timer, clock) = manual();
+    let record = Record::new();
+    let held = Arc::new(());
+    let captured = held.clone();
+    let closure = timer.new_timeout(move || drop(captured), ms(500)).unwrap();
+    let told = timer.new_timeout(Told(record.clone()), ms(500)).unwrap();
+    for in_wheel in [false, true] {
+        let timeout = if in_wheel { &told } else { &closure };
+        assert!(timeout.cancel(), "the first wins");
+        assert!(!timeout.cancel() && !timeout.clone().cancel(), "the second does not");
+        assert!(timeout.is_cancelled() && !timeout.is_expired());
+        assert_eq!(timeout.reschedule(ms(1)), Err(RescheduleError::Cancelled));
+        clock.advance(Duration::ZERO);
+    }
+    assert_eq!(
+        Arc::strong_count(&held),
+        1,
+        "dropped on the caller's thread, before cancel returns"
+    );
+    assert_eq!(record.take(), ["cancelled"]);
+    clock.advance(Duration::from_secs(10));
+    assert_eq!((record.len(), timer.pending_timeouts()), (0, 0));
+}
+
+#[test]
+fn a_dropped_handle_detaches_and_a_guard_cancels() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    drop(timer.new_timeout(ran.note("detached"), ms(100)).unwrap());
+    drop(timer.new_timeout(ran.note("guarded"), ms(100)).unwrap().cancel_on_drop());
+    let guard = timer.new_timeout(ran.note("disarmed"), ms(100)).unwrap().cancel_on_drop();
+    assert!(guard.timeout().is_some_and(|t| !t.is_expired()));
+    drop(guard.disarm());
+    assert_eq!(timer.pending_timeouts(), 2);
+    clock.advance(ms(100));
+    assert_eq!(ran.take(), ["detached", "disarmed"]);
+}
+
+#[test]
+fn one_of_many_cancels_wins() {
+    let (timer, _clock) = manual();
+    for _ in 0..200 {
+        let timeout = timer.new_timeout(|| (), ms(500)).unwrap();
+        let wins = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for own in [false, true, true, false] {
+                let (timeout, wins) = (&timeout, &wins);
+                scope.spawn(move || {
+                    let won = if own { timeout.clone().cancel() } else { timeout.cancel() };
+                    wins.fetch_add(usize::from(won), SeqCst);
+                });
+            }
+        });
+        assert_eq!(wins.into_inner(), 1);
+    }
+    assert_conserved(&timer);
+}
+
+#[test]
+fn a_cancel_races_with_the_expiry() {
+    let (timer, clock) = manual();
+    let (mut cancels, runs) = (0, Arc::new(AtomicUsize::new(0)));
+    for _ in 0..300 {
+        let batch: Vec<_> = (0..20)
+            .map(|_| {
+                let runs = runs.clone();
+                let task = move || {
+                    runs.fetch_add(1, SeqCst);
+                };
+                timer.new_timeout(task, ms(100)).unwrap()
+            })
+            .collect();
+        cancels += std::thread::scope(|scope| {
+            scope.spawn(|| clock.advance(ms(100)));
+            batch.iter().rev().filter(|timeout| timeout.cancel()).count()
+        });
+        assert!(batch.iter().all(|t| t.is_cancelled() != t.is_expired()));
+    }
+    assert_eq!(cancels + runs.load(SeqCst), 300 * 20);
+    assert_conserved(&timer);
+}
+
+#[test]
+fn a_task_cancels_another_of_the_same_tick() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let victims = Arc::new(std::sync::Mutex::new(Vec::<Timeout>::new()));
+    let (list, record) = (victims.clone(), ran.clone());
+    let killer = move || list.lock().unwrap().iter().for_each(|v| record.push(v.cancel()));
+    timer.new_timeout(killer, ms(100)).unwrap();
+    for _ in 0..3 {
+        victims.lock().unwrap().push(timer.new_timeout(ran.note(false), ms(100)).unwrap());
+    }
+    clock.advance(ms(100));
+    assert_eq!(ran.take(), [true, true, true], "none of them has run");
+}
+
+#[test]
+fn reschedule_later_and_sooner_in_queue_and_wheel() {
+    for in_wheel in [false, true] {
+        let (timer, clock) = manual();
+        let ran = Record::new();
+        let [later, sooner, to_and_fro] =
+            ["later", "sooner", "to and fro"].map(|n| timer.new_timeout(ran.note(n), ms(500)));
+        let settle = || {
+            if in_wheel {
+                clock.advance(Duration::ZERO)
+            }
+        };
+        settle();
+        later.unwrap().reschedule(ms(900)).unwrap();
+        sooner.as_ref().unwrap().reschedule(ms(200)).unwrap();
+        for delay in [100, 1200, 300, 2000, 700] {
+            to_and_fro.as_ref().unwrap().reschedule(ms(delay)).unwrap();
+            settle();
+        }
+        let mut seen = Vec::new();
+        for tick in 1..=30 {
+            clock.advance(TICK);
+            seen.extend(ran.take().into_iter().map(|name| (tick, name)));
+        }
+        assert_eq!(seen, [(2, "sooner"), (7, "to and fro"), (9, "later")], "in wheel: {in_wheel}");
+        assert_eq!(sooner.unwrap().reschedule(ms(1)), Err(RescheduleError::Expired));
+        assert_eq!(timer.metrics().rescheduled, 7);
+        assert_conserved(&timer);
+    }
+}
+
+/// Random moves of 300 timeouts, against the plain rule: it fires at the first tick that does not
+/// begin before the last deadline it was given.
+#[test]
+fn rescheduled_timeouts_fire_by_their_last_deadline() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let mut random = Random(5);
+    let mut live: Vec<(Timeout, Duration, usize)> = (0..300)
+        .map(|n| (timer.new_timeout(ran.note(n), ms(2000)).unwrap(), ms(2000), n))
+        .collect();
+    let mut fired = 0;
+    while !live.is_empty() {
+        for _ in 0..20 {
+            let pick = random.below(live.len() as u64) as usize;
+            let delay = ms(random.below(1500));
+            live[pick].0.reschedule(delay).unwrap();
+            live[pick].1 = clock.elapsed() + delay;
+        }
+        // A deadline that has passed by now, at the last advance, fires with the next tick.
+        clock.advance(TICK);
+        let now = clock.elapsed();
+        let (due, rest): (Vec<_>, Vec<_>) = live.into_iter().partition(|(_, at, _)| *at <= now);
+        let mut expected: Vec<_> = due.iter().map(|(.., n)| *n).collect();
+        let mut got = ran.take();
+        expected.sort_unstable();
+        got.sort_unstable();
+        assert_eq!(got, expected, "at {now:?}");
+        fired += got.len();
+        live = rest;
+    }
+    assert_eq!((fired, timer.pending_timeouts()), (300, 0));
+}
+
+#[test]
+fn a_panicking_cancel_callback_or_drop_hurts_nobody() {
+    struct Bad(bool);
+    impl TimerTask for Bad {
+        fn run(self: Box<Self>, _: &Timeout) {}
+        fn cancelled(self: Box<Self>, _: &Timeout) {
+            assert!(!self.0, "a bad callback");
+        }
+    }
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            assert!(self.0 || std::thread::panicking(), "a bad drop");
+        }
+    }
+    let timer = HashedWheelTimer::new().unwrap();
+    for in_callback in [true, false] {
+        let timeout = timer.new_timeout(Bad(in_callback), ms(60_000)).unwrap();
+        assert!(timeout.cancel());
+    }
+    assert_eq!(timer.metrics().panicked, 2);
+    assert_conserved(&timer);
+}

@@ -1,0 +1,90 @@
+//! What the tests share: a timer on a manual clock, and a record of what ran.
+// Each test file compiles this for itself and uses a part of it.
+#![allow(dead_code, unreachable_pub)]
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use wheelwork::{Builder, HashedWheelTimer, ManualClock};
+
+pub const TICK: Duration = Duration::from_millis(100);
+
+pub fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A timer on a manual clock, with the default tick of 100 ms.
+pub fn manual() -> (HashedWheelTimer, ManualClock) {
+    manual_with(HashedWheelTimer::builder())
+}
+
+pub fn manual_with(builder: Builder) -> (HashedWheelTimer, ManualClock) {
+    let clock = ManualClock::new();
+    let timer = builder.clock(clock.clone()).build().expect("a timer with these settings");
+    (timer, clock)
+}
+
+/// What ran, in order.
+pub struct Record<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Clone for Record<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: Send + 'static> Record<T> {
+    pub fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    pub fn push(&self, value: T) {
+        self.0.lock().unwrap().push(value);
+    }
+
+    /// A task that notes `value`.
+    pub fn note(&self, value: T) -> impl FnOnce() + Send + 'static {
+        let record = self.clone();
+        move || record.push(value)
+    }
+
+    pub fn take(&self) -> Vec<T> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+/// Waits for something that must come, and fails the test if it does not come in a minute.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < limit, "never came: {what}");
+        std::thread::sleep(ms(1));
+    }
+}
+
+/// Numbers without a pattern (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// Asserts that every timeout is accounted for.
+pub fn assert_conserved(timer: &HashedWheelTimer) {
+    let m = timer.metrics();
+    assert_eq!(m.scheduled + m.rearmed, m.expired + m.cancelled + m.returned + m.pending, "{m:?}");
+    assert_eq!(m.pending as usize, timer.pending_timeouts());
+}

@@ -1,0 +1,258 @@
+//! Scheduling and expiry.
+//!
+//! Rule 2, never early: `never_early_by_instant`, `late_by_less_than_a_tick`.
+//! Rule 7, after a stall: `after_a_stall_ticks_run_in_order`, `one_thread_one_tick_keeps_its_order`,
+//! `a_year_passes_in_milliseconds`, `a_long_stall_costs_what_is_due`.
+//! Rule 8, rounds do not hide each other: `a_far_timeout_does_not_hide_a_near_one`.
+//! Rule 10, extremes are ordinary: `a_zero_delay_is_the_next_tick`, `the_longest_delay_never_fires`,
+//! `a_wheel_of_one_bucket_works`, and the errors in `build.rs`.
+
+mod common;
+
+use common::{Random, Record, TICK, eventually, manual, manual_with, ms};
+use std::time::{Duration, Instant};
+use wheelwork::{HashedWheelTimer, RescheduleError};
+
+#[test]
+fn never_early_by_instant() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let early = Record::new();
+    let mut random = Random(1);
+    for i in 0..2000 {
+        let delay = Duration::from_micros(random.below(20_000));
+        let early = early.clone();
+        let scheduled = Instant::now();
+        let task = move || early.push(delay.checked_sub(scheduled.elapsed()));
+        timer.new_timeout(task, delay).unwrap();
+        if i % 100 == 0 {
+            std::thread::sleep(ms(1));
+        }
+    }
+    eventually("all have run", || early.len() == 2000);
+    let early: Vec<_> = early.take().into_iter().flatten().filter(|d| !d.is_zero()).collect();
+    assert!(early.is_empty(), "early by {early:?}");
+}
+
+/// On the manual clock there is no scheduling delay: lateness is the tick's alone.
+#[test]
+fn late_by_less_than_a_tick() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let mut random = Random(2);
+    for _ in 0..500 {
+        let deadline = clock.elapsed() + Duration::from_micros(random.below(3_000_000));
+        let (ran, now) = (ran.clone(), clock.clone());
+        let task = move || ran.push((deadline, now.elapsed()));
+        timer.new_timeout(task, deadline - clock.elapsed()).unwrap();
+        clock.advance(ms(7)); // not a divisor of the tick
+    }
+    (0..3000).for_each(|_| clock.advance(ms(1)));
+    let ran = ran.take();
+    assert_eq!(ran.len(), 500);
+    for (deadline, at) in ran {
+        assert!(at >= deadline, "early by {:?}", deadline - at);
+        assert!(at - deadline < TICK + ms(7), "late by {:?}", at - deadline);
+    }
+}
+
+#[test]
+fn it_fires_at_its_tick_and_not_before() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    timer.new_timeout(ran.note("exact"), ms(300)).unwrap();
+    timer.new_timeout(ran.note("above"), ms(301)).unwrap();
+    clock.advance(ms(299));
+    assert!(ran.take().is_empty());
+    clock.advance(ms(1));
+    assert_eq!(ran.take(), ["exact"]);
+    clock.advance(ms(99));
+    assert!(ran.take().is_empty());
+    clock.advance(ms(1));
+    assert_eq!(ran.take(), ["above"]);
+    assert_eq!(timer.pending_timeouts(), 0);
+}
+
+#[test]
+fn an_instant_is_as_good_as_a_delay() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let zero = timer.new_timeout(|| (), Duration::MAX).unwrap().now();
+    timer.new_timeout_at(ran.note("at"), zero + ms(200)).unwrap();
+    timer.new_timeout_at(ran.note("past"), zero - ms(200)).unwrap();
+    clock.advance(ms(100));
+    assert_eq!(ran.take(), ["past"]);
+    clock.advance(ms(100));
+    assert_eq!(ran.take(), ["at"]);
+}
+
+#[test]
+fn a_zero_delay_is_the_next_tick() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let (again, handle) = (ran.clone(), timer.clone());
+    let chain = move || {
+        again.push(1);
+        handle.new_timeout(again.note(2), Duration::ZERO).unwrap();
+    };
+    timer.new_timeout(chain, Duration::ZERO).unwrap();
+    clock.advance(ms(99));
+    assert!(ran.take().is_empty());
+    clock.advance(ms(1));
+    assert_eq!(ran.take(), [1], "a task's own zero delay waits for the tick after");
+    clock.advance(TICK);
+    assert_eq!(ran.take(), [2]);
+}
+
+#[test]
+fn the_longest_delay_never_fires() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let never = timer.new_timeout(ran.note("never"), Duration::MAX).unwrap();
+    timer.new_timeout(ran.note("century"), Duration::from_secs(100 * 365 * 86_400)).unwrap();
+    clock.advance(Duration::from_secs(50 * 365 * 86_400));
+    assert_eq!((ran.len(), timer.pending_timeouts()), (0, 2));
+    clock.advance(Duration::MAX);
+    assert_eq!(ran.take(), ["century"]);
+    clock.advance(Duration::MAX);
+    assert!(!never.is_expired());
+    assert_eq!(never.reschedule(Duration::MAX), Ok(()));
+    assert_eq!(timer.stop().unwrap().len(), 1);
+}
+
+#[test]
+fn a_wheel_of_one_bucket_works() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().ticks_per_wheel(1));
+    let ran = Record::new();
+    for n in [5u64, 1, 70_000, 3, 2, 4] {
+        timer.new_timeout(ran.note(n), TICK * n as u32).unwrap();
+    }
+    (0..5).for_each(|_| clock.advance(TICK));
+    assert_eq!(ran.take(), [1, 2, 3, 4, 5]);
+    clock.advance(TICK * 69_994);
+    assert!(ran.take().is_empty());
+    clock.advance(TICK);
+    assert_eq!(ran.take(), [70_000]);
+}
+
+#[test]
+fn a_far_timeout_does_not_hide_a_near_one() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().ticks_per_wheel(8));
+    let ran = Record::new();
+    for ticks in [8 * 3 + 2, 8 + 2, 2u32] {
+        timer.new_timeout(ran.note(ticks), TICK * ticks).unwrap();
+        clock.advance(Duration::ZERO); // into the wheel, in this order
+    }
+    let mut seen = Vec::new();
+    for tick in 1..=40 {
+        clock.advance(TICK);
+        seen.extend(ran.take().into_iter().map(|due| (tick, due)));
+    }
+    assert_eq!(seen, [(2, 2), (10, 10), (26, 26)]);
+}
+
+#[test]
+fn one_thread_one_tick_keeps_its_order() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let mut random = Random(3);
+    let mut expected = Vec::new();
+    for n in 0..5000 {
+        let timeout = timer.new_timeout(ran.note(n), ms(901 + random.below(99))).unwrap();
+        if random.below(7) == 0 {
+            clock.advance(Duration::ZERO); // some cancels in the queue, some in the wheel
+        }
+        if random.below(3) == 0 {
+            assert!(timeout.cancel());
+        } else {
+            expected.push(n);
+        }
+    }
+    clock.advance(TICK * 10);
+    assert_eq!(ran.take(), expected);
+}
+
+/// Whatever the stall: less than a turn, more than one, more than the rounds that an entry counts.
+#[test]
+fn after_a_stall_ticks_run_in_order() {
+    for (buckets, stall) in [(64, 50u64), (64, 64), (64, 65), (8, 1000), (1, 500), (1, 200_000)] {
+        let (timer, clock) = manual_with(HashedWheelTimer::builder().ticks_per_wheel(buckets));
+        let ran = Record::new();
+        let mut random = Random(4);
+        for n in 0..2000 {
+            let tick = 1 + random.below(stall + 20);
+            timer.new_timeout(ran.note((tick, n)), TICK * tick as u32).unwrap();
+        }
+        clock.advance(TICK * stall as u32);
+        let ran = ran.take();
+        assert!(ran.len() > 500 && ran.iter().all(|&(tick, _)| tick <= stall));
+        assert!(ran.is_sorted(), "{buckets} buckets, a stall of {stall} ticks");
+        assert_eq!(ran.len() + timer.pending_timeouts(), 2000);
+    }
+}
+
+/// A timeout that was pushed back comes out of the wheel at its former tick.
+#[test]
+fn after_a_stall_rescheduled_timeouts_run_in_their_new_tick() {
+    for stall in [10u32, 2000] {
+        let (timer, clock) = manual();
+        let ran = Record::new();
+        let pushed_back = timer.new_timeout(ran.note(9), TICK * 2).unwrap();
+        for tick in [1, 5, 10] {
+            timer.new_timeout(ran.note(tick), TICK * tick).unwrap();
+        }
+        clock.advance(Duration::ZERO);
+        pushed_back.reschedule(TICK * 9).unwrap();
+        clock.advance(TICK * stall);
+        assert_eq!(ran.take(), [1, 5, 9, 10]);
+    }
+}
+
+#[test]
+fn a_year_passes_in_milliseconds() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    for day in [1u32, 100, 364, 400] {
+        timer.new_timeout(ran.note(day), Duration::from_secs(86_400) * day).unwrap();
+    }
+    let wakeups = timer.metrics().wakeups;
+    clock.advance(Duration::from_secs(365 * 86_400));
+    assert_eq!(ran.take(), [1, 100, 364]);
+    let metrics = timer.metrics();
+    assert!(metrics.wakeups - wakeups < 10, "one jump, not 315 million ticks");
+    assert!(metrics.ticks_skipped > 315_000_000);
+}
+
+/// 50,000 far timeouts share one bucket, each in a round of its own: a jump over all of them must
+/// not walk the bucket once for each round. Quadratic work would be 2.5 billion visits; the proof
+/// is that the test ends soon, and the assertion that the order holds.
+#[test]
+fn a_long_stall_costs_what_is_due() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().ticks_per_wheel(1));
+    let ran = Record::new();
+    let started = Instant::now();
+    for round in (0..50_000u32).rev() {
+        timer.new_timeout(ran.note(round), TICK * (round + 1)).unwrap();
+    }
+    clock.advance(TICK * 50_001);
+    let took = started.elapsed();
+    assert_eq!(ran.take(), (0..50_000).collect::<Vec<_>>());
+    assert!(took < Duration::from_secs(60), "{took:?}");
+}
+
+#[test]
+fn a_handle_tells_what_became_of_it() {
+    let (timer, clock) = manual();
+    let timeout = timer.new_timeout(|| (), ms(200)).unwrap();
+    let (copy, start) = (timeout.clone(), timeout.now());
+    assert_eq!(timeout.deadline(), Some(start + ms(200)));
+    assert!(format!("{timeout:?}").contains("pending"), "{timeout:?}");
+    clock.advance(ms(200));
+    assert!(timeout.is_expired() && copy.is_expired());
+    assert!(!timeout.is_cancelled() && !timeout.cancel());
+    assert_eq!(timeout.deadline(), None);
+    assert_eq!(timeout.reschedule(ms(1)), Err(RescheduleError::Expired));
+    // The slot has other users now; the old handles still tell the truth.
+    let others: Vec<_> = (0..100).map(|_| timer.new_timeout(|| (), ms(100)).unwrap()).collect();
+    assert!(others.iter().all(|other| other.cancel()));
+    assert!(timeout.is_expired() && copy.is_expired() && !copy.is_cancelled());
+}
