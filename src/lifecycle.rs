@@ -11,8 +11,9 @@
 //! stored with release after the closing and loaded with acquire by the worker; the shards' own
 //! locks carry the rest.
 //!
-//! The worker reports under `report`'s lock: how far it has got (for manual clocks), then that it
-//! has finished and what it held. Whoever waits, waits on that; the unprocessed go to the first.
+//! The worker reports under `report`'s lock: which requests to catch up it has answered (for
+//! manual clocks), then that it has finished and what it held. Whoever waits, waits on that; the
+//! unprocessed go to the first.
 
 use crate::sync::{AtomicU8, Condvar, Mutex, Ordering};
 use std::time::Instant;
@@ -36,15 +37,17 @@ pub(crate) struct Lifecycle<U> {
 }
 
 struct Report<U> {
-    /// All that was due up to this time has been handed over.
-    caught_up: u64,
+    /// Requests to catch up with the clock.
+    asked: u64,
+    /// Those that a whole pass has followed.
+    answered: u64,
     finished: bool,
     unprocessed: Vec<U>,
 }
 
 impl<U> Lifecycle<U> {
     pub(crate) fn new() -> Self {
-        let report = Report { caught_up: 0, finished: false, unprocessed: Vec::new() };
+        let report = Report { asked: 0, answered: 0, finished: false, unprocessed: Vec::new() };
         Self { order: AtomicU8::new(RUN), report: Mutex::new(report), changed: Condvar::new() }
     }
 
@@ -72,9 +75,21 @@ impl<U> Lifecycle<U> {
         let _ = self.order.compare_exchange(RUN, order, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// The worker has handed over all that was due at `now`.
-    pub(crate) fn report_caught_up(&self, now: u64) {
-        self.report.lock().caught_up = now;
+    /// Asks the worker to catch up; call it after that. Returns the request's number.
+    pub(crate) fn ask(&self) -> u64 {
+        let mut report = self.report.lock();
+        report.asked += 1;
+        report.asked
+    }
+
+    /// The number of the last request: for the worker, before it reads the clock.
+    pub(crate) fn asked(&self) -> u64 {
+        self.report.lock().asked
+    }
+
+    /// All that was due at the time of this request has been handed over.
+    pub(crate) fn answer(&self, request: u64) {
+        self.report.lock().answered = request;
         self.changed.notify_all();
     }
 
@@ -91,10 +106,10 @@ impl<U> Lifecycle<U> {
         self.report.lock().finished
     }
 
-    /// Waits until the worker has got to `now` or has finished.
-    pub(crate) fn wait_caught_up(&self, now: u64) {
+    /// Waits until the worker has answered a request or has finished.
+    pub(crate) fn wait_answered(&self, request: u64) {
         let mut report = self.report.lock();
-        while report.caught_up < now && !report.finished {
+        while report.answered < request && !report.finished {
             report = self.changed.wait(report);
         }
     }

@@ -106,10 +106,11 @@ impl Station {
 }
 
 impl crate::clock::Follow for Station {
-    fn catch_up(&self, now: std::time::Instant) {
+    fn catch_up(&self) {
+        let request = self.lifecycle.ask();
         self.shared.alarm.call();
         if !self.shared.alarm.parker().is_current_thread() {
-            self.lifecycle.wait_caught_up(self.shared.time.nanos_at(now));
+            self.lifecycle.wait_answered(request);
         }
     }
 }
@@ -144,6 +145,7 @@ impl Worker {
     /// The heartbeat, until an order to end.
     pub(crate) fn run(&mut self) {
         while self.station.lifecycle.order() == Order::Run {
+            let request = self.request_to_catch_up();
             let now = self.shared().time.now();
             let backlog = self.transfer();
             self.expire(now);
@@ -152,8 +154,8 @@ impl Worker {
                 self.shared().metrics.backlog_left();
             }
             if !backlog && !unreclaimed {
-                self.report(now);
-                self.sleep(now);
+                self.answer(request);
+                self.sleep(request);
             }
         }
     }
@@ -329,15 +331,20 @@ impl Worker {
         self.to_reclaim > 0
     }
 
-    fn report(&self, now: u64) {
+    /// Only a clock that moves in jumps makes requests.
+    fn request_to_catch_up(&self) -> u64 {
+        if self.pace == Pace::OnCall { self.station.lifecycle.asked() } else { 0 }
+    }
+
+    fn answer(&self, request: u64) {
         if self.pace == Pace::OnCall {
-            self.station.lifecycle.report_caught_up(now);
+            self.station.lifecycle.answer(request);
         }
     }
 
     /// Sleeps until the next tick in which something may be due, and while producers are active at
     /// most until the next tick.
-    fn sleep(&mut self, pass: u64) {
+    fn sleep(&mut self, answered: u64) {
         let shared = self.station.shared.clone();
         let now = shared.time.now();
         let tick = shared.scale.tick_at(now);
@@ -357,8 +364,8 @@ impl Worker {
             _ if wake_at == NEVER => None,
             _ => Some(Duration::from_nanos(wake_at.saturating_sub(now))),
         };
-        let clock_moved = self.pace == Pace::OnCall && shared.time.now() > pass;
-        if self.station.lifecycle.order() == Order::Run && !clock_moved {
+        let asked = self.request_to_catch_up() != answered;
+        if self.station.lifecycle.order() == Order::Run && !asked {
             shared.alarm.sleep(limit);
             shared.metrics.woken();
         }

@@ -56,7 +56,8 @@ impl ManualClock {
     /// that is due to its executor, in the order of ticks.
     ///
     /// With the inline executor, that means all of it has run. A task that runs during the jump
-    /// sees the time at the jump's end; what it schedules counts from there. Called from a task on
+    /// sees the time at the jump's end; what it schedules counts from there. A jump of zero lets
+    /// the timers take in what has been scheduled and cancelled so far. Called from a task on
     /// a timer's own worker, it does not wait for that timer. The time saturates after 584 years.
     pub fn advance(&self, by: Duration) {
         let by = nanos(by);
@@ -64,9 +65,8 @@ impl ManualClock {
             Some(now.saturating_add(by).min(LAST))
         });
         debug_assert!(moved.is_ok(), "the closure always gives a value");
-        let now = self.now();
         for follower in self.living_followers() {
-            follower.catch_up(now);
+            follower.catch_up();
         }
     }
 

@@ -44,7 +44,7 @@ pub struct Follower(std::sync::Weak<dyn Follow>);
 
 /// What a worker does for a clock.
 pub(crate) trait Follow: Send + Sync {
-    fn catch_up(&self, now: Instant);
+    fn catch_up(&self);
 }
 
 impl Follower {
@@ -52,11 +52,11 @@ impl Follower {
         Self(timer)
     }
 
-    /// Wakes the worker and waits until everything due at `now` has been handed to the executor,
-    /// or the timer has stopped. Called from the worker itself, it does not wait.
-    pub fn catch_up(&self, now: Instant) {
+    /// Wakes the worker and waits until everything that is due has been handed to the executor, or
+    /// the timer has stopped. Called from the worker itself, it does not wait.
+    pub fn catch_up(&self) {
         if let Some(timer) = self.0.upgrade() {
-            timer.catch_up(now);
+            timer.catch_up();
         }
     }
 

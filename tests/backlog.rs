@@ -1,0 +1,82 @@
+//! Rule 3: the drain cap protects the worker and costs nobody else.
+
+mod common;
+
+use common::{Record, TICK, eventually, manual, ms};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::time::Duration;
+use wheelwork::HashedWheelTimer;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Holds the worker in a task while `fill` runs, so that the queue fills up behind it.
+fn behind_a_busy_worker(
+    timer: &HashedWheelTimer,
+    clock: &wheelwork::ManualClock,
+    fill: impl FnOnce(),
+) {
+    let (started, is_running) = mpsc::channel();
+    let (release, gate) = mpsc::channel::<()>();
+    let blocking = move || {
+        started.send(()).unwrap();
+        let _ = gate.recv();
+    };
+    timer.new_timeout(blocking, TICK).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| clock.advance(TICK));
+        is_running.recv().unwrap();
+        fill();
+        release.send(()).unwrap();
+    });
+}
+
+#[test]
+fn a_backlog_is_taken_in_several_passes_before_the_worker_sleeps() {
+    let (timer, clock) = manual();
+    behind_a_busy_worker(&timer, &clock, || {
+        (0..250_000).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
+        assert_eq!(timer.metrics().queue_depth, 250_000);
+    });
+    clock.advance(Duration::ZERO);
+    let metrics = timer.metrics();
+    assert_eq!((metrics.queue_depth, metrics.passes_with_backlog), (0, 2));
+}
+
+/// 90,000 live ones among 500,000 cancelled: one pass takes them all.
+#[test]
+fn cancelled_timeouts_do_not_count() {
+    let (timer, clock) = manual();
+    behind_a_busy_worker(&timer, &clock, || {
+        let all: Vec<_> = (0..590_000).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
+        let cancelled = all.iter().enumerate().filter(|(n, _)| n % 59 >= 9);
+        cancelled.for_each(|(_, timeout)| assert!(timeout.cancel()));
+        assert_eq!(timer.metrics().queue_depth, 90_000);
+    });
+    clock.advance(Duration::ZERO);
+    let metrics = timer.metrics();
+    assert_eq!((metrics.queue_depth, metrics.passes_with_backlog), (0, 0));
+}
+
+/// Netty's worst case: one producer schedules and cancels at full speed, another needs a timeout.
+/// Lateness is counted in ticks by the worker, and the bound is DESIGN's three.
+#[test]
+fn a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(100)).build().unwrap();
+    let stop = AtomicBool::new(false);
+    let ran = Record::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                timer.new_timeout(|| (), HOUR).unwrap().cancel();
+            }
+        });
+        std::thread::sleep(ms(300));
+        timer.new_timeout(ran.note(()), ms(100)).unwrap();
+        eventually("it runs", || ran.len() == 1);
+        stop.store(true, SeqCst);
+    });
+    let metrics = timer.metrics();
+    assert!(metrics.cancelled > 1000 && metrics.passes_with_backlog == 0, "{metrics:?}");
+    assert_eq!(metrics.queue_depth, 0, "nothing dead is queued");
+}

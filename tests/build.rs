@@ -1,0 +1,112 @@
+//! Bad values are typed errors that name the value and what was expected.
+//!
+//! Rules 9 and 10: `a_thread_that_cannot_start_fails_the_build`, and the ranges.
+
+mod common;
+
+use common::ms;
+use std::error::Error;
+use std::time::Duration;
+use wheelwork::wheel::{HashedWheel, WheelSizeError};
+use wheelwork::{BuildError, Builder, HashedWheelTimer};
+
+fn error_of(builder: Builder) -> (BuildError, String) {
+    let error = builder.build().expect_err("a bad value");
+    let text = error.to_string();
+    (error, text)
+}
+
+fn builder() -> Builder {
+    HashedWheelTimer::builder()
+}
+
+#[test]
+fn a_tick_out_of_range() {
+    for (tick, named) in [
+        (Duration::ZERO, "a tick of 0ns: expected 50µs to 146 years"),
+        (Duration::from_nanos(49_999), "a tick of 49.999µs: expected 50µs to 146 years"),
+        (Duration::MAX, "a tick of 18446744073709551615.999999999s: expected 50µs to 146 years"),
+    ] {
+        let (error, text) = error_of(builder().tick_duration(tick));
+        assert!(
+            matches!(error, BuildError::TickDuration { tick_duration } if tick_duration == tick)
+        );
+        assert_eq!(text, named);
+    }
+    assert!(builder().tick_duration(Duration::from_micros(50)).build().is_ok());
+}
+
+#[test]
+fn a_wheel_out_of_range() {
+    for size in [0, (1 << 30) + 1, usize::MAX] {
+        let (error, text) = error_of(builder().ticks_per_wheel(size));
+        let BuildError::TicksPerWheel(WheelSizeError { ticks_per_wheel }) = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(ticks_per_wheel, size);
+        assert!(text.contains(&size.to_string()) && text.contains("expected 1 to 1073741824"));
+        assert_eq!(HashedWheel::<()>::new(size).unwrap_err().to_string(), text);
+    }
+}
+
+#[test]
+fn a_turn_that_overflows() {
+    let tick = Duration::from_secs(86_400 * 365);
+    let (error, text) = error_of(builder().tick_duration(tick).ticks_per_wheel(500));
+    assert!(matches!(error, BuildError::TurnTooLong { ticks_per_wheel: 512, .. }));
+    assert_eq!(
+        text,
+        "a tick of 31536000s in a wheel of 512 ticks: expected a turn of at most 292 years"
+    );
+    assert!(builder().tick_duration(tick).ticks_per_wheel(256).build().is_ok());
+}
+
+#[test]
+fn a_limit_of_zero() {
+    let (error, text) = error_of(builder().max_pending_timeouts(0));
+    assert!(matches!(error, BuildError::NoPendingAllowed));
+    assert_eq!(text, "a limit of 0 pending timeouts: expected at least 1");
+}
+
+#[test]
+fn a_bad_thread_name() {
+    let (error, text) = error_of(builder().thread_name("a\0b"));
+    assert!(matches!(error, BuildError::ThreadName { name } if name == "a\0b"));
+    assert_eq!(text, "the thread name \"a\\0b\" contains a zero byte: expected none");
+}
+
+#[test]
+fn a_thread_that_cannot_start_fails_the_build() {
+    let (error, text) = error_of(builder().stack_size(1 << 60));
+    assert!(matches!(error, BuildError::ThreadStart { .. }));
+    assert_eq!(text, "the worker thread cannot be started");
+    assert!(error.source().is_some(), "with what the system said");
+}
+
+#[test]
+fn the_worker_has_the_given_name() {
+    let timer = builder().thread_name("conn-timer").tick_duration(ms(1)).build().unwrap();
+    let (sender, name) = std::sync::mpsc::channel();
+    let task = move || sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
+    timer.new_timeout(task, ms(1)).unwrap();
+    assert_eq!(name.recv().unwrap().as_deref(), Some("conn-timer"));
+}
+
+#[test]
+fn handles_are_what_they_promise() {
+    fn shared<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
+    fn sent<T: Send + std::fmt::Debug + 'static>() {}
+    shared::<HashedWheelTimer>();
+    shared::<wheelwork::Timeout>();
+    shared::<wheelwork::ManualClock>();
+    shared::<wheelwork::executor::ThreadPool>();
+    sent::<wheelwork::Unprocessed>();
+    sent::<wheelwork::executor::Job>();
+    sent::<wheelwork::CancelOnDrop>();
+    assert_eq!(size_of::<wheelwork::Timeout>(), 16);
+    let timer = builder().build().unwrap();
+    assert_eq!(
+        format!("{timer:?}"),
+        "HashedWheelTimer { tick_duration: 100ms, pending_timeouts: 0, is_stopped: false, .. }"
+    );
+}

@@ -1,0 +1,47 @@
+//! What the library says, it says through the `log` facade, and once. In a file of its own because
+//! the logger and the count of live timers belong to the process.
+#![cfg(feature = "log")]
+
+mod common;
+
+use common::{eventually, ms};
+use std::sync::Mutex;
+use wheelwork::HashedWheelTimer;
+
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Logger;
+
+impl log::Log for Logger {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        assert_eq!((record.target(), record.level()), ("wheelwork", log::Level::Warn));
+        SAID.lock().unwrap().push(record.args().to_string());
+    }
+
+    fn flush(&self) {}
+}
+
+fn said(about: &str) -> usize {
+    SAID.lock().unwrap().iter().filter(|text| text.contains(about)).count()
+}
+
+#[test]
+fn it_warns_once_of_many_timers_and_of_each_panic() {
+    log::set_logger(&Logger).unwrap();
+    log::set_max_level(log::LevelFilter::Trace);
+
+    let build = || HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let timers: Vec<_> = (0..64).map(|_| build()).collect();
+    assert_eq!(said("live timers"), 0, "64 are not yet too many");
+    let more: Vec<_> = (0..10).map(|_| build()).collect();
+    assert_eq!(said("65 live timers in this process"), 1);
+    assert_eq!(said("live timers"), 1, "once");
+
+    timers[0].new_timeout(|| panic!("a bad task"), ms(1)).unwrap();
+    eventually("the panic is logged", || said("panicked") == 1);
+    drop((timers, more));
+}

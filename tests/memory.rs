@@ -1,0 +1,133 @@
+//! Rule 4: memory follows what is alive.
+//!
+//! A counting allocator sees every live byte of this process; a file of its own, so that no other
+//! test disturbs it.
+
+mod common;
+
+use common::{eventually, manual, ms};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::sync::Mutex;
+use std::time::Duration;
+use wheelwork::{HashedWheelTimer, Timeout};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The tests of this file measure the whole process, so they run one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Live bytes.
+fn bytes() -> isize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated as isize - stats.bytes_deallocated as isize
+}
+
+fn allocations() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.allocations + stats.reallocations
+}
+
+/// Waves of timeouts that reach the wheel and are cancelled there, and none of which is ever due.
+#[test]
+fn a_storm_of_cancels_in_the_wheel_does_not_grow_memory() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let mut wave = Vec::with_capacity(20_000);
+    let mut after = Vec::new();
+    for _ in 0..60 {
+        wave.extend((0..20_000).map(|n| timer.new_timeout(|| (), HOUR + ms(n)).unwrap()));
+        clock.advance(Duration::ZERO); // into the wheel
+        wave.drain(..).for_each(|timeout: Timeout| assert!(timeout.cancel()));
+        clock.advance(Duration::ZERO);
+        after.push(bytes());
+    }
+    let (early, late) = (after[5], *after.last().unwrap());
+    assert!(late < early + 300_000, "{early} bytes after 6 waves, {late} after 60");
+}
+
+/// The remote-call pattern against a worker that sleeps: nothing drains the queue.
+#[test]
+fn a_storm_of_cancels_in_the_queue_does_not_grow_memory() {
+    let _alone = ALONE.lock();
+    let tick = Duration::from_secs(3600);
+    let timer = HashedWheelTimer::builder().tick_duration(tick).build().unwrap();
+    let mut window = std::collections::VecDeque::new();
+    let mut at_start = 0;
+    for n in 0..1_000_000 {
+        window.push_back(timer.new_timeout(|| (), HOUR).unwrap());
+        if window.len() > 1000 {
+            assert!(window.pop_front().unwrap().cancel()); // out of the middle of the queue
+        }
+        if n == 100_000 {
+            at_start = bytes();
+        }
+    }
+    let grown = bytes() - at_start;
+    assert!(grown < 2_000_000, "{grown} bytes more after 900,000 more cancels");
+    assert_eq!(timer.pending_timeouts(), 1000);
+}
+
+#[test]
+fn timeouts_pulled_forward_again_and_again_do_not_grow_memory() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let timeouts: Vec<_> = (0..1000).map(|_| timer.new_timeout(|| (), HOUR * 9).unwrap()).collect();
+    let mut after = Vec::new();
+    for round in 0..300 {
+        let delay = HOUR * 8 - Duration::from_secs(round);
+        timeouts.iter().for_each(|timeout| timeout.reschedule(delay).unwrap());
+        clock.advance(Duration::ZERO);
+        after.push(bytes());
+    }
+    let (early, late) = (after[30], *after.last().unwrap());
+    assert!(late < early + 300_000, "{early} bytes after 31 rounds, {late} after 300");
+}
+
+#[test]
+fn memory_comes_back_after_a_peak() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    clock.advance(ms(100));
+    let before = bytes();
+    (0..300_000).for_each(|_| drop(timer.new_timeout(|| (), ms(5000)).unwrap()));
+    clock.advance(Duration::ZERO);
+    let peak = bytes() - before;
+    clock.advance(ms(5000));
+    assert_eq!(timer.pending_timeouts(), 0);
+    let left = bytes() - before;
+    assert!(peak > 300_000 * 40 && left < peak / 2, "{left} of {peak} bytes are left");
+    println!("bytes for each pending timeout: {}", peak / 300_000);
+}
+
+#[test]
+fn rescheduling_and_rearming_allocate_nothing() {
+    let _alone = ALONE.lock();
+    let timer = HashedWheelTimer::builder().tick_duration(HOUR).build().unwrap();
+    let timeout = timer.new_timeout(|| (), HOUR).unwrap();
+    eventually("the worker has settled", || timer.metrics().queue_depth == 0);
+    std::thread::sleep(ms(20));
+    let before = allocations();
+    (0..1000).for_each(|n| timeout.reschedule(HOUR + ms(n)).unwrap());
+    assert_eq!(allocations() - before, 0);
+}
+
+#[test]
+fn ended_timers_leave_nothing_behind() {
+    let _alone = ALONE.lock();
+    let mut after = Vec::new();
+    for _ in 0..20 {
+        let (timer, clock) = manual();
+        let kept: Vec<_> =
+            (0..100).map(|n| timer.new_timeout(|| (), ms(n * 10)).unwrap()).collect();
+        clock.advance(ms(500));
+        assert_eq!(timer.stop().unwrap().len(), 49);
+        drop((timer, clock, kept));
+        after.push(bytes());
+    }
+    let grown = after[19] - after[4];
+    assert!(grown <= 1000, "{grown} bytes more after 15 more timers");
+}

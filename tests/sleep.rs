@@ -1,0 +1,81 @@
+//! Rule 6: nothing due means no wake-up.
+//!
+//! The wake-ups are counted by the timer itself, on the system clock. A slow machine makes fewer
+//! wake-ups, never more, so the upper bounds hold there too. (A sleep may end by itself, as the
+//! standard library allows; the bounds leave room for a few.)
+
+mod common;
+
+use common::{Record, eventually, ms};
+use std::time::{Duration, Instant};
+use wheelwork::HashedWheelTimer;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn timer() -> HashedWheelTimer {
+    HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap()
+}
+
+fn wakeups_during(timer: &HashedWheelTimer, time: Duration) -> u64 {
+    let before = timer.metrics().wakeups;
+    std::thread::sleep(time);
+    timer.metrics().wakeups - before
+}
+
+#[test]
+fn an_empty_timer_sleeps() {
+    let timer = timer();
+    std::thread::sleep(ms(20));
+    assert!(wakeups_during(&timer, ms(200)) <= 2);
+}
+
+#[test]
+fn a_timer_whose_next_timeout_is_far_sleeps() {
+    let timer = timer();
+    (0..100_000).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
+    eventually("the queue is drained", || timer.metrics().queue_depth == 0);
+    std::thread::sleep(ms(20));
+    assert!(wakeups_during(&timer, ms(200)) <= 2);
+    assert!(timer.metrics().ticks_skipped > 0 || timer.metrics().wakeups < 50);
+}
+
+#[test]
+fn a_new_timeout_wakes_a_sleeping_worker_in_time() {
+    let timer = timer();
+    timer.new_timeout(|| (), HOUR).unwrap();
+    std::thread::sleep(ms(20)); // asleep for an hour
+    let ran = Record::new();
+    timer.new_timeout(ran.note(()), ms(2)).unwrap();
+    eventually("it runs long before the hour", || ran.len() == 1);
+}
+
+/// Each timeout is due sooner than the one before, so each is a reason to wake the worker.
+#[test]
+fn producers_wake_the_worker_at_most_once_a_tick() {
+    let tick = ms(50);
+    let timer = HashedWheelTimer::builder().tick_duration(tick).build().unwrap();
+    std::thread::sleep(ms(20));
+    let before = timer.metrics().wakeups;
+    let started = Instant::now();
+    for sooner in (0..20_000u32).rev() {
+        timer.new_timeout(|| (), HOUR + ms(100) * sooner).unwrap();
+    }
+    let ticks = started.elapsed().as_millis() as u64 / 50 + 2;
+    let wakeups = timer.metrics().wakeups - before;
+    assert!(wakeups <= 3 * ticks, "{wakeups} wake-ups in {ticks} ticks");
+}
+
+/// The remote-call pattern: each call arms a timeout and cancels it when the answer comes.
+#[test]
+fn cancelled_timeouts_do_not_keep_the_worker_awake() {
+    let timer = timer();
+    std::thread::sleep(ms(20));
+    let before = timer.metrics().wakeups;
+    let started = Instant::now();
+    while started.elapsed() < ms(300) {
+        assert!(timer.new_timeout(|| (), HOUR).unwrap().cancel());
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    let wakeups = timer.metrics().wakeups - before;
+    assert!(wakeups <= 20, "{wakeups} wake-ups for some 500 timeouts that never fired");
+}

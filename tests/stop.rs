@@ -1,0 +1,270 @@
+//! Stopping, dropping, and what they give back.
+//!
+//! Rule 1, conservation: `new_timeout_races_with_stop`, `stop_returns_each_timeout_once`.
+//! Rule 9, no call hangs: `two_stops_at_once`, `stop_inside_a_task_is_an_error`,
+//! `a_stop_with_a_limit_names_the_task_that_runs`, `dropping_the_last_handle_does_not_block`
+//! (and `build.rs` for a thread that cannot start).
+
+mod common;
+
+use common::{Record, assert_conserved, eventually, manual, ms};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use wheelwork::{
+    HashedWheelTimer, Period, RescheduleError, ScheduleError, StopError, Timeout, TimerTask,
+};
+
+#[test]
+fn stop_returns_what_is_unprocessed_by_deadline() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let start = timer.new_timeout(ran.note("gone"), ms(100)).unwrap().now();
+    let [c, _a, b] = [("c", 900), ("a", 300), ("b", 500)]
+        .map(|(name, delay)| timer.new_timeout(ran.note(name), ms(delay)).unwrap());
+    clock.advance(ms(100));
+    timer.new_timeout(ran.note("queued"), ms(5000)).unwrap();
+    b.cancel();
+    ran.take();
+
+    let unprocessed = timer.stop().unwrap();
+    let deadlines: Vec<_> =
+        unprocessed.iter().map(|u| (u.deadline() - start).as_millis()).collect();
+    assert_eq!(deadlines, [300, 900, 5100]);
+    assert!(!c.is_cancelled() && !c.is_expired());
+    assert_eq!(c.reschedule(ms(1)), Err(RescheduleError::Stopped));
+    assert_eq!((timer.pending_timeouts(), timer.metrics().returned), (0, 3));
+    assert!(timer.is_stopped());
+
+    let mut unprocessed = unprocessed.into_iter();
+    unprocessed.next().unwrap().run();
+    assert_eq!(ran.take(), ["a"]);
+    drop(unprocessed.next());
+    let (second, second_clock) = manual();
+    second.new_timeout(unprocessed.next().unwrap().into_task(), ms(100)).unwrap();
+    second_clock.advance(ms(100));
+    assert_eq!(ran.take(), ["queued"], "a task taken out runs in another timer");
+    assert_conserved(&timer);
+}
+
+#[test]
+fn after_stop_the_task_comes_back() {
+    let timer = HashedWheelTimer::new().unwrap();
+    timer.stop().unwrap();
+    let ran = Record::new();
+    let error = timer.new_timeout(ran.note("back"), ms(1)).unwrap_err();
+    assert!(matches!(error, ScheduleError::Stopped { .. }));
+    assert_eq!(error.to_string(), "the timer is stopped: expected a running one");
+    error.into_task()();
+    assert_eq!(ran.take(), ["back"]);
+    assert_eq!((timer.metrics().rejected, timer.pending_timeouts()), (1, 0));
+    assert!(timer.stop().unwrap().is_empty(), "stopping again is no error");
+}
+
+#[test]
+fn new_timeout_races_with_stop() {
+    for round in 0..500u64 {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let (mut accepted, mut refused, mut returned) = (0, 0, 0);
+        std::thread::scope(|scope| {
+            let producers: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let (mut accepted, mut refused) = (0, 0);
+                        while refused == 0 {
+                            let ran = ran.clone();
+                            let task = move || {
+                                ran.fetch_add(1, SeqCst);
+                            };
+                            match timer.new_timeout(task, ms(accepted % 3)) {
+                                Ok(_) => accepted += 1,
+                                Err(_) => refused += 1,
+                            }
+                        }
+                        (accepted, refused)
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_micros(round * 7 % 2000));
+            returned = timer.stop().unwrap().len();
+            for producer in producers {
+                let (a, r) = producer.join().unwrap();
+                accepted += a;
+                refused += r;
+            }
+        });
+        assert_eq!(accepted as usize, ran.load(SeqCst) + returned, "round {round}");
+        assert_eq!((refused, timer.pending_timeouts()), (2, 0));
+        assert_conserved(&timer);
+    }
+}
+
+#[test]
+fn two_stops_at_once() {
+    for _ in 0..100 {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        for _ in 0..50 {
+            timer.new_timeout(|| (), ms(60_000)).unwrap();
+        }
+        let counts: Vec<usize> = std::thread::scope(|scope| {
+            let stops: Vec<_> =
+                (0..3).map(|_| scope.spawn(|| timer.stop().unwrap().len())).collect();
+            stops.into_iter().map(|stop| stop.join().unwrap()).collect()
+        });
+        assert_eq!(counts.iter().sum::<usize>(), 50, "{counts:?}");
+    }
+}
+
+#[test]
+fn stop_inside_a_task_is_an_error() {
+    let (timer, clock) = manual();
+    let results = Record::new();
+    let (handle, record) = (timer.clone(), results.clone());
+    let task = move || {
+        record.push(handle.stop().map(drop));
+        record.push(handle.stop_timeout(ms(1)).map(drop));
+    };
+    timer.new_timeout(task, ms(100)).unwrap();
+    clock.advance(ms(100));
+    let results = results.take();
+    assert_eq!(results.len(), 2);
+    assert!(results.iter().all(|r| matches!(r, Err(StopError::FromWorker))), "{results:?}");
+    assert!(timer.new_timeout(|| (), ms(100)).is_ok(), "and the timer goes on");
+}
+
+#[test]
+fn a_stop_with_a_limit_names_the_task_that_runs() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let (release, gate) = mpsc::channel::<()>();
+    let started = Arc::new(AtomicBool::new(false));
+    let flag = started.clone();
+    let slow = timer.new_timeout(
+        move || {
+            flag.store(true, SeqCst);
+            let _ = gate.recv();
+        },
+        Duration::ZERO,
+    );
+    timer.new_timeout(|| (), ms(60_000)).unwrap();
+    eventually("the slow task starts", || started.load(SeqCst));
+
+    let error = timer.stop_timeout(ms(20)).unwrap_err();
+    let StopError::StillRunning { limit, timeout } = error else { panic!("{error:?}") };
+    let running = timeout.expect("the one that runs");
+    assert_eq!((limit, running.deadline()), (ms(20), slow.as_ref().unwrap().deadline()));
+    assert!(format!("{running:?}").contains("running"));
+    assert!(timer.new_timeout(|| (), ms(1)).is_err(), "closed all the same");
+
+    release.send(()).unwrap();
+    assert_eq!(timer.stop().unwrap().len(), 1);
+    assert!(slow.unwrap().is_expired() && running.is_expired());
+    assert_conserved(&timer);
+}
+
+#[test]
+fn what_is_due_after_the_stop_is_returned_not_run() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let (release, gate) = mpsc::channel::<()>();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let blocking = move || {
+        let _ = gate.recv();
+    };
+    timer.new_timeout(blocking, Duration::ZERO).unwrap();
+    for _ in 0..10 {
+        let ran = ran.clone();
+        let task = move || {
+            ran.fetch_add(1, SeqCst);
+        };
+        timer.new_timeout(task, ms(1)).unwrap();
+    }
+    std::thread::sleep(ms(5));
+    let returned = std::thread::scope(|scope| {
+        let stop = scope.spawn(|| timer.stop().unwrap().len());
+        eventually("closed", || timer.new_timeout(|| (), ms(60_000)).is_err());
+        release.send(()).unwrap();
+        stop.join().unwrap()
+    });
+    // Those that found the timer open while it was being closed are returned as well.
+    assert!(returned >= 10, "{returned} returned");
+    assert_eq!(ran.load(SeqCst), 0);
+    assert_eq!(timer.pending_timeouts(), 0);
+    assert_conserved(&timer);
+}
+
+#[test]
+fn dropping_the_last_handle_does_not_block_and_cancels() {
+    struct Told(Record<&'static str>);
+    impl TimerTask for Told {
+        fn run(self: Box<Self>, _: &Timeout) {
+            self.0.push("run");
+        }
+        fn cancelled(self: Box<Self>, _: &Timeout) {
+            self.0.push("cancelled");
+        }
+    }
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let record = Record::new();
+    let (release, gate) = mpsc::channel::<()>();
+    let started = Arc::new(AtomicBool::new(false));
+    let flag = started.clone();
+    timer
+        .new_timeout(
+            move || {
+                flag.store(true, SeqCst);
+                let _ = gate.recv();
+            },
+            Duration::ZERO,
+        )
+        .unwrap();
+    eventually("the blocking task starts", || started.load(SeqCst));
+    let pending = timer.new_timeout(Told(record.clone()), ms(60_000)).unwrap();
+    let copy = timer.clone();
+    drop(timer);
+    assert!(!pending.is_cancelled(), "not the last handle");
+    drop(copy); // the worker is blocked by the task: this must return all the same
+    assert_eq!(record.len(), 0);
+    release.send(()).unwrap();
+    eventually("the worker cancels what is pending", || pending.is_cancelled());
+    eventually("and tells the task", || record.len() == 1);
+    assert_eq!(record.take(), ["cancelled"]);
+    assert_eq!(pending.reschedule(ms(1)), Err(RescheduleError::Cancelled));
+}
+
+#[test]
+fn a_task_may_drop_the_last_handle() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let pending = timer.new_timeout(|| (), ms(60_000)).unwrap();
+    let handle = timer.clone();
+    timer.new_timeout(move || drop(handle), ms(1)).unwrap();
+    drop(timer);
+    eventually("the worker ends itself", || pending.is_cancelled());
+}
+
+#[test]
+fn a_periodic_timeout_in_its_run_ends_with_the_timer() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let count = runs.clone();
+    let task = move || {
+        count.fetch_add(1, SeqCst);
+    };
+    timer.new_periodic(task, Period::fixed_rate(ms(1))).unwrap();
+    eventually("it runs", || runs.load(SeqCst) > 3);
+    let returned = timer.stop().unwrap().len();
+    let at_stop = runs.load(SeqCst);
+    std::thread::sleep(ms(20));
+    assert_eq!(runs.load(SeqCst), at_stop, "no run after stop has returned");
+    assert!(returned <= 1, "returned if it was pending, ended if it was running");
+    assert_conserved(&timer);
+}
+
+#[test]
+fn stop_is_quick_when_idle() {
+    let timer =
+        HashedWheelTimer::builder().tick_duration(Duration::from_secs(3600)).build().unwrap();
+    timer.new_timeout(|| (), Duration::from_secs(60)).unwrap();
+    let started = Instant::now();
+    assert_eq!(timer.stop().unwrap().len(), 1);
+    assert!(started.elapsed() < Duration::from_secs(60), "it does not wait for a tick");
+}

@@ -1,0 +1,139 @@
+//! Rule 1 with real threads: producers, cancellers, reschedulers, panicking tasks, a refusing
+//! executor, and a stop at a random moment, over and over with fresh timers. At the end every
+//! timeout is accounted for. `WHEELWORK_STRESS_SECONDS` makes it longer than the default 3 s.
+
+mod common;
+
+use common::{Random, assert_conserved, ms};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+use wheelwork::executor::{Job, OnRefusal, ThreadPool};
+use wheelwork::{HashedWheelTimer, Timeout, TimerTask};
+
+/// How often tasks ended in which way.
+#[derive(Default)]
+struct Ends {
+    run: AtomicU64,
+    cancelled: AtomicU64,
+}
+
+/// A task that knows its ends, and panics or arms itself again now and then.
+struct Tracked {
+    ends: Arc<Ends>,
+    due: Instant,
+    kind: u64,
+}
+
+impl TimerTask for Tracked {
+    fn run(mut self: Box<Self>, timeout: &Timeout) {
+        assert!(Instant::now() >= self.due, "never early");
+        if self.kind % 16 == 1 {
+            self.kind = 0;
+            let (ends, again) = (self.ends.clone(), Instant::now() + ms(1));
+            self.due = again;
+            match timeout.rearm_at(self, again) {
+                Ok(()) => {}
+                // Stopped, or denied by a cancel: its run was its end.
+                Err(_) => _ = ends.run.fetch_add(1, SeqCst),
+            }
+            return;
+        }
+        self.ends.run.fetch_add(1, SeqCst);
+        assert!(self.kind % 16 != 2, "a bad task, on purpose");
+    }
+
+    fn cancelled(self: Box<Self>, _timeout: &Timeout) {
+        self.ends.cancelled.fetch_add(1, SeqCst);
+        assert!(self.kind % 16 != 3, "a bad callback, on purpose");
+    }
+}
+
+fn produce(timer: &HashedWheelTimer, ends: &Arc<Ends>, random: &mut Random) -> (u64, u64) {
+    let (mut accepted, mut refused) = (0, 0);
+    let mut held: Vec<Timeout> = Vec::new();
+    while refused < 3 {
+        let delay = Duration::from_micros(random.below(8000));
+        let kind = random.next();
+        let task = Tracked { ends: ends.clone(), due: Instant::now() + delay, kind };
+        match timer.new_timeout(task, delay) {
+            Ok(timeout) => {
+                accepted += 1;
+                held.push(timeout);
+            }
+            Err(error) => {
+                refused += 1;
+                drop(error.into_task());
+            }
+        }
+        if held.len() > 64 {
+            let pick = held.swap_remove(random.below(64) as usize);
+            match random.below(4) {
+                0 => _ = pick.cancel(),
+                1 => _ = pick.clone().cancel(),
+                // Later, so that `due` stays true.
+                2 => _ = pick.reschedule(Duration::from_millis(9 + random.below(5))),
+                _ => {}
+            }
+        }
+    }
+    (accepted, refused)
+}
+
+#[test]
+fn every_timeout_ends_in_exactly_one_way() {
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.to_string();
+        if !text.contains("on purpose") {
+            eprintln!("{text}");
+        }
+    }));
+    let seconds = std::env::var("WHEELWORK_STRESS_SECONDS").ok();
+    let seconds = seconds.map_or(3, |s| s.parse().expect("a number of seconds"));
+    let limit = Instant::now() + Duration::from_secs(seconds);
+    let pool = ThreadPool::with_size(2, 16).unwrap();
+    let mut random = Random(6);
+    let (mut timeouts, mut stops) = (0, 0);
+    while Instant::now() < limit || stops < 12 {
+        let builder = HashedWheelTimer::builder()
+            .tick_duration(Duration::from_micros(50 + random.below(2000)))
+            .ticks_per_wheel(1 << random.below(8));
+        let calls = AtomicU64::new(random.next());
+        let fickle = move |job: Job| {
+            if calls.fetch_add(1, SeqCst) % 3 == 0 {
+                return Err(job);
+            }
+            job.run();
+            Ok(())
+        };
+        let builder = match stops % 4 {
+            0 => builder,
+            1 => builder.executor(pool.clone()),
+            2 => builder.executor(pool.clone()).on_refusal(OnRefusal::Wait),
+            _ => builder.executor(fickle),
+        };
+        let timer = builder.build().unwrap();
+        let ends = Arc::new(Ends::default());
+        let (accepted, returned) = std::thread::scope(|scope| {
+            let producers: Vec<_> = (0..2)
+                .map(|_| {
+                    let mut random = Random(random.next());
+                    let (timer, ends) = (&timer, &ends);
+                    scope.spawn(move || produce(timer, ends, &mut random).0)
+                })
+                .collect();
+            std::thread::sleep(Duration::from_micros(random.below(20_000)));
+            let returned = timer.stop().unwrap().len() as u64;
+            (producers.into_iter().map(|p| p.join().unwrap()).sum::<u64>(), returned)
+        });
+        // What was handed to the pool before the stop still runs.
+        let ended = || ends.run.load(SeqCst) + ends.cancelled.load(SeqCst) + returned;
+        common::eventually("every job has run", || ended() >= accepted);
+        assert_eq!(ended(), accepted, "{:?}", timer.metrics());
+        assert_eq!(timer.pending_timeouts(), 0);
+        assert_conserved(&timer);
+        timeouts += accepted;
+        stops += 1;
+    }
+    println!("{timeouts} timeouts, {stops} stops");
+}
