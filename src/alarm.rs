@@ -89,3 +89,56 @@ impl Alarm {
         &self.parker
     }
 }
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::inbox::{Ask, Shard};
+    use crate::sync::Arc;
+    use loom::thread;
+    use std::collections::VecDeque;
+
+    type Both = Arc<(Shard<u32>, Alarm)>;
+
+    fn submit(both: &Both, payload: u32, deadline: u64) {
+        let mut state = both.0.lock();
+        let index = state.admit().unwrap();
+        let ask = state.file(index, payload, deadline, false);
+        drop(state);
+        assert_eq!(ask, Ask::Deadline);
+        both.1.submitted(deadline);
+    }
+
+    /// The worker's loop around the alarm, as `Worker::sleep` has it: until `count` are taken. If a
+    /// wake-up were lost it would park for ever, and loom would report the deadlock.
+    fn take(both: &Both, count: usize) {
+        let (mut taken, mut buffer) = (0, VecDeque::new());
+        loop {
+            both.0.lock().take(usize::MAX, &mut buffer);
+            taken += buffer.drain(..).count();
+            if taken == count {
+                return;
+            }
+            both.1.arm(1000);
+            if both.0.lock().has_pending() {
+                both.1.disarm(true);
+                continue;
+            }
+            both.1.sleep(None);
+            both.1.disarm(true);
+        }
+    }
+
+    #[test]
+    fn no_wake_up_is_lost() {
+        crate::sync::check(|| {
+            let both: Both = Arc::new((Shard::new(0), Alarm::new()));
+            let producers = [1, 2].map(|n| {
+                let both = both.clone();
+                thread::spawn(move || submit(&both, n, u64::from(n)))
+            });
+            take(&both, 2);
+            producers.map(|producer| producer.join().unwrap());
+        });
+    }
+}

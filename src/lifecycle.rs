@@ -127,3 +127,68 @@ impl<U> Lifecycle<U> {
         Some(std::mem::take(&mut report.unprocessed))
     }
 }
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::sync::Arc;
+    use loom::thread;
+
+    fn worker(lifecycle: Arc<Lifecycle<u32>>) -> thread::JoinHandle<Order> {
+        thread::spawn(move || {
+            while lifecycle.order() == Order::Run {
+                thread::yield_now();
+            }
+            lifecycle.report_finished(vec![1, 2, 3]);
+            lifecycle.order()
+        })
+    }
+
+    /// Two stops at once: both return, and each timeout goes to one of them.
+    #[test]
+    fn stop_from_two_threads() {
+        crate::sync::check(|| {
+            let lifecycle = Arc::new(Lifecycle::new());
+            let worker = worker(lifecycle.clone());
+            let other = lifecycle.clone();
+            let stop = |lifecycle: &Lifecycle<u32>| {
+                lifecycle.order_return();
+                lifecycle.wait_finished(None).map_or(0, |unprocessed| unprocessed.len())
+            };
+            let second = thread::spawn(move || stop(&other));
+            assert_eq!(stop(&lifecycle) + second.join().unwrap(), 3);
+            assert_eq!(worker.join().unwrap(), Order::Return);
+        });
+    }
+
+    /// The drop of the last handle after a stop that gave up waiting, and the worker's end: one
+    /// order stands, and nobody hangs.
+    #[test]
+    fn a_drop_after_a_stop_does_not_change_the_order() {
+        crate::sync::check(|| {
+            let lifecycle = Arc::new(Lifecycle::new());
+            let worker = worker(lifecycle.clone());
+            lifecycle.order_return();
+            lifecycle.order_cancel();
+            assert_eq!(worker.join().unwrap(), Order::Return);
+            assert!(lifecycle.is_finished());
+        });
+    }
+
+    /// Requests to catch up from two threads are all answered.
+    #[test]
+    fn requests_to_catch_up_are_answered() {
+        crate::sync::check(|| {
+            let lifecycle = Arc::new(Lifecycle::<u32>::new());
+            let other = lifecycle.clone();
+            let asker = thread::spawn(move || other.wait_answered(other.ask()));
+            let mine = lifecycle.ask();
+            while lifecycle.asked() < 2 {
+                thread::yield_now();
+            }
+            lifecycle.answer(lifecycle.asked());
+            lifecycle.wait_answered(mine);
+            asker.join().unwrap();
+        });
+    }
+}

@@ -4,17 +4,24 @@
 //! real code. Locks ignore poisoning: no code of a user ever runs under one of them, so a poisoned
 //! lock could only come from a defect of this crate, and refusing service would make it worse.
 
+pub(crate) use std::sync::Arc; // counts references, decides no race
+
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
-    Arc, MutexGuard,
+    MutexGuard,
     atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
-    Arc, MutexGuard,
+    MutexGuard,
     atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
+
+#[cfg(not(loom))]
+pub(crate) use crossbeam_queue::ArrayQueue;
+#[cfg(loom)]
+pub(crate) use model::ArrayQueue;
 
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -74,4 +81,49 @@ impl Condvar {
         let _ = limit;
         self.wait(guard)
     }
+}
+
+/// A bounded queue that loom can see into.
+#[cfg(loom)]
+mod model {
+    use super::Mutex;
+    use std::collections::VecDeque;
+
+    pub(crate) struct ArrayQueue<T>(Mutex<VecDeque<T>>, usize);
+
+    impl<T> ArrayQueue<T> {
+        pub(crate) fn new(capacity: usize) -> Self {
+            Self(Mutex::new(VecDeque::new()), capacity)
+        }
+
+        pub(crate) fn push(&self, value: T) -> Result<(), T> {
+            let mut queue = self.0.lock();
+            if queue.len() == self.1 {
+                return Err(value);
+            }
+            queue.push_back(value);
+            Ok(())
+        }
+
+        pub(crate) fn pop(&self) -> Option<T> {
+            self.0.lock().pop_front()
+        }
+
+        pub(crate) fn len(&self) -> usize {
+            self.0.lock().len()
+        }
+
+        pub(crate) fn capacity(&self) -> usize {
+            self.1
+        }
+    }
+}
+
+/// Runs a model through every schedule with at most three preemptions, which is where the known
+/// bugs of such protocols lie. `LOOM_MAX_PREEMPTIONS` changes that.
+#[cfg(all(test, loom))]
+pub(crate) fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(model);
 }

@@ -11,8 +11,7 @@
 //! Dropping the pool lets its threads finish what is queued, without waiting for them.
 
 use super::{Executor, Job};
-use crate::sync::{Arc, Condvar, Mutex};
-use crossbeam_queue::ArrayQueue;
+use crate::sync::{Arc, ArrayQueue, Condvar, Mutex};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::thread::JoinHandle;
@@ -70,8 +69,8 @@ pub enum PoolError {
     },
 }
 
-struct Queue {
-    jobs: ArrayQueue<Job>,
+struct Queue<J> {
+    jobs: ArrayQueue<J>,
     idle: Mutex<Idle>,
     changed: Condvar,
 }
@@ -83,7 +82,7 @@ struct Idle {
 
 /// Closes the queue when the last handle goes.
 struct Owner {
-    queue: Arc<Queue>,
+    queue: Arc<Queue<Job>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -106,17 +105,13 @@ impl ThreadPool {
     pub fn with_size(threads: usize, capacity: usize) -> Result<Self, PoolError> {
         NonZeroUsize::new(threads).ok_or(PoolError::NoThreads)?;
         NonZeroUsize::new(capacity).ok_or(PoolError::NoQueue)?;
-        let queue = Arc::new(Queue {
-            jobs: ArrayQueue::new(capacity),
-            idle: Mutex::new(Idle { sleepers: 0, closed: false }),
-            changed: Condvar::new(),
-        });
-        let owner = Owner { queue, threads: Mutex::new(Vec::new()) };
+        let owner =
+            Owner { queue: Arc::new(Queue::new(capacity)), threads: Mutex::new(Vec::new()) };
         for number in 1..=threads {
             let queue = owner.queue.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("wheelwork-pool-{number}"))
-                .spawn(move || queue.serve())
+                .spawn(move || queue.serve(Job::run))
                 .map_err(|source| PoolError::ThreadStart { number, threads, source })?;
             owner.threads.lock().push(thread);
         }
@@ -145,27 +140,35 @@ impl ThreadPool {
 
 impl Executor for ThreadPool {
     fn execute(&self, job: Job) -> Result<(), Job> {
-        self.0.queue.jobs.push(job)?;
-        self.0.queue.wake_one();
-        Ok(())
+        self.0.queue.submit(job)
     }
 }
 
-impl Queue {
-    fn wake_one(&self) {
-        if self.idle.lock().sleepers > 0 {
-            self.changed.notify_one();
+impl<J> Queue<J> {
+    fn new(capacity: usize) -> Self {
+        Self {
+            jobs: ArrayQueue::new(capacity),
+            idle: Mutex::new(Idle { sleepers: 0, closed: false }),
+            changed: Condvar::new(),
         }
     }
 
-    fn serve(&self) {
+    fn submit(&self, job: J) -> Result<(), J> {
+        self.jobs.push(job)?;
+        if self.idle.lock().sleepers > 0 {
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
+    fn serve(&self, run: impl Fn(J)) {
         while let Some(job) = self.jobs.pop().or_else(|| self.wait_for_one()) {
-            job.run();
+            run(job);
         }
     }
 
     /// `None` when the queue is closed and empty.
-    fn wait_for_one(&self) -> Option<Job> {
+    fn wait_for_one(&self) -> Option<J> {
         let mut idle = self.idle.lock();
         loop {
             if let Some(job) = self.jobs.pop() {
@@ -199,5 +202,31 @@ impl fmt::Debug for ThreadPool {
             .field("queued", &self.queued())
             .field("capacity", &self.0.queue.jobs.capacity())
             .finish()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use loom::thread;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Two threads, two jobs, a close: each job is run once, and every thread ends.
+    #[test]
+    fn every_job_runs_and_every_thread_ends() {
+        crate::sync::check(|| {
+            let queue = Arc::new(Queue::new(2));
+            let ran = Arc::new(AtomicUsize::new(0));
+            let threads = [(); 2].map(|()| {
+                let (queue, ran) = (queue.clone(), ran.clone());
+                thread::spawn(move || {
+                    queue.serve(|n: usize| drop(ran.fetch_add(n, Ordering::Relaxed)));
+                })
+            });
+            assert!(queue.submit(1).is_ok() && queue.submit(10).is_ok());
+            queue.close();
+            threads.map(|thread| thread.join().unwrap());
+            assert_eq!(ran.load(Ordering::Relaxed), 11);
+        });
     }
 }
