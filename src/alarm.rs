@@ -10,7 +10,9 @@
 //! comes first. If it is the producer's, the worker finds the timeout and does not sleep past the
 //! next tick. If it is the worker's, the unlock and lock between them order the store of t before
 //! the producer's load, so the producer sees t (or the 0 of another producer, who unparks).
-//! The lock orders both sides, so relaxed accesses suffice.
+//! The lock orders both sides, so the producer's load can be relaxed. Every change of `latest` is a
+//! read-modify-write with acquire and release, which chains them: a load that is ordered after one
+//! of them cannot see what was there before it.
 //!
 //! The unpark token itself may be eaten by a task that parks on the worker thread. Therefore
 //! nothing rests on it: whoever unparks has changed a state first (a queue, the stop request, the
@@ -54,7 +56,7 @@ impl Alarm {
 
     #[cold]
     fn wake_for(&self, deadline: u64) {
-        if self.latest.swap(0, Ordering::Relaxed) != 0 {
+        if self.latest.swap(0, Ordering::AcqRel) != 0 {
             // Released by unpark, acquired by the worker's park.
             self.request.store(deadline, Ordering::Relaxed);
             self.parker.unpark();
@@ -68,7 +70,7 @@ impl Alarm {
 
     /// The worker announces that it will sleep until one tick after `latest`.
     pub(crate) fn arm(&self, latest: u64) {
-        self.latest.store(latest, Ordering::Relaxed);
+        self.latest.swap(latest, Ordering::AcqRel);
     }
 
     /// The worker sleeps; `None` is without a limit. May return at any time.
@@ -78,7 +80,7 @@ impl Alarm {
 
     /// The worker takes its announcement back.
     pub(crate) fn disarm(&self, armed: bool) -> Woken {
-        if armed && self.latest.swap(0, Ordering::Relaxed) == 0 {
+        if armed && self.latest.swap(0, Ordering::AcqRel) == 0 {
             Woken::For(self.request.load(Ordering::Relaxed))
         } else {
             Woken::No
@@ -138,7 +140,7 @@ mod model {
                 thread::spawn(move || submit(&both, n, u64::from(n)))
             });
             take(&both, 2);
-            producers.map(|producer| producer.join().unwrap());
+            producers.into_iter().for_each(|producer| producer.join().unwrap());
         });
     }
 }

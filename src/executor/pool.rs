@@ -220,12 +220,12 @@ mod model {
             let threads = [(); 2].map(|()| {
                 let (queue, ran) = (queue.clone(), ran.clone());
                 thread::spawn(move || {
-                    queue.serve(|n: usize| drop(ran.fetch_add(n, Ordering::Relaxed)));
+                    queue.serve(|n: usize| _ = ran.fetch_add(n, Ordering::Relaxed));
                 })
             });
             assert!(queue.submit(1).is_ok() && queue.submit(10).is_ok());
             queue.close();
-            threads.map(|thread| thread.join().unwrap());
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert_eq!(ran.load(Ordering::Relaxed), 11);
         });
     }
