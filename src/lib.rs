@@ -1,4 +1,83 @@
 //! A hashed wheel timer for a million connection timeouts.
+//!
+//! A server arms a timeout for every connection and request, and pushes it back or cancels it long
+//! before it fires. A [`HashedWheelTimer`] makes that cheap: scheduling, cancelling and
+//! rescheduling are O(1), take some tens of nanoseconds from any thread, and one worker thread
+//! serves them all and sleeps while nothing is due. It is modelled on Netty's class of the same
+//! name and needs no runtime.
+//!
+//! ```
+//! use std::{sync::mpsc, time::Duration};
+//! use wheelwork::HashedWheelTimer;
+//!
+//! let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+//! let (sender, closed) = mpsc::channel();
+//! let timeout = timer.new_timeout(move || sender.send("idle").unwrap(), Duration::from_millis(5))?;
+//!
+//! timeout.reschedule(Duration::from_millis(10))?; // there was traffic: push it back
+//! assert_eq!(closed.recv()?, "idle");             // then there was none
+//! assert!(!timeout.cancel());                     // too late: it has expired
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The walk of a timeout
+//!
+//! ```text
+//!  your threads                             the worker thread
+//! ┌───────────────┐   one lock for each    ┌──────────────────────────────────────────┐
+//! │ new_timeout   │   shard of threads     │ every tick in which something is due:    │
+//! │ reschedule    ├──► slots: 32 bytes  ───┼─► transfer   queue ──► buckets           │
+//! │ cancel        │    queue: 16 bytes     │   expire     bucket ──► executor ──► run │
+//! └───────────────┘                        │   reclaim    what cancels left behind    │
+//!   cancel frees the task at once,         │ and sleeps until the next one            │
+//!   on your thread                         └──────────────────────────────────────────┘
+//! ```
+//!
+//! # Guarantees
+//!
+//! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is
+//!    cancelled, or [`stop`](HashedWheelTimer::stop) returns it. A refused one gives its task back
+//!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) is exact.
+//! 2. **Never early**, by [`std::time::Instant`]; late by less than a tick, plus scheduling.
+//! 3. **A flood costs nobody else.** At most 100,000 timeouts move into the wheel in one pass,
+//!    cancelled ones do not count, and a backlog is worked off before the worker sleeps.
+//! 4. **Memory follows what is alive.** A cancel frees its task at once; what is left in the wheel
+//!    is eight bytes, reclaimed when they outnumber the living.
+//! 5. **No task can hurt another.** Panics are caught and counted. A job that the executor refuses
+//!    is not lost; [`OnRefusal`](executor::OnRefusal) says what happens to it.
+//! 6. **Nothing due, no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
+//!    worker at most once a tick.
+//! 7. **After a stall** what is due runs in the order of ticks, and what one thread scheduled for
+//!    one tick in the order it scheduled it. The cost is what is due plus the wheel's size.
+//! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
+//! 9. **No call hangs.** [`build`](Builder::build) fails if the thread cannot start;
+//!    [`stop`](HashedWheelTimer::stop) inside a task is an error;
+//!    [`stop_timeout`](HashedWheelTimer::stop_timeout) has a limit and names the task that runs;
+//!    no destructor blocks.
+//! 10. **Extremes are ordinary**: [`Duration::ZERO`](std::time::Duration::ZERO) is the next tick,
+//!     [`Duration::MAX`](std::time::Duration::MAX) is never, one bucket is a wheel.
+//!
+//! # Limits
+//!
+//! - A tick is at least 50 µs and the default is 100 ms: this is a timer for timeouts, not for
+//!   exact instants.
+//! - At most 2^28 timeouts can be pending from the threads of one shard, and 65,535 clones of one
+//!   [`Timeout`] are counted exactly.
+//! - Tasks run on the worker unless you give it an [`Executor`]; a slow task there holds up others.
+//! - Two timeouts of different threads, due in the same tick, run in no particular order.
+//!
+//! # Around it
+//!
+//! [`executor`] runs tasks elsewhere; [`Period`] repeats them; [`ManualClock`] tests them without
+//! sleeping; [`Metrics`] counts them; [`wheel`] is the structure alone, for an event loop of your
+//! own.
+//!
+//! # Features
+//!
+//! None is on by default. `log` reports panics, refusals and more than 64 live timers through the
+//! [log](https://docs.rs/log) facade; `rayon` and `tokio` add their executors.
+#![forbid(unsafe_code)]
+#![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod agenda;
