@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 /// Dead wheel entries of a shard that are not worth a walk over the wheel.
 const STALE_ALLOWED: usize = 4096;
 
-/// A queue of this length wakes the worker, and every multiple of it again.
-const LONG_QUEUE: usize = 1 << 16;
+/// A queue with this many live timeouts wakes the worker, however far the next deadline is. Lower
+/// would be worse: what is cancelled while it is still in the queue never costs the worker a thing.
+const LONG_QUEUE: usize = 1 << 18;
 
 /// What happened to the timeouts of a shard so far. `scheduled + rearmed` is always
 /// `expired + cancelled + returned + live`.
@@ -38,6 +39,8 @@ pub(crate) struct State<P> {
     /// Records in the wheel that stand for nothing any more.
     stale: usize,
     reclaim_asked: bool,
+    /// The queue is long, and the worker has been told.
+    drain_asked: bool,
     counts: Counts,
 }
 
@@ -87,6 +90,7 @@ impl<P> State<P> {
             live: 0,
             stale: 0,
             reclaim_asked: false,
+            drain_asked: false,
             counts: Counts::default(),
         }
     }
@@ -117,8 +121,12 @@ impl<P> State<P> {
     }
 
     #[inline]
-    fn ask_after_push(&self) -> Ask {
-        if self.pending.len() % LONG_QUEUE == 0 { Ask::Attention } else { Ask::Deadline }
+    fn ask_after_push(&mut self) -> Ask {
+        if self.pending.live() < LONG_QUEUE || self.drain_asked {
+            return Ask::Deadline;
+        }
+        self.drain_asked = true;
+        Ask::Attention
     }
 
     /// Armed -> Cancelled, or Running -> Denied.
@@ -294,6 +302,7 @@ impl<P> State<P> {
 
     /// For the worker: moves at most `most` live records out of the queue.
     pub(crate) fn take(&mut self, most: usize, into: &mut VecDeque<Record>) {
+        self.drain_asked = false;
         self.pending.take(most, into);
     }
 
