@@ -111,3 +111,8 @@ pub use periodic::{MissedTickBehavior, Period};
 pub use timeout::{CancelOnDrop, Timeout, TimerTask};
 pub use timer::{Builder, HashedWheelTimer};
 pub use unprocessed::Unprocessed;
+
+/// The README's program runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
