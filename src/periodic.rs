@@ -109,7 +109,8 @@ impl<F: FnMut() + Send + 'static> TimerTask for Periodic<F> {
                 drop(timeout.rearm_at(self, next));
                 return;
             }
-            if timeout.is_denied() {
+            // In the middle of a burst.
+            if !timeout.may_rearm() {
                 return;
             }
             due = next;

@@ -286,9 +286,10 @@ impl Timeout {
         CancelOnDrop(Some(self))
     }
 
-    /// Whether the running task has been told, by a cancel, not to arm its timeout again.
-    pub(crate) fn is_denied(&self) -> bool {
-        self.phase() == Phase::Denied
+    /// Whether a running task could arm its timeout again: neither cancelled nor stopped meanwhile.
+    pub(crate) fn may_rearm(&self) -> bool {
+        let state = self.home.shard.lock();
+        self.settled_phase().is_none() && state.may_rearm(self.index)
     }
 
     pub(crate) fn shared(&self) -> &Shared {

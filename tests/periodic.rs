@@ -86,6 +86,27 @@ fn a_run_may_cancel_its_own_series() {
 }
 
 #[test]
+fn a_stop_ends_a_burst() {
+    let (timer, clock) = manual();
+    let (started, is_running) = std::sync::mpsc::channel();
+    let runs = Record::new();
+    let record = runs.clone();
+    let task = move || {
+        record.push(());
+        let _ = started.send(());
+        std::thread::sleep(ms(1));
+    };
+    timer.new_periodic(task, Period::fixed_rate(TICK)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| clock.advance(TICK * 1_000_000)); // a quarter of an hour of runs
+        is_running.recv().unwrap();
+        assert!(timer.stop().unwrap().is_empty());
+    });
+    assert!(runs.len() < 1_000_000);
+    assert_conserved(&timer);
+}
+
+#[test]
 fn a_panic_ends_the_series() {
     let (timer, clock) = manual();
     let timeout = timer.new_periodic(|| panic!("a bad task"), Period::fixed_rate(TICK)).unwrap();

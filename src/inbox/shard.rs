@@ -229,6 +229,11 @@ impl<P> State<P> {
         }
     }
 
+    /// Whether `rearm` would succeed now.
+    pub(crate) fn may_rearm(&self, index: u32) -> bool {
+        self.open && self.phase(index) == Phase::Running
+    }
+
     /// Armed -> Running, if the record still stands for the slot and its deadline is not after
     /// `now`. The slot is pinned for the runner.
     #[inline]
