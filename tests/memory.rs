@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{eventually, manual, ms};
+use common::{manual, ms};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Mutex;
@@ -108,7 +108,6 @@ fn rescheduling_and_rearming_allocate_nothing() {
     let _alone = ALONE.lock();
     let timer = HashedWheelTimer::builder().tick_duration(HOUR).build().unwrap();
     let timeout = timer.new_timeout(|| (), HOUR).unwrap();
-    eventually("the worker has settled", || timer.metrics().queue_depth == 0);
     std::thread::sleep(ms(20));
     let before = allocations();
     (0..1000).for_each(|n| timeout.reschedule(HOUR + ms(n)).unwrap());
