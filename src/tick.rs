@@ -66,7 +66,11 @@ mod tests {
     fn the_longest_duration_saturates() {
         assert_eq!(nanos(Duration::MAX), NEVER);
         assert_eq!(nanos(Duration::from_nanos(1_000_000_001)), 1_000_000_001);
-        let scale = TickScale::new(NonZeroU64::new(1).unwrap());
-        assert_eq!(scale.start_of(scale.tick_not_before(NEVER)), NEVER);
+        for tick in [1, 50_000, 100_000_000, u64::MAX] {
+            let scale = TickScale::new(NonZeroU64::new(tick).unwrap());
+            for deadline in [NEVER, NEVER - 1] {
+                assert!(scale.start_of(scale.tick_not_before(deadline)) >= deadline);
+            }
+        }
     }
 }
