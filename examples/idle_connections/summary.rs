@@ -1,0 +1,177 @@
+//! The table at the end, and the verdict.
+
+use crate::record::Outcome;
+use crate::server::Report;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{Cell, CellAlignment, Color, Table};
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// All that is known when everything has ended.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) outcome: Outcome,
+    pub(crate) report: Report,
+    /// As asked for on the command line.
+    pub(crate) asked: u64,
+    pub(crate) open_file_limit: u64,
+    /// From the first connect to the last close.
+    pub(crate) elapsed: Duration,
+    pub(crate) server_cpu: Duration,
+    pub(crate) peak_memory: u64,
+}
+
+impl Summary {
+    fn table(&self) -> Table {
+        let Outcome { opened, echoed, closed_as_idle, excused, .. } = self.outcome;
+        let memory = format!("{:.1} MiB", self.peak_memory as f64 / f64::from(1 << 20));
+        let excuse = "a client was itself late, and the close could cross its message";
+
+        let mut table = Table::new();
+        table.load_preset(UTF8_FULL_CONDENSED).set_header(["", "value", "remark"]);
+        table.add_row(row("connections opened", grouped(opened), &self.opened_remark()));
+        table.add_row(row("messages echoed", grouped(echoed), "every byte compared"));
+        table.add_row(row("closed as idle", grouped(closed_as_idle), &self.idle_remark()));
+        table.add_rows(self.faults().map(Fault::row));
+        table.add_row(row("excused", grouped(excused), excuse));
+        table.add_rows(self.lateness());
+        table.add_rows(self.cpu());
+        table.add_row(row("peak memory, server", memory, "resident, the whole process"));
+        table.add_rows(self.timer());
+        table
+    }
+
+    /// Whether every connection was closed when it should be, and there was one.
+    pub(crate) fn is_good(&self) -> bool {
+        self.outcome.opened > 0 && self.faults().iter().all(|fault| fault.count == 0)
+    }
+
+    fn verdict(&self) -> String {
+        let Outcome { opened, closed_as_idle, excused, .. } = self.outcome;
+        if opened == 0 {
+            return "FAILED: no connection could be opened.".to_owned();
+        }
+        if !self.is_good() {
+            let faults: Vec<_> = self.faults().iter().filter_map(Fault::sentence).collect();
+            return format!("FAILED: {}.", faults.join("; "));
+        }
+        let closed = grouped(closed_as_idle);
+        let excused = match excused {
+            0 => String::new(),
+            n => format!(" ({} more were excused)", grouped(n)),
+        };
+        format!(
+            "OK: {closed} connections were closed as idle{excused}, none early, none forgotten."
+        )
+    }
+
+    fn faults(&self) -> [Fault; 4] {
+        let Outcome { wrongly_closed, missed, garbled, unconnected, .. } = self.outcome;
+        [
+            Fault {
+                what: "wrongly closed",
+                count: wrongly_closed,
+                means: "were closed while active",
+            },
+            Fault { what: "missed", count: missed, means: "were idle and not closed" },
+            Fault { what: "garbled", count: garbled, means: "did not get back what they sent" },
+            Fault {
+                what: "not connected",
+                count: unconnected,
+                means: "were refused or not completed",
+            },
+        ]
+    }
+
+    fn opened_remark(&self) -> String {
+        let Outcome { opened, cut_short_by, .. } = self.outcome;
+        let asked = grouped(self.asked);
+        if cut_short_by != 0 {
+            let error = io::Error::from_raw_os_error(cut_short_by as i32);
+            return format!("of {asked} asked for: {error}");
+        }
+        if opened < self.asked {
+            return format!("of {asked} asked for: open-file limit {}", self.open_file_limit);
+        }
+        "as many as asked for".to_owned()
+    }
+
+    fn idle_remark(&self) -> String {
+        format!("the server counts {}", grouped(self.report.closed_as_idle))
+    }
+
+    fn lateness(&self) -> [[Cell; 3]; 4] {
+        let Outcome { late_p50_us, late_p99_us, late_p999_us, late_max_us, .. } = self.outcome;
+        [
+            ("lateness p50", late_p50_us),
+            ("lateness p99", late_p99_us),
+            ("lateness p99.9", late_p999_us),
+            ("lateness max", late_max_us),
+        ]
+        .map(|(what, micros)| {
+            let millis = format!("{:.1} ms", micros as f64 / 1000.0);
+            row(what, millis, "beyond the idle time, by the clients' clock")
+        })
+    }
+
+    fn cpu(&self) -> [[Cell; 3]; 2] {
+        let clients = Duration::from_micros(self.outcome.cpu_us);
+        [("CPU time, server", self.server_cpu), ("CPU time, clients", clients)].map(
+            |(what, cpu)| {
+                let [cpu, elapsed] = [cpu, self.elapsed].map(|time| time.as_secs_f64());
+                let share =
+                    format!("{:.0} % of one core over {elapsed:.1} s", 100.0 * cpu / elapsed);
+                row(what, format!("{cpu:.2} s"), &share)
+            },
+        )
+    }
+
+    fn timer(&self) -> [[Cell; 3]; 5] {
+        let timer = &self.report.timer;
+        [
+            ("timer: scheduled", timer.scheduled, "timeouts, by the server"),
+            ("timer: rescheduled", timer.rescheduled, "pushed back by activity"),
+            ("timer: expired", timer.expired, "each a message to the event loop"),
+            ("timer: cancelled", timer.cancelled, "the peer was the first to go"),
+            ("timer: wake-ups", timer.wakeups, "of its worker thread"),
+        ]
+        .map(|(what, count, remark)| row(what, grouped(count), remark))
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.table(), self.verdict())
+    }
+}
+
+/// Something that must not happen.
+struct Fault {
+    what: &'static str,
+    count: u64,
+    means: &'static str,
+}
+
+impl Fault {
+    fn row(self) -> [Cell; 3] {
+        let color = if self.count == 0 { Color::Green } else { Color::Red };
+        let [what, count, remark] = row(self.what, grouped(self.count), "must be 0");
+        [what, count.fg(color), remark]
+    }
+
+    fn sentence(&self) -> Option<String> {
+        (self.count > 0).then(|| format!("{} connections {}", grouped(self.count), self.means))
+    }
+}
+
+/// A number with a comma after every three digits.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+fn row(what: &str, value: String, remark: &str) -> [Cell; 3] {
+    [Cell::new(what), Cell::new(value).set_alignment(CellAlignment::Right), Cell::new(remark)]
+}

@@ -1,0 +1,119 @@
+//! The example `idle_connections` at a small size: that it passes, and that its check can fail.
+
+#[path = "../examples/idle_connections/judge.rs"]
+mod judge;
+
+use judge::{LastWrites, Span, Verdict};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+const IDLE: Duration = Duration::from_millis(100);
+
+#[test]
+fn a_close_after_the_idle_time_is_right_and_measured_from_the_end_of_the_write() {
+    let start = Instant::now();
+    let mut writes = LastWrites::connect(span(start, 0, 1));
+    assert_eq!(writes.judge(at(start, 100), IDLE), Verdict::Idle { late: Duration::ZERO });
+    writes.extend(at(start, 5));
+    assert_eq!(writes.end(), at(start, 5));
+    writes.add(span(start, 60, 70));
+    let late = Duration::from_millis(7);
+    assert_eq!(writes.judge(at(start, 177), IDLE), Verdict::Idle { late });
+}
+
+#[test]
+fn a_close_within_the_idle_time_is_wrong() {
+    let start = Instant::now();
+    let mut writes = LastWrites::connect(span(start, 0, 1));
+    assert_eq!(writes.judge(at(start, 99), IDLE), Verdict::Wrong);
+    writes.add(span(start, 80, 99));
+    assert_eq!(writes.judge(at(start, 179), IDLE), Verdict::Wrong);
+}
+
+#[test]
+fn a_close_that_crosses_a_late_write_is_excused() {
+    let start = Instant::now();
+    let mut writes = LastWrites::connect(span(start, 0, 1));
+    writes.add(span(start, 80, 100));
+    assert_eq!(writes.judge(at(start, 101), IDLE), Verdict::Excused);
+    // The write before that does not matter any more.
+    writes.add(span(start, 130, 131));
+    assert_eq!(writes.judge(at(start, 132), IDLE), Verdict::Wrong);
+}
+
+#[test]
+fn a_small_run_closes_every_idle_connection_and_no_other() {
+    let (ok, text) = run(&["--connections=200"]);
+    assert!(ok, "{text}");
+    assert_eq!(row(&text, "connections opened"), 200, "{text}");
+    assert_eq!(row(&text, "closed as idle") + row(&text, "excused"), 200, "{text}");
+    for fault in ["wrongly closed", "missed", "garbled", "not connected"] {
+        assert_eq!(row(&text, fault), 0, "{text}");
+    }
+    let echoed = row(&text, "messages echoed");
+    assert!(echoed > 200, "{text}");
+    assert!(row(&text, "timer: rescheduled") > 200, "{text}");
+    assert!(text.contains("OK: "), "{text}");
+}
+
+#[test]
+fn a_server_that_closes_too_early_is_caught() {
+    let (ok, text) = run(&["--connections=50", "--sabotage=early"]);
+    assert!(!ok, "{text}");
+    assert!(row(&text, "wrongly closed") > 0, "{text}");
+    assert!(text.contains("FAILED: "), "{text}");
+}
+
+#[test]
+fn a_server_that_never_closes_is_caught() {
+    let (ok, text) = run(&["--connections=50", "--sabotage=never", "--grace-ms=300"]);
+    assert!(!ok, "{text}");
+    assert_eq!(row(&text, "missed"), 50, "{text}");
+    assert!(text.contains("FAILED: "), "{text}");
+}
+
+#[test]
+fn a_bad_value_is_an_error_that_says_what_was_expected() {
+    let Output { status, stderr, .. } = example(&["--idle-ms=5"]);
+    let text = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(2), "{text}");
+    assert!(text.contains("100..="), "{text}");
+}
+
+fn at(start: Instant, millis: u64) -> Instant {
+    start + Duration::from_millis(millis)
+}
+
+fn span(start: Instant, before: u64, after: u64) -> Span {
+    Span { before: at(start, before), after: at(start, after) }
+}
+
+/// A short run; whether it succeeded, and all that it said. The grace is long, for a busy machine.
+fn run(options: &[&str]) -> (bool, String) {
+    let short = ["--idle-ms=300", "--talk-ms=900", "--grace-ms=10000"];
+    // The last of two wins.
+    let Output { status, stdout, stderr } = example(&[&short, options].concat());
+    let text = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (status.success(), text)
+}
+
+/// Cargo builds the examples next to the tests.
+fn example(options: &[&str]) -> Output {
+    let test = std::env::current_exe().expect("a test knows its path");
+    let profile = test.ancestors().nth(2).expect("a test lies in target/<profile>/deps");
+    let name = format!("idle_connections{}", std::env::consts::EXE_SUFFIX);
+    let example: PathBuf = [profile, "examples".as_ref(), name.as_ref()].iter().collect();
+    let output = Command::new(&example).args(options).output();
+    output.unwrap_or_else(|error| {
+        panic!("{}: {error}; `cargo test` builds it, `--test` alone does not", example.display())
+    })
+}
+
+/// The value in the table's row of that name.
+fn row(text: &str, name: &str) -> u64 {
+    let mut cells = text.lines().map(|line| line.trim_matches('│').split('┆').map(str::trim));
+    let value = cells.find_map(|mut cells| (cells.next() == Some(name)).then(|| cells.next())?);
+    let value = value.unwrap_or_else(|| panic!("no row {name} in:\n{text}"));
+    value.replace(',', "").parse().expect("a number")
+}
