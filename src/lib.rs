@@ -94,6 +94,7 @@ mod parker;
 mod periodic;
 mod shared;
 mod slab;
+mod station;
 mod sync;
 mod tick;
 mod timeout;

@@ -8,10 +8,11 @@ use crate::alarm::Woken;
 use crate::clock::Pace;
 use crate::executor::{Dispatch, Job};
 use crate::inbox::{self, Claim, Phase, Record, State};
-use crate::lifecycle::{Lifecycle, Order};
+use crate::lifecycle::Order;
 use crate::logging::warning;
 use crate::shared::Shared;
-use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering};
+use crate::station::Station;
+use crate::sync::{Arc, MutexGuard};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
@@ -34,15 +35,6 @@ const RECLAIM_CHUNK: usize = 256;
 /// Timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
 
-/// What the outside knows of the worker.
-pub(crate) struct Station {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) shards: Box<[Arc<TimerShard>]>,
-    pub(crate) lifecycle: Lifecycle<Unprocessed>,
-    /// The wheel's name for the timeout being handed over, plus one; 0 for none.
-    running: AtomicU64,
-}
-
 pub(crate) struct Worker {
     station: Arc<Station>,
     ring: Ring,
@@ -63,56 +55,6 @@ pub(crate) struct Worker {
     /// The tick in which a producer last woke the worker.
     woken_at: Option<u64>,
     last_pass: u64,
-}
-
-impl Station {
-    pub(crate) fn new(shared: Arc<Shared>, shards: Box<[Arc<TimerShard>]>) -> Self {
-        Self { shared, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
-    }
-
-    /// Ends admission: after this, no shard accepts a timeout.
-    pub(crate) fn close(&self) {
-        for home in &self.shards {
-            home.shard.lock().close();
-        }
-    }
-
-    /// Reads all shards at one moment: all are held, and no thread ever holds two otherwise.
-    pub(crate) fn with_all_shards<R>(
-        &self,
-        read: impl FnOnce(&[MutexGuard<'_, State<Task>>]) -> R,
-    ) -> R {
-        let states: Vec<_> = self.shards.iter().map(|home| home.shard.lock()).collect();
-        read(&states)
-    }
-
-    /// The timeout that the worker is busy with. The name is read again under the shard's lock,
-    /// where the pin is taken, so the handle is to a timeout that was running at that moment.
-    pub(crate) fn running(&self) -> Option<Timeout> {
-        let name = self.running.load(Ordering::Relaxed);
-        let (number, index) =
-            inbox::locate(Token { index: name.checked_sub(1)? as u32, version: 0 });
-        let home = self.shards.get(number)?;
-        let mut state = home.shard.lock();
-        let phase = state.phase(index);
-        let still = self.running.load(Ordering::Relaxed) == name;
-        if !still || !matches!(phase, Phase::Running | Phase::Denied) {
-            return None;
-        }
-        state.pin(index);
-        drop(state);
-        Some(Timeout::pinned(home.clone(), index))
-    }
-}
-
-impl crate::clock::Follow for Station {
-    fn catch_up(&self) {
-        let request = self.lifecycle.ask();
-        self.shared.alarm.call();
-        if !self.shared.alarm.parker().is_current_thread() {
-            self.lifecycle.wait_answered(request);
-        }
-    }
 }
 
 impl Worker {
@@ -239,7 +181,7 @@ impl Worker {
             }
         }
         self.finish_last_run();
-        self.station.running.store(0, Ordering::Relaxed);
+        self.station.set_running(None);
         agenda.clear(DRAIN_CAP);
         self.agenda = agenda;
     }
@@ -282,7 +224,7 @@ impl Worker {
     fn hand_over(&mut self, token: Token, task: Task, lateness: u64) {
         self.shared().ended(1);
         self.shared().metrics.late_by(lateness);
-        self.station.running.store(u64::from(token.index) + 1, Ordering::Relaxed);
+        self.station.set_running(Some(token));
         let (number, index) = inbox::locate(token);
         match &self.dispatch {
             None => {

@@ -4,6 +4,8 @@
 //! and different memory; the worker visits all shards. A timeout stays in the shard of the thread
 //! that scheduled it, and so do two timeouts of one thread, in the order it scheduled them.
 
+#[cfg(all(test, loom))]
+mod model;
 mod pending;
 mod shard;
 mod slot;

@@ -1,0 +1,99 @@
+//! The command line.
+
+use crate::reader::Format;
+use clap::builder::PossibleValue;
+use clap::{Parser, ValueEnum};
+use std::time::Duration;
+
+/// Replays a web server's access log on a virtual clock, with one idle timeout for each host, and
+/// prints every session's end: when, which host, how many requests, and how long from the first of
+/// them to the last. What the timer says is then checked against the log itself.
+///
+/// A host's session ends when the host has been silent for the idle time; a request that comes
+/// exactly then begins the next session.
+#[derive(Debug, Parser)]
+#[command(after_help = "Exits with 0 if every session ends exactly where the log says, with 1 if \
+                        not, and with 2 if the log cannot be read or an argument is wrong.")]
+pub(crate) struct Args {
+    /// The access log; - for standard input
+    pub(crate) log: String,
+
+    /// How long a host is silent when its session ends, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = parse_idle)]
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) idle: i64,
+
+    /// How the log's lines are written
+    #[arg(long, default_value = Format::Common.flag())]
+    pub(crate) format: Format,
+
+    /// The timer's tick, such as 100ms, 1s or 1h
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_tick)]
+    pub(crate) tick: Duration,
+
+    /// The number of buckets in the timer's wheel, rounded up to a power of two
+    #[arg(long, value_name = "NUMBER", default_value_t = 512)]
+    pub(crate) ticks_per_wheel: usize,
+
+    /// Print the summary only
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+
+    /// Falsify one session behind the timer's back: the check must find it
+    #[arg(long, hide = true)]
+    pub(crate) sabotage: Option<Sabotage>,
+}
+
+/// What the check's self-test does to a session.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Sabotage {
+    /// It is lost.
+    Drop,
+    /// It is told of twice.
+    Double,
+    /// It ends a second late.
+    Shift,
+}
+
+/// Why an argument is refused; clap names the argument and its value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArgError {
+    #[error("expected whole seconds from 1 to {LONGEST_IDLE} (10 years)")]
+    Idle,
+    #[error("expected a number and one of us, ms, s, m, h, from 50us to 24h")]
+    Tick,
+}
+
+const LONGEST_IDLE: i64 = 315_360_000;
+const TICKS: std::ops::RangeInclusive<Duration> =
+    Duration::from_micros(50)..=Duration::from_secs(86_400);
+
+fn parse_idle(text: &str) -> Result<i64, ArgError> {
+    text.parse().ok().filter(|idle| (1..=LONGEST_IDLE).contains(idle)).ok_or(ArgError::Idle)
+}
+
+fn parse_tick(text: &str) -> Result<Duration, ArgError> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(ArgError::Tick)?;
+    let (number, unit) = text.split_at(unit_at);
+    let micros: u64 = match unit {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        _ => return Err(ArgError::Tick),
+    };
+    let number: u64 = number.parse().map_err(|_| ArgError::Tick)?;
+    let tick = number.checked_mul(micros).map(Duration::from_micros);
+    tick.filter(|tick| TICKS.contains(tick)).ok_or(ArgError::Tick)
+}
+
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Common, Self::NasaTsv]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.flag()).help(self.name()))
+    }
+}

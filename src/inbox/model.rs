@@ -1,0 +1,132 @@
+//! Loom models of a shard: every pair of operations that can race, and conservation after it.
+
+use super::{Cancel, Claim, Phase, Shard};
+use crate::sync::Arc;
+use loom::thread;
+use std::collections::VecDeque;
+
+fn file(shard: &Shard<u32>, deadline: u64) -> Option<u32> {
+    let mut state = shard.lock();
+    let index = state.admit().ok()?;
+    state.file(index, 7, deadline, false);
+    Some(index)
+}
+
+/// As the worker: takes what is queued and claims it at time `now`. Returns what it would run.
+fn expire(shard: &Shard<u32>, now: u64) -> usize {
+    let mut queued = VecDeque::new();
+    shard.lock().take(usize::MAX, &mut queued);
+    let mut ran = 0;
+    for record in queued.iter().filter(|record| !record.is_dead()) {
+        let mut state = shard.lock();
+        if let Claim::Due(..) = state.claim(record.index, record.version, now) {
+            ran += 1;
+            state.finish(record.index);
+            state.unpin(record.index);
+        }
+    }
+    ran
+}
+
+fn cancel(shard: &Shard<u32>, index: u32) -> usize {
+    usize::from(matches!(shard.lock().cancel(index), Cancel::Won(..)))
+}
+
+fn close(shard: &Shard<u32>) -> usize {
+    let mut returned = 0;
+    let mut state = shard.lock();
+    state.close();
+    state.empty_into(Phase::Returned, |_, _, _| returned += 1);
+    returned
+}
+
+/// Two cancels, transfer and expiry, all at once: one end.
+#[test]
+fn cancel_against_transfer_and_expiry() {
+    crate::sync::check(|| {
+        let shard = Arc::new(Shard::new(0));
+        let index = file(&shard, 5).unwrap();
+        let cancels = [(); 2].map(|()| {
+            let shard = shard.clone();
+            thread::spawn(move || cancel(&shard, index))
+        });
+        let ran = expire(&shard, 9);
+        let cancelled: usize = cancels.map(|c| c.join().unwrap()).iter().sum();
+        assert_eq!(ran + cancelled, 1);
+        assert_eq!(shard.lock().live(), 0);
+    });
+}
+
+/// Admission against close: a timeout is refused, or returned.
+#[test]
+fn admission_against_close() {
+    crate::sync::check(|| {
+        let shard = Arc::new(Shard::new(0));
+        let producers = [(); 2].map(|()| {
+            let shard = shard.clone();
+            thread::spawn(move || usize::from(file(&shard, 5).is_some()))
+        });
+        let returned = close(&shard);
+        let admitted: usize = producers.map(|p| p.join().unwrap()).iter().sum();
+        assert_eq!(returned, admitted);
+        assert_eq!(shard.lock().live(), 0);
+    });
+}
+
+/// A reschedule against the expiry, and the close after both: run, or moved and returned.
+#[test]
+fn reschedule_against_expiry() {
+    crate::sync::check(|| {
+        let shard = Arc::new(Shard::new(0));
+        let index = file(&shard, 5).unwrap();
+        let other = shard.clone();
+        let mover = thread::spawn(move || other.lock().reschedule(index, 50).is_ok());
+        let ran = expire(&shard, 9);
+        let moved = mover.join().unwrap();
+        assert_eq!(ran, usize::from(!moved));
+        assert_eq!(ran + close(&shard), 1);
+    });
+}
+
+/// A slot is not used again while a handle pins it, so an old handle cannot cancel another.
+#[test]
+fn a_pinned_slot_is_not_used_again() {
+    crate::sync::check(|| {
+        let shard = Arc::new(Shard::new(0));
+        let old = file(&shard, 5).unwrap();
+        let other = shard.clone();
+        let late = thread::spawn(move || {
+            let won = cancel(&other, old);
+            other.lock().unpin(old);
+            won
+        });
+        let ran = expire(&shard, 9);
+        let new = file(&shard, 50).unwrap();
+        assert_eq!(ran + late.join().unwrap(), 1);
+        assert_eq!(shard.lock().phase(new), Phase::Armed, "the new one is untouched");
+    });
+}
+
+/// A cancel against a task that arms itself again: armed and then cancelled, or denied.
+#[test]
+fn cancel_against_rearm() {
+    crate::sync::check(|| {
+        let shard = Arc::new(Shard::new(0));
+        let index = file(&shard, 5).unwrap();
+        let other = shard.clone();
+        let canceller = thread::spawn(move || cancel(&other, index));
+        let mut queued = VecDeque::new();
+        shard.lock().take(usize::MAX, &mut queued);
+        let mut ends = 0;
+        for record in queued.iter().filter(|record| !record.is_dead()) {
+            let claim = shard.lock().claim(index, record.version, 9);
+            let Claim::Due(payload, _) = claim else { continue };
+            ends += usize::from(shard.lock().rearm(index, payload, 50).is_err());
+            let mut state = shard.lock();
+            state.finish(index);
+            state.unpin(index);
+        }
+        ends += canceller.join().unwrap();
+        assert_eq!(ends + close(&shard), 1);
+    });
+}

@@ -1,0 +1,75 @@
+//! Where a timer's handles and its worker meet: the shards, the order to end, and what the worker is
+//! busy with.
+
+use crate::clock::Follow;
+use crate::inbox::{self, Phase, State};
+use crate::lifecycle::Lifecycle;
+use crate::shared::Shared;
+use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering};
+use crate::timeout::{Task, Timeout, TimerShard};
+use crate::unprocessed::Unprocessed;
+use crate::wheel::Token;
+
+pub(crate) struct Station {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) shards: Box<[Arc<TimerShard>]>,
+    pub(crate) lifecycle: Lifecycle<Unprocessed>,
+    /// The wheel's name for the timeout being handed over, plus one; 0 for none.
+    running: AtomicU64,
+}
+
+impl Station {
+    pub(crate) fn new(shared: Arc<Shared>, shards: Box<[Arc<TimerShard>]>) -> Self {
+        Self { shared, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
+    }
+
+    /// The worker says which timeout it hands over.
+    pub(crate) fn set_running(&self, token: Option<Token>) {
+        let name = token.map_or(0, |token| u64::from(token.index) + 1);
+        self.running.store(name, Ordering::Relaxed);
+    }
+
+    /// Ends admission: after this, no shard accepts a timeout.
+    pub(crate) fn close(&self) {
+        for home in &self.shards {
+            home.shard.lock().close();
+        }
+    }
+
+    /// Reads all shards at one moment: all are held, and no thread ever holds two otherwise.
+    pub(crate) fn with_all_shards<R>(
+        &self,
+        read: impl FnOnce(&[MutexGuard<'_, State<Task>>]) -> R,
+    ) -> R {
+        let states: Vec<_> = self.shards.iter().map(|home| home.shard.lock()).collect();
+        read(&states)
+    }
+
+    /// The timeout that the worker is busy with. The name is read again under the shard's lock,
+    /// where the pin is taken, so the handle is to a timeout that was running at that moment.
+    pub(crate) fn running(&self) -> Option<Timeout> {
+        let name = self.running.load(Ordering::Relaxed);
+        let (number, index) =
+            inbox::locate(Token { index: name.checked_sub(1)? as u32, version: 0 });
+        let home = self.shards.get(number)?;
+        let mut state = home.shard.lock();
+        let phase = state.phase(index);
+        let still = self.running.load(Ordering::Relaxed) == name;
+        if !still || !matches!(phase, Phase::Running | Phase::Denied) {
+            return None;
+        }
+        state.pin(index);
+        drop(state);
+        Some(Timeout::pinned(home.clone(), index))
+    }
+}
+
+impl Follow for Station {
+    fn catch_up(&self) {
+        let request = self.lifecycle.ask();
+        self.shared.alarm.call();
+        if !self.shared.alarm.parker().is_current_thread() {
+            self.lifecycle.wait_answered(request);
+        }
+    }
+}
