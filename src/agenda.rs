@@ -13,7 +13,8 @@ pub(crate) struct Agenda {
     due: Vec<Due>,
     next: usize,
     /// Tick, order of arrival, token.
-    moved: BinaryHeap<Reverse<(u64, usize, Token)>>,
+    moved: BinaryHeap<Reverse<(u64, u64, Token)>>,
+    arrivals: u64,
 }
 
 impl Agenda {
@@ -51,7 +52,8 @@ impl Agenda {
 
     /// Has it come up again at a later tick of this pass.
     pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
-        self.moved.push(Reverse((tick, self.next, token)));
+        self.arrivals += 1;
+        self.moved.push(Reverse((tick, self.arrivals, token)));
     }
 
     /// Empties the agenda, and keeps memory for `capacity` at most.

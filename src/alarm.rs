@@ -134,7 +134,7 @@ mod model {
     #[test]
     fn no_wake_up_is_lost() {
         crate::sync::check(|| {
-            let both: Both = Arc::new((Shard::new(0), Alarm::new()));
+            let both: Both = Arc::new((Shard::new(0, 1), Alarm::new()));
             let producers = [1, 2].map(|n| {
                 let both = both.clone();
                 thread::spawn(move || submit(&both, n, u64::from(n)))

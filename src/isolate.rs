@@ -2,17 +2,17 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs user code; true if it panicked. Unwind safety is asserted because what a panicking task
+/// Runs user code; `None` if it panicked. Unwind safety is asserted because what a panicking task
 /// leaves half done is its own: the timer's state is not touched while user code runs.
 #[inline]
+pub(crate) fn contained<R>(user_code: impl FnOnce() -> R) -> Option<R> {
+    catch_unwind(AssertUnwindSafe(user_code)).map_err(discard).ok()
+}
+
+/// Whether user code panics.
+#[inline]
 pub(crate) fn panics(user_code: impl FnOnce()) -> bool {
-    match catch_unwind(AssertUnwindSafe(user_code)) {
-        Ok(()) => false,
-        Err(payload) => {
-            discard(payload);
-            true
-        }
-    }
+    contained(user_code).is_none()
 }
 
 /// The payload of a panic is a user's value as well, and its drop may panic in turn; what a second

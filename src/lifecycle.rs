@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | RUN | build | goes on |
 //! | RETURN | the first stop | leaves its loop, returns what is unprocessed |
-//! | CANCEL | the drop of the last handle, if nobody stopped it | leaves its loop, cancels it |
+//! | CANCEL | the drop of the last handle, also after a stop that gave up waiting | leaves its loop, cancels it |
 //!
 //! An order is given only after every shard is closed, so what the worker then finds is final:
 //! each timeout was either admitted before its shard closed, and is found, or refused. The order is
@@ -62,17 +62,14 @@ impl<U> Lifecycle<U> {
 
     /// Tells the worker to return what is unprocessed. Close the shards first.
     pub(crate) fn order_return(&self) {
-        self.order_to(RETURN);
+        let _ = self.order.compare_exchange(RUN, RETURN, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Tells the worker to cancel what is unprocessed. Close the shards first.
-    pub(crate) fn order_cancel(&self) {
-        self.order_to(CANCEL);
-    }
-
-    /// The first order stands.
-    fn order_to(&self, order: u8) {
-        let _ = self.order.compare_exchange(RUN, order, Ordering::Release, Ordering::Relaxed);
+    /// Tells the worker to cancel what is unprocessed, for nobody will collect it. Close the shards
+    /// first. Returns what the worker has reported already.
+    pub(crate) fn order_cancel(&self) -> Vec<U> {
+        self.order.store(CANCEL, Ordering::Release);
+        std::mem::take(&mut self.report.lock().unprocessed)
     }
 
     /// Asks the worker to catch up; call it after that. Returns the request's number.
@@ -93,13 +90,20 @@ impl<U> Lifecycle<U> {
         self.changed.notify_all();
     }
 
-    /// The worker's last word.
-    pub(crate) fn report_finished(&self, unprocessed: Vec<U>) {
+    /// The worker's last word. Gives back what nobody will collect: the order is looked at under
+    /// the lock that `order_cancel` takes after it, so one of the two sides has it.
+    pub(crate) fn report_finished(&self, unprocessed: Vec<U>) -> Vec<U> {
         let mut report = self.report.lock();
         report.finished = true;
-        report.unprocessed = unprocessed;
+        let uncollected = if self.order() == Order::Cancel {
+            unprocessed
+        } else {
+            report.unprocessed = unprocessed;
+            Vec::new()
+        };
         drop(report);
         self.changed.notify_all();
+        uncollected
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -134,13 +138,12 @@ mod model {
     use crate::sync::Arc;
     use loom::thread;
 
-    fn worker(lifecycle: Arc<Lifecycle<u32>>) -> thread::JoinHandle<Order> {
+    fn worker(lifecycle: Arc<Lifecycle<u32>>) -> thread::JoinHandle<usize> {
         thread::spawn(move || {
             while lifecycle.order() == Order::Run {
                 thread::yield_now();
             }
-            lifecycle.report_finished(vec![1, 2, 3]);
-            lifecycle.order()
+            lifecycle.report_finished(vec![1, 2, 3]).len()
         })
     }
 
@@ -157,20 +160,20 @@ mod model {
             };
             let second = thread::spawn(move || stop(&other));
             assert_eq!(stop(&lifecycle) + second.join().unwrap(), 3);
-            assert_eq!(worker.join().unwrap(), Order::Return);
+            assert_eq!(worker.join().unwrap(), 0);
         });
     }
 
-    /// The drop of the last handle after a stop that gave up waiting, and the worker's end: one
-    /// order stands, and nobody hangs.
+    /// The drop of the last handle after a stop that gave up waiting, against the worker's end:
+    /// what is unprocessed is with one of them.
     #[test]
-    fn a_drop_after_a_stop_does_not_change_the_order() {
+    fn a_drop_after_a_stop_leaves_nothing_uncollected() {
         crate::sync::check(|| {
             let lifecycle = Arc::new(Lifecycle::new());
             let worker = worker(lifecycle.clone());
             lifecycle.order_return();
-            lifecycle.order_cancel();
-            assert_eq!(worker.join().unwrap(), Order::Return);
+            let collected = lifecycle.order_cancel().len();
+            assert_eq!(collected + worker.join().unwrap(), 3);
             assert!(lifecycle.is_finished());
         });
     }

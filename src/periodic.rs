@@ -36,7 +36,9 @@ enum Cadence {
 /// again. After tokio's enum of the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTickBehavior {
-    /// Makes up for every missed run at once, one after the other, until it has caught up.
+    /// Makes up for every missed run without waiting for a tick, each in its turn among all that is
+    /// due. A task that takes longer than its period never catches up, and makes everything behind
+    /// it late: give it another behaviour, or an executor.
     #[default]
     Burst,
     /// Lets the missed runs go, and counts the period from now.
@@ -98,23 +100,16 @@ pub(crate) struct Periodic<F> {
 
 impl<F: FnMut() + Send + 'static> TimerTask for Periodic<F> {
     fn run(mut self: Box<Self>, timeout: &Timeout) {
-        let mut due = timeout.deadline().unwrap_or_else(|| timeout.now());
-        loop {
-            (self.task)();
-            let now = timeout.now();
-            // A next run after the end of time is none: the series ends.
-            let Some(next) = self.period.next(due, now) else { return };
-            if next > now {
-                // Refused if cancelled or stopped meanwhile: the series ends, and the task with it.
-                drop(timeout.rearm_at(self, next));
-                return;
-            }
-            // In the middle of a burst.
-            if !timeout.may_rearm() {
-                return;
-            }
-            due = next;
-        }
+        let due = timeout.deadline().unwrap_or_else(|| timeout.now());
+        (self.task)();
+        let now = timeout.now();
+        // A next run after the end of time is none: the series ends.
+        let Some(next) = self.period.next(due, now) else { return };
+        let missed = next <= now;
+        let armed =
+            if missed { timeout.catch_up_at(self, next) } else { timeout.rearm_at(self, next) };
+        // Refused if cancelled or stopped meanwhile: the series ends, and the task with it.
+        drop(armed);
     }
 }
 

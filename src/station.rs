@@ -9,6 +9,10 @@ use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering};
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::Token;
+use std::cell::Cell;
+
+/// In the name of the running timeout.
+const INLINE: u64 = 1 << 63;
 
 pub(crate) struct Station {
     pub(crate) shared: Arc<Shared>,
@@ -23,10 +27,10 @@ impl Station {
         Self { shared, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
     }
 
-    /// The worker says which timeout it hands over.
-    pub(crate) fn set_running(&self, token: Option<Token>) {
+    /// The worker says which timeout it hands over, and whether it runs it itself.
+    pub(crate) fn set_running(&self, token: Option<Token>, inline: bool) {
         let name = token.map_or(0, |token| u64::from(token.index) + 1);
-        self.running.store(name, Ordering::Relaxed);
+        self.running.store(name | if inline { INLINE } else { 0 }, Ordering::Relaxed);
     }
 
     /// Ends admission: after this, no shard accepts a timeout.
@@ -49,13 +53,15 @@ impl Station {
     /// where the pin is taken, so the handle is to a timeout that was running at that moment.
     pub(crate) fn running(&self) -> Option<Timeout> {
         let name = self.running.load(Ordering::Relaxed);
-        let (number, index) =
-            inbox::locate(Token { index: name.checked_sub(1)? as u32, version: 0 });
+        let token = Token { index: (name & !INLINE).checked_sub(1)? as u32, version: 0 };
+        let (number, index) = inbox::locate(token);
         let home = self.shards.get(number)?;
         let mut state = home.shard.lock();
         let phase = state.phase(index);
         let still = self.running.load(Ordering::Relaxed) == name;
-        if !still || !matches!(phase, Phase::Running | Phase::Denied) {
+        // The worker pins what it runs itself, whatever phase that has moved on to.
+        let pinned = name & INLINE != 0 || matches!(phase, Phase::Running | Phase::Denied);
+        if !still || !pinned {
             return None;
         }
         state.pin(index);
@@ -68,8 +74,23 @@ impl Follow for Station {
     fn catch_up(&self) {
         let request = self.lifecycle.ask();
         self.shared.alarm.call();
-        if !self.shared.alarm.parker().is_current_thread() {
+        if !on_a_worker() {
             self.lifecycle.wait_answered(request);
         }
     }
+}
+
+thread_local! {
+    static ON_A_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread as the worker of a timer.
+pub(crate) fn mark_worker() {
+    ON_A_WORKER.set(true);
+}
+
+/// Whether this thread is the worker of any timer: two of them that wait for each other would wait
+/// for ever.
+fn on_a_worker() -> bool {
+    ON_A_WORKER.get()
 }

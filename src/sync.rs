@@ -9,13 +9,13 @@ pub(crate) use std::sync::Arc; // counts references, decides no race
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     MutexGuard,
-    atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     MutexGuard,
-    atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
 #[cfg(not(loom))]

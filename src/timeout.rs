@@ -96,25 +96,37 @@ pub struct Timeout {
     /// The phase it ended in, or `Phase::Free` (0) while this handle pins the slot. Written under
     /// the shard's lock; a relaxed load outside of it may miss the end and then looks again inside.
     settled: AtomicU8,
+    /// The run that this handle was made for: only that one may arm the timeout again.
+    run: u16,
 }
+
+/// Of a handle that was made for no run: a version has 12 bits.
+const NO_RUN: u16 = u16::MAX;
 
 impl Timeout {
     /// For a slot that has been pinned for this handle.
     #[inline]
     pub(crate) fn pinned(home: Arc<TimerShard>, index: u32) -> Self {
-        Self { home, index, settled: AtomicU8::new(0) }
+        Self { home, index, settled: AtomicU8::new(0), run: NO_RUN }
+    }
+
+    /// As `pinned`, for the runner of a claimed timeout.
+    pub(crate) fn for_run(home: Arc<TimerShard>, index: u32, run: u16) -> Self {
+        Self { home, index, settled: AtomicU8::new(0), run }
     }
 
     /// The worker's own handle, before and between its runs: it pins nothing.
     pub(crate) fn idle(home: Arc<TimerShard>) -> Self {
-        Self { home, index: 0, settled: AtomicU8::new(Phase::Expired as u8) }
+        Self { home, index: 0, settled: AtomicU8::new(Phase::Expired as u8), run: NO_RUN }
     }
 
     /// Cancels the timeout: true for the one caller that won, over other callers and over the
     /// expiry. The task is told ([`TimerTask::cancelled`]) and dropped at once, on this thread.
     ///
-    /// While the task is running the answer is false, but a task that would arm the timeout again
-    /// is not allowed to. For a periodic timeout that answer is true: no further run will start.
+    /// While the task runs the answer is false, but it can no longer arm its timeout again. For a
+    /// periodic timeout, and one that was armed again before, the answer then is true: no further
+    /// run starts. If it had been handed to an executor and waits there, that run does not start
+    /// either.
     pub fn cancel(&self) -> bool {
         let mut state = self.home.shard.lock();
         if self.settled_phase().is_some() {
@@ -196,12 +208,15 @@ impl Timeout {
     }
 
     /// Arms the timeout again, from within its own run: the same timeout, the same handles, no
-    /// allocation. `task` is usually the one that is running.
+    /// allocation. `task` is usually the one that is running. Only the handle that the run was told
+    /// can do it, and its clones, and only once.
+    ///
+    /// On a pool, the next run may begin while this one is still at work.
     ///
     /// # Errors
     ///
-    /// If the timeout was cancelled meanwhile, if the timer is stopped, or if this is not called
-    /// during the run. The task comes back.
+    /// If the timeout was cancelled meanwhile, if the timer is stopped, or if this is not the handle
+    /// of the present run. The task comes back.
     ///
     /// # Examples
     ///
@@ -229,7 +244,7 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn rearm(&self, task: Box<dyn TimerTask>, delay: Duration) -> Result<(), RearmError> {
-        self.rearm_to(task, self.shared().time.now().saturating_add(nanos(delay)))
+        self.rearm_to(task, self.shared().time.now().saturating_add(nanos(delay)), false)
     }
 
     /// As [`rearm`](Self::rearm), to an instant: no clock is read.
@@ -238,27 +253,37 @@ impl Timeout {
     ///
     /// As `rearm`.
     pub fn rearm_at(&self, task: Box<dyn TimerTask>, deadline: Instant) -> Result<(), RearmError> {
-        self.rearm_to(task, self.shared().time.nanos_at(deadline))
+        self.rearm_to(task, self.shared().time.nanos_at(deadline), false)
     }
 
-    fn rearm_to(&self, task: Task, deadline: u64) -> Result<(), RearmError> {
+    /// As `rearm_at`, for a deadline that has passed: it runs within the worker's present pass, in
+    /// its turn among all that is due, where `rearm_at` would mean the next tick.
+    pub(crate) fn catch_up_at(&self, task: Task, deadline: Instant) -> Result<(), RearmError> {
+        self.rearm_to(task, self.shared().time.nanos_at(deadline), true)
+    }
+
+    fn rearm_to(&self, task: Task, deadline: u64, urgent: bool) -> Result<(), RearmError> {
+        // Counted before it can end, so that the count never falls short.
+        self.shared().begins_again();
         let mut state = self.home.shard.lock();
-        if self.settled_phase().is_some() {
-            return Err(RearmError::NotRunning { task });
-        }
-        match state.rearm(self.index, task, deadline) {
+        let armed = match self.settled_phase() {
+            Some(end) => Err((Refusal::Phase(end), task)),
+            None => state.rearm((self.index, self.run), task, deadline, urgent),
+        };
+        drop(state);
+        let (refusal, task) = match armed {
             Ok(ask) => {
-                drop(state);
-                if let Some(quota) = &self.shared().quota {
-                    quota.acquire_again();
-                }
-                self.shared().answer(ask, deadline);
-                Ok(())
+                self.shared().answer_rearm(ask, deadline, urgent);
+                return Ok(());
             }
-            Err((Refusal::Closed, task)) => Err(RearmError::Stopped { task }),
-            Err((Refusal::Phase(Phase::Cancelled), task)) => Err(RearmError::Cancelled { task }),
-            Err((_, task)) => Err(RearmError::NotRunning { task }),
-        }
+            Err(refused) => refused,
+        };
+        self.shared().ended(1);
+        Err(match refusal {
+            Refusal::Closed => RearmError::Stopped { task },
+            Refusal::Phase(Phase::Cancelled) => RearmError::Cancelled { task },
+            Refusal::Phase(_) | Refusal::Full => RearmError::NotRunning { task },
+        })
     }
 
     /// The present instant by the timer's clock.
@@ -286,12 +311,6 @@ impl Timeout {
         CancelOnDrop(Some(self))
     }
 
-    /// Whether a running task could arm its timeout again: neither cancelled nor stopped meanwhile.
-    pub(crate) fn may_rearm(&self) -> bool {
-        let state = self.home.shard.lock();
-        self.settled_phase().is_none() && state.may_rearm(self.index)
-    }
-
     pub(crate) fn shared(&self) -> &Shared {
         &self.home.shared
     }
@@ -316,7 +335,7 @@ impl Timeout {
     #[inline]
     pub(crate) fn finish(&self, state: &mut State<Task>) {
         if self.settled_phase().is_none() {
-            state.finish(self.index);
+            state.finish((self.index, self.run));
             self.settle(state, Phase::Expired);
         }
     }
@@ -325,22 +344,37 @@ impl Timeout {
     pub(crate) fn end_run(&self) {
         let mut state = self.home.shard.lock();
         if self.settled_phase().is_none() {
-            state.finish(self.index);
+            state.finish((self.index, self.run));
         }
+    }
+
+    /// Whether the run must not begin, because a cancel was told so while the job waited.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        let mut state = self.home.shard.lock();
+        self.settled_phase().is_some() || state.withdrawn((self.index, self.run))
     }
 
     /// The runner has lost the task: its timeout counts as cancelled.
     pub(crate) fn abandon(&self) {
         let mut state = self.home.shard.lock();
         if self.settled_phase().is_none() {
-            state.abandon(self.index);
+            state.abandon((self.index, self.run));
+        }
+    }
+
+    /// Nobody has taken this returned timeout: it counts as cancelled.
+    pub(crate) fn unreturn(&self) {
+        let mut state = self.home.shard.lock();
+        if self.settled_phase().is_none() {
+            state.unreturn(self.index);
         }
     }
 
     /// For the worker's own handle, which goes from slot to slot, each already pinned for it.
     #[inline]
-    pub(crate) fn move_to(&mut self, index: u32) {
+    pub(crate) fn move_to(&mut self, index: u32, run: u16) {
         self.index = index;
+        self.run = run;
         self.settled = AtomicU8::new(0);
     }
 
@@ -389,7 +423,7 @@ impl Clone for Timeout {
             state.pin(self.index);
         }
         let settled = AtomicU8::new(settled);
-        Self { home: self.home.clone(), index: self.index, settled }
+        Self { home: self.home.clone(), index: self.index, settled, run: self.run }
     }
 }
 

@@ -1,14 +1,13 @@
 //! `HashedWheelTimer` and its builder.
 
-use crate::alarm::Alarm;
 use crate::clock::{Clock, Follow, Follower, Timebase};
 use crate::error::{BuildError, ScheduleError, StopError};
 use crate::executor::{Dispatch, Executor, OnRefusal};
 use crate::inbox::{self, Refusal, Shard};
 use crate::logging::warning;
-use crate::metrics::{Metrics, WorkerMetrics};
+use crate::metrics::Metrics;
 use crate::periodic::{Period, Periodic};
-use crate::shared::{Quota, Shared};
+use crate::shared::Shared;
 use crate::station::Station;
 use crate::sync::{Arc, Mutex};
 use crate::tick::{TickScale, nanos};
@@ -35,7 +34,7 @@ static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 ///
 /// Clones are handles to the same timer. When the last one is dropped, the worker cancels what is
 /// pending and ends; the drop does not wait for it. To get what is pending back, call
-/// [`stop`](Self::stop).
+/// [`stop`](Self::stop). A pending task that holds a handle keeps its timer alive.
 ///
 /// See the [crate's page](crate) for the guarantees.
 #[derive(Clone)]
@@ -185,7 +184,8 @@ impl HashedWheelTimer {
     ///
     /// # Errors
     ///
-    /// If called by a task on the timer's own worker: it would wait for itself.
+    /// If called by a task on the timer's own worker: it would wait for itself. Two timers whose
+    /// tasks stop each other do wait for ever; use [`stop_timeout`](Self::stop_timeout) there.
     pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(None)
     }
@@ -233,8 +233,9 @@ impl HashedWheelTimer {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.station.close();
-        self.station.lifecycle.order_cancel();
+        let uncollected = self.station.lifecycle.order_cancel();
         self.station.shared.alarm.call();
+        uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 }
 
@@ -342,7 +343,10 @@ impl Builder {
         let Self { executor, on_refusal, .. } = self;
         let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
         let worker = Worker::new(station.clone(), ring, dispatch, pace);
-        let thread = start_thread(self.thread_name, self.stack_size, worker)?;
+        let thread = start_thread(self.thread_name, self.stack_size, worker).inspect_err(|_| {
+            // A clock that follows the timer already must not wait for a worker.
+            station.lifecycle.report_finished(Vec::new());
+        })?;
         station.shared.alarm.parker().adopt(thread.thread());
         Ok(HashedWheelTimer(Arc::new(Handle { station, thread: Mutex::new(Some(thread)) })))
     }
@@ -370,15 +374,12 @@ impl Builder {
     }
 
     fn station(&self, scale: TickScale) -> Station {
-        let shared = Arc::new(Shared {
-            time: Timebase::starting_now(self.clock.clone()),
-            scale,
-            alarm: Alarm::new(),
-            metrics: WorkerMetrics::new(),
-            quota: self.max_pending_timeouts.map(Quota::new),
-        });
-        let shards = (0..inbox::shard_count())
-            .map(|n| Arc::new(TimerShard { shard: Shard::new(n), shared: shared.clone() }))
+        let time = Timebase::starting_now(self.clock.clone());
+        let shared = Arc::new(Shared::new(time, scale, self.max_pending_timeouts));
+        let count = inbox::shard_count();
+        let buckets = self.ticks_per_wheel / count;
+        let shards = (0..count)
+            .map(|n| Arc::new(TimerShard { shard: Shard::new(n, buckets), shared: shared.clone() }))
             .collect();
         Station::new(shared, shards)
     }

@@ -2,7 +2,8 @@
 //!
 //! Linux lets a sleep end up to 50 µs late by default, to gather wake-ups. For a tick of 100 µs that
 //! is half a tick: measured with 100 µs sleeps, a slack of 1 µs took the median overshoot from
-//! 102 to 58 µs. The slack is a property of the calling thread, and is lowered for no other.
+//! 102 to 58 µs. The slack is a property of the calling thread; the only others to get it are threads
+//! that a task starts on the worker, which inherit it.
 
 #[cfg(target_os = "linux")]
 use std::num::NonZeroU64;

@@ -39,6 +39,14 @@ impl Unprocessed {
     }
 }
 
+impl Unprocessed {
+    /// Nobody has collected it: it is cancelled instead.
+    pub(crate) fn cancel(self) {
+        self.timeout.unreturn();
+        self.timeout.tell_cancelled(self.task);
+    }
+}
+
 impl fmt::Debug for Unprocessed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Unprocessed").field("deadline", &self.deadline).finish_non_exhaustive()

@@ -7,11 +7,12 @@ use crate::agenda::Agenda;
 use crate::alarm::Woken;
 use crate::clock::Pace;
 use crate::executor::{Dispatch, Job};
-use crate::inbox::{self, Claim, Phase, Record, State};
+use crate::inbox::{self, Claim, Claimed, Phase, Record, State};
+use crate::isolate;
 use crate::lifecycle::Order;
 use crate::logging::warning;
 use crate::shared::Shared;
-use crate::station::Station;
+use crate::station::{self, Station};
 use crate::sync::{Arc, MutexGuard};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
@@ -48,6 +49,9 @@ pub(crate) struct Worker {
     drained: VecDeque<Record>,
     /// The shard that the next transfer begins with.
     first_shard: usize,
+    /// The last transfer has left a backlog, so the next may find what is due in a tick that has
+    /// been expired already.
+    behind: bool,
     /// Buckets that the walk for dead entries still has to visit.
     to_reclaim: usize,
     /// The deadline that a producer last woke the worker for.
@@ -77,6 +81,7 @@ impl Worker {
             agenda: Agenda::default(),
             drained: VecDeque::new(),
             first_shard: 0,
+            behind: false,
             to_reclaim: 0,
             request: 0,
             woken_at: None,
@@ -89,17 +94,35 @@ impl Worker {
         while self.station.lifecycle.order() == Order::Run {
             let request = self.request_to_catch_up();
             let now = self.shared().time.now();
-            let backlog = self.transfer();
+            let backlog = self.transfer_in_order(now);
             self.expire(now);
             let unreclaimed = self.reclaim();
-            if backlog {
-                self.shared().metrics.backlog_left();
-            }
-            if !backlog && !unreclaimed {
+            if !backlog && !unreclaimed && !self.shared().is_urgent() {
                 self.answer(request);
                 self.sleep(request);
             }
         }
+    }
+
+    /// Transfers once. If time has jumped over a tick, it transfers all that was queued by now, for
+    /// there may be earlier ticks in the queue than in the wheel, and they come first.
+    fn transfer_in_order(&mut self, now: u64) -> bool {
+        let jumped = self.shared().scale.tick_at(now) > self.last_pass + 1;
+        let mut queued = if jumped { self.queued() } else { 0 };
+        loop {
+            self.behind = self.transfer();
+            if self.behind {
+                self.shared().metrics.backlog_left();
+            }
+            queued = queued.saturating_sub(DRAIN_CAP);
+            if !self.behind || queued == 0 {
+                return self.behind;
+            }
+        }
+    }
+
+    fn queued(&self) -> usize {
+        self.station.shards.iter().map(|home| home.shard.lock().queued()).sum()
     }
 
     /// Moves timeouts from the queues into the wheel; true if the cap left some behind.
@@ -123,14 +146,15 @@ impl Worker {
         let mut moved = 0;
         loop {
             let mut state = home.shard.lock();
-            if state.reclaim_asked() && self.to_reclaim == 0 {
-                self.to_reclaim = self.ring.ticks_per_wheel();
-            }
+            let walk = state.reclaim_asked() && self.to_reclaim == 0;
             let queued = state.queued();
             let most = room - moved;
             state
                 .take(if queued <= most { most } else { most.min(DRAIN_CHUNK) }, &mut self.drained);
             drop(state);
+            if walk {
+                self.begin_reclaim();
+            }
             moved += self.file_drained(&home);
             if moved == room || queued <= most {
                 return moved;
@@ -144,9 +168,10 @@ impl Worker {
         let mut live = 0;
         for record in self.drained.iter().filter(|record| !record.is_dead()) {
             live += 1;
-            // What never expires needs no place in the wheel: stop finds it in its shard.
-            if record.deadline != NEVER {
-                let tick = scale.tick_not_before(record.deadline);
+            let tick = scale.tick_not_before(record.deadline);
+            if self.behind && tick < self.ring.current_tick() {
+                self.agenda.postpone(tick, home.shard.token(record));
+            } else {
                 self.ring.insert(tick, home.shard.token(record));
             }
         }
@@ -163,7 +188,11 @@ impl Worker {
         let mut agenda = std::mem::take(&mut self.agenda);
         self.ring.take_due(tick, agenda.list());
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
-        while let Some(due) = agenda.pop() {
+        loop {
+            if self.shared().take_urgent() {
+                self.put_urgent_on(&mut agenda, tick);
+            }
+            let Some(due) = agenda.pop() else { break };
             // What is left when an order comes is still in its shard, and is found there.
             if self.station.lifecycle.order() != Order::Run {
                 break;
@@ -171,8 +200,9 @@ impl Worker {
             match self.claim(due) {
                 Claim::Stale => {}
                 Claim::NotYet(deadline) => self.postpone(due.token, deadline, tick, &mut agenda),
-                Claim::Due(task, deadline) => {
-                    self.hand_over(due.token, task, now.saturating_sub(deadline));
+                Claim::Due(claimed) => {
+                    self.shared().metrics.late_by(now.saturating_sub(claimed.deadline));
+                    self.hand_over(due.token, claimed);
                     until_read -= 1;
                     if until_read == 0 {
                         (now, until_read) = (self.shared().time.now(), FIRED_PER_CLOCK_READ);
@@ -181,17 +211,25 @@ impl Worker {
             }
         }
         self.finish_last_run();
-        self.station.set_running(None);
+        self.station.set_running(None, false);
         agenda.clear(DRAIN_CAP);
         self.agenda = agenda;
     }
 
-    /// Files a timeout that was pushed back under its new deadline, which may be due in this very
-    /// pass, after others.
-    fn postpone(&mut self, token: Token, deadline: u64, present: u64, agenda: &mut Agenda) {
-        if deadline == NEVER {
-            return;
+    /// What has armed itself again for a time that has passed.
+    fn put_urgent_on(&mut self, agenda: &mut Agenda, present: u64) {
+        let station = self.station.clone();
+        for home in &station.shards {
+            let urgent = home.shard.lock().take_urgent();
+            for record in &urgent {
+                self.postpone(home.shard.token(record), record.deadline, present, agenda);
+            }
         }
+    }
+
+    /// Files a timeout under its new deadline, which may be due in this very pass, after others. If
+    /// not, it is left to a later pass, so that a pass comes to an end.
+    fn postpone(&mut self, token: Token, deadline: u64, present: u64, agenda: &mut Agenda) {
         let tick = self.shared().scale.tick_not_before(deadline);
         if tick <= present {
             agenda.postpone(tick, token);
@@ -221,25 +259,30 @@ impl Worker {
         }
     }
 
-    fn hand_over(&mut self, token: Token, task: Task, lateness: u64) {
+    fn hand_over(&mut self, token: Token, claimed: Claimed<Task>) {
         self.shared().ended(1);
-        self.shared().metrics.late_by(lateness);
-        self.station.set_running(Some(token));
+        self.station.set_running(Some(token), self.dispatch.is_none());
+        let Claimed { payload: task, run, .. } = claimed;
         let (number, index) = inbox::locate(token);
         match &self.dispatch {
             None => {
                 let handle = &mut self.handles[number];
-                handle.move_to(index);
+                handle.move_to(index, run);
                 handle.run(task);
                 self.ran = Some(number);
             }
             Some(dispatch) => {
-                let timeout = Timeout::pinned(self.station.shards[number].clone(), index);
+                let timeout = Timeout::for_run(self.station.shards[number].clone(), index, run);
                 let lifecycle = &self.station.lifecycle;
                 let metrics = &self.station.shared.metrics;
                 dispatch.hand(Job::new(task, timeout), metrics, || lifecycle.order() != Order::Run);
             }
         }
+    }
+
+    fn begin_reclaim(&mut self) {
+        self.to_reclaim = self.ring.ticks_per_wheel();
+        self.station.shards.iter().for_each(|home| home.shard.lock().begin_reclaim());
     }
 
     /// Walks on through the wheel for dead entries, if a shard has asked; true if there is more.
@@ -268,7 +311,7 @@ impl Worker {
         drop(held);
         self.to_reclaim = self.to_reclaim.saturating_sub(walked);
         if self.to_reclaim == 0 {
-            shards.iter().for_each(|home| home.shard.lock().reclaimed());
+            shards.iter().for_each(|home| home.shard.lock().end_reclaim());
         }
         self.to_reclaim > 0
     }
@@ -306,7 +349,7 @@ impl Worker {
             _ if wake_at == NEVER => None,
             _ => Some(Duration::from_nanos(wake_at.saturating_sub(now))),
         };
-        let asked = self.request_to_catch_up() != answered;
+        let asked = self.request_to_catch_up() != answered || shared.is_urgent();
         if self.station.lifecycle.order() == Order::Run && !asked {
             shared.alarm.sleep(limit);
             shared.metrics.woken();
@@ -342,31 +385,38 @@ impl Worker {
         self.station.shards.iter().any(asks)
     }
 
-    /// Ends every timeout that is left, as ordered, and reports.
+    /// Ends every timeout that is left, as ordered, and reports. The executor goes first: its drop is
+    /// a user's code, and nobody who waits for the report should wait for more than it.
     pub(crate) fn end(self) {
-        let Self { station, handles, .. } = self;
+        let Self { station, handles, dispatch, .. } = self;
         drop(handles);
-        let returns = station.lifecycle.order() != Order::Cancel;
-        let end = if returns { Phase::Returned } else { Phase::Cancelled };
-        let mut unprocessed = Vec::new();
+        if isolate::panics(|| drop(dispatch)) {
+            warning!("the executor panicked when it was dropped");
+        }
+        let end = match station.lifecycle.order() {
+            Order::Cancel => Phase::Cancelled,
+            Order::Run | Order::Return => Phase::Returned,
+        };
+        let mut left = Vec::new();
         for home in &station.shards {
             let mut state = home.shard.lock();
             state.close();
             state.empty_into(end, |index, deadline, task| {
-                unprocessed.push((deadline, task, Timeout::pinned(home.clone(), index)));
+                left.push((deadline, task, Timeout::pinned(home.clone(), index)));
             });
         }
-        station.shared.ended(unprocessed.len());
-        unprocessed.sort_by_key(|&(deadline, ..)| deadline);
-        if returns {
-            let returned = unprocessed.into_iter().map(|(deadline, task, timeout)| {
-                Unprocessed::new(task, timeout, station.shared.time.instant_at(deadline))
-            });
-            station.lifecycle.report_finished(returned.collect());
-        } else {
-            unprocessed.into_iter().for_each(|(_, task, timeout)| timeout.tell_cancelled(task));
+        station.shared.ended(left.len());
+        left.sort_by_key(|&(deadline, ..)| deadline);
+        if end == Phase::Cancelled {
+            left.into_iter().for_each(|(_, task, timeout)| timeout.tell_cancelled(task));
             station.lifecycle.report_finished(Vec::new());
+            return;
         }
+        let returned = left.into_iter().map(|(deadline, task, timeout)| {
+            Unprocessed::new(task, timeout, station.shared.time.instant_at(deadline))
+        });
+        let uncollected = station.lifecycle.report_finished(returned.collect());
+        uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
     fn shared(&self) -> &Shared {
@@ -376,9 +426,10 @@ impl Worker {
 
 /// The thread's whole life. Whatever happens, the timer is closed and nobody waits for ever.
 pub(crate) fn live(mut worker: Worker) {
+    station::mark_worker();
     worker.station.shared.alarm.parker().adopt(&std::thread::current());
     crate::timer_slack::fit_to(worker.shared().scale.tick_nanos());
-    if crate::isolate::panics(|| worker.run()) {
+    if isolate::panics(|| worker.run()) {
         warning!("the worker stopped by a defect; its timer is closed");
         worker.station.close();
         worker.station.lifecycle.order_return();

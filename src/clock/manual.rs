@@ -57,8 +57,8 @@ impl ManualClock {
     ///
     /// With the inline executor, that means all of it has run. A task that runs during the jump
     /// sees the time at the jump's end; what it schedules counts from there. A jump of zero lets
-    /// the timers take in what has been scheduled and cancelled so far. Called from a task on
-    /// a timer's own worker, it does not wait for that timer. The time saturates after 584 years.
+    /// the timers take in what has been scheduled and cancelled so far. Called from a task on the
+    /// worker of any timer, it moves the time and does not wait. The time saturates after 584 years.
     pub fn advance(&self, by: Duration) {
         let by = nanos(by);
         let moved = self.0.elapsed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
@@ -92,7 +92,9 @@ impl Clock for ManualClock {
     }
 
     fn attach(&self, follower: Follower) -> Pace {
-        self.0.followers.lock().unwrap_or_else(PoisonError::into_inner).push(follower);
+        let mut followers = self.0.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        followers.retain(Follower::is_alive);
+        followers.push(follower);
         Pace::OnCall
     }
 }

@@ -53,7 +53,7 @@ impl Follower {
     }
 
     /// Wakes the worker and waits until everything that is due has been handed to the executor, or
-    /// the timer has stopped. Called from the worker itself, it does not wait.
+    /// the timer has stopped. Called on the worker of any timer, it does not wait.
     pub fn catch_up(&self) {
         if let Some(timer) = self.0.upgrade() {
             timer.catch_up();

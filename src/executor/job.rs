@@ -24,12 +24,15 @@ impl Job {
         Self { task: TaskCell(Some(task)), timeout }
     }
 
-    /// Runs the task on this thread. A panic of the task is caught and counted.
+    /// Runs the task on this thread, unless a periodic timeout was cancelled while the job waited.
+    /// A panic of the task is caught and counted.
     pub fn run(mut self) {
-        if let Some(task) = self.task.0.take() {
-            self.timeout.run(task);
-            self.timeout.end_run();
+        let Some(task) = self.task.0.take() else { return };
+        if self.timeout.is_withdrawn() {
+            return self.timeout.tell_cancelled(task);
         }
+        self.timeout.run(task);
+        self.timeout.end_run();
     }
 
     /// The timeout that has expired.

@@ -1,10 +1,10 @@
 //! What happens to a job that the executor does not take. It is never lost.
 
 use super::{Executor, Job};
+use crate::isolate;
 use crate::logging::warning;
 use crate::metrics::WorkerMetrics;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ pub enum OnRefusal {
     #[default]
     RunOnWorker,
     /// Offers it again and again, first at once and then once a millisecond, until it is taken.
-    /// When the timer is stopped meanwhile, it runs on the worker.
+    /// When the timer is stopped meanwhile, it runs on the worker. A task on the executor that
+    /// waits for the worker, by advancing a manual clock, would wait for ever.
     Wait,
     /// Hands it to this callback, on the worker thread.
     Callback(Arc<dyn Fn(Job) + Send + Sync>),
@@ -85,10 +86,10 @@ impl Dispatch {
 }
 
 fn contained<R>(metrics: &WorkerMetrics, user_code: impl FnOnce() -> R) -> Option<R> {
-    let result = catch_unwind(AssertUnwindSafe(user_code));
-    if result.is_err() {
+    let result = isolate::contained(user_code);
+    if result.is_none() {
         metrics.task_panicked();
         warning!("the executor, or the callback for refused jobs, panicked");
     }
-    result.ok()
+    result
 }

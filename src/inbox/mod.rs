@@ -11,7 +11,7 @@ mod shard;
 mod slot;
 
 pub(crate) use pending::{Record, recycle};
-pub(crate) use shard::{Ask, Cancel, Claim, Counts, Refusal, State};
+pub(crate) use shard::{Ask, Cancel, Claim, Claimed, Counts, Refusal, State};
 pub(crate) use slot::Phase;
 
 use crate::sync::{Mutex, MutexGuard};
@@ -34,9 +34,10 @@ pub(crate) struct Shard<P> {
 }
 
 impl<P> Shard<P> {
-    pub(crate) fn new(number: usize) -> Self {
+    /// `buckets` is this shard's part of the wheel's.
+    pub(crate) fn new(number: usize, buckets: usize) -> Self {
         let base = (number as u32) << INDEX_BITS;
-        Self { base, state: Mutex::new(State::new(SHARD_CAPACITY)) }
+        Self { base, state: Mutex::new(State::new(SHARD_CAPACITY, buckets)) }
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! Loom models of a shard: every pair of operations that can race, and conservation after it.
 
-use super::{Cancel, Claim, Phase, Shard};
+use super::{Cancel, Claim, Claimed, Phase, Shard};
 use crate::sync::Arc;
 use loom::thread;
 use std::collections::VecDeque;
@@ -19,9 +19,9 @@ fn expire(shard: &Shard<u32>, now: u64) -> usize {
     let mut ran = 0;
     for record in queued.iter().filter(|record| !record.is_dead()) {
         let mut state = shard.lock();
-        if let Claim::Due(..) = state.claim(record.index, record.version, now) {
+        if let Claim::Due(claimed) = state.claim(record.index, record.version, now) {
             ran += 1;
-            state.finish(record.index);
+            state.finish((record.index, claimed.run));
             state.unpin(record.index);
         }
     }
@@ -44,7 +44,7 @@ fn close(shard: &Shard<u32>) -> usize {
 #[test]
 fn cancel_against_transfer_and_expiry() {
     crate::sync::check(|| {
-        let shard = Arc::new(Shard::new(0));
+        let shard = Arc::new(Shard::new(0, 1));
         let index = file(&shard, 5).unwrap();
         let cancels = [(); 2].map(|()| {
             let shard = shard.clone();
@@ -61,7 +61,7 @@ fn cancel_against_transfer_and_expiry() {
 #[test]
 fn admission_against_close() {
     crate::sync::check(|| {
-        let shard = Arc::new(Shard::new(0));
+        let shard = Arc::new(Shard::new(0, 1));
         let producers = [(); 2].map(|()| {
             let shard = shard.clone();
             thread::spawn(move || usize::from(file(&shard, 5).is_some()))
@@ -77,7 +77,7 @@ fn admission_against_close() {
 #[test]
 fn reschedule_against_expiry() {
     crate::sync::check(|| {
-        let shard = Arc::new(Shard::new(0));
+        let shard = Arc::new(Shard::new(0, 1));
         let index = file(&shard, 5).unwrap();
         let other = shard.clone();
         let mover = thread::spawn(move || other.lock().reschedule(index, 50).is_ok());
@@ -92,7 +92,7 @@ fn reschedule_against_expiry() {
 #[test]
 fn a_pinned_slot_is_not_used_again() {
     crate::sync::check(|| {
-        let shard = Arc::new(Shard::new(0));
+        let shard = Arc::new(Shard::new(0, 1));
         let old = file(&shard, 5).unwrap();
         let other = shard.clone();
         let late = thread::spawn(move || {
@@ -111,7 +111,7 @@ fn a_pinned_slot_is_not_used_again() {
 #[test]
 fn cancel_against_rearm() {
     crate::sync::check(|| {
-        let shard = Arc::new(Shard::new(0));
+        let shard = Arc::new(Shard::new(0, 1));
         let index = file(&shard, 5).unwrap();
         let other = shard.clone();
         let canceller = thread::spawn(move || cancel(&other, index));
@@ -120,10 +120,10 @@ fn cancel_against_rearm() {
         let mut ends = 0;
         for record in queued.iter().filter(|record| !record.is_dead()) {
             let claim = shard.lock().claim(index, record.version, 9);
-            let Claim::Due(payload, _) = claim else { continue };
-            ends += usize::from(shard.lock().rearm(index, payload, 50).is_err());
+            let Claim::Due(Claimed { payload, run, .. }) = claim else { continue };
+            ends += usize::from(shard.lock().rearm((index, run), payload, 50, false).is_err());
             let mut state = shard.lock();
-            state.finish(index);
+            state.finish((index, run));
             state.unpin(index);
         }
         ends += canceller.join().unwrap();

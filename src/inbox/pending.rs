@@ -37,7 +37,7 @@ impl Pending {
     #[inline]
     pub(super) fn push(&mut self, deadline: u64, index: u32, version: u16) -> u32 {
         let place = self.front.wrapping_add(self.records.len() as u32);
-        self.records.push_back(Record { deadline, index, version, dead: false });
+        self.records.push_back(Record::new(deadline, index, version));
         place
     }
 
@@ -113,6 +113,10 @@ impl Pending {
 }
 
 impl Record {
+    pub(super) fn new(deadline: u64, index: u32, version: u16) -> Self {
+        Self { deadline, index, version, dead: false }
+    }
+
     pub(crate) fn is_dead(&self) -> bool {
         self.dead
     }

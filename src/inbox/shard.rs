@@ -9,7 +9,7 @@ use super::slot::{Phase, Slot};
 use crate::slab::Slab;
 use std::collections::VecDeque;
 
-/// Dead wheel entries of a shard that are not worth a walk over the wheel.
+/// Dead wheel entries of a shard that are not worth a walk over the wheel, if that is small.
 const STALE_ALLOWED: usize = 4096;
 
 /// A queue with this many live timeouts wakes the worker, however far the next deadline is. Lower
@@ -36,8 +36,13 @@ pub(crate) struct State<P> {
     open: bool,
     /// Slots in phase Armed.
     live: usize,
+    /// Records of timeouts that are to run in the worker's present pass: see `rearm`.
+    urgent: Vec<Record>,
     /// Records in the wheel that stand for nothing any more.
     stale: usize,
+    /// Those of them that came since the present walk over the wheel began.
+    stale_since_walk: usize,
+    stale_allowed: usize,
     reclaim_asked: bool,
     /// The queue is long, and the worker has been told.
     drain_asked: bool,
@@ -68,8 +73,15 @@ pub(crate) enum Claim<P> {
     Stale,
     /// It has been pushed back to this time: to be filed again.
     NotYet(u64),
-    /// It is due: the payload and its deadline.
-    Due(P, u64),
+    Due(Claimed<P>),
+}
+
+/// A timeout that is due: Running, and pinned for the runner.
+pub(crate) struct Claimed<P> {
+    pub(crate) payload: P,
+    pub(crate) deadline: u64,
+    /// The name of this run.
+    pub(crate) run: u16,
 }
 
 /// What a cancel found.
@@ -82,13 +94,16 @@ pub(crate) enum Cancel<P> {
 }
 
 impl<P> State<P> {
-    pub(super) fn new(slot_limit: usize) -> Self {
+    pub(super) fn new(slot_limit: usize, buckets: usize) -> Self {
         Self {
             slots: Slab::with_limit(slot_limit),
             pending: Pending::default(),
             open: true,
             live: 0,
+            urgent: Vec::new(),
             stale: 0,
+            stale_since_walk: 0,
+            stale_allowed: STALE_ALLOWED.max(buckets),
             reclaim_asked: false,
             drain_asked: false,
             counts: Counts::default(),
@@ -139,7 +154,7 @@ impl<P> State<P> {
                 slot.set_phase(Phase::Cancelled);
                 if !self.pending.remove(slot.place, index) {
                     slot.bump_version();
-                    self.stale += 1;
+                    self.left_behind();
                 }
                 self.live -= 1;
                 self.counts.cancelled += 1;
@@ -165,11 +180,26 @@ impl<P> State<P> {
                 }
             });
         }
-        if self.stale > STALE_ALLOWED + self.live && !self.reclaim_asked {
-            self.reclaim_asked = true;
-            return Ask::Attention;
-        }
-        Ask::Nothing
+        if self.ask_to_reclaim() { Ask::Attention } else { Ask::Nothing }
+    }
+
+    /// True the first time that it is worth walking over the wheel.
+    #[inline]
+    fn ask_to_reclaim(&mut self) -> bool {
+        let asks = self.stale > self.stale_allowed + self.live && !self.reclaim_asked;
+        self.reclaim_asked |= asks;
+        asks
+    }
+
+    /// A record in the wheel stands for nothing any more.
+    fn left_behind(&mut self) {
+        self.stale += 1;
+        self.stale_since_walk += 1;
+    }
+
+    /// Such a record has come out of the wheel.
+    fn found(&mut self) {
+        self.stale = self.stale.saturating_sub(1);
     }
 
     /// Moves the deadline of an Armed slot. Later: only the slot changes, and the record that
@@ -193,22 +223,25 @@ impl<P> State<P> {
         }
         slot.bump_version();
         slot.place = self.pending.push(deadline, index, slot.version16());
-        self.stale += 1;
+        self.left_behind();
         let pushed = self.ask_after_push();
         let tidied = self.tidy();
         Ok(if tidied == Ask::Attention { tidied } else { pushed })
     }
 
-    /// Running -> Armed. Denied -> Cancelled, with the payload back.
+    /// Running -> Armed, for the run named `run`; otherwise the payload comes back.
+    ///
+    /// An urgent one, whose deadline has passed, goes past the queue: the worker takes it up within
+    /// its present pass, in the order of ticks.
     pub(crate) fn rearm(
         &mut self,
-        index: u32,
+        (index, run): (u32, u16),
         payload: P,
         deadline: u64,
+        urgent: bool,
     ) -> Result<Ask, (Refusal, P)> {
-        let Some(slot) = self.slots.get_mut(index) else {
-            return Err((Refusal::Phase(Phase::Free), payload));
-        };
+        let slot = self.slots.get_mut(index).filter(|slot| slot.version16() == run);
+        let Some(slot) = slot else { return Err((Refusal::Phase(Phase::Free), payload)) };
         match slot.phase() {
             Phase::Running if !self.open => Err((Refusal::Closed, payload)),
             Phase::Running => {
@@ -216,22 +249,20 @@ impl<P> State<P> {
                 slot.deadline = deadline;
                 slot.set_phase(Phase::Armed);
                 slot.set_repeats();
-                slot.place = self.pending.push(deadline, index, slot.version16());
+                slot.bump_version();
+                let version = slot.version16();
+                if urgent {
+                    self.urgent.push(Record::new(deadline, index, version));
+                } else {
+                    slot.place = self.pending.push(deadline, index, version);
+                }
                 self.live += 1;
                 self.counts.rearmed += 1;
-                Ok(self.ask_after_push())
+                Ok(if urgent { Ask::Attention } else { self.ask_after_push() })
             }
-            Phase::Denied => {
-                slot.set_phase(Phase::Cancelled);
-                Err((Refusal::Phase(Phase::Cancelled), payload))
-            }
+            Phase::Denied => Err((Refusal::Phase(Phase::Cancelled), payload)),
             phase => Err((Refusal::Phase(phase), payload)),
         }
-    }
-
-    /// Whether `rearm` would succeed now.
-    pub(crate) fn may_rearm(&self, index: u32) -> bool {
-        self.open && self.phase(index) == Phase::Running
     }
 
     /// Armed -> Running, if the record still stands for the slot and its deadline is not after
@@ -241,42 +272,68 @@ impl<P> State<P> {
         let slot = self.slots.get_mut(index);
         let Some(slot) = slot.filter(|s| s.phase() == Phase::Armed && s.version16() == version)
         else {
-            self.stale = self.stale.saturating_sub(1);
+            self.found();
             return Claim::Stale;
         };
-        if slot.deadline > now {
-            return Claim::NotYet(slot.deadline);
-        }
         let deadline = slot.deadline;
+        if deadline > now {
+            return Claim::NotYet(deadline);
+        }
         let Some(payload) = slot.payload.take() else { return Claim::Stale };
         slot.set_phase(Phase::Running);
         slot.pin();
         self.live -= 1;
         self.counts.expired += 1;
-        Claim::Due(payload, deadline)
+        self.ask_to_reclaim();
+        Claim::Due(Claimed { payload, deadline, run: version })
+    }
+
+    /// The slot, if this run is its latest and goes on.
+    #[inline]
+    fn running(&mut self, (index, run): (u32, u16)) -> Option<&mut Slot<P>> {
+        let slot = self.slots.get_mut(index)?;
+        let runs = matches!(slot.phase(), Phase::Running | Phase::Denied);
+        (runs && slot.version16() == run).then_some(slot)
     }
 
     /// After a run, unless the timeout has been armed again: Running -> Expired, and Denied too,
     /// but to Cancelled if the cancel was answered with true.
     #[inline]
-    pub(crate) fn finish(&mut self, index: u32) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        match slot.phase() {
-            Phase::Denied if slot.repeats() => slot.set_phase(Phase::Cancelled),
-            Phase::Running | Phase::Denied => slot.set_phase(Phase::Expired),
-            _ => {}
+    pub(crate) fn finish(&mut self, run: (u32, u16)) {
+        if let Some(slot) = self.running(run) {
+            let cancelled = slot.phase() == Phase::Denied && slot.repeats();
+            slot.set_phase(if cancelled { Phase::Cancelled } else { Phase::Expired });
         }
     }
 
+    /// Before a run that has waited in an executor: whether a cancel was answered with true
+    /// meanwhile. Then it must not begin, and counts as cancelled.
+    pub(crate) fn withdrawn(&mut self, run: (u32, u16)) -> bool {
+        let denied = self.running(run).filter(|s| s.phase() == Phase::Denied && s.repeats());
+        let denied = denied.map(|slot| slot.set_phase(Phase::Cancelled)).is_some();
+        if denied {
+            self.counts.expired -= 1;
+            self.counts.cancelled += 1;
+        }
+        denied
+    }
+
     /// The runner has dropped the payload without running it: it counts as cancelled after all.
-    pub(crate) fn abandon(&mut self, index: u32) {
+    pub(crate) fn abandon(&mut self, run: (u32, u16)) {
+        if let Some(slot) = self.running(run) {
+            slot.set_phase(Phase::Cancelled);
+            self.counts.expired -= 1;
+            self.counts.cancelled += 1;
+            self.counts.abandoned += 1;
+        }
+    }
+
+    /// Returned -> Cancelled: nobody is left to take it from the timer.
+    pub(crate) fn unreturn(&mut self, index: u32) {
         if let Some(slot) = self.slots.get_mut(index) {
-            if matches!(slot.phase(), Phase::Running | Phase::Denied) {
-                slot.set_phase(Phase::Cancelled);
-                self.counts.expired -= 1;
-                self.counts.cancelled += 1;
-                self.counts.abandoned += 1;
-            }
+            slot.set_phase(Phase::Cancelled);
+            self.counts.returned -= 1;
+            self.counts.cancelled += 1;
         }
     }
 
@@ -311,13 +368,24 @@ impl<P> State<P> {
         self.pending.take(most, into);
     }
 
+    /// For the worker: what is to run in the present pass.
+    pub(crate) fn take_urgent(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.urgent)
+    }
+
     /// Whether the wheel should be walked for dead entries.
     pub(crate) fn reclaim_asked(&self) -> bool {
         self.reclaim_asked
     }
 
-    /// The wheel has been walked from end to end.
-    pub(crate) fn reclaimed(&mut self) {
+    /// A walk over the wheel begins.
+    pub(crate) fn begin_reclaim(&mut self) {
+        self.stale_since_walk = 0;
+    }
+
+    /// The wheel has been walked from end to end: what was dead when that began is gone.
+    pub(crate) fn end_reclaim(&mut self) {
+        self.stale = self.stale.min(self.stale_since_walk);
         self.reclaim_asked = false;
     }
 
@@ -326,7 +394,7 @@ impl<P> State<P> {
         let slot = self.slots.get(index);
         let stands = slot.is_some_and(|s| s.phase() == Phase::Armed && s.version16() == version);
         if !stands {
-            self.stale = self.stale.saturating_sub(1);
+            self.found();
         }
         stands
     }
@@ -355,6 +423,7 @@ impl<P> State<P> {
             _ => self.counts.cancelled += ended as u64,
         }
         self.pending = Pending::default();
+        self.urgent = Vec::new();
         self.stale = 0;
     }
 

@@ -7,8 +7,8 @@
 //! |---|---|---|---|
 //! | Free | not in use | none | file -> Armed |
 //! | Armed | pending: in the queue or the wheel | here | cancel -> Cancelled; claim -> Running; close -> Returned |
-//! | Running | claimed by the worker, handed to the executor | with the runner | rearm -> Armed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
-//! | Denied | running, and must not be armed again | with the runner | finish -> Expired, or Cancelled if it repeats; rearm is refused -> Cancelled |
+//! | Running | claimed by the worker, handed to the executor | with the runner | rearm -> Armed; cancel -> Denied; finish -> Expired; withdraw -> Cancelled |
+//! | Denied | running, and must not be armed again | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none | last unpin -> Free |
 //! | Returned | went back to the caller of stop | with the caller | last unpin -> Free |
@@ -20,9 +20,12 @@
 //!    another timeout in its slot.
 //! 3. An Armed slot has a record with its index and version, in the queue or in the wheel, filed
 //!    not later than its deadline.
-//! 4. The version changes whenever a record of the slot is left behind. It wraps after 4,096;
-//!    a stale record that matches by that chance costs one more look, and breaks nothing, because
-//!    the deadline here decides.
+//! 4. The version changes whenever a record of the slot is left behind, and whenever it is armed
+//!    again. It wraps after 4,096; a stale record that matches by that chance costs one more look,
+//!    and breaks nothing, because the deadline here decides.
+//! 5. A run is named by the version it was claimed with. On a pool, a task that has armed its
+//!    timeout again may still be running when the next run begins: only the latest run may arm it
+//!    again or end it.
 
 use crate::slab;
 

@@ -89,7 +89,8 @@ impl<T> HashedWheel<T> {
         Ok(Self { ring, items, dead: 0, due: Vec::new() })
     }
 
-    /// Files `value` under the absolute tick `deadline`; an overdue one expires with the next tick.
+    /// Files `value` under the absolute tick `deadline`; an overdue one expires with the next tick,
+    /// and tick `u64::MAX` never comes.
     ///
     /// # Panics
     ///
@@ -109,7 +110,8 @@ impl<T> HashedWheel<T> {
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let (_, value) = self.items.end(key)?;
         self.dead += 1;
-        if self.dead > DEAD_ALLOWED + self.items.used() {
+        // A walk looks at every bucket, so there must be as much to gain.
+        if self.dead > DEAD_ALLOWED + self.items.used() + self.ticks_per_wheel() {
             let items = &self.items;
             self.ring.reclaim(usize::MAX, |token| items.lives(token));
             self.dead = 0;
@@ -143,13 +145,13 @@ impl<T> HashedWheel<T> {
     /// tick in the order of insertion, and returns how many that were. `expired` is told each
     /// value's own deadline. A `now` before the current tick does nothing.
     ///
-    /// If `expired` panics, what was due and not yet handed over stays, and expires next time.
+    /// If `expired` panics, what was due and not yet handed over expires with the next tick.
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
         self.ring.take_due(now, &mut self.due);
         let mut rest = Rest { ring: &mut self.ring, due: &mut self.due, next: 0 };
         let mut count = 0;
-        while let Some(token) = rest.pop() {
-            let Some((deadline, value)) = self.items.end_if(token) else {
+        while let Some(due) = rest.pop() {
+            let Some((deadline, value)) = self.items.end_if(due) else {
                 self.dead = self.dead.saturating_sub(1);
                 continue;
             };
@@ -236,9 +238,15 @@ impl<T> Slab<Item<T>> {
         Some((deadline, value))
     }
 
-    fn end_if(&mut self, token: Token) -> Option<(u64, T)> {
-        let generation = self.get(token.index).filter(|_| self.lives(token))?.generation;
-        self.end(Key { index: token.index, generation })
+    /// A stale entry can match a later use of its slot by the 16 bits of generation that it holds;
+    /// then the deadline tells.
+    fn end_if(&mut self, Due { tick, token }: Due) -> Option<(u64, T)> {
+        let item = self.get(token.index).filter(|item| item.deadline <= tick)?;
+        let key = Key { index: token.index, generation: item.generation };
+        if !self.lives(token) {
+            return None;
+        }
+        self.end(key)
     }
 }
 
@@ -250,10 +258,10 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    fn pop(&mut self) -> Option<Token> {
-        let due = self.due.get(self.next)?;
+    fn pop(&mut self) -> Option<Due> {
+        let due = self.due.get(self.next).copied()?;
         self.next += 1;
-        Some(due.token)
+        Some(due)
     }
 }
 

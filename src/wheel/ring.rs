@@ -135,7 +135,7 @@ impl Ring {
     fn take_bucket_by_bucket(&mut self, now: u64, due: &mut Vec<Due>) {
         loop {
             let tick = self.earliest.least();
-            if tick > now {
+            if tick > now || tick == NOTHING {
                 return;
             }
             let bucket = (tick & self.slot_mask) as usize;
