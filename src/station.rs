@@ -71,9 +71,13 @@ impl Station {
 }
 
 impl Follow for Station {
-    fn catch_up(&self) {
+    fn ask(&self) -> u64 {
         let request = self.lifecycle.ask();
         self.shared.alarm.call();
+        request
+    }
+
+    fn wait(&self, request: u64) {
         if !on_a_worker() {
             self.lifecycle.wait_answered(request);
         }

@@ -27,6 +27,9 @@ const DRAIN_CAP: usize = 100_000;
 /// Records moved under one hold of a shard's lock, when they cannot change hands all at once.
 const DRAIN_CHUNK: usize = 4096;
 
+/// Due timeouts for which memory is kept between passes.
+const IDLE_AGENDA: usize = 4096;
+
 /// Wheel entries looked at in one pass while the wheel is walked for dead ones.
 const RECLAIM_BUDGET: usize = 1 << 16;
 
@@ -212,7 +215,7 @@ impl Worker {
         }
         self.finish_last_run();
         self.station.set_running(None, false);
-        agenda.clear(DRAIN_CAP);
+        agenda.clear(IDLE_AGENDA);
         self.agenda = agenda;
     }
 

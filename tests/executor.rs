@@ -271,3 +271,20 @@ fn a_limit_holds_for_all_threads_together() {
 fn errors_of_stop_say_what_was_expected() {
     assert!(StopError::FromWorker.to_string().contains("expected another thread"));
 }
+
+#[test]
+fn a_panic_payload_that_panics_does_not_kill_the_worker() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("a bad payload");
+        }
+    }
+    let executor = |_: Job| -> Result<(), Job> { std::panic::panic_any(Bomb) };
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    (1..4).for_each(|tick| drop(timer.new_timeout(|| (), TICK * tick).unwrap()));
+    clock.advance(TICK * 2);
+    clock.advance(TICK);
+    assert_eq!(timer.metrics().abandoned, 3);
+    assert_eq!(timer.pending_timeouts(), 0);
+}

@@ -130,3 +130,22 @@ fn ended_timers_leave_nothing_behind() {
     let grown = after[19] - after[4];
     assert!(grown <= 1000, "{grown} bytes more after 15 more timers");
 }
+
+/// The dead outnumber the living not by a cancel but because the living expire.
+#[test]
+fn dead_entries_go_when_the_living_expire() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    clock.advance(Duration::ZERO);
+    let before = bytes();
+    (0..300_000).for_each(|_| drop(timer.new_timeout(|| (), ms(5000)).unwrap()));
+    let dead: Vec<_> =
+        (0..300_000).map(|n| timer.new_timeout(|| (), HOUR + ms(n)).unwrap()).collect();
+    clock.advance(Duration::ZERO); // into the wheel
+    assert!(dead.iter().all(Timeout::cancel));
+    drop(dead);
+    (0..60).for_each(|_| clock.advance(ms(100)));
+    assert_eq!(timer.pending_timeouts(), 0);
+    let left = bytes() - before;
+    assert!(left < 1_000_000, "{left} bytes with nothing pending");
+}

@@ -179,3 +179,79 @@ fn rearm_outside_of_a_run_gives_the_task_back() {
     assert_eq!(timer.metrics().panicked, 0);
     assert_conserved(&timer);
 }
+
+#[test]
+fn a_burst_keeps_the_order_of_ticks() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let record = ran.clone();
+    timer.new_periodic(move || record.push("periodic"), Period::fixed_rate(TICK * 10)).unwrap();
+    timer.new_timeout(ran.note("once"), TICK * 15).unwrap();
+    clock.advance(TICK * 30);
+    assert_eq!(ran.take(), ["periodic", "once", "periodic", "periodic"]);
+    assert_eq!(timer.metrics().rearmed, 3, "each run of a burst is counted");
+}
+
+/// It never catches up, so it is always due; the others still get their turn, and a stop too.
+#[test]
+fn a_task_slower_than_its_period_does_not_lock_the_worker() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let slow = || std::thread::sleep(ms(3));
+    timer.new_periodic(slow, Period::fixed_rate(ms(1))).unwrap();
+    let ran = Record::new();
+    timer.new_timeout(ran.note(()), ms(20)).unwrap();
+    common::eventually("the other timeout runs", || ran.len() == 1);
+    assert!(timer.stop().unwrap().len() <= 1);
+}
+
+/// The executor has the job, and has not begun with it.
+#[test]
+fn a_cancel_that_was_true_withdraws_a_job_that_waits() {
+    let jobs = Arc::new(Mutex::new(Vec::new()));
+    let queue = jobs.clone();
+    let executor = move |job| {
+        queue.lock().unwrap().push(job);
+        Ok(())
+    };
+    let (timer, clock) = common::manual_with(HashedWheelTimer::builder().executor(executor));
+    let (timeout, runs) = noting(&timer, &clock, Period::fixed_rate(TICK));
+    clock.advance(TICK);
+    assert!(timeout.cancel());
+    jobs.lock().unwrap().drain(..).for_each(wheelwork::executor::Job::run);
+    assert_eq!(runs.len(), 0);
+    assert!(timeout.is_cancelled());
+    assert_conserved(&timer);
+}
+
+/// The first run arms the timeout again and works on; it ends during the second.
+#[test]
+fn overlapping_runs_do_not_end_each_other() {
+    struct Early(u32, Record<Result<(), RearmError>>);
+    impl TimerTask for Early {
+        fn run(self: Box<Self>, timeout: &Timeout) {
+            let Early(n, ref record) = *self;
+            let record = record.clone();
+            if n == 1 {
+                std::thread::sleep(ms(200));
+            }
+            if n < 3 {
+                record.push(timeout.rearm(Box::new(Early(n + 1, record.clone())), ms(10)));
+            }
+            if n == 0 {
+                std::thread::sleep(ms(100));
+                // The second run may have begun: this one cannot arm it a second time.
+                assert!(timeout.rearm(Box::new(|| ()), ms(10)).is_err());
+            }
+        }
+    }
+    let pool = wheelwork::executor::ThreadPool::with_size(4, 16).unwrap();
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).executor(pool);
+    let timer = builder.build().unwrap();
+    let armed = Record::new();
+    let timeout = timer.new_timeout(Early(0, armed.clone()), ms(1)).unwrap();
+    common::eventually("the series comes to its end", || {
+        armed.len() == 3 && timeout.is_expired() && timer.metrics().expired == 4
+    });
+    assert!(armed.take().iter().all(Result::is_ok));
+    assert_eq!(timer.metrics().panicked, 0);
+}

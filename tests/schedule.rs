@@ -2,7 +2,9 @@
 //!
 //! Rule 2, never early: `never_early_by_instant`, `late_by_less_than_a_tick`.
 //! Rule 7, after a stall: `after_a_stall_ticks_run_in_order`, `one_thread_one_tick_keeps_its_order`,
-//! `a_year_passes_in_milliseconds`, `a_long_stall_costs_what_is_due`.
+//! `a_year_passes_in_milliseconds`, `a_long_stall_costs_what_is_due`,
+//! `after_a_stall_rescheduled_timeouts_run_in_their_new_tick`,
+//! `ticks_keep_their_order_across_the_drain_cap`.
 //! Rule 8, rounds do not hide each other: `a_far_timeout_does_not_hide_a_near_one`.
 //! Rule 10, extremes are ordinary: `a_zero_delay_is_the_next_tick`, `the_longest_delay_never_fires`,
 //! `a_wheel_of_one_bucket_works`, and the errors in `build.rs`.
@@ -256,4 +258,28 @@ fn a_handle_tells_what_became_of_it() {
     let others: Vec<_> = (0..100).map(|_| timer.new_timeout(|| (), ms(100)).unwrap()).collect();
     assert!(others.iter().all(|other| other.cancel()));
     assert!(timeout.is_expired() && copy.is_expired() && !copy.is_cancelled());
+}
+
+/// 250,000 are due at once, and one transfer takes 100,000.
+#[test]
+fn an_advance_hands_over_what_is_due_beyond_the_drain_cap() {
+    let (timer, clock) = manual();
+    clock.advance(Duration::ZERO);
+    (0..250_000).for_each(|_| drop(timer.new_timeout(|| (), TICK).unwrap()));
+    clock.advance(TICK);
+    assert_eq!(timer.pending_timeouts(), 0);
+}
+
+#[test]
+fn ticks_keep_their_order_across_the_drain_cap() {
+    let (timer, clock) = manual();
+    let ran = Record::new();
+    let later = std::sync::Arc::new(std::sync::Once::new());
+    for _ in 0..200_000 {
+        let (later, ran) = (later.clone(), ran.clone());
+        timer.new_timeout(move || later.call_once(|| ran.push("later")), TICK * 2).unwrap();
+    }
+    timer.new_timeout(ran.note("sooner"), TICK).unwrap();
+    clock.advance(TICK * 10);
+    assert_eq!(ran.take(), ["sooner", "later"]);
 }

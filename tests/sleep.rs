@@ -77,3 +77,22 @@ fn cancelled_timeouts_do_not_keep_the_worker_awake() {
     let wakeups = timer.metrics().wakeups - before;
     assert!(wakeups <= 20, "{wakeups} wake-ups for some 500 timeouts that never fired");
 }
+
+/// Timeouts that never fire leave nothing behind that would have the wheel walked for ever.
+#[test]
+fn cancels_of_what_never_fires_do_not_keep_the_worker_awake() {
+    let (timer, clock) = common::manual();
+    let never: Vec<_> =
+        (0..6000).map(|_| timer.new_timeout(|| (), Duration::MAX).unwrap()).collect();
+    clock.advance(Duration::ZERO);
+    assert!(never.iter().all(wheelwork::Timeout::cancel));
+    drop(never);
+    (0..2).for_each(|_| clock.advance(Duration::ZERO));
+    let before = timer.metrics().wakeups;
+    for _ in 0..100 {
+        assert!(timer.new_timeout(|| (), HOUR).unwrap().cancel());
+        std::thread::sleep(ms(1));
+    }
+    let wakeups = timer.metrics().wakeups - before;
+    assert!(wakeups <= 5, "{wakeups} wake-ups");
+}

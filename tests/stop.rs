@@ -194,15 +194,6 @@ fn what_is_due_after_the_stop_is_returned_not_run() {
 
 #[test]
 fn dropping_the_last_handle_does_not_block_and_cancels() {
-    struct Told(Record<&'static str>);
-    impl TimerTask for Told {
-        fn run(self: Box<Self>, _: &Timeout) {
-            self.0.push("run");
-        }
-        fn cancelled(self: Box<Self>, _: &Timeout) {
-            self.0.push("cancelled");
-        }
-    }
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let record = Record::new();
     let (release, gate) = mpsc::channel::<()>();
@@ -267,4 +258,99 @@ fn stop_is_quick_when_idle() {
     let started = Instant::now();
     assert_eq!(timer.stop().unwrap().len(), 1);
     assert!(started.elapsed() < Duration::from_secs(60), "it does not wait for a tick");
+}
+
+struct Told(Record<&'static str>);
+
+impl TimerTask for Told {
+    fn run(self: Box<Self>, _: &Timeout) {
+        self.0.push("run");
+    }
+
+    fn cancelled(self: Box<Self>, _: &Timeout) {
+        self.0.push("cancelled");
+    }
+}
+
+#[test]
+fn dropping_the_last_handle_wakes_a_sleeping_worker() {
+    let timer =
+        HashedWheelTimer::builder().tick_duration(Duration::from_secs(3600)).build().unwrap();
+    let pending = timer.new_timeout(|| (), Duration::MAX).unwrap();
+    std::thread::sleep(ms(50));
+    drop(timer);
+    eventually("the worker ends", || pending.is_cancelled());
+}
+
+/// A stop gives up waiting, and then nobody is left to collect what it would have returned.
+#[test]
+fn a_drop_after_a_stop_that_gave_up_cancels() {
+    for collected_late in [false, true] {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        let (release, gate) = mpsc::channel::<()>();
+        let (started, is_running) = mpsc::channel();
+        let blocking = move || {
+            started.send(()).unwrap();
+            let _ = gate.recv();
+        };
+        timer.new_timeout(blocking, ms(1)).unwrap();
+        let record = Record::new();
+        let pending = timer.new_timeout(Told(record.clone()), ms(60_000)).unwrap();
+        is_running.recv().unwrap();
+        assert!(timer.stop_timeout(ms(1)).is_err());
+        if collected_late {
+            release.send(()).unwrap();
+            eventually("the worker has reported", || timer.is_stopped());
+            drop(timer);
+        } else {
+            drop(timer);
+            release.send(()).unwrap();
+        }
+        eventually("it is cancelled", || record.len() == 1);
+        assert_eq!(record.take(), ["cancelled"]);
+        assert!(pending.is_cancelled());
+    }
+}
+
+#[test]
+fn a_stop_with_a_limit_names_a_task_that_has_armed_itself_again() {
+    struct Lingers(mpsc::Sender<()>, mpsc::Receiver<()>);
+    impl TimerTask for Lingers {
+        fn run(self: Box<Self>, timeout: &Timeout) {
+            timeout.rearm(Box::new(|| ()), ms(60_000)).unwrap();
+            self.0.send(()).unwrap();
+            let _ = self.1.recv();
+        }
+    }
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let (started, is_running) = mpsc::channel();
+    let (release, gate) = mpsc::channel();
+    timer.new_timeout(Lingers(started, gate), ms(1)).unwrap();
+    is_running.recv().unwrap();
+    let error = timer.stop_timeout(ms(1)).unwrap_err();
+    assert!(matches!(error, StopError::StillRunning { timeout: Some(_), .. }), "{error:?}");
+    release.send(()).unwrap();
+    assert_eq!(timer.stop().unwrap().len(), 1);
+}
+
+/// Its drop runs on the worker, before the stop returns: the stop's limit counts for it too.
+#[test]
+fn the_executor_is_dropped_before_the_stop_returns() {
+    struct Noted(Record<()>);
+    impl wheelwork::Executor for Noted {
+        fn execute(&self, job: wheelwork::executor::Job) -> Result<(), wheelwork::executor::Job> {
+            job.run();
+            Ok(())
+        }
+    }
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            self.0.push(());
+            panic!("a bad executor");
+        }
+    }
+    let record = Record::new();
+    let timer = HashedWheelTimer::builder().executor(Noted(record.clone())).build().unwrap();
+    assert!(timer.stop().is_ok());
+    assert_eq!(record.len(), 1);
 }

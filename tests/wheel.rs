@@ -159,3 +159,26 @@ proptest! {
         }
     }
 }
+
+/// An entry holds 16 bits of its slot's generation, and the slot has been used 65,536 times since.
+#[test]
+fn a_stale_entry_that_matches_by_chance_fires_nothing_early() {
+    let mut wheel = HashedWheel::new(64).unwrap();
+    (0..70_000).for_each(|_| _ = wheel.insert(5_000_000, 0)); // so that nothing is swept
+    let first = wheel.insert(10, 1);
+    wheel.remove(first);
+    for _ in 0..65_535 {
+        let key = wheel.insert(4_000_000, 2);
+        wheel.remove(key);
+    }
+    wheel.insert(1_000_000, 3);
+    assert_eq!(expire(&mut wheel, 10), []);
+}
+
+#[test]
+fn time_can_end_twice() {
+    let mut wheel = HashedWheel::new(8).unwrap();
+    wheel.insert(5, 1);
+    assert_eq!(expire(&mut wheel, u64::MAX), [(5, 1)]);
+    assert_eq!(expire(&mut wheel, u64::MAX), []);
+}

@@ -65,9 +65,7 @@ impl ManualClock {
             Some(now.saturating_add(by).min(LAST))
         });
         debug_assert!(moved.is_ok(), "the closure always gives a value");
-        for follower in self.living_followers() {
-            follower.catch_up();
-        }
+        Follower::catch_up_all(&self.living_followers());
     }
 
     /// How far the time has been moved since this clock was made.

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 const DEAD_ALLOWED: usize = 1024;
 
 /// Keep at most this capacity while the queue is empty.
-const IDLE_CAPACITY: usize = 1 << 14;
+const IDLE_CAPACITY: usize = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {

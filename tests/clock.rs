@@ -1,0 +1,86 @@
+//! Clocks that do not run by themselves, and who waits for whom on them (rule 9).
+
+mod common;
+
+use common::{Record, TICK, eventually, manual_with, ms};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+use wheelwork::clock::{Follower, Pace};
+use wheelwork::{BuildError, Clock, HashedWheelTimer, ManualClock};
+
+#[test]
+fn several_timers_run_on_one_clock() {
+    let (first, clock) = manual_with(HashedWheelTimer::builder());
+    let second = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let ran = Record::new();
+    first.new_timeout(ran.note(1), TICK).unwrap();
+    second.new_timeout(ran.note(2), TICK * 2).unwrap();
+    clock.advance(TICK);
+    assert_eq!(ran.take(), [1]);
+    first.stop().unwrap();
+    drop(first);
+    clock.advance(TICK);
+    assert_eq!(ran.take(), [2]);
+    assert_eq!(clock.elapsed(), TICK * 2);
+}
+
+#[test]
+fn a_task_may_move_the_clock() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder());
+    let ran = Record::new();
+    let own = clock.clone();
+    timer.new_timeout(move || own.advance(TICK * 5), TICK).unwrap();
+    timer.new_timeout(ran.note(()), TICK * 6).unwrap();
+    clock.advance(TICK);
+    clock.advance(Duration::ZERO);
+    assert_eq!(ran.len(), 1);
+}
+
+/// Each of two tasks, on two workers, moves the clock that both timers follow.
+#[test]
+fn workers_do_not_wait_for_each_other() {
+    let clock = ManualClock::new();
+    let both = Arc::new(Barrier::new(2));
+    let timers = [(); 2].map(|()| {
+        let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+        let (own, both) = (clock.clone(), both.clone());
+        let task = move || {
+            both.wait();
+            own.advance(TICK);
+        };
+        timer.new_timeout(task, TICK).unwrap();
+        timer
+    });
+    std::thread::scope(|scope| {
+        scope.spawn(|| clock.advance(TICK));
+        eventually("both have run", || timers.iter().all(|t| t.metrics().expired == 1));
+    });
+}
+
+/// A clock that asks a timer to catch up before that has its thread.
+struct Eager(Record<()>);
+
+impl Clock for Eager {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn attach(&self, follower: Follower) -> Pace {
+        let caught_up = self.0.clone();
+        std::thread::spawn(move || {
+            follower.catch_up();
+            caught_up.push(());
+        });
+        std::thread::sleep(ms(20));
+        Pace::OnCall
+    }
+}
+
+#[test]
+fn a_build_that_fails_holds_up_no_clock() {
+    let caught_up = Record::new();
+    let builder = HashedWheelTimer::builder().clock(Eager(caught_up.clone()));
+    let error = builder.stack_size(1 << 60).build().unwrap_err();
+    assert!(matches!(error, BuildError::ThreadStart { .. }));
+    eventually("the clock goes on", || caught_up.len() == 1);
+}
