@@ -2,7 +2,7 @@
 //!
 //! A server arms a timeout for every connection and request, and pushes it back or cancels it long
 //! before it fires. A [`HashedWheelTimer`] makes that cheap: scheduling, cancelling and
-//! rescheduling are O(1), take some tens of nanoseconds from any thread, and one worker thread
+//! rescheduling are O(1) from any thread, tens of nanoseconds each, and one worker thread
 //! serves them all and sleeps while nothing is due. It is modelled on Netty's class of the same
 //! name and needs no runtime.
 //!

@@ -18,8 +18,8 @@
 //!    payload with it, so each timeout has one end.
 //! 2. A slot is free only when its phase has ended and no handle pins it: a handle never meets
 //!    another timeout in its slot.
-//! 3. An Armed slot has a record with its index and version, in the queue or in the wheel, filed
-//!    not later than its deadline.
+//! 3. An Armed slot has a record with its index and version, in the queue, among the urgent or in
+//!    the wheel, filed not later than its deadline.
 //! 4. The version changes whenever a record of the slot is left behind, and whenever it is armed
 //!    again. It wraps after 4,096; a stale record that matches by that chance costs one more look,
 //!    and breaks nothing, because the deadline here decides.
