@@ -40,7 +40,8 @@
 //!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) is exact.
 //! 2. **Never early**, by [`std::time::Instant`]; late by less than a tick, plus scheduling.
 //! 3. **A flood costs nobody else.** At most 100,000 timeouts move into the wheel in one pass,
-//!    cancelled ones do not count, and a backlog is worked off before the worker sleeps.
+//!    cancelled ones do not count, and a backlog is worked off before the worker sleeps. (After a
+//!    jump in time all that was queued moves first, because of guarantee 7.)
 //! 4. **Memory follows what is alive.** A cancel frees its task at once; what is left in the wheel
 //!    is eight bytes, reclaimed when they outnumber the living.
 //! 5. **No task can hurt another.** Panics are caught and counted. A job that the executor refuses
