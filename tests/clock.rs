@@ -84,3 +84,28 @@ fn a_build_that_fails_holds_up_no_clock() {
     assert!(matches!(error, BuildError::ThreadStart { .. }));
     eventually("the clock goes on", || caught_up.len() == 1);
 }
+
+/// A task that parks on the worker's thread eats the wake-up that was meant for the worker; the
+/// worker must look for what it was called for before it sleeps.
+#[test]
+fn a_task_that_parks_does_not_swallow_a_move_of_the_clock() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder());
+    let (started, is_running) = std::sync::mpsc::channel();
+    let parks = move || {
+        started.send(()).unwrap();
+        std::thread::park();
+    };
+    timer.new_timeout(parks, TICK).unwrap();
+    let moved = Record::new();
+    let advance = || {
+        let (clock, moved) = (clock.clone(), moved.clone());
+        std::thread::spawn(move || {
+            clock.advance(TICK);
+            moved.push(());
+        });
+    };
+    advance();
+    is_running.recv().unwrap();
+    advance(); // wakes the task, and makes nothing due
+    eventually("both moves are followed", || moved.len() == 2);
+}
