@@ -13,8 +13,9 @@ pub(crate) struct Shared {
     pub(crate) alarm: Alarm,
     pub(crate) metrics: WorkerMetrics,
     pub(crate) quota: Option<Quota>,
-    /// A shard has something urgent. Stored with release after that, under no lock; the worker
-    /// loads it with acquire and then takes every shard's lock.
+    /// A shard has something urgent. Stored with release once that is in its shard, before the
+    /// worker is called; the worker loads it with acquire before it sleeps, and clears it before it
+    /// looks into the shards, so what comes meanwhile sets it again.
     urgent: AtomicBool,
 }
 
@@ -108,5 +109,48 @@ impl Quota {
 
     fn release(&self, count: usize) {
         self.taken.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::inbox::{Claim, Shard};
+    use crate::sync::Arc;
+    use loom::thread;
+    use std::num::NonZeroU64;
+
+    /// Two runs arm themselves again, urgently, against a worker that goes to sleep: it takes up
+    /// both. If one were lost it would sleep for ever, and loom would report the deadlock.
+    #[test]
+    fn nothing_urgent_is_slept_over() {
+        crate::sync::check(|| {
+            let tick = TickScale::new(NonZeroU64::MIN);
+            let shared = Arc::new(Shared::new(Timebase::starting_now(None), tick, None));
+            let shard = Arc::new(Shard::new(0, 1));
+            let runs = [(); 2].map(|()| {
+                let mut state = shard.lock();
+                let index = state.admit().unwrap();
+                state.file(index, (), 5, true);
+                let Claim::Due(claimed) = state.claim(index, 0, 9) else { panic!("it is due") };
+                (index, claimed.run)
+            });
+            let runners = runs.map(|run| {
+                let (shared, shard) = (shared.clone(), shard.clone());
+                thread::spawn(move || {
+                    let ask = shard.lock().rearm(run, (), 6, true).map_err(drop).unwrap();
+                    shared.answer_rearm(ask, 6, true);
+                })
+            });
+            let mut taken = 0;
+            while taken < 2 {
+                if shared.take_urgent() {
+                    taken += shard.lock().take_urgent().len();
+                } else {
+                    shared.alarm.sleep(None);
+                }
+            }
+            runners.into_iter().for_each(|runner| runner.join().unwrap());
+        });
     }
 }
