@@ -77,7 +77,7 @@
 //!
 //! None is on by default. `log` reports panics, refusals and more than 64 live timers through the
 //! [log](https://docs.rs/log) facade; `rayon` and `tokio` add their executors.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

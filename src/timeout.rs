@@ -179,7 +179,7 @@ impl Timeout {
     ///
     /// If the task has run or is running, if the timeout is cancelled, if the timer is stopped.
     pub fn reschedule(&self, delay: Duration) -> Result<(), RescheduleError> {
-        self.reschedule_to(self.shared().time.now().saturating_add(nanos(delay)))
+        self.reschedule_to(self.shared().time.now_or_later().saturating_add(nanos(delay)))
     }
 
     /// As [`reschedule`](Self::reschedule), to an instant: no clock is read.
@@ -244,7 +244,7 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn rearm(&self, task: Box<dyn TimerTask>, delay: Duration) -> Result<(), RearmError> {
-        self.rearm_to(task, self.shared().time.now().saturating_add(nanos(delay)), false)
+        self.rearm_to(task, self.shared().time.now_or_later().saturating_add(nanos(delay)), false)
     }
 
     /// As [`rearm`](Self::rearm), to an instant: no clock is read.

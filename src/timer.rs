@@ -79,7 +79,7 @@ impl HashedWheelTimer {
         task: T,
         delay: Duration,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let deadline = self.shared().time.now().saturating_add(nanos(delay));
+        let deadline = self.shared().time.now_or_later().saturating_add(nanos(delay));
         self.schedule(task, deadline, false)
     }
 
@@ -112,7 +112,7 @@ impl HashedWheelTimer {
             return Err(ScheduleError::ZeroPeriod { task });
         }
         let delay = period.initial_delay.unwrap_or(period.every);
-        let deadline = self.shared().time.now().saturating_add(nanos(delay));
+        let deadline = self.shared().time.now_or_later().saturating_add(nanos(delay));
         let scheduled = self.schedule(Periodic { task, period }, deadline, true);
         scheduled.map_err(|error| error.map(|periodic| periodic.task))
     }
