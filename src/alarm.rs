@@ -98,15 +98,12 @@ mod model {
     use crate::inbox::{Ask, Shard};
     use crate::sync::Arc;
     use loom::thread;
-    use std::collections::VecDeque;
 
     type Both = Arc<(Shard<u32>, Alarm)>;
 
     fn submit(both: &Both, payload: u32, deadline: u64) {
-        let mut state = both.0.lock();
-        let index = state.admit().unwrap();
-        let ask = state.file(index, payload, deadline, false);
-        drop(state);
+        let admitted = both.0.lock().admit(payload, |payload| payload, deadline, false);
+        let (_, ask) = admitted.unwrap();
         assert_eq!(ask, Ask::Deadline);
         both.1.submitted(deadline);
     }
@@ -114,7 +111,7 @@ mod model {
     /// The worker's loop around the alarm, as `Worker::sleep` has it: until `count` are taken. If a
     /// wake-up were lost it would park for ever, and loom would report the deadlock.
     fn take(both: &Both, count: usize) {
-        let (mut taken, mut buffer) = (0, VecDeque::new());
+        let (mut taken, mut buffer) = (0, Vec::new());
         loop {
             both.0.lock().take(usize::MAX, &mut buffer);
             taken += buffer.drain(..).count();

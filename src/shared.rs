@@ -130,8 +130,7 @@ mod model {
             let shard = Arc::new(Shard::new(0, 1));
             let runs = [(); 2].map(|()| {
                 let mut state = shard.lock();
-                let index = state.admit().unwrap();
-                state.file(index, (), 5, true);
+                let (index, _) = state.admit((), |()| (), 5, true).unwrap();
                 let Claim::Due(claimed) = state.claim(index, 0, 9) else { panic!("it is due") };
                 (index, claimed.run)
             });

@@ -13,23 +13,31 @@ const CHUNK: usize = 512;
 /// Chunks without a used slot that keep their memory, for the next rise.
 const EMPTY_KEPT: usize = 4;
 
+/// The end of a chunk's free list.
+const NONE: u16 = CHUNK as u16;
+
 /// What a slab holds.
 pub(crate) trait Slot {
     /// An unused slot, whose version is `version`.
     fn fresh(version: u32) -> Self;
     /// Tells two uses of the same slot apart. May wrap.
     fn version(&self) -> u32;
+    /// The link of a free slot to the next one. A used slot may keep other things in its place.
+    fn link(&self) -> u16;
+    /// Makes that link.
+    fn set_link(&mut self, link: u16);
 }
 
 struct Chunk<S> {
     /// `None` while the chunk's memory is given back.
-    slots: Option<Box<[S]>>,
-    /// The free slots, last freed last. Empty while `slots` is `None`.
-    free: Vec<u16>,
-    /// The version that fresh slots of this chunk start with.
-    version: u32,
+    slots: Option<Box<[S; CHUNK]>>,
+    /// The first free slot, which links to the next; `NONE` while `slots` is `None`.
+    free: u16,
+    used: u16,
     /// Whether the chunk stands in `Slab::open`.
     listed: bool,
+    /// The version that fresh slots of this chunk start with.
+    version: u32,
 }
 
 pub(crate) struct Slab<S> {
@@ -56,7 +64,7 @@ impl<S: Slot> Slab<S> {
 
     /// Takes a free slot; `None` if the limit is reached. O(1).
     #[inline]
-    pub(crate) fn acquire(&mut self) -> Option<u32> {
+    pub(crate) fn acquire(&mut self) -> Option<(u32, &mut S)> {
         if self.used >= self.limit {
             return None;
         }
@@ -65,34 +73,37 @@ impl<S: Slot> Slab<S> {
             _ => self.find_chunk(),
         };
         let chunk = &mut self.chunks[at as usize];
-        if chunk.free.len() == CHUNK {
+        let offset = usize::from(chunk.free);
+        let slot = chunk.slots.as_mut()?.get_mut(offset)?;
+        self.used += 1;
+        if chunk.used == 0 {
             self.empty -= 1;
         }
-        let offset = chunk.free.pop()?;
-        if chunk.free.is_empty() {
+        chunk.used += 1;
+        chunk.free = slot.link();
+        if chunk.free == NONE {
             chunk.listed = false;
             self.open.pop();
         }
-        self.used += 1;
-        Some(at * CHUNK as u32 + u32::from(offset))
+        Some((at * CHUNK as u32 + offset as u32, slot))
     }
 
     /// Makes a used slot free. Its index must have come from `acquire` and is not used after.
     #[inline]
     pub(crate) fn release(&mut self, index: u32) {
         let (at, offset) = split(index);
-        let chunk = &mut self.chunks[at];
-        chunk.free.push(offset as u16);
+        let Some(chunk) = self.chunks.get_mut(at) else { return };
+        let Some(slots) = &mut chunk.slots else { return };
+        slots[offset].set_link(chunk.free);
+        chunk.free = offset as u16;
+        chunk.used -= 1;
+        self.used -= 1;
         if !chunk.listed {
             chunk.listed = true;
             self.open.push(at as u32);
         }
-        self.used -= 1;
-        if chunk.free.len() == CHUNK {
-            self.empty += 1;
-            if self.empty > EMPTY_KEPT {
-                self.give_back(at);
-            }
+        if chunk.used == 0 {
+            self.emptied(at);
         }
     }
 
@@ -111,8 +122,8 @@ impl<S: Slot> Slab<S> {
     /// Every slot that has memory, free ones included, with its index.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut S)> {
         self.chunks.iter_mut().enumerate().flat_map(|(at, chunk)| {
-            let slots = chunk.slots.as_deref_mut().unwrap_or_default();
-            slots.iter_mut().enumerate().map(move |(i, slot)| ((at * CHUNK + i) as u32, slot))
+            let slots = chunk.slots.iter_mut().flat_map(|slots| slots.iter_mut());
+            slots.enumerate().map(move |(i, slot)| ((at * CHUNK + i) as u32, slot))
         })
     }
 
@@ -127,28 +138,45 @@ impl<S: Slot> Slab<S> {
             self.open.pop();
         }
         let at = self.gone.pop().unwrap_or_else(|| {
-            self.chunks.push(Chunk { slots: None, free: Vec::new(), version: 0, listed: false });
+            let chunk = Chunk { slots: None, free: NONE, used: 0, listed: false, version: 0 };
+            self.chunks.push(chunk);
             self.chunks.len() as u32 - 1
         });
         let chunk = &mut self.chunks[at as usize];
-        chunk.slots = Some((0..CHUNK).map(|_| S::fresh(chunk.version)).collect());
-        chunk.free = (0..CHUNK as u16).rev().collect();
+        chunk.slots = fresh_slots(chunk.version);
+        chunk.free = 0;
         chunk.listed = true;
         self.open.push(at);
         self.empty += 1;
         at
     }
 
+    fn emptied(&mut self, at: usize) {
+        self.empty += 1;
+        if self.empty > EMPTY_KEPT {
+            self.give_back(at);
+        }
+    }
+
     #[cold]
     fn give_back(&mut self, at: usize) {
         let chunk = &mut self.chunks[at];
-        let slots = chunk.slots.take().unwrap_or_default();
-        let newest = slots.iter().map(S::version).max().unwrap_or_default();
-        chunk.version = newest.wrapping_add(1);
-        chunk.free = Vec::new();
+        let newest = chunk.slots.take().and_then(|slots| slots.iter().map(S::version).max());
+        chunk.version = newest.unwrap_or_default().wrapping_add(1);
+        chunk.free = NONE;
         self.empty -= 1;
         self.gone.push(at as u32);
     }
+}
+
+/// The slots of a chunk, each linked to the next. `Some`, for as many are made as fit.
+fn fresh_slots<S: Slot>(version: u32) -> Option<Box<[S; CHUNK]>> {
+    let slots = (1..=CHUNK as u16).map(|next| {
+        let mut slot = S::fresh(version);
+        slot.set_link(next); // the last to NONE
+        slot
+    });
+    slots.collect::<Box<[S]>>().try_into().ok()
 }
 
 fn split(index: u32) -> (usize, usize) {
@@ -159,20 +187,26 @@ fn split(index: u32) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    struct Cell(u32);
+    struct Cell(u32, u16);
 
     impl Slot for Cell {
         fn fresh(version: u32) -> Self {
-            Cell(version)
+            Cell(version, 0)
         }
         fn version(&self) -> u32 {
             self.0
+        }
+        fn link(&self) -> u16 {
+            self.1
+        }
+        fn set_link(&mut self, link: u16) {
+            self.1 = link;
         }
     }
 
     fn filled(n: usize) -> (Slab<Cell>, Vec<u32>) {
         let mut slab = Slab::with_limit(usize::MAX);
-        let taken = (0..n).map(|_| slab.acquire().unwrap()).collect();
+        let taken = (0..n).map(|_| slab.acquire().unwrap().0).collect();
         (slab, taken)
     }
 
@@ -186,7 +220,7 @@ mod tests {
         for round in 0..1000u32 {
             let victim = taken.swap_remove((round as usize * 7919) % taken.len());
             slab.release(victim);
-            taken.push(slab.acquire().unwrap());
+            taken.push(slab.acquire().unwrap().0);
         }
         assert_eq!(slab.used(), taken.len());
         taken.sort_unstable();
@@ -198,13 +232,13 @@ mod tests {
     fn a_freed_slot_is_taken_again_first() {
         let (mut slab, taken) = filled(10);
         slab.release(taken[3]);
-        assert_eq!(slab.acquire(), Some(taken[3]));
+        assert_eq!(slab.acquire().unwrap().0, taken[3]);
     }
 
     #[test]
     fn the_limit_is_exact() {
         let mut slab = Slab::<Cell>::with_limit(CHUNK + 1);
-        let taken: Vec<_> = std::iter::from_fn(|| slab.acquire()).collect();
+        let taken: Vec<_> = std::iter::from_fn(|| Some(slab.acquire()?.0)).collect();
         assert_eq!(taken.len(), CHUNK + 1);
         slab.release(taken[0]);
         assert!(slab.acquire().is_some());
@@ -219,7 +253,7 @@ mod tests {
             slab.release(index);
         }
         assert_eq!(chunks_with_memory(&slab), EMPTY_KEPT);
-        let again: Vec<_> = (0..100 * CHUNK).map(|_| slab.acquire().unwrap()).collect();
+        let again: Vec<_> = (0..100 * CHUNK).map(|_| slab.acquire().unwrap().0).collect();
         assert_eq!(chunks_with_memory(&slab), 100, "old chunks are used again");
         assert!(again.iter().all(|&i| slab.get(i).is_some()));
     }

@@ -134,7 +134,7 @@ impl Timeout {
         }
         match state.cancel(self.index) {
             Cancel::Won(task, ask) => {
-                self.settle(&mut state, Phase::Cancelled);
+                self.settled.store(Phase::Cancelled as u8, Ordering::Relaxed);
                 drop(state);
                 self.shared().ended(1);
                 self.shared().answer(ask, crate::tick::NEVER);
@@ -335,8 +335,8 @@ impl Timeout {
     #[inline]
     pub(crate) fn finish(&self, state: &mut State<Task>) {
         if self.settled_phase().is_none() {
-            state.finish((self.index, self.run));
-            self.settle(state, Phase::Expired);
+            state.finish_and_unpin((self.index, self.run));
+            self.settled.store(Phase::Expired as u8, Ordering::Relaxed);
         }
     }
 

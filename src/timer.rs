@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::station::Station;
 use crate::sync::{Arc, Mutex};
 use crate::tick::{TickScale, nanos};
-use crate::timeout::{Timeout, TimerShard, TimerTask};
+use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::{MAX_TICKS_PER_WHEEL, Ring, WheelSizeError};
 use crate::worker::{self, Worker};
@@ -133,18 +133,14 @@ impl HashedWheelTimer {
         }
         let task = Box::new(task);
         let home = &station.shards[inbox::home(station.shards.len())];
-        let mut state = home.shard.lock();
-        let index = match state.admit() {
-            Ok(index) => index,
-            Err(refusal) => {
-                drop(state);
-                return Err(self.refused(*task, refusal));
+        let admitted = home.shard.lock().admit(task, |task| task as Task, deadline, repeats);
+        match admitted {
+            Ok((index, ask)) => {
+                station.shared.answer(ask, deadline);
+                Ok(Timeout::pinned(home.clone(), index))
             }
-        };
-        let ask = state.file(index, task, deadline, repeats);
-        drop(state);
-        station.shared.answer(ask, deadline);
-        Ok(Timeout::pinned(home.clone(), index))
+            Err((refusal, task)) => Err(self.refused(*task, refusal)),
+        }
     }
 
     #[cold]

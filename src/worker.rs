@@ -18,7 +18,6 @@ use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::{Due, Ring, Token};
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Live timeouts that one pass moves from the queues into the wheel, as in Netty.
@@ -49,7 +48,7 @@ pub(crate) struct Worker {
     /// The shard whose handle's run has not been finished in the shard yet.
     ran: Option<usize>,
     agenda: Agenda,
-    drained: VecDeque<Record>,
+    drained: Vec<Record>,
     /// The shard that the next transfer begins with.
     first_shard: usize,
     /// The last transfer has left a backlog, so the next may find what is due in a tick that has
@@ -82,7 +81,7 @@ impl Worker {
             handles,
             ran: None,
             agenda: Agenda::default(),
-            drained: VecDeque::new(),
+            drained: Vec::new(),
             first_shard: 0,
             behind: false,
             to_reclaim: 0,

@@ -127,7 +127,7 @@ impl Timebase {
         self.nanos_at(read(&self.clock))
     }
 
-    /// The present for those who schedule: never behind `now`, and up to 8 µs ahead of it.
+    /// The present for those who schedule: never behind `now`, and up to 10 µs ahead of it.
     #[inline]
     pub(crate) fn now_or_later(&self) -> u64 {
         match &self.clock {

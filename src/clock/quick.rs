@@ -3,24 +3,26 @@
 //! A deadline must not be early, so a producer may take the present for later than it is, but not
 //! for earlier. Each thread keeps an *anchor*: an `Instant`, and the processor's counter read just
 //! before it. For the next 65,536 counts (some 30 µs) the present is the anchor plus what has been
-//! counted since, at a rate that is a quarter too fast. Then the thread takes a new anchor.
+//! counted since, at a rate that is three tenths too fast. Then the thread takes a new anchor.
 //!
 //! **Why it never falls behind `Instant`.** The kernel derives its monotonic clock from the same
-//! counter. It may run it faster to follow the wall clock, by 11 % at most (`maxadj` in
-//! kernel/time/timekeeping.c), so within 22 % of any rate it ran at before: a quarter covers that
-//! without an assumption about how long the process runs, since every anchor starts anew. A counter
-//! that jumps (a machine that was suspended) leaves the window, and a new anchor is taken. The
-//! processor may read the counter a few instructions early; `MARGIN` is for that.
+//! counter. To follow the wall clock it may run it faster or slower, by 11 % at most (`maxadj` in
+//! kernel/time/timekeeping.c): 1.11 / 0.89 is less than 1.3, whenever the rate was measured. That
+//! holds over any run time, since every anchor starts anew. A counter that jumps (a machine that
+//! was suspended) leaves the window, and a new anchor is taken. The processor may read the counter
+//! a few instructions early; `MARGIN` is for that. The rate is believed when two measurements in a
+//! row agree, so a suspended machine cannot spoil it.
 //!
-//! **The price** is at most 8 µs of lateness, and nothing where timeouts are rare: then each takes
+//! **The price** is at most 10 µs of lateness, and nothing where timeouts are rare: then each takes
 //! a new anchor, which is as exact as `Instant::now`. A thread never sees this clock go back, so
 //! equal delays keep the order in which they were scheduled.
 
 use super::counter;
 use std::cell::Cell;
-use std::sync::OnceLock;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
 /// Counts for which an anchor holds.
 const WINDOW: u64 = 1 << 16;
@@ -28,21 +30,23 @@ const WINDOW: u64 = 1 << 16;
 /// Nanoseconds by which a read of the counter could come too early.
 const MARGIN: u64 = 100;
 
-/// The rate is measured over at least this long.
-const CALIBRATION: Duration = Duration::from_millis(10);
+/// The nanoseconds over which the rate is measured.
+const CALIBRATION: RangeInclusive<u64> = 10_000_000..=1_000_000_000;
 
-/// A pair of reads is measured with only if it took no longer: nothing has come in between.
+/// A counter and an `Instant` read together are measured with only if it took no more counts.
 const UNDISTURBED: u64 = 1 << 13;
 
 /// Nanoseconds in a count, plausible ones, with 32 binary places: 100 MHz to 20 GHz.
-const RATES: std::ops::RangeInclusive<u128> = (1 << 32) / 20..=10 << 32;
+const RATES: RangeInclusive<u128> = (1 << 32) / 20..=10 << 32;
 
-/// Nanoseconds in a count, a quarter too many, with 32 binary places; 0 while it is not known.
+/// Nanoseconds in a count, three tenths too many, with 32 binary places; 0 while it is not known.
 /// Relaxed: the number is all there is.
 static RATE: AtomicU64 = AtomicU64::new(0);
 
-/// What the process counts from. `None` in the counter's place: it is of no use here.
-static ORIGIN: OnceLock<(Instant, Option<u64>)> = OnceLock::new();
+static CALIBRATOR: Mutex<Calibrator> = Mutex::new(Calibrator { base: None, last: None });
+
+/// What the process counts from, and whether the counter is of use.
+static ORIGIN: OnceLock<(Instant, bool)> = OnceLock::new();
 
 #[derive(Clone, Copy)]
 struct Anchor {
@@ -84,23 +88,23 @@ pub(super) fn now() -> u64 {
     now
 }
 
-fn origin() -> &'static (Instant, Option<u64>) {
-    ORIGIN.get_or_init(|| {
-        let usable = counter::drives_the_system_clock();
-        let instant = Instant::now();
-        (instant, usable.then(counter::read))
-    })
+fn origin() -> &'static (Instant, bool) {
+    ORIGIN.get_or_init(|| (Instant::now(), counter::drives_the_system_clock()))
 }
 
 #[cold]
 fn take_anchor() -> u64 {
-    let Some(first) = origin().1 else { return nanos_at(Instant::now()) };
+    if !origin().1 {
+        return nanos_at(Instant::now());
+    }
     let count = counter::read();
     let nanos = nanos_at(Instant::now());
     let mut rate = RATE.load(Ordering::Relaxed);
-    if rate == 0 && nanos >= CALIBRATION.as_nanos() as u64 {
-        if counter::read().wrapping_sub(count) < UNDISTURBED {
-            rate = rate_over(nanos, count.wrapping_sub(first)).unwrap_or(0);
+    if rate == 0 && counter::read().wrapping_sub(count) < UNDISTURBED {
+        // Whoever finds it locked leaves the measuring to the other.
+        let measured = CALIBRATOR.try_lock().ok().and_then(|mut c| c.measure(count, nanos));
+        if let Some(measured) = measured {
+            rate = measured;
             RATE.store(rate, Ordering::Relaxed);
         }
     }
@@ -109,24 +113,47 @@ fn take_anchor() -> u64 {
     nanos
 }
 
+/// Measures the rate until two measurements in a row agree.
+struct Calibrator {
+    base: Option<(u64, u64)>,
+    last: Option<u64>,
+}
+
+impl Calibrator {
+    /// The rate to count with, if this pair of reads settles it.
+    fn measure(&mut self, count: u64, nanos: u64) -> Option<u64> {
+        let (base_count, base_nanos) = *self.base.get_or_insert((count, nanos));
+        let passed = nanos.saturating_sub(base_nanos);
+        if passed < *CALIBRATION.start() {
+            return None;
+        }
+        self.base = Some((count, nanos));
+        let measured = rate_over(passed, count.wrapping_sub(base_count));
+        let measured = measured.filter(|_| CALIBRATION.contains(&passed));
+        let last = std::mem::replace(&mut self.last, measured)?;
+        measured.filter(|rate| rate.abs_diff(last) < last / 100)
+    }
+}
+
 /// The rate to count with, if it took `counts` to pass `nanos`; `None` if that is absurd.
 fn rate_over(nanos: u64, counts: u64) -> Option<u64> {
     let exact = (u128::from(nanos) << 32).checked_div(u128::from(counts))?;
-    RATES.contains(&exact).then(|| (exact + exact / 4) as u64)
+    RATES.contains(&exact).then(|| (exact * 13 / 10) as u64)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::thread;
+    use std::time::Duration;
 
-    /// Reads the quick clock between two reads of `Instant`, in bursts with pauses that leave the
-    /// window, until the rate is known and for 50 ms more. Returns the reads made with an anchor.
+    /// Reads the quick clock after `Instant`, in bursts with pauses that leave the window, until the
+    /// rate should be known and longer. Returns how many reads found an anchor.
     fn compare() -> usize {
         start();
         let begin = Instant::now();
         let (mut last, mut anchored) = (0, 0);
-        while begin.elapsed() < CALIBRATION + Duration::from_millis(50) {
+        while begin.elapsed() < Duration::from_millis(100) {
             for _ in 0..200 {
                 let before = Instant::now();
                 let quick = now();
@@ -150,15 +177,31 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_a_quarter_too_fast_and_absurd_ones_are_refused() {
+    fn the_rate_is_three_tenths_too_fast_and_absurd_ones_are_refused() {
         let three_gigahertz = rate_over(1_000_000, 3_000_000).unwrap();
-        let counted = (three_gigahertz * 12_000) >> 32;
-        assert!((4_999..=5_000).contains(&counted), "{counted}");
+        let counted = (three_gigahertz * 30_000) >> 32;
+        assert!((12_999..=13_000).contains(&counted), "{counted}");
         assert_eq!(rate_over(1_000_000, 0), None);
         assert_eq!(rate_over(1_000_000, 10), None);
         assert_eq!(rate_over(1, 1_000_000), None);
-        let fastest = *RATES.end() as u64 / 4 * 5;
+        let fastest = *RATES.end() as u64 / 10 * 13;
         assert!(WINDOW.checked_mul(fastest).is_some(), "no product overflows");
+    }
+
+    /// The counter goes on while a suspended machine's clock stands still: the rate measured over
+    /// that is far too low, and must not be used.
+    #[test]
+    fn a_measurement_that_disagrees_is_not_believed() {
+        const MS: u64 = 1_000_000;
+        let mut calibrator = Calibrator { base: None, last: None };
+        let mut measure = |count_ms: u64, ms| calibrator.measure(count_ms * 3 * MS, ms * MS);
+        assert_eq!(measure(0, 0), None);
+        assert_eq!(measure(5, 5), None, "too short");
+        assert_eq!(measure(5020, 20), None, "five seconds asleep, and the first measurement");
+        assert_eq!(measure(5040, 40), None, "differs from the first");
+        assert_eq!(measure(9040, 4040), None, "too long");
+        assert_eq!(measure(9060, 4060), None, "nothing to compare with");
+        assert_eq!(measure(9080, 4080), rate_over(MS, 3 * MS));
     }
 
     /// A thread that sees the counter jump, either way, takes a new anchor.

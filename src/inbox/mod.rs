@@ -16,6 +16,7 @@ pub(crate) use slot::Phase;
 
 use crate::sync::{Mutex, MutexGuard};
 use crate::wheel::Token;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// At most 16 shards, so that a token's 32 bits can name 2^28 slots in each.
@@ -64,10 +65,15 @@ pub(crate) fn shard_count() -> usize {
 /// The calling thread's shard among `count`, a power of two. Threads are numbered as they come.
 #[inline]
 pub(crate) fn home(count: usize) -> usize {
+    const UNNUMBERED: usize = usize::MAX;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+        static MINE: Cell<usize> = const { Cell::new(UNNUMBERED) };
     }
-    // While a thread's locals are being destroyed, any shard will do.
-    MINE.try_with(|mine| *mine).unwrap_or(0) & (count - 1)
+    let mut mine = MINE.get();
+    if mine == UNNUMBERED {
+        mine = NEXT.fetch_add(1, Ordering::Relaxed);
+        MINE.set(mine);
+    }
+    mine & (count - 1)
 }

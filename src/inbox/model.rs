@@ -3,18 +3,15 @@
 use super::{Cancel, Claim, Claimed, Phase, Shard};
 use crate::sync::Arc;
 use loom::thread;
-use std::collections::VecDeque;
 
 fn file(shard: &Shard<u32>, deadline: u64) -> Option<u32> {
-    let mut state = shard.lock();
-    let index = state.admit().ok()?;
-    state.file(index, 7, deadline, false);
-    Some(index)
+    let admitted = shard.lock().admit(7, |payload| payload, deadline, false);
+    admitted.ok().map(|(index, _)| index)
 }
 
 /// As the worker: takes what is queued and claims it at time `now`. Returns what it would run.
 fn expire(shard: &Shard<u32>, now: u64) -> usize {
-    let mut queued = VecDeque::new();
+    let mut queued = Vec::new();
     shard.lock().take(usize::MAX, &mut queued);
     let mut ran = 0;
     for record in queued.iter().filter(|record| !record.is_dead()) {
@@ -97,7 +94,9 @@ fn a_pinned_slot_is_not_used_again() {
         let other = shard.clone();
         let late = thread::spawn(move || {
             let won = cancel(&other, old);
-            other.lock().unpin(old);
+            if won == 0 {
+                other.lock().unpin(old); // the handle is dropped
+            }
             won
         });
         let ran = expire(&shard, 9);
@@ -115,7 +114,7 @@ fn cancel_against_rearm() {
         let index = file(&shard, 5).unwrap();
         let other = shard.clone();
         let canceller = thread::spawn(move || cancel(&other, index));
-        let mut queued = VecDeque::new();
+        let mut queued = Vec::new();
         shard.lock().take(usize::MAX, &mut queued);
         let mut ends = 0;
         for record in queued.iter().filter(|record| !record.is_dead()) {

@@ -8,12 +8,10 @@
 //! A record's place is a sequence number that wraps. A place that is too old can point at another
 //! record by wrapping, so a record is only taken for one's own if it bears one's index.
 
-use std::collections::VecDeque;
-
 /// Tombstones that are not worth a sweep.
 const DEAD_ALLOWED: usize = 1024;
 
-/// Keep at most this capacity while the queue is empty.
+/// Keep this capacity while the queue is empty, or as much as the last pass needed.
 const IDLE_CAPACITY: usize = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +24,9 @@ pub(crate) struct Record {
 
 #[derive(Default)]
 pub(super) struct Pending {
-    records: VecDeque<Record>,
+    records: Vec<Record>,
+    /// Records at the front that have been taken already; they are marked as dead.
+    taken: usize,
     /// The place of the first record.
     front: u32,
     dead: usize,
@@ -37,59 +37,85 @@ impl Pending {
     #[inline]
     pub(super) fn push(&mut self, deadline: u64, index: u32, version: u16) -> u32 {
         let place = self.front.wrapping_add(self.records.len() as u32);
-        self.records.push_back(Record::new(deadline, index, version));
+        self.records.push(Record::new(deadline, index, version));
         place
     }
 
     /// Drops a record, if it is still here.
     #[inline]
     pub(super) fn remove(&mut self, place: u32, index: u32) -> bool {
-        let Some(record) = self.find(place, index) else { return false };
-        record.dead = true;
-        self.dead += 1;
-        while self.records.back().is_some_and(|last| last.dead) {
-            self.records.pop_back();
-            self.dead -= 1;
+        let (at, end) = (self.at(place), self.records.len());
+        let Some(record) = self.records.get_mut(at) else { return false };
+        if record.index != index || record.dead {
+            return false;
+        }
+        if at + 1 == end {
+            self.pop_last();
+        } else {
+            record.dead = true;
+            self.dead += 1;
         }
         true
     }
 
+    /// Drops the last record, and the dead ones before it.
+    #[inline]
+    fn pop_last(&mut self) {
+        self.records.pop();
+        while self.records.len() > self.taken && self.records.last().is_some_and(|r| r.dead) {
+            self.records.pop();
+            self.dead -= 1;
+        }
+    }
+
     /// Changes the deadline of a record, if it is still here.
     pub(super) fn amend(&mut self, place: u32, index: u32, deadline: u64) -> bool {
-        let found = self.find(place, index);
+        let at = self.at(place);
+        let found = self.records.get_mut(at).filter(|record| record.index == index && !record.dead);
         found.map(|record| record.deadline = deadline).is_some()
     }
 
-    fn find(&mut self, place: u32, index: u32) -> Option<&mut Record> {
-        let at = place.wrapping_sub(self.front) as usize;
-        self.records.get_mut(at).filter(|r| r.index == index && !r.dead)
+    fn at(&self, place: u32) -> usize {
+        place.wrapping_sub(self.front) as usize
     }
 
     /// Records that stand for a timeout.
+    #[inline]
     pub(super) fn live(&self) -> usize {
-        self.records.len() - self.dead
+        self.records.len() - self.taken - self.dead
     }
 
     /// Moves the oldest live records to `into`, which is empty: at most `most` of them. If all fit,
     /// the whole queue changes hands in O(1), and dead ones may be among them.
-    pub(super) fn take(&mut self, most: usize, into: &mut VecDeque<Record>) {
+    pub(super) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
         if self.live() <= most {
             self.front = self.front.wrapping_add(self.records.len() as u32);
-            self.dead = 0;
+            (self.taken, self.dead) = (0, 0);
             std::mem::swap(&mut self.records, into);
             return;
         }
         while into.len() < most {
-            let Some(record) = self.records.pop_front() else { return };
-            self.front = self.front.wrapping_add(1);
+            let Some(record) = self.records.get_mut(self.taken) else { break };
+            self.taken += 1;
             if record.dead {
                 self.dead -= 1;
             } else {
-                into.push_back(record);
+                into.push(*record);
+                record.dead = true;
             }
+        }
+        if self.taken > self.records.len() / 2 {
+            self.drop_taken();
         }
     }
 
+    fn drop_taken(&mut self) {
+        self.records.drain(..self.taken);
+        self.front = self.front.wrapping_add(self.taken as u32);
+        self.taken = 0;
+    }
+
+    #[inline]
     pub(super) fn wants_sweep(&self) -> bool {
         self.dead > DEAD_ALLOWED + self.live()
     }
@@ -97,6 +123,7 @@ impl Pending {
     /// Drops the tombstones; `moved` is told the new place of each record that stays.
     #[cold]
     pub(super) fn sweep(&mut self, mut moved: impl FnMut(u32, u32)) {
+        self.drop_taken();
         let mut place = self.front;
         self.records.retain(|record| {
             if !record.dead {
@@ -122,11 +149,13 @@ impl Record {
     }
 }
 
-/// Empties a buffer that `take` has filled, and lets go of memory that only a burst needed.
-pub(crate) fn recycle(buffer: &mut VecDeque<Record>) {
+/// Empties a buffer that `take` has filled. It keeps memory for as much again, which is what the
+/// next pass needs while producers go on as they do; when they stop, the next pass lets go of it.
+pub(crate) fn recycle(buffer: &mut Vec<Record>) {
+    let keep = buffer.len().max(IDLE_CAPACITY);
     buffer.clear();
-    if buffer.capacity() > IDLE_CAPACITY {
-        buffer.shrink_to(IDLE_CAPACITY);
+    if buffer.capacity() > 2 * keep {
+        buffer.shrink_to(keep);
     }
 }
 
@@ -141,7 +170,7 @@ mod tests {
     }
 
     fn take(pending: &mut Pending, most: usize) -> Vec<u32> {
-        let mut out = VecDeque::new();
+        let mut out = Vec::new();
         pending.take(most, &mut out);
         out.iter().filter(|r| !r.dead).map(|r| r.index).collect()
     }

@@ -7,7 +7,6 @@
 use super::pending::{Pending, Record};
 use super::slot::{Phase, Slot};
 use crate::slab::Slab;
-use std::collections::VecDeque;
 
 /// Dead wheel entries of a shard that are not worth a walk over the wheel, if that is small.
 const STALE_ALLOWED: usize = 4096;
@@ -86,7 +85,7 @@ pub(crate) struct Claimed<P> {
 
 /// What a cancel found.
 pub(crate) enum Cancel<P> {
-    /// It won: here is what would have run.
+    /// It won: here is what would have run. The caller's pin is gone.
     Won(P, Ask),
     /// It is running, and will not be armed again; true if it would have been.
     Denied(bool),
@@ -110,29 +109,29 @@ impl<P> State<P> {
         }
     }
 
-    /// Finds out whether `file` can succeed, before the payload is handed over.
+    /// Free -> Armed, with a pin for the caller's handle; otherwise the task comes back. `erase`
+    /// makes a payload of it.
     #[inline]
-    pub(crate) fn admit(&mut self) -> Result<u32, Refusal> {
+    pub(crate) fn admit<T>(
+        &mut self,
+        task: T,
+        erase: impl FnOnce(T) -> P,
+        deadline: u64,
+        repeats: bool,
+    ) -> Result<(u32, Ask), (Refusal, T)> {
         if !self.open {
             self.counts.rejected += 1;
-            return Err(Refusal::Closed);
+            return Err((Refusal::Closed, task));
         }
-        self.slots.acquire().ok_or_else(|| {
+        let Some((index, slot)) = self.slots.acquire() else {
             self.counts.rejected += 1;
-            Refusal::Full
-        })
-    }
-
-    /// Free -> Armed, for an index from `admit`.
-    #[inline]
-    pub(crate) fn file(&mut self, index: u32, payload: P, deadline: u64, repeats: bool) -> Ask {
-        if let Some(slot) = self.slots.get_mut(index) {
-            slot.begin(payload, deadline, repeats);
-            slot.place = self.pending.push(deadline, index, slot.version16());
-        }
+            return Err((Refusal::Full, task));
+        };
+        slot.begin(erase(task), deadline, repeats);
+        slot.place = self.pending.push(deadline, index, slot.version16());
         self.live += 1;
         self.counts.scheduled += 1;
-        self.ask_after_push()
+        Ok((index, self.ask_after_push()))
     }
 
     #[inline]
@@ -144,17 +143,20 @@ impl<P> State<P> {
         Ask::Attention
     }
 
-    /// Armed -> Cancelled, or Running -> Denied.
+    /// Armed -> Cancelled, which takes the caller's pin as well; or Running -> Denied.
     #[inline]
     pub(crate) fn cancel(&mut self, index: u32) -> Cancel<P> {
         let Some(slot) = self.slots.get_mut(index) else { return Cancel::Lost };
         match slot.phase() {
             Phase::Armed => {
                 let payload = slot.payload.take();
-                slot.set_phase(Phase::Cancelled);
                 if !self.pending.remove(slot.place, index) {
                     slot.bump_version();
-                    self.left_behind();
+                    self.stale += 1;
+                    self.stale_since_walk += 1;
+                }
+                if slot.end(Phase::Cancelled) {
+                    self.slots.release(index);
                 }
                 self.live -= 1;
                 self.counts.cancelled += 1;
@@ -288,21 +290,24 @@ impl<P> State<P> {
         Claim::Due(Claimed { payload, deadline, run: version })
     }
 
-    /// The slot, if this run is its latest and goes on.
-    #[inline]
     fn running(&mut self, (index, run): (u32, u16)) -> Option<&mut Slot<P>> {
-        let slot = self.slots.get_mut(index)?;
-        let runs = matches!(slot.phase(), Phase::Running | Phase::Denied);
-        (runs && slot.version16() == run).then_some(slot)
+        self.slots.get_mut(index).filter(|slot| slot.runs(run))
     }
 
-    /// After a run, unless the timeout has been armed again: Running -> Expired, and Denied too,
-    /// but to Cancelled if the cancel was answered with true.
+    /// After a run: ends the timeout, unless it has been armed again.
+    pub(crate) fn finish(&mut self, (index, run): (u32, u16)) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.finish(run);
+        }
+    }
+
+    /// As `finish`, and the runner's pin goes.
     #[inline]
-    pub(crate) fn finish(&mut self, run: (u32, u16)) {
-        if let Some(slot) = self.running(run) {
-            let cancelled = slot.phase() == Phase::Denied && slot.repeats();
-            slot.set_phase(if cancelled { Phase::Cancelled } else { Phase::Expired });
+    pub(crate) fn finish_and_unpin(&mut self, (index, run): (u32, u16)) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.finish(run);
+        if slot.unpin() {
+            self.slots.release(index);
         }
     }
 
@@ -355,15 +360,13 @@ impl<P> State<P> {
     #[inline]
     pub(crate) fn unpin(&mut self, index: u32) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.unpin();
-        if slot.phase().has_ended() && !slot.is_pinned() {
-            slot.set_phase(Phase::Free);
+        if slot.unpin() {
             self.slots.release(index);
         }
     }
 
     /// For the worker: moves at most `most` live records out of the queue.
-    pub(crate) fn take(&mut self, most: usize, into: &mut VecDeque<Record>) {
+    pub(crate) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
         self.drain_asked = false;
         self.pending.take(most, into);
     }

@@ -70,7 +70,7 @@ pub(crate) struct Slot<P> {
     pub(super) payload: Option<P>,
     /// Nanoseconds since the timer's origin.
     pub(super) deadline: u64,
-    /// Where the record was put into the pending queue.
+    /// Where the record was put into the pending queue. In a free slot, the link to the next.
     pub(super) place: u32,
     word: u32,
 }
@@ -83,6 +83,14 @@ impl<P> slab::Slot for Slot<P> {
 
     fn version(&self) -> u32 {
         (self.word & VERSION) >> VERSION_SHIFT
+    }
+
+    fn link(&self) -> u16 {
+        self.place as u16
+    }
+
+    fn set_link(&mut self, link: u16) {
+        self.place = u32::from(link);
     }
 }
 
@@ -103,6 +111,22 @@ impl<P> Slot<P> {
         self.deadline = deadline;
         let repeats = if repeats { REPEATS } else { 0 };
         self.word = (self.word & VERSION) | Phase::Armed as u32 | repeats | ONE_PIN;
+    }
+
+    /// Whether this run is the latest of this slot and goes on.
+    #[inline]
+    pub(super) fn runs(&self, run: u16) -> bool {
+        matches!(self.phase(), Phase::Running | Phase::Denied) && self.version16() == run
+    }
+
+    /// After a run, unless the timeout has been armed again: Running -> Expired, and Denied too,
+    /// but to Cancelled if the cancel was answered with true.
+    #[inline]
+    pub(super) fn finish(&mut self, run: u16) {
+        if self.runs(run) {
+            let cancelled = self.phase() == Phase::Denied && self.repeats();
+            self.set_phase(if cancelled { Phase::Cancelled } else { Phase::Expired });
+        }
     }
 
     pub(super) fn repeats(&self) -> bool {
@@ -130,11 +154,25 @@ impl<P> Slot<P> {
         }
     }
 
-    pub(super) fn unpin(&mut self) {
+    /// Takes one pin away; true if that was the last of an ended one, which is Free now.
+    #[inline]
+    pub(super) fn unpin(&mut self) -> bool {
         debug_assert!(self.word & PINS != 0, "unpinned more often than pinned");
         if self.word & PINS != PINS {
             self.word -= ONE_PIN;
         }
+        let freed = !self.is_pinned() && self.phase().has_ended();
+        if freed {
+            self.set_phase(Phase::Free);
+        }
+        freed
+    }
+
+    /// Ends it, and takes one pin away, as `unpin`.
+    #[inline]
+    pub(super) fn end(&mut self, end: Phase) -> bool {
+        self.set_phase(end);
+        self.unpin()
     }
 
     pub(super) fn is_pinned(&self) -> bool {
@@ -160,11 +198,11 @@ mod tests {
         slot.bump_version();
         assert_eq!((slot.version(), slot.phase(), slot.repeats()), (0, Phase::Armed, true));
         slot.set_phase(Phase::Returned);
-        slot.unpin();
+        assert!(!slot.unpin());
         assert!(slot.is_pinned() && slot.repeats());
-        slot.unpin();
-        assert!(!slot.is_pinned());
         assert_eq!(slot.phase(), Phase::Returned);
+        assert!(slot.unpin());
+        assert_eq!((slot.is_pinned(), slot.phase()), (false, Phase::Free));
     }
 
     #[test]
@@ -175,7 +213,7 @@ mod tests {
             slot.pin();
         }
         for _ in 0..70_001 {
-            slot.unpin();
+            assert!(!slot.unpin());
         }
         assert!(slot.is_pinned());
         assert_eq!((slot.version(), slot.phase()), (1, Phase::Armed));

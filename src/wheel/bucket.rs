@@ -54,16 +54,19 @@ impl Bucket {
         last: u64,
         mut due: impl FnMut(u64, Token),
     ) -> Option<u64> {
-        let mut next = None;
-        self.entries.retain(|entry| {
+        let (mut next, mut kept) = (None, 0);
+        for at in 0..self.entries.len() {
+            let entry = self.entries[at];
             let round = entry.round(current);
             if round <= last {
                 due(round, entry.token());
-                return false;
+            } else {
+                next = earlier(next, round);
+                self.entries[kept] = entry;
+                kept += 1;
             }
-            next = earlier(next, round);
-            true
-        });
+        }
+        self.entries.truncate(kept);
         self.shrink();
         next
     }

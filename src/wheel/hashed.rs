@@ -71,6 +71,14 @@ impl<T> Slot for Item<T> {
     fn version(&self) -> u32 {
         self.generation
     }
+
+    fn link(&self) -> u16 {
+        self.deadline as u16
+    }
+
+    fn set_link(&mut self, link: u16) {
+        self.deadline = u64::from(link);
+    }
 }
 
 impl<T> HashedWheel<T> {
@@ -96,8 +104,7 @@ impl<T> HashedWheel<T> {
     ///
     /// If the wheel already holds 2^32 - 1 values.
     pub fn insert(&mut self, deadline: u64, value: T) -> Key {
-        let index = self.items.acquire().expect("fewer than 2^32 - 1 values");
-        let item = self.items.get_mut(index).expect("an acquired slot has memory");
+        let (index, item) = self.items.acquire().expect("fewer than 2^32 - 1 values");
         item.value = Some(value);
         item.deadline = deadline;
         let key = Key { index, generation: item.generation };
