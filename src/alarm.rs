@@ -113,7 +113,7 @@ mod model {
     fn take(both: &Both, count: usize) {
         let (mut taken, mut buffer) = (0, Vec::new());
         loop {
-            both.0.lock().take(usize::MAX, &mut buffer);
+            both.0.lock().take(&mut buffer);
             taken += buffer.drain(..).count();
             if taken == count {
                 return;

@@ -7,7 +7,7 @@ use crate::agenda::Agenda;
 use crate::alarm::Woken;
 use crate::clock::Pace;
 use crate::executor::{Dispatch, Job};
-use crate::inbox::{self, Claim, Claimed, Phase, Record, State};
+use crate::inbox::{self, Claim, Claimed, Intake, Phase, State};
 use crate::isolate;
 use crate::lifecycle::Order;
 use crate::logging::warning;
@@ -22,9 +22,6 @@ use std::time::Duration;
 
 /// Live timeouts that one pass moves from the queues into the wheel, as in Netty.
 const DRAIN_CAP: usize = 100_000;
-
-/// Records moved under one hold of a shard's lock, when they cannot change hands all at once.
-const DRAIN_CHUNK: usize = 4096;
 
 /// Due timeouts for which memory is kept between passes.
 const IDLE_AGENDA: usize = 4096;
@@ -48,7 +45,8 @@ pub(crate) struct Worker {
     /// The shard whose handle's run has not been finished in the shard yet.
     ran: Option<usize>,
     agenda: Agenda,
-    drained: Vec<Record>,
+    /// What each shard has handed in.
+    intakes: Vec<Intake>,
     /// The shard that the next transfer begins with.
     first_shard: usize,
     /// The last transfer has left a backlog, so the next may find what is due in a tick that has
@@ -71,6 +69,7 @@ impl Worker {
         pace: Pace,
     ) -> Self {
         let handles = station.shards.iter().map(|home| Timeout::idle(home.clone())).collect();
+        let intakes = station.shards.iter().map(|_| Intake::default()).collect();
         // Tick 0 begins at the origin, and a zero delay means the next tick after that.
         ring.take_due(0, &mut Vec::new());
         Self {
@@ -81,7 +80,7 @@ impl Worker {
             handles,
             ran: None,
             agenda: Agenda::default(),
-            drained: Vec::new(),
+            intakes,
             first_shard: 0,
             behind: false,
             to_reclaim: 0,
@@ -124,7 +123,12 @@ impl Worker {
     }
 
     fn queued(&self) -> usize {
-        self.station.shards.iter().map(|home| home.shard.lock().queued()).sum()
+        let queued = self.station.shards.iter().map(|home| home.shard.lock().queued());
+        queued.sum::<usize>() + self.in_hand()
+    }
+
+    fn in_hand(&self) -> usize {
+        self.intakes.iter().map(Intake::live).sum()
     }
 
     /// Moves timeouts from the queues into the wheel; true if the cap left some behind.
@@ -136,49 +140,47 @@ impl Worker {
             room -= self.transfer_shard(number, room);
             if room == 0 {
                 self.first_shard = (number + 1) % count;
-                return self.station.shards.iter().any(|h| h.shard.lock().has_pending());
+                break;
             }
         }
-        false
+        let in_hand = self.in_hand();
+        self.shared().metrics.in_hand(in_hand);
+        in_hand > 0
+            || (room == 0 && self.station.shards.iter().any(|h| h.shard.lock().has_pending()))
     }
 
-    /// Returns how many it has moved, at most `room`.
+    /// Files what is left of the last pass, then what is queued now: at most `room` in all. Returns
+    /// how many.
     fn transfer_shard(&mut self, number: usize, room: usize) -> usize {
         let home = self.station.shards[number].clone();
-        let mut moved = 0;
-        loop {
-            let mut state = home.shard.lock();
-            let walk = state.reclaim_asked() && self.to_reclaim == 0;
-            let queued = state.queued();
-            let most = room - moved;
-            state
-                .take(if queued <= most { most } else { most.min(DRAIN_CHUNK) }, &mut self.drained);
-            drop(state);
-            if walk {
-                self.begin_reclaim();
-            }
-            moved += self.file_drained(&home);
-            if moved == room || queued <= most {
-                return moved;
-            }
+        let left = self.file(number, &home, room);
+        if left == room {
+            return room;
         }
+        let mut state = home.shard.lock();
+        let walk = state.reclaim_asked() && self.to_reclaim == 0;
+        self.intakes[number].refill(&mut state);
+        drop(state);
+        if walk {
+            self.begin_reclaim();
+        }
+        left + self.file(number, &home, room - left)
     }
 
-    /// Returns how many of them were alive.
-    fn file_drained(&mut self, home: &TimerShard) -> usize {
+    fn file(&mut self, number: usize, home: &TimerShard, room: usize) -> usize {
         let scale = self.shared().scale;
-        let mut live = 0;
-        for record in self.drained.iter().filter(|record| !record.is_dead()) {
-            live += 1;
+        let mut filed = 0;
+        while filed < room {
+            let Some(record) = self.intakes[number].pop() else { break };
+            filed += 1;
             let tick = scale.tick_not_before(record.deadline);
             if self.behind && tick < self.ring.current_tick() {
-                self.agenda.postpone(tick, home.shard.token(record));
+                self.agenda.postpone(tick, home.shard.token(&record));
             } else {
-                self.ring.insert(tick, home.shard.token(record));
+                self.ring.insert(tick, home.shard.token(&record));
             }
         }
-        inbox::recycle(&mut self.drained);
-        live
+        filed
     }
 
     /// Hands over all that is due at `now`, in the order of ticks.

@@ -4,13 +4,15 @@
 //! and different memory; the worker visits all shards. A timeout stays in the shard of the thread
 //! that scheduled it, and so do two timeouts of one thread, in the order it scheduled them.
 
+mod intake;
 #[cfg(all(test, loom))]
 mod model;
 mod pending;
 mod shard;
 mod slot;
 
-pub(crate) use pending::{Record, recycle};
+pub(crate) use intake::Intake;
+pub(crate) use pending::Record;
 pub(crate) use shard::{Ask, Cancel, Claim, Claimed, Counts, Refusal, State};
 pub(crate) use slot::Phase;
 

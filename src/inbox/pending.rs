@@ -11,9 +11,6 @@
 /// Tombstones that are not worth a sweep.
 const DEAD_ALLOWED: usize = 1024;
 
-/// Keep this capacity while the queue is empty, or as much as the last pass needed.
-const IDLE_CAPACITY: usize = 1 << 12;
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     pub(crate) deadline: u64,
@@ -25,8 +22,6 @@ pub(crate) struct Record {
 #[derive(Default)]
 pub(super) struct Pending {
     records: Vec<Record>,
-    /// Records at the front that have been taken already; they are marked as dead.
-    taken: usize,
     /// The place of the first record.
     front: u32,
     dead: usize,
@@ -62,7 +57,7 @@ impl Pending {
     #[inline]
     fn pop_last(&mut self) {
         self.records.pop();
-        while self.records.len() > self.taken && self.records.last().is_some_and(|r| r.dead) {
+        while self.records.last().is_some_and(|r| r.dead) {
             self.records.pop();
             self.dead -= 1;
         }
@@ -82,37 +77,15 @@ impl Pending {
     /// Records that stand for a timeout.
     #[inline]
     pub(super) fn live(&self) -> usize {
-        self.records.len() - self.taken - self.dead
+        self.records.len() - self.dead
     }
 
-    /// Moves the oldest live records to `into`, which is empty: at most `most` of them. If all fit,
-    /// the whole queue changes hands in O(1), and dead ones may be among them.
-    pub(super) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
-        if self.live() <= most {
-            self.front = self.front.wrapping_add(self.records.len() as u32);
-            (self.taken, self.dead) = (0, 0);
-            std::mem::swap(&mut self.records, into);
-            return;
-        }
-        while into.len() < most {
-            let Some(record) = self.records.get_mut(self.taken) else { break };
-            self.taken += 1;
-            if record.dead {
-                self.dead -= 1;
-            } else {
-                into.push(*record);
-                record.dead = true;
-            }
-        }
-        if self.taken > self.records.len() / 2 {
-            self.drop_taken();
-        }
-    }
-
-    fn drop_taken(&mut self) {
-        self.records.drain(..self.taken);
-        self.front = self.front.wrapping_add(self.taken as u32);
-        self.taken = 0;
+    /// The whole queue changes hands for `empty`, in O(1). Dead records may be among it.
+    pub(super) fn swap(&mut self, empty: &mut Vec<Record>) {
+        debug_assert!(empty.is_empty());
+        self.front = self.front.wrapping_add(self.records.len() as u32);
+        self.dead = 0;
+        std::mem::swap(&mut self.records, empty);
     }
 
     #[inline]
@@ -123,7 +96,6 @@ impl Pending {
     /// Drops the tombstones; `moved` is told the new place of each record that stays.
     #[cold]
     pub(super) fn sweep(&mut self, mut moved: impl FnMut(u32, u32)) {
-        self.drop_taken();
         let mut place = self.front;
         self.records.retain(|record| {
             if !record.dead {
@@ -149,16 +121,6 @@ impl Record {
     }
 }
 
-/// Empties a buffer that `take` has filled. It keeps memory for as much again, which is what the
-/// next pass needs while producers go on as they do; when they stop, the next pass lets go of it.
-pub(crate) fn recycle(buffer: &mut Vec<Record>) {
-    let keep = buffer.len().max(IDLE_CAPACITY);
-    buffer.clear();
-    if buffer.capacity() > 2 * keep {
-        buffer.shrink_to(keep);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,9 +131,9 @@ mod tests {
         (pending, places)
     }
 
-    fn take(pending: &mut Pending, most: usize) -> Vec<u32> {
+    fn take(pending: &mut Pending) -> Vec<u32> {
         let mut out = Vec::new();
-        pending.take(most, &mut out);
+        pending.swap(&mut out);
         out.iter().filter(|r| !r.dead).map(|r| r.index).collect()
     }
 
@@ -186,16 +148,15 @@ mod tests {
     }
 
     #[test]
-    fn take_counts_only_the_living_and_keeps_the_order() {
-        let (mut pending, places) = queue(0..10);
-        for dead in [0, 1, 4, 7] {
+    fn the_living_come_out_in_order() {
+        let (mut pending, places) = queue(0..6);
+        for dead in [0, 1, 4] {
             assert!(pending.remove(places[dead], dead as u32));
         }
-        assert_eq!(take(&mut pending, 3), [2, 3, 5]);
+        assert_eq!(pending.live(), 3);
+        assert_eq!(take(&mut pending), [2, 3, 5]);
         assert!(!pending.remove(places[2], 2), "taken");
-        assert!(pending.remove(places[8], 8));
-        assert_eq!(take(&mut pending, 3), [6, 9]);
-        assert_eq!(pending.records.len(), 0);
+        assert_eq!(pending.live(), 0);
     }
 
     #[test]
@@ -209,7 +170,7 @@ mod tests {
         assert_eq!((pending.records.len(), pending.live()), (1000, 1000));
         assert!(pending.remove(places[7], 7));
         assert!(pending.amend(places[11], 11, 5));
-        assert_eq!(take(&mut pending, 2), [3, 11]);
+        assert_eq!(take(&mut pending)[..2], [3, 11]);
     }
 
     #[test]
@@ -217,8 +178,10 @@ mod tests {
         let mut pending = Pending { front: u32::MAX - 1, ..Pending::default() };
         let places: Vec<_> = (0..4).map(|i| pending.push(0, i, 0)).collect();
         assert!(pending.remove(places[2], 2));
-        assert_eq!(take(&mut pending, 2), [0, 1]);
         assert!(pending.amend(places[3], 3, 9));
-        assert_eq!(take(&mut pending, 2), [3]);
+        assert_eq!(take(&mut pending), [0, 1, 3]);
+        let next = pending.push(0, 7, 0);
+        assert_eq!(next, places[3].wrapping_add(1));
+        assert!(pending.remove(next, 7));
     }
 }

@@ -365,10 +365,10 @@ impl<P> State<P> {
         }
     }
 
-    /// For the worker: moves at most `most` live records out of the queue.
-    pub(crate) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
+    /// For the worker: the whole queue, for an empty one. Dead records may be among it.
+    pub(crate) fn take(&mut self, empty: &mut Vec<Record>) {
         self.drain_asked = false;
-        self.pending.take(most, into);
+        self.pending.swap(empty);
     }
 
     /// For the worker: what is to run in the present pass.
