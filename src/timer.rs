@@ -13,7 +13,7 @@ use crate::sync::{Arc, Mutex};
 use crate::tick::{TickScale, nanos};
 use crate::timeout::{Timeout, TimerShard, TimerTask};
 use crate::unprocessed::Unprocessed;
-use crate::wheel::{MAX_TICKS_PER_WHEEL, Ring, WheelSizeError};
+use crate::wheel::{Core, Hashed, MAX_TICKS_PER_WHEEL, WheelSizeError};
 use crate::worker::{self, Worker};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -360,7 +360,7 @@ impl Builder {
             .ok_or(BuildError::TickDuration { tick_duration })
     }
 
-    fn ring(&self, scale: TickScale) -> Result<Ring, BuildError> {
+    fn ring(&self, scale: TickScale) -> Result<Hashed, BuildError> {
         let size_error = WheelSizeError { ticks_per_wheel: self.ticks_per_wheel };
         if !(1..=MAX_TICKS_PER_WHEEL).contains(&self.ticks_per_wheel) {
             return Err(size_error.into());
@@ -370,7 +370,7 @@ impl Builder {
             let tick_duration = self.tick_duration;
             return Err(BuildError::TurnTooLong { tick_duration, ticks_per_wheel });
         }
-        Ring::new(ticks_per_wheel).map_err(|_| size_error.into())
+        Hashed::new(ticks_per_wheel).map_err(|_| size_error.into())
     }
 
     fn station(&self, scale: TickScale) -> Station {
@@ -401,7 +401,7 @@ impl fmt::Debug for Builder {
 fn start_thread(
     name: String,
     stack_size: Option<usize>,
-    worker: Worker,
+    worker: Worker<impl Core + Send + 'static>,
 ) -> Result<JoinHandle<()>, BuildError> {
     let mut builder = std::thread::Builder::new().name(name);
     if let Some(bytes) = stack_size {
