@@ -26,6 +26,9 @@ const fn threshold(level: usize) -> u64 {
     (SIZE as u64 - 1) << (SHIFT * (level as u32 - 1))
 }
 
+/// Due timeouts for which memory is kept.
+const IDLE_CAPACITY: usize = 4096;
+
 /// Delays from here on are beyond the last level.
 const OUT_OF_REACH: u64 = threshold(LEVELS);
 
@@ -70,6 +73,8 @@ pub struct Linux {
     /// For each level, which of its buckets hold anything.
     occupied: [u64; LEVELS],
     far: Far,
+    /// 1 if deadlines have been rounded up to their tick, otherwise 0.
+    rounded: u64,
     /// Up to here everything has been taken out of the buckets.
     clock: u64,
     /// The next tick to expire: one after the clock, unless that was moved forward.
@@ -80,26 +85,40 @@ pub struct Linux {
 }
 
 impl Default for Linux {
+    /// As in the kernel: a deadline lies somewhere in its tick, so even the shortest delay ends with
+    /// the tick after.
     fn default() -> Self {
+        Self::with_rounded(0)
+    }
+}
+
+impl Linux {
+    /// For deadlines that have been rounded up to the beginning of a tick already: what the finest
+    /// level holds is exact then.
+    pub(crate) fn of_rounded_ticks() -> Self {
+        Self::with_rounded(1)
+    }
+
+    fn with_rounded(rounded: u64) -> Self {
         let mut buckets = Vec::new();
         buckets.resize_with(LEVELS * SIZE, Bucket::default);
         Self {
             buckets,
             occupied: [0; LEVELS],
             far: Far::default(),
+            rounded,
             clock: 0,
             current_tick: 0,
             overdue: Vec::new(),
             walk: Walk::default(),
         }
     }
-}
 
-impl Linux {
     /// The bucket begins after `tick`, whatever the unit: so nothing is early, and what is due on
     /// the unit is late by a whole one.
     #[inline]
     fn file(&mut self, tick: u64, token: Token) {
+        let tick = tick - self.rounded;
         let delay = tick - self.clock;
         let level = (1..LEVELS).find(|&level| delay < threshold(level)).unwrap_or(LEVELS) - 1;
         let number = (tick >> (SHIFT * level as u32)).saturating_add(1);
@@ -189,7 +208,7 @@ impl Core for Linux {
     /// O(1), but for the bucket's growth, and for what is out of reach.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
-        if tick < self.current_tick || tick < self.clock {
+        if tick < self.current_tick || tick < self.clock + self.rounded {
             self.overdue.push(Due { tick: tick.max(self.current_tick), token });
         } else if tick - self.clock >= OUT_OF_REACH {
             self.far.insert(tick, token);
@@ -209,6 +228,7 @@ impl Core for Linux {
         if !self.overdue.is_empty() {
             due.append(&mut self.overdue);
             due[before..].sort_by_key(|due| due.tick); // stable: keeps the order within a tick
+            self.overdue.shrink_to(IDLE_CAPACITY);
         }
         self.current_tick = now + 1;
     }
