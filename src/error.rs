@@ -17,6 +17,9 @@ pub enum BuildError {
     /// The number of ticks in a turn is zero or above 2^30, or there is no memory for its buckets.
     #[error(transparent)]
     TicksPerWheel(#[from] crate::wheel::WheelSizeError),
+    /// The number of buckets in a level of a hierarchical wheel is below 2 or above 65,536.
+    #[error(transparent)]
+    LevelSize(#[from] crate::wheel::LevelSizeError),
     /// One turn of the wheel is longer than 2^63 nanoseconds (292 years).
     #[error(
         "a tick of {tick_duration:?} in a wheel of {ticks_per_wheel} ticks: \

@@ -113,6 +113,7 @@ pub use periodic::{MissedTickBehavior, Period};
 pub use timeout::{CancelOnDrop, Timeout, TimerTask};
 pub use timer::{Builder, HashedWheelTimer};
 pub use unprocessed::Unprocessed;
+pub use wheel::WheelKind;
 
 /// The README's program runs as a test.
 #[cfg(doctest)]

@@ -13,7 +13,9 @@ use crate::sync::{Arc, Mutex};
 use crate::tick::{TickScale, nanos};
 use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
 use crate::unprocessed::Unprocessed;
-use crate::wheel::{MAX_TICKS_PER_WHEEL, Ring, WheelSizeError};
+use crate::wheel::{
+    Core, Hashed, Hierarchical, Linux, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelKind, WheelSizeError,
+};
 use crate::worker::{self, Worker};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -250,6 +252,7 @@ impl fmt::Debug for HashedWheelTimer {
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
     tick_duration: Duration,
+    wheel: WheelKind,
     ticks_per_wheel: usize,
     max_pending_timeouts: Option<usize>,
     executor: Option<Arc<dyn Executor>>,
@@ -263,6 +266,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             tick_duration: Duration::from_millis(100),
+            wheel: WheelKind::default(),
             ticks_per_wheel: 512,
             max_pending_timeouts: None,
             executor: None,
@@ -280,7 +284,25 @@ impl Builder {
         Self { tick_duration, ..self }
     }
 
-    /// The number of buckets, at most 2^30, rounded up to a power of two. The default is 512.
+    /// The structure that the timer runs on. The default is the hashed wheel.
+    ///
+    /// ```
+    /// use wheelwork::{HashedWheelTimer, WheelKind};
+    ///
+    /// let timer = HashedWheelTimer::builder()
+    ///     .wheel(WheelKind::Hierarchical)
+    ///     .ticks_per_wheel(64) // in each level
+    ///     .build()?;
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
+    pub fn wheel(self, wheel: WheelKind) -> Self {
+        Self { wheel, ..self }
+    }
+
+    /// The number of buckets. The default is 512.
+    ///
+    /// Of the hashed wheel: at most 2^30, rounded up to a power of two. Of each level of a
+    /// hierarchical wheel: 2 to 65,536. The Linux wheels have theirs, and do not ask.
     pub fn ticks_per_wheel(self, ticks_per_wheel: usize) -> Self {
         Self { ticks_per_wheel, ..self }
     }
@@ -326,19 +348,37 @@ impl Builder {
     /// If a value is out of its range, or if the thread cannot be started.
     pub fn build(self) -> Result<HashedWheelTimer, BuildError> {
         let scale = self.tick_scale()?;
-        let ring = self.ring(scale)?;
+        match self.wheel {
+            WheelKind::Hashed => {
+                let wheel = self.hashed(scale)?;
+                self.start(scale, wheel)
+            }
+            WheelKind::Hierarchical => {
+                let wheel = Hierarchical::with_buckets(self.ticks_per_wheel)?;
+                self.start(scale, wheel)
+            }
+            WheelKind::LinuxClassic => self.start(scale, LinuxClassic::default()),
+            WheelKind::Linux => self.start(scale, Linux::of_rounded_ticks()),
+        }
+    }
+
+    fn start(
+        self,
+        scale: TickScale,
+        wheel: impl Core + Send + 'static,
+    ) -> Result<HashedWheelTimer, BuildError> {
         if self.max_pending_timeouts == Some(0) {
             return Err(BuildError::NoPendingAllowed);
         }
         if self.thread_name.contains('\0') {
             return Err(BuildError::ThreadName { name: self.thread_name });
         }
-        let station = Arc::new(self.station(scale));
+        let station = Arc::new(self.station(scale, wheel.bucket_count()));
         let weak: std::sync::Weak<Station> = Arc::downgrade(&station);
         let pace = station.shared.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));
         let Self { executor, on_refusal, .. } = self;
         let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
-        let worker = Worker::new(station.clone(), ring, dispatch, pace);
+        let worker = Worker::new(station.clone(), wheel, dispatch, pace);
         let thread = start_thread(self.thread_name, self.stack_size, worker).inspect_err(|_| {
             // A clock that follows the timer already must not wait for a worker.
             station.lifecycle.report_finished(Vec::new());
@@ -356,7 +396,7 @@ impl Builder {
             .ok_or(BuildError::TickDuration { tick_duration })
     }
 
-    fn ring(&self, scale: TickScale) -> Result<Ring, BuildError> {
+    fn hashed(&self, scale: TickScale) -> Result<Hashed, BuildError> {
         let size_error = WheelSizeError { ticks_per_wheel: self.ticks_per_wheel };
         if !(1..=MAX_TICKS_PER_WHEEL).contains(&self.ticks_per_wheel) {
             return Err(size_error.into());
@@ -366,16 +406,16 @@ impl Builder {
             let tick_duration = self.tick_duration;
             return Err(BuildError::TurnTooLong { tick_duration, ticks_per_wheel });
         }
-        Ring::new(ticks_per_wheel).map_err(|_| size_error.into())
+        Hashed::new(ticks_per_wheel).map_err(|_| size_error.into())
     }
 
-    fn station(&self, scale: TickScale) -> Station {
+    fn station(&self, scale: TickScale, buckets: usize) -> Station {
         let time = Timebase::starting_now(self.clock.clone());
         let shared = Arc::new(Shared::new(time, scale, self.max_pending_timeouts));
         let count = inbox::shard_count();
-        let buckets = self.ticks_per_wheel / count;
+        let part = buckets / count;
         let shards = (0..count)
-            .map(|n| Arc::new(TimerShard { shard: Shard::new(n, buckets), shared: shared.clone() }))
+            .map(|n| Arc::new(TimerShard { shard: Shard::new(n, part), shared: shared.clone() }))
             .collect();
         Station::new(shared, shards)
     }
@@ -385,6 +425,7 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("tick_duration", &self.tick_duration)
+            .field("wheel", &self.wheel)
             .field("ticks_per_wheel", &self.ticks_per_wheel)
             .field("max_pending_timeouts", &self.max_pending_timeouts)
             .field("on_refusal", &self.on_refusal)
@@ -397,7 +438,7 @@ impl fmt::Debug for Builder {
 fn start_thread(
     name: String,
     stack_size: Option<usize>,
-    worker: Worker,
+    worker: Worker<impl Core + Send + 'static>,
 ) -> Result<JoinHandle<()>, BuildError> {
     let mut builder = std::thread::Builder::new().name(name);
     if let Some(bytes) = stack_size {

@@ -17,7 +17,7 @@ use crate::sync::{Arc, MutexGuard};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
-use crate::wheel::{Due, Ring, Token};
+use crate::wheel::{Core, Due, Token};
 use std::time::Duration;
 
 /// Live timeouts that one pass moves from the queues into the wheel, as in Netty.
@@ -35,9 +35,10 @@ const RECLAIM_CHUNK: usize = 256;
 /// Timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
 
-pub(crate) struct Worker {
+/// `W` is the structure of the wheel.
+pub(crate) struct Worker<W> {
     station: Arc<Station>,
-    ring: Ring,
+    wheel: W,
     dispatch: Option<Dispatch>,
     pace: Pace,
     /// The handle that inline tasks are told, for each shard.
@@ -52,8 +53,8 @@ pub(crate) struct Worker {
     /// The last transfer has left a backlog, so the next may find what is due in a tick that has
     /// been expired already.
     behind: bool,
-    /// Buckets that the walk for dead entries still has to visit.
-    to_reclaim: usize,
+    /// A walk over the wheel for dead entries is under way.
+    reclaiming: bool,
     /// The deadline that a producer last woke the worker for.
     request: u64,
     /// The tick in which a producer last woke the worker.
@@ -61,20 +62,20 @@ pub(crate) struct Worker {
     last_pass: u64,
 }
 
-impl Worker {
+impl<W: Core> Worker<W> {
     pub(crate) fn new(
         station: Arc<Station>,
-        mut ring: Ring,
+        mut wheel: W,
         dispatch: Option<Dispatch>,
         pace: Pace,
     ) -> Self {
         let handles = station.shards.iter().map(|home| Timeout::idle(home.clone())).collect();
         let intakes = station.shards.iter().map(|_| Intake::default()).collect();
         // Tick 0 begins at the origin, and a zero delay means the next tick after that.
-        ring.take_due(0, &mut Vec::new());
+        wheel.take_due(0, &mut Vec::new());
         Self {
             station,
-            ring,
+            wheel,
             dispatch,
             pace,
             handles,
@@ -83,7 +84,7 @@ impl Worker {
             intakes,
             first_shard: 0,
             behind: false,
-            to_reclaim: 0,
+            reclaiming: false,
             request: 0,
             woken_at: None,
             last_pass: 0,
@@ -108,7 +109,9 @@ impl Worker {
     /// Transfers once. If time has jumped over a tick, it transfers all that was queued by now, for
     /// there may be earlier ticks in the queue than in the wheel, and they come first.
     fn transfer_in_order(&mut self, now: u64) -> bool {
-        let jumped = self.shared().scale.tick_at(now) > self.last_pass + 1;
+        let tick = self.shared().scale.tick_at(now);
+        self.wheel.forward(tick);
+        let jumped = tick > self.last_pass + 1;
         let mut queued = if jumped { self.queued() } else { 0 };
         loop {
             self.behind = self.transfer();
@@ -158,7 +161,7 @@ impl Worker {
             return room;
         }
         let mut state = home.shard.lock();
-        let walk = state.reclaim_asked() && self.to_reclaim == 0;
+        let walk = state.reclaim_asked() && !self.reclaiming;
         self.intakes[number].refill(&mut state);
         drop(state);
         if walk {
@@ -174,10 +177,10 @@ impl Worker {
             let Some(record) = self.intakes[number].pop() else { break };
             filed += 1;
             let tick = scale.tick_not_before(record.deadline);
-            if self.behind && tick < self.ring.current_tick() {
+            if self.behind && tick < self.wheel.current_tick() {
                 self.agenda.postpone(tick, home.shard.token(&record));
             } else {
-                self.ring.insert(tick, home.shard.token(&record));
+                self.wheel.insert(tick, home.shard.token(&record));
             }
         }
         filed
@@ -190,7 +193,7 @@ impl Worker {
         self.last_pass = tick;
 
         let mut agenda = std::mem::take(&mut self.agenda);
-        self.ring.take_due(tick, agenda.list());
+        self.wheel.take_due(tick, agenda.list());
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
         loop {
             if self.shared().take_urgent() {
@@ -238,7 +241,7 @@ impl Worker {
         if tick <= present {
             agenda.postpone(tick, token);
         } else {
-            self.ring.insert(tick, token);
+            self.wheel.insert(tick, token);
         }
     }
 
@@ -285,19 +288,19 @@ impl Worker {
     }
 
     fn begin_reclaim(&mut self) {
-        self.to_reclaim = self.ring.ticks_per_wheel();
+        self.reclaiming = true;
         self.station.shards.iter().for_each(|home| home.shard.lock().begin_reclaim());
     }
 
     /// Walks on through the wheel for dead entries, if a shard has asked; true if there is more.
     fn reclaim(&mut self) -> bool {
-        if self.to_reclaim == 0 {
+        if !self.reclaiming {
             return false;
         }
         let shards = &self.station.shards;
         let mut held: Option<(usize, MutexGuard<'_, State<Task>>)> = None;
         let mut checked = 0;
-        let walked = self.ring.reclaim(RECLAIM_BUDGET, |token| {
+        let ended = self.wheel.reclaim(RECLAIM_BUDGET, |token| {
             let (number, index) = inbox::locate(token);
             checked += 1;
             if checked % RECLAIM_CHUNK == 0 {
@@ -313,11 +316,11 @@ impl Worker {
             state.stands(index, token.version)
         });
         drop(held);
-        self.to_reclaim = self.to_reclaim.saturating_sub(walked);
-        if self.to_reclaim == 0 {
+        if ended {
             shards.iter().for_each(|home| home.shard.lock().end_reclaim());
         }
-        self.to_reclaim > 0
+        self.reclaiming = !ended;
+        self.reclaiming
     }
 
     /// Only a clock that moves in jumps makes requests.
@@ -366,7 +369,7 @@ impl Worker {
 
     /// The tick to sleep to; `None` if something is due already.
     fn wake_tick(&self, tick: u64) -> Option<u64> {
-        let due = self.ring.next_expiry().unwrap_or(NEVER);
+        let due = self.wheel.next_expiry().unwrap_or(NEVER);
         if due <= tick {
             return None;
         }
@@ -429,7 +432,7 @@ impl Worker {
 }
 
 /// The thread's whole life. Whatever happens, the timer is closed and nobody waits for ever.
-pub(crate) fn live(mut worker: Worker) {
+pub(crate) fn live<W: Core>(mut worker: Worker<W>) {
     station::mark_worker();
     worker.station.shared.alarm.parker().adopt(&std::thread::current());
     crate::timer_slack::fit_to(worker.shared().scale.tick_nanos());

@@ -2,11 +2,17 @@
 
 mod common;
 
-use common::{Record, TICK, eventually, manual, ms};
+use common::{Record, TICK, eventually, manual_with, ms, on};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::time::Duration;
-use wheelwork::HashedWheelTimer;
+use wheelwork::{HashedWheelTimer, WheelKind};
+
+on_every_wheel!(
+    a_backlog_is_taken_in_several_passes_before_the_worker_sleeps,
+    cancelled_timeouts_do_not_count,
+    a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels,
+);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -31,9 +37,8 @@ fn behind_a_busy_worker(
     });
 }
 
-#[test]
-fn a_backlog_is_taken_in_several_passes_before_the_worker_sleeps() {
-    let (timer, clock) = manual();
+fn a_backlog_is_taken_in_several_passes_before_the_worker_sleeps(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     behind_a_busy_worker(&timer, &clock, || {
         (0..250_000).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
         assert_eq!(timer.metrics().queue_depth, 250_000);
@@ -44,9 +49,8 @@ fn a_backlog_is_taken_in_several_passes_before_the_worker_sleeps() {
 }
 
 /// 90,000 live ones among 500,000 cancelled: one pass takes them all.
-#[test]
-fn cancelled_timeouts_do_not_count() {
-    let (timer, clock) = manual();
+fn cancelled_timeouts_do_not_count(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     behind_a_busy_worker(&timer, &clock, || {
         let all: Vec<_> = (0..590_000).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
         let cancelled = all.iter().enumerate().filter(|(n, _)| n % 59 >= 9);
@@ -60,9 +64,8 @@ fn cancelled_timeouts_do_not_count() {
 
 /// Netty's worst case: one producer schedules and cancels at full speed, another needs a timeout.
 /// Lateness is counted in ticks by the worker, and the bound is DESIGN's three.
-#[test]
-fn a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels() {
-    let timer = HashedWheelTimer::builder().tick_duration(ms(100)).build().unwrap();
+fn a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels(wheel: WheelKind) {
+    let timer = on(wheel).tick_duration(ms(100)).build().unwrap();
     let stop = AtomicBool::new(false);
     let ran = Record::new();
     std::thread::scope(|scope| {

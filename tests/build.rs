@@ -7,8 +7,8 @@ mod common;
 use common::ms;
 use std::error::Error;
 use std::time::Duration;
-use wheelwork::wheel::{HashedWheel, WheelSizeError};
-use wheelwork::{BuildError, Builder, HashedWheelTimer};
+use wheelwork::wheel::{HashedWheel, LevelSizeError, WheelSizeError};
+use wheelwork::{BuildError, Builder, HashedWheelTimer, WheelKind};
 
 fn error_of(builder: Builder) -> (BuildError, String) {
     let error = builder.build().expect_err("a bad value");
@@ -46,6 +46,20 @@ fn a_wheel_out_of_range() {
         assert_eq!(ticks_per_wheel, size);
         assert!(text.contains(&size.to_string()) && text.contains("expected 1 to 1073741824"));
         assert_eq!(HashedWheel::<()>::new(size).unwrap_err().to_string(), text);
+    }
+}
+
+#[test]
+fn a_level_out_of_range() {
+    for size in [0, 1, 65_537] {
+        let hierarchical = builder().wheel(WheelKind::Hierarchical);
+        let (error, text) = error_of(hierarchical.ticks_per_wheel(size));
+        let BuildError::LevelSize(LevelSizeError { buckets }) = error else { panic!("{error:?}") };
+        assert_eq!(buckets, size);
+        assert_eq!(text, format!("levels of {size} buckets: expected 2 to 65536"));
+    }
+    for wheel in [WheelKind::LinuxClassic, WheelKind::Linux] {
+        assert!(builder().wheel(wheel).ticks_per_wheel(0).build().is_ok(), "has its own");
     }
 }
 

@@ -5,11 +5,17 @@
 
 mod common;
 
-use common::{Random, Record, TICK, assert_conserved, manual, ms};
+use common::{Random, Record, TICK, assert_conserved, manual, manual_with, ms, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, RescheduleError, Timeout, TimerTask};
+use wheelwork::{HashedWheelTimer, RescheduleError, Timeout, TimerTask, WheelKind};
+
+on_every_wheel!(
+    a_cancel_races_with_the_expiry,
+    reschedule_later_and_sooner_in_queue_and_wheel,
+    rescheduled_timeouts_fire_by_their_last_deadline,
+);
 
 struct Told(Record<&'static str>);
 
@@ -84,9 +90,8 @@ fn one_of_many_cancels_wins() {
     assert_conserved(&timer);
 }
 
-#[test]
-fn a_cancel_races_with_the_expiry() {
-    let (timer, clock) = manual();
+fn a_cancel_races_with_the_expiry(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     let (mut cancels, runs) = (0, Arc::new(AtomicUsize::new(0)));
     for _ in 0..300 {
         let batch: Vec<_> = (0..20)
@@ -123,10 +128,9 @@ fn a_task_cancels_another_of_the_same_tick() {
     assert_eq!(ran.take(), [true, true, true], "none of them has run");
 }
 
-#[test]
-fn reschedule_later_and_sooner_in_queue_and_wheel() {
+fn reschedule_later_and_sooner_in_queue_and_wheel(wheel: WheelKind) {
     for in_wheel in [false, true] {
-        let (timer, clock) = manual();
+        let (timer, clock) = manual_with(on(wheel));
         let ran = Record::new();
         let [later, sooner, to_and_fro] =
             ["later", "sooner", "to and fro"].map(|n| timer.new_timeout(ran.note(n), ms(500)));
@@ -156,9 +160,8 @@ fn reschedule_later_and_sooner_in_queue_and_wheel() {
 
 /// Random moves of 300 timeouts, against the plain rule: it fires at the first tick that does not
 /// begin before the last deadline it was given.
-#[test]
-fn rescheduled_timeouts_fire_by_their_last_deadline() {
-    let (timer, clock) = manual();
+fn rescheduled_timeouts_fire_by_their_last_deadline(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let mut random = Random(5);
     let mut live: Vec<(Timeout, Duration, usize)> = (0..300)

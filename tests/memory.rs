@@ -5,12 +5,12 @@
 
 mod common;
 
-use common::{manual, ms};
+use common::{WHEELS, manual_with, ms, on};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Mutex;
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, Timeout};
+use wheelwork::{HashedWheelTimer, Timeout, WheelKind};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -35,7 +35,11 @@ fn allocations() -> usize {
 #[test]
 fn a_storm_of_cancels_in_the_wheel_does_not_grow_memory() {
     let _alone = ALONE.lock();
-    let (timer, clock) = manual();
+    WHEELS.into_iter().for_each(storm_on);
+}
+
+fn storm_on(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     let mut wave = Vec::with_capacity(20_000);
     let mut after = Vec::new();
     for _ in 0..60 {
@@ -74,7 +78,11 @@ fn a_storm_of_cancels_in_the_queue_does_not_grow_memory() {
 #[test]
 fn timeouts_pulled_forward_again_and_again_do_not_grow_memory() {
     let _alone = ALONE.lock();
-    let (timer, clock) = manual();
+    WHEELS.into_iter().for_each(pull_forward_on);
+}
+
+fn pull_forward_on(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     let timeouts: Vec<_> = (0..1000).map(|_| timer.new_timeout(|| (), HOUR * 9).unwrap()).collect();
     let mut after = Vec::new();
     for round in 0..300 {
@@ -90,7 +98,11 @@ fn timeouts_pulled_forward_again_and_again_do_not_grow_memory() {
 #[test]
 fn memory_comes_back_after_a_peak() {
     let _alone = ALONE.lock();
-    let (timer, clock) = manual();
+    WHEELS.into_iter().for_each(peak_on);
+}
+
+fn peak_on(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     clock.advance(ms(100));
     let before = bytes();
     (0..300_000).for_each(|_| drop(timer.new_timeout(|| (), ms(5000)).unwrap()));
@@ -117,9 +129,13 @@ fn rescheduling_and_rearming_allocate_nothing() {
 #[test]
 fn ended_timers_leave_nothing_behind() {
     let _alone = ALONE.lock();
+    WHEELS.into_iter().for_each(end_timers_on);
+}
+
+fn end_timers_on(wheel: WheelKind) {
     let mut after = Vec::new();
     for _ in 0..20 {
-        let (timer, clock) = manual();
+        let (timer, clock) = manual_with(on(wheel));
         let kept: Vec<_> =
             (0..100).map(|n| timer.new_timeout(|| (), ms(n * 10)).unwrap()).collect();
         clock.advance(ms(500));
@@ -135,7 +151,11 @@ fn ended_timers_leave_nothing_behind() {
 #[test]
 fn dead_entries_go_when_the_living_expire() {
     let _alone = ALONE.lock();
-    let (timer, clock) = manual();
+    WHEELS.into_iter().for_each(dead_among_the_living_on);
+}
+
+fn dead_among_the_living_on(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     clock.advance(Duration::ZERO);
     let before = bytes();
     (0..300_000).for_each(|_| drop(timer.new_timeout(|| (), ms(5000)).unwrap()));

@@ -6,14 +6,23 @@
 
 mod common;
 
-use common::{Record, eventually, ms};
+use common::{Record, eventually, manual_with, ms, on};
 use std::time::{Duration, Instant};
-use wheelwork::HashedWheelTimer;
+use wheelwork::{HashedWheelTimer, WheelKind};
+
+on_every_wheel!(
+    an_empty_timer_sleeps,
+    a_timer_whose_next_timeout_is_far_sleeps,
+    a_new_timeout_wakes_a_sleeping_worker_in_time,
+    producers_wake_the_worker_at_most_once_a_tick,
+    cancelled_timeouts_do_not_keep_the_worker_awake,
+    cancels_of_what_never_fires_do_not_keep_the_worker_awake,
+);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn timer() -> HashedWheelTimer {
-    HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap()
+fn timer(wheel: WheelKind) -> HashedWheelTimer {
+    on(wheel).tick_duration(ms(1)).build().unwrap()
 }
 
 fn wakeups_during(timer: &HashedWheelTimer, time: Duration) -> u64 {
@@ -22,24 +31,21 @@ fn wakeups_during(timer: &HashedWheelTimer, time: Duration) -> u64 {
     timer.metrics().wakeups - before
 }
 
-#[test]
-fn an_empty_timer_sleeps() {
-    let timer = timer();
+fn an_empty_timer_sleeps(wheel: WheelKind) {
+    let timer = timer(wheel);
     std::thread::sleep(ms(20));
     assert!(wakeups_during(&timer, ms(200)) <= 2);
 }
 
-#[test]
-fn a_timer_whose_next_timeout_is_far_sleeps() {
-    let timer = timer();
+fn a_timer_whose_next_timeout_is_far_sleeps(wheel: WheelKind) {
+    let timer = timer(wheel);
     (0..100_000).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
     std::thread::sleep(ms(50));
     assert!(wakeups_during(&timer, ms(200)) <= 2);
 }
 
-#[test]
-fn a_new_timeout_wakes_a_sleeping_worker_in_time() {
-    let timer = timer();
+fn a_new_timeout_wakes_a_sleeping_worker_in_time(wheel: WheelKind) {
+    let timer = timer(wheel);
     timer.new_timeout(|| (), HOUR).unwrap();
     std::thread::sleep(ms(20)); // asleep for an hour
     let ran = Record::new();
@@ -48,10 +54,9 @@ fn a_new_timeout_wakes_a_sleeping_worker_in_time() {
 }
 
 /// Each timeout is due sooner than the one before, so each is a reason to wake the worker.
-#[test]
-fn producers_wake_the_worker_at_most_once_a_tick() {
+fn producers_wake_the_worker_at_most_once_a_tick(wheel: WheelKind) {
     let tick = ms(50);
-    let timer = HashedWheelTimer::builder().tick_duration(tick).build().unwrap();
+    let timer = on(wheel).tick_duration(tick).build().unwrap();
     std::thread::sleep(ms(20));
     let before = timer.metrics().wakeups;
     let started = Instant::now();
@@ -64,9 +69,8 @@ fn producers_wake_the_worker_at_most_once_a_tick() {
 }
 
 /// The remote-call pattern: each call arms a timeout and cancels it when the answer comes.
-#[test]
-fn cancelled_timeouts_do_not_keep_the_worker_awake() {
-    let timer = timer();
+fn cancelled_timeouts_do_not_keep_the_worker_awake(wheel: WheelKind) {
+    let timer = timer(wheel);
     std::thread::sleep(ms(20));
     let before = timer.metrics().wakeups;
     let started = Instant::now();
@@ -79,9 +83,8 @@ fn cancelled_timeouts_do_not_keep_the_worker_awake() {
 }
 
 /// Timeouts that never fire leave nothing behind that would have the wheel walked for ever.
-#[test]
-fn cancels_of_what_never_fires_do_not_keep_the_worker_awake() {
-    let (timer, clock) = common::manual();
+fn cancels_of_what_never_fires_do_not_keep_the_worker_awake(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     let never: Vec<_> =
         (0..6000).map(|_| timer.new_timeout(|| (), Duration::MAX).unwrap()).collect();
     clock.advance(Duration::ZERO);

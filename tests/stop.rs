@@ -7,17 +7,19 @@
 
 mod common;
 
-use common::{Record, assert_conserved, eventually, manual, ms};
+use common::{Record, assert_conserved, eventually, manual, manual_with, ms, on};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use wheelwork::{
     HashedWheelTimer, Period, RescheduleError, ScheduleError, StopError, Timeout, TimerTask,
+    WheelKind,
 };
 
-#[test]
-fn stop_returns_what_is_unprocessed_by_deadline() {
-    let (timer, clock) = manual();
+on_every_wheel!(stop_returns_what_is_unprocessed_by_deadline, new_timeout_races_with_stop,);
+
+fn stop_returns_what_is_unprocessed_by_deadline(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let start = timer.new_timeout(ran.note("gone"), ms(100)).unwrap().now();
     let [c, _a, b] = [("c", 900), ("a", 300), ("b", 500)]
@@ -40,7 +42,7 @@ fn stop_returns_what_is_unprocessed_by_deadline() {
     unprocessed.next().unwrap().run();
     assert_eq!(ran.take(), ["a"]);
     drop(unprocessed.next());
-    let (second, second_clock) = manual();
+    let (second, second_clock) = manual_with(on(wheel));
     second.new_timeout(unprocessed.next().unwrap().into_task(), ms(100)).unwrap();
     second_clock.advance(ms(100));
     assert_eq!(ran.take(), ["queued"], "a task taken out runs in another timer");
@@ -61,10 +63,9 @@ fn after_stop_the_task_comes_back() {
     assert!(timer.stop().unwrap().is_empty(), "stopping again is no error");
 }
 
-#[test]
-fn new_timeout_races_with_stop() {
+fn new_timeout_races_with_stop(wheel: WheelKind) {
     for round in 0..500u64 {
-        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        let timer = on(wheel).tick_duration(ms(1)).build().unwrap();
         let ran = Arc::new(AtomicUsize::new(0));
         let (mut accepted, mut refused, mut returned) = (0, 0, 0);
         std::thread::scope(|scope| {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Random, assert_conserved, ms};
+use common::{Random, WHEELS, assert_conserved, ms};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -94,10 +94,11 @@ fn every_timeout_ends_in_exactly_one_way() {
     let pool = ThreadPool::with_size(2, 16).unwrap();
     let mut random = Random(6);
     let (mut timeouts, mut stops) = (0, 0);
-    while Instant::now() < limit || stops < 12 {
+    while Instant::now() < limit || stops < 16 {
         let builder = HashedWheelTimer::builder()
             .tick_duration(Duration::from_micros(50 + random.below(2000)))
-            .ticks_per_wheel(1 << random.below(8));
+            .wheel(WHEELS[stops / 4 % 4])
+            .ticks_per_wheel(2 << random.below(7));
         let calls = AtomicU64::new(random.next());
         let fickle = move |job: Job| {
             if calls.fetch_add(1, SeqCst) % 3 == 0 {

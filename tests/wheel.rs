@@ -1,12 +1,16 @@
-//! The pure wheel: worked placements, and random histories against a sorted map.
+//! The pure wheels: random histories against a sorted map, and what each must stand.
 //!
-//! Rules 7 and 8 on the structure alone; the timer's own tests are in `schedule.rs`.
+//! Rules 7 and 8 on the structures alone; the timer's own tests are in `schedule.rs`, the worked
+//! placements in `placements.rs`.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use wheelwork::wheel::{HashedWheel, Key};
+use wheelwork::wheel::{
+    HashedWheel, HierarchicalWheel, Key, LinuxClassicWheel, LinuxWheel, SimpleWheel, Structure,
+    Unlimited, Wheel,
+};
 
-fn expire(wheel: &mut HashedWheel<u64>, now: u64) -> Vec<(u64, u64)> {
+fn expire<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     assert_eq!(wheel.expire(now, |tick, value| out.push((tick, value))), out.len());
     out
@@ -44,7 +48,13 @@ fn an_overdue_timeout_goes_into_the_current_bucket() {
 
 #[test]
 fn a_key_outlives_its_value_and_finds_nothing() {
-    let mut wheel = HashedWheel::new(8).unwrap();
+    key_outlives_value(HashedWheel::new(8).unwrap());
+    key_outlives_value(HierarchicalWheel::new(2).unwrap());
+    key_outlives_value(LinuxClassicWheel::new());
+    key_outlives_value(LinuxWheel::new());
+}
+
+fn key_outlives_value<S: Unlimited>(mut wheel: Wheel<u64, S>) {
     let first = wheel.insert(5, 1);
     assert_eq!(wheel.remove(first), Some(1));
     let second = wheel.insert(5, 2); // in the same slot
@@ -55,7 +65,13 @@ fn a_key_outlives_its_value_and_finds_nothing() {
 
 #[test]
 fn a_callback_that_panics_loses_nothing_else() {
-    let mut wheel = HashedWheel::new(8).unwrap();
+    panics_lose_nothing(HashedWheel::new(8).unwrap());
+    panics_lose_nothing(HierarchicalWheel::new(2).unwrap());
+    panics_lose_nothing(LinuxClassicWheel::new());
+    panics_lose_nothing(LinuxWheel::new());
+}
+
+fn panics_lose_nothing<S: Unlimited>(mut wheel: Wheel<u64, S>) {
     for n in 0..5u64 {
         wheel.insert(n / 2, n);
     }
@@ -90,9 +106,16 @@ enum Step {
     Drain,
 }
 
-/// Delays and jumps within a turn, over some turns, and beyond what a bucket's entry can count.
+/// Delays and jumps within a turn, over some turns, and beyond what a bucket's entry can count;
+/// and across the ends of what the Linux wheels reach.
 fn distance() -> impl Strategy<Value = u64> {
-    prop_oneof![4 => 0u64..20, 3 => 0u64..500, 1 => 0u64..70_000, 1 => 0u64..2_000_000]
+    prop_oneof![
+        8 => 0u64..20,
+        6 => 0u64..500,
+        2 => 0u64..70_000,
+        2 => 0u64..2_000_000,
+        1 => 0u64..1 << 34,
+    ]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -104,59 +127,160 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Runs a history on a wheel and on a map sorted by tick and then by the order of insertion. What
+/// expires, in what order, and what is found, must be what the map says.
+fn agrees_with_a_sorted_map<S: Unlimited>(mut wheel: Wheel<u64, S>, steps: &[Step]) {
+    let mut oracle: BTreeMap<(u64, u64), Key> = BTreeMap::new();
+    let (mut keys, mut now): (Vec<(Key, u64, u64)>, u64) = (Vec::new(), 0);
+    for (id, step) in (0u64..).zip(steps) {
+        match *step {
+            Step::Insert(delay) => {
+                let deadline = now + delay;
+                let key = wheel.insert(deadline, id);
+                // What is overdue runs with the current tick, after what is filed there.
+                let tick = deadline.max(wheel.current_tick());
+                oracle.insert((tick, id), key);
+                keys.push((key, tick, id));
+            }
+            Step::Remove(pick) if !keys.is_empty() => {
+                let (key, tick, id) = keys[pick % keys.len()];
+                let expected = oracle.remove(&(tick, id)).map(|_| id);
+                assert_eq!(wheel.get(key), expected.as_ref());
+                assert_eq!(wheel.remove(key), expected);
+            }
+            Step::Remove(_) => {}
+            Step::Advance(by) => {
+                now += by;
+                let later = oracle.split_off(&(now + 1, 0));
+                let due = std::mem::replace(&mut oracle, later);
+                let expected: Vec<u64> = due.into_keys().map(|(_, id)| id).collect();
+                let got: Vec<u64> = expire(&mut wheel, now).into_iter().map(|(_, v)| v).collect();
+                assert_eq!(got, expected);
+                assert_eq!(wheel.current_tick(), now + 1);
+            }
+            Step::Drain => {
+                let mut got: Vec<u64> = wheel.drain().into_iter().map(|(_, v)| v).collect();
+                let mut expected: Vec<u64> = oracle.keys().map(|&(_, id)| id).collect();
+                oracle.clear();
+                got.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(got, expected);
+            }
+        }
+        assert_eq!(wheel.len(), oracle.len());
+        // Early, never late: a wake-up in vain is allowed, a missed one is not.
+        let first = oracle.keys().next().map(|&(tick, _)| tick);
+        assert!(first.is_none_or(|tick| wheel.next_expiry().is_some_and(|n| n <= tick)));
+    }
+}
+
+/// The wheel that is late: by one tick, or by at most 8/63 of the delay.
+fn agrees_up_to_its_precision(mut wheel: LinuxWheel<u64>, steps: &[Step]) {
+    /// A live timeout: its key, its deadline, and the last tick in which it may fire.
+    type Live = BTreeMap<u64, (Key, u64, u64)>;
+    let (mut live, mut keys, mut now): (Live, Vec<(Key, u64)>, u64) = Default::default();
+    for (id, step) in (0u64..).zip(steps) {
+        match *step {
+            Step::Insert(delay) => {
+                let deadline = now + delay;
+                let key = wheel.insert(deadline, id);
+                let last = deadline.max(wheel.current_tick()) + (delay * 8 / 63).max(1);
+                live.insert(id, (key, deadline, last));
+                keys.push((key, id));
+            }
+            Step::Remove(pick) if !keys.is_empty() => {
+                let (key, id) = keys[pick % keys.len()];
+                assert_eq!(wheel.remove(key), live.remove(&id).map(|_| id));
+            }
+            Step::Remove(_) => {}
+            Step::Advance(by) => {
+                now += by;
+                for (deadline, id) in expire(&mut wheel, now) {
+                    let (_, expected, _) = live.remove(&id).expect("it was live");
+                    assert!(deadline == expected && deadline <= now, "early");
+                }
+                assert!(live.values().all(|&(_, _, last)| now < last), "late");
+            }
+            Step::Drain => {
+                let mut got: Vec<u64> = wheel.drain().into_iter().map(|(_, id)| id).collect();
+                got.sort_unstable();
+                assert_eq!(got, live.keys().copied().collect::<Vec<_>>());
+                live.clear();
+            }
+        }
+        assert_eq!(wheel.len(), live.len());
+        let last = live.values().map(|&(_, _, last)| last).min();
+        assert!(last.is_none_or(|last| wheel.next_expiry().is_some_and(|n| n <= last)));
+    }
+}
+
+/// The wheel that refuses long delays agrees on all others, and refuses exactly those.
+fn agrees_within_a_turn(size: usize, steps: &[Step]) {
+    let (mut simple, mut hashed) =
+        (SimpleWheel::new(size).unwrap(), HashedWheel::new(size).unwrap());
+    let (mut keys, mut now) = (Vec::new(), 0u64);
+    for (id, step) in (0u64..).zip(steps) {
+        match *step {
+            Step::Insert(delay) => match simple.insert(now + delay, id) {
+                Ok(key) => keys.push((key, hashed.insert(now + delay, id))),
+                Err(refused) => assert!(delay >= size as u64 && refused.value == id),
+            },
+            Step::Remove(pick) if !keys.is_empty() => {
+                let (key, other) = keys[pick % keys.len()];
+                assert_eq!(simple.remove(key), hashed.remove(other));
+            }
+            Step::Remove(_) => {}
+            Step::Advance(by) => {
+                now += by;
+                assert_eq!(expire(&mut simple, now), expire(&mut hashed, now));
+            }
+            Step::Drain => assert_eq!(simple.drain().len(), hashed.drain().len()),
+        }
+        assert_eq!(simple.len(), hashed.len());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// What expires, in what order, and what is found, is what a map sorted by tick and then by
-    /// the order of insertion says.
+    /// The same history through every structure.
     #[test]
-    fn histories_agree_with_a_sorted_map(
-        size in prop_oneof![Just(1usize), Just(2), Just(8), Just(64), Just(512)],
-        steps in prop::collection::vec(step(), 1..200),
-    ) {
-        let mut wheel = HashedWheel::new(size).unwrap();
-        let mut oracle: BTreeMap<(u64, u64), Key> = BTreeMap::new();
-        let (mut keys, mut now): (Vec<(Key, u64, u64)>, u64) = (Vec::new(), 0);
-        for (id, step) in (0u64..).zip(steps) {
-            match step {
-                Step::Insert(delay) => {
-                    let deadline = now + delay;
-                    let key = wheel.insert(deadline, id);
-                    // What is overdue runs with the current tick, after what is filed there.
-                    let tick = deadline.max(wheel.current_tick());
-                    oracle.insert((tick, id), key);
-                    keys.push((key, tick, id));
-                }
-                Step::Remove(pick) if !keys.is_empty() => {
-                    let (key, tick, id) = keys[pick % keys.len()];
-                    let expected = oracle.remove(&(tick, id)).map(|_| id);
-                    prop_assert_eq!(wheel.get(key), expected.as_ref());
-                    prop_assert_eq!(wheel.remove(key), expected);
-                }
-                Step::Remove(_) => {}
-                Step::Advance(by) => {
-                    now += by;
-                    let later = oracle.split_off(&(now + 1, 0));
-                    let due = std::mem::replace(&mut oracle, later);
-                    let expected: Vec<u64> = due.into_keys().map(|(_, id)| id).collect();
-                    let got: Vec<u64> = expire(&mut wheel, now).into_iter().map(|(_, v)| v).collect();
-                    prop_assert_eq!(got, expected);
-                    prop_assert_eq!(wheel.current_tick(), now + 1);
-                }
-                Step::Drain => {
-                    let mut got: Vec<u64> = wheel.drain().into_iter().map(|(_, v)| v).collect();
-                    let mut expected: Vec<u64> = oracle.keys().map(|&(_, id)| id).collect();
-                    oracle.clear();
-                    got.sort_unstable();
-                    expected.sort_unstable();
-                    prop_assert_eq!(got, expected);
-                }
-            }
-            prop_assert_eq!(wheel.len(), oracle.len());
-            // Early, never late: a wake-up in vain is allowed, a missed one is not.
-            let first = oracle.keys().next().map(|&(tick, _)| tick);
-            prop_assert!(first.is_none_or(|tick| wheel.next_expiry().is_some_and(|n| n <= tick)));
+    fn histories_agree_with_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
+        for size in [1, 2, 8, 64, 512] {
+            agrees_with_a_sorted_map(HashedWheel::new(size).unwrap(), &steps);
         }
+        for buckets in [2, 3, 20, 64] {
+            agrees_with_a_sorted_map(HierarchicalWheel::new(buckets).unwrap(), &steps);
+        }
+        agrees_with_a_sorted_map(LinuxClassicWheel::new(), &steps);
+        agrees_up_to_its_precision(LinuxWheel::new(), &steps);
+        for size in [1, 20, 512] {
+            agrees_within_a_turn(size, &steps);
+        }
+    }
+
+    /// After a stall everything comes in the order in which it would have come tick by tick.
+    #[test]
+    fn a_stall_does_not_change_the_order(
+        before in prop::collection::vec((0u64..3000, 0u64..200), 1..100),
+    ) {
+        let run = |stride: u64| {
+            let (mut wheel, mut now, mut fired) = (LinuxWheel::new(), 0, Vec::new());
+            for (id, &(delay, pause)) in (0u64..).zip(&before) {
+                wheel.insert(now + delay, id);
+                now += pause;
+                fired.extend(expire(&mut wheel, now));
+            }
+            let end = now + 5000;
+            while now < end {
+                now = (now + stride).min(end);
+                fired.extend(expire(&mut wheel, now));
+            }
+            fired
+        };
+        let tick_by_tick = run(1);
+        prop_assert_eq!(tick_by_tick.len(), before.len());
+        prop_assert_eq!(run(5000), tick_by_tick);
     }
 }
 

@@ -1,9 +1,12 @@
-//! A dense bucket: eight bytes for each timeout, in the order of insertion, never linked.
+//! A dense bucket: eight or sixteen bytes for each timeout, in the order of insertion, never linked.
 //!
 //! A walk over it reads memory in order. What has been cancelled stays as a dead entry until it
 //! is due or reclaimed; the entry's version tells it from the slot's next user.
+//!
+//! What an entry remembers of its tick, its mark, depends on the structure: the hashed wheel the
+//! low 16 bits of the round, wheels that cascade the tick, others nothing.
 
-use super::ring::Token;
+use super::structure::Token;
 
 /// Rounds are kept as the low 16 bits of the absolute round, so an entry may lie at most this many
 /// rounds ahead.
@@ -13,37 +16,67 @@ pub(super) const FARTHEST_ROUND: u64 = u16::MAX as u64;
 const SMALL: usize = 64;
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct Entry<M> {
     index: u32,
     version: u16,
-    round: u16,
+    mark: M,
 }
 
-impl Entry {
-    fn token(self) -> Token {
+impl<M> Entry<M> {
+    fn token(&self) -> Token {
         Token { index: self.index, version: self.version }
     }
+}
 
-    /// The absolute round of this entry, which is not before `current`.
-    fn round(self, current: u64) -> u64 {
-        current + u64::from(self.round.wrapping_sub(current as u16))
+pub(super) struct Bucket<M> {
+    entries: Vec<Entry<M>>,
+}
+
+impl<M> Default for Bucket<M> {
+    fn default() -> Self {
+        Self { entries: Vec::new() }
     }
 }
 
-#[derive(Default)]
-pub(super) struct Bucket {
-    entries: Vec<Entry>,
-}
-
-impl Bucket {
+impl<M: Copy> Bucket<M> {
     #[inline]
-    pub(super) fn push(&mut self, token: Token, round: u64) {
+    pub(super) fn push(&mut self, token: Token, mark: M) {
         let Token { index, version } = token;
-        self.entries.push(Entry { index, version, round: round as u16 });
+        self.entries.push(Entry { index, version, mark });
     }
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    pub(super) fn contains(&self, token: Token) -> bool {
+        self.entries.iter().any(|entry| entry.token() == token)
+    }
+
+    /// Takes out everything, in the order of insertion.
+    pub(super) fn take_all(&mut self, mut taken: impl FnMut(Token, M)) {
+        self.entries.drain(..).for_each(|entry| taken(entry.token(), entry.mark));
+        self.shrink();
+    }
+
+    /// Keeps only what `keep` says.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(Token, M) -> bool) {
+        self.entries.retain(|entry| keep(entry.token(), entry.mark));
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
+        if self.entries.capacity() > SMALL && self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to((2 * self.entries.len()).max(SMALL));
+        }
+    }
+}
+
+/// With rounds.
+impl Bucket<u16> {
+    #[inline]
+    pub(super) fn push_in_round(&mut self, token: Token, round: u64) {
+        self.push(token, round as u16);
     }
 
     /// Takes out what is due in a round up to `last`, in the order of insertion, and returns the
@@ -57,7 +90,7 @@ impl Bucket {
         let (mut next, mut kept) = (None, 0);
         for at in 0..self.entries.len() {
             let entry = self.entries[at];
-            let round = entry.round(current);
+            let round = absolute(entry.mark, current);
             if round <= last {
                 due(round, entry.token());
             } else {
@@ -72,30 +105,28 @@ impl Bucket {
     }
 
     /// Keeps only what `keep` says, and returns the earliest round among it.
-    pub(super) fn retain(
+    pub(super) fn retain_rounds(
         &mut self,
         current: u64,
         mut keep: impl FnMut(Token) -> bool,
     ) -> Option<u64> {
         let mut next = None;
-        self.entries.retain(|entry| {
-            let kept = keep(entry.token());
+        self.retain(|token, mark| {
+            let kept = keep(token);
             if kept {
-                next = earlier(next, entry.round(current));
+                next = earlier(next, absolute(mark, current));
             }
             kept
         });
-        self.shrink();
         next
-    }
-
-    fn shrink(&mut self) {
-        if self.entries.capacity() > SMALL && self.entries.len() < self.entries.capacity() / 4 {
-            self.entries.shrink_to((2 * self.entries.len()).max(SMALL));
-        }
     }
 }
 
-fn earlier(next: Option<u64>, round: u64) -> Option<u64> {
-    Some(next.map_or(round, |n| n.min(round)))
+/// The absolute round of an entry, which is not before `current`.
+fn absolute(mark: u16, current: u64) -> u64 {
+    current + u64::from(mark.wrapping_sub(current as u16))
+}
+
+pub(super) fn earlier(next: Option<u64>, tick: u64) -> Option<u64> {
+    Some(next.map_or(tick, |n| n.min(tick)))
 }

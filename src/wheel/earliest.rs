@@ -2,7 +2,8 @@
 //!
 //! A tournament tree: leaf n+i belongs to bucket i, each inner node holds the lesser of its two
 //! children, node 1 the least of all. Reading the least is O(1); lowering a leaf stops at the
-//! first ancestor that is already as low, raising one costs O(log n) at most.
+//! first ancestor that is already as low, raising one costs O(log n) at most. (n is the number of
+//! buckets, rounded up to a power of two.)
 //!
 //! A leaf may be too low (what was earliest has been cancelled), never too high: the timer may
 //! look once in vain, but it is never late.
@@ -15,11 +16,11 @@ pub(super) struct Earliest {
 }
 
 impl Earliest {
-    /// `buckets` must be a power of two.
     pub(super) fn new(buckets: usize) -> Result<Self, std::collections::TryReserveError> {
+        let leaves = buckets.next_power_of_two();
         let mut nodes = Vec::new();
-        nodes.try_reserve_exact(2 * buckets)?;
-        nodes.resize(2 * buckets, NOTHING);
+        nodes.try_reserve_exact(2 * leaves)?;
+        nodes.resize(2 * leaves, NOTHING);
         Ok(Self { nodes })
     }
 
@@ -35,6 +36,10 @@ impl Earliest {
             self.nodes[node] = tick;
             node /= 2;
         }
+    }
+
+    pub(super) fn of(&self, bucket: usize) -> u64 {
+        self.nodes[self.nodes.len() / 2 + bucket]
     }
 
     pub(super) fn set(&mut self, bucket: usize, tick: u64) {
@@ -57,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_least_agrees_with_a_plain_search() {
-        for buckets in [1usize, 2, 8, 64] {
+        for buckets in [1usize, 2, 3, 20, 64] {
             let mut tree = Earliest::new(buckets).unwrap();
             let mut plain = vec![NOTHING; buckets];
             let mut x = 1u64;
@@ -73,6 +78,7 @@ mod tests {
                     plain[bucket] = plain[bucket].min(tick);
                 }
                 assert_eq!(Some(&tree.least()), plain.iter().min());
+                assert_eq!(tree.of(bucket), plain[bucket]);
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Timeouts so far away that a bucket's entry cannot count their rounds.
+//! Timeouts so far away that no bucket can hold them.
 //!
-//! An ordered map, O(log n), for what is more than 65,535 turns ahead: with the default wheel, 38
-//! days. Each moves to its bucket as soon as that can count its rounds, before any nearer timeout of the same
-//! tick can be filed there, so that within a tick the order of insertion holds.
+//! An ordered map, O(log n): in the hashed wheel for what is more than 65,535 turns ahead, which is
+//! 38 days by default; in the Linux wheel for what is beyond its last level. Each moves to a bucket
+//! as soon as one can hold it, before any nearer timeout of the same tick can be filed there, so
+//! that within a tick the order of insertion holds.
 
-use super::ring::{Due, Token};
+use super::structure::{Due, Token};
 use std::collections::BTreeMap;
 
 #[derive(Default)]

@@ -1,16 +1,42 @@
-//! The timing wheel as a pure data structure: no thread, no clock, no lock. It is told the time.
+//! Timing wheels as pure data structures: no thread, no clock, no lock. They are told the time.
 //!
-//! [`HashedWheel`] is scheme 6 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels"
-//! (1987): one ring of a power-of-two number of buckets, and for each timeout the number of rounds
-//! that the pointer still has to make past its bucket. It can be driven by a test, by an event
-//! loop of your own, or by the worker of [`HashedWheelTimer`](crate::HashedWheelTimer), which runs
-//! on the same ring.
+//! They can be driven by a test, by an event loop of your own, or by the worker of
+//! [`HashedWheelTimer`](crate::HashedWheelTimer), which runs on the same structures. All are one
+//! [`Wheel`] with the same methods; the structure behind it is one of these. The schemes are those
+//! of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987).
+//!
+//! | | structure | scheme | takes | exact |
+//! |---|---|---|---|---|
+//! | [`HashedWheel`] | one ring, with rounds | 6, Netty | any delay | yes |
+//! | [`HierarchicalWheel`] | levels on demand, cascading | 7, Kafka | any delay | yes |
+//! | [`LinuxClassicWheel`] | five levels, cascading | 7, Linux before 4.8 | any delay | yes |
+//! | [`LinuxWheel`] | nine levels, nothing is moved | 7, Linux since 4.8 | any delay | late by up to 12.7 % |
+//! | [`SimpleWheel`] | one ring | 4 | less than a turn | yes |
 
 mod bucket;
+mod cascade;
 mod earliest;
 mod far;
 mod hashed;
+mod hierarchical;
+mod keyed;
+mod kind;
+mod level;
+mod linux;
+mod linux_classic;
 mod ring;
+mod simple;
+mod structure;
 
-pub use hashed::{HashedWheel, Key, WheelSizeError};
-pub(crate) use ring::{Due, MAX_TICKS_PER_WHEEL, Ring, Token};
+pub use hashed::{HashedWheel, WheelSizeError};
+pub use hierarchical::{Hierarchical, HierarchicalWheel, LevelSizeError};
+pub use keyed::{Key, Wheel};
+pub use kind::WheelKind;
+pub use linux::{Linux, LinuxWheel};
+pub use linux_classic::{LinuxClassic, LinuxClassicWheel};
+pub use ring::Ring as Hashed;
+pub use simple::{DelayError, Simple, SimpleWheel};
+pub use structure::{Placement, Structure, Unlimited};
+
+pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
+pub(crate) use structure::{Core, Due, Token};

@@ -1,9 +1,4 @@
-//! The ring of buckets that both the public wheel and the timer's worker run on.
-//!
-//! It deals in [`Token`]s and knows nothing of what they stand for: a token comes out at the first
-//! `take_due` at or after its tick. Whoever owns the deadlines may find then that the deadline has
-//! moved on, and insert the token again; that is how the timer's `reschedule` gets by without
-//! touching the ring.
+//! The ring of buckets with rounds: scheme 6.
 //!
 //! Invariants:
 //! 1. No entry of a bucket lies before `current_tick`, none more than `FARTHEST_ROUND` rounds
@@ -14,27 +9,13 @@
 use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::earliest::{Earliest, NOTHING};
 use super::far::Far;
+use super::structure::{self, Core, Due, Placement, Token, Unlimited, Walk};
 use std::collections::TryReserveError;
+use std::fmt;
 
-/// As in Netty: a wheel of more buckets than this is a mistake.
-pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
-
-/// Names a slot, and which use of the slot is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Token {
-    pub(crate) index: u32,
-    pub(crate) version: u16,
-}
-
-/// A token that has come out of the ring, and the tick that it was filed under.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Due {
-    pub(crate) tick: u64,
-    pub(crate) token: Token,
-}
-
-pub(crate) struct Ring {
-    buckets: Vec<Bucket>,
+/// One ring of buckets, and for each timeout the rounds that the pointer still has to make.
+pub struct Ring {
+    buckets: Vec<Bucket<u16>>,
     earliest: Earliest,
     far: Far,
     /// ticks_per_wheel - 1.
@@ -43,8 +24,7 @@ pub(crate) struct Ring {
     round_shift: u32,
     /// The next tick to expire.
     current_tick: u64,
-    /// The bucket that `reclaim` looks at next.
-    reclaim_at: usize,
+    walk: Walk,
 }
 
 impl Ring {
@@ -62,16 +42,8 @@ impl Ring {
             slot_mask: ticks_per_wheel as u64 - 1,
             round_shift: ticks_per_wheel.trailing_zeros(),
             current_tick: 0,
-            reclaim_at: 0,
+            walk: Walk::default(),
         })
-    }
-
-    pub(crate) fn ticks_per_wheel(&self) -> usize {
-        self.buckets.len()
-    }
-
-    pub(crate) fn current_tick(&self) -> u64 {
-        self.current_tick
     }
 
     /// The bucket of a timeout due at `tick`: an overdue one goes into the current bucket.
@@ -79,21 +51,10 @@ impl Ring {
         (tick.max(self.current_tick) & self.slot_mask) as usize
     }
 
-    /// O(1), but for the bucket's growth, and for what is too far away for a bucket.
-    #[inline]
-    pub(crate) fn insert(&mut self, tick: u64, token: Token) {
-        let tick = tick.max(self.current_tick);
-        if tick > self.farthest_tick() {
-            self.far.insert(tick, token);
-        } else {
-            self.insert_near(tick, token);
-        }
-    }
-
     #[inline]
     fn insert_near(&mut self, tick: u64, token: Token) {
         let bucket = (tick & self.slot_mask) as usize;
-        self.buckets[bucket].push(token, tick >> self.round_shift);
+        self.buckets[bucket].push_in_round(token, tick >> self.round_shift);
         self.earliest.lower(bucket, tick);
     }
 
@@ -102,32 +63,6 @@ impl Ring {
     fn farthest_tick(&self) -> u64 {
         let round = (self.current_tick >> self.round_shift).saturating_add(FARTHEST_ROUND);
         round.saturating_mul(self.buckets.len() as u64).saturating_add(self.slot_mask)
-    }
-
-    /// The earliest tick at which anything may be due. O(1), but for what is far away.
-    pub(crate) fn next_expiry(&self) -> Option<u64> {
-        let next = self.earliest.least().min(self.far.next().unwrap_or(NOTHING));
-        Some(next).filter(|&tick| tick != NOTHING)
-    }
-
-    /// Takes out every entry due up to and including tick `now`: in the order of their ticks, and
-    /// within a tick in the order of insertion.
-    ///
-    /// Buckets in which nothing is due are not touched. After a stall of a turn or more it costs
-    /// one walk over all buckets and a sort of what is due.
-    pub(crate) fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
-        if now < self.current_tick {
-            return;
-        }
-        if now - self.current_tick < self.buckets.len() as u64 {
-            self.take_bucket_by_bucket(now, due);
-        } else if self.next_expiry().is_some_and(|next| next <= now) {
-            self.take_after_stall(now, due);
-        }
-        self.current_tick = now.saturating_add(1);
-        while let Some(Due { tick, token }) = self.far.take(self.farthest_tick()) {
-            self.insert_near(tick, token);
-        }
     }
 
     /// Less than a turn has passed: each bucket holds one tick that is due, so going from least to
@@ -170,21 +105,11 @@ impl Ring {
         self.earliest.set(bucket, next.map_or(NOTHING, tick_in));
     }
 
-    /// Looks at about `budget` entries, bucket by bucket from where the last call ended, and drops
-    /// those that `keep` denies. Returns how many buckets it has looked at.
-    pub(crate) fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> usize {
-        let mut looked_at = 0;
-        let mut buckets = 0;
-        while looked_at < budget && buckets < self.buckets.len() {
-            if self.reclaim_at == 0 {
-                looked_at += self.far.len();
-                self.far.retain(&mut keep);
-            }
-            looked_at += 1 + self.reclaim_bucket(self.reclaim_at, &mut keep);
-            self.reclaim_at = (self.reclaim_at + 1) & self.slot_mask as usize;
-            buckets += 1;
-        }
-        buckets
+    /// Returns how many there were.
+    fn reclaim_far(&mut self, keep: impl FnMut(Token) -> bool) -> usize {
+        let before = self.far.len();
+        self.far.retain(keep);
+        before
     }
 
     /// Returns how many entries the bucket held.
@@ -192,7 +117,7 @@ impl Ring {
         let before = self.buckets[bucket].len();
         if before > 0 {
             let current = self.current_tick >> self.round_shift;
-            let next = self.buckets[bucket].retain(current, keep);
+            let next = self.buckets[bucket].retain_rounds(current, keep);
             let tick = next.map_or(NOTHING, |round| self.tick(bucket, round));
             self.earliest.set(bucket, tick);
         }
@@ -201,5 +126,72 @@ impl Ring {
 
     fn tick(&self, bucket: usize, round: u64) -> u64 {
         (round << self.round_shift) | bucket as u64
+    }
+}
+
+impl Core for Ring {
+    /// O(1), but for the bucket's growth, and for what is too far away for a bucket.
+    #[inline]
+    fn insert(&mut self, tick: u64, token: Token) {
+        let tick = tick.max(self.current_tick);
+        if tick > self.farthest_tick() {
+            self.far.insert(tick, token);
+        } else {
+            self.insert_near(tick, token);
+        }
+    }
+
+    /// Buckets in which nothing is due are not touched. After a stall of a turn or more it costs
+    /// one walk over all buckets and a sort of what is due.
+    fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+        if now < self.current_tick {
+            return;
+        }
+        if now - self.current_tick < self.buckets.len() as u64 {
+            self.take_bucket_by_bucket(now, due);
+        } else if self.next_expiry().is_some_and(|next| next <= now) {
+            self.take_after_stall(now, due);
+        }
+        self.current_tick = now.saturating_add(1);
+        while let Some(Due { tick, token }) = self.far.take(self.farthest_tick()) {
+            self.insert_near(tick, token);
+        }
+    }
+
+    /// O(1), but for what is far away.
+    fn next_expiry(&self) -> Option<u64> {
+        let next = self.earliest.least().min(self.far.next().unwrap_or(NOTHING));
+        Some(next).filter(|&tick| tick != NOTHING)
+    }
+
+    fn current_tick(&self) -> u64 {
+        self.current_tick
+    }
+
+    fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
+    fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
+        let mut walk = self.walk;
+        let ended = walk.go_on(self.buckets.len(), budget, |bucket| {
+            let far = if bucket == 0 { self.reclaim_far(&mut keep) } else { 0 };
+            far + self.reclaim_bucket(bucket, &mut keep)
+        });
+        self.walk = walk;
+        ended
+    }
+
+    fn placement(&self, tick: u64, _: Token) -> Option<Placement> {
+        let near = tick <= self.farthest_tick();
+        near.then(|| Placement { level: 1, bucket: self.bucket_of(tick) })
+    }
+}
+
+impl Unlimited for Ring {}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        structure::debug("Hashed", self, f)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wheelwork::{Builder, HashedWheelTimer, ManualClock};
+use wheelwork::{Builder, HashedWheelTimer, ManualClock, WheelKind};
 
 pub const TICK: Duration = Duration::from_millis(100);
 
@@ -21,6 +21,42 @@ pub fn manual_with(builder: Builder) -> (HashedWheelTimer, ManualClock) {
     let clock = ManualClock::new();
     let timer = builder.clock(clock.clone()).build().expect("a timer with these settings");
     (timer, clock)
+}
+
+pub const WHEELS: [WheelKind; 4] =
+    [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic, WheelKind::Linux];
+
+pub fn on(wheel: WheelKind) -> Builder {
+    HashedWheelTimer::builder().wheel(wheel)
+}
+
+/// Makes a test of each function for each wheel; the function is told which.
+#[macro_export]
+macro_rules! on_every_wheel {
+    ($($test:ident),* $(,)?) => { $(mod $test {
+        use wheelwork::WheelKind;
+        #[test]
+        fn hashed() {
+            super::$test(WheelKind::Hashed);
+        }
+        #[test]
+        fn hierarchical() {
+            super::$test(WheelKind::Hierarchical);
+        }
+        #[test]
+        fn linux_classic() {
+            super::$test(WheelKind::LinuxClassic);
+        }
+        #[test]
+        fn linux() {
+            super::$test(WheelKind::Linux);
+        }
+    })* };
+}
+
+/// How many ticks after its own a timeout of `ticks` may run on a wheel.
+pub fn ticks_late(wheel: WheelKind, ticks: u64) -> u64 {
+    if wheel == WheelKind::Linux && ticks > 63 { ticks * 8 / 63 } else { 0 }
 }
 
 /// What ran, in order.

@@ -1,0 +1,180 @@
+//! The structure of all wheels that have levels and move timeouts down from one to the next.
+//!
+//! Where a timeout goes is the [`Layout`]'s to say: after Kafka, after the classic Linux timers, or,
+//! with a single level, the simple wheel's.
+//!
+//! Time goes from one bucket with something in it to the next, never tick by tick, so empty ticks
+//! and empty buckets cost nothing. At each stop the clock stands at that *bucket's* expiration, not
+//! at the present: what is moved down after a stall therefore lands in the bucket of its own tick,
+//! and the order of ticks holds. Once nothing is left that has expired, the clock goes on to the
+//! present.
+//!
+//! Moving down never needs a wake-up. It is caught up on when the next timeout is due, which
+//! `next_expiry` names exactly.
+
+use super::earliest::NOTHING;
+use super::level::{Arrival, Level};
+use super::structure::{self, Core, Due, Placement, Token, Walk};
+use std::alloc::{Layout as Memory, handle_alloc_error};
+use std::collections::TryReserveError;
+use std::fmt;
+
+/// Entries for which memory is kept between two buckets that are moved down.
+const IDLE_CAPACITY: usize = 4096;
+
+/// The levels of a wheel, and the level that a timeout goes to.
+pub trait Layout {
+    /// The number of buckets of a level, and the ticks that each spans.
+    fn level(&self, level: usize) -> (usize, u64);
+
+    /// The level of a timeout of `tick`, and the tick by which it finds its bucket there. The
+    /// level need not exist yet. `tick` is not before the clock.
+    fn place(&mut self, tick: u64) -> (usize, u64);
+
+    /// The clock moves to `clock`, the last tick that has expired or is expiring.
+    fn advance(&mut self, clock: u64);
+}
+
+/// Levels between which timeouts are moved down.
+pub struct Cascade<L> {
+    layout: L,
+    levels: Vec<Level>,
+    /// The next tick to expire: one after the layout's clock.
+    current_tick: u64,
+    walk: Walk,
+    moving: Vec<(Token, u64)>,
+}
+
+impl<L: Layout> Cascade<L> {
+    /// With its first `levels` levels made.
+    pub(super) fn new(layout: L, levels: usize) -> Result<Self, TryReserveError> {
+        let made = (0..levels).map(|level| {
+            let (size, unit) = layout.level(level);
+            Level::new(size, unit)
+        });
+        let levels = made.collect::<Result<_, _>>()?;
+        Ok(Self { layout, levels, current_tick: 0, walk: Walk::default(), moving: Vec::new() })
+    }
+
+    pub(super) fn levels(&self) -> usize {
+        self.levels.len()
+    }
+
+    #[inline]
+    fn file(&mut self, tick: u64, token: Token, arrival: Arrival) {
+        let (level, at) = self.layout.place(tick);
+        if level >= self.levels.len() {
+            self.make_levels_up_to(level);
+        }
+        self.levels[level].file(at, token, tick, arrival);
+    }
+
+    #[cold]
+    fn make_levels_up_to(&mut self, last: usize) {
+        for level in self.levels.len()..=last {
+            let (size, unit) = self.layout.level(level);
+            let made = Level::new(size, unit);
+            // As for any vector that grows.
+            self.levels.push(made.unwrap_or_else(|_| handle_alloc_error(Memory::new::<Level>())));
+        }
+    }
+
+    fn first_expiration(&self) -> Option<u64> {
+        self.levels.iter().filter_map(Level::first_expiration).min()
+    }
+
+    /// Time stands at `tick`, at which at least one bucket expires. The coarsest goes first: what is
+    /// in it is the oldest.
+    fn stop_at(&mut self, tick: u64, due: &mut Vec<Due>) {
+        self.layout.advance(tick);
+        self.current_tick = tick + 1;
+        for level in (1..self.levels.len()).rev() {
+            if self.levels[level].first_expiration() == Some(tick) {
+                self.move_down(level);
+            }
+        }
+        if self.levels[0].earliest() == tick {
+            self.levels[0].take_first(|token, _| due.push(Due { tick, token }));
+        }
+    }
+
+    /// What has to run now lands in the finest level too, in the bucket that expires next.
+    fn move_down(&mut self, level: usize) {
+        let mut moving = std::mem::take(&mut self.moving);
+        self.levels[level].take_first(|token, tick| moving.push((token, tick)));
+        for (token, tick) in moving.drain(..) {
+            self.file(tick, token, Arrival::MovedDown);
+        }
+        moving.shrink_to(IDLE_CAPACITY);
+        self.moving = moving;
+    }
+
+    /// The level of a bucket, and its place in it, when all are counted through.
+    fn locate(&self, mut bucket: usize) -> (usize, usize) {
+        let mut level = 0;
+        while bucket >= self.levels[level].size() {
+            bucket -= self.levels[level].size();
+            level += 1;
+        }
+        (level, bucket)
+    }
+}
+
+impl<L: Layout> Core for Cascade<L> {
+    /// O(m) for m levels, but for the bucket's growth.
+    #[inline]
+    fn insert(&mut self, tick: u64, token: Token) {
+        self.file(tick.max(self.current_tick), token, Arrival::Direct);
+    }
+
+    /// O(m) for each bucket that expires; a timeout is moved down at most m - 1 times.
+    fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+        let now = now.min(NOTHING - 1);
+        if now < self.current_tick {
+            return;
+        }
+        while let Some(tick) = self.first_expiration().filter(|&tick| tick <= now) {
+            self.stop_at(tick, due);
+        }
+        self.layout.advance(now);
+        self.current_tick = now + 1;
+    }
+
+    /// O(m).
+    fn next_expiry(&self) -> Option<u64> {
+        let earliest = self.levels.iter().map(Level::earliest).min();
+        earliest.filter(|&tick| tick != NOTHING)
+    }
+
+    fn current_tick(&self) -> u64 {
+        self.current_tick
+    }
+
+    fn bucket_count(&self) -> usize {
+        self.levels.iter().map(Level::size).sum()
+    }
+
+    /// From the coarsest level to the finest, as the entries move: none slips past the walk.
+    fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
+        let (mut walk, count) = (self.walk, self.bucket_count());
+        let ended = walk.go_on(count, budget, |visited| {
+            let (level, bucket) = self.locate(count - 1 - visited);
+            self.levels[level].reclaim(bucket, &mut keep)
+        });
+        self.walk = walk;
+        ended
+    }
+
+    fn placement(&self, _: u64, token: Token) -> Option<Placement> {
+        let found = |(number, level): (usize, &Level)| {
+            level.find(token).map(|bucket| Placement { level: number + 1, bucket })
+        };
+        self.levels.iter().enumerate().find_map(found)
+    }
+}
+
+impl<L: Layout> fmt::Debug for Cascade<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        structure::debug("Cascade", self, f)
+    }
+}

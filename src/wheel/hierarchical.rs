@@ -1,0 +1,142 @@
+//! The hierarchical wheel, laid out as in Kafka.
+
+use super::cascade::{Cascade, Layout};
+use super::keyed::Wheel;
+use super::structure::Unlimited;
+
+/// A level more is made on demand, in the midst of an insert, so it must not be large.
+const MAX_BUCKETS: usize = 1 << 16;
+
+/// A wheel of levels that are made on demand, each as many times coarser as it has buckets.
+///
+/// Scheme 7 of Varghese and Lauck (1987), laid out as Kafka's `TimingWheel`: level 1 has n buckets
+/// of one tick, level k + 1 has n buckets of n^k ticks. A timeout goes to the finest level whose
+/// window, from that level's clock on, reaches it. When a bucket of an upper level expires, what
+/// is in it is filed again and lands lower.
+///
+/// Its range is unlimited and it is exact. `insert` is O(m) for m levels, m = log(delay) / log(n);
+/// `remove` O(1) amortised; `next_expiry` O(m). A timeout is moved down at most m - 1 times. It
+/// takes 64 bytes for each bucket of the levels there are, and 16 for each entry besides the value.
+///
+/// Unlike in Kafka, the clocks of the levels go on to the time told once all that has expired is
+/// handed over, so that a timeout that comes after a quiet time does not land too high; and within
+/// a tick the order of insertion holds.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::{HierarchicalWheel, Placement};
+///
+/// let mut wheel = HierarchicalWheel::new(20)?;
+/// let key = wheel.insert(450, "four hundred and fifty");
+/// assert_eq!(wheel.placement(key), Some(Placement { level: 3, bucket: 1 }));
+/// wheel.expire(400, |_, _| unreachable!());
+/// assert_eq!(wheel.placement(key), Some(Placement { level: 2, bucket: 2 }));
+/// wheel.expire(440, |_, _| unreachable!());
+/// assert_eq!(wheel.placement(key), Some(Placement { level: 1, bucket: 10 }));
+/// assert_eq!(wheel.expire(450, |tick, _| assert_eq!(tick, 450)), 1);
+/// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
+/// ```
+pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
+
+/// What a [`HierarchicalWheel`] runs on.
+pub type Hierarchical = Cascade<Powers>;
+
+/// The number of buckets in each level was below 2 or above 65,536.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("levels of {buckets} buckets: expected 2 to 65536")]
+pub struct LevelSizeError {
+    /// What was asked for.
+    pub buckets: usize,
+}
+
+/// Levels of n buckets, each n times coarser than the one below.
+#[derive(Debug)]
+pub struct Powers {
+    size: u64,
+    windows: Vec<Window>,
+}
+
+/// What a level reaches: `span` ticks from its clock on.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// The time, rounded down to the unit.
+    clock: u64,
+    unit: u64,
+    /// The last level's is `u64::MAX`, which stands for everything.
+    span: u64,
+}
+
+impl Window {
+    fn reaches(&self, tick: u64) -> bool {
+        tick - self.clock < self.span || self.span == u64::MAX
+    }
+}
+
+impl Powers {
+    fn new(size: u64) -> Self {
+        Self { size, windows: vec![Window { clock: 0, unit: 1, span: size }] }
+    }
+
+    /// The next level, started at the clock of the one below, rounded down.
+    fn overflow(&self, below: Window) -> Window {
+        let unit = below.span;
+        let span = unit.saturating_mul(self.size);
+        Window { clock: below.clock - below.clock % unit, unit, span }
+    }
+}
+
+impl Layout for Powers {
+    fn level(&self, level: usize) -> (usize, u64) {
+        (self.size as usize, self.windows[level].unit)
+    }
+
+    #[inline]
+    fn place(&mut self, tick: u64) -> (usize, u64) {
+        if let Some(level) = self.windows.iter().position(|window| window.reaches(tick)) {
+            return (level, tick);
+        }
+        while let Some(&top) = self.windows.last().filter(|window| !window.reaches(tick)) {
+            self.windows.push(self.overflow(top));
+        }
+        (self.windows.len() - 1, tick)
+    }
+
+    /// Level by level, as far as the clocks change.
+    fn advance(&mut self, clock: u64) {
+        for window in &mut self.windows {
+            if clock - window.clock < window.unit {
+                return;
+            }
+            window.clock = clock - clock % window.unit;
+        }
+    }
+}
+
+impl Hierarchical {
+    pub(crate) fn with_buckets(buckets: usize) -> Result<Self, LevelSizeError> {
+        let error = LevelSizeError { buckets };
+        if !(2..=MAX_BUCKETS).contains(&buckets) {
+            return Err(error);
+        }
+        Self::new(Powers::new(buckets as u64), 1).map_err(|_| error)
+    }
+}
+
+impl Unlimited for Hierarchical {}
+
+impl<T> HierarchicalWheel<T> {
+    /// A wheel whose levels have `buckets` buckets each. Kafka's have 20.
+    ///
+    /// # Errors
+    ///
+    /// If `buckets` is below 2 or above 65,536, or if memory for them is refused.
+    pub fn new(buckets: usize) -> Result<Self, LevelSizeError> {
+        Hierarchical::with_buckets(buckets).map(Self::on)
+    }
+
+    /// The number of levels made so far.
+    pub fn levels(&self) -> usize {
+        self.structure.levels()
+    }
+}

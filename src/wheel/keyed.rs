@@ -1,0 +1,265 @@
+//! What all public wheels share: keys, the values behind them, the generation check, draining.
+
+use super::structure::{Due, Placement, Structure, Token, Unlimited};
+use crate::slab::{Slab, Slot};
+use std::fmt;
+
+/// Dead entries that are not worth a walk.
+const DEAD_ALLOWED: usize = 64;
+
+/// A timing wheel: a pure data structure that is told the time in ticks.
+///
+/// It is used by one of its names, which say what structure `S` it runs on:
+/// [`HashedWheel`](super::HashedWheel), [`HierarchicalWheel`](super::HierarchicalWheel),
+/// [`LinuxClassicWheel`](super::LinuxClassicWheel), [`LinuxWheel`](super::LinuxWheel),
+/// [`SimpleWheel`](super::SimpleWheel). All have the same methods; what they cost and promise
+/// differs, and stands with each.
+///
+/// Every wheel starts at tick 0. Ticks in which nothing is due cost nothing, however many are
+/// stepped over at once, and tick `u64::MAX` never comes.
+///
+/// # Examples
+///
+/// The same history on any structure:
+///
+/// ```
+/// use wheelwork::wheel::{HierarchicalWheel, LinuxClassicWheel, Unlimited, Wheel};
+///
+/// fn fired<S: Unlimited>(mut wheel: Wheel<&str, S>) -> Vec<(u64, &str)> {
+///     let mut fired = Vec::new();
+///     let removed = wheel.insert(700, "removed");
+///     wheel.insert(10_000, "far");
+///     wheel.insert(3, "near");
+///     assert_eq!(wheel.remove(removed), Some("removed"));
+///     wheel.expire(10_000, |tick, value| fired.push((tick, value)));
+///     fired
+/// }
+///
+/// assert_eq!(fired(HierarchicalWheel::new(20)?), [(3, "near"), (10_000, "far")]);
+/// assert_eq!(fired(LinuxClassicWheel::new()), [(3, "near"), (10_000, "far")]);
+/// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
+/// ```
+pub struct Wheel<T, S> {
+    pub(super) structure: S,
+    items: Slab<Item<T>>,
+    /// Entries of the structure whose value has been removed.
+    dead: usize,
+    due: Vec<Due>,
+}
+
+/// Names a value in a [`Wheel`]. A key whose value has left the wheel finds nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    index: u32,
+    generation: u32,
+}
+
+struct Item<T> {
+    value: Option<T>,
+    deadline: u64,
+    generation: u32,
+}
+
+impl<T> Slot for Item<T> {
+    fn fresh(version: u32) -> Self {
+        Self { value: None, deadline: 0, generation: version }
+    }
+
+    fn version(&self) -> u32 {
+        self.generation
+    }
+
+    fn link(&self) -> u16 {
+        self.deadline as u16
+    }
+
+    fn set_link(&mut self, link: u16) {
+        self.deadline = u64::from(link);
+    }
+}
+
+impl<T, S: Unlimited> Wheel<T, S> {
+    /// Files `value` under the absolute tick `deadline`; an overdue one expires with the next tick,
+    /// and tick `u64::MAX` never comes.
+    ///
+    /// # Panics
+    ///
+    /// If the wheel already holds 2^32 - 1 values.
+    #[inline]
+    pub fn insert(&mut self, deadline: u64, value: T) -> Key {
+        self.file(deadline, value)
+    }
+}
+
+impl<T, S: Structure> Wheel<T, S> {
+    pub(super) fn on(structure: S) -> Self {
+        let items = Slab::with_limit(u32::MAX as usize);
+        Self { structure, items, dead: 0, due: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn file(&mut self, deadline: u64, value: T) -> Key {
+        let (index, item) = self.items.acquire().expect("fewer than 2^32 - 1 values");
+        item.value = Some(value);
+        item.deadline = deadline;
+        let key = Key { index, generation: item.generation };
+        self.structure.insert(deadline, key.token());
+        key
+    }
+
+    /// Takes a value out before it expires. O(1) amortised: what stays in the bucket is 8 or 16
+    /// bytes, which are swept out when they outnumber the living.
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        let (_, value) = self.items.end(key)?;
+        self.dead += 1;
+        // A walk looks at every bucket, so there must be as much to gain.
+        if self.dead > DEAD_ALLOWED + self.items.used() + self.structure.bucket_count() {
+            let items = &self.items;
+            self.structure.reclaim(usize::MAX, |token| items.lives(token));
+            self.dead = 0;
+        }
+        Some(value)
+    }
+
+    /// The value of `key`, if it is still in the wheel.
+    pub fn get(&self, key: Key) -> Option<&T> {
+        self.items.live(key)?.value.as_ref()
+    }
+
+    /// The absolute tick at which `key` is due.
+    pub fn deadline(&self, key: Key) -> Option<u64> {
+        self.items.live(key).map(|item| item.deadline)
+    }
+
+    /// The level and the bucket that `key` lies in now. `None` if it has left the wheel, or if it is
+    /// so far away that it lies in no bucket yet.
+    ///
+    /// For tests and for a look inside: a wheel with levels searches its buckets for it.
+    pub fn placement(&self, key: Key) -> Option<Placement> {
+        self.structure.placement(self.deadline(key)?, key.token())
+    }
+
+    /// Expires all that is due up to and including tick `now`, in the order of ticks and within a
+    /// tick in the order of insertion, and returns how many that were. `expired` is told each
+    /// value's own deadline. A `now` before the current tick does nothing.
+    ///
+    /// If `expired` panics, what was due and not yet handed over expires with the next tick.
+    pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
+        self.structure.take_due(now, &mut self.due);
+        let mut rest = Rest { structure: &mut self.structure, due: &mut self.due, next: 0 };
+        let mut count = 0;
+        while let Some(due) = rest.pop() {
+            let Some((deadline, value)) = self.items.end_if(due) else {
+                self.dead = self.dead.saturating_sub(1);
+                continue;
+            };
+            count += 1;
+            expired(deadline, value);
+        }
+        count
+    }
+
+    /// A tick at which the wheel wants to be told the time again; nothing expires before it. It is
+    /// early, never late: the timeout that it was for may have been removed.
+    pub fn next_expiry(&self) -> Option<u64> {
+        self.structure.next_expiry()
+    }
+
+    /// Takes out everything, ordered by deadline.
+    pub fn drain(&mut self) -> Vec<(u64, T)> {
+        let keys: Vec<Key> = (self.items.iter_mut())
+            .filter(|(_, item)| item.value.is_some())
+            .map(|(index, item)| Key { index, generation: item.generation })
+            .collect();
+        let mut all: Vec<_> = keys.into_iter().filter_map(|key| self.items.end(key)).collect();
+        all.sort_by_key(|&(deadline, _)| deadline);
+        self.structure.reclaim(usize::MAX, |_| false);
+        self.dead = 0;
+        all
+    }
+
+    /// Values in the wheel.
+    pub fn len(&self) -> usize {
+        self.items.used()
+    }
+
+    /// Whether the wheel holds no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next tick to expire.
+    pub fn current_tick(&self) -> u64 {
+        self.structure.current_tick()
+    }
+}
+
+impl<T, S: Structure> fmt::Debug for Wheel<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wheel")
+            .field("len", &self.len())
+            .field("structure", &self.structure)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Key {
+    fn token(self) -> Token {
+        Token { index: self.index, version: self.generation as u16 }
+    }
+}
+
+impl<T> Slab<Item<T>> {
+    fn live(&self, key: Key) -> Option<&Item<T>> {
+        self.get(key.index).filter(|i| i.generation == key.generation && i.value.is_some())
+    }
+
+    fn lives(&self, token: Token) -> bool {
+        let item = self.get(token.index);
+        item.is_some_and(|i| i.value.is_some() && i.generation as u16 == token.version)
+    }
+
+    /// Ends the use of a slot, which makes its key and its token find nothing.
+    fn end(&mut self, key: Key) -> Option<(u64, T)> {
+        let item = self.get_mut(key.index).filter(|i| i.generation == key.generation)?;
+        let value = item.value.take()?;
+        item.generation = item.generation.wrapping_add(1);
+        let deadline = item.deadline;
+        self.release(key.index);
+        Some((deadline, value))
+    }
+
+    /// A stale entry can match a later use of its slot by the 16 bits of generation that it holds;
+    /// then the deadline tells.
+    fn end_if(&mut self, Due { tick, token }: Due) -> Option<(u64, T)> {
+        let item = self.get(token.index).filter(|item| item.deadline <= tick)?;
+        let key = Key { index: token.index, generation: item.generation };
+        if !self.lives(token) {
+            return None;
+        }
+        self.end(key)
+    }
+}
+
+/// What is due and not yet handed over. If the callback panics, it goes back into the structure.
+struct Rest<'a, S: Structure> {
+    structure: &'a mut S,
+    due: &'a mut Vec<Due>,
+    next: usize,
+}
+
+impl<S: Structure> Rest<'_, S> {
+    fn pop(&mut self) -> Option<Due> {
+        let due = self.due.get(self.next).copied()?;
+        self.next += 1;
+        Some(due)
+    }
+}
+
+impl<S: Structure> Drop for Rest<'_, S> {
+    fn drop(&mut self) {
+        for due in self.due.drain(..).skip(self.next) {
+            self.structure.insert(due.tick, due.token);
+        }
+    }
+}

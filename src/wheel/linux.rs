@@ -1,0 +1,292 @@
+//! The wheel of Linux since 4.8.
+//!
+//! Invariants, with the clock at the last tick that has expired:
+//! 1. What is in a bucket of level k expires together, at a multiple of 8^k after the clock and at
+//!    most 64 such units after the clock rounded down: so the bucket alone tells its tick.
+//! 2. A bucket's bit is set if there is anything in it.
+
+use super::bucket::Bucket;
+use super::earliest::NOTHING;
+use super::far::Far;
+use super::keyed::Wheel;
+use super::structure::{self, Core, Due, Placement, Token, Unlimited, Walk};
+use std::fmt;
+
+/// Buckets of a level: as many as a bitmap's word has bits.
+const SIZE: usize = 64;
+
+/// Each level is 2^3 times coarser than the one below.
+const SHIFT: u32 = 3;
+
+const LEVELS: usize = 9;
+
+/// From this delay on, level `level` is needed: 63, 504, 4032 ... ticks. One bucket less than the
+/// level below has, because the clock may stand within a bucket.
+const fn threshold(level: usize) -> u64 {
+    (SIZE as u64 - 1) << (SHIFT * (level as u32 - 1))
+}
+
+/// Due timeouts for which memory is kept.
+const IDLE_CAPACITY: usize = 4096;
+
+/// Delays from here on are beyond the last level.
+const OUT_OF_REACH: u64 = threshold(LEVELS);
+
+/// Nine levels of 64 buckets, each eight times coarser; nothing is ever moved, and far timeouts are
+/// late.
+///
+/// The timers of Linux since 4.8 (2016). A timeout stays in the bucket that it was filed in, so it
+/// expires when that does: **late by one tick, or by at most 8/63 of its delay** (12.7 %, which the
+/// kernel calls 12.5 %), and never early. Most timeouts are cancelled, and those do not care.
+///
+/// The delay is counted from the time that the wheel was last told, so tell it before an insert.
+///
+/// `insert` is O(1) and touches one bucket and one bit; `remove` is O(1) amortised; `next_expiry`
+/// looks at one bitmap for each level. The 576 buckets take 14 KiB; an entry takes 8 bytes besides
+/// the value.
+///
+/// What expires comes in the order of the ticks in which it does: of two timeouts whose deadlines
+/// lie closer than their lateness, the later may come first.
+///
+/// **Where it ends**: the levels reach 1,056,964,607 ticks, 12 days at a tick of 1 ms. Linux expires
+/// what is farther at that limit, early; here it waits in an ordered map, O(log n), until a level
+/// reaches it. So there is no limit, at 2^32 ticks or elsewhere, and nothing is early.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::{LinuxWheel, Placement};
+///
+/// let mut wheel = LinuxWheel::new();
+/// let key = wheel.insert(1000, "one thousand"); // from 504 on, a bucket spans 64 ticks
+/// assert_eq!(wheel.placement(key), Some(Placement { level: 3, bucket: 16 }));
+/// assert_eq!(wheel.next_expiry(), Some(1024));
+/// assert_eq!(wheel.expire(1023, |_, _| ()), 0);
+/// assert_eq!(wheel.expire(1024, |deadline, _| assert_eq!(deadline, 1000)), 1);
+/// ```
+pub type LinuxWheel<T> = Wheel<T, Linux>;
+
+/// What a [`LinuxWheel`] runs on.
+pub struct Linux {
+    /// Level by level.
+    buckets: Vec<Bucket<()>>,
+    /// For each level, which of its buckets hold anything.
+    occupied: [u64; LEVELS],
+    far: Far,
+    /// 1 if deadlines have been rounded up to their tick, otherwise 0.
+    rounded: u64,
+    /// Up to here everything has been taken out of the buckets.
+    clock: u64,
+    /// The next tick to expire: one after the clock, unless that was moved forward.
+    current_tick: u64,
+    /// What is due, but was not to be taken yet, and what was overdue when it came.
+    overdue: Vec<Due>,
+    walk: Walk,
+}
+
+impl Default for Linux {
+    /// As in the kernel: a deadline lies somewhere in its tick, so even the shortest delay ends with
+    /// the tick after.
+    fn default() -> Self {
+        Self::with_rounded(0)
+    }
+}
+
+impl Linux {
+    /// For deadlines that have been rounded up to the beginning of a tick already: what the finest
+    /// level holds is exact then.
+    pub(crate) fn of_rounded_ticks() -> Self {
+        Self::with_rounded(1)
+    }
+
+    fn with_rounded(rounded: u64) -> Self {
+        let mut buckets = Vec::new();
+        buckets.resize_with(LEVELS * SIZE, Bucket::default);
+        Self {
+            buckets,
+            occupied: [0; LEVELS],
+            far: Far::default(),
+            rounded,
+            clock: 0,
+            current_tick: 0,
+            overdue: Vec::new(),
+            walk: Walk::default(),
+        }
+    }
+
+    /// The bucket begins after `tick`, whatever the unit: so nothing is early, and what is due on
+    /// the unit is late by a whole one.
+    #[inline]
+    fn file(&mut self, tick: u64, token: Token) {
+        let tick = tick - self.rounded;
+        let delay = tick - self.clock;
+        let level = (1..LEVELS).find(|&level| delay < threshold(level)).unwrap_or(LEVELS) - 1;
+        let number = (tick >> (SHIFT * level as u32)).saturating_add(1);
+        let bucket = number as usize % SIZE;
+        self.buckets[level * SIZE + bucket].push(token, ());
+        self.occupied[level] |= 1 << bucket;
+    }
+
+    /// When the first bucket of a level expires.
+    #[inline]
+    fn first_expiration(&self, level: usize) -> Option<u64> {
+        let occupied = self.occupied[level];
+        if occupied == 0 {
+            return None;
+        }
+        let shift = SHIFT * level as u32;
+        let next = (self.clock >> shift) + 1;
+        let ahead = occupied.rotate_right((next % SIZE as u64) as u32).trailing_zeros();
+        Some((next + u64::from(ahead)).saturating_mul(1 << shift))
+    }
+
+    /// The tick at which the first of what is far comes within reach.
+    fn next_in_reach(&self) -> Option<u64> {
+        self.far.next().map(|tick| tick.saturating_sub(OUT_OF_REACH - 1))
+    }
+
+    /// Takes out of the buckets what is due up to `now`, in the order of ticks.
+    fn take_up_to(&mut self, now: u64, due: &mut Vec<Due>) {
+        loop {
+            let first = (0..LEVELS).filter_map(|level| self.first_expiration(level)).min();
+            let first = first.filter(|&tick| tick <= now);
+            let in_reach = self.next_in_reach().filter(|&tick| tick <= now);
+            match (first, in_reach) {
+                (Some(tick), reach) if reach.is_none_or(|reach| tick <= reach) => {
+                    self.take_tick(tick, due);
+                }
+                (_, Some(reach)) => self.let_in(reach),
+                _ => break,
+            }
+        }
+        self.clock = self.clock.max(now);
+    }
+
+    /// The coarsest first: of timeouts with one deadline, what is there was inserted first.
+    fn take_tick(&mut self, tick: u64, due: &mut Vec<Due>) {
+        for level in (0..LEVELS).rev() {
+            if self.first_expiration(level) == Some(tick) {
+                let bucket = (tick >> (SHIFT * level as u32)) as usize % SIZE;
+                self.buckets[level * SIZE + bucket].take_all(|token, ()| {
+                    due.push(Due { tick, token });
+                });
+                self.occupied[level] &= !(1 << bucket);
+            }
+        }
+        self.clock = tick;
+    }
+
+    fn let_in(&mut self, clock: u64) {
+        self.clock = self.clock.max(clock);
+        while let Some(Due { tick, token }) =
+            self.far.take(self.clock.saturating_add(OUT_OF_REACH - 1))
+        {
+            self.file(tick, token);
+        }
+    }
+
+    fn reclaim_bucket(&mut self, number: usize, mut keep: impl FnMut(Token) -> bool) -> usize {
+        let bucket = &mut self.buckets[number];
+        let before = bucket.len();
+        bucket.retain(|token, ()| keep(token));
+        if bucket.len() == 0 {
+            self.occupied[number / SIZE] &= !(1 << (number % SIZE));
+        }
+        before
+    }
+
+    /// Returns how many there were.
+    fn reclaim_waiting(&mut self, mut keep: impl FnMut(Token) -> bool) -> usize {
+        let before = self.far.len() + self.overdue.len();
+        self.far.retain(&mut keep);
+        self.overdue.retain(|due| keep(due.token));
+        before
+    }
+}
+
+impl Core for Linux {
+    /// O(1), but for the bucket's growth, and for what is out of reach.
+    #[inline]
+    fn insert(&mut self, tick: u64, token: Token) {
+        if tick < self.current_tick || tick < self.clock + self.rounded {
+            self.overdue.push(Due { tick: tick.max(self.current_tick), token });
+        } else if tick - self.clock >= OUT_OF_REACH {
+            self.far.insert(tick, token);
+        } else {
+            self.file(tick, token);
+        }
+    }
+
+    /// Each bucket with something due is visited once.
+    fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+        let now = now.min(NOTHING - 1);
+        if now < self.current_tick {
+            return;
+        }
+        let before = due.len();
+        self.take_up_to(now, due);
+        if !self.overdue.is_empty() {
+            due.append(&mut self.overdue);
+            due[before..].sort_by_key(|due| due.tick); // stable: keeps the order within a tick
+            self.overdue.shrink_to(IDLE_CAPACITY);
+        }
+        self.current_tick = now + 1;
+    }
+
+    fn next_expiry(&self) -> Option<u64> {
+        let buckets = (0..LEVELS).filter_map(|level| self.first_expiration(level));
+        let overdue = self.overdue.iter().map(|due| due.tick);
+        let next = buckets.chain(overdue).chain(self.far.next()).min();
+        next.filter(|&tick| tick != NOTHING)
+    }
+
+    fn current_tick(&self) -> u64 {
+        self.current_tick
+    }
+
+    fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
+    fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
+        let mut walk = self.walk;
+        let ended = walk.go_on(self.buckets.len(), budget, |bucket| {
+            let waiting = if bucket == 0 { self.reclaim_waiting(&mut keep) } else { 0 };
+            waiting + self.reclaim_bucket(bucket, &mut keep)
+        });
+        self.walk = walk;
+        ended
+    }
+
+    fn placement(&self, _: u64, token: Token) -> Option<Placement> {
+        let number = self.buckets.iter().position(|bucket| bucket.contains(token))?;
+        Some(Placement { level: number / SIZE + 1, bucket: number % SIZE })
+    }
+
+    fn forward(&mut self, now: u64) {
+        let mut overdue = std::mem::take(&mut self.overdue);
+        self.take_up_to(now.min(NOTHING - 1), &mut overdue);
+        self.overdue = overdue;
+    }
+}
+
+impl Unlimited for Linux {}
+
+impl fmt::Debug for Linux {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        structure::debug("Linux", self, f)
+    }
+}
+
+impl<T> LinuxWheel<T> {
+    /// An empty wheel.
+    pub fn new() -> Self {
+        Self::on(Linux::default())
+    }
+}
+
+impl<T> Default for LinuxWheel<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,113 @@
+//! The simple wheel.
+
+use super::cascade::{Cascade, Layout};
+use super::hashed::{MAX_TICKS_PER_WHEEL, WheelSizeError};
+use super::keyed::{Key, Wheel};
+use super::structure::Core;
+use std::fmt;
+
+/// One ring of buckets without rounds, for delays shorter than one turn.
+///
+/// Scheme 4 of Varghese and Lauck (1987), what every other wheel starts from: the bucket of a
+/// timeout is its deadline modulo the number of buckets, and all that a bucket holds is due at
+/// once. A delay that is not shorter than a turn has no bucket, and is refused.
+///
+/// `insert` and `next_expiry` are O(1), `remove` O(1) amortised. It takes 64 bytes for each bucket,
+/// up front, and 16 for each entry besides the value.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::SimpleWheel;
+///
+/// let mut wheel = SimpleWheel::new(8)?;
+/// wheel.insert(7, "fits").map_err(|refused| refused.value)?;
+/// let refused = wheel.insert(8, "does not").unwrap_err();
+/// assert_eq!((refused.delay, refused.ticks_per_wheel, refused.value), (8, 8, "does not"));
+/// assert_eq!(wheel.expire(7, |_, value| assert_eq!(value, "fits")), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type SimpleWheel<T> = Wheel<T, Simple>;
+
+/// What a [`SimpleWheel`] runs on.
+pub type Simple = Cascade<OneLevel>;
+
+/// The delay is not shorter than one turn of the wheel. The value is inside.
+#[derive(thiserror::Error)]
+#[error("a delay of {delay} ticks: expected less than {ticks_per_wheel}, one turn of the wheel")]
+pub struct DelayError<T> {
+    /// Ticks from the last one that has expired to the deadline.
+    pub delay: u64,
+    /// The limit: the number of buckets.
+    pub ticks_per_wheel: usize,
+    /// What was handed in.
+    pub value: T,
+}
+
+impl<T> fmt::Debug for DelayError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayError")
+            .field("delay", &self.delay)
+            .field("ticks_per_wheel", &self.ticks_per_wheel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One level of buckets of one tick each.
+#[derive(Debug)]
+pub struct OneLevel {
+    size: usize,
+}
+
+impl Layout for OneLevel {
+    fn level(&self, _: usize) -> (usize, u64) {
+        (self.size, 1)
+    }
+
+    #[inline]
+    fn place(&mut self, tick: u64) -> (usize, u64) {
+        (0, tick)
+    }
+
+    fn advance(&mut self, _: u64) {}
+}
+
+impl<T> SimpleWheel<T> {
+    /// A wheel of `ticks_per_wheel` buckets, for delays of less than that many ticks.
+    ///
+    /// # Errors
+    ///
+    /// If the size is zero or above 2^30, or if memory for the buckets is refused.
+    pub fn new(ticks_per_wheel: usize) -> Result<Self, WheelSizeError> {
+        let error = WheelSizeError { ticks_per_wheel };
+        if !(1..=MAX_TICKS_PER_WHEEL).contains(&ticks_per_wheel) {
+            return Err(error);
+        }
+        Simple::new(OneLevel { size: ticks_per_wheel }, 1).map(Self::on).map_err(|_| error)
+    }
+
+    /// Files `value` under the absolute tick `deadline`; an overdue one expires with the next tick.
+    ///
+    /// # Errors
+    ///
+    /// If the delay, from the last tick that has expired, is not shorter than one turn. The error
+    /// names both and gives the value back.
+    ///
+    /// # Panics
+    ///
+    /// If the wheel already holds 2^32 - 1 values.
+    #[inline]
+    pub fn insert(&mut self, deadline: u64, value: T) -> Result<Key, DelayError<T>> {
+        let delay = deadline.saturating_sub(self.current_tick().saturating_sub(1));
+        let ticks_per_wheel = self.ticks_per_wheel();
+        if delay >= ticks_per_wheel as u64 {
+            return Err(DelayError { delay, ticks_per_wheel, value });
+        }
+        Ok(self.file(deadline, value))
+    }
+
+    /// The number of buckets.
+    pub fn ticks_per_wheel(&self) -> usize {
+        self.structure.bucket_count()
+    }
+}

@@ -1,0 +1,265 @@
+//! Where each wheel puts a timeout: the worked examples of the literature, tick by tick, through
+//! every bucket that a timeout is moved down to.
+
+use wheelwork::wheel::{
+    DelayError, HashedWheel, HierarchicalWheel, LevelSizeError, LinuxClassicWheel, LinuxWheel,
+    Placement, SimpleWheel, Structure, Unlimited, Wheel,
+};
+
+fn at(level: usize, bucket: usize) -> Option<Placement> {
+    Some(Placement { level, bucket })
+}
+
+/// Follows one timeout tick by tick and returns each placement with the time it was found there
+/// first, and the tick in which it fired.
+fn follow<S: Unlimited>(
+    mut wheel: Wheel<u64, S>,
+    deadline: u64,
+) -> (Vec<(u64, usize, usize)>, u64) {
+    let key = wheel.insert(deadline, deadline);
+    let mut way: Vec<(u64, usize, usize)> = Vec::new();
+    let mut now = 0;
+    loop {
+        if let Some(Placement { level, bucket }) = wheel.placement(key) {
+            if way.last().is_none_or(|&(_, l, b)| (l, b) != (level, bucket)) {
+                way.push((now, level, bucket));
+            }
+        }
+        now += 1;
+        if wheel.expire(now, |tick, value| assert_eq!((tick, value), (deadline, deadline))) == 1 {
+            assert_eq!((wheel.len(), wheel.placement(key)), (0, None));
+            return (way, now);
+        }
+    }
+}
+
+fn set_to<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) {
+    assert_eq!(wheel.expire(now, |_, _| ()), 0, "nothing was due");
+}
+
+/// Bucket 40 of 60 and 166 rounds is the example; 60 becomes 64, so it is bucket 16 and 156.
+#[test]
+fn hashed_rounds() {
+    let mut wheel = HashedWheel::new(60).unwrap();
+    let key = wheel.insert(10_000, 0);
+    assert_eq!((wheel.placement(key), wheel.remaining_rounds(key)), (at(1, 16), Some(156)));
+}
+
+#[test]
+fn simple_takes_what_is_shorter_than_a_turn() {
+    let mut wheel = SimpleWheel::new(60).unwrap();
+    for start in [0, 1000] {
+        set_to(&mut wheel, start);
+        let key = wheel.insert(start + 59, 'x'.into()).unwrap();
+        assert_eq!(wheel.placement(key), at(1, ((start + 59) % 60) as usize));
+        let DelayError { delay, ticks_per_wheel, value, .. } =
+            wheel.insert(start + 60, 7).unwrap_err();
+        assert_eq!((delay, ticks_per_wheel, value), (60, 60, 7));
+        assert!(wheel.insert(u64::MAX, 7).is_err());
+        set_to(&mut wheel, start + 58);
+        assert_eq!(wheel.next_expiry(), Some(start + 59));
+        assert_eq!(wheel.expire(start + 59, |_, _| ()), 1);
+    }
+    let refused = SimpleWheel::new(60).unwrap().insert(61, ()).unwrap_err().to_string();
+    assert_eq!(refused, "a delay of 61 ticks: expected less than 60, one turn of the wheel");
+}
+
+/// u = 1, n = 20, from 0.
+#[test]
+fn hierarchical_after_kafka() {
+    let follow = |deadline| follow(HierarchicalWheel::new(20).unwrap(), deadline);
+    assert_eq!(follow(2), (vec![(0, 1, 2)], 2));
+    assert_eq!(follow(19), (vec![(0, 1, 19)], 19));
+    assert_eq!(follow(350), (vec![(0, 2, 17), (340, 1, 10)], 350));
+    assert_eq!(follow(450), (vec![(0, 3, 1), (400, 2, 2), (440, 1, 10)], 450));
+
+    let mut wheel = HierarchicalWheel::new(20).unwrap();
+    assert_eq!(wheel.levels(), 1, "made on demand");
+    let keys = [446, 455, 473].map(|deadline| wheel.insert(deadline, deadline));
+    assert_eq!(keys.map(|key| wheel.placement(key)), [at(3, 1); 3]);
+    assert_eq!(wheel.levels(), 3);
+    set_to(&mut wheel, 399);
+    assert_eq!(keys.map(|key| wheel.placement(key)), [at(3, 1); 3]);
+    set_to(&mut wheel, 400);
+    assert_eq!(keys.map(|key| wheel.placement(key)), [at(2, 2), at(2, 2), at(2, 3)]);
+    set_to(&mut wheel, 440);
+    assert_eq!(keys.map(|key| wheel.placement(key)), [at(1, 6), at(1, 15), at(2, 3)]);
+}
+
+/// u = 1, n = 3, started at c: the table of what each bucket spans, at c to c + 3.
+#[test]
+fn hierarchical_windows() {
+    let c = 54; // a multiple of all units
+    // For each time the first deadline beyond level 1, 2 and 3. Up to the time itself it runs at
+    // once, and that is the bucket that comes next.
+    for (time, ends) in
+        [(c, [3, 9, 27]), (c + 1, [4, 9, 27]), (c + 2, [5, 9, 27]), (c + 3, [6, 12, 27])]
+    {
+        let mut wheel = HierarchicalWheel::new(3).unwrap();
+        set_to(&mut wheel, time);
+        for deadline in time + 1..c + 27 {
+            let level = ends.iter().position(|&end| deadline < c + end).unwrap();
+            let bucket = deadline / [1, 3, 9][level] % 3;
+            let key = wheel.insert(deadline, deadline);
+            assert_eq!(
+                wheel.placement(key),
+                at(level + 1, bucket as usize),
+                "{deadline} at {time}"
+            );
+        }
+    }
+}
+
+#[test]
+fn hierarchical_sizes() {
+    for buckets in [0, 1, 65_537] {
+        assert_eq!(HierarchicalWheel::<()>::new(buckets).unwrap_err(), LevelSizeError { buckets });
+    }
+    let said = LevelSizeError { buckets: 1 }.to_string();
+    assert_eq!(said, "levels of 1 buckets: expected 2 to 65536");
+}
+
+/// The range is unlimited: 64 levels of two buckets reach the end of time.
+#[test]
+fn hierarchical_reaches_the_end_of_time() {
+    for buckets in [2, 3, 20, 512, 65_536] {
+        let mut wheel = HierarchicalWheel::new(buckets).unwrap();
+        wheel.insert(u64::MAX, 0);
+        wheel.insert(u64::MAX - 1, 1);
+        wheel.insert(1 << 63, 2);
+        set_to(&mut wheel, (1 << 63) - 1);
+        assert_eq!(wheel.next_expiry(), Some(1 << 63));
+        assert_eq!(wheel.expire(u64::MAX - 2, |_, value| assert_eq!(value, 2)), 1);
+        assert_eq!(wheel.expire(u64::MAX, |_, value| assert_eq!(value, 1)), 1);
+        assert_eq!(wheel.drain(), [(u64::MAX, 0)]);
+    }
+}
+
+#[test]
+fn linux_classic_vectors() {
+    let follow = |deadline| follow(LinuxClassicWheel::new(), deadline);
+    assert_eq!(follow(255), (vec![(0, 1, 255)], 255));
+    assert_eq!(follow(256), (vec![(0, 2, 1)], 256));
+    assert_eq!(follow(1000), (vec![(0, 2, 3), (768, 1, 232)], 1000));
+    assert_eq!(follow(100_000), (vec![(0, 3, 6), (98_304, 2, 6), (99_840, 1, 160)], 100_000));
+}
+
+#[test]
+fn linux_classic_thresholds() {
+    let mut wheel = LinuxClassicWheel::new();
+    for (deadline, level, bucket) in [
+        ((1 << 8) - 1, 1, 255),
+        (1 << 8, 2, 1),
+        ((1 << 14) - 1, 2, 63),
+        (1 << 14, 3, 1),
+        ((1 << 20) - 1, 3, 63),
+        (1 << 20, 4, 1),
+        ((1 << 26) - 1, 4, 63),
+        (1 << 26, 5, 1),
+        ((1 << 32) - 1, 5, 63),
+    ] {
+        let key = wheel.insert(deadline, deadline);
+        assert_eq!(wheel.placement(key), at(level, bucket), "{deadline}");
+    }
+}
+
+/// 2^32 ticks end at 2^32 - 1. What is beyond is filed there, looked at, and filed again.
+#[test]
+fn linux_classic_beyond_its_range() {
+    let mut wheel = LinuxClassicWheel::new();
+    let deadline = (1 << 33) + 5;
+    let key = wheel.insert(deadline, deadline);
+    assert_eq!(wheel.placement(key), at(5, 63), "clamped to 2^32 - 1");
+    let first_look = 63 << 26;
+    set_to(&mut wheel, first_look - 1);
+    assert_eq!(wheel.placement(key), at(5, 63));
+    set_to(&mut wheel, first_look); // again too far: clamped to first_look + 2^32 - 1
+    assert_eq!(wheel.placement(key), at(5, 62));
+    let second_look = first_look + (63 << 26);
+    set_to(&mut wheel, second_look); // now within reach
+    assert_eq!(wheel.placement(key), at(5, (deadline >> 26) as usize % 64));
+    set_to(&mut wheel, deadline - 1);
+    assert_eq!(wheel.expire(deadline, |_, _| ()), 1);
+
+    // What is due exactly where the look is, and one jump over several of them.
+    for deadline in [(1 << 32) - 1, 1 << 32, (63 << 26) + 1, 3 << 40] {
+        let mut wheel = LinuxClassicWheel::new();
+        wheel.insert(deadline, deadline);
+        set_to(&mut wheel, deadline - 1);
+        assert_eq!(wheel.expire(deadline, |tick, _| assert_eq!(tick, deadline)), 1);
+    }
+}
+
+#[test]
+fn linux_since_4_8_fires_late_and_never_early() {
+    for (deadline, fires) in
+        [(10, 11), (63, 64), (100, 104), (504, 512), (1000, 1024), (60_000, 61_440)]
+    {
+        let (way, fired) = follow(LinuxWheel::new(), deadline);
+        assert_eq!((way.len(), fired), (1, fires), "{deadline}: never moved");
+    }
+}
+
+#[test]
+fn linux_since_4_8_thresholds() {
+    let starts = [63, 504, 4032, 32_256, 258_048, 2_064_384, 16_515_072, 132_120_576u64];
+    let mut wheel = LinuxWheel::new();
+    for (below, start) in starts.into_iter().enumerate() {
+        let shift = 3 * below as u32;
+        let last = wheel.insert(start - 1, 0);
+        assert_eq!(wheel.placement(last), at(below + 1, 63), "up to {start}");
+        let first = wheel.insert(start, 0);
+        let bucket = (start >> (shift + 3)) + 1;
+        assert_eq!(wheel.placement(first), at(below + 2, bucket as usize), "from {start}");
+    }
+}
+
+/// Linux expires what is beyond its last level at 1,056,964,608 - 16,777,216; here it waits.
+#[test]
+fn linux_since_4_8_beyond_its_range() {
+    const END: u64 = 63 << 24;
+    let mut wheel = LinuxWheel::new();
+    let last = wheel.insert(END - 1, 1);
+    assert_eq!(wheel.placement(last), at(9, 63));
+    let deadline = 1 << 32;
+    let beyond = wheel.insert(deadline, 2);
+    assert_eq!(wheel.placement(beyond), None, "in no bucket yet");
+    assert_eq!(wheel.expire(END, |_, value| assert_eq!(value, 1)), 1);
+    set_to(&mut wheel, deadline - END);
+    assert_eq!(wheel.placement(beyond), None);
+    set_to(&mut wheel, deadline - END + 1);
+    assert_eq!(wheel.placement(beyond).unwrap().level, 9);
+    set_to(&mut wheel, deadline);
+    let fires = wheel.next_expiry().unwrap();
+    assert!(fires > deadline && fires <= deadline + END / 63, "late by {}", fires - deadline);
+    set_to(&mut wheel, fires - 1);
+    assert_eq!(wheel.expire(fires, |tick, _| assert_eq!(tick, deadline)), 1);
+}
+
+/// The clock may stand anywhere when a timeout comes, also at the end of a bucket.
+#[test]
+fn every_threshold_from_every_kind_of_clock() {
+    fn check<S: Unlimited>(new: fn() -> Wheel<u64, S>, late: fn(u64) -> u64) {
+        for clock in
+            [0, 1, 7, 62, 63, 64, 255, 256, 257, 504, 16_383, 16_384, (1 << 32) - 1, 1 << 32]
+        {
+            for delay in (0..12).flat_map(|k| [(1u64 << (3 * k)) - 1, 1 << (3 * k), 63 << (3 * k)])
+            {
+                let mut wheel = new();
+                set_to(&mut wheel, clock);
+                let deadline = clock + delay;
+                wheel.insert(deadline, 0);
+                set_to(&mut wheel, deadline.max(clock + 1) - 1);
+                let fires = wheel.next_expiry().unwrap();
+                assert!(fires >= deadline && fires <= deadline.max(clock + 1) + late(delay));
+                set_to(&mut wheel, fires - 1);
+                assert_eq!(wheel.expire(fires, |_, _| ()), 1, "{delay} from {clock}");
+            }
+        }
+    }
+    check(|| HashedWheel::new(64).unwrap(), |_| 0);
+    check(|| HierarchicalWheel::new(20).unwrap(), |_| 0);
+    check(|| HierarchicalWheel::new(64).unwrap(), |_| 0);
+    check(LinuxClassicWheel::new, |_| 0);
+    check(LinuxWheel::new, |delay| (delay * 8 / 63).max(1));
+}
