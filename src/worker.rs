@@ -193,13 +193,12 @@ impl<W: Core> Worker<W> {
         self.last_pass = tick;
 
         let mut agenda = std::mem::take(&mut self.agenda);
-        self.wheel.take_due(tick, agenda.list());
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
         loop {
             if self.shared().take_urgent() {
                 self.put_urgent_on(&mut agenda, tick);
             }
-            let Some(due) = agenda.pop() else { break };
+            let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
             // What is left when an order comes is still in its shard, and is found there.
             if self.station.lifecycle.order() != Order::Run {
                 break;

@@ -15,7 +15,7 @@ pub(super) const FARTHEST_ROUND: u64 = u16::MAX as u64;
 /// Keep at least this capacity; below, shrinking saves nothing.
 const SMALL: usize = 64;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Entry<M> {
     index: u32,
     version: u16,
@@ -28,7 +28,8 @@ impl<M> Entry<M> {
     }
 }
 
-pub(super) struct Bucket<M> {
+#[derive(Debug)]
+pub struct Bucket<M> {
     entries: Vec<Entry<M>>,
 }
 
@@ -74,6 +75,22 @@ impl<M: Copy> Bucket<M> {
 
 /// With rounds.
 impl Bucket<u16> {
+    /// Whether everything in it belongs to this round, which is not before that of any entry by
+    /// more than a bucket can count.
+    pub(super) fn is_all_of(&self, round: u64) -> bool {
+        self.entries.iter().all(|entry| entry.mark == round as u16)
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<Token> {
+        self.entries.get(at).map(Entry::token)
+    }
+
+    /// Empties it; keeps little memory.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.shrink();
+    }
+
     #[inline]
     pub(super) fn push_in_round(&mut self, token: Token, round: u64) {
         self.push(token, round as u16);

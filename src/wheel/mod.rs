@@ -39,4 +39,4 @@ pub use simple::{DelayError, Simple, SimpleWheel};
 pub use structure::{Placement, Structure, Unlimited};
 
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
-pub(crate) use structure::{Core, Due, Token};
+pub(crate) use structure::{Batch, Core, Due, Token};

@@ -9,7 +9,7 @@
 use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::earliest::{Earliest, NOTHING};
 use super::far::Far;
-use super::structure::{self, Core, Due, Placement, Token, Unlimited, Walk};
+use super::structure::{self, Batch, Core, Due, Placement, Token, Unlimited, Walk};
 use std::collections::TryReserveError;
 use std::fmt;
 
@@ -156,6 +156,22 @@ impl Core for Ring {
         while let Some(Due { tick, token }) = self.far.take(self.farthest_tick()) {
             self.insert_near(tick, token);
         }
+    }
+
+    /// A million timeouts of one tick are then a million entries that nobody copies.
+    fn take_whole_bucket(&mut self, now: u64, empty: &mut Batch) -> Option<u64> {
+        let tick = self.earliest.least();
+        let stalled = now.saturating_sub(self.current_tick) >= self.buckets.len() as u64;
+        if stalled || tick > now || tick == NOTHING {
+            return None;
+        }
+        let bucket = (tick & self.slot_mask) as usize;
+        if !self.buckets[bucket].is_all_of(tick >> self.round_shift) {
+            return None;
+        }
+        std::mem::swap(&mut self.buckets[bucket], empty);
+        self.earliest.set(bucket, NOTHING);
+        Some(tick)
     }
 
     /// O(1), but for what is far away.

@@ -5,7 +5,11 @@
 //! deadline has moved on, and insert the token again; that is how the timer's `reschedule` gets by
 //! without touching the wheel.
 
+use super::bucket::Bucket;
 use std::fmt;
+
+/// The tokens of a whole bucket.
+pub(crate) type Batch = Bucket<u16>;
 
 /// The structure that a [`Wheel`](super::Wheel) runs on. Only this crate's own implement it.
 pub trait Structure: Core {}
@@ -48,6 +52,13 @@ pub trait Core: fmt::Debug {
     /// filed under the same tick in the order of insertion. A `now` before the current tick does
     /// nothing.
     fn take_due(&mut self, now: u64, due: &mut Vec<Due>);
+
+    /// If what is due up to `now` begins with a bucket in which everything is due in the same tick,
+    /// swaps that bucket for `empty`, and returns the tick. Otherwise `take_due` has to be called,
+    /// and it is called after this in any case.
+    fn take_whole_bucket(&mut self, _now: u64, _empty: &mut Batch) -> Option<u64> {
+        None
+    }
 
     /// A tick before which nothing is due; early if what it was for is dead, never late.
     fn next_expiry(&self) -> Option<u64>;
