@@ -188,9 +188,8 @@ impl<P> State<P> {
     /// True the first time that it is worth walking over the wheel.
     #[inline]
     fn ask_to_reclaim(&mut self) -> bool {
-        let asks = self.stale > self.stale_allowed + self.live && !self.reclaim_asked;
-        self.reclaim_asked |= asks;
-        asks
+        self.stale > self.stale_allowed + self.live
+            && !std::mem::replace(&mut self.reclaim_asked, true)
     }
 
     /// A record in the wheel stands for nothing any more.

@@ -29,7 +29,8 @@
 
 use crate::slab;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In this order: what comes from `Expired` on has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
 pub(crate) enum Phase {
     Free,
@@ -42,20 +43,17 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    #[inline]
     pub(crate) fn has_ended(self) -> bool {
-        matches!(self, Phase::Expired | Phase::Cancelled | Phase::Returned)
+        self >= Phase::Expired
     }
 
+    #[inline]
     pub(crate) fn from_bits(bits: u8) -> Phase {
-        match bits & 7 {
-            0 => Phase::Free,
-            1 => Phase::Armed,
-            2 => Phase::Running,
-            3 => Phase::Denied,
-            4 => Phase::Expired,
-            5 => Phase::Cancelled,
-            _ => Phase::Returned,
-        }
+        use Phase::{Armed, Cancelled, Denied, Expired, Free, Returned, Running};
+        const BY_BITS: [Phase; 8] =
+            [Free, Armed, Running, Denied, Expired, Cancelled, Returned, Returned];
+        BY_BITS[usize::from(bits & 7)]
     }
 }
 
@@ -95,6 +93,7 @@ impl<P> slab::Slot for Slot<P> {
 }
 
 impl<P> Slot<P> {
+    #[inline]
     pub(super) fn phase(&self) -> Phase {
         Phase::from_bits((self.word & PHASE) as u8)
     }
@@ -184,6 +183,16 @@ impl<P> Slot<P> {
 mod tests {
     use super::*;
     use crate::slab::Slot as _;
+
+    #[test]
+    fn every_phase_survives_its_bits() {
+        use Phase::{Armed, Cancelled, Denied, Expired, Free, Returned, Running};
+        for phase in [Free, Armed, Running, Denied, Expired, Cancelled, Returned] {
+            assert_eq!(Phase::from_bits(phase as u8), phase);
+            let ended = matches!(phase, Expired | Cancelled | Returned);
+            assert_eq!(phase.has_ended(), ended);
+        }
+    }
 
     #[test]
     fn a_slot_is_32_bytes() {
