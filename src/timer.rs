@@ -69,8 +69,9 @@ impl HashedWheelTimer {
     /// keeps up. [`Duration::ZERO`] means the next tick, [`Duration::MAX`] never. Timeouts that one
     /// thread schedules for the same tick run in the order it scheduled them.
     ///
-    /// Costs one clock read, one lock that only threads of the same shard share, and the boxing of
-    /// the task, which is no allocation if it captures nothing.
+    /// Costs one read of the processor's clock (of `Instant` where the system does not use that),
+    /// one lock that only threads of the same shard share, and the boxing of the task, which is no
+    /// allocation if it captures nothing.
     ///
     /// # Errors
     ///
