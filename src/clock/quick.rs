@@ -13,6 +13,9 @@
 //! a few instructions early; `MARGIN` is for that. The rate is believed when two measurements in a
 //! row agree, so a suspended machine cannot spoil it.
 //!
+//! What is not covered: the kernel may find the counter unreliable while the process runs, and give
+//! it up. A deadline taken after that can be early by a window at most, some 30 µs.
+//!
 //! **The price** is at most 10 µs of lateness, and nothing where timeouts are rare: then each takes
 //! a new anchor, which is as exact as `Instant::now`. A thread never sees this clock go back, so
 //! equal delays keep the order in which they were scheduled.
