@@ -10,6 +10,9 @@
 /// Slots in one chunk.
 const CHUNK: usize = 512;
 
+/// The end of the list of open chunks.
+const NO_CHUNK: u32 = u32::MAX;
+
 /// Chunks without a used slot that keep their memory, for the next rise.
 const EMPTY_KEPT: usize = 4;
 
@@ -34,16 +37,17 @@ struct Chunk<S> {
     /// The first free slot, which links to the next; `NONE` while `slots` is `None`.
     free: u16,
     used: u16,
-    /// Whether the chunk stands in `Slab::open`.
-    listed: bool,
     /// The version that fresh slots of this chunk start with.
     version: u32,
+    /// The next open chunk, of one that is in that list.
+    next_open: u32,
 }
 
 pub(crate) struct Slab<S> {
     chunks: Vec<Chunk<S>>,
-    /// Chunks with a free slot. A chunk that is given back goes when it comes to the top.
-    open: Vec<u32>,
+    /// The first open chunk. A chunk is in the list of open chunks while it has a free slot; one
+    /// that is given back stays in it until it comes to the front, and is never at the front.
+    open: u32,
     /// Chunks that are given back.
     gone: Vec<u32>,
     /// Chunks that hold memory and no used slot.
@@ -55,7 +59,7 @@ pub(crate) struct Slab<S> {
 impl<S: Slot> Slab<S> {
     /// A slab of at most `limit` slots. Allocates nothing.
     pub(crate) fn with_limit(limit: usize) -> Self {
-        Self { chunks: Vec::new(), open: Vec::new(), gone: Vec::new(), empty: 0, used: 0, limit }
+        Self { chunks: Vec::new(), open: NO_CHUNK, gone: Vec::new(), empty: 0, used: 0, limit }
     }
 
     pub(crate) fn used(&self) -> usize {
@@ -68,24 +72,23 @@ impl<S: Slot> Slab<S> {
         if self.used >= self.limit {
             return None;
         }
-        let at = match self.open.last() {
-            Some(&at) if self.chunks[at as usize].slots.is_some() => at,
-            _ => self.find_chunk(),
-        };
-        let chunk = &mut self.chunks[at as usize];
-        let offset = usize::from(chunk.free);
-        let slot = chunk.slots.as_mut()?.get_mut(offset)?;
+        if self.open == NO_CHUNK {
+            self.open_chunk();
+        }
+        let at = self.open;
+        let chunk = self.chunks.get(at as usize)?;
+        let offset = chunk.free % NONE;
+        let next = chunk.slots.as_ref()?[usize::from(offset)].link();
+        if next == NONE {
+            self.open = next_with_memory(&self.chunks, chunk.next_open);
+        }
         self.used += 1;
-        if chunk.used == 0 {
-            self.empty -= 1;
-        }
+        let chunk = self.chunks.get_mut(at as usize)?;
+        chunk.free = next;
+        self.empty -= usize::from(chunk.used == 0);
         chunk.used += 1;
-        chunk.free = slot.link();
-        if chunk.free == NONE {
-            chunk.listed = false;
-            self.open.pop();
-        }
-        Some((at * CHUNK as u32 + offset as u32, slot))
+        let slot = &mut chunk.slots.as_mut()?[usize::from(offset)];
+        Some((index(at, offset), slot))
     }
 
     /// Makes a used slot free. Its index must have come from `acquire` and is not used after.
@@ -95,13 +98,13 @@ impl<S: Slot> Slab<S> {
         let Some(chunk) = self.chunks.get_mut(at) else { return };
         let Some(slots) = &mut chunk.slots else { return };
         slots[offset].set_link(chunk.free);
+        if chunk.free == NONE {
+            chunk.next_open = self.open;
+            self.open = at as u32;
+        }
         chunk.free = offset as u16;
         chunk.used -= 1;
         self.used -= 1;
-        if !chunk.listed {
-            chunk.listed = true;
-            self.open.push(at as u32);
-        }
         if chunk.used == 0 {
             self.emptied(at);
         }
@@ -127,28 +130,20 @@ impl<S: Slot> Slab<S> {
         })
     }
 
-    /// Brings a chunk with memory and a free slot to the top of `open`.
+    /// Makes a chunk, or the memory of one that was given back, when none is open.
     #[cold]
-    fn find_chunk(&mut self) -> u32 {
-        while let Some(&at) = self.open.last() {
-            if self.chunks[at as usize].slots.is_some() {
-                return at;
-            }
-            self.chunks[at as usize].listed = false;
-            self.open.pop();
-        }
+    fn open_chunk(&mut self) {
         let at = self.gone.pop().unwrap_or_else(|| {
-            let chunk = Chunk { slots: None, free: NONE, used: 0, listed: false, version: 0 };
-            self.chunks.push(chunk);
+            let next_open = NO_CHUNK;
+            self.chunks.push(Chunk { slots: None, free: NONE, used: 0, version: 0, next_open });
             self.chunks.len() as u32 - 1
         });
         let chunk = &mut self.chunks[at as usize];
         chunk.slots = fresh_slots(chunk.version);
         chunk.free = 0;
-        chunk.listed = true;
-        self.open.push(at);
+        chunk.next_open = NO_CHUNK;
+        self.open = at;
         self.empty += 1;
-        at
     }
 
     fn emptied(&mut self, at: usize) {
@@ -166,7 +161,16 @@ impl<S: Slot> Slab<S> {
         chunk.free = NONE;
         self.empty -= 1;
         self.gone.push(at as u32);
+        self.open = next_with_memory(&self.chunks, self.open);
     }
+}
+
+/// The first chunk from `at` on, in the list of open chunks, that has memory.
+fn next_with_memory<S>(chunks: &[Chunk<S>], mut at: u32) -> u32 {
+    while let Some(Chunk { slots: None, next_open, .. }) = chunks.get(at as usize) {
+        at = *next_open;
+    }
+    at
 }
 
 /// The slots of a chunk, each linked to the next. `Some`, for as many are made as fit.
@@ -177,6 +181,10 @@ fn fresh_slots<S: Slot>(version: u32) -> Option<Box<[S; CHUNK]>> {
         slot
     });
     slots.collect::<Box<[S]>>().try_into().ok()
+}
+
+fn index(at: u32, offset: u16) -> u32 {
+    at * CHUNK as u32 + u32::from(offset)
 }
 
 fn split(index: u32) -> (usize, usize) {

@@ -188,7 +188,8 @@ impl<P> State<P> {
     /// True the first time that it is worth walking over the wheel.
     #[inline]
     fn ask_to_reclaim(&mut self) -> bool {
-        self.stale > self.stale_allowed + self.live
+        self.stale > self.stale_allowed
+            && self.stale > self.stale_allowed + self.live
             && !std::mem::replace(&mut self.reclaim_asked, true)
     }
 
