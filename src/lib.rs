@@ -86,6 +86,7 @@ mod alarm;
 pub mod clock;
 mod error;
 pub mod executor;
+pub mod idle;
 mod inbox;
 mod isolate;
 mod lifecycle;
