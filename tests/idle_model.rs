@@ -170,28 +170,28 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
                 world.connections.remove(at);
             }
             Step::Read(who) => {
-                world.get(who).map(|known| {
+                if let Some(known) = world.get(who) {
                     known.handle.read();
                     known.last[0] = now;
-                });
+                }
             }
             Step::Wrote(who) => {
-                world.get(who).map(|known| {
+                if let Some(known) = world.get(who) {
                     known.handle.wrote();
                     known.last[1] = now;
-                });
+                }
             }
             Step::Touch(who) => {
-                world.get(who).map(|known| {
+                if let Some(known) = world.get(who) {
                     known.handle.touch_at(idle.now());
                     known.last = [now; 2];
-                });
+                }
             }
             Step::Pause(who) => {
-                world.get(who).map(|known| {
+                if let Some(known) = world.get(who) {
                     known.handle.pause();
                     known.pauses += 1;
-                });
+                }
             }
             Step::Resume(who) => {
                 if let Some(known) = world.get(who) {
@@ -203,11 +203,11 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
                 }
             }
             Step::SetPolicy(who, durations) => {
-                world.get(who).map(|known| {
+                if let Some(known) = world.get(who) {
                     known.handle.set_policy(&policy(durations));
                     known.durations = durations;
                     known.changed = now;
-                });
+                }
             }
             Step::Scale(which) => {
                 world.scale = [1.0, 0.5, 0.25, 2.0][usize::from(which)];
