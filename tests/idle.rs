@@ -160,10 +160,10 @@ fn a_jump_of_the_clock_reports_what_is_silent_once_and_the_touched_not_at_all() 
     let silent = idle.watch(1, &all(100)).unwrap();
     clock.advance(Duration::from_secs(30 * 86_400));
     assert_eq!(events.take(), [(1, IdleKind::All, true, 30 * 86_400_000)]);
-    silent.touch_at(idle.now() + ms(500)); // a time ahead of the clock
+    silent.touch_at(timer.now() + ms(500)); // a time ahead of the clock
     clock.advance(ms(500));
     assert_eq!(events.len(), 0);
-    silent.touch_at(idle.now() - Duration::from_secs(31 * 86_400)); // before the timer's start
+    silent.touch_at(timer.now() - Duration::from_secs(31 * 86_400)); // before the timer's start
     clock.advance(ms(100));
     assert_eq!(events.len(), 1);
 }

@@ -82,7 +82,7 @@ impl Known {
     fn due(&self, kind: usize, scale: f64) -> Option<f64> {
         let duration = Some(self.durations[kind]).filter(|&ms| ms != 0)?;
         let from = self.since(kind).max(self.reported[kind].unwrap_or(0));
-        (self.watched && self.pauses == 0).then(|| from as f64 + duration as f64 * scale)
+        (self.watched && self.pauses == 0).then_some(from as f64 + duration as f64 * scale)
     }
 }
 

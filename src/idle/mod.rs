@@ -72,6 +72,7 @@
 
 mod event;
 mod judge;
+mod moment;
 mod policy;
 mod pulse;
 mod roster;
@@ -80,6 +81,7 @@ mod timeouts;
 mod watch;
 
 pub use event::{Answer, Idle, IdleEvent, IdleKind};
+pub use moment::{Moment, When};
 pub use policy::IdlePolicy;
 pub use timeouts::{IdleTimeouts, ScaleError, Shed};
 pub use watch::{Paused, Watch};

@@ -11,9 +11,9 @@
 //! finds a connection no longer paused also finds the touch of the resume, and does not report a
 //! silence that the pause had covered. The model at the end checks this.
 
+use super::moment::When;
 use super::policy::IdlePolicy;
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
-use crate::tick::nanos;
 use std::time::Instant;
 
 /// In place of the pauses: the handle is gone.
@@ -124,10 +124,9 @@ impl Block {
         &self.pulses[seat as usize % BLOCK]
     }
 
-    /// Before the origin counts as the origin.
     #[inline]
-    pub(super) fn nanos_at(&self, instant: Instant) -> u64 {
-        nanos(instant.saturating_duration_since(self.origin))
+    pub(super) fn nanos_at(&self, at: impl When) -> u64 {
+        at.moment(|| self.origin).nanos()
     }
 
     #[inline]

@@ -15,6 +15,7 @@
 
 use super::event::Idle;
 use super::judge::Terms;
+use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::pulse::Home;
 use super::roster::{Returned, Roster};
@@ -71,15 +72,16 @@ impl<T> Core<T> {
     }
 
     pub(super) fn silence(&self, since: u64) -> Duration {
-        Duration::from_nanos(self.nanos_at(self.timer.now()).saturating_sub(since))
+        Duration::from_nanos(self.now().nanos().saturating_sub(since))
     }
 
-    fn nanos_at(&self, instant: Instant) -> u64 {
-        nanos(instant.saturating_duration_since(self.origin))
+    #[inline]
+    pub(super) fn now(&self) -> Moment {
+        Moment::new(self.origin, self.timer.now())
     }
 
     fn terms_at(&self, instant: Instant) -> Terms {
-        Terms { now: self.nanos_at(instant), scale: self.scale() }
+        Terms { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
     }
 
     fn terms(&self) -> Terms {

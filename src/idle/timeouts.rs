@@ -1,6 +1,7 @@
 //! `IdleTimeouts`: the face of it all.
 
 use super::event::{Answer, Idle, IdleEvent};
+use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::shard::{Core, Deliver, Shard};
 use super::watch::Watch;
@@ -10,7 +11,7 @@ use crate::isolate;
 use crate::sync::Arc;
 use crate::timer::HashedWheelTimer;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Reports connections that have been silent for their time.
 ///
@@ -105,10 +106,24 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         self.shards[inbox::home(self.shards.len())].watch(connection, policy.clone())
     }
 
-    /// The present instant by the timer's clock, for the `_at` methods of [`Watch`].
+    /// The present, for the `_at` methods of [`Watch`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, idle::{Answer, IdlePolicy, IdleTimeouts}};
+    /// # let timer = HashedWheelTimer::new()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+    /// # let policy = IdlePolicy::new().all(Duration::from_secs(30));
+    /// let ready = [idle.watch(1, &policy)?, idle.watch(2, &policy)?];
+    /// let now = idle.now(); // once, when the poll has returned
+    /// ready.iter().for_each(|watch| watch.read_at(now));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
-    pub fn now(&self) -> Instant {
-        self.core.timer.now()
+    pub fn now(&self) -> Moment {
+        self.core.now()
     }
 
     /// How many connections are watched at present.

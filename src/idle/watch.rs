@@ -1,16 +1,18 @@
 //! The handle of a watched connection.
 
 use super::event::Seat;
+use super::moment::When;
 use super::policy::IdlePolicy;
 use super::pulse::Pulse;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A watched connection: tell it of every read and write. Dropping it stops watching.
 ///
 /// `read`, `wrote` and `touch` take no lock and touch no wheel: one or two relaxed stores into
-/// memory of the connection's own, after a clock read. The `_at` forms save the clock read; an event
-/// loop takes the time once, when its poll returns. Everything else takes a lock for a moment.
+/// memory of the connection's own, after a clock read. The `_at` forms save the clock read: an event
+/// loop takes the time once, when its poll returns ([`IdleTimeouts::now`](super::IdleTimeouts::now)).
+/// `watch`, `set_policy` and the drop take a lock for a moment.
 ///
 /// A touch that happens before the check makes that there is no event. If it races with the check,
 /// either wins. Of several touches the last one counts, even if its time is the earliest.
@@ -43,24 +45,25 @@ impl Watch {
         self.pulse().touch(self.0.block.now());
     }
 
-    /// As [`read`](Self::read), at an instant: no clock is read.
+    /// As [`read`](Self::read), at a [`Moment`](super::Moment) or an
+    /// [`Instant`](std::time::Instant): no clock is read.
     ///
     /// Take the time after the read, not before: from an instant that is older than the bytes, the
     /// silence is counted too soon by the difference.
     #[inline]
-    pub fn read_at(&self, at: Instant) {
+    pub fn read_at(&self, at: impl When) {
         self.pulse().read(self.0.block.nanos_at(at));
     }
 
-    /// As [`wrote`](Self::wrote), at an instant: no clock is read.
+    /// As [`wrote`](Self::wrote), at a known time, as [`read_at`](Self::read_at).
     #[inline]
-    pub fn wrote_at(&self, at: Instant) {
+    pub fn wrote_at(&self, at: impl When) {
         self.pulse().wrote(self.0.block.nanos_at(at));
     }
 
-    /// As [`touch`](Self::touch), at an instant: no clock is read.
+    /// As [`touch`](Self::touch), at a known time, as [`read_at`](Self::read_at).
     #[inline]
-    pub fn touch_at(&self, at: Instant) {
+    pub fn touch_at(&self, at: impl When) {
         self.pulse().touch(self.0.block.nanos_at(at));
     }
 
