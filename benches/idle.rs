@@ -52,7 +52,11 @@ fn touches(c: &mut Criterion) {
 fn rivals(c: &mut Criterion) {
     let mut group = c.benchmark_group("each read");
     let one = watched(1);
+    let now = one.idle.now();
     group.bench_function("idle manager", |b| b.iter(|| one.watches[0].read()));
+    group.bench_function("idle manager, the time known", |b| {
+        b.iter(|| one.watches[0].read_at(black_box(now)));
+    });
 
     let timer = HashedWheelTimer::new().expect("a thread can be started");
     let mut timeout = timer.new_timeout(|| (), IDLE).expect("the timer runs");
