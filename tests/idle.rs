@@ -119,6 +119,17 @@ fn a_busy_connection_costs_one_look_in_each_idle_period() {
 }
 
 #[test]
+fn a_silent_connection_costs_one_look() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    clock.advance(ms(30)); // its time is up in the middle of a tick
+    let _watch = idle.watch(1, &all(1000)).unwrap();
+    clock.advance(ms(70)); // and the clock moves from tick to tick
+    walk(&clock, 12);
+    assert_eq!((events.len(), timer.metrics().expired), (1, 1));
+}
+
+#[test]
 fn a_touch_in_the_tick_of_the_check_leaves_no_event() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 const TICKS_PER_WHEEL: usize = 512;
 
 /// A seat's number is filed plus one, which saves four bytes for each.
-const SEATS: usize = u32::MAX as usize - 1;
+pub(super) const SEATS: usize = u32::MAX as usize - 1;
 
 pub(super) struct Roster<T> {
     origin: Instant,

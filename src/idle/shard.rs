@@ -18,7 +18,7 @@ use super::judge::Terms;
 use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::pulse::Home;
-use super::roster::{Returned, Roster};
+use super::roster::{Returned, Roster, SEATS};
 use super::watch::Watch;
 use crate::error::ScheduleError;
 use crate::isolate;
@@ -146,8 +146,8 @@ impl<T: Send + 'static> Shard<T> {
         let mut state = self.lock();
         let terms = self.core.terms_at(now);
         let entered = state.roster.enter(connection, policy, terms, || self.clone());
-        let seat = entered
-            .map_err(|task| ScheduleError::LimitReached { limit: u32::MAX as usize, task })?;
+        let full = |task| ScheduleError::LimitReached { limit: SEATS, task };
+        let seat = entered.map_err(full)?;
         match self.ensure_check(&mut state) {
             Ok(()) => Ok(Watch::new(seat)),
             Err(error) => match state.roster.leave(seat.number) {
