@@ -115,3 +115,27 @@ fn everybody_ends_once_under_any_mix() {
     eventually("no check is left", || timer.pending_timeouts() == 0);
     drop(timer.stop().unwrap());
 }
+
+/// The timer is stopped while jobs are under way that report the same connections.
+#[test]
+fn a_stop_amid_reports_tells_everybody_once() {
+    for round in 0..50 {
+        let timer = timer(2);
+        let idle = IdleTimeouts::new(&timer, |stops: &mut Arc<AtomicU64>, event| {
+            if event.kind == IdleKind::TimerStopped {
+                stops.fetch_add(1, Relaxed);
+            }
+            Answer::KeepWatching
+        });
+        let policy = IdlePolicy::new().all(ms(1)).reader(ms(2)).jitter(ms(2));
+        let stops: Vec<Arc<AtomicU64>> = (0..200).map(|_| Arc::default()).collect();
+        let watches: Vec<_> =
+            stops.iter().map(|stops| idle.watch(stops.clone(), &policy).unwrap()).collect();
+        std::thread::sleep(Duration::from_micros(round * 200));
+        drop(timer.stop().unwrap());
+        eventually("jobs that were under way have ended", || idle.watched() == 0);
+        let told: Vec<_> = stops.iter().map(|stops| stops.load(Relaxed)).collect();
+        assert_eq!(told, [1; 200]);
+        drop(watches);
+    }
+}

@@ -124,8 +124,8 @@ impl<T> Roster<T> {
         let block = self.occupy(number, home);
         block.pulse(number).begin(terms.now);
         if let Some(entry) = self.seats.get_mut(number) {
-            *entry =
-                Entry { connection: Some(connection), policy: Some(policy), place: Place::Ended };
+            entry.connection = Some(connection);
+            entry.policy = Some(policy);
         }
         let at = self.earliest(number, terms);
         self.file(number, at);
