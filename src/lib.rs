@@ -69,7 +69,8 @@
 //!
 //! # Around it
 //!
-//! [`executor`] runs tasks elsewhere; [`Period`] repeats them; [`ManualClock`] tests them without
+//! [`idle`] watches connections and reports the silent ones, at the price of one store for each read
+//! or write. [`executor`] runs tasks elsewhere; [`Period`] repeats them; [`ManualClock`] tests them without
 //! sleeping; [`Metrics`] counts them; [`wheel`] is the structure alone, for an event loop of your
 //! own.
 //!
@@ -86,6 +87,7 @@ mod alarm;
 pub mod clock;
 mod error;
 pub mod executor;
+pub mod idle;
 mod inbox;
 mod isolate;
 mod lifecycle;

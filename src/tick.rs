@@ -7,6 +7,7 @@ use std::time::Duration;
 /// Nanoseconds that no clock reaches.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+#[inline]
 pub(crate) fn nanos(duration: Duration) -> u64 {
     (duration.as_secs().checked_mul(1_000_000_000))
         .and_then(|n| n.checked_add(u64::from(duration.subsec_nanos())))

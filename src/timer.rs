@@ -155,6 +155,23 @@ impl HashedWheelTimer {
         }
     }
 
+    /// The present instant by the timer's clock.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.shared().time.now_instant()
+    }
+
+    /// The length of a tick.
+    pub fn tick_duration(&self) -> Duration {
+        Duration::from_nanos(self.shared().scale.tick_nanos())
+    }
+
+    /// The instant that ticks are counted from: tick n begins n ticks later. Deadlines at a tick's
+    /// begin are met without the wait for the next one.
+    pub fn started_at(&self) -> Instant {
+        self.shared().time.instant_at(0)
+    }
+
     /// Timeouts accepted, and not yet run, cancelled or returned. Exact: 0 after `stop`.
     pub fn pending_timeouts(&self) -> usize {
         self.0.station.with_all_shards(|states| states.iter().map(|s| s.live()).sum())
@@ -241,7 +258,7 @@ impl Drop for Handle {
 impl fmt::Debug for HashedWheelTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HashedWheelTimer")
-            .field("tick_duration", &Duration::from_nanos(self.shared().scale.tick_nanos()))
+            .field("tick_duration", &self.tick_duration())
             .field("pending_timeouts", &self.pending_timeouts())
             .field("is_stopped", &self.is_stopped())
             .finish_non_exhaustive()

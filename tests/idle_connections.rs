@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+const SERVERS: [&str; 3] = ["mio", "threaded", "tokio"];
+
 const IDLE: Duration = Duration::from_millis(100);
 
 #[test]
@@ -43,34 +45,55 @@ fn a_close_that_crosses_a_late_write_is_excused() {
 }
 
 #[test]
-fn a_small_run_closes_every_idle_connection_and_no_other() {
-    let (ok, text) = run(&["--connections=200"]);
+fn an_event_loop_closes_every_idle_connection_and_no_other() {
+    closes_every_idle_connection_and_no_other("mio");
+}
+
+#[test]
+fn a_threaded_server_closes_every_idle_connection_and_no_other() {
+    closes_every_idle_connection_and_no_other("threaded");
+}
+
+#[test]
+fn an_async_server_closes_every_idle_connection_and_no_other() {
+    closes_every_idle_connection_and_no_other("tokio");
+}
+
+/// Clients that are silent, talk, talk a byte at a time, shut down their sending side, or reset.
+fn closes_every_idle_connection_and_no_other(server: &str) {
+    let (ok, text) = run(&["--connections=200", "--server", server]);
     assert!(ok, "{text}");
     assert_eq!(row(&text, "connections opened"), 200, "{text}");
-    assert_eq!(row(&text, "closed as idle") + row(&text, "excused"), 200, "{text}");
-    for fault in ["wrongly closed", "missed", "garbled", "not connected"] {
+    let reset = row(&text, "reset");
+    assert!(reset > 0, "{text}");
+    assert_eq!(row(&text, "closed as idle") + row(&text, "excused") + reset, 200, "{text}");
+    for fault in ["wrongly closed", "missed", "miscounted", "garbled", "not connected"] {
         assert_eq!(row(&text, fault), 0, "{text}");
     }
-    let echoed = row(&text, "messages echoed");
-    assert!(echoed > 200, "{text}");
-    assert!(row(&text, "timer: rescheduled") > 200, "{text}");
+    assert!(row(&text, "messages echoed") > 200, "{text}");
+    assert!(row(&text, "timer: expired") > 0, "{text}");
     assert!(text.contains("OK: "), "{text}");
 }
 
 #[test]
 fn a_server_that_closes_too_early_is_caught() {
-    let (ok, text) = run(&["--connections=50", "--sabotage=early"]);
-    assert!(!ok, "{text}");
-    assert!(row(&text, "wrongly closed") > 0, "{text}");
-    assert!(text.contains("FAILED: "), "{text}");
+    for server in SERVERS {
+        let (ok, text) = run(&["--connections=50", "--sabotage=early", "--server", server]);
+        assert!(!ok, "{text}");
+        assert!(row(&text, "wrongly closed") > 0, "{text}");
+        assert!(text.contains("FAILED: "), "{text}");
+    }
 }
 
 #[test]
 fn a_server_that_never_closes_is_caught() {
-    let (ok, text) = run(&["--connections=50", "--sabotage=never", "--grace-ms=300"]);
-    assert!(!ok, "{text}");
-    assert_eq!(row(&text, "missed"), 50, "{text}");
-    assert!(text.contains("FAILED: "), "{text}");
+    for server in SERVERS {
+        let never = ["--connections=50", "--sabotage=never", "--grace-ms=300"];
+        let (ok, text) = run(&[&never[..], &["--server", server]].concat());
+        assert!(!ok, "{text}");
+        assert_eq!(row(&text, "missed") + row(&text, "reset"), 50, "{text}");
+        assert!(text.contains("FAILED: "), "{text}");
+    }
 }
 
 #[test]

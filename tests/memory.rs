@@ -5,11 +5,12 @@
 
 mod common;
 
-use common::{WHEELS, manual_with, ms, on};
+use common::{WHEELS, manual, manual_with, ms, on};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Mutex;
 use std::time::Duration;
+use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::{HashedWheelTimer, Timeout, WheelKind};
 
 #[global_allocator]
@@ -168,4 +169,50 @@ fn dead_among_the_living_on(wheel: WheelKind) {
     assert_eq!(timer.pending_timeouts(), 0);
     let left = bytes() - before;
     assert!(left < 1_000_000, "{left} bytes with nothing pending");
+}
+
+fn idle_timeouts(timer: &HashedWheelTimer) -> IdleTimeouts<u64> {
+    IdleTimeouts::new(timer, |_, _| Answer::KeepWatching)
+}
+
+/// With the handle, and what it is watched as.
+#[test]
+fn a_watched_connection_takes_at_most_120_bytes() {
+    const CONNECTIONS: usize = 300_000;
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let idle = idle_timeouts(&timer);
+    let policy = IdlePolicy::new().reader(HOUR).writer(HOUR * 2).jitter(HOUR);
+    let before = bytes();
+    let mut watches: Vec<Watch> = Vec::with_capacity(CONNECTIONS);
+    watches.extend((0..CONNECTIONS as u64).map(|id| idle.watch(id, &policy).unwrap()));
+    clock.advance(Duration::ZERO);
+    let each = (bytes() - before) / CONNECTIONS as isize;
+    println!("bytes for each watched connection: {each}");
+    assert!(each <= 120, "{each} bytes");
+    let before = allocations();
+    watches.iter().for_each(|watch| {
+        watch.touch();
+        watch.pause();
+        watch.resume();
+    });
+    assert_eq!(allocations() - before, 0);
+}
+
+#[test]
+fn connections_that_come_and_go_do_not_grow_memory() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let idle = idle_timeouts(&timer);
+    let policy = IdlePolicy::new().all(HOUR);
+    let _resident = idle.watch(0, &policy).unwrap();
+    let mut after = Vec::new();
+    for wave in 0..40 {
+        let watches: Vec<_> = (0..20_000).map(|id| idle.watch(id, &policy).unwrap()).collect();
+        clock.advance(ms(wave));
+        drop(watches);
+        after.push(bytes());
+    }
+    let (early, late) = (after[4], *after.last().unwrap());
+    assert!(late < early + 300_000, "{early} bytes after 5 waves, {late} after 40");
 }

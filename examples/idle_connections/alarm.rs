@@ -1,8 +1,5 @@
-//! How a timeout reaches an event loop: as a message, not as an action.
-//!
-//! The timer's worker must not touch a connection that an event loop owns. So the task of each
-//! timeout only says "look at this connection", and the loop then decides by what it knows itself.
-//! A message that comes too late, or twice, or for a connection that is gone, is harmless.
+//! How the clients' event loop knows when it is time for the next word: each timeout sends a
+//! message, and the loop then decides by what it knows itself.
 
 use crate::slots::Key;
 use mio::{Registry, Token, Waker};
@@ -10,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
-use wheelwork::{CancelOnDrop, HashedWheelTimer, Metrics, RescheduleError, Timeout, TimerTask};
+use wheelwork::{CancelOnDrop, HashedWheelTimer, RescheduleError, Timeout, TimerTask};
 
 /// A wheel of more buckets gains nothing: the rest of a longer delay is counted in rounds.
 const MOST_TICKS: u128 = 1 << 14;
@@ -87,13 +84,5 @@ impl Alarms {
     /// The next connection to look at.
     pub(crate) fn next_due(&self) -> Option<Key> {
         self.due.try_recv().ok()
-    }
-
-    pub(crate) fn waker(&self) -> Arc<Waker> {
-        self.mailbox.waker.clone()
-    }
-
-    pub(crate) fn metrics(&self) -> Metrics {
-        self.timer.metrics()
     }
 }

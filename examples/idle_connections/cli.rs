@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::server::Kind;
 use clap::{Parser, ValueEnum, value_parser};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,13 +9,17 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// A TCP echo server that closes idle connections, put to the test by thousands of real clients.
 ///
-/// The server gives each connection an idle timeout from one wheel timer. The clients, in a second
+/// The server watches each connection with the idle manager of one wheel timer. The clients, in a second
 /// process, talk, pause and go silent by a schedule that follows from the seed, and judge by their
 /// own clock whether each connection was closed when it should be. The exit code is 0 if every one
 /// was, and 1 if an active connection was closed or an idle one was not.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "idle_connections", args_override_self = true)]
 pub(crate) struct Args {
+    /// How the server is built.
+    #[arg(long, value_name = "KIND", default_value = "mio")]
+    pub(crate) server: Kind,
+
     /// How many connections to open; fewer if the open-file limit or the ports do not suffice.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=60_000))]
     pub(crate) connections: u64,

@@ -135,14 +135,14 @@ impl Clients {
                 Err(_) => self.drop_unconnected(key),
             }
         }
-        self.hear(key);
+        self.hear(key)?;
         self.speak(key, |phase| matches!(phase, Phase::Sending(_)))
     }
 
     /// Before it acts, a client hears what has happened: a close by the server that lies in the
     /// socket came before the message that is due now.
     fn on_due(&mut self, key: Key) -> io::Result<()> {
-        self.hear(key);
+        self.hear(key)?;
         let Some(talker) = self.talkers.get_mut(key) else { return Ok(()) };
         let Some(late) = Instant::now().checked_duration_since(talker.due) else {
             return self.arm(key);
@@ -179,16 +179,20 @@ impl Clients {
         self.tally.unconnected += 1;
     }
 
-    fn hear(&mut self, key: Key) {
-        let Some(talker) = self.talkers.get_mut(key) else { return };
+    fn hear(&mut self, key: Key) -> io::Result<()> {
+        let Some(talker) = self.talkers.get_mut(key) else { return Ok(()) };
         if talker.phase == Phase::Connecting {
-            return;
+            return Ok(());
         }
         let heard = talker.hear(&mut self.chunk);
         self.tally.echoed += heard.answered;
         if heard.closed {
             self.close(key);
+        } else if talker.try_reset()? {
+            self.remove(key);
+            self.tally.reset += 1;
         }
+        Ok(())
     }
 
     fn speak(&mut self, key: Key, when: impl Fn(Phase) -> bool) -> io::Result<()> {

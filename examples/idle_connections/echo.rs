@@ -1,9 +1,8 @@
-//! One connection of the server: gives back what it gets.
+//! One connection of the event loop's: gives back what it gets.
 
-use crate::alarm::Alarm;
 use mio::net::TcpStream;
 use std::io::{self, ErrorKind, Read, Write};
-use std::time::Instant;
+use wheelwork::idle::Watch;
 
 /// Read at once, and so the most that waits in memory for a peer that does not take its echo.
 pub(crate) const CHUNK: usize = 16 * 1024;
@@ -12,41 +11,43 @@ pub(crate) struct Echo {
     stream: TcpStream,
     /// Read, and not yet taken by the socket; empty on a connection that keeps up.
     unsent: Vec<u8>,
-    /// When bytes were last read, or the connection accepted.
-    pub(crate) last_activity: Instant,
-    pub(crate) alarm: Alarm,
+    /// The peer has said that it sends no more. It may still be reading.
+    peer_is_done: bool,
+    pub(crate) watch: Watch,
 }
 
 /// What came of a look at the socket.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Look {
-    Nothing,
-    Activity,
-    /// The peer has closed or reset the connection.
+    Open,
+    /// The connection was reset.
     Gone,
 }
 
 impl Echo {
-    pub(crate) fn new(stream: TcpStream) -> Self {
-        let alarm = Alarm::default();
-        Self { stream, unsent: Vec::new(), last_activity: Instant::now(), alarm }
+    pub(crate) fn new(stream: TcpStream, watch: Watch) -> Self {
+        Self { stream, unsent: Vec::new(), peer_is_done: false, watch }
     }
 
     /// Reads and gives back until the socket would block, as edge-triggered events demand.
     pub(crate) fn pump(&mut self, chunk: &mut [u8; CHUNK]) -> Look {
-        let mut look = Look::Nothing;
-        loop {
+        while !self.peer_is_done {
             match self.turn(chunk) {
-                Ok(0) => return Look::Gone,
-                Ok(_) => {
-                    // After the read, never before: a clock read that is older than the bytes
-                    // would close the connection early by the difference.
-                    self.last_activity = Instant::now();
-                    look = Look::Activity;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return look,
+                Ok(0) => self.peer_is_done = true,
+                // After the read, never before: a clock read that is older than the bytes would
+                // close the connection early by the difference.
+                Ok(_) => self.watch.read(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Look::Open,
                 Err(_) => return Look::Gone,
             }
+        }
+        // What is left to say to it.
+        match write_some(&mut self.stream, &self.unsent) {
+            Ok(sent) => {
+                self.unsent.drain(..sent);
+                Look::Open
+            }
+            Err(_) => Look::Gone,
         }
     }
 

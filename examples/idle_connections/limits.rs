@@ -28,6 +28,11 @@ pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     errno.is_some_and(|e| [EADDRNOTAVAIL, EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(&e))
 }
 
+/// Whether an accept failed because the peer was gone before its turn came, or for a signal.
+pub(crate) fn is_peers(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
+}
+
 /// The processor time of this process so far, in user code and in the kernel.
 pub(crate) fn cpu_time() -> io::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;

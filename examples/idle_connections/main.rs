@@ -6,13 +6,13 @@
 //!
 //! | server process | | client process |
 //! |---|---|---|
-//! | `server`: one event loop, an `echo` for each connection | TCP, loopback | `client`: one event loop, a `talker` for each connection |
-//! | `alarm`: a timeout sends "look at this one" to the loop | | `script`: who says what and when, from the seed |
+//! | `server`: an event loop, threads or tokio tasks | TCP, loopback | `client`: one event loop, a `talker` for each connection |
+//! | the idle manager says who has been silent for its time | | `script`: who says what and when, from the seed |
 //! | `watch`, `live`, `summary`: what the terminal shows | pipe, `record` | `judge`, `tally`: was it right to close? |
 //!
-//! The pattern to take home is `server`: a byte that arrives pushes the connection's timeout back,
-//! and a timeout that expires closes nothing by itself. It sends a message to the event loop, which
-//! looks at the socket once more and only then closes. So no unread byte is ever thrown away.
+//! The pattern to take home is in `server`: a byte that arrives touches the connection's watch, and
+//! an idle event looks at the socket once more before it closes. So no unread byte is ever thrown
+//! away. `--server` chooses among three kinds of server.
 //!
 //! `--sabotage early` and `--sabotage never` break the server, to see that the judge notices: such
 //! a run must fail.
@@ -70,14 +70,14 @@ fn run(mut args: Args) -> Result<ExitCode, Box<dyn Error>> {
     }
 
     let cpu_before = limits::cpu_time()?;
-    let server = Server::start(args.server_idle(), args.tick())?;
+    let server = server::start(args.server, args.server_idle(), args.tick())?;
     let expected = expected(&args);
-    introduce(&args, &server, expected);
+    introduce(&args, &*server, expected);
 
     let begun = Instant::now();
     let live = LiveLine::new(expected);
-    let clients = ClientProcess::start(&args, &server)?;
-    let outcome = clients.watch(&server, &live, limit(&args));
+    let clients = ClientProcess::start(&args, &*server)?;
+    let outcome = clients.watch(&*server, &live, limit(&args));
     live.clear();
     let elapsed = begun.elapsed();
     // What the server died of says more than that the clients were left alone.
@@ -92,11 +92,11 @@ fn run(mut args: Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn introduce(args: &Args, server: &Server, expected: Duration) {
+fn introduce(args: &Args, server: &dyn Server, expected: Duration) {
     println!(
         "{} clients of an echo server at {}, which closes what is idle for {:?}; about {:.0} s",
         grouped(args.connections),
-        server.address,
+        server.address(),
         args.idle(),
         expected.as_secs_f64(),
     );

@@ -61,6 +61,8 @@ record! {
         closed_as_idle,
         wrongly_closed,
         missed,
+        /// Connections that the client has reset.
+        reset,
         excused,
         /// Connections on which other bytes came back than were sent, or not all of them.
         garbled,

@@ -58,6 +58,28 @@ impl Manner {
     }
 }
 
+/// What a client does when it has said its last word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It stays, and never says anything again; so does one whose machine has died.
+    Silence,
+    /// It says that it will send no more, and goes on reading.
+    HalfClose,
+    /// It resets the connection as soon as it has its last echo: gone without a FIN. One that never
+    /// says a word stays silent instead.
+    Reset,
+}
+
+impl Ending {
+    fn choose(percent: u64) -> Self {
+        match percent {
+            0..80 => Self::Silence,
+            80..90 => Self::HalfClose,
+            _ => Self::Reset,
+        }
+    }
+}
+
 /// Wait, then send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -70,6 +92,7 @@ pub(crate) struct Step {
 pub(crate) struct Script {
     random: SplitMix64,
     manner: Manner,
+    pub(crate) ending: Ending,
     idle: Duration,
     left: Duration,
     /// A thinker thinks when no more than this is left.
@@ -81,12 +104,13 @@ impl Script {
     pub(crate) fn new(seed: u64, number: u64, idle: Duration, talk: Duration) -> Self {
         let mut random = SplitMix64(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         let manner = Manner::choose(random.between(0, 100));
+        let ending = Ending::choose(random.between(0, 100));
         let left = match manner {
             Manner::Mute => Duration::ZERO,
             _ => random.duration_between(talk / 4, talk),
         };
         let think_at = (manner == Manner::Thinker).then_some(left / 2);
-        Self { random, manner, idle, left, think_at }
+        Self { random, manner, ending, idle, left, think_at }
     }
 
     fn pause(&mut self) -> Duration {

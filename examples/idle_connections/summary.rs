@@ -24,7 +24,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     fn table(&self) -> Table {
-        let Outcome { opened, echoed, closed_as_idle, excused, .. } = self.outcome;
+        let Outcome { opened, echoed, closed_as_idle, excused, reset, .. } = self.outcome;
         let memory = format!("{:.1} MiB", self.peak_memory as f64 / f64::from(1 << 20));
         let excuse = "a client was itself late, and the close could cross its message";
 
@@ -35,6 +35,7 @@ impl Summary {
         table.add_row(row("closed as idle", grouped(closed_as_idle), &self.idle_remark()));
         table.add_rows(self.faults().map(Fault::row));
         table.add_row(row("excused", grouped(excused), excuse));
+        table.add_row(row("reset", grouped(reset), "by the client, gone without a FIN"));
         table.add_rows(self.lateness());
         table.add_rows(self.cpu());
         table.add_row(row("peak memory, server", memory, "resident, the whole process"));
@@ -66,7 +67,7 @@ impl Summary {
         )
     }
 
-    fn faults(&self) -> [Fault; 4] {
+    fn faults(&self) -> [Fault; 5] {
         let Outcome { wrongly_closed, missed, garbled, unconnected, .. } = self.outcome;
         [
             Fault {
@@ -75,6 +76,11 @@ impl Summary {
                 means: "were closed while active",
             },
             Fault { what: "missed", count: missed, means: "were idle and not closed" },
+            Fault {
+                what: "miscounted",
+                count: self.miscounted(),
+                means: "were idle for the server alone",
+            },
             Fault { what: "garbled", count: garbled, means: "did not get back what they sent" },
             Fault {
                 what: "not connected",
@@ -82,6 +88,12 @@ impl Summary {
                 means: "were refused or not completed",
             },
         ]
+    }
+
+    /// Closed as idle by the server, without a client that has seen it.
+    fn miscounted(&self) -> u64 {
+        let Outcome { closed_as_idle, excused, wrongly_closed, .. } = self.outcome;
+        self.report.closed_as_idle.saturating_sub(closed_as_idle + excused + wrongly_closed)
     }
 
     fn opened_remark(&self) -> String {
@@ -127,13 +139,11 @@ impl Summary {
         )
     }
 
-    fn timer(&self) -> [[Cell; 3]; 5] {
+    fn timer(&self) -> [[Cell; 3]; 3] {
         let timer = &self.report.timer;
         [
-            ("timer: scheduled", timer.scheduled, "timeouts, by the server"),
-            ("timer: rescheduled", timer.rescheduled, "pushed back by activity"),
-            ("timer: expired", timer.expired, "each a message to the event loop"),
-            ("timer: cancelled", timer.cancelled, "the peer was the first to go"),
+            ("timer: expired", timer.expired, "looks at who may have been silent long enough"),
+            ("timer: rearmed", timer.rearmed, "by a look, for the next one"),
             ("timer: wake-ups", timer.wakeups, "of its worker thread"),
         ]
         .map(|(what, count, remark)| row(what, grouped(count), remark))

@@ -3,10 +3,12 @@
 use crate::alarm::Alarm;
 use crate::echo::{CHUNK, retry, write_some};
 use crate::judge::{LastWrites, Span};
-use crate::script::Script;
+use crate::script::{Ending, Script};
 use mio::net::TcpStream;
+use nix::libc::linger;
+use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{self, ErrorKind, Read};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +127,23 @@ impl Talker {
         Ok(())
     }
 
+    /// Goes without a FIN, if that is how it ends and it has all it waits for.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not allow that.
+    pub(crate) fn try_reset(&self) -> io::Result<bool> {
+        let ends =
+            self.phase == Phase::Silent && self.script.ending == Ending::Reset && self.sent > 0;
+        if !ends || !self.is_answered() {
+            return Ok(false);
+        }
+        // The close that follows is then a reset.
+        let at_once = linger { l_onoff: 1, l_linger: 0 };
+        setsockopt(&self.stream, sockopt::Linger, &at_once)?;
+        Ok(true)
+    }
+
     /// Whether everything that was sent came back, and nothing else.
     pub(crate) fn is_intact(&self) -> bool {
         self.is_answered() && !self.mismatch
@@ -145,6 +164,9 @@ impl Talker {
         if let Some(step) = self.script.next() {
             self.phase = Phase::Pausing(step.bytes);
             self.due = end + step.pause;
+        } else if self.script.ending == Ending::HalfClose {
+            // It fails only if the server has closed the connection, which is heard of soon.
+            let _ = self.stream.shutdown(Shutdown::Write);
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Tally {
     /// Open and silent at present.
     pub(crate) silent: u64,
     pub(crate) missed: u64,
+    /// Went by themselves, without a FIN.
+    pub(crate) reset: u64,
     wrongly_closed: u64,
     excused: u64,
     garbled: u64,
@@ -40,6 +42,7 @@ impl Tally {
             echoed: 0,
             silent: 0,
             missed: 0,
+            reset: 0,
             wrongly_closed: 0,
             excused: 0,
             garbled: 0,
@@ -75,6 +78,7 @@ impl Tally {
             closed_as_idle: self.lateness.len(),
             wrongly_closed: self.wrongly_closed,
             missed: self.missed,
+            reset: self.reset,
             excused: self.excused,
             garbled: self.garbled,
             late_p50_us: late(0.5),

@@ -19,9 +19,9 @@ pub(crate) struct ClientProcess {
 }
 
 impl ClientProcess {
-    pub(crate) fn start(args: &Args, server: &Server) -> io::Result<Self> {
+    pub(crate) fn start(args: &Args, server: &dyn Server) -> io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(args.for_clients_of(server.address))
+            .args(args.for_clients_of(server.address()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -40,7 +40,7 @@ impl ClientProcess {
     /// If either side ends before it should, or nothing has ended after `limit`.
     pub(crate) fn watch(
         mut self,
-        server: &Server,
+        server: &dyn Server,
         live: &LiveLine,
         limit: Duration,
     ) -> io::Result<Outcome> {

@@ -1,0 +1,124 @@
+//! Is this connection idle now, and if not, when to look again? Pure: told everything.
+
+use super::event::{IdleEvent, IdleKind};
+use super::policy::{Limits, Scale};
+use super::pulse::Reading;
+use crate::tick::NEVER;
+use std::time::Duration;
+
+/// When each kind was last reported, in nanoseconds since the timer's origin; 0 is never.
+pub(super) type Reported = [u64; 3];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The event, and the last activity on which it rests.
+    Idle(IdleEvent, u64),
+    /// It cannot be idle before this instant.
+    Look(u64),
+}
+
+/// What all connections are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) now: u64,
+    pub(super) scale: Scale,
+}
+
+/// Of several kinds that are due, it names the one that was due first. A kind that has been
+/// reported is due again when its duration has passed once more.
+pub(super) fn judge(
+    limits: &Limits,
+    reading: Reading,
+    reported: Reported,
+    lot: u32,
+    terms: Terms,
+) -> Verdict {
+    let Terms { now, scale } = terms;
+    let due = |kind: IdleKind| {
+        let after = limits.after(kind, lot, scale)?;
+        let [since, reported] = [reading.since, reported].map(|by_kind| by_kind[kind as usize]);
+        // It may be resumed at any moment, and is idle at the earliest so long after that.
+        let from = if reading.paused { now } else { since.max(reported) };
+        Some((from.saturating_add(after), kind))
+    };
+    let first_due = IdleKind::SILENCES.into_iter().filter_map(due).min_by_key(|&(at, _)| at);
+    match first_due {
+        Some((at, kind)) if at <= now => {
+            let since = reading.since[kind as usize];
+            Verdict::Idle(event(kind, since, reported[kind as usize], now), since)
+        }
+        Some((at, _)) => Verdict::Look(at),
+        None => Verdict::Look(NEVER),
+    }
+}
+
+fn event(kind: IdleKind, since: u64, reported: u64, now: u64) -> IdleEvent {
+    let silent_for = Duration::from_nanos(now.saturating_sub(since));
+    IdleEvent { kind, first: since >= reported, silent_for }
+}
+
+/// A number without a pattern for each seat, which its jitter follows from (Sebastiano Vigna's
+/// splitmix64).
+pub(super) fn lot(seat: u32) -> u32 {
+    let z = (u64::from(seat) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::policy::IdlePolicy;
+    use super::*;
+
+    const NS: fn(u64) -> Duration = Duration::from_nanos;
+
+    fn judged(policy: &IdlePolicy, since: [u64; 3], reported: Reported, now: u64) -> Verdict {
+        let reading = Reading { paused: false, since };
+        judge(policy.limits(), reading, reported, 0, Terms { now, scale: Scale::ONE })
+    }
+
+    fn idle(kind: IdleKind, first: bool, silent_for: u64, since: u64) -> Verdict {
+        Verdict::Idle(IdleEvent { kind, first, silent_for: NS(silent_for) }, since)
+    }
+
+    #[test]
+    fn the_kind_that_was_due_first_is_named() {
+        let policy = IdlePolicy::new().reader(NS(50)).writer(NS(30)).all(NS(10));
+        assert_eq!(judged(&policy, [40, 60, 60], [0; 3], 69), Verdict::Look(70));
+        assert_eq!(judged(&policy, [40, 60, 60], [0; 3], 70), idle(IdleKind::All, true, 10, 60));
+        let both = judged(&policy, [40, 60, 60], [0, 0, 85], 91);
+        assert_eq!(both, idle(IdleKind::Reader, true, 51, 40), "due at 90, the writer too");
+        let then = judged(&policy, [40, 60, 60], [91, 0, 91], 91);
+        assert_eq!(then, idle(IdleKind::Writer, true, 31, 60));
+        assert_eq!(judged(&policy, [40, 60, 60], [91; 3], 91), Verdict::Look(101));
+    }
+
+    #[test]
+    fn it_is_first_again_after_activity() {
+        let policy = IdlePolicy::new().reader(NS(10));
+        assert_eq!(judged(&policy, [5; 3], [15, 0, 0], 25), idle(IdleKind::Reader, false, 20, 5));
+        assert_eq!(judged(&policy, [15; 3], [15, 0, 0], 25), idle(IdleKind::Reader, true, 10, 15));
+    }
+
+    #[test]
+    fn a_paused_one_is_looked_at_again_after_its_whole_time() {
+        let policy = IdlePolicy::new().reader(NS(10)).all(NS(20));
+        let reading = Reading { paused: true, since: [5; 3] };
+        let terms = Terms { now: 1000, scale: Scale::ONE };
+        assert_eq!(judge(policy.limits(), reading, [0; 3], 0, terms), Verdict::Look(1010));
+    }
+
+    #[test]
+    fn off_and_endless_are_never() {
+        for policy in [IdlePolicy::new(), IdlePolicy::new().all(Duration::MAX)] {
+            assert_eq!(judged(&policy, [5; 3], [0; 3], NEVER - 1), Verdict::Look(NEVER));
+        }
+    }
+
+    #[test]
+    fn a_time_ahead_of_the_check_is_no_silence() {
+        let policy = IdlePolicy::new().all(NS(10));
+        assert_eq!(judged(&policy, [500; 3], [0; 3], 20), Verdict::Look(510));
+    }
+}

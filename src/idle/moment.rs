@@ -1,0 +1,57 @@
+//! A time that is known already.
+
+use crate::tick::nanos;
+use std::time::Instant;
+
+/// An instant as the idle timeouts of one timer count it; from [`IdleTimeouts::now`].
+///
+/// An event loop takes one when its poll returns and uses it for all the connections that are
+/// ready: that saves each of them a clock read, and the arithmetic of an [`Instant`] as well. It
+/// means nothing to another timer.
+///
+/// [`IdleTimeouts::now`]: super::IdleTimeouts::now
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// Before the origin counts as the origin.
+    #[inline]
+    pub(super) fn new(origin: Instant, instant: Instant) -> Self {
+        Self(nanos(instant.saturating_duration_since(origin)))
+    }
+
+    /// Since the timer's origin.
+    #[inline]
+    pub(super) fn nanos(self) -> u64 {
+        self.0
+    }
+}
+
+/// What the `_at` methods of [`Watch`](super::Watch) take for a time: a [`Moment`], or an
+/// [`Instant`] by the timer's clock.
+pub trait When: sealed::Sealed {}
+
+impl When for Moment {}
+impl When for Instant {}
+
+pub(super) mod sealed {
+    use super::{Instant, Moment};
+
+    pub trait Sealed: Copy {
+        fn moment(self, origin: impl FnOnce() -> Instant) -> Moment;
+    }
+
+    impl Sealed for Moment {
+        #[inline]
+        fn moment(self, _origin: impl FnOnce() -> Instant) -> Moment {
+            self
+        }
+    }
+
+    impl Sealed for Instant {
+        #[inline]
+        fn moment(self, origin: impl FnOnce() -> Instant) -> Moment {
+            Moment::new(origin(), self)
+        }
+    }
+}

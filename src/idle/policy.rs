@@ -1,0 +1,149 @@
+//! For how long a connection may be silent.
+
+use super::event::IdleKind;
+use crate::sync::Arc;
+use crate::tick::nanos;
+use std::fmt;
+use std::time::Duration;
+
+/// After how long a silent connection is reported, for each kind of silence.
+///
+/// A duration of zero, the default, turns its kind off; [`Duration::MAX`] never comes. Clones share
+/// one allocation, so make a policy once and watch many connections with it.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use wheelwork::idle::IdlePolicy;
+///
+/// // Nothing read for a minute, or a write that makes no progress for ten seconds.
+/// let policy = IdlePolicy::new()
+///     .reader(Duration::from_secs(60))
+///     .writer(Duration::from_secs(10));
+/// assert_eq!(policy, policy.clone());
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct IdlePolicy(Arc<Limits>);
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Nanoseconds by kind; 0 is off.
+    after: [u64; IdleKind::SILENCES.len()],
+    jitter: u64,
+}
+
+impl IdlePolicy {
+    /// A policy with every kind off.
+    pub fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Reports a connection from which nothing has been read for so long.
+    #[must_use]
+    pub fn reader(self, after: Duration) -> Self {
+        self.with(|limits| limits.after[IdleKind::Reader as usize] = nanos(after))
+    }
+
+    /// Reports a connection to which nothing has been written for so long.
+    #[must_use]
+    pub fn writer(self, after: Duration) -> Self {
+        self.with(|limits| limits.after[IdleKind::Writer as usize] = nanos(after))
+    }
+
+    /// Reports a connection on which nothing has been read or written for so long.
+    #[must_use]
+    pub fn all(self, after: Duration) -> Self {
+        self.with(|limits| limits.after[IdleKind::All as usize] = nanos(after))
+    }
+
+    /// Makes all three durations longer by up to so much, each connection by its own fixed part of
+    /// it. Connections that were made in one burst are then not reported in one burst. The default
+    /// is zero.
+    #[must_use]
+    pub fn jitter(self, most: Duration) -> Self {
+        self.with(|limits| limits.jitter = nanos(most))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.0
+    }
+}
+
+impl Limits {
+    /// What is in force for one connection: `None` if the kind is off.
+    pub(super) fn after(&self, kind: IdleKind, lot: u32, scale: Scale) -> Option<u64> {
+        let after = *self.after.get(kind as usize).filter(|&&after| after != 0)?;
+        let share = (u128::from(self.jitter) * u128::from(lot)) >> u32::BITS;
+        Some(scale.apply(after.saturating_add(share as u64)).max(1))
+    }
+}
+
+/// The factor by which all durations are stretched or shrunk at present.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scale(pub(super) f64);
+
+impl Scale {
+    pub(super) const ONE: Self = Self(1.0);
+
+    fn apply(self, nanos: u64) -> u64 {
+        if self == Self::ONE || nanos == u64::MAX {
+            return nanos; // exact
+        }
+        (nanos as f64 * self.0).ceil() as u64 // saturates
+    }
+}
+
+impl Default for IdlePolicy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for IdlePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Limits { after, jitter } = *self.limits();
+        let mut out = f.debug_struct("IdlePolicy");
+        for kind in IdleKind::SILENCES {
+            let after = Some(after[kind as usize]).filter(|&after| after != 0);
+            out.field(kind.name(), &after.map(Duration::from_nanos));
+        }
+        out.field("jitter", &Duration::from_nanos(jitter)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(policy: &IdlePolicy, lot: u32, scale: f64) -> Option<u64> {
+        policy.limits().after(IdleKind::All, lot, Scale(scale))
+    }
+
+    #[test]
+    fn jitter_only_lengthens_and_zero_stays_off() {
+        let policy = IdlePolicy::new().all(Duration::from_nanos(1000));
+        assert_eq!(after(&policy, u32::MAX, 1.0), Some(1000));
+        let policy = policy.jitter(Duration::from_nanos(500));
+        assert_eq!(after(&policy, 0, 1.0), Some(1000));
+        assert_eq!(after(&policy, u32::MAX / 2 + 1, 1.0), Some(1250));
+        assert_eq!(after(&policy, u32::MAX, 1.0), Some(1499));
+        let off = policy.all(Duration::ZERO);
+        assert_eq!(after(&off, u32::MAX, 1.0), None);
+    }
+
+    #[test]
+    fn a_scale_rounds_up_saturates_and_never_turns_off() {
+        let policy = IdlePolicy::new().all(Duration::from_nanos(1001));
+        assert_eq!(after(&policy, 0, 0.5), Some(501));
+        assert_eq!(after(&policy, 0, 0.0), Some(1));
+        assert_eq!(after(&policy, 0, 1e300), Some(u64::MAX));
+        let never = policy.all(Duration::MAX).jitter(Duration::MAX);
+        assert_eq!(after(&never, u32::MAX, 0.5), Some(u64::MAX));
+    }
+}

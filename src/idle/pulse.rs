@@ -1,0 +1,184 @@
+//! When a connection was last active: the words that its handle writes and the check reads.
+//!
+//! A touch is a relaxed store and takes no lock. That suffices for "either the event or the touch
+//! wins": if a touch happens before the check, by whatever synchronisation the program has, the
+//! check's load sees it or a later one, because loads of one variable that are ordered by
+//! happens-before never go back (coherence), and there is no event. If neither happens before the
+//! other, they race, and either may win. Nothing else is published by these stores.
+//!
+//! A pause needs one order more. `resume` stores the time and then takes its pause back with
+//! release; the check loads the pauses with acquire before it loads the times. So a check that
+//! finds a connection no longer paused also finds the touch of the resume, and does not report a
+//! silence that the pause had covered. The model at the end checks this.
+
+use super::moment::When;
+use super::policy::IdlePolicy;
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// In place of the pauses: the handle is gone.
+const ABANDONED: usize = usize::MAX;
+
+/// Connections in one allocation.
+pub(super) const BLOCK: usize = 64;
+
+/// Times are nanoseconds since the timer's origin.
+pub(super) struct Pulse {
+    read: AtomicU64,
+    wrote: AtomicU64,
+    /// Pauses that have not been resumed, or `ABANDONED`.
+    pauses: AtomicUsize,
+}
+
+/// What a check sees of a pulse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub(super) paused: bool,
+    /// The last activity, by kind: read, wrote, either.
+    pub(super) since: [u64; 3],
+}
+
+impl Pulse {
+    fn new() -> Self {
+        Self { read: AtomicU64::new(0), wrote: AtomicU64::new(0), pauses: AtomicUsize::new(0) }
+    }
+
+    /// For the next connection in this place. The caller has it to itself.
+    pub(super) fn begin(&self, now: u64) {
+        self.touch(now);
+        self.pauses.store(0, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn read(&self, now: u64) {
+        self.read.store(now, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn wrote(&self, now: u64) {
+        self.wrote.store(now, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn touch(&self, now: u64) {
+        self.read(now);
+        self.wrote(now);
+    }
+
+    /// Relaxed: a check that does not see it yet has won the race against it.
+    pub(super) fn pause(&self) {
+        self.pauses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// False if it was not paused.
+    pub(super) fn resume(&self, now: u64) -> bool {
+        if self.pauses.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        self.touch(now);
+        let less = |pauses: usize| pauses.checked_sub(1);
+        // Release: pairs with the acquire in `reading`.
+        self.pauses.fetch_update(Ordering::Release, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// The handle is gone while its connection is being reported. Relaxed, as a pause.
+    pub(super) fn abandon(&self) {
+        self.pauses.store(ABANDONED, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.pauses.load(Ordering::Relaxed) == ABANDONED
+    }
+
+    pub(super) fn reading(&self) -> Reading {
+        // Acquire, and before the times: pairs with the release in `resume`.
+        let paused = self.pauses.load(Ordering::Acquire) > 0;
+        let read = self.read.load(Ordering::Relaxed);
+        let wrote = self.wrote.load(Ordering::Relaxed);
+        Reading { paused, since: [read, wrote, read.max(wrote)] }
+    }
+}
+
+/// What a handle asks of where its connection is watched.
+pub(super) trait Home: Send + Sync {
+    fn now(&self) -> Instant;
+    fn leave(&self, seat: u32);
+    fn set_policy(&self, seat: u32, policy: IdlePolicy);
+}
+
+/// The pulses of neighbouring seats, and the way home for their handles.
+pub(super) struct Block {
+    pub(super) home: Arc<dyn Home>,
+    /// The timer's origin.
+    origin: Instant,
+    pulses: [Pulse; BLOCK],
+}
+
+impl Block {
+    pub(super) fn new(home: Arc<dyn Home>, origin: Instant) -> Self {
+        Self { home, origin, pulses: std::array::from_fn(|_| Pulse::new()) }
+    }
+
+    #[inline]
+    pub(super) fn pulse(&self, seat: u32) -> &Pulse {
+        &self.pulses[seat as usize % BLOCK]
+    }
+
+    #[inline]
+    pub(super) fn nanos_at(&self, at: impl When) -> u64 {
+        at.moment(|| self.origin).nanos()
+    }
+
+    #[inline]
+    pub(super) fn now(&self) -> u64 {
+        self.nanos_at(self.home.now())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_nest_and_a_resume_too_many_does_nothing() {
+        let pulse = Pulse::new();
+        pulse.begin(5);
+        assert!(!pulse.resume(6));
+        assert_eq!(pulse.reading(), Reading { paused: false, since: [5; 3] });
+        pulse.pause();
+        pulse.pause();
+        assert!(pulse.resume(7) && pulse.reading().paused);
+        assert!(pulse.resume(8));
+        assert_eq!(pulse.reading(), Reading { paused: false, since: [8; 3] });
+        pulse.wrote(9);
+        assert_eq!(pulse.reading().since, [8, 9, 9]);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use loom::thread;
+
+    /// Whoever finds the pause over finds the resume's touch.
+    #[test]
+    fn a_check_never_sees_the_silence_that_a_pause_has_covered() {
+        crate::sync::check(|| {
+            let pulse = Arc::new(Pulse::new());
+            pulse.begin(1);
+            pulse.pause();
+            let resumer = thread::spawn({
+                let pulse = pulse.clone();
+                move || {
+                    assert!(pulse.resume(9));
+                    pulse.pause();
+                    assert!(pulse.resume(10));
+                }
+            });
+            let Reading { paused, since } = pulse.reading();
+            assert!(paused || since.iter().all(|&since| since >= 9));
+            resumer.join().unwrap();
+            assert_eq!(pulse.reading(), Reading { paused: false, since: [10; 3] });
+        });
+    }
+}

@@ -1,0 +1,324 @@
+//! A roster under its lock, and the one timeout that looks after it.
+//!
+//! The timer holds one timeout for each shard in use, the *check*, due at the tick in which somebody
+//! has to be looked at. It arms itself again before it calls anybody back, so a slow callback on a
+//! pool holds up only those who are reported with it.
+//!
+//! Invariants:
+//! 1. While anybody is watched, a check is pending or running, or its loss is being dealt with. A
+//!    check is lost when a stop of the timer gives it back, or an executor drops its job: then it is
+//!    dropped, and its drop schedules another, or reports everybody if the timer takes none.
+//! 2. The check that counts is the one of the latest epoch; any other does nothing when it runs or
+//!    is dropped.
+//! 3. No callback runs and no connection or check is dropped under the lock. The timer's own locks
+//!    are taken under it, never the other way round.
+
+use super::event::Idle;
+use super::judge::Terms;
+use super::moment::Moment;
+use super::policy::{IdlePolicy, Scale};
+use super::pulse::Home;
+use super::roster::{Returned, Roster, SEATS};
+use super::watch::Watch;
+use crate::error::ScheduleError;
+use crate::isolate;
+use crate::logging::warning;
+use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::tick::{TickScale, nanos};
+use crate::timeout::{Timeout, TimerTask};
+use crate::timer::HashedWheelTimer;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+/// Runs a callback for a batch; returns how many panics that were.
+pub(super) type Deliver<T> = dyn Fn(&mut [Idle<T>]) -> u64 + Send + Sync;
+
+/// What all shards share.
+pub(super) struct Core<T> {
+    pub(super) timer: HashedWheelTimer,
+    origin: Instant,
+    ticks: TickScale,
+    deliver: Box<Deliver<T>>,
+    /// The bits of the factor. Relaxed: who changes it takes the lock of each shard afterwards.
+    scale: AtomicU64,
+    /// Relaxed: it guards nothing.
+    panicked: AtomicU64,
+}
+
+impl<T> Core<T> {
+    pub(super) fn new(timer: HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
+        let tick = NonZeroU64::new(nanos(timer.tick_duration())).unwrap_or(NonZeroU64::MIN);
+        Self {
+            origin: timer.started_at(),
+            ticks: TickScale::new(tick),
+            timer,
+            deliver,
+            scale: AtomicU64::new(Scale::ONE.0.to_bits()),
+            panicked: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn scale(&self) -> Scale {
+        Scale(f64::from_bits(self.scale.load(Ordering::Relaxed)))
+    }
+
+    /// Returns the former one.
+    pub(super) fn set_scale(&self, scale: Scale) -> Scale {
+        Scale(f64::from_bits(self.scale.swap(scale.0.to_bits(), Ordering::Relaxed)))
+    }
+
+    pub(super) fn panicked(&self) -> u64 {
+        self.panicked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn silence(&self, since: u64) -> Duration {
+        Duration::from_nanos(self.now().nanos().saturating_sub(since))
+    }
+
+    #[inline]
+    pub(super) fn now(&self) -> Moment {
+        Moment::new(self.origin, self.timer.now())
+    }
+
+    fn terms_at(&self, instant: Instant) -> Terms {
+        Terms { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
+    }
+
+    fn terms(&self) -> Terms {
+        self.terms_at(self.timer.now())
+    }
+
+    /// When a tick begins; far away for one that never comes.
+    fn start_of(&self, tick: u64) -> Instant {
+        const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
+        let exact = self.origin.checked_add(Duration::from_nanos(self.ticks.start_of(tick)));
+        exact.or_else(|| self.origin.checked_add(FAR)).unwrap_or(self.origin)
+    }
+}
+
+pub(super) struct Shard<T> {
+    core: Arc<Core<T>>,
+    state: Mutex<State<T>>,
+}
+
+pub(super) struct State<T> {
+    pub(super) roster: Roster<T>,
+    check: Option<Pending>,
+    epoch: u64,
+    /// Durations have become shorter: everybody may be filed too late.
+    shrunk: bool,
+}
+
+/// The check that counts.
+struct Pending {
+    timeout: Timeout,
+    /// What it is armed for.
+    tick: u64,
+}
+
+impl<T> State<T> {
+    /// The check to cancel if nobody is watched any more.
+    fn needless_check(&mut self) -> Option<Timeout> {
+        if self.roster.len() > 0 {
+            return None;
+        }
+        self.check.take().map(|pending| pending.timeout)
+    }
+}
+
+impl<T: Send + 'static> Shard<T> {
+    pub(super) fn new(core: Arc<Core<T>>) -> Self {
+        let roster = Roster::new(core.origin, core.ticks);
+        let state = State { roster, check: None, epoch: 0, shrunk: false };
+        Self { core, state: Mutex::new(state) }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock()
+    }
+
+    pub(super) fn watch(
+        self: &Arc<Self>,
+        connection: T,
+        policy: IdlePolicy,
+    ) -> Result<Watch, ScheduleError<T>> {
+        let now = self.core.timer.now();
+        let mut state = self.lock();
+        let terms = self.core.terms_at(now);
+        let entered = state.roster.enter(connection, policy, terms, || self.clone());
+        let full = |task| ScheduleError::LimitReached { limit: SEATS, task };
+        let seat = entered.map_err(full)?;
+        match self.ensure_check(&mut state) {
+            Ok(()) => Ok(Watch::new(seat)),
+            Err(error) => match state.roster.leave(seat.number) {
+                Some(connection) => Err(error.map(|()| connection)),
+                // Not reached: what has just entered is here.
+                None => Ok(Watch::new(seat)),
+            },
+        }
+    }
+
+    /// Sees that a check is pending for whoever is to be looked at next.
+    fn ensure_check(self: &Arc<Self>, state: &mut State<T>) -> Result<(), ScheduleError<()>> {
+        // A timeout without a deadline has ended, and its check is about to be dropped.
+        if state.check.as_ref().is_some_and(|check| check.timeout.deadline().is_some()) {
+            self.hasten(state);
+            return Ok(());
+        }
+        let epoch = state.epoch + 1;
+        let tick = state.roster.next_look();
+        let check = Check { shard: Some(self.clone()), epoch };
+        let timeout = (self.core.timer.new_timeout_at(check, self.core.start_of(tick)))
+            .map_err(|error| error.map(Check::retire))?;
+        state.epoch = epoch;
+        state.check = Some(Pending { timeout, tick });
+        Ok(())
+    }
+
+    /// Pulls the check forward if somebody has to be looked at sooner.
+    fn hasten(&self, state: &mut State<T>) {
+        let Some(check) = &mut state.check else { return };
+        let tick = state.roster.next_look();
+        // If it is refused, the check has expired and waits for the lock, or it is lost; either
+        // way somebody comes and looks.
+        if tick < check.tick && check.timeout.reschedule_at(self.core.start_of(tick)).is_ok() {
+            check.tick = tick;
+        }
+    }
+
+    /// Gives up a seat that has been silent since `since`.
+    pub(super) fn shed(&self, seat: u32, since: u64) -> Option<T> {
+        let mut state = self.lock();
+        let connection = state.roster.shed(seat, since);
+        let needless = state.needless_check();
+        drop(state);
+        needless.map(|timeout| timeout.cancel());
+        connection
+    }
+
+    /// Durations have become shorter: has everybody judged again.
+    pub(super) fn judge_everybody(&self) {
+        let mut state = self.lock();
+        state.shrunk = true;
+        if let Some(check) = &mut state.check {
+            if check.timeout.reschedule_at(self.core.origin).is_ok() {
+                check.tick = 0;
+            }
+        }
+    }
+
+    /// The check expires.
+    fn run(self: &Arc<Self>, check: Box<Check<T>>, timeout: &Timeout) {
+        let now = timeout.now();
+        let mut state = self.lock();
+        if state.epoch != check.epoch || state.check.is_none() {
+            return check.retire();
+        }
+        let terms = self.core.terms_at(now);
+        let everybody = std::mem::take(&mut state.shrunk);
+        let idle = state.roster.take_idle(terms, everybody);
+        let tick = state.roster.next_look();
+        if let Some(check) = &mut state.check {
+            check.tick = tick;
+        }
+        let refused = timeout.rearm_at(check, self.core.start_of(tick));
+        drop(state);
+        drop(refused); // and with it the check, which is lost
+        self.report(idle, terms);
+    }
+
+    /// A check that counts has been dropped without having armed itself again.
+    fn check_lost(self: &Arc<Self>, epoch: u64) {
+        let mut state = self.lock();
+        if state.epoch != epoch || state.check.take().is_none() || state.roster.len() == 0 {
+            return;
+        }
+        let terms = self.core.terms();
+        let everybody = match self.ensure_check(&mut state) {
+            Ok(()) => return,
+            Err(_) => state.roster.take_all(terms.now),
+        };
+        drop(state);
+        self.report(everybody, terms);
+    }
+
+    /// Calls back, and takes in the answers, until nobody is left to report.
+    fn report(self: &Arc<Self>, mut batch: Vec<Idle<T>>, terms: Terms) {
+        while !batch.is_empty() {
+            let panics = (self.core.deliver)(&mut batch);
+            if panics > 0 {
+                self.core.panicked.fetch_add(panics, Ordering::Relaxed);
+                warning!("{panics} panics of an idle callback");
+            }
+            let mut state = self.lock();
+            let Returned { mut again, dismissed } = state.roster.put_back(batch, terms);
+            let needless = state.needless_check();
+            if state.roster.len() > 0 && self.ensure_check(&mut state).is_err() {
+                again.extend(state.roster.take_all(terms.now));
+            }
+            drop(state);
+            needless.map(|timeout| timeout.cancel());
+            dismissed.into_iter().for_each(|connection| dismiss(connection));
+            batch = again;
+        }
+    }
+}
+
+/// Drops what belongs to a user, who may panic.
+fn dismiss<T>(connection: T) {
+    if isolate::panics(|| drop(connection)) {
+        warning!("the drop of a watched connection panicked");
+    }
+}
+
+impl<T: Send + 'static> Home for Shard<T> {
+    fn now(&self) -> Instant {
+        self.core.timer.now()
+    }
+
+    fn leave(&self, seat: u32) {
+        let mut state = self.lock();
+        let connection = state.roster.leave(seat);
+        let needless = state.needless_check();
+        drop(state);
+        needless.map(|timeout| timeout.cancel());
+        drop(connection);
+    }
+
+    fn set_policy(&self, seat: u32, policy: IdlePolicy) {
+        let now = self.core.timer.now();
+        let mut state = self.lock();
+        let terms = self.core.terms_at(now);
+        state.roster.set_policy(seat, policy, terms);
+        self.hasten(&mut state);
+    }
+}
+
+/// The task of a shard's timeout.
+struct Check<T: Send + 'static> {
+    /// `None` once it does not count any more.
+    shard: Option<Arc<Shard<T>>>,
+    epoch: u64,
+}
+
+impl<T: Send + 'static> Check<T> {
+    fn retire(mut self) {
+        self.shard = None;
+    }
+}
+
+impl<T: Send + 'static> TimerTask for Check<T> {
+    fn run(self: Box<Self>, timeout: &Timeout) {
+        if let Some(shard) = self.shard.clone() {
+            shard.run(self, timeout);
+        }
+    }
+}
+
+impl<T: Send + 'static> Drop for Check<T> {
+    fn drop(&mut self) {
+        if let Some(shard) = self.shard.take() {
+            shard.check_lost(self.epoch);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `IdleTimeouts`: the face of it all.
+
+use super::event::{Answer, Idle, IdleEvent};
+use super::moment::Moment;
+use super::policy::{IdlePolicy, Scale};
+use super::shard::{Core, Deliver, Shard};
+use super::watch::Watch;
+use crate::error::ScheduleError;
+use crate::inbox;
+use crate::isolate;
+use crate::sync::Arc;
+use crate::timer::HashedWheelTimer;
+use std::fmt;
+use std::time::Duration;
+
+/// Reports connections that have been silent for their time.
+///
+/// Clones are handles to the same thing. It keeps its timer alive while it lives and while anything
+/// is watched. See the [module](super) for a program.
+pub struct IdleTimeouts<T> {
+    core: Arc<Core<T>>,
+    shards: Arc<[Arc<Shard<T>>]>,
+}
+
+/// A connection that [`IdleTimeouts::close_idlest`] has given up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Shed<T> {
+    /// What was given to `watch`.
+    pub connection: T,
+    /// For how long nothing has been read or written.
+    pub silent_for: Duration,
+}
+
+/// A factor that durations cannot be scaled by.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("a factor of {factor}: expected a finite number, 0 or more")]
+pub struct ScaleError {
+    /// What was asked for.
+    pub factor: f64,
+}
+
+impl<T: Send + 'static> IdleTimeouts<T> {
+    /// Calls `on_idle` for each connection that is idle, with what was given to `watch`, on the
+    /// executor of `timer`. One job serves all that are idle in a tick (one for each group of
+    /// threads that watch), and each is looked at once more right before its call.
+    ///
+    /// A panic is caught, counted ([`panicked`](Self::panicked)) and hurts nobody else; the
+    /// connection is watched on. Calls for different connections may overlap on a pool; two calls
+    /// for one connection never do.
+    pub fn new<F>(timer: &HashedWheelTimer, on_idle: F) -> Self
+    where
+        F: Fn(&mut T, IdleEvent) -> Answer + Send + Sync + 'static,
+    {
+        Self::with(timer, Box::new(move |batch| one_by_one(batch, &on_idle)))
+    }
+
+    /// As [`new`](Self::new), with all that are idle in a tick in one call: for a server that
+    /// passes them on as one message. Answer with [`Idle::answer`]; without an answer a connection
+    /// is watched on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::{sync::mpsc, time::Duration};
+    /// # use wheelwork::{HashedWheelTimer, idle::{Answer, Idle, IdlePolicy, IdleTimeouts}};
+    /// # let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(5)).build()?;
+    /// let (sender, to_close) = mpsc::channel();
+    /// let idle = IdleTimeouts::batched(&timer, move |batch: &mut [Idle<u64>]| {
+    ///     let ids: Vec<u64> = batch.iter().map(|idle| idle.connection).collect();
+    ///     let _ = sender.send(ids);
+    ///     batch.iter_mut().for_each(|idle| idle.answer(Answer::StopWatching));
+    /// });
+    /// let policy = IdlePolicy::new().all(Duration::from_millis(10));
+    /// let watches = [idle.watch(1, &policy)?, idle.watch(2, &policy)?];
+    /// assert!(to_close.recv()?.contains(&1));
+    /// # drop(watches);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn batched<F>(timer: &HashedWheelTimer, on_idle: F) -> Self
+    where
+        F: Fn(&mut [Idle<T>]) + Send + Sync + 'static,
+    {
+        let deliver = move |batch: &mut [Idle<T>]| u64::from(isolate::panics(|| on_idle(batch)));
+        Self::with(timer, Box::new(deliver))
+    }
+
+    fn with(timer: &HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
+        let core = Arc::new(Core::new(timer.clone(), deliver));
+        let shards =
+            (0..inbox::shard_count()).map(|_| Arc::new(Shard::new(core.clone()))).collect();
+        Self { core, shards }
+    }
+
+    /// Watches a connection, which counts as active now. `connection` is what the callback is told:
+    /// an identifier, a socket, or a closure of its own.
+    ///
+    /// Costs a clock read, a lock that only threads of the same shard share, and no allocation but
+    /// one for each 64 connections.
+    ///
+    /// # Errors
+    ///
+    /// If the timer is stopped, or has no room for the one timeout that each group of threads needs.
+    /// The connection is inside.
+    pub fn watch(&self, connection: T, policy: &IdlePolicy) -> Result<Watch, ScheduleError<T>> {
+        self.shards[inbox::home(self.shards.len())].watch(connection, policy.clone())
+    }
+
+    /// The present, for the `_at` methods of [`Watch`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, idle::{Answer, IdlePolicy, IdleTimeouts}};
+    /// # let timer = HashedWheelTimer::new()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+    /// # let policy = IdlePolicy::new().all(Duration::from_secs(30));
+    /// let ready = [idle.watch(1, &policy)?, idle.watch(2, &policy)?];
+    /// let now = idle.now(); // once, when the poll has returned
+    /// ready.iter().for_each(|watch| watch.read_at(now));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn now(&self) -> Moment {
+        self.core.now()
+    }
+
+    /// How many connections are watched at present.
+    pub fn watched(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().roster.len()).sum()
+    }
+
+    /// How many calls of the callback have panicked.
+    pub fn panicked(&self) -> u64 {
+        self.core.panicked()
+    }
+
+    /// Multiplies all durations by `factor`, those of connections already watched included, until
+    /// the next call: below 1 under pressure, and 1 again when it has passed. With 0 all that are
+    /// not paused are reported at the next tick, except what is off or never due.
+    ///
+    /// To shrink costs one look at every connection, on the executor; to stretch costs nothing.
+    /// After Envoy's overload action that scales timers.
+    ///
+    /// # Errors
+    ///
+    /// If the factor is negative, infinite or not a number. The former one stays.
+    pub fn scale(&self, factor: f64) -> Result<(), ScaleError> {
+        if !(factor.is_finite() && factor >= 0.0) {
+            return Err(ScaleError { factor });
+        }
+        let former = self.core.set_scale(Scale(factor));
+        if factor < former.0 {
+            self.shards.iter().for_each(|shard| shard.judge_everybody());
+        }
+        Ok(())
+    }
+
+    /// Stops watching the `n` connections on which nothing has been read or written for longest,
+    /// and returns them, the most silent first: for a server that runs out of memory or of
+    /// descriptors. Those that are paused, or just being reported, stay. Fewer come back if there
+    /// are fewer, or if some become active meanwhile.
+    ///
+    /// O(connections), a few nanoseconds each, under the lock of one shard after the other.
+    pub fn close_idlest(&self, n: usize) -> Vec<Shed<T>> {
+        if n == 0 {
+            return Vec::new();
+        }
+        let shards = self.shards.iter();
+        let mut candidates: Vec<_> = shards
+            .flat_map(|shard| {
+                let longest = shard.lock().roster.silent_longest(n);
+                longest.into_iter().map(move |(since, seat)| (since, seat, shard))
+            })
+            .collect();
+        candidates.sort_unstable_by_key(|&(since, seat, _)| (since, seat));
+        candidates.truncate(n);
+        let given_up = |(since, seat, shard): (u64, u32, &Arc<Shard<T>>)| {
+            let connection = shard.shed(seat, since)?;
+            Some(Shed { connection, silent_for: self.core.silence(since) })
+        };
+        candidates.into_iter().filter_map(given_up).collect()
+    }
+}
+
+/// Returns how many calls panicked.
+fn one_by_one<T>(batch: &mut [Idle<T>], on_idle: &impl Fn(&mut T, IdleEvent) -> Answer) -> u64 {
+    let mut panics = 0;
+    for idle in batch {
+        if !idle.is_still_silent() {
+            idle.withdraw();
+            continue;
+        }
+        let event = idle.event();
+        match isolate::contained(|| on_idle(&mut idle.connection, event)) {
+            Some(answer) => idle.answer(answer),
+            None => panics += 1,
+        }
+    }
+    panics
+}
+
+impl<T> Clone for IdleTimeouts<T> {
+    fn clone(&self) -> Self {
+        Self { core: self.core.clone(), shards: self.shards.clone() }
+    }
+}
+
+impl<T: Send + 'static> fmt::Debug for IdleTimeouts<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdleTimeouts")
+            .field("watched", &self.watched())
+            .field("panicked", &self.panicked())
+            .finish_non_exhaustive()
+    }
+}

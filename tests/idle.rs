@@ -1,0 +1,672 @@
+//! Idle timeouts on the manual clock: kinds, races, edges, the end of the timer.
+
+mod common;
+
+use common::{Record, TICK, assert_conserved, manual, manual_with, ms};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wheelwork::executor::Job;
+use wheelwork::idle::{
+    Answer, Idle, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, ScaleError, Watch,
+};
+use wheelwork::{HashedWheelTimer, ManualClock, ScheduleError};
+
+/// Who was reported, for what, whether first, and after how many milliseconds of silence.
+type Seen = (u32, IdleKind, bool, u128);
+
+fn seen(id: u32, event: IdleEvent) -> Seen {
+    (id, event.kind, event.first, event.silent_for.as_millis())
+}
+
+/// Idle timeouts that record their events and answer `answer`.
+fn recording(timer: &HashedWheelTimer, answer: Answer) -> (IdleTimeouts<u32>, Record<Seen>) {
+    let events = Record::new();
+    let record = events.clone();
+    let idle = IdleTimeouts::new(timer, move |id: &mut u32, event| {
+        record.push(seen(*id, event));
+        answer
+    });
+    (idle, events)
+}
+
+fn all(after: u64) -> IdlePolicy {
+    IdlePolicy::new().all(ms(after))
+}
+
+/// Tick by tick, so that no event is late by more than one.
+fn walk(clock: &ManualClock, ticks: u32) {
+    (0..ticks).for_each(|_| clock.advance(TICK));
+}
+
+#[test]
+fn a_silent_connection_is_reported_at_its_tick_and_not_before() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    clock.advance(ms(30));
+    let watch = idle.watch(1, &all(250)).unwrap();
+    clock.advance(ms(249));
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(20)); // 269 ms silent, but within the tick
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(1));
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 270)]);
+    walk(&clock, 20);
+    assert_eq!((events.len(), idle.watched(), timer.pending_timeouts()), (0, 0, 0));
+    watch.touch();
+    drop(watch);
+    assert_conserved(&timer);
+}
+
+#[test]
+fn each_kind_is_silenced_by_its_own_activity() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let reader = idle.watch(1, &IdlePolicy::new().reader(ms(500))).unwrap();
+    let writer = idle.watch(2, &IdlePolicy::new().writer(ms(500))).unwrap();
+    let either = idle.watch(3, &all(500)).unwrap();
+    clock.advance(ms(300));
+    reader.wrote();
+    writer.read();
+    either.read();
+    clock.advance(ms(200));
+    let both = [(1, IdleKind::Reader, true, 500), (2, IdleKind::Writer, true, 500)];
+    assert_eq!(events.take(), both);
+    clock.advance(ms(300));
+    assert_eq!(events.take(), [(3, IdleKind::All, true, 500)]);
+}
+
+#[test]
+fn a_connection_with_three_kinds_reports_each_in_its_time() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let policy = IdlePolicy::new().reader(ms(300)).writer(ms(200)).all(ms(300));
+    let _watch = idle.watch(1, &policy).unwrap();
+    walk(&clock, 4);
+    let expected = [
+        (1, IdleKind::Writer, true, 200),
+        (1, IdleKind::Reader, true, 300),
+        (1, IdleKind::All, true, 300),
+        (1, IdleKind::Writer, false, 400),
+    ];
+    assert_eq!(events.take(), expected);
+}
+
+#[test]
+fn a_row_of_events_begins_anew_after_activity() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let watch = idle.watch(1, &all(200)).unwrap();
+    walk(&clock, 4);
+    watch.read();
+    walk(&clock, 4);
+    let expected = [(true, 200), (false, 400), (true, 200), (false, 400)];
+    assert_eq!(events.take(), expected.map(|(first, ms)| (1, IdleKind::All, first, ms)));
+}
+
+/// The wheel is touched once in each idle period, however many touches there are.
+#[test]
+fn a_busy_connection_costs_one_look_in_each_idle_period() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watch = idle.watch(1, &all(10_000)).unwrap();
+    for _ in 0..3600 {
+        clock.advance(TICK);
+        watch.touch();
+    }
+    assert_eq!(events.len(), 0);
+    let looks = timer.metrics().expired;
+    assert!((36..=37).contains(&looks), "{looks} looks in 360 s");
+}
+
+#[test]
+fn a_silent_connection_costs_one_look() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    clock.advance(ms(30)); // its time is up in the middle of a tick
+    let _watch = idle.watch(1, &all(1000)).unwrap();
+    clock.advance(ms(70)); // and the clock moves from tick to tick
+    walk(&clock, 12);
+    assert_eq!((events.len(), timer.metrics().expired), (1, 1));
+}
+
+#[test]
+fn a_touch_in_the_tick_of_the_check_leaves_no_event() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watch = idle.watch(1, &all(200)).unwrap();
+    clock.advance(ms(199));
+    watch.touch();
+    clock.advance(ms(1));
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(200));
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 201)], "199 + 200, at the next tick");
+}
+
+/// The first callback of a batch touches all the others, before their turn.
+#[test]
+fn a_touch_before_ones_turn_in_a_batch_leaves_no_event() {
+    let (timer, clock) = manual();
+    let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
+    let (events, others) = (Record::new(), watches.clone());
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, _| {
+        record.push(*id);
+        others.lock().unwrap().iter().for_each(Watch::touch);
+        Answer::StopWatching
+    });
+    for id in 0..5 {
+        watches.lock().unwrap().push(idle.watch(id, &all(100)).unwrap());
+    }
+    clock.advance(TICK);
+    assert_eq!(events.take(), [0]);
+    assert_eq!(idle.watched(), 4);
+    clock.advance(TICK);
+    assert_eq!(events.take(), [1]);
+}
+
+#[test]
+fn a_jump_of_the_clock_reports_what_is_silent_once_and_the_touched_not_at_all() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let silent = idle.watch(1, &all(100)).unwrap();
+    clock.advance(Duration::from_secs(30 * 86_400));
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 30 * 86_400_000)]);
+    silent.touch_at(timer.now() + ms(500)); // a time ahead of the clock
+    clock.advance(ms(500));
+    assert_eq!(events.len(), 0);
+    silent.touch_at(timer.now() - Duration::from_secs(31 * 86_400)); // before the timer's start
+    clock.advance(ms(100));
+    assert_eq!(events.len(), 1);
+}
+
+#[test]
+fn a_duration_below_a_tick_is_met_at_the_next_tick() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    clock.advance(ms(50));
+    let _watch = idle.watch(1, &IdlePolicy::new().all(Duration::from_nanos(1))).unwrap();
+    clock.advance(ms(49));
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(1));
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 50)]);
+    walk(&clock, 3);
+    assert_eq!(events.len(), 3, "once a tick");
+}
+
+#[test]
+fn zero_is_off_and_the_longest_duration_never_comes() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let off = idle.watch(1, &IdlePolicy::new()).unwrap();
+    let endless = idle.watch(2, &IdlePolicy::new().reader(Duration::MAX)).unwrap();
+    clock.advance(Duration::from_secs(200 * 365 * 86_400));
+    assert_eq!(events.len(), 0);
+    assert_eq!(idle.watched(), 2);
+    off.set_policy(&all(100));
+    endless.set_policy(&all(100));
+    clock.advance(TICK);
+    assert_eq!(events.len(), 2, "both have been silent for long");
+    off.set_policy(&IdlePolicy::new());
+    endless.set_policy(&IdlePolicy::new().all(Duration::ZERO));
+    clock.advance(TICK * 100);
+    assert_eq!(events.len(), 2);
+}
+
+#[test]
+fn durations_change_while_a_connection_is_watched() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let sooner = idle.watch(1, &all(10_000)).unwrap();
+    let later = idle.watch(2, &all(500)).unwrap();
+    clock.advance(ms(300));
+    sooner.set_policy(&all(400));
+    later.set_policy(&all(800));
+    walk(&clock, 1);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 400)], "what was silent already counts");
+    walk(&clock, 3);
+    assert_eq!(events.len(), 0);
+    walk(&clock, 1);
+    assert_eq!(events.take(), [(2, IdleKind::All, true, 800)]);
+}
+
+#[test]
+fn a_paused_connection_is_not_idle_and_a_resume_counts_as_a_touch() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watch = idle.watch(1, &all(300)).unwrap();
+    assert!(!watch.resume(), "it was not paused");
+    let upload = watch.paused();
+    walk(&clock, 50);
+    {
+        let _request = watch.paused();
+        walk(&clock, 50);
+    }
+    walk(&clock, 50);
+    assert_eq!(events.len(), 0, "pauses nest");
+    drop(upload);
+    walk(&clock, 2);
+    assert_eq!(events.len(), 0);
+    walk(&clock, 1);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 300)]);
+}
+
+#[test]
+fn a_seat_used_again_is_not_paused() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let first = idle.watch(1, &all(100)).unwrap();
+    first.pause();
+    drop(first);
+    let _second = idle.watch(2, &all(100)).unwrap();
+    clock.advance(TICK);
+    assert_eq!(events.take(), [(2, IdleKind::All, true, 100)]);
+}
+
+#[test]
+fn a_slow_writer_whose_bytes_flow_is_not_idle() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watch = idle.watch(1, &IdlePolicy::new().writer(ms(300))).unwrap();
+    for _ in 0..100 {
+        clock.advance(ms(200));
+        watch.wrote(); // one byte has gone out
+    }
+    assert_eq!(events.len(), 0);
+    walk(&clock, 3);
+    assert_eq!(events.len(), 1);
+}
+
+#[test]
+fn dropping_the_handle_stops_watching_and_drops_the_connection() {
+    let (timer, clock) = manual();
+    let calls = Record::new();
+    let record = calls.clone();
+    let idle = IdleTimeouts::new(&timer, move |_: &mut Arc<()>, event| {
+        record.push(event);
+        Answer::StopWatching
+    });
+    let connection = Arc::new(());
+    let watch = idle.watch(connection.clone(), &all(100)).unwrap();
+    assert_eq!((Arc::strong_count(&connection), idle.watched()), (2, 1));
+    drop(watch);
+    assert_eq!((Arc::strong_count(&connection), idle.watched()), (1, 0));
+    assert_eq!(timer.pending_timeouts(), 0, "nobody to look at");
+    walk(&clock, 5);
+    assert_eq!(calls.len(), 0);
+}
+
+#[test]
+fn a_handle_dropped_inside_its_own_callback_is_no_more() {
+    let (timer, clock) = manual();
+    let handles: Arc<Mutex<Vec<Watch>>> = Arc::default();
+    let own = handles.clone();
+    let alive = Arc::new(());
+    let events = Record::new();
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |_: &mut Arc<()>, _| {
+        record.push(());
+        own.lock().unwrap().clear();
+        Answer::KeepWatching // it cannot be
+    });
+    handles.lock().unwrap().push(idle.watch(alive.clone(), &all(100)).unwrap());
+    walk(&clock, 5);
+    assert_eq!(events.len(), 1);
+    assert_eq!((Arc::strong_count(&alive), idle.watched(), timer.pending_timeouts()), (1, 0, 0));
+    // Its seat can be used again.
+    handles.lock().unwrap().push(idle.watch(alive.clone(), &all(100)).unwrap());
+    walk(&clock, 1);
+    assert_eq!(events.len(), 2);
+}
+
+#[test]
+fn a_callback_may_touch_watch_and_drop_others() {
+    let (timer, clock) = manual();
+    let world: Arc<Mutex<Option<IdleTimeouts<u32>>>> = Arc::default();
+    let watches: Arc<Mutex<Vec<Option<Watch>>>> = Arc::default();
+    let (events, inner, others) = (Record::new(), world.clone(), watches.clone());
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, _| {
+        record.push(*id);
+        if *id == 0 {
+            let mut others = others.lock().unwrap();
+            others[1] = None; // due in this very batch
+            others[2].as_ref().unwrap().touch(); // as well
+            let idle = inner.lock().unwrap().clone().unwrap();
+            others.push(Some(idle.watch(9, &all(100)).unwrap()));
+            others[3].as_ref().unwrap().set_policy(&all(200));
+        }
+        Answer::StopWatching
+    });
+    *world.lock().unwrap() = Some(idle.clone());
+    for (id, after) in [(0, 100), (1, 100), (2, 100), (3, 5000)] {
+        watches.lock().unwrap().push(Some(idle.watch(id, &all(after)).unwrap()));
+    }
+    clock.advance(TICK);
+    assert_eq!(events.take(), [0]);
+    clock.advance(TICK);
+    let mut now = events.take();
+    now.sort_unstable();
+    assert_eq!(now, [2, 3, 9]);
+    assert_eq!(idle.watched(), 0);
+    *world.lock().unwrap() = None;
+}
+
+#[test]
+fn a_callback_that_panics_hurts_nobody_else() {
+    let (timer, clock) = manual();
+    let events = Record::new();
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, event| {
+        record.push(seen(*id, event));
+        assert!(*id != 2, "a bad callback");
+        Answer::StopWatching
+    });
+    let _watches = [1, 2, 3].map(|id| idle.watch(id, &all(100)).unwrap());
+    walk(&clock, 1);
+    assert_eq!(events.take().into_iter().map(|(id, ..)| id).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!((idle.panicked(), idle.watched(), timer.metrics().panicked), (1, 1, 0));
+    walk(&clock, 1);
+    assert_eq!(events.take(), [(2, IdleKind::All, false, 200)], "it is watched on");
+}
+
+#[test]
+fn a_connection_whose_drop_panics_hurts_nobody_else() {
+    struct Bomb(u32);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            assert!(self.0 != 2, "a bad drop");
+        }
+    }
+    let (timer, clock) = manual();
+    let idle = IdleTimeouts::new(&timer, |_: &mut Bomb, _| Answer::StopWatching);
+    let _watches = [1, 2, 3].map(|id| idle.watch(Bomb(id), &all(100)).unwrap());
+    walk(&clock, 1);
+    assert_eq!(idle.watched(), 0);
+    let _again = idle.watch(Bomb(4), &all(100)).unwrap();
+    walk(&clock, 1);
+    assert_eq!(idle.watched(), 0);
+}
+
+#[test]
+fn a_batch_is_one_call_and_one_job() {
+    let batches = Record::new();
+    let jobs = Record::new();
+    let (record, count) = (batches.clone(), jobs.clone());
+    let executor = move |job: Job| {
+        count.push(());
+        job.run();
+        Ok(())
+    };
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let idle = IdleTimeouts::batched(&timer, move |batch: &mut [Idle<u32>]| {
+        record.push(batch.iter().map(|idle| idle.connection).collect::<Vec<_>>());
+        for idle in batch {
+            assert!(idle.is_still_silent() && idle.event().kind == IdleKind::All);
+            if idle.connection % 2 == 0 {
+                idle.answer(Answer::StopWatching);
+            }
+        }
+    });
+    let _watches: Vec<_> = (0..1000).map(|id| idle.watch(id, &all(100)).unwrap()).collect();
+    clock.advance(TICK);
+    assert_eq!(batches.take(), [(0..1000).collect::<Vec<_>>()]);
+    assert_eq!((jobs.len(), idle.watched()), (1, 500), "without an answer it is watched on");
+    clock.advance(TICK);
+    assert_eq!(batches.take()[0].len(), 500);
+}
+
+#[test]
+fn a_batch_that_panics_keeps_those_without_an_answer() {
+    let (timer, clock) = manual();
+    let idle = IdleTimeouts::batched(&timer, |batch: &mut [Idle<u32>]| {
+        batch[0].answer(Answer::StopWatching);
+        assert!(batch.len() == 1, "a bad callback");
+    });
+    let _watches: Vec<_> = (0..3).map(|id| idle.watch(id, &all(100)).unwrap()).collect();
+    for (watched, panicked) in [(2, 1), (1, 2), (0, 2)] {
+        clock.advance(TICK);
+        assert_eq!((idle.watched(), idle.panicked()), (watched, panicked));
+    }
+}
+
+#[test]
+fn jitter_spreads_a_burst_and_closes_nobody_early() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let policy = all(1000).jitter(ms(1000));
+    let _watches: Vec<_> = (0..2000).map(|id| idle.watch(id, &policy).unwrap()).collect();
+    walk(&clock, 9);
+    assert_eq!(events.len(), 0);
+    for tick in 10..=20 {
+        walk(&clock, 1);
+        let in_tick = events.take().len();
+        assert!(in_tick < 400, "{in_tick} in tick {tick}, of 2000");
+    }
+    assert_eq!(idle.watched(), 0);
+}
+
+#[test]
+fn the_idlest_are_given_up_first() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watches: Vec<_> = (0..100).map(|id| idle.watch(id, &all(60_000)).unwrap()).collect();
+    for n in 0..100 {
+        clock.advance(ms(10));
+        watches[(n * 37) % 100].touch(); // each once, in another order
+    }
+    watches[37].pause(); // the second
+    let shed = idle.close_idlest(3);
+    let expected = [(0, 990), (74, 970), (11, 960)];
+    assert_eq!(
+        shed.iter().map(|s| (s.connection, s.silent_for.as_millis())).collect::<Vec<_>>(),
+        expected
+    );
+    assert_eq!(idle.watched(), 97);
+    assert!(idle.close_idlest(0).is_empty());
+    watches[0].touch(); // does nothing more
+    assert_eq!(idle.close_idlest(usize::MAX).len(), 96, "all but the paused one");
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(events.len(), 0);
+    watches[37].resume();
+    clock.advance(Duration::from_secs(120));
+    assert_eq!(events.len(), 1);
+    assert_eq!(timer.pending_timeouts(), 0);
+}
+
+#[test]
+fn all_durations_scale_at_once() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let _watches =
+        [(1, 10_000), (2, 20_000)].map(|(id, after)| idle.watch(id, &all(after)).unwrap());
+    clock.advance(ms(4900));
+    idle.scale(0.5).unwrap();
+    clock.advance(TICK);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 5000)]);
+    idle.scale(2.0).unwrap();
+    clock.advance(ms(34_900));
+    assert_eq!(events.len(), 0);
+    clock.advance(TICK);
+    assert_eq!(events.take(), [(2, IdleKind::All, true, 40_000)]);
+    idle.scale(1.0).unwrap();
+    let busy = idle.watch(3, &all(1000)).unwrap();
+    busy.pause();
+    let _silent = idle.watch(4, &all(1000)).unwrap();
+    idle.scale(0.0).unwrap();
+    clock.advance(TICK);
+    assert_eq!(events.take(), [(4, IdleKind::All, true, 100)], "all but the paused one");
+    for factor in [-1.0, f64::NAN, f64::INFINITY] {
+        let error = idle.scale(factor).unwrap_err();
+        assert!(error.to_string().contains("expected a finite number"), "{error}");
+        assert!(matches!(error, ScaleError { .. }));
+    }
+}
+
+#[test]
+fn a_stopped_timer_reports_everybody_once() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let mut watches: Vec<_> = (0..50).map(|id| idle.watch(id, &all(1000)).unwrap()).collect();
+    watches.push(idle.watch(50, &IdlePolicy::new()).unwrap()); // off, and watched all the same
+    clock.advance(ms(500));
+    let unprocessed = timer.stop().unwrap();
+    assert_eq!(events.len(), 0);
+    drop(unprocessed);
+    let mut reported = events.take();
+    reported.sort_unstable_by_key(|&(id, ..)| id);
+    let expected: Vec<_> = (0..=50).map(|id| (id, IdleKind::TimerStopped, true, 500)).collect();
+    assert_eq!(reported, expected);
+    assert_eq!(idle.watched(), 0);
+    let error = idle.watch(51, &all(100)).unwrap_err();
+    assert!(matches!(error, ScheduleError::Stopped { .. }), "{error}");
+    assert_eq!(error.into_task(), 51);
+    watches[0].touch();
+    drop(watches);
+    assert_conserved(&timer);
+}
+
+#[test]
+fn what_stop_returns_may_be_run_instead_of_dropped() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let _silent = idle.watch(1, &all(250)).unwrap();
+    let busy = idle.watch(2, &all(250)).unwrap();
+    clock.advance(ms(250));
+    busy.touch();
+    timer.stop().unwrap().into_iter().for_each(wheelwork::Unprocessed::run);
+    let mut reported = events.take();
+    reported.sort_unstable_by_key(|&(id, kind, ..)| (id, kind == IdleKind::TimerStopped));
+    let kinds: Vec<_> = reported.iter().map(|&(id, kind, ..)| (id, kind)).collect();
+    assert_eq!(kinds.iter().filter(|(_, kind)| *kind == IdleKind::TimerStopped).count(), 2);
+    assert_eq!(kinds.last(), Some(&(2, IdleKind::TimerStopped)));
+    assert_eq!(idle.watched(), 0);
+}
+
+/// Threads watch, touch and drop while the timer is stopped: accepted means reported, unless its
+/// handle was dropped before.
+#[test]
+fn nobody_is_lost_between_watch_and_stop() {
+    for _ in 0..50 {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        let (idle, events) = recording(&timer, Answer::StopWatching);
+        let accepted: Vec<u32> = std::thread::scope(|scope| {
+            let watching = (0..3u32).map(|thread| {
+                let idle = idle.clone();
+                scope.spawn(move || {
+                    let mut watches = Vec::new();
+                    for id in thread * 100_000.. {
+                        match idle.watch(id, &all(60_000)) {
+                            Ok(watch) => watches.push(watch),
+                            Err(error) => {
+                                assert_eq!(error.into_task(), id);
+                                break;
+                            }
+                        }
+                    }
+                    watches.into_iter().enumerate().map(move |(n, watch)| {
+                        std::mem::forget(watch); // kept to the end
+                        thread * 100_000 + n as u32
+                    })
+                })
+            });
+            let watching: Vec<_> = watching.collect();
+            std::thread::sleep(Duration::from_micros(500));
+            drop(timer.stop().unwrap());
+            watching.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        let mut reported: Vec<u32> = events.take().into_iter().map(|(id, ..)| id).collect();
+        reported.sort_unstable();
+        assert_eq!(reported, accepted);
+        assert_eq!(idle.watched(), 0);
+    }
+}
+
+/// An executor that drops a job breaks nothing: the check schedules itself anew.
+#[test]
+fn a_dropped_job_is_made_good() {
+    let dropped = Record::new();
+    let record = dropped.clone();
+    let executor = move |job: Job| {
+        if record.len() < 3 {
+            record.push(());
+            drop(job);
+        } else {
+            job.run();
+        }
+        Ok(())
+    };
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let _watch = idle.watch(1, &all(100)).unwrap();
+    walk(&clock, 3);
+    assert_eq!((dropped.len(), events.len()), (3, 0));
+    walk(&clock, 1);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 400)]);
+}
+
+#[test]
+fn a_timer_at_its_limit_gives_the_connection_back() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(1));
+    let (idle, _events) = recording(&timer, Answer::StopWatching);
+    let other = timer.new_timeout(|| (), ms(1000)).unwrap();
+    let error = idle.watch(1, &all(100)).unwrap_err();
+    assert!(matches!(error, ScheduleError::LimitReached { limit: 1, task: 1 }), "{error}");
+    assert_eq!(idle.watched(), 0);
+    assert!(other.cancel());
+    let _watches = [1, 2, 3].map(|id| idle.watch(id, &all(100)).unwrap());
+    assert_eq!(timer.pending_timeouts(), 1, "one for all of them");
+    clock.advance(TICK);
+    assert_eq!(idle.watched(), 0);
+}
+
+/// A slow callback on a pool does not hold up those who become idle meanwhile.
+#[test]
+fn a_slow_callback_on_a_pool_holds_up_nobody_else() {
+    let pool = wheelwork::executor::ThreadPool::with_size(2, 64).unwrap();
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).executor(pool);
+    let timer = builder.build().unwrap();
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = Mutex::new(blocked);
+    let events = Record::new();
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, _| {
+        if *id == 1 {
+            let _ = blocked.lock().unwrap().recv();
+        }
+        record.push(*id);
+        Answer::StopWatching
+    });
+    let _slow = idle.watch(1, &all(1)).unwrap();
+    std::thread::sleep(ms(20));
+    let _other = idle.watch(2, &all(1)).unwrap();
+    common::eventually("the other one is reported", || events.len() == 1);
+    assert_eq!(events.take(), [2]);
+    drop(release);
+    common::eventually("the slow one comes to its end", || events.len() == 1);
+}
+
+#[test]
+fn everything_goes_when_the_last_handle_goes() {
+    let (timer, clock) = manual();
+    let alive = Arc::new(());
+    let held = alive.clone();
+    let idle = IdleTimeouts::new(&timer, move |_: &mut u32, _| {
+        let _ = &held;
+        Answer::StopWatching
+    });
+    let watch = idle.watch(1, &all(1000)).unwrap();
+    drop((idle, timer));
+    clock.advance(ms(500));
+    assert_eq!(Arc::strong_count(&alive), 2, "a watched connection keeps all of it");
+    drop(watch);
+    common::eventually("the callback is dropped", || Arc::strong_count(&alive) == 1);
+}
+
+#[test]
+fn handles_cross_threads() {
+    fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<Watch>();
+    is_send_and_sync::<IdlePolicy>();
+    // Even for a connection that is not `Sync`: only one thread has it at a time.
+    is_send_and_sync::<IdleTimeouts<std::cell::Cell<u32>>>();
+}

@@ -1,0 +1,259 @@
+//! Random histories of idle timeouts against an oracle that knows every touch: an event if and only
+//! if the connection was really silent.
+
+mod common;
+
+use common::{Record, TICK, manual, ms};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::time::Duration;
+use wheelwork::ManualClock;
+use wheelwork::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
+
+const KINDS: [IdleKind; 3] = [IdleKind::Reader, IdleKind::Writer, IdleKind::All];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Watch([u64; 3]),
+    Drop(usize),
+    Read(usize),
+    Wrote(usize),
+    Touch(usize),
+    Pause(usize),
+    Resume(usize),
+    SetPolicy(usize, [u64; 3]),
+    Scale(u8),
+    CloseIdlest(usize),
+    Advance(u64),
+}
+
+/// In milliseconds; often off, often below a tick.
+fn durations() -> impl Strategy<Value = [u64; 3]> {
+    let duration = || prop_oneof![Just(0), 1..100u64, 100..3000u64, Just(100), Just(60_000)];
+    [duration(), duration(), duration()]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let who = || 0..12usize;
+    prop_oneof![
+        3 => durations().prop_map(Step::Watch),
+        1 => who().prop_map(Step::Drop),
+        3 => who().prop_map(Step::Read),
+        3 => who().prop_map(Step::Wrote),
+        3 => who().prop_map(Step::Touch),
+        2 => who().prop_map(Step::Pause),
+        2 => who().prop_map(Step::Resume),
+        2 => (who(), durations()).prop_map(|(who, durations)| Step::SetPolicy(who, durations)),
+        1 => (0..4u8).prop_map(Step::Scale),
+        1 => (0..3usize).prop_map(Step::CloseIdlest),
+        8 => prop_oneof![0..100u64, Just(100), 100..1000u64, Just(20_000)].prop_map(Step::Advance),
+    ]
+}
+
+fn policy(durations: [u64; 3]) -> IdlePolicy {
+    let [reader, writer, all] = durations.map(ms);
+    IdlePolicy::new().reader(reader).writer(writer).all(all)
+}
+
+/// Even numbers are kept when they are reported, odd ones are given up.
+fn answer(id: u32) -> Answer {
+    if id % 2 == 0 { Answer::KeepWatching } else { Answer::StopWatching }
+}
+
+/// What the oracle knows of a connection. Times are milliseconds.
+struct Known {
+    id: u32,
+    handle: Watch,
+    watched: bool,
+    durations: [u64; 3],
+    last: [u64; 2],
+    pauses: u32,
+    reported: [Option<u64>; 3],
+    /// Shorter durations can make it overdue; that is noticed at the next tick.
+    changed: u64,
+}
+
+impl Known {
+    fn since(&self, kind: usize) -> u64 {
+        [self.last[0], self.last[1], self.last[0].max(self.last[1])][kind]
+    }
+
+    /// When this kind of silence is long enough; `None` if never.
+    fn due(&self, kind: usize, scale: f64) -> Option<f64> {
+        let duration = Some(self.durations[kind]).filter(|&ms| ms != 0)?;
+        let from = self.since(kind).max(self.reported[kind].unwrap_or(0));
+        (self.watched && self.pauses == 0).then_some(from as f64 + duration as f64 * scale)
+    }
+}
+
+#[derive(Default)]
+struct World {
+    now: u64,
+    scale: f64,
+    connections: Vec<Known>,
+}
+
+impl World {
+    fn get(&mut self, who: usize) -> Option<&mut Known> {
+        let count = self.connections.len().max(1);
+        self.connections.get_mut(who % count)
+    }
+
+    /// Checks the events of one move of the clock, and takes note of them.
+    fn check(&mut self, events: Vec<(u32, IdleEvent)>) -> Result<(), TestCaseError> {
+        let tick = TICK.as_millis() as u64;
+        let (now, tick_began) = (self.now as f64, (self.now / tick * tick) as f64);
+        let mut told: HashMap<(u32, IdleKind), IdleEvent> = HashMap::new();
+        for (id, event) in events {
+            prop_assert!(told.insert((id, event.kind), event).is_none(), "told twice: {event:?}");
+        }
+        for known in &mut self.connections {
+            let dues = [0, 1, 2].map(|kind| known.due(kind, self.scale));
+            for kind in 0..3 {
+                let event = told.remove(&(known.id, KINDS[kind]));
+                let given_up = !known.watched;
+                let Some(event) = event else {
+                    let overdue = dues[kind].is_some_and(|due| due <= tick_began)
+                        && known.changed < self.now / tick * tick
+                        && !given_up;
+                    let sooner = answer(known.id) == Answer::StopWatching
+                        && told.keys().any(|&(id, _)| id == known.id);
+                    prop_assert!(!overdue || sooner, "missed: {} {:?}", known.id, KINDS[kind]);
+                    continue;
+                };
+                prop_assert!(dues[kind].is_some_and(|due| due <= now), "wrong: {event:?}");
+                let silent = self.now - known.since(kind);
+                prop_assert_eq!(event.silent_for, ms(silent));
+                let first = known.reported[kind].is_none_or(|at| known.since(kind) >= at);
+                prop_assert_eq!(event.first, first);
+                known.reported[kind] = Some(self.now);
+                if answer(known.id) == Answer::StopWatching {
+                    known.watched = false;
+                }
+            }
+        }
+        prop_assert!(told.is_empty(), "nobody's: {told:?}");
+        Ok(())
+    }
+}
+
+fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let (timer, clock): (_, ManualClock) = manual();
+    let events = Record::new();
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, event| {
+        record.push((*id, event));
+        answer(*id)
+    });
+    let mut world = World { scale: 1.0, ..World::default() };
+    let mut next_id = 0;
+    for step in steps {
+        let now = world.now;
+        match step {
+            Step::Watch(durations) => {
+                let handle = idle.watch(next_id, &policy(durations)).unwrap();
+                let known = Known {
+                    id: next_id,
+                    handle,
+                    watched: true,
+                    durations,
+                    last: [now; 2],
+                    pauses: 0,
+                    reported: [None; 3],
+                    changed: now,
+                };
+                world.connections.push(known);
+                next_id += 1;
+            }
+            Step::Drop(who) if !world.connections.is_empty() => {
+                let at = who % world.connections.len();
+                world.connections.remove(at);
+            }
+            Step::Read(who) => {
+                if let Some(known) = world.get(who) {
+                    known.handle.read();
+                    known.last[0] = now;
+                }
+            }
+            Step::Wrote(who) => {
+                if let Some(known) = world.get(who) {
+                    known.handle.wrote();
+                    known.last[1] = now;
+                }
+            }
+            Step::Touch(who) => {
+                if let Some(known) = world.get(who) {
+                    known.handle.touch_at(idle.now());
+                    known.last = [now; 2];
+                }
+            }
+            Step::Pause(who) => {
+                if let Some(known) = world.get(who) {
+                    known.handle.pause();
+                    known.pauses += 1;
+                }
+            }
+            Step::Resume(who) => {
+                if let Some(known) = world.get(who) {
+                    prop_assert_eq!(known.handle.resume(), known.pauses > 0);
+                    if known.pauses > 0 {
+                        known.pauses -= 1;
+                        known.last = [now; 2];
+                    }
+                }
+            }
+            Step::SetPolicy(who, durations) => {
+                if let Some(known) = world.get(who) {
+                    known.handle.set_policy(&policy(durations));
+                    known.durations = durations;
+                    known.changed = now;
+                }
+            }
+            Step::Scale(which) => {
+                world.scale = [1.0, 0.5, 0.25, 2.0][usize::from(which)];
+                idle.scale(world.scale).unwrap();
+                world.connections.iter_mut().for_each(|known| known.changed = now);
+            }
+            Step::CloseIdlest(n) => {
+                let shed = idle.close_idlest(n);
+                let mut silences: Vec<u64> = (world.connections.iter())
+                    .filter(|known| known.watched && known.pauses == 0)
+                    .map(|known| now - known.since(2))
+                    .collect();
+                silences.sort_unstable_by(|a, b| b.cmp(a));
+                silences.truncate(n);
+                let found: Vec<_> = shed.iter().map(|s| s.silent_for).collect();
+                prop_assert_eq!(found, silences.into_iter().map(ms).collect::<Vec<Duration>>());
+                for known in &mut world.connections {
+                    known.watched &= !shed.iter().any(|shed| shed.connection == known.id);
+                }
+            }
+            Step::Advance(by) => {
+                world.now += by;
+                clock.advance(ms(by));
+                world.check(events.take())?;
+            }
+            Step::Drop(_) => {}
+        }
+        prop_assert_eq!(events.len(), 0, "events come only when the clock moves");
+        let watched = world.connections.iter().filter(|known| known.watched).count();
+        prop_assert_eq!(idle.watched(), watched);
+        prop_assert_eq!(timer.pending_timeouts(), usize::from(watched > 0));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 512,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn an_event_if_and_only_if_it_was_silent(
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        run(steps)?;
+    }
+}

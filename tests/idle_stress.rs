@@ -1,0 +1,141 @@
+//! Idle timeouts on the real clock, with threads that touch, watch, drop and pause at once.
+//!
+//! Nothing here depends on the machine's speed: an event is held against what the thread that
+//! touches has measured itself.
+
+mod common;
+
+use common::{Random, eventually, ms};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use wheelwork::HashedWheelTimer;
+use wheelwork::executor::ThreadPool;
+use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts, Watch};
+
+fn timer(threads: usize) -> HashedWheelTimer {
+    let pool = ThreadPool::with_size(threads, 1024).unwrap();
+    HashedWheelTimer::builder().tick_duration(ms(1)).executor(pool).build().unwrap()
+}
+
+/// A connection that is touched all the time is reported only if the thread that touches it was
+/// itself held up for the whole idle time.
+#[test]
+fn a_busy_connection_is_never_reported() {
+    const IDLE: Duration = Duration::from_millis(50);
+    let timer = timer(2);
+    let idle = IdleTimeouts::new(&timer, |events: &mut Arc<AtomicU64>, event| {
+        assert!(event.silent_for >= IDLE);
+        events.fetch_add(1, Relaxed);
+        Answer::KeepWatching
+    });
+    let touch_for_a_second = |kind: usize| {
+        let events = Arc::new(AtomicU64::new(0));
+        let mut last = Instant::now();
+        let policy = IdlePolicy::new().all(IDLE);
+        let watch = idle.watch(events.clone(), &policy).unwrap();
+        let (begun, mut gaps) = (Instant::now(), 0);
+        while begun.elapsed() < Duration::from_secs(1) {
+            std::thread::sleep(ms(1));
+            let before = Instant::now();
+            match kind % 4 {
+                0 => watch.read(),
+                1 => watch.wrote_at(before),
+                2 => drop(watch.paused()),
+                _ => watch.touch_at(idle.now()),
+            }
+            gaps += u64::from(last.elapsed() >= IDLE);
+            last = before;
+        }
+        gaps += u64::from(last.elapsed() >= IDLE);
+        drop(watch);
+        // A long gap can make several events.
+        (gaps, events)
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..8).map(|kind| scope.spawn(move || touch_for_a_second(kind))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!((idle.panicked(), idle.watched()), (0, 0));
+    for (gaps, events) in results {
+        assert!(gaps > 0 || events.load(Relaxed) == 0, "reported without a gap");
+    }
+}
+
+/// Threads watch, touch, pause, change and drop without order, while others shed and scale. At the
+/// end everybody falls silent, and each is reported or given up once.
+#[test]
+fn everybody_ends_once_under_any_mix() {
+    let timer = timer(2);
+    let told = Arc::new(AtomicU64::new(0));
+    let count = told.clone();
+    let idle = IdleTimeouts::new(&timer, move |_: &mut (), event| {
+        assert!(event.kind != IdleKind::TimerStopped);
+        count.fetch_add(1, Relaxed);
+        Answer::StopWatching
+    });
+    let mixed = |seed: u64| {
+        let mut random = Random(seed);
+        let mut watches: Vec<Watch> = Vec::new();
+        for _ in 0..20_000 {
+            let at = random.below(watches.len().max(1) as u64) as usize;
+            match (random.below(6), watches.get(at)) {
+                (0, _) | (_, None) => {
+                    let policy = IdlePolicy::new().all(ms(random.below(30))).jitter(ms(5));
+                    watches.push(idle.watch((), &policy).unwrap());
+                }
+                (1, Some(_)) if watches.len() > 50 => drop(watches.swap_remove(at)),
+                (2, Some(watch)) => {
+                    watch.set_policy(&IdlePolicy::new().reader(ms(1 + random.below(30))));
+                }
+                (3, Some(watch)) => drop(watch.paused()),
+                (_, Some(watch)) => watch.touch(),
+            }
+        }
+        watches
+    };
+    let mut given_up = 0;
+    let watches: Vec<Watch> = std::thread::scope(|scope| {
+        let mixing: Vec<_> = (0..3).map(|seed| scope.spawn(move || mixed(seed))).collect();
+        for round in 0..50 {
+            given_up += idle.close_idlest(3).len() as u64;
+            idle.scale(if round % 2 == 0 { 0.1 } else { 1.0 }).unwrap();
+            std::thread::sleep(ms(1));
+        }
+        idle.scale(1.0).unwrap();
+        mixing.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let policy = IdlePolicy::new().all(ms(1));
+    watches.iter().for_each(|watch| watch.set_policy(&policy));
+    eventually("everybody has been reported", || idle.watched() == 0);
+    assert!(told.load(Relaxed) > 0 && given_up > 0);
+    assert_eq!(idle.panicked(), 0);
+    drop(watches);
+    eventually("no check is left", || timer.pending_timeouts() == 0);
+    drop(timer.stop().unwrap());
+}
+
+/// The timer is stopped while jobs are under way that report the same connections.
+#[test]
+fn a_stop_amid_reports_tells_everybody_once() {
+    for round in 0..50 {
+        let timer = timer(2);
+        let idle = IdleTimeouts::new(&timer, |stops: &mut Arc<AtomicU64>, event| {
+            if event.kind == IdleKind::TimerStopped {
+                stops.fetch_add(1, Relaxed);
+            }
+            Answer::KeepWatching
+        });
+        let policy = IdlePolicy::new().all(ms(1)).reader(ms(2)).jitter(ms(2));
+        let stops: Vec<Arc<AtomicU64>> = (0..200).map(|_| Arc::default()).collect();
+        let watches: Vec<_> =
+            stops.iter().map(|stops| idle.watch(stops.clone(), &policy).unwrap()).collect();
+        std::thread::sleep(Duration::from_micros(round * 200));
+        drop(timer.stop().unwrap());
+        eventually("jobs that were under way have ended", || idle.watched() == 0);
+        let told: Vec<_> = stops.iter().map(|stops| stops.load(Relaxed)).collect();
+        assert_eq!(told, [1; 200]);
+        drop(watches);
+    }
+}
