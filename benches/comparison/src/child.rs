@@ -29,17 +29,25 @@ pub fn measure(job: &Job, quick: bool) -> io::Result<Result<Vec<(String, f64)>, 
     if quick {
         command.arg("--quick");
     }
+    supervise(command, folder.path(), Sizes::of(quick).limit)
+}
+
+/// The outer error is the machine's, the inner one the rival's.
+fn supervise(
+    mut command: Command,
+    folder: &Path,
+    limit: Duration,
+) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
     // Criterion talks on the standard output.
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(File::create(folder.path().join(MESSAGES))?);
-    let limit = Sizes::of(quick).limit;
+    command.stderr(File::create(folder.join(MESSAGES))?);
     let Some(status) = wait(command.spawn()?, limit)? else {
         return Ok(Err(Failure::TimedOut(limit)));
     };
     if !status.success() {
-        return Ok(Err(crashed(status, folder.path())?));
+        return Ok(Err(crashed(status, folder)?));
     }
-    let figures = csv::Reader::from_path(folder.path().join(FIGURES))?;
+    let figures = csv::Reader::from_path(folder.join(FIGURES))?;
     Ok(Ok(figures.into_deserialize().collect::<Result<_, _>>()?))
 }
 
@@ -101,4 +109,40 @@ fn write(folder: &Path, figures: &[Figure]) -> Result<(), Error> {
     file.write_record(["metric", "value"])?;
     figures.iter().try_for_each(|figure| file.serialize(figure))?;
     Ok(file.flush().map_err(csv::Error::from)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn supervised(script: &str, limit: Duration) -> Result<Vec<(String, f64)>, Failure> {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &[("p50_us", 1.25), ("early", 0.0)]).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        supervise(command, folder.path(), limit).unwrap()
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn figures_come_back() {
+        let figures = supervised("echo noise", LONG).unwrap();
+        assert_eq!(figures, [("p50_us".to_owned(), 1.25), ("early".to_owned(), 0.0)]);
+    }
+
+    #[test]
+    fn a_crash_is_told_with_its_last_words() {
+        let failure = supervised("echo first >&2; echo last >&2; exit 3", LONG).unwrap_err();
+        assert_eq!(failure.figure(), ("crashed", 3.0));
+        assert_eq!(failure.to_string(), "crashed (3): last");
+        let killed = supervised("kill -KILL $$", LONG).unwrap_err();
+        assert_eq!(killed.figure(), ("crashed", -9.0));
+    }
+
+    #[test]
+    fn what_takes_too_long_is_ended() {
+        let failure = supervised("exec sleep 60", Duration::from_millis(50)).unwrap_err();
+        assert_eq!(failure.figure(), ("timed_out", 0.05));
+    }
 }

@@ -13,7 +13,9 @@ use crate::sizes::Sizes;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{self, File};
 use std::io;
+use std::panic;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -88,14 +90,43 @@ struct Campaign {
 impl Campaign {
     fn run(&self, jobs: &[Job], mut writer: Writer<File>) -> Result<(), Error> {
         let progress = progress_bar(jobs.len() as u64);
-        for job in jobs {
-            progress.set_message(title(job));
-            let measurements = self.measure(job, &progress)?;
-            writer.write(&measurements)?;
-            progress.inc(1);
+        for group in jobs.chunk_by(|a, b| a.case == b.case && a.round == b.round) {
+            for jobs in group.chunks(self.side_by_side(group[0].case)) {
+                progress.set_message(title(&jobs[0]));
+                writer.write(&self.measure_together(jobs, &progress)?)?;
+                progress.inc(jobs.len() as u64);
+            }
         }
         progress.finish_and_clear();
         Ok(())
+    }
+
+    /// How many are measured at the same time. The figures of a quick run mean nothing.
+    fn side_by_side(&self, case: Case) -> usize {
+        if self.quick {
+            4
+        } else if plan::counts_only(case) {
+            2
+        } else {
+            1
+        }
+    }
+
+    fn measure_together(
+        &self,
+        jobs: &[Job],
+        progress: &ProgressBar,
+    ) -> Result<Vec<Measurement>, Error> {
+        thread::scope(|scope| {
+            let start = |job| scope.spawn(move || self.measure(job, progress));
+            let running: Vec<_> = jobs.iter().map(start).collect();
+            let mut measurements = Vec::new();
+            for job in running {
+                let measured = job.join().unwrap_or_else(|panic| panic::resume_unwind(panic))?;
+                measurements.extend(measured);
+            }
+            Ok(measurements)
+        })
     }
 
     /// A failure of a rival is a figure of its own kind, and a line above the progress bar.

@@ -33,10 +33,10 @@ pub const FULL: Sizes = Sizes {
     schedule: 1_000_000,
     batch: 100_000,
     window: 100_000,
-    measurement: Duration::from_millis(700),
-    warm_up: Duration::from_millis(200),
+    measurement: Duration::from_millis(400),
+    warm_up: Duration::from_millis(100),
     fire: 1_000_000,
-    lead: Duration::from_millis(2500),
+    lead: Duration::from_millis(1500),
     memory: 1_000_000,
     storm: 50_000_000,
     resident: Duration::from_secs(3),
@@ -55,7 +55,7 @@ pub const QUICK: Sizes = Sizes {
     measurement: Duration::from_millis(10),
     warm_up: Duration::from_millis(1),
     fire: 5_000,
-    lead: Duration::from_millis(150),
+    lead: Duration::from_millis(300),
     memory: 10_000,
     storm: 100_000,
     resident: Duration::from_millis(100),
@@ -73,10 +73,7 @@ impl Sizes {
     }
 
     /// What a timer is given whose insertion takes time proportional to what is present.
-    pub fn capped(self) -> Self {
-        Self { schedule: self.schedule.min(LINEAR_CAP), batch: self.batch.min(1_000), ..self }
+    pub fn for_linear(self) -> Self {
+        Self { batch: self.batch.min(1_000), ..self }
     }
 }
-
-/// The most timeouts in no order that such a timer is asked to schedule in one batch.
-pub const LINEAR_CAP: u64 = 20_000;

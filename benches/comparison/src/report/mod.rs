@@ -1,6 +1,7 @@
 //! What the measurements say.
 
 use crate::measurement;
+use crate::rivals;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -14,12 +15,16 @@ pub fn write(csv: &Path, out: &Path) -> io::Result<String> {
         let cell = (line.workload, line.param, line.metric, line.rival);
         cells.entry(cell).or_default().push(line.value);
     }
-    let mut table =
-        String::from("| workload | param | metric | rival | median |\n|---|---|---|---|---|\n");
+    let mut table = String::from(
+        "| workload | param | metric | rival | median | lacks |\n|---|---|---|---|---|---|\n",
+    );
     for ((workload, param, metric, rival), mut values) in cells {
         values.sort_by(f64::total_cmp);
         let median = values[values.len() / 2];
-        table += &format!("| {workload} | {param} | {metric} | {rival} | {median:.2} |\n");
+        table += &format!(
+            "| {workload} | {param} | {metric} | {rival} | {median:.2} | {} |\n",
+            rivals::lacks(&rival)
+        );
     }
     fs::write(out.join("table.md"), &table)?;
     Ok(table)

@@ -36,6 +36,8 @@ pub trait Rival: Sync + Sized + 'static {
     const HAS_TICK: bool = false;
     /// Whether an insertion costs time proportional to what is present: it gets smaller workloads.
     const IS_LINEAR: bool = false;
+    /// The most that it is asked to schedule in a batch, so that a slow one ends within minutes.
+    const SCHEDULE_CAP: u64 = u64::MAX;
 
     type Producer<'a>: Producer
     where
@@ -149,7 +151,6 @@ pub fn facts(name: &str) -> Option<&'static Facts> {
 }
 
 /// What the rival of that name does not do; empty for an unknown one.
-#[allow(dead_code)] // for the report
 pub fn lacks(name: &str) -> &'static str {
     facts(name).map_or("", |facts| facts.lacks)
 }

@@ -17,6 +17,7 @@ impl Rival for SkipList {
     const NAME: &'static str = "skiplist";
     const LACKS: &'static str = "O(log n); memory is freed by epochs, later";
     const DETACHES: bool = true;
+    const SCHEDULE_CAP: u64 = 200_000;
     type Producer<'a> = &'a SkipList;
 
     fn start(_tick: Duration) -> Self {
@@ -72,8 +73,10 @@ impl Timer {
 
     fn run_due(&self, now: u64) {
         while let Some(entry) = self.entries.front().filter(|entry| entry.key().0 <= now) {
-            if entry.remove() {
-                take(entry.value()).map(|job| job());
+            if entry.remove()
+                && let Some(job) = take(entry.value())
+            {
+                job();
             }
         }
     }

@@ -13,6 +13,7 @@ impl Rival for SortedList {
     const LACKS: &'static str = "one mutex; insertion and cancel shift the list: O(n)";
     const DETACHES: bool = true;
     const IS_LINEAR: bool = true;
+    const SCHEDULE_CAP: u64 = 20_000;
     type Producer<'a> = &'a Textbook<List>;
 
     fn start(_tick: Duration) -> Self {

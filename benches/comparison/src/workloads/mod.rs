@@ -48,21 +48,12 @@ impl Visit for Measure {
     type Output = Result<Vec<Figure>, Error>;
 
     fn visit<R: Rival>(self) -> Self::Output {
-        let sizes = if R::IS_LINEAR { self.sizes.capped() } else { self.sizes };
+        let sizes = if R::IS_LINEAR { self.sizes.for_linear() } else { self.sizes };
         // Never taken down: that takes long for some, and the process ends anyway.
         let timer: &'static R = Box::leak(Box::new(R::start(self.case.tick())));
         match self.case {
             Case::Floor => self::floor(&self),
-            Case::Schedule { producers } => {
-                let each = sizes.schedule / producers;
-                let ns =
-                    crew::measure(timer, &micro::Schedule, producers, each, &sizes, &self.folder)?;
-                let mut figures = vec![("ns_per_op", ns)];
-                if sizes.schedule < self.sizes.schedule {
-                    figures.push(("capped_at", sizes.schedule as f64));
-                }
-                Ok(figures)
-            }
+            Case::Schedule { producers } => self.schedule(timer, producers),
             Case::ScheduleCancel { producers } => {
                 self.micro(timer, &micro::ScheduleCancel, producers, &sizes)
             }
@@ -88,6 +79,16 @@ impl Visit for Measure {
 }
 
 impl Measure {
+    fn schedule<R: Rival>(&self, timer: &R, producers: u64) -> Result<Vec<Figure>, Error> {
+        let all = self.sizes.schedule.min(R::SCHEDULE_CAP);
+        let sizes = Sizes { batch: all / producers, ..self.sizes };
+        let mut figures = self.micro(timer, &micro::Schedule, producers, &sizes)?;
+        if all < self.sizes.schedule {
+            figures.push(("capped_at", all as f64));
+        }
+        Ok(figures)
+    }
+
     fn micro<R: Rival>(
         &self,
         timer: &R,
