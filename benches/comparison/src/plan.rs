@@ -76,7 +76,9 @@ pub fn skip_reason(case: Case, rival: &Facts) -> Option<&'static str> {
         Case::Lateness { tick: Tick::Tenth, .. } if !rival.has_tick => {
             Some("it has no tick to set: see its figures at 1 ms")
         }
-        Case::FireSpread { timeouts: size } | Case::Growth { present: size }
+        Case::FireSameTick { timeouts: size }
+        | Case::FireSpread { timeouts: size }
+        | Case::Growth { present: size }
             if rival.is_linear && size > LINEAR_LIMIT =>
         {
             Some("an insertion among so many shifts half of them: it would take hours")

@@ -14,7 +14,7 @@ pub struct Sizes {
     pub measurement: Duration,
     pub warm_up: Duration,
     pub fire: u64,
-    /// Time to schedule all of `fire` before the first is due.
+    /// The least time to schedule all of `fire` before the first is due.
     pub lead: Duration,
     pub memory: u64,
     pub storm: u64,
@@ -36,7 +36,7 @@ pub const FULL: Sizes = Sizes {
     measurement: Duration::from_millis(400),
     warm_up: Duration::from_millis(100),
     fire: 1_000_000,
-    lead: Duration::from_millis(1500),
+    lead: Duration::from_secs(1),
     memory: 1_000_000,
     storm: 50_000_000,
     resident: Duration::from_secs(3),

@@ -7,19 +7,24 @@ use crate::delays;
 use crate::process;
 use crate::rivals::{Producer, Rival};
 use crate::sizes::Sizes;
+use crate::task::Nothing;
 use std::time::{Duration, Instant};
 
 /// How long after the last deadline a timer is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// So many times what the trial took: it gets dearer with what is present.
+const RESERVE: u32 = 6;
+const FAR: Duration = Duration::from_secs(3600);
 /// Longer than a step of settling.
 const MARGIN: Duration = Duration::from_millis(150);
 
 /// From the first run to the last. What a timer does before it runs the first is not in that, so
 /// the CPU time of all of it stands beside.
 pub fn same_tick<R: Rival>(timer: &R, timeouts: u64, sizes: &Sizes) -> Result<Vec<Figure>, Error> {
-    hits::expect(timeouts);
     let mut producer = timer.producer();
-    let due = Instant::now() + sizes.lead;
+    let lead = lead(&mut producer, timeouts, sizes, |_| FAR);
+    hits::expect(timeouts);
+    let due = Instant::now() + lead;
     // Kept: some of them need their handle to live.
     let kept: Vec<_> = (0..timeouts).map(|_| producer.schedule(Hit, until(due))).collect();
     settle_before(due);
@@ -40,8 +45,7 @@ pub fn same_tick<R: Rival>(timer: &R, timeouts: u64, sizes: &Sizes) -> Result<Ve
 pub fn spread<R: Rival>(timer: &R, timeouts: u64, sizes: &Sizes) -> Result<Vec<Figure>, Error> {
     late::expect(timeouts as usize);
     let mut producer = timer.producer();
-    // Twice the lead: half of it to schedule, half for the timer to file what it was given.
-    let start = Instant::now() + 2 * sizes.lead;
+    let start = Instant::now() + lead(&mut producer, timeouts, sizes, delays::among_far);
     let schedule = |i| {
         let deadline = start + delays::within_second(i, timeouts);
         producer.schedule(Late { deadline }, until(deadline))
@@ -60,6 +64,23 @@ pub fn spread<R: Rival>(timer: &R, timeouts: u64, sizes: &Sizes) -> Result<Vec<F
         ("cpu_ns_per_op", cpu.as_nanos() as f64 / timeouts as f64),
         ("p99_late_us", late::quantile_us(&late, 0.99)),
     ])
+}
+
+/// Time to schedule so many before the first is due, and to file them: by a trial with a tenth of
+/// them in the same order, which also warms the timer up.
+fn lead(
+    producer: &mut impl Producer,
+    timeouts: u64,
+    sizes: &Sizes,
+    delay: impl Fn(u64) -> Duration,
+) -> Duration {
+    let trial = timeouts / 10;
+    let begin = Instant::now();
+    let kept: Vec<_> = (0..trial).map(|i| producer.schedule(Nothing, delay(i))).collect();
+    let took = begin.elapsed();
+    kept.into_iter().for_each(|handle| producer.cancel(handle));
+    process::settle(Duration::from_secs(2));
+    sizes.lead.max(took * 10 * RESERVE)
 }
 
 /// Not up to the last moment, for timers that never rest.
