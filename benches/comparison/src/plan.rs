@@ -81,7 +81,7 @@ pub fn skip_reason(case: Case, rival: &Facts) -> Option<&'static str> {
         | Case::Growth { present: size }
             if rival.is_linear && size > LINEAR_LIMIT =>
         {
-            Some("an insertion among so many shifts half of them: it would take hours")
+            Some("an insertion among so many shifts up to half of them: it would take too long")
         }
         _ => None,
     }
