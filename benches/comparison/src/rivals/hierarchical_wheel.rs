@@ -22,7 +22,7 @@ impl Rival for HierarchicalWheel {
     const NAME: &'static str = "hierarchical_hash_wheel_timer";
     const LACKS: &'static str = "schedule and cancel only send a message, in a queue without a \
                                  bound, and do not say whether they were in time; spins before \
-                                 what is due; no reschedule";
+                                 what is due; delays cut to whole milliseconds; no reschedule";
     const DETACHES: bool = true;
     type Producer<'a> = Sender;
 

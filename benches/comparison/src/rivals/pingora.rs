@@ -14,8 +14,9 @@ pub struct Pingora;
 
 impl Rival for Pingora {
     const NAME: &'static str = "pingora-timeout";
-    const LACKS: &'static str = "runs no task; ticks of 10 ms, a wake-up in each; a cancelled one \
-                                 stays until its time; handle must be kept";
+    const LACKS: &'static str = "runs no task; ticks of 10 ms, a wake-up in each; deadlines cut to \
+                                 whole milliseconds; a cancelled one stays until its time; handle \
+                                 must be kept";
     const DETACHES: bool = false;
     type Producer<'a> = InThread;
 
