@@ -1,0 +1,168 @@
+//! A workload with its parameter: what all rivals are put through.
+
+use crate::sizes::Sizes;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    Floor,
+    Schedule { producers: u64 },
+    ScheduleCancel { producers: u64 },
+    Rolling { producers: u64 },
+    Reschedule,
+    FireSameTick { timeouts: u64 },
+    FireSpread { timeouts: u64 },
+    Resident { pending: u64 },
+    Memory { captures: u64 },
+    MemoryStorm { cancelled: u64 },
+    Lateness { tick: Tick, load: Load },
+    Growth { present: u64 },
+    Backlog,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tick {
+    Millisecond,
+    Tenth,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    Idle,
+    Busy,
+}
+
+pub const WORKLOADS: [&str; 13] = [
+    "floor",
+    "schedule",
+    "schedule_cancel",
+    "rolling",
+    "reschedule",
+    "fire_same_tick",
+    "fire_spread",
+    "resident",
+    "memory",
+    "memory_storm",
+    "lateness",
+    "growth",
+    "backlog",
+];
+
+impl Case {
+    /// All of them, in the order in which they are run.
+    pub fn all(sizes: &Sizes, cores: u64) -> Vec<Self> {
+        let producers = || (0..).map(|n| 1 << n).take_while(move |n| *n <= cores.max(2));
+        let mut cases = vec![Self::Floor];
+        cases.extend(producers().map(|producers| Self::Schedule { producers }));
+        cases.extend(producers().map(|producers| Self::ScheduleCancel { producers }));
+        cases.extend(producers().map(|producers| Self::Rolling { producers }));
+        cases.push(Self::Reschedule);
+        cases.push(Self::FireSameTick { timeouts: sizes.fire });
+        cases.push(Self::FireSpread { timeouts: sizes.fire });
+        cases.extend(sizes.pending.iter().map(|pending| Self::Resident { pending: *pending }));
+        cases.extend([0, 24].map(|captures| Self::Memory { captures }));
+        cases.push(Self::MemoryStorm { cancelled: sizes.storm });
+        for tick in [Tick::Millisecond, Tick::Tenth] {
+            cases.extend([Load::Idle, Load::Busy].map(|load| Self::Lateness { tick, load }));
+        }
+        cases.extend(sizes.present.iter().map(|present| Self::Growth { present: *present }));
+        cases.push(Self::Backlog);
+        cases
+    }
+
+    pub fn workload(self) -> &'static str {
+        match self {
+            Self::Floor => "floor",
+            Self::Schedule { .. } => "schedule",
+            Self::ScheduleCancel { .. } => "schedule_cancel",
+            Self::Rolling { .. } => "rolling",
+            Self::Reschedule => "reschedule",
+            Self::FireSameTick { .. } => "fire_same_tick",
+            Self::FireSpread { .. } => "fire_spread",
+            Self::Resident { .. } => "resident",
+            Self::Memory { .. } => "memory",
+            Self::MemoryStorm { .. } => "memory_storm",
+            Self::Lateness { .. } => "lateness",
+            Self::Growth { .. } => "growth",
+            Self::Backlog => "backlog",
+        }
+    }
+
+    pub fn param(self) -> String {
+        match self {
+            Self::Floor | Self::Backlog => "-".to_owned(),
+            Self::Schedule { producers }
+            | Self::ScheduleCancel { producers }
+            | Self::Rolling { producers } => format!("producers={producers}"),
+            Self::Reschedule => "producers=1".to_owned(),
+            Self::FireSameTick { timeouts } | Self::FireSpread { timeouts } => {
+                format!("timeouts={timeouts}")
+            }
+            Self::Resident { pending } => format!("pending={pending}"),
+            Self::Memory { captures } => format!("captures={captures}"),
+            Self::MemoryStorm { cancelled } => format!("cancelled={cancelled}"),
+            Self::Lateness { tick, load } => {
+                let tick = if tick == Tick::Millisecond { "1ms" } else { "100us" };
+                let load = if load == Load::Idle { "idle" } else { "busy" };
+                format!("tick={tick};load={load}")
+            }
+            Self::Growth { present } => format!("present={present}"),
+        }
+    }
+
+    /// The tick of those timers where it can be set.
+    pub fn tick(self) -> Duration {
+        match self {
+            Self::Lateness { tick: Tick::Tenth, .. } => Duration::from_micros(100),
+            Self::Lateness { .. } | Self::FireSpread { .. } | Self::Resident { .. } => {
+                Duration::from_millis(1)
+            }
+            _ => Duration::from_millis(100),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sizes::{FULL, QUICK};
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_tell_cases_apart() {
+        for sizes in [FULL, QUICK] {
+            let cases = Case::all(&sizes, 8);
+            let names: HashSet<_> = cases.iter().map(|c| (c.workload(), c.param())).collect();
+            assert_eq!(names.len(), cases.len());
+        }
+    }
+
+    #[test]
+    fn every_workload_has_a_case_and_the_other_way_round() {
+        let cases = Case::all(&QUICK, 2);
+        let used: HashSet<_> = cases.iter().map(|case| case.workload()).collect();
+        assert_eq!(used, HashSet::from(WORKLOADS));
+    }
+
+    #[test]
+    fn producers_double_up_to_the_cores_and_are_two_at_least() {
+        let producers = |cores| -> Vec<u64> {
+            let of = |case| match case {
+                Case::Rolling { producers } => Some(producers),
+                _ => None,
+            };
+            Case::all(&FULL, cores).into_iter().filter_map(of).collect()
+        };
+        assert_eq!(producers(1), [1, 2]);
+        assert_eq!(producers(2), [1, 2]);
+        assert_eq!(producers(6), [1, 2, 4]);
+        assert_eq!(producers(8), [1, 2, 4, 8]);
+    }
+
+    #[test]
+    fn params_are_written_as_agreed() {
+        let lateness = Case::Lateness { tick: Tick::Tenth, load: Load::Busy };
+        assert_eq!(lateness.param(), "tick=100us;load=busy");
+        assert_eq!(Case::Schedule { producers: 2 }.param(), "producers=2");
+    }
+}

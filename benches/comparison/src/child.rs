@@ -1,0 +1,148 @@
+//! One measurement in a process of its own: both sides of it.
+
+use crate::args::Measure as Args;
+use crate::case::Case;
+use crate::failure::Failure;
+use crate::plan::Job;
+use crate::rivals;
+use crate::sizes::Sizes;
+use crate::workloads::{self, Figure, Measure};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const FIGURES: &str = "figures.csv";
+const MESSAGES: &str = "messages.txt";
+/// Between two looks whether the child has ended.
+const PACE: Duration = Duration::from_millis(20);
+
+/// In the parent: the figures that the child found.
+pub fn measure(job: &Job, quick: bool) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
+    let folder = tempfile::tempdir()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("measure").args([job.case.workload(), &job.case.param(), job.rival.name]);
+    command.arg(folder.path());
+    if quick {
+        command.arg("--quick");
+    }
+    supervise(command, folder.path(), Sizes::of(quick).limit)
+}
+
+/// The outer error is the machine's, the inner one the rival's.
+fn supervise(
+    mut command: Command,
+    folder: &Path,
+    limit: Duration,
+) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
+    // Criterion talks on the standard output.
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(File::create(folder.join(MESSAGES))?);
+    let Some(status) = wait(command.spawn()?, limit)? else {
+        return Ok(Err(Failure::TimedOut(limit)));
+    };
+    if !status.success() {
+        return Ok(Err(crashed(status, folder)?));
+    }
+    let figures = csv::Reader::from_path(folder.join(FIGURES))?;
+    Ok(Ok(figures.into_deserialize().collect::<Result<_, _>>()?))
+}
+
+/// `None` if it had to be killed.
+fn wait(mut child: Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= until {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(PACE);
+    }
+}
+
+fn crashed(status: ExitStatus, folder: &Path) -> io::Result<Failure> {
+    let messages = fs::read_to_string(folder.join(MESSAGES))?;
+    let message = messages.trim().lines().last().unwrap_or_default().to_owned();
+    let signal = || status.signal().map_or(0, |signal| -signal);
+    Ok(Failure::Crashed { code: status.code().unwrap_or_else(signal), message })
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no workload {workload} with {param}")]
+    UnknownCase { workload: String, param: String },
+    #[error("no rival {0} that runs in this process")]
+    UnknownRival(String),
+    #[error(transparent)]
+    Workload(#[from] workloads::Error),
+    #[error("cannot write the figures: {0}")]
+    Write(#[from] csv::Error),
+}
+
+/// In the child: measures, and leaves the figures in the folder.
+pub fn run(args: Args, cores: u64) -> Result<(), Error> {
+    let sizes = Sizes::of(args.quick);
+    let case = Case::all(&sizes, cores)
+        .into_iter()
+        .find(|case| case.workload() == args.workload && case.param() == args.param);
+    let Some(case) = case else {
+        return Err(Error::UnknownCase { workload: args.workload, param: args.param });
+    };
+    let measure = Measure { case, sizes, folder: args.folder.clone() };
+    let figures = if case == Case::Floor {
+        workloads::floor(&measure)?
+    } else {
+        rivals::visit(&args.rival, measure).ok_or(Error::UnknownRival(args.rival))??
+    };
+    write(&args.folder, &figures)
+}
+
+fn write(folder: &Path, figures: &[Figure]) -> Result<(), Error> {
+    let mut file = csv::Writer::from_path(folder.join(FIGURES))?;
+    file.write_record(["metric", "value"])?;
+    figures.iter().try_for_each(|figure| file.serialize(figure))?;
+    Ok(file.flush().map_err(csv::Error::from)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn supervised(script: &str, limit: Duration) -> Result<Vec<(String, f64)>, Failure> {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &[("p50_us", 1.25), ("early", 0.0)]).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        supervise(command, folder.path(), limit).unwrap()
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn figures_come_back() {
+        let figures = supervised("echo noise", LONG).unwrap();
+        assert_eq!(figures, [("p50_us".to_owned(), 1.25), ("early".to_owned(), 0.0)]);
+    }
+
+    #[test]
+    fn a_crash_is_told_with_its_last_words() {
+        let failure = supervised("echo first >&2; echo last >&2; exit 3", LONG).unwrap_err();
+        assert_eq!(failure.figure(), ("crashed", 3.0));
+        assert_eq!(failure.to_string(), "crashed (3): last");
+        let killed = supervised("kill -KILL $$", LONG).unwrap_err();
+        assert_eq!(killed.figure(), ("crashed", -9.0));
+    }
+
+    #[test]
+    fn what_takes_too_long_is_ended() {
+        let failure = supervised("exec sleep 60", Duration::from_millis(50)).unwrap_err();
+        assert_eq!(failure.figure(), ("timed_out", 0.05));
+    }
+}

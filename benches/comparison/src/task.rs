@@ -1,0 +1,48 @@
+//! What timeouts do when they expire; the same for every rival.
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+/// A task that any rival can run: called, or woken.
+pub trait Task: Copy + Send + Sync + 'static {
+    fn run(self);
+
+    /// A waker that runs it. One allocation, as for a boxed closure with captures.
+    fn waker(self) -> Waker {
+        Waker::from(Arc::new(RunOnWake(self)))
+    }
+}
+
+pub struct RunOnWake<T>(pub T);
+
+impl<T: Task> Wake for RunOnWake<T> {
+    fn wake(self: Arc<Self>) {
+        self.0.run();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.run();
+    }
+}
+
+/// Captures nothing and does nothing.
+#[derive(Clone, Copy)]
+pub struct Nothing;
+
+impl Task for Nothing {
+    fn run(self) {}
+
+    fn waker(self) -> Waker {
+        Waker::noop().clone()
+    }
+}
+
+/// Captures 24 bytes and does nothing.
+#[derive(Clone, Copy)]
+pub struct Captures24(pub [u64; 3]);
+
+impl Task for Captures24 {
+    fn run(self) {
+        std::hint::black_box(self.0);
+    }
+}

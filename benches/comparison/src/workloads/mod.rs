@@ -1,0 +1,102 @@
+//! The workloads: what a child process does with one rival.
+
+mod backlog;
+mod fire;
+mod floor;
+mod growth;
+mod hits;
+mod late;
+mod lateness;
+mod memory;
+mod micro;
+mod resident;
+
+use crate::case::{Case, Load};
+use crate::crew;
+use crate::rivals::{Rival, Visit};
+use crate::sizes::Sizes;
+use crate::task::{Captures24, Nothing};
+use std::io;
+use std::path::PathBuf;
+
+/// A metric and its value.
+pub type Figure = (&'static str, f64);
+
+/// A case, and what it needs besides a rival.
+pub struct Measure {
+    pub case: Case,
+    pub sizes: Sizes,
+    /// For criterion's files.
+    pub folder: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("the timeouts could not all be scheduled before the first was due")]
+    TooSlow,
+    #[error("{missing} of {all} timeouts had not run {after_seconds} s after the last was due")]
+    NotRun { missing: u64, all: u64, after_seconds: u64 },
+}
+
+pub fn floor(measure: &Measure) -> Result<Vec<Figure>, Error> {
+    floor::floor(&measure.sizes, &measure.folder)
+}
+
+impl Visit for Measure {
+    type Output = Result<Vec<Figure>, Error>;
+
+    fn visit<R: Rival>(self) -> Self::Output {
+        let sizes = if R::IS_LINEAR { self.sizes.for_linear() } else { self.sizes };
+        // Never taken down: that takes long for some, and the process ends anyway.
+        let timer: &'static R = Box::leak(Box::new(R::start(self.case.tick())));
+        match self.case {
+            Case::Floor => self::floor(&self),
+            Case::Schedule { producers } => self.schedule(timer, producers),
+            Case::ScheduleCancel { producers } => {
+                self.micro(timer, &micro::ScheduleCancel, producers, &sizes)
+            }
+            Case::Rolling { producers } => {
+                let routine = micro::Rolling { window: sizes.window };
+                self.micro(timer, &routine, producers, &sizes)
+            }
+            Case::Reschedule => {
+                let routine = micro::Reschedule { window: sizes.window };
+                self.micro(timer, &routine, 1, &sizes)
+            }
+            Case::FireSameTick { timeouts } => fire::same_tick(timer, timeouts, &sizes),
+            Case::FireSpread { timeouts } => fire::spread(timer, timeouts, &sizes),
+            Case::Resident { pending } => resident::resident(timer, pending, &sizes),
+            Case::Memory { captures: 0 } => memory::pending(timer, Nothing, &sizes),
+            Case::Memory { .. } => memory::pending(timer, Captures24([1, 2, 3]), &sizes),
+            Case::MemoryStorm { cancelled } => memory::storm(timer, cancelled),
+            Case::Lateness { load, .. } => lateness::lateness(timer, load == Load::Busy, &sizes),
+            Case::Growth { present } => growth::growth(timer, present, &sizes, &self.folder),
+            Case::Backlog => backlog::backlog(timer, self.case.tick(), &sizes),
+        }
+    }
+}
+
+impl Measure {
+    fn schedule<R: Rival>(&self, timer: &R, producers: u64) -> Result<Vec<Figure>, Error> {
+        let all = self.sizes.schedule.min(R::SCHEDULE_CAP);
+        let sizes = Sizes { batch: all / producers, ..self.sizes };
+        let mut figures = self.micro(timer, &micro::Schedule, producers, &sizes)?;
+        if all < self.sizes.schedule {
+            figures.push(("capped_at", all as f64));
+        }
+        Ok(figures)
+    }
+
+    fn micro<R: Rival>(
+        &self,
+        timer: &R,
+        routine: &impl crew::Routine,
+        producers: u64,
+        sizes: &Sizes,
+    ) -> Result<Vec<Figure>, Error> {
+        let ns = crew::measure(timer, routine, producers, sizes.batch, sizes, &self.folder)?;
+        Ok(vec![("ns_per_op", ns)])
+    }
+}
