@@ -1,0 +1,93 @@
+import io.netty.util.Timeout;
+import io.netty.util.TimerTask;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/** Many timeouts that fire: all at one instant, or spread over one second. */
+final class Firing {
+    private static final int WARM_UPS = 2;
+
+    private Firing() {}
+
+    static void sameTick(int timeouts) throws Exception {
+        for (int i = 0; i < WARM_UPS; i++) {
+            burstOnFreshWheel(timeouts);
+        }
+        Driver.print("ns_per_op", burstOnFreshWheel(timeouts));
+    }
+
+    private static double burstOnFreshWheel(int timeouts) throws Exception {
+        System.gc();
+        try (Wheel wheel = new Wheel()) {
+            return burst(wheel, timeouts);
+        }
+    }
+
+    /**
+     * First run to last run of timeouts that share one instant, for each of them. The instant is so
+     * far away that all have been moved into their bucket by then.
+     */
+    static double burst(Wheel wheel, int timeouts) throws Exception {
+        Count count = new Count(timeouts);
+        long toSchedule = timeouts / 2_000;
+        long lead = toSchedule + wheel.millisToMove(timeouts);
+        long due = System.nanoTime() + lead * 1_000_000;
+        for (int i = 0; i < timeouts; i++) {
+            wheel.scheduleNanos(count, due - System.nanoTime());
+        }
+        count.done.await();
+        return (double) (count.last - count.first) / timeouts;
+    }
+
+    /** Counts runs on the worker; reads the clock at the first and the last only. */
+    private static final class Count implements TimerTask {
+        private final int expected;
+        private int runs;
+        private long first;
+        private long last;
+        private final CountDownLatch done = new CountDownLatch(1);
+
+        Count(int expected) {
+            this.expected = expected;
+        }
+
+        @Override
+        public void run(Timeout timeout) {
+            if (runs == 0) {
+                first = System.nanoTime();
+            }
+            if (++runs == expected) {
+                last = System.nanoTime();
+                done.countDown();
+            }
+        }
+    }
+
+    static void spread(int timeouts) throws Exception {
+        for (int i = 0; i < WARM_UPS; i++) {
+            spreadOnce(timeouts);
+        }
+        Spread result = spreadOnce(timeouts);
+        Driver.print("cpu_ns_per_op", result.cpuNanos);
+        Driver.print("p99_late_us", result.times.quantileMicros(0.99));
+    }
+
+    private record Spread(double cpuNanos, LateTimes times) {}
+
+    /** The worker's CPU time from the first deadline until the last has run. */
+    private static Spread spreadOnce(int timeouts) throws Exception {
+        LateTimes times = new LateTimes(timeouts);
+        try (Wheel wheel = new Wheel(1, TimeUnit.MILLISECONDS)) {
+            long first = System.nanoTime() + 1_000_000_000L;
+            for (int i = 0; i < timeouts; i++) {
+                long deadline = first + Delays.withinSecondNanos(i, timeouts);
+                wheel.scheduleNanos(times.task(i, deadline), deadline - System.nanoTime());
+            }
+            System.gc();
+            TimeUnit.NANOSECONDS.sleep(first - System.nanoTime());
+            long cpu = wheel.workerCpuNanos();
+            times.awaitAll();
+            return new Spread((double) (wheel.workerCpuNanos() - cpu) / timeouts, times);
+        }
+    }
+}
