@@ -55,8 +55,8 @@ enum Missing {
     Java { program: &'static str, source: io::Error },
     #[error("the driver does not compile with {class_path:?}: {message}; {}", how_to_install())]
     Compiler { class_path: OsString, message: String },
-    #[error("the driver does not start: {0}; {}", how_to_install())]
-    Driver(String),
+    #[error("the driver does not start: {message}; {}", how_to_install())]
+    Driver { message: String },
     #[error("no folder for the compiled driver: {0}")]
     Folder(io::Error),
 }
@@ -89,7 +89,7 @@ impl Netty {
         compile_driver(&jars, &classes)?;
         let class_path = join(&[jars, classes.into()]);
         let version = text(output("java", java(&class_path).arg("version"))?)
-            .map_err(Missing::Driver)?
+            .map_err(|message| Missing::Driver { message })?
             .trim()
             .to_owned();
         Ok(Self { folder, class_path, version })
@@ -227,11 +227,12 @@ fn crashed(status: ExitStatus, messages: &str) -> Failure {
 
 /// Lines of `metric value`.
 fn parse(figures: &str) -> Option<Vec<(&str, f64)>> {
-    let figure = |line: &'_ str| -> Option<(&str, f64)> {
-        let (metric, value) = line.split_once(' ')?;
-        Some((metric, value.trim().parse().ok()?))
-    };
-    figures.lines().map(figure).collect()
+    figures.lines().map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<(&str, f64)> {
+    let (metric, value) = line.split_once(' ')?;
+    Some((metric, value.trim().parse().ok()?))
 }
 
 #[cfg(test)]
