@@ -43,7 +43,9 @@ fn sentence(setting: Setting<'_>, rival: &str, remark: Remark) -> String {
         Remark::Crashed { code } if code < 0.0 => format!("crashed, by signal {}", -code),
         Remark::Crashed { code } => format!("crashed, with code {code}"),
         Remark::TimedOut { seconds } => format!("given up after {seconds} s"),
-        Remark::CappedAt { timeouts } => format!("with {} timeouts only", count_of(timeouts as u64)),
+        Remark::CappedAt { timeouts } => {
+            format!("with {} timeouts only", count_of(timeouts as u64))
+        }
     }
 }
 
@@ -51,9 +53,10 @@ fn why_skipped(setting: Setting<'_>, rival: &str) -> &'static str {
     // As many producers as may have been there.
     const CORES: u64 = 1 << 16;
     let mut cases = [true, false].into_iter().flat_map(|quick| Case::all(&Sizes::of(quick), CORES));
-    let case = cases
-        .find(|case| case.workload() == setting.workload && case.param() == setting.param);
-    let reason = case.zip(rivals::facts(rival)).and_then(|(case, facts)| plan::skip_reason(case, facts));
+    let case =
+        cases.find(|case| case.workload() == setting.workload && case.param() == setting.param);
+    let reason =
+        case.zip(rivals::facts(rival)).and_then(|(case, facts)| plan::skip_reason(case, facts));
     // The plan knows nothing of what this machine lacks.
     reason.unwrap_or("it could not be run here")
 }

@@ -96,9 +96,11 @@ fn comparison(
     rivals.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
     let rows = rivals.into_iter().map(|rival| {
         let mut row = vec![if rival == OURS { format!("**{rival}**") } else { rival.to_owned() }];
-        row.extend(columns.iter().map(|(param, metric)| {
-            cell(results, Setting { workload, param }, metric, rival)
-        }));
+        row.extend(
+            columns
+                .iter()
+                .map(|(param, metric)| cell(results, Setting { workload, param }, metric, rival)),
+        );
         row.push(rivals::lacks(rival).to_owned());
         row
     });

@@ -4,8 +4,8 @@ use super::ratios::Goal;
 use super::remarks;
 use super::results::{OURS, Results, Setting};
 use super::wording;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table, TableComponent};
 
 /// What tells most in the least space: workload, the param's beginning, metric, the heads.
 const COLUMNS: [(&str, &str, &str, &str); 11] = [
@@ -72,7 +72,7 @@ fn reached(goals: &[Goal]) -> Table {
 
 fn empty() -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY);
+    table.load_preset(NOTHING).set_style(TableComponent::HeaderLines, '─');
     table
 }
 

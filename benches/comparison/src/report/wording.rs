@@ -12,7 +12,9 @@ pub fn title(workload: &str) -> Title {
         "floor" => ("the floor", "What no timer can do without, on this machine."),
         "schedule" => ("schedule", "1M timeouts, delays of 1 to 60 s, handles kept."),
         "schedule_cancel" => ("schedule and cancel", "Each is cancelled at once."),
-        "rolling" => ("rolling window", "Of 100k live ones, the oldest is cancelled, a new one scheduled."),
+        "rolling" => {
+            ("rolling window", "Of 100k live ones, the oldest is cancelled, a new one scheduled.")
+        }
         "reschedule" => ("reschedule", "100k live ones, pushed back in turn."),
         "fire_same_tick" => ("fire, all at one instant", "From the first run to the last."),
         "fire_spread" => ("fire, spread over a second", "Ticks of 1 ms."),
@@ -88,8 +90,8 @@ pub fn count_in(param: &str) -> u64 {
 pub fn number(value: f64) -> String {
     match value.abs() {
         size if size.fract() == 0.0 => with_separators(value),
-        size if size < 0.0095 => format!("{value:.4}"),
-        size if size < 0.995 => format!("{value:.3}").trim_end_matches('0').to_owned(),
+        size if size < 0.0095 => format!("{value:.4}").trim_end_matches('0').to_owned(),
+        size if size < 0.9995 => format!("{value:.3}").trim_end_matches('0').to_owned(),
         size if size < 9.995 => format!("{value:.2}"),
         size if size < 99.95 => format!("{value:.1}"),
         _ => with_separators(value),
@@ -127,9 +129,9 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits() {
-        let written = [0.0, 0.0031, 0.0304, 0.5, 1.0, 9.99, 12.34, 99.9, 123.4, 12_345.6, -45.0];
+        let written = [0.001, 0.0031, 0.0304, 0.5, 1.0, 9.99, 12.34, 99.9, 123.4, 12_345.6, -45.0];
         let expected =
-            ["0", "0.0031", "0.03", "0.5", "1", "9.99", "12.3", "99.9", "123", "12,346", "-45"];
+            ["0.001", "0.0031", "0.03", "0.5", "1", "9.99", "12.3", "99.9", "123", "12,346", "-45"];
         assert_eq!(written.map(number), expected);
     }
 

@@ -31,13 +31,13 @@ struct Row<'a> {
 }
 
 impl<'a> Bars<'a> {
-    /// `None` without any figure that can be drawn.
+    /// `None` if there is nothing above zero to draw.
     pub fn of(results: &'a Results, workload: &'a str, metric: &str) -> Option<Self> {
         let params = results.params(workload);
         let row = |rival| {
             let figure = |param: &&str| {
                 let setting = Setting { workload, param };
-                results.figure(setting, metric, rival).filter(|figure| figure.median > 0.0)
+                results.figure(setting, metric, rival)
             };
             Row { rival, figures: params.iter().map(figure).collect() }
         };
@@ -46,7 +46,9 @@ impl<'a> Bars<'a> {
         rows.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
         let unit = wording::metric(metric);
         let title = format!("{}: {unit}", wording::title(workload).name);
-        (!rows.is_empty()).then_some(Self { title, params, rows })
+        let bars = rows.iter().flat_map(|row| row.figures.iter().flatten());
+        let drawable = bars.into_iter().any(|figure| figure.max > 0.0);
+        drawable.then_some(Self { title, params, rows })
     }
 
     pub fn title(&self) -> &str {
@@ -99,7 +101,11 @@ impl<'a> Bars<'a> {
             let top = y + BAR * i as f64;
             if let Some(figure) = figure {
                 let color = palette::shade(row.rival, i);
-                canvas.bar((scale.begin(), top), (scale.place(figure.median), top + BAR - 2.0), color)?;
+                canvas.bar(
+                    (scale.begin(), top),
+                    (scale.place(figure.median), top + BAR - 2.0),
+                    color,
+                )?;
                 let centre = top + BAR / 2.0 - 1.0;
                 let whisker = [figure.min, figure.max].map(|end| (scale.place(end), centre));
                 canvas.line(&whisker, INK, 1)?;

@@ -68,7 +68,9 @@ impl<'a> Canvas<'a> {
     }
 
     pub fn bar(&self, from: (f64, f64), to: (f64, f64), color: RGBColor) -> io::Result<()> {
-        self.0.draw(&Rectangle::new([pixel(from), pixel(to)], color.filled())).map_err(io::Error::other)
+        self.0
+            .draw(&Rectangle::new([pixel(from), pixel(to)], color.filled()))
+            .map_err(io::Error::other)
     }
 
     pub fn line(&self, points: &[(f64, f64)], color: RGBColor, width: u32) -> io::Result<()> {

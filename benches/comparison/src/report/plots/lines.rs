@@ -43,9 +43,7 @@ impl<'a> Lines<'a> {
         let mut params = results.params(workload);
         params.sort_by_key(|param| wording::count_in(param));
         let line = |metric, rival| {
-            let figure = |param: &&str| {
-                results.median(Setting { workload, param }, metric, rival)
-            };
+            let figure = |param: &&str| results.median(Setting { workload, param }, metric, rival);
             let figures: Vec<_> = params.iter().map(figure).collect();
             figures.iter().any(Option::is_some).then_some(Line { rival, figures })
         };
@@ -62,7 +60,7 @@ impl<'a> Lines<'a> {
         let height = TOP + (HEAD + PANEL + FOOT) * self.panels.len() as f64;
         let canvas = Canvas::new(file, WIDTH, height as u32)?;
         canvas.bold(self.title, (16.0, 20.0), Anchor::Start, LARGE)?;
-        let note = "medians over what is present; less is better; both axes logarithmic; at the right the last figure";
+        let note = "medians, by what is present; less is better; logarithmic, 0 on the lower edge; at the right the last figure";
         canvas.text(note, (16.0, 41.0), Anchor::Start, SMALL, FAINT)?;
         for (i, panel) in self.panels.iter().enumerate() {
             self.panel(&canvas, panel, TOP + (HEAD + PANEL + FOOT) * i as f64)?;
@@ -118,7 +116,12 @@ impl<'a> Lines<'a> {
     ) -> io::Result<()> {
         let end = |line: &Line<'_>| {
             let (place, value) = line.points().last()?;
-            let label = format!("{} {}", line.rival, wording::number(value));
+            let mut label = format!("{} {}", line.rival, wording::number(value));
+            if place + 1 < self.params.len() {
+                // Else it would pass for its figure at the right end.
+                let count = wording::count_in(self.params[place]);
+                label += &format!(" at {}", wording::count_of(count));
+            }
             Some(Name {
                 end: (self.x(place), scale.place(value)),
                 label,

@@ -10,7 +10,10 @@ const OUR_SHADES: [RGBColor; 3] =
 const RIVAL_SHADES: [RGBColor; 3] =
     [RGBColor(0x59, 0x63, 0x6e), RGBColor(0x9a, 0xa4, 0xaf), RGBColor(0xcb, 0xd2, 0xda)];
 
-const HUES: [RGBColor; 12] = [
+/// Ours has its color, and the others of these never have a line.
+const WITHOUT: [&str; 3] = [OURS, rivals::CANCEL_NEW, rivals::FLOOR];
+
+const HUES: [RGBColor; 13] = [
     RGBColor(0xd1, 0x24, 0x2f),
     RGBColor(0x1a, 0x7f, 0x37),
     RGBColor(0xe1, 0x6f, 0x24),
@@ -23,6 +26,7 @@ const HUES: [RGBColor; 12] = [
     RGBColor(0x5a, 0xb0, 0x3c),
     RGBColor(0x2b, 0x3a, 0x67),
     RGBColor(0xb0, 0x7a, 0xa1),
+    RGBColor(0x00, 0x4d, 0x40),
 ];
 
 /// Of the first, second and further bars of a rival.
@@ -41,6 +45,22 @@ pub fn hue(rival: &str) -> RGBColor {
     if rival == OURS {
         return OUR_COLOR;
     }
-    let place = rivals::all().filter(|facts| facts.name != OURS).position(|f| f.name == rival);
-    HUES[place.unwrap_or(0) % HUES.len()]
+    let mut others = rivals::all().map(|facts| facts.name).filter(|name| !WITHOUT.contains(name));
+    HUES[others.position(|name| name == rival).unwrap_or(0) % HUES.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plotters::style::Color;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_two_rivals_share_a_color() {
+        let names = rivals::all()
+            .map(|facts| facts.name)
+            .filter(|name| *name == OURS || !WITHOUT.contains(name));
+        let hues: Vec<_> = names.map(|name| hue(name).rgb()).collect();
+        assert_eq!(hues.iter().collect::<HashSet<_>>().len(), hues.len());
+    }
 }
