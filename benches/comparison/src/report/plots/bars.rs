@@ -1,11 +1,10 @@
-//! Bars of the rivals, one below the other, the cheapest first; logarithmic, because the dearest
-//! is often a thousand times the cheapest.
+//! Bars of the rivals, one below the other, the cheapest first.
 
 use super::super::results::{Figure, OURS, Results, Setting};
 use super::super::wording;
 use super::canvas::{Anchor, Canvas, FAINT, GRID, INK, LARGE, SMALL, width};
 use super::palette;
-use super::scale::LogScale;
+use super::scale::Scale;
 use std::io;
 use std::path::Path;
 
@@ -61,10 +60,10 @@ impl<'a> Bars<'a> {
         let canvas = Canvas::new(file, WIDTH, (bottom + BOTTOM) as u32)?;
         let all = self.rows.iter().flat_map(|row| row.figures.iter().flatten());
         let ends = all.flat_map(|figure| [figure.min, figure.median, figure.max]);
-        let Some(scale) = LogScale::around(ends, LEFT, f64::from(WIDTH) - RIGHT) else {
+        let Some(scale) = Scale::fitting(ends, LEFT, f64::from(WIDTH) - RIGHT) else {
             return canvas.finish();
         };
-        self.head(&canvas)?;
+        self.head(&canvas, &scale)?;
         axis(&canvas, &scale, TOP - 6.0, bottom)?;
         for (i, row) in self.rows.iter().enumerate() {
             self.row(&canvas, &scale, row, TOP + row_height * i as f64)?;
@@ -72,10 +71,13 @@ impl<'a> Bars<'a> {
         canvas.finish()
     }
 
-    fn head(&self, canvas: &Canvas<'_>) -> io::Result<()> {
+    fn head(&self, canvas: &Canvas<'_>, scale: &Scale) -> io::Result<()> {
         canvas.bold(&self.title, (16.0, 20.0), Anchor::Start, LARGE)?;
-        let note = "median, least to greatest; less is better; logarithmic; in brackets the ratio to wheelwork";
-        canvas.text(note, (16.0, 41.0), Anchor::Start, SMALL, FAINT)?;
+        let kind = if scale.is_logarithmic { "logarithmic; " } else { "" };
+        let note = format!(
+            "median, least to greatest; less is better; {kind}in brackets the ratio to wheelwork"
+        );
+        canvas.text(&note, (16.0, 41.0), Anchor::Start, SMALL, FAINT)?;
         if self.params.len() < 2 {
             return Ok(());
         }
@@ -90,7 +92,7 @@ impl<'a> Bars<'a> {
         Ok(())
     }
 
-    fn row(&self, canvas: &Canvas<'_>, scale: &LogScale, row: &Row<'_>, y: f64) -> io::Result<()> {
+    fn row(&self, canvas: &Canvas<'_>, scale: &Scale, row: &Row<'_>, y: f64) -> io::Result<()> {
         let middle = y + BAR * self.params.len() as f64 / 2.0;
         if row.rival == OURS {
             canvas.bold(row.rival, (LEFT - 8.0, middle), Anchor::End, SMALL)?;
@@ -135,7 +137,7 @@ impl Row<'_> {
 }
 
 /// Vertical lines with their figures below.
-pub fn axis(canvas: &Canvas<'_>, scale: &LogScale, top: f64, bottom: f64) -> io::Result<()> {
+pub fn axis(canvas: &Canvas<'_>, scale: &Scale, top: f64, bottom: f64) -> io::Result<()> {
     for tick in scale.ticks() {
         let x = scale.place(tick);
         canvas.line(&[(x, top), (x, bottom)], GRID, 1)?;

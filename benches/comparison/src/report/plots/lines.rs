@@ -4,7 +4,7 @@ use super::super::results::{OURS, Results, Setting};
 use super::super::wording;
 use super::canvas::{Anchor, Canvas, FAINT, GRID, INK, LARGE, SMALL};
 use super::palette;
-use super::scale::LogScale;
+use super::scale::Scale;
 use plotters::style::RGBColor;
 use std::io;
 use std::path::Path;
@@ -72,7 +72,7 @@ impl<'a> Lines<'a> {
         canvas.bold(panel.name, (16.0, top + 10.0), Anchor::Start, SMALL)?;
         let (first, bottom) = (top + HEAD, top + HEAD + PANEL);
         let all = panel.lines.iter().flat_map(|line| line.figures.iter().flatten().copied());
-        let Some(scale) = LogScale::around(all, bottom, first) else {
+        let Some(scale) = Scale::logarithmic(all, bottom, first) else {
             return canvas.text("nothing but zeros", (LEFT, first), Anchor::Start, SMALL, FAINT);
         };
         for tick in scale.ticks() {
@@ -99,7 +99,7 @@ impl<'a> Lines<'a> {
         LEFT + (f64::from(WIDTH) - LEFT - RIGHT) * place as f64 / steps
     }
 
-    fn line(&self, canvas: &Canvas<'_>, scale: &LogScale, line: &Line<'_>) -> io::Result<()> {
+    fn line(&self, canvas: &Canvas<'_>, scale: &Scale, line: &Line<'_>) -> io::Result<()> {
         let color = palette::hue(line.rival);
         let points: Vec<_> = line.points().map(|(i, v)| (self.x(i), scale.place(v))).collect();
         canvas.line(&points, color, if line.rival == OURS { 4 } else { 2 })?;
@@ -110,22 +110,24 @@ impl<'a> Lines<'a> {
     fn names(
         &self,
         canvas: &Canvas<'_>,
-        scale: &LogScale,
+        scale: &Scale,
         panel: &Panel<'_>,
         (top, bottom): (f64, f64),
     ) -> io::Result<()> {
         let end = |line: &Line<'_>| {
             let (place, value) = line.points().last()?;
             let mut label = format!("{} {}", line.rival, wording::number(value));
+            let mut leader = palette::hue(line.rival);
             if place + 1 < self.params.len() {
-                // Else it would pass for its figure at the right end.
+                // Else it would pass for its figure at the right end, and the leader for a curve.
+                leader = GRID;
                 let count = wording::count_in(self.params[place]);
                 label += &format!(" at {}", wording::count_of(count));
             }
             Some(Name {
                 end: (self.x(place), scale.place(value)),
                 label,
-                color: palette::hue(line.rival),
+                leader,
                 ours: line.rival == OURS,
             })
         };
@@ -134,7 +136,7 @@ impl<'a> Lines<'a> {
         let wanted: Vec<_> = names.iter().map(|name| name.end.1).collect();
         let x = self.x(self.params.len() - 1) + 30.0;
         for (name, y) in names.iter().zip(spread(&wanted, SPACING, (top, bottom))) {
-            canvas.line(&[(name.end.0 + 5.0, name.end.1), (x - 4.0, y)], name.color, 1)?;
+            canvas.line(&[(name.end.0 + 5.0, name.end.1), (x - 4.0, y)], name.leader, 1)?;
             if name.ours {
                 canvas.bold(&name.label, (x, y), Anchor::Start, SMALL)?;
             } else {
@@ -149,7 +151,8 @@ struct Name {
     /// Of its line.
     end: (f64, f64),
     label: String,
-    color: RGBColor,
+    /// The color of the line between that and the name.
+    leader: RGBColor,
     ours: bool,
 }
 

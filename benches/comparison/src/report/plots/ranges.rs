@@ -5,7 +5,7 @@ use super::super::wording;
 use super::bars::axis;
 use super::canvas::{Anchor, Canvas, FAINT, INK, LARGE, SMALL};
 use super::palette;
-use super::scale::LogScale;
+use super::scale::Scale;
 use std::io;
 use std::path::Path;
 
@@ -47,7 +47,7 @@ impl<'a> Ranges<'a> {
         let note = "dots at p50, p99, p99.9 and the worst; less is better; logarithmic; right: p50, and how many ran early, if any";
         canvas.text(note, (16.0, 41.0), Anchor::Start, SMALL, FAINT)?;
         let rows = || self.0.iter().flat_map(|panel| &panel.rows);
-        let scale = LogScale::around(
+        let scale = Scale::logarithmic(
             rows().flat_map(|row| row.percentiles),
             LEFT,
             f64::from(WIDTH) - RIGHT,
@@ -81,7 +81,7 @@ impl<'a> Panel<'a> {
         HEAD + ROW * self.rows.len() as f64 + FOOT
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, scale: &LogScale, top: f64) -> io::Result<()> {
+    fn draw(&self, canvas: &Canvas<'_>, scale: &Scale, top: f64) -> io::Result<()> {
         canvas.bold(&wording::param(self.param), (16.0, top + 10.0), Anchor::Start, SMALL)?;
         let first = top + HEAD;
         let bottom = first + ROW * self.rows.len() as f64;
@@ -94,7 +94,7 @@ impl<'a> Panel<'a> {
 }
 
 impl Row<'_> {
-    fn draw(&self, canvas: &Canvas<'_>, scale: &LogScale, y: f64) -> io::Result<()> {
+    fn draw(&self, canvas: &Canvas<'_>, scale: &Scale, y: f64) -> io::Result<()> {
         if self.rival == OURS {
             canvas.bold(self.rival, (LEFT - 8.0, y), Anchor::End, SMALL)?;
         } else {

@@ -1,8 +1,13 @@
-//! From a figure to a place on the canvas, on a logarithmic scale.
+//! From a figure to a place on the canvas.
 
-/// Of positive figures only.
+/// Beyond this quotient of the greatest and the least, the least would be a hairline.
+const LINEAR_UP_TO: f64 = 20.0;
+/// From here on, ticks are powers of ten only.
+const DECADES_FROM: f64 = 1000.0;
+
 #[derive(Debug, Clone, Copy)]
-pub struct LogScale {
+pub struct Scale {
+    pub is_logarithmic: bool,
     least: f64,
     greatest: f64,
     /// Where the least and the greatest are drawn.
@@ -10,24 +15,39 @@ pub struct LogScale {
     to: f64,
 }
 
-impl LogScale {
-    /// Wide enough for all the values; its ends are ticks. `None` without a positive value.
-    pub fn around(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Option<Self> {
-        let positive = values.filter(|value| *value > 0.0 && value.is_finite());
-        let range = positive.fold(None, |range, value| match range {
-            None => Some((value, value)),
-            Some((least, greatest)) => Some((value.min(least), value.max(greatest))),
-        });
-        let (least, greatest): (f64, f64) = range?;
-        // A value on the end would have no length.
-        let least = tick_at_most(least * 0.9);
+impl Scale {
+    /// Linear from 0 if the values are of a size, else logarithmic. `None` without a positive one.
+    pub fn fitting(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Option<Self> {
+        let (least, greatest) = positive_range(values)?;
+        if greatest / least > LINEAR_UP_TO {
+            return Some(Self::over(least, greatest, from, to));
+        }
         let greatest = tick_at_least(greatest * 1.02);
-        Some(Self { least, greatest, from, to })
+        Some(Self { is_logarithmic: false, least: 0.0, greatest, from, to })
     }
 
-    /// What is too small for the scale is drawn at its beginning.
+    /// Of positive values: what is not, is drawn at the beginning. `None` without a positive one.
+    pub fn logarithmic(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Option<Self> {
+        let (least, greatest) = positive_range(values)?;
+        Some(Self::over(least, greatest, from, to))
+    }
+
+    fn over(least: f64, greatest: f64, from: f64, to: f64) -> Self {
+        // A value on the end would have no length.
+        let (mut least, greatest) = (tick_at_most(least * 0.9), tick_at_least(greatest * 1.02));
+        if greatest / least >= DECADES_FROM {
+            least = decade_of(least);
+        }
+        Self { is_logarithmic: true, least, greatest, from, to }
+    }
+
     pub fn place(&self, value: f64) -> f64 {
-        let share = (value.max(self.least) / self.least).ln() / (self.greatest / self.least).ln();
+        let value = value.max(self.least);
+        let share = if self.is_logarithmic {
+            (value / self.least).ln() / (self.greatest / self.least).ln()
+        } else {
+            value / self.greatest
+        };
         self.from + share * (self.to - self.from)
     }
 
@@ -35,14 +55,13 @@ impl LogScale {
         self.from
     }
 
-    pub fn least(&self) -> f64 {
-        self.least
-    }
-
-    /// 1, 2, 5, 10 over less than three decades; then powers of ten.
     pub fn ticks(&self) -> Vec<f64> {
+        if !self.is_logarithmic {
+            // The greatest is 1, 2 or 5 times a power of ten.
+            return (0..=5).map(|fifth| self.greatest * f64::from(fifth) / 5.0).collect();
+        }
         let digits: &[f64] =
-            if self.greatest / self.least < 1000.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+            if self.greatest / self.least < DECADES_FROM { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let decades = self.least.log10().floor() as i32..=self.greatest.log10().ceil() as i32;
         let all = decades.flat_map(|decade| digits.iter().map(move |d| d * 10f64.powi(decade)));
         let slack = 1e-9;
@@ -53,13 +72,25 @@ impl LogScale {
     }
 }
 
+fn positive_range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let positive = values.filter(|value| *value > 0.0 && value.is_finite());
+    positive.fold(None, |range, value| {
+        let (least, greatest) = range.unwrap_or((value, value));
+        Some((value.min(least), value.max(greatest)))
+    })
+}
+
+fn decade_of(value: f64) -> f64 {
+    10f64.powf(value.log10().floor())
+}
+
 fn tick_at_most(value: f64) -> f64 {
-    let decade = 10f64.powf(value.log10().floor());
+    let decade = decade_of(value);
     [5.0, 2.0].into_iter().map(|digit| digit * decade).find(|tick| *tick <= value).unwrap_or(decade)
 }
 
 fn tick_at_least(value: f64) -> f64 {
-    let decade = 10f64.powf(value.log10().floor());
+    let decade = decade_of(value);
     let ticks = [1.0, 2.0, 5.0].map(|digit| digit * decade);
     ticks.into_iter().find(|tick| *tick >= value).unwrap_or(10.0 * decade)
 }
@@ -68,34 +99,47 @@ fn tick_at_least(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn scale(values: &[f64]) -> LogScale {
-        LogScale::around(values.iter().copied(), 100.0, 200.0).unwrap()
+    fn scale(values: &[f64]) -> Scale {
+        Scale::fitting(values.iter().copied(), 100.0, 200.0).unwrap()
     }
 
-    fn assert_near(value: f64, expected: f64) {
-        assert!((value - expected).abs() < 1e-6, "{value} is not {expected}");
+    fn assert_near(values: &[f64], expected: &[f64]) {
+        assert_eq!(values.len(), expected.len(), "{values:?}");
+        for (value, expected) in values.iter().zip(expected) {
+            assert!((value - expected).abs() < 1e-6, "{value} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn values_of_a_size_are_linear_from_zero() {
+        let scale = scale(&[46.0, 148.0]);
+        assert!(!scale.is_logarithmic);
+        assert_near(&scale.ticks(), &[0.0, 40.0, 80.0, 120.0, 160.0, 200.0]);
+        assert_near(&[0.0, 50.0, -3.0].map(|value| scale.place(value)), &[100.0, 125.0, 100.0]);
     }
 
     #[test]
     fn ends_are_ticks_around_the_values() {
-        let scale = scale(&[24.0, 430.0]);
-        let ticks = scale.ticks();
-        assert_eq!(ticks.len(), 5);
-        ticks.iter().zip([20.0, 50.0, 100.0, 200.0, 500.0]).for_each(|(a, b)| assert_near(*a, b));
-        assert_near(scale.place(20.0), 100.0);
-        assert_near(scale.place(500.0), 200.0);
-        assert_near(scale.place(100.0), 150.0);
+        let scale = scale(&[23.0, 480.0]);
+        assert_near(&scale.ticks(), &[20.0, 50.0, 100.0, 200.0, 500.0]);
+        assert_near(&[20.0, 500.0].map(|value| scale.place(value)), &[100.0, 200.0]);
+    }
+
+    #[test]
+    fn long_scales_have_powers_of_ten() {
+        let scale = scale(&[62.0, 67_000.0]);
+        assert_near(&scale.ticks(), &[10.0, 100.0, 1_000.0, 10_000.0, 100_000.0]);
     }
 
     #[test]
     fn nothing_falls_off() {
         let scale = scale(&[0.0, 0.02, 21.0]);
-        assert_near(scale.place(0.0), 100.0);
+        assert_near(&[scale.place(0.0)], &[100.0]);
         assert!(scale.place(0.02) > 100.0 && scale.place(21.0) < 200.0);
     }
 
     #[test]
     fn without_values_there_is_no_scale() {
-        assert!(LogScale::around([0.0, -1.0].into_iter(), 0.0, 1.0).is_none());
+        assert!(Scale::fitting([0.0, -1.0].into_iter(), 0.0, 1.0).is_none());
     }
 }
