@@ -2,6 +2,7 @@ import io.netty.util.Timeout;
 import io.netty.util.TimerTask;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** Many timeouts that fire: all at one instant, or spread over one second. */
 final class Firing {
@@ -39,10 +40,10 @@ final class Firing {
         return (double) (count.last - count.first) / timeouts;
     }
 
-    /** Counts runs on the worker; reads the clock at the first and the last only. */
+    /** Counts runs, atomically like the probes of the other rivals; notes the first and the last. */
     private static final class Count implements TimerTask {
         private final int expected;
-        private int runs;
+        private final AtomicInteger runs = new AtomicInteger();
         private long first;
         private long last;
         private final CountDownLatch done = new CountDownLatch(1);
@@ -53,10 +54,11 @@ final class Firing {
 
         @Override
         public void run(Timeout timeout) {
-            if (runs == 0) {
+            int before = runs.getAndIncrement();
+            if (before == 0) {
                 first = System.nanoTime();
             }
-            if (++runs == expected) {
+            if (before + 1 == expected) {
                 last = System.nanoTime();
                 done.countDown();
             }

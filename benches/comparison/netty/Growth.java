@@ -4,8 +4,10 @@ import java.util.concurrent.TimeUnit;
 
 /** What schedule, cancel and expire cost beside many far timeouts. */
 final class Growth {
-    private static final int WARM_UPS = 40;
+    private static final int WARM_UPS = 100;
     private static final int MEASURED = 5;
+    /** Scheduled and cancelled together. */
+    private static final int BATCH = 10_000;
 
     static void run(int present) throws Exception {
         try (Wheel wheel = new Wheel(1, TimeUnit.MILLISECONDS)) {
@@ -28,7 +30,7 @@ final class Growth {
     private final double[] schedule;
     private final double[] cancel;
     private final double[] expire;
-    private final Timeout[] batch = new Timeout[Sizes.of(Sizes.BATCH)];
+    private final Timeout[] batch = new Timeout[BATCH];
 
     private Growth(Wheel wheel, int repetitions) {
         this.wheel = wheel;

@@ -14,7 +14,7 @@ import java.util.function.LongUnaryOperator;
  */
 final class Operations {
     private static final int WARM_UPS = 3;
-    private static final int MEASURED = 5;
+    private static final int MEASURED = 3;
 
     private Operations() {}
 

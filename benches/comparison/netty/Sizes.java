@@ -2,8 +2,6 @@
 final class Sizes {
     /** Operations of all producers in one repetition. */
     static final String OPERATIONS = "operations";
-    /** Timeouts that are scheduled and cancelled together in {@code growth}. */
-    static final String BATCH = "batch";
     /** Live timeouts of one producer in {@code rolling}. */
     static final String WINDOW = "window";
     static final String MEMORY = "memory";

@@ -186,11 +186,10 @@ fn java(class_path: &OsString) -> Command {
 }
 
 /// The driver knows no sizes of its own.
-fn properties(sizes: &Sizes) -> [String; 8] {
+fn properties(sizes: &Sizes) -> [String; 7] {
     let millis = |duration: Duration| duration.as_millis() as u64;
     [
         ("operations", sizes.schedule),
-        ("batch", sizes.batch),
         ("window", sizes.window),
         ("memory", sizes.memory),
         ("expire", sizes.expire),
