@@ -5,7 +5,7 @@ use super::remarks;
 use super::results::{OURS, Results, Setting};
 use super::wording;
 use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table, TableComponent};
+use comfy_table::{CellAlignment, Table};
 
 /// What tells most in the least space: workload, the param's beginning, metric, the heads.
 const COLUMNS: [(&str, &str, &str, &str); 11] = [
@@ -72,7 +72,7 @@ fn reached(goals: &[Goal]) -> Table {
 
 fn empty() -> Table {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_style(TableComponent::HeaderLines, '─');
+    table.load_style(NOTHING).style_mut().header_separator.fill = Some('─');
     table
 }
 
