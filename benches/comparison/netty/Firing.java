@@ -14,10 +14,12 @@ final class Firing {
         for (int i = 0; i < WARM_UPS; i++) {
             burstOnFreshWheel(timeouts);
         }
-        Driver.print("ns_per_op", burstOnFreshWheel(timeouts));
+        Burst burst = burstOnFreshWheel(timeouts);
+        Driver.print("ns_per_op", burst.spanNanos);
+        Driver.print("cpu_ns_per_op", burst.cpuNanos);
     }
 
-    private static double burstOnFreshWheel(int timeouts) throws Exception {
+    private static Burst burstOnFreshWheel(int timeouts) throws Exception {
         System.gc();
         try (Wheel wheel = new Wheel()) {
             return burst(wheel, timeouts);
@@ -25,10 +27,13 @@ final class Firing {
     }
 
     /**
-     * First run to last run of timeouts that share one instant, for each of them. The instant is so
-     * far away that all have been moved into their bucket by then.
+     * For each timeout: from the first run to the last, and the worker's CPU time from before the
+     * first is due until the last has run.
      */
-    static double burst(Wheel wheel, int timeouts) throws Exception {
+    record Burst(double spanNanos, double cpuNanos) {}
+
+    /** All share one instant, so far away that all have been moved into their bucket by then. */
+    static Burst burst(Wheel wheel, int timeouts) throws Exception {
         Count count = new Count(timeouts);
         long toSchedule = timeouts / 2_000;
         long lead = toSchedule + wheel.millisToMove(timeouts);
@@ -36,8 +41,11 @@ final class Firing {
         for (int i = 0; i < timeouts; i++) {
             wheel.scheduleNanos(count, due - System.nanoTime());
         }
+        TimeUnit.NANOSECONDS.sleep(due - 1_000_000 - System.nanoTime());
+        long cpu = wheel.workerCpuNanos();
         count.done.await();
-        return (double) (count.last - count.first) / timeouts;
+        cpu = wheel.workerCpuNanos() - cpu;
+        return new Burst((double) (count.last - count.first) / timeouts, (double) cpu / timeouts);
     }
 
     /** Counts runs, atomically like the probes of the other rivals; notes the first and the last. */

@@ -118,6 +118,8 @@ pub fn ratio(value: f64, base: f64) -> Option<String> {
 /// Two digits: the figures do not bear more.
 pub fn factor(ratio: f64) -> String {
     match ratio {
+        _ if ratio < 0.0095 => "<0.01x".to_owned(),
+        _ if ratio < 0.95 => format!("{ratio:.2}x"),
         _ if ratio < 9.95 => format!("{ratio:.1}x"),
         _ => format!("{}x", with_separators(ratio)),
     }
@@ -139,6 +141,8 @@ mod tests {
     fn ratios_are_rounded_and_never_of_nothing() {
         assert_eq!(ratio(3.0, 2.0).unwrap(), "1.5x");
         assert_eq!(ratio(2500.0, 2.0).unwrap(), "1,250x");
+        assert_eq!(ratio(1.0, 50.0).unwrap(), "0.02x");
+        assert_eq!(ratio(1.0, 5000.0).unwrap(), "<0.01x");
         assert_eq!(ratio(3.0, 0.0), None);
         assert_eq!(ratio(-1.0, 5.0), None);
     }
