@@ -24,18 +24,21 @@ const JAR: &str = "WHEELWORK_NETTY_JAR";
 const DEBIAN_JARS: [&str; 2] =
     ["/usr/share/java/netty-all.jar", "/usr/share/java/netty-common.jar"];
 
-/// The fastest of what was tried. Nanoseconds for one operation with one producer and with two,
-/// Java 17, two runs of each:
+/// The fastest collector of what was tried. Nanoseconds for one operation with one producer and
+/// with two, Java 17, two runs of each:
 ///
 /// | | schedule | schedule and cancel | rolling |
 /// |---|---|---|---|
-/// | Parallel, 4 GiB from the start | 43, 83-105 | 55-66, 74-174 | 56, 150-167 |
 /// | Parallel, growing to 4 GiB | 41-46, 111-117 | 44-54, 78-174 | 48-61, 162-177 |
-/// | G1, 4 GiB from the start, 3 of them young | 43-46, 111-119 | 44-60, 92-168 | 51-61, 155-171 |
+/// | Parallel, 4 GiB at once, 3 of them young | 43, 83-105 | 55-66, 74-174 | 56, 150-167 |
+/// | Serial, 4 GiB at once, 3 of them young | 40-43, 120-121 | 48-51, 161-178 | 47-62, 157-171 |
+/// | G1, 4 GiB at once, 3 of them young | 43-46, 111-119 | 44-60, 92-168 | 51-61, 155-171 |
+/// | G1, 4 GiB at once, all touched | 43-46, 121-123 | 45-48, 135-163 | 62-71, 118-157 |
 /// | G1, growing to 4 GiB | 48-73, 91-131 | 122-125, 215-308 | 111-128, 251-294 |
-/// | Serial, 4 GiB from the start | 40-43, 120-121 | 48-51, 161-178 | 47-62, 157-171 |
 ///
-/// The heap has to hold the backlog of the cancel storm, which needs more than 2 GiB.
+/// All at once, so that growing does not disturb; the size of the young generation makes no
+/// difference beyond the noise, and the backlog of the cancel storm, more than 2 GiB, has to fit
+/// into the old one.
 const FLAGS: [&str; 4] =
     ["-XX:+UseParallelGC", "-Xms4g", "-Xmx4g", "-Dio.netty.leakDetection.level=disabled"];
 
