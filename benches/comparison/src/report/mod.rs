@@ -1,31 +1,66 @@
-//! What the measurements say.
+//! What the measurements say: a table in Markdown, one for the terminal, and plots.
+//!
+//! | file | what |
+//! |---|---|
+//! | `table.rs`, `terminal.rs` | the tables |
+//! | `plots/` | the plots |
+//! | `ratios.rs` | the numbers to reach, and whether they are |
+//! | `wording.rs` | titles and units, and how figures are written |
+//! | `remarks.rs` | why a figure is missing |
+//! | `results.rs` | medians and spreads of the measurements |
 
-use crate::measurement;
-use crate::rivals;
-use std::collections::BTreeMap;
-use std::fs::{self, File};
+mod plots;
+mod ratios;
+mod remarks;
+mod results;
+mod table;
+mod terminal;
+mod wording;
+
+use results::Results;
+use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Writes `table.md` into the folder and returns the table to print: medians over the rounds.
+/// Writes `table.md` and the plots into the folder; returns the table for the terminal.
 pub fn write(csv: &Path, out: &Path) -> io::Result<String> {
-    let measurements = measurement::read(File::open(csv)?)?;
-    let mut cells: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-    for line in measurements {
-        let cell = (line.workload, line.param, line.metric, line.rival);
-        cells.entry(cell).or_default().push(line.value);
+    let results = Results::read(csv)?;
+    let goals = ratios::goals(&results);
+    let plots = plots::write(&results, out)?;
+    fs::write(out.join("table.md"), table::markdown(&results, &goals, &plots))?;
+    Ok(terminal::table(&results, &goals))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_measurements_becomes_tables_and_plots() {
+        let folder = tempfile::tempdir().unwrap();
+        let csv = folder.path().join("measurements.csv");
+        fs::write(&csv, results::FIXTURE).unwrap();
+        let printed = write(&csv, folder.path()).unwrap();
+        assert!(printed.contains("wheelwork") && printed.contains("reached"), "{printed}");
+        let table = fs::read_to_string(folder.path().join("table.md")).unwrap();
+        for plot in table.lines().filter_map(|line| line.strip_prefix("![")) {
+            let (_text, file) = plot.trim_end_matches(')').split_once("](").unwrap();
+            assert!(fs::read_to_string(folder.path().join(file)).unwrap().contains("</svg>"));
+        }
+        assert!(table.contains("![") && table.contains("## schedule"), "{table}");
     }
-    let mut table = String::from(
-        "| workload | param | metric | rival | median | lacks |\n|---|---|---|---|---|---|\n",
-    );
-    for ((workload, param, metric, rival), mut values) in cells {
-        values.sort_by(f64::total_cmp);
-        let median = values[values.len() / 2];
-        table += &format!(
-            "| {workload} | {param} | {metric} | {rival} | {median:.2} | {} |\n",
-            rivals::lacks(&rival)
-        );
+
+    #[test]
+    fn no_measurements_are_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let csv = folder.path().join("measurements.csv");
+        fs::write(&csv, "workload,param,rival,round,metric,value\n").unwrap();
+        assert!(write(&csv, folder.path()).unwrap().contains("not measured"));
     }
-    fs::write(out.join("table.md"), &table)?;
-    Ok(table)
+
+    #[test]
+    fn a_file_that_is_not_there_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write(&folder.path().join("none.csv"), folder.path()).is_err());
+    }
 }

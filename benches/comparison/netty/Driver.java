@@ -1,0 +1,75 @@
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Runs one workload of the comparison on Netty's HashedWheelTimer and prints a line
+ * {@code metric value} for each figure: {@code Driver WORKLOAD PARAM}, each in a JVM of its own,
+ * so that the JIT compiles for that workload alone.
+ */
+public final class Driver {
+    private Driver() {}
+
+    public static void main(String[] args) throws Exception {
+        if (args.length == 1 && args[0].equals("version")) {
+            System.out.println(version());
+            return;
+        }
+        if (args.length != 2) {
+            throw new IllegalArgumentException("usage: Driver version | Driver WORKLOAD PARAM");
+        }
+        run(args[0], Param.parse(args[1]));
+    }
+
+    private static void run(String workload, Param param) throws Exception {
+        switch (workload) {
+            case "schedule" -> Operations.schedule(param.integer("producers"));
+            case "schedule_cancel" -> Operations.scheduleCancel(param.integer("producers"));
+            case "reschedule" -> Operations.reschedule(param.integer("producers"));
+            case "rolling" -> Operations.rolling(param.integer("producers"));
+            case "growth" -> Growth.run(param.integer("present"));
+            case "fire_same_tick" -> Firing.sameTick(param.integer("timeouts"));
+            case "fire_spread" -> Firing.spread(param.integer("timeouts"));
+            case "resident" -> Resident.run(param.integer("pending"));
+            case "memory" -> Memory.pending(param.integer("captures"));
+            case "memory_storm" -> Memory.storm(param.integer("cancelled"));
+            case "lateness" -> Lateness.run(param.text("tick"), param.text("load"));
+            case "backlog" -> Backlog.run();
+            default -> throw new IllegalArgumentException("no workload " + workload);
+        }
+    }
+
+    static void print(String metric, double value) {
+        System.out.println(metric + " " + value);
+    }
+
+    private static String version() {
+        var common = io.netty.util.Version.identify().get("netty-common");
+        return common == null ? "unknown" : common.artifactVersion();
+    }
+
+    /** {@code name=value;name=value}, or {@code -} for none. */
+    private record Param(Map<String, String> values) {
+        static Param parse(String text) {
+            Map<String, String> values = new HashMap<>();
+            if (!text.equals("-")) {
+                for (String pair : text.split(";")) {
+                    String[] sides = pair.split("=", 2);
+                    values.put(sides[0], sides.length == 2 ? sides[1] : "");
+                }
+            }
+            return new Param(values);
+        }
+
+        String text(String name) {
+            String value = values.get(name);
+            if (value == null) {
+                throw new IllegalArgumentException("the parameter lacks " + name + "=");
+            }
+            return value;
+        }
+
+        int integer(String name) {
+            return Integer.parseInt(text(name));
+        }
+    }
+}

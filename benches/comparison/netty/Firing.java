@@ -1,0 +1,103 @@
+import io.netty.util.Timeout;
+import io.netty.util.TimerTask;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Many timeouts that fire: all at one instant, or spread over one second. */
+final class Firing {
+    private static final int WARM_UPS = 2;
+
+    private Firing() {}
+
+    static void sameTick(int timeouts) throws Exception {
+        for (int i = 0; i < WARM_UPS; i++) {
+            burstOnFreshWheel(timeouts);
+        }
+        Burst burst = burstOnFreshWheel(timeouts);
+        Driver.print("ns_per_op", burst.spanNanos);
+        Driver.print("cpu_ns_per_op", burst.cpuNanos);
+    }
+
+    private static Burst burstOnFreshWheel(int timeouts) throws Exception {
+        System.gc();
+        try (Wheel wheel = new Wheel()) {
+            return burst(wheel, timeouts);
+        }
+    }
+
+    /**
+     * For each timeout: from the first run to the last, and the worker's CPU time from before the
+     * first is due until the last has run.
+     */
+    record Burst(double spanNanos, double cpuNanos) {}
+
+    /** All share one instant, so far away that all have been moved into their bucket by then. */
+    static Burst burst(Wheel wheel, int timeouts) throws Exception {
+        Count count = new Count(timeouts);
+        long toSchedule = timeouts / 2_000;
+        long lead = toSchedule + wheel.millisToMove(timeouts);
+        long due = System.nanoTime() + lead * 1_000_000;
+        for (int i = 0; i < timeouts; i++) {
+            wheel.scheduleNanos(count, due - System.nanoTime());
+        }
+        TimeUnit.NANOSECONDS.sleep(due - 1_000_000 - System.nanoTime());
+        long cpu = wheel.workerCpuNanos();
+        count.done.await();
+        cpu = wheel.workerCpuNanos() - cpu;
+        return new Burst((double) (count.last - count.first) / timeouts, (double) cpu / timeouts);
+    }
+
+    /** Counts runs, atomically like the probes of the other rivals; notes the first and the last. */
+    private static final class Count implements TimerTask {
+        private final int expected;
+        private final AtomicInteger runs = new AtomicInteger();
+        private long first;
+        private long last;
+        private final CountDownLatch done = new CountDownLatch(1);
+
+        Count(int expected) {
+            this.expected = expected;
+        }
+
+        @Override
+        public void run(Timeout timeout) {
+            int before = runs.getAndIncrement();
+            if (before == 0) {
+                first = System.nanoTime();
+            }
+            if (before + 1 == expected) {
+                last = System.nanoTime();
+                done.countDown();
+            }
+        }
+    }
+
+    static void spread(int timeouts) throws Exception {
+        for (int i = 0; i < WARM_UPS; i++) {
+            spreadOnce(timeouts);
+        }
+        Spread result = spreadOnce(timeouts);
+        Driver.print("cpu_ns_per_op", result.cpuNanos);
+        Driver.print("p99_late_us", result.times.quantileMicros(0.99));
+    }
+
+    private record Spread(double cpuNanos, LateTimes times) {}
+
+    /** The worker's CPU time from the first deadline until the last has run. */
+    private static Spread spreadOnce(int timeouts) throws Exception {
+        LateTimes times = new LateTimes(timeouts);
+        try (Wheel wheel = new Wheel(1, TimeUnit.MILLISECONDS)) {
+            long first = System.nanoTime() + 1_000_000_000L;
+            for (int i = 0; i < timeouts; i++) {
+                long deadline = first + Delays.withinSecondNanos(i, timeouts);
+                wheel.scheduleNanos(times.task(i, deadline), deadline - System.nanoTime());
+            }
+            System.gc();
+            TimeUnit.NANOSECONDS.sleep(first - System.nanoTime());
+            long cpu = wheel.workerCpuNanos();
+            times.awaitAll();
+            return new Spread((double) (wheel.workerCpuNanos() - cpu) / timeouts, times);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import io.netty.util.TimerTask;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+
+/**
+ * Memory of pending timeouts, and after a storm of cancels.
+ *
+ * <p>For a pending timeout the fair figure is the heap in use after a collection: the resident set
+ * of a JVM says how much garbage it was allowed to pile up. After the storm both are printed.
+ */
+final class Memory {
+    private static final int FAR_MILLIS = 3_600_000;
+    private static final int SETTLE_MILLIS = 2_000;
+    private static final int STORM_DELAY_MILLIS = 60_000;
+
+    private Memory() {}
+
+    /** The handles are dropped: the wheel alone holds the timeouts. */
+    static void pending(int capturedBytes) throws Exception {
+        int pending = Sizes.of(Sizes.MEMORY);
+        Wheel wheel = new Wheel();
+        long before = heapAfterCollection();
+        for (long i = 0; i < pending; i++) {
+            wheel.schedule(task(capturedBytes, i), FAR_MILLIS);
+        }
+        Thread.sleep(wheel.millisToMove(pending) + 500);
+        Driver.print("bytes_per_timeout", (double) (heapAfterCollection() - before) / pending);
+    }
+
+    private static TimerTask task(int capturedBytes, long i) {
+        return switch (capturedBytes) {
+            case 0 -> Wheel.PROBE;
+            case 24 -> capturing(i, i + 1, i + 2);
+            default -> throw new IllegalArgumentException("captures=0 or 24, not " + capturedBytes);
+        };
+    }
+
+    private static long sink;
+
+    private static TimerTask capturing(long a, long b, long c) {
+        return timeout -> sink += a + b + c;
+    }
+
+    static void storm(int cancelled) throws Exception {
+        Wheel wheel = new Wheel();
+        System.gc();
+        double before = residentMib();
+        for (int i = 0; i < cancelled; i++) {
+            wheel.schedule(Wheel.PROBE, STORM_DELAY_MILLIS).cancel();
+        }
+        Thread.sleep(SETTLE_MILLIS);
+        Driver.print("rss_mib_after", residentMib() - before);
+        Driver.print("heap_mib_after", heapAfterCollection() / 1048576.0);
+    }
+
+    /** Twice: what the first pass finds unreachable may hold something else. */
+    private static long heapAfterCollection() {
+        System.gc();
+        System.gc();
+        return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
+    }
+
+    private static double residentMib() throws IOException {
+        return Long.parseLong(Wheel.procField(Path.of("/proc/self/status"), "VmRSS")) / 1024.0;
+    }
+}

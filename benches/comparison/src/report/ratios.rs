@@ -1,0 +1,328 @@
+//! The numbers to reach: what is asked for, what was measured, and how far off it is.
+
+use super::results::{OURS, Results, Setting};
+use super::wording::{count_in, count_of, factor, number};
+use crate::rivals::CANCEL_NEW;
+
+const NETTY: &str = "netty";
+const TOKIO: [&str; 2] = ["tokio-sleep", "tokio-task"];
+const NETTY_AND_TOKIO: [&str; 3] = [NETTY, TOKIO[0], TOKIO[1]];
+const PINGORA: &str = "pingora-timeout";
+
+#[derive(Debug, Clone, Copy)]
+pub enum Target {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    Reached,
+    /// The measured value as a share of the target.
+    Missed(f64),
+    NotMeasured,
+}
+
+#[derive(Debug)]
+pub struct Goal {
+    pub claim: String,
+    target: Target,
+    /// Behind every number.
+    unit: &'static str,
+    measured: Option<f64>,
+    /// What it is computed from.
+    pub parts: String,
+}
+
+impl Goal {
+    pub fn verdict(&self) -> Verdict {
+        match (self.measured, self.target) {
+            (None, _) => Verdict::NotMeasured,
+            (Some(value), Target::AtLeast(least)) if value >= least => Verdict::Reached,
+            (Some(value), Target::AtMost(most)) if value <= most => Verdict::Reached,
+            (Some(value), Target::AtLeast(target) | Target::AtMost(target)) => {
+                Verdict::Missed(value / target)
+            }
+        }
+    }
+
+    pub fn target(&self) -> String {
+        match self.target {
+            Target::AtLeast(least) => format!("at least {least}{}", self.unit),
+            Target::AtMost(most) => format!("at most {most}{}", self.unit),
+        }
+    }
+
+    pub fn measured(&self) -> String {
+        match self.measured {
+            None => "-".to_owned(),
+            Some(value) if self.unit == RATIO => format!("{value:.2}{RATIO}"),
+            Some(value) => format!("{}{}", number(value), self.unit),
+        }
+    }
+
+    pub fn judgement(&self) -> String {
+        match self.verdict() {
+            Verdict::Reached => "reached".to_owned(),
+            Verdict::NotMeasured => "not measured".to_owned(),
+            Verdict::Missed(share) if !share.is_finite() => "missed".to_owned(),
+            Verdict::Missed(share) if share >= 2.0 => {
+                format!("missed: {} the limit", factor(share))
+            }
+            Verdict::Missed(share) if share > 1.0 => {
+                format!("missed: {} % over", percent(share - 1.0))
+            }
+            Verdict::Missed(share) => format!("missed: {} % short", percent(1.0 - share)),
+        }
+    }
+}
+
+const RATIO: &str = "x";
+
+/// Never 0: what is missed is missed by something.
+fn percent(share: f64) -> String {
+    format!("{:.0}", (share * 100.0).max(1.0))
+}
+
+/// All of them, measured or not.
+pub fn goals(results: &Results) -> Vec<Goal> {
+    let look = Look(results);
+    let mut goals = Vec::new();
+    for (workload, name) in OPERATIONS {
+        goals.push(look.speed_up(name, workload, "producers=1", &NETTY_AND_TOKIO, 2.0));
+    }
+    for (workload, name) in OPERATIONS {
+        goals.push(look.speed_up(name, workload, "producers=2", &NETTY_AND_TOKIO, 4.0));
+        goals.push(look.speed_up(name, workload, "producers=2", &[PINGORA], 2.0));
+    }
+    goals.push(look.distance_to_the_floor());
+    goals.push(look.speed_up("reschedule", "reschedule", "producers=1", &[CANCEL_NEW], 2.0));
+    let all = results.params("fire_same_tick").first().copied().unwrap_or_default();
+    goals.push(look.speed_up("fire, same tick", "fire_same_tick", all, &[NETTY], 1.0));
+    goals.push(look.speed_up("fire, same tick", "fire_same_tick", all, &TOKIO, 15.0));
+    let million = Setting { workload: "resident", param: "pending=1000000" };
+    goals.push(look.limit("resident, 1M: CPU", million, "cpu_percent", 0.1, " % of a core"));
+    goals.push(look.limit("resident, 1M: wake-ups", million, "wakeups_per_s", 2.0, " a second"));
+    let memory = Setting { workload: "memory", param: "captures=0" };
+    goals.push(look.limit("memory, no captures", memory, "bytes_per_timeout", 48.0, " bytes"));
+    for (name, param, metric, most) in [
+        ("lateness, tick 1 ms: p50", "tick=1ms;load=idle", "p50_us", 700.0),
+        ("lateness, tick 1 ms: p99", "tick=1ms;load=idle", "p99_us", 1200.0),
+        ("lateness, tick 100 µs: p50", "tick=100us;load=idle", "p50_us", 150.0),
+    ] {
+        goals.push(look.limit(name, Setting { workload: "lateness", param }, metric, most, " µs"));
+    }
+    goals.push(look.never_early());
+    goals.push(look.flat("growth: schedule", "schedule_ns"));
+    goals.push(look.flat("growth: cancel", "cancel_ns"));
+    let backlog = Setting { workload: "backlog", param: "-" };
+    goals.push(look.limit("backlog", backlog, "ticks_late", 3.0, " ticks"));
+    goals
+}
+
+const OPERATIONS: [(&str, &str); 3] = [
+    ("schedule", "schedule"),
+    ("schedule_cancel", "schedule and cancel"),
+    ("rolling", "rolling window"),
+];
+
+/// Finds figures, and says what was found.
+struct Look<'a>(&'a Results);
+
+impl Look<'_> {
+    /// How many times as long the fastest of these rivals takes.
+    fn speed_up(
+        &self,
+        name: &str,
+        workload: &str,
+        param: &str,
+        rivals: &[&str],
+        least: f64,
+    ) -> Goal {
+        let setting = Setting { workload, param };
+        let cost = |rival: &str| self.0.median(setting, "ns_per_op", rival);
+        let known = rivals.iter().filter_map(|rival| Some((*rival, cost(rival)?)));
+        let best = known.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        let ours = cost(OURS);
+        let mut parts = Vec::new();
+        parts.extend(best.map(|(rival, cost)| format!("{rival} {} ns", number(cost))));
+        parts.extend(ours.map(|cost| format!("{OURS} {} ns", number(cost))));
+        parts.extend(
+            rivals.iter().filter(|rival| cost(rival).is_none()).map(|r| format!("no {r} here")),
+        );
+        let producers = match param {
+            "producers=1" => ", 1 producer",
+            "producers=2" => ", 2 producers",
+            _ => "",
+        };
+        Goal {
+            claim: format!("{name}{producers}: faster than {}", one_of(rivals)),
+            target: Target::AtLeast(least),
+            unit: RATIO,
+            measured: best.zip(ours).map(|((_rival, best), ours)| best / ours),
+            parts: parts.join(", "),
+        }
+    }
+
+    fn distance_to_the_floor(&self) -> Goal {
+        let floor = Setting { workload: "floor", param: "-" };
+        let part = |metric| self.0.median(floor, metric, crate::rivals::FLOOR);
+        let setting = Setting { workload: "schedule_cancel", param: "producers=1" };
+        let ours = self.0.median(setting, "ns_per_op", OURS);
+        let all = [part("clock_ns"), part("atomic_ns"), part("queue_push_ns")];
+        let (measured, parts) = match (all, ours) {
+            ([Some(clock), Some(atomic), Some(push)], Some(ours)) => (
+                Some(ours / (clock + atomic + push)),
+                format!(
+                    "{OURS} {} ns; clock {} + atomic {} + queue push {} ns",
+                    number(ours),
+                    number(clock),
+                    number(atomic),
+                    number(push)
+                ),
+            ),
+            _ => (None, String::new()),
+        };
+        Goal {
+            claim: "schedule and cancel, 1 producer: distance to the floor".to_owned(),
+            target: Target::AtMost(2.0),
+            unit: RATIO,
+            measured,
+            parts,
+        }
+    }
+
+    fn limit(
+        &self,
+        claim: &str,
+        setting: Setting<'_>,
+        metric: &str,
+        most: f64,
+        unit: &'static str,
+    ) -> Goal {
+        let rivals = NETTY_AND_TOKIO.iter().filter_map(|rival| {
+            let value = self.0.median(setting, metric, rival)?;
+            Some(format!("{rival} {}", number(value)))
+        });
+        Goal {
+            claim: claim.to_owned(),
+            target: Target::AtMost(most),
+            unit,
+            measured: self.0.median(setting, metric, OURS),
+            parts: rivals.collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// The most of any setting and round: one is too many.
+    fn never_early(&self) -> Goal {
+        let params = self.0.params("lateness").into_iter();
+        let early = params.filter_map(|param| {
+            self.0.figure(Setting { workload: "lateness", param }, "early", OURS)
+        });
+        Goal {
+            claim: "lateness: runs that came early".to_owned(),
+            target: Target::AtMost(0.0),
+            unit: "",
+            measured: early.map(|figure| figure.max).reduce(f64::max),
+            parts: "every tick, load and round".to_owned(),
+        }
+    }
+
+    /// The dearest point of the curve in terms of its first.
+    fn flat(&self, claim: &str, metric: &str) -> Goal {
+        let params = self.0.params("growth").into_iter();
+        let mut points: Vec<_> = params
+            .filter_map(|param| {
+                let setting = Setting { workload: "growth", param };
+                Some((count_in(param), self.0.median(setting, metric, OURS)?))
+            })
+            .collect();
+        points.sort_by_key(|(present, _cost)| *present);
+        let written = points.iter().map(|(_present, cost)| number(*cost));
+        let parts = written.collect::<Vec<_>>().join(", ") + " ns";
+        let ends = points.first().zip(points.last());
+        let range = ends.map_or(String::new(), |((fewest, _), (most, _))| {
+            format!(", {} to {} present", count_of(*fewest), count_of(*most))
+        });
+        let dearest = points.iter().map(|(_present, cost)| *cost).reduce(f64::max);
+        Goal {
+            claim: format!("{claim}{range}"),
+            target: Target::AtMost(2.0),
+            unit: RATIO,
+            // One point is no curve.
+            measured: dearest.filter(|_| points.len() > 1).map(|dearest| dearest / points[0].1),
+            parts: if points.is_empty() { String::new() } else { parts },
+        }
+    }
+}
+
+fn one_of(rivals: &[&str]) -> String {
+    match rivals {
+        [only] if *only == CANCEL_NEW => "cancel + new_timeout".to_owned(),
+        [only] => (*only).to_owned(),
+        _ if rivals == TOKIO => "tokio".to_owned(),
+        _ => "the best of netty and tokio".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goal(claim: &str) -> Goal {
+        let mut found = goals(&Results::fixture());
+        found.retain(|goal| goal.claim.starts_with(claim));
+        assert_eq!(found.len(), 1, "{claim}: {found:?}");
+        found.remove(0)
+    }
+
+    #[test]
+    fn a_ratio_is_of_medians_and_to_the_best_of_the_rivals() {
+        let goal = goal("schedule, 1 producer");
+        assert_eq!(goal.measured, Some(63.0 / 21.0));
+        assert_eq!(goal.verdict(), Verdict::Reached);
+        assert_eq!(goal.parts, "netty 63 ns, wheelwork 21 ns, no tokio-task here");
+    }
+
+    #[test]
+    fn what_is_missed_says_by_how_much() {
+        let goal = goal("schedule, 2 producers: faster than the best");
+        assert_eq!(goal.verdict(), Verdict::Missed(0.5));
+        assert_eq!(goal.judgement(), "missed: 50 % short");
+        assert_eq!(super::tests::goal("lateness, tick 1 ms: p99").judgement(), "missed: 8 % over");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_neither_reached_nor_missed() {
+        let goal = goal("schedule, 2 producers: faster than pingora");
+        assert_eq!((goal.verdict(), goal.measured().as_str()), (Verdict::NotMeasured, "-"));
+        assert_eq!(super::tests::goal("backlog").verdict(), Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn the_floor_is_the_sum_of_its_parts() {
+        let goal = goal("schedule and cancel, 1 producer: distance");
+        assert_eq!(goal.measured, Some(36.0 / 20.0));
+        assert!(goal.parts.contains("clock 9 + atomic 5 + queue push 6"), "{goal:?}");
+    }
+
+    #[test]
+    fn growth_is_judged_by_the_dearest_point() {
+        let goal = goal("growth: schedule, 1k to 100k present");
+        assert_eq!(goal.measured, Some(1.5));
+    }
+
+    #[test]
+    fn a_limit_of_nothing() {
+        assert_eq!(goal("lateness: runs that came early").verdict(), Verdict::Reached);
+        let missed = Goal {
+            claim: String::new(),
+            target: Target::AtMost(0.0),
+            unit: "",
+            measured: Some(3.0),
+            parts: String::new(),
+        };
+        assert_eq!(missed.judgement(), "missed");
+        assert_eq!(missed.measured(), "3");
+    }
+}
