@@ -113,13 +113,13 @@ mod model {
     fn take(both: &Both, count: usize) {
         let (mut taken, mut buffer) = (0, Vec::new());
         loop {
-            both.0.lock().take(&mut buffer);
+            both.0.lock().take(usize::MAX, &mut buffer);
             taken += buffer.drain(..).count();
             if taken == count {
                 return;
             }
             both.1.arm(1000);
-            if both.0.lock().has_pending() {
+            if both.0.lock().take_by() <= 1000 {
                 both.1.disarm(true);
                 continue;
             }

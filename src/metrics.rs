@@ -157,8 +157,6 @@ pub(crate) struct WorkerMetrics {
     passes_with_backlog: AtomicU64,
     ticks_skipped: AtomicU64,
     wakeups: AtomicU64,
-    /// Taken out of the queues, and left to the next pass.
-    in_hand: AtomicU64,
     max_lateness: AtomicU64,
     lateness: Box<[AtomicU64]>,
 }
@@ -173,7 +171,6 @@ impl WorkerMetrics {
             passes_with_backlog: zero(),
             ticks_skipped: zero(),
             wakeups: zero(),
-            in_hand: zero(),
             max_lateness: zero(),
             lateness: (0..BUCKETS).map(|_| zero()).collect(),
         }
@@ -193,10 +190,6 @@ impl WorkerMetrics {
 
     pub(crate) fn backlog_left(&self) {
         add(&self.passes_with_backlog, 1);
-    }
-
-    pub(crate) fn in_hand(&self, records: usize) {
-        self.in_hand.store(records as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn skipped(&self, ticks: u64) {
@@ -223,7 +216,6 @@ impl WorkerMetrics {
         metrics.passes_with_backlog = read(&self.passes_with_backlog);
         metrics.ticks_skipped = read(&self.ticks_skipped);
         metrics.wakeups = read(&self.wakeups);
-        metrics.queue_depth += read(&self.in_hand);
         metrics.lateness = Lateness {
             counts: self.lateness.iter().map(read).collect(),
             max: read(&self.max_lateness),

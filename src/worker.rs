@@ -30,7 +30,7 @@ const IDLE_AGENDA: usize = 4096;
 const RECLAIM_BUDGET: usize = 1 << 16;
 
 /// Wheel entries checked under one hold of a shard's lock.
-const RECLAIM_CHUNK: usize = 256;
+const RECLAIM_CHUNK: usize = 64;
 
 /// Timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
@@ -46,13 +46,15 @@ pub(crate) struct Worker<W> {
     /// The shard whose handle's run has not been finished in the shard yet.
     ran: Option<usize>,
     agenda: Agenda,
-    /// What each shard has handed in.
-    intakes: Vec<Intake>,
+    /// What is being transferred.
+    intake: Intake,
     /// The shard that the next transfer begins with.
     first_shard: usize,
     /// The last transfer has left a backlog, so the next may find what is due in a tick that has
     /// been expired already.
     behind: bool,
+    /// The tick that was current when the backlog began: what is older counts as of this tick.
+    backlog_from: u64,
     /// A walk over the wheel for dead entries is under way.
     reclaiming: bool,
     /// The deadline that a producer last woke the worker for.
@@ -70,7 +72,6 @@ impl<W: Core> Worker<W> {
         pace: Pace,
     ) -> Self {
         let handles = station.shards.iter().map(|home| Timeout::idle(home.clone())).collect();
-        let intakes = station.shards.iter().map(|_| Intake::default()).collect();
         // Tick 0 begins at the origin, and a zero delay means the next tick after that.
         wheel.take_due(0, &mut Vec::new());
         Self {
@@ -81,9 +82,10 @@ impl<W: Core> Worker<W> {
             handles,
             ran: None,
             agenda: Agenda::default(),
-            intakes,
+            intake: Intake::default(),
             first_shard: 0,
             behind: false,
+            backlog_from: 0,
             reclaiming: false,
             request: 0,
             woken_at: None,
@@ -106,84 +108,61 @@ impl<W: Core> Worker<W> {
         }
     }
 
-    /// Transfers once. If time has jumped over a tick, it transfers all that was queued by now, for
-    /// there may be earlier ticks in the queue than in the wheel, and they come first.
+    /// Transfers once; true if that has left a backlog. If time has jumped over a tick, there may be
+    /// earlier ticks in the queues than in the wheel, so all that is queued is transferred first:
+    /// each shard once, so that producers cannot prolong it.
     fn transfer_in_order(&mut self, now: u64) -> bool {
         let tick = self.shared().scale.tick_at(now);
         self.wheel.forward(tick);
-        let jumped = tick > self.last_pass + 1;
-        let mut queued = if jumped { self.queued() } else { 0 };
-        loop {
-            self.behind = self.transfer();
-            if self.behind {
-                self.shared().metrics.backlog_left();
-            }
-            queued = queued.saturating_sub(DRAIN_CAP);
-            if !self.behind || queued == 0 {
-                return self.behind;
-            }
+        if !self.behind {
+            self.backlog_from = self.wheel.current_tick();
         }
+        let by = self.shared().scale.start_of(tick);
+        let jumped = tick > self.last_pass + 1;
+        self.behind = self.transfer(if jumped { usize::MAX } else { DRAIN_CAP }, by);
+        if self.behind {
+            self.shared().metrics.backlog_left();
+        }
+        self.behind
     }
 
-    fn queued(&self) -> usize {
-        let queued = self.station.shards.iter().map(|home| home.shard.lock().queued());
-        queued.sum::<usize>() + self.in_hand()
-    }
-
-    fn in_hand(&self) -> usize {
-        self.intakes.iter().map(Intake::live).sum()
-    }
-
-    /// Moves timeouts from the queues into the wheel; true if the cap left some behind.
-    fn transfer(&mut self) -> bool {
-        let mut room = DRAIN_CAP;
+    /// Moves at most `most` live timeouts from the queues in which something is due by that time
+    /// into the wheel; true if that has left some behind.
+    fn transfer(&mut self, most: usize, by: u64) -> bool {
+        let mut room = most;
         let count = self.station.shards.len();
         let first = self.first_shard;
         for number in (first..count).chain(0..first) {
-            room -= self.transfer_shard(number, room);
+            room -= self.transfer_shard(number, room, by);
             if room == 0 {
                 self.first_shard = (number + 1) % count;
-                break;
+                return self.station.shards.iter().any(|home| home.shard.lock().take_by() <= by);
             }
         }
-        let in_hand = self.in_hand();
-        self.shared().metrics.in_hand(in_hand);
-        in_hand > 0
-            || (room == 0 && self.station.shards.iter().any(|h| h.shard.lock().has_pending()))
+        false
     }
 
-    /// Files what is left of the last pass, then what is queued now: at most `room` in all. Returns
-    /// how many.
-    fn transfer_shard(&mut self, number: usize, room: usize) -> usize {
+    /// Returns how many it has moved, at most `room`.
+    fn transfer_shard(&mut self, number: usize, room: usize, by: u64) -> usize {
         let home = self.station.shards[number].clone();
-        let left = self.file(number, &home, room);
-        if left == room {
-            return room;
-        }
         let mut state = home.shard.lock();
         let walk = state.reclaim_asked() && !self.reclaiming;
-        self.intakes[number].refill(&mut state);
+        if state.take_by() <= by {
+            self.intake.fill(&mut state, room);
+        }
         drop(state);
         if walk {
             self.begin_reclaim();
         }
-        left + self.file(number, &home, room - left)
-    }
-
-    fn file(&mut self, number: usize, home: &TimerShard, room: usize) -> usize {
-        let scale = self.shared().scale;
-        let mut filed = 0;
-        while filed < room {
-            let Some(record) = self.intakes[number].pop() else { break };
-            filed += 1;
-            let tick = scale.tick_not_before(record.deadline);
-            if self.behind && tick < self.wheel.current_tick() {
-                self.agenda.postpone(tick, home.shard.token(&record));
+        let Self { station, intake, wheel, agenda, backlog_from, .. } = self;
+        intake.empty(|record| {
+            let tick = station.shared.scale.tick_not_before(record.deadline).max(*backlog_from);
+            if tick < wheel.current_tick() {
+                agenda.postpone(tick, home.shard.token(record));
             } else {
-                self.wheel.insert(tick, home.shard.token(&record));
+                wheel.insert(tick, home.shard.token(record));
             }
-        }
-        filed
+        })
     }
 
     /// Hands over all that is due at `now`, in the order of ticks.
@@ -315,11 +294,11 @@ impl<W: Core> Worker<W> {
             state.stands(index, token.version)
         });
         drop(held);
-        if ended {
-            shards.iter().for_each(|home| home.shard.lock().end_reclaim());
+        if !ended {
+            return true;
         }
-        self.reclaiming = !ended;
-        self.reclaiming
+        self.reclaiming = false;
+        shards.iter().filter(|home| home.shard.lock().end_reclaim()).count() > 0
     }
 
     /// Only a clock that moves in jumps makes requests.
@@ -344,7 +323,7 @@ impl<W: Core> Worker<W> {
         let mut armed = target > tick + 1;
         if armed {
             shared.alarm.arm(shared.scale.start_of(target - 1));
-            if self.anything_submitted() {
+            if self.anything_sooner(target) {
                 shared.alarm.disarm(armed);
                 armed = false;
                 wake_at = shared.scale.start_of(tick + 1);
@@ -368,27 +347,31 @@ impl<W: Core> Worker<W> {
 
     /// The tick to sleep to; `None` if something is due already.
     fn wake_tick(&self, tick: u64) -> Option<u64> {
-        let due = self.wheel.next_expiry().unwrap_or(NEVER);
-        if due <= tick {
+        let in_wheel = self.wheel.next_expiry().unwrap_or(NEVER);
+        if in_wheel <= tick {
             return None;
         }
         // At most one wake-up by a producer in a tick: after it, the next tick is soon enough.
         if self.woken_at == Some(tick) {
             return Some(tick + 1);
         }
+        let due = in_wheel.min(self.queues_due().max(tick + 1));
         // A timeout that woke the worker and was cancelled at once keeps its wake-up, so that a
         // caller who does this all the time wakes the worker once in a delay, not each time.
         let requested = self.shared().scale.tick_not_before(self.request);
         Some(if requested > tick { due.min(requested) } else { due })
     }
 
+    /// The tick by which a queue has to be taken.
+    fn queues_due(&self) -> u64 {
+        let by = self.station.shards.iter().map(|home| home.shard.lock().take_by()).min();
+        self.shared().scale.tick_not_before(by.unwrap_or(NEVER))
+    }
+
     /// The worker's half of the argument in `alarm`: a look under each lock, after arming.
-    fn anything_submitted(&self) -> bool {
-        let asks = |home: &Arc<TimerShard>| {
-            let state = home.shard.lock();
-            state.has_pending() || state.reclaim_asked()
-        };
-        self.station.shards.iter().any(asks)
+    fn anything_sooner(&self, target: u64) -> bool {
+        let asks = |home: &Arc<TimerShard>| home.shard.lock().reclaim_asked();
+        self.queues_due() < target || self.station.shards.iter().any(asks)
     }
 
     /// Ends every timeout that is left, as ordered, and reports. The executor goes first: its drop is

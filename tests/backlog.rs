@@ -6,11 +6,13 @@ use common::{Record, TICK, eventually, manual_with, ms, on};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, WheelKind};
+use wheelwork::{Clock, HashedWheelTimer, WheelKind};
 
 on_every_wheel!(
     a_backlog_is_taken_in_several_passes_before_the_worker_sleeps,
+    the_queue_is_left_alone_until_something_in_it_is_due,
     cancelled_timeouts_do_not_count,
+    the_cap_does_not_change_the_order,
     a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels,
 );
 
@@ -40,12 +42,30 @@ fn behind_a_busy_worker(
 fn a_backlog_is_taken_in_several_passes_before_the_worker_sleeps(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     behind_a_busy_worker(&timer, &clock, || {
-        (0..250_000).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
+        timer.new_timeout(|| (), TICK).unwrap(); // or nothing would have to move
+        (0..249_999).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
         assert_eq!(timer.metrics().queue_depth, 250_000);
     });
-    clock.advance(Duration::ZERO);
+    clock.advance(TICK);
     let metrics = timer.metrics();
     assert_eq!((metrics.queue_depth, metrics.passes_with_backlog), (0, 2));
+}
+
+/// What is not due stays in the queue, where a cancel leaves nothing for the worker.
+fn the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
+    let sooner = timer.new_timeout(|| (), 3 * TICK).unwrap();
+    let later = timer.new_timeout(|| (), HOUR).unwrap();
+    clock.advance(TICK);
+    assert_eq!(timer.metrics().queue_depth, 2);
+    assert!(sooner.cancel());
+    clock.advance(TICK);
+    assert_eq!(timer.metrics().queue_depth, 1);
+    let next = timer.new_timeout(|| (), TICK).unwrap();
+    clock.advance(TICK);
+    assert!(next.is_expired());
+    assert_eq!((timer.metrics().queue_depth, timer.pending_timeouts()), (0, 1));
+    drop(later);
 }
 
 /// 90,000 live ones among 500,000 cancelled: one pass takes them all.
@@ -55,11 +75,38 @@ fn cancelled_timeouts_do_not_count(wheel: WheelKind) {
         let all: Vec<_> = (0..590_000).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
         let cancelled = all.iter().enumerate().filter(|(n, _)| n % 59 >= 9);
         cancelled.for_each(|(_, timeout)| assert!(timeout.cancel()));
-        assert_eq!(timer.metrics().queue_depth, 90_000);
+        timer.new_timeout(|| (), TICK).unwrap();
+        assert_eq!(timer.metrics().queue_depth, 90_001);
     });
-    clock.advance(Duration::ZERO);
+    clock.advance(TICK);
     let metrics = timer.metrics();
     assert_eq!((metrics.queue_depth, metrics.passes_with_backlog), (0, 0));
+}
+
+/// One thread, one tick, more than the cap: in the order of scheduling, with and without a jump.
+fn the_cap_does_not_change_the_order(wheel: WheelKind) {
+    for jump in [false, true] {
+        let (timer, clock) = manual_with(on(wheel));
+        clock.advance(5 * TICK);
+        let ran = Record::new();
+        behind_a_busy_worker(&timer, &clock, || {
+            for n in 0..150_000u32 {
+                drop(timer.new_timeout(ran.note(n), Duration::ZERO).unwrap());
+            }
+            if jump {
+                let (clock, before) = (clock.clone(), clock.now());
+                std::thread::spawn({
+                    let clock = clock.clone();
+                    move || clock.advance(10 * TICK)
+                });
+                eventually("time has jumped", || clock.now() > before);
+            }
+        });
+        clock.advance(TICK);
+        let ran = ran.take();
+        assert_eq!(ran.len(), 150_000);
+        assert!(ran.is_sorted(), "{} came first", ran[0]);
+    }
 }
 
 /// Netty's worst case: one producer schedules and cancels at full speed, another needs a timeout.

@@ -1,7 +1,7 @@
-//! What the worker has taken out of a shard's queue and not yet filed in the wheel.
+//! What the worker takes out of a shard's queue in one pass.
 //!
-//! The queue changes hands whole, in O(1) under the shard's lock, however much of it the drain cap
-//! lets the worker file in this pass. The rest waits here, in front of what is queued meanwhile.
+//! Nothing stays here between passes: what the drain cap leaves behind stays in the queue, where a
+//! cancel still finds it.
 
 use super::pending::Record;
 use super::shard::State;
@@ -13,45 +13,30 @@ const KEPT_CAPACITY: RangeInclusive<usize> = 1 << 12..=1 << 16;
 #[derive(Default)]
 pub(crate) struct Intake {
     records: Vec<Record>,
-    /// Where the next pass goes on.
-    next: usize,
-    /// Records from there on that were alive when they were taken.
-    live: usize,
 }
 
 impl Intake {
-    /// Takes what is queued, if nothing is left of before.
-    pub(crate) fn refill<P>(&mut self, state: &mut State<P>) {
-        if self.records.is_empty() {
-            self.live = state.queued();
-            state.take(&mut self.records);
-        }
+    /// Takes at most `most` live records from the queue.
+    pub(crate) fn fill<P>(&mut self, state: &mut State<P>, most: usize) {
+        state.take(most, &mut self.records);
     }
 
-    /// The next record that was alive when it was taken.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Record> {
-        while let Some(&record) = self.records.get(self.next) {
-            self.next += 1;
-            if !record.is_dead() {
-                self.live -= 1;
-                return Some(record);
-            }
+    /// Passes on what was alive when it was taken, and returns how many that were.
+    pub(crate) fn empty(&mut self, mut file: impl FnMut(&Record)) -> usize {
+        let mut filed = 0;
+        for record in self.records.iter().filter(|record| !record.is_dead()) {
+            filed += 1;
+            file(record);
         }
         self.recycle();
-        None
+        filed
     }
 
-    pub(crate) fn live(&self) -> usize {
-        self.live
-    }
-
-    /// Empties the buffer. It keeps memory for as much again, which is what the next pass needs
-    /// while producers go on as they do.
+    /// Keeps memory for as much again, which is what the next pass needs while producers go on as
+    /// they do.
     fn recycle(&mut self) {
         let keep = self.records.len().clamp(*KEPT_CAPACITY.start(), *KEPT_CAPACITY.end());
         self.records.clear();
-        self.next = 0;
         if self.records.capacity() > 2 * keep {
             self.records.shrink_to(keep);
         }
@@ -63,39 +48,38 @@ mod tests {
     use super::*;
     use crate::inbox::Shard;
 
-    #[test]
-    fn it_hands_out_the_living_in_order_and_refills_when_it_is_empty() {
+    fn filled(n: u64) -> Shard<()> {
         let shard = Shard::new(0, 1);
-        let admit = |n: u64| shard.lock().admit((), |()| (), n, false).unwrap().0;
-        let indices: Vec<u32> = (0..5).map(admit).collect();
-        let _ = shard.lock().cancel(indices[1]);
+        for n in 0..n {
+            shard.lock().admit((), |()| (), n, false).unwrap();
+        }
+        shard
+    }
+
+    #[test]
+    fn the_living_are_passed_on_in_order() {
+        let shard = filled(5);
+        let _ = shard.lock().cancel(1);
         let mut intake = Intake::default();
-        intake.refill(&mut shard.lock());
-        assert_eq!((intake.live(), shard.lock().queued()), (4, 0));
-        assert_eq!(intake.pop().map(|r| r.deadline), Some(0));
-        admit(9);
-        intake.refill(&mut shard.lock());
-        assert_eq!(shard.lock().queued(), 1, "the rest comes first");
-        let rest: Vec<u64> = std::iter::from_fn(|| intake.pop()).map(|r| r.deadline).collect();
-        assert_eq!(rest, [2, 3, 4]);
-        intake.refill(&mut shard.lock());
-        assert_eq!(intake.pop().map(|r| r.deadline), Some(9));
+        intake.fill(&mut shard.lock(), 2);
+        let mut deadlines = Vec::new();
+        assert_eq!(intake.empty(|record| deadlines.push(record.deadline)), 2);
+        intake.fill(&mut shard.lock(), 9);
+        assert_eq!(intake.empty(|record| deadlines.push(record.deadline)), 2);
+        assert_eq!(deadlines, [0, 2, 3, 4]);
     }
 
     #[test]
     fn memory_of_a_burst_is_let_go_of() {
-        let shard = Shard::new(0, 1);
+        let shard = filled(100_000);
         let mut intake = Intake::default();
-        for n in 0..100_000 {
-            shard.lock().admit((), |()| (), n, false).unwrap();
-        }
         let mut kept = Vec::new();
-        for _ in 0..4 {
-            intake.refill(&mut shard.lock());
-            while intake.pop().is_some() {}
+        for _ in 0..3 {
+            intake.fill(&mut shard.lock(), usize::MAX);
+            intake.empty(|_| ());
             kept.push(intake.records.capacity());
         }
         assert!(kept.iter().all(|&n| n <= 2 * KEPT_CAPACITY.end()), "{kept:?}");
-        assert!(kept[2..].iter().all(|&n| n <= 2 * KEPT_CAPACITY.start()), "{kept:?}");
+        assert!(kept[1..].iter().all(|&n| n <= 2 * KEPT_CAPACITY.start()), "{kept:?}");
     }
 }

@@ -12,7 +12,7 @@ fn file(shard: &Shard<u32>, deadline: u64) -> Option<u32> {
 /// As the worker: takes what is queued and claims it at time `now`. Returns what it would run.
 fn expire(shard: &Shard<u32>, now: u64) -> usize {
     let mut queued = Vec::new();
-    shard.lock().take(&mut queued);
+    shard.lock().take(usize::MAX, &mut queued);
     let mut ran = 0;
     for record in queued.iter().filter(|record| !record.is_dead()) {
         let mut state = shard.lock();
@@ -115,7 +115,7 @@ fn cancel_against_rearm() {
         let other = shard.clone();
         let canceller = thread::spawn(move || cancel(&other, index));
         let mut queued = Vec::new();
-        shard.lock().take(&mut queued);
+        shard.lock().take(usize::MAX, &mut queued);
         let mut ends = 0;
         for record in queued.iter().filter(|record| !record.is_dead()) {
             let claim = shard.lock().claim(index, record.version, 9);

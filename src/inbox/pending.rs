@@ -8,8 +8,13 @@
 //! A record's place is a sequence number that wraps. A place that is too old can point at another
 //! record by wrapping, so a record is only taken for one's own if it bears one's index.
 
+use crate::tick::NEVER;
+
 /// Tombstones that are not worth a sweep.
 const DEAD_ALLOWED: usize = 1024;
+
+/// A capacity that is not worth shrinking.
+const KEPT_CAPACITY: usize = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
@@ -19,12 +24,22 @@ pub(crate) struct Record {
     dead: bool,
 }
 
-#[derive(Default)]
 pub(super) struct Pending {
     records: Vec<Record>,
+    /// Records at the front that have been taken already; they are marked as dead.
+    taken: usize,
+    /// No record here has an earlier deadline. What was earliest may be gone.
+    earliest: u64,
     /// The place of the first record.
     front: u32,
+    /// Dead records that have not been taken.
     dead: usize,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self { records: Vec::new(), taken: 0, earliest: NEVER, front: 0, dead: 0 }
+    }
 }
 
 impl Pending {
@@ -33,6 +48,7 @@ impl Pending {
     pub(super) fn push(&mut self, deadline: u64, index: u32, version: u16) -> u32 {
         let place = self.front.wrapping_add(self.records.len() as u32);
         self.records.push(Record::new(deadline, index, version));
+        self.earliest = self.earliest.min(deadline);
         place
     }
 
@@ -57,9 +73,19 @@ impl Pending {
     #[inline]
     fn pop_last(&mut self) {
         self.records.pop();
-        while self.records.last().is_some_and(|r| r.dead) {
+        while self.records.len() > self.taken && self.records.last().is_some_and(|r| r.dead) {
             self.records.pop();
             self.dead -= 1;
+        }
+        if self.records.capacity() > KEPT_CAPACITY {
+            self.shrink();
+        }
+    }
+
+    /// Gives back what only a burst needed.
+    fn shrink(&mut self) {
+        if self.records.len() < self.records.capacity() / 4 {
+            self.records.shrink_to((2 * self.records.len()).max(KEPT_CAPACITY / 2));
         }
     }
 
@@ -67,7 +93,16 @@ impl Pending {
     pub(super) fn amend(&mut self, place: u32, index: u32, deadline: u64) -> bool {
         let at = self.at(place);
         let found = self.records.get_mut(at).filter(|record| record.index == index && !record.dead);
-        found.map(|record| record.deadline = deadline).is_some()
+        let amended = found.map(|record| record.deadline = deadline).is_some();
+        if amended {
+            self.earliest = self.earliest.min(deadline);
+        }
+        amended
+    }
+
+    /// A time before which none of it is due.
+    pub(super) fn earliest(&self) -> u64 {
+        self.earliest
     }
 
     fn at(&self, place: u32) -> usize {
@@ -77,15 +112,38 @@ impl Pending {
     /// Records that stand for a timeout.
     #[inline]
     pub(super) fn live(&self) -> usize {
-        self.records.len() - self.dead
+        self.records.len() - self.taken - self.dead
     }
 
-    /// The whole queue changes hands for `empty`, in O(1). Dead records may be among it.
-    pub(super) fn swap(&mut self, empty: &mut Vec<Record>) {
-        debug_assert!(empty.is_empty());
-        self.front = self.front.wrapping_add(self.records.len() as u32);
-        self.dead = 0;
-        std::mem::swap(&mut self.records, empty);
+    /// Moves the oldest live records to `into`, which is empty: at most `most` of them. If all fit,
+    /// the whole queue changes hands in O(1), and dead ones may be among them.
+    pub(super) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
+        debug_assert!(into.is_empty());
+        if self.live() <= most {
+            self.front = self.front.wrapping_add(self.records.len() as u32);
+            (self.taken, self.dead, self.earliest) = (0, 0, NEVER);
+            std::mem::swap(&mut self.records, into);
+            return;
+        }
+        while into.len() < most {
+            let Some(record) = self.records.get_mut(self.taken) else { break };
+            self.taken += 1;
+            if record.dead {
+                self.dead -= 1;
+            } else {
+                into.push(*record);
+                record.dead = true;
+            }
+        }
+        if self.taken > self.records.len() / 2 {
+            self.drop_taken();
+        }
+    }
+
+    fn drop_taken(&mut self) {
+        self.records.drain(..self.taken);
+        self.front = self.front.wrapping_add(self.taken as u32);
+        self.taken = 0;
     }
 
     #[inline]
@@ -93,21 +151,20 @@ impl Pending {
         self.dead > DEAD_ALLOWED + self.live()
     }
 
-    /// Drops the tombstones; `moved` is told the new place of each record that stays.
+    /// Drops the tombstones; `moved` is told each record that stays, and its new place.
     #[cold]
-    pub(super) fn sweep(&mut self, mut moved: impl FnMut(u32, u32)) {
+    pub(super) fn sweep(&mut self, mut moved: impl FnMut(&Record, u32)) {
+        self.drop_taken();
         let mut place = self.front;
         self.records.retain(|record| {
             if !record.dead {
-                moved(record.index, place);
+                moved(record, place);
                 place = place.wrapping_add(1);
             }
             !record.dead
         });
         self.dead = 0;
-        if self.records.len() < self.records.capacity() / 4 {
-            self.records.shrink_to(2 * self.records.len());
-        }
+        self.shrink();
     }
 }
 
@@ -131,9 +188,9 @@ mod tests {
         (pending, places)
     }
 
-    fn take(pending: &mut Pending) -> Vec<u32> {
+    fn take(pending: &mut Pending, most: usize) -> Vec<u32> {
         let mut out = Vec::new();
-        pending.swap(&mut out);
+        pending.take(most, &mut out);
         out.iter().filter(|r| !r.dead).map(|r| r.index).collect()
     }
 
@@ -148,15 +205,48 @@ mod tests {
     }
 
     #[test]
-    fn the_living_come_out_in_order() {
-        let (mut pending, places) = queue(0..6);
-        for dead in [0, 1, 4] {
+    fn take_counts_only_the_living_and_keeps_the_order() {
+        let (mut pending, places) = queue(0..10);
+        for dead in [0, 1, 4, 7] {
             assert!(pending.remove(places[dead], dead as u32));
         }
+        assert_eq!(take(&mut pending, 3), [2, 3, 5]);
         assert_eq!(pending.live(), 3);
-        assert_eq!(take(&mut pending), [2, 3, 5]);
-        assert!(!pending.remove(places[2], 2), "taken");
+        assert!(!pending.remove(places[2], 2) && !pending.amend(places[3], 3, 0), "taken");
+        assert!(pending.remove(places[8], 8));
+        assert_eq!(take(&mut pending, 3), [6, 9]);
+        assert_eq!((pending.records.len(), pending.live()), (0, 0));
+    }
+
+    #[test]
+    fn the_end_may_go_while_the_front_is_taken() {
+        let (mut pending, places) = queue(0..10);
+        assert_eq!(take(&mut pending, 2), [0, 1]);
+        (2..10).for_each(|i| assert!(pending.remove(places[i], i as u32)));
         assert_eq!(pending.live(), 0);
+        pending.push(0, 11, 0);
+        assert_eq!(take(&mut pending, 2), [11]);
+    }
+
+    #[test]
+    fn cancels_from_the_end_give_memory_back() {
+        let (mut pending, places) = queue(0..100_000);
+        for (index, &place) in places.iter().enumerate().rev() {
+            assert!(pending.remove(place, index as u32));
+        }
+        assert!(pending.records.capacity() <= KEPT_CAPACITY);
+    }
+
+    #[test]
+    fn the_earliest_is_never_too_late() {
+        let mut pending = Pending::default();
+        assert_eq!(pending.earliest(), NEVER);
+        let places = [50, 40, 60].map(|deadline| pending.push(deadline, 7, 0));
+        assert_eq!(pending.earliest(), 40);
+        assert!(pending.amend(places[2], 7, 30));
+        assert_eq!(pending.earliest(), 30);
+        assert_eq!(take(&mut pending, 3).len(), 3);
+        assert_eq!(pending.earliest(), NEVER);
     }
 
     #[test]
@@ -166,11 +256,11 @@ mod tests {
             assert!(pending.remove(places[i as usize], i));
         }
         assert!(pending.wants_sweep());
-        pending.sweep(|index, place| places[index as usize] = place);
+        pending.sweep(|record, place| places[record.index as usize] = place);
         assert_eq!((pending.records.len(), pending.live()), (1000, 1000));
         assert!(pending.remove(places[7], 7));
         assert!(pending.amend(places[11], 11, 5));
-        assert_eq!(take(&mut pending)[..2], [3, 11]);
+        assert_eq!(take(&mut pending, 2), [3, 11]);
     }
 
     #[test]
@@ -179,7 +269,8 @@ mod tests {
         let places: Vec<_> = (0..4).map(|i| pending.push(0, i, 0)).collect();
         assert!(pending.remove(places[2], 2));
         assert!(pending.amend(places[3], 3, 9));
-        assert_eq!(take(&mut pending), [0, 1, 3]);
+        assert_eq!(take(&mut pending, 2), [0, 1]);
+        assert_eq!(take(&mut pending, 2), [3]);
         let next = pending.push(0, 7, 0);
         assert_eq!(next, places[3].wrapping_add(1));
         assert!(pending.remove(next, 7));

@@ -176,8 +176,9 @@ impl<P> State<P> {
     fn tidy(&mut self) -> Ask {
         if self.pending.wants_sweep() {
             let slots = &mut self.slots;
-            self.pending.sweep(|index, place| {
-                if let Some(slot) = slots.get_mut(index) {
+            self.pending.sweep(|record, place| {
+                let slot = slots.get_mut(record.index);
+                if let Some(slot) = slot.filter(|slot| slot.stands_for(record.version)) {
                     slot.place = place;
                 }
             });
@@ -271,9 +272,7 @@ impl<P> State<P> {
     /// `now`. The slot is pinned for the runner.
     #[inline]
     pub(crate) fn claim(&mut self, index: u32, version: u16, now: u64) -> Claim<P> {
-        let slot = self.slots.get_mut(index);
-        let Some(slot) = slot.filter(|s| s.phase() == Phase::Armed && s.version16() == version)
-        else {
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.stands_for(version)) else {
             self.found();
             return Claim::Stale;
         };
@@ -282,6 +281,9 @@ impl<P> State<P> {
             return Claim::NotYet(deadline);
         }
         let Some(payload) = slot.payload.take() else { return Claim::Stale };
+        // A stale record can match by a version that has wrapped: the slot's own, if it is still
+        // queued, must not outlive it.
+        self.pending.remove(slot.place, index);
         slot.set_phase(Phase::Running);
         slot.pin();
         self.live -= 1;
@@ -365,10 +367,10 @@ impl<P> State<P> {
         }
     }
 
-    /// For the worker: the whole queue, for an empty one. Dead records may be among it.
-    pub(crate) fn take(&mut self, empty: &mut Vec<Record>) {
+    /// For the worker: moves at most `most` live records out of the queue.
+    pub(crate) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
         self.drain_asked = false;
-        self.pending.swap(empty);
+        self.pending.take(most, into);
     }
 
     /// For the worker: what is to run in the present pass.
@@ -386,16 +388,17 @@ impl<P> State<P> {
         self.stale_since_walk = 0;
     }
 
-    /// The wheel has been walked from end to end: what was dead when that began is gone.
-    pub(crate) fn end_reclaim(&mut self) {
+    /// The wheel has been walked from end to end: what was dead when that began is gone. True if so
+    /// much has died meanwhile that it is worth another walk.
+    pub(crate) fn end_reclaim(&mut self) -> bool {
         self.stale = self.stale.min(self.stale_since_walk);
         self.reclaim_asked = false;
+        self.ask_to_reclaim()
     }
 
     /// Whether a record in the wheel still stands for a timeout; if not, it is to be dropped.
     pub(crate) fn stands(&mut self, index: u32, version: u16) -> bool {
-        let slot = self.slots.get(index);
-        let stands = slot.is_some_and(|s| s.phase() == Phase::Armed && s.version16() == version);
+        let stands = self.slots.get(index).is_some_and(|slot| slot.stands_for(version));
         if !stands {
             self.found();
         }
@@ -438,12 +441,83 @@ impl<P> State<P> {
         self.pending.live()
     }
 
-    /// Whether the worker has anything to take.
-    pub(crate) fn has_pending(&self) -> bool {
-        self.pending.live() > 0
+    /// For the worker: until when the queue can stay where it is. A queue that is long is to be
+    /// taken now; otherwise it waits until something in it may be due, since what is cancelled
+    /// while it is still in the queue never costs the worker a thing.
+    pub(crate) fn take_by(&self) -> u64 {
+        if self.drain_asked { 0 } else { self.pending.earliest() }
     }
 
     pub(crate) fn counts(&self) -> Counts {
         self.counts
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn state() -> State<()> {
+        State::new(1 << 20, 1)
+    }
+
+    fn admit(state: &mut State<()>, deadline: u64) -> u32 {
+        state.admit((), |()| (), deadline, false).unwrap().0
+    }
+
+    fn cancel_all(state: &mut State<()>, indices: &[u32]) {
+        indices.iter().for_each(|&index| assert!(matches!(state.cancel(index), Cancel::Won(..))));
+    }
+
+    /// As the worker does, all of it; returns the last record.
+    fn take(state: &mut State<()>) -> Record {
+        let mut taken = Vec::new();
+        state.take(usize::MAX, &mut taken);
+        *taken.last().unwrap()
+    }
+
+    #[test]
+    fn a_walk_that_is_outrun_by_cancels_is_asked_for_again() {
+        let mut state = state();
+        let all: Vec<u32> = (0..100_000).map(|n| admit(&mut state, n)).collect();
+        take(&mut state);
+        let (first, rest) = all.split_at(60_000);
+        cancel_all(&mut state, first);
+        assert!(state.reclaim_asked());
+        state.begin_reclaim();
+        cancel_all(&mut state, rest);
+        assert!(state.end_reclaim() && state.reclaim_asked(), "40,000 dead ones are left");
+        state.begin_reclaim();
+        assert!(!state.end_reclaim() && !state.reclaim_asked());
+    }
+
+    /// A record that is left behind when its slot's version has come round matches the slot's next
+    /// user, whose own record is still queued.
+    fn run_by_a_wrapped_version(state: &mut State<()>) {
+        let mut stale = None;
+        for _ in 0..4096 {
+            let index = admit(state, 9);
+            let record = take(state);
+            stale.get_or_insert(record);
+            assert!(matches!(state.cancel(index), Cancel::Won(..)));
+        }
+        let Record { index, version, .. } = stale.unwrap();
+        let next = admit(state, 5);
+        state.unpin(next);
+        let Claim::Due(run) = state.claim(index, version, 9) else { panic!("another slot") };
+        state.finish_and_unpin((index, run.run));
+    }
+
+    #[test]
+    fn a_version_that_wraps_spoils_no_free_slot() {
+        let mut state = state();
+        let kept = admit(&mut state, 1);
+        run_by_a_wrapped_version(&mut state);
+        assert_eq!(state.queued(), 0, "the record of the one that ran is gone with it");
+        let more: Vec<u32> = (0..3000).map(|_| admit(&mut state, 9)).collect();
+        cancel_all(&mut state, &more[..2999]); // the queue is swept
+        for _ in 0..3000 {
+            assert_ne!(admit(&mut state, 9), kept, "a slot in use");
+        }
     }
 }

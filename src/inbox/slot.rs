@@ -22,7 +22,8 @@
 //!    the wheel, filed not later than its deadline.
 //! 4. The version changes whenever a record of the slot is left behind, and whenever it is armed
 //!    again. It wraps after 4,096; a stale record that matches by that chance costs one more look,
-//!    and breaks nothing, because the deadline here decides.
+//!    and breaks nothing: the deadline here decides, and who leaves Armed takes the slot's own
+//!    record out of the queue.
 //! 5. A run is named by the version it was claimed with. On a pool, a task that has armed its
 //!    timeout again may still be running when the next run begins: only the latest run may arm it
 //!    again or end it.
@@ -110,6 +111,12 @@ impl<P> Slot<P> {
         self.deadline = deadline;
         let repeats = if repeats { REPEATS } else { 0 };
         self.word = (self.word & VERSION) | Phase::Armed as u32 | repeats | ONE_PIN;
+    }
+
+    /// Whether a record of this version stands for the timeout that is pending here.
+    #[inline]
+    pub(super) fn stands_for(&self, version: u16) -> bool {
+        self.phase() == Phase::Armed && self.version16() == version
     }
 
     /// Whether this run is the latest of this slot and goes on.
