@@ -21,8 +21,8 @@ pub(super) fn read() -> u64 {
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
     {
         // SAFETY: every x86-64 processor has the instruction. The kernel can forbid it to a
-        // process, but `read` is called only where `drives_the_system_clock`, and then the system's
-        // own clock is read with it in user mode just before.
+        // process, but `read` is called only after `drives_the_system_clock` was true, and then
+        // the system's own clock executes it in the same process.
         unsafe { core::arch::x86_64::_rdtsc() }
     }
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(loom))))]

@@ -127,11 +127,12 @@ impl Timebase {
         self.nanos_at(read(&self.clock))
     }
 
-    /// The present for those who schedule: never behind `now`, and up to 10 µs ahead of it.
+    /// The present for those who schedule: never behind `now`, and some 10 µs ahead of it
+    /// at most.
     #[inline]
     pub(crate) fn now_or_later(&self) -> u64 {
         match &self.clock {
-            None => quick::now() - self.quick_origin,
+            None => quick::now().saturating_sub(self.quick_origin),
             Some(clock) => self.nanos_at(clock.now()),
         }
     }
