@@ -306,3 +306,29 @@ fn time_can_end_twice() {
     assert_eq!(expire(&mut wheel, u64::MAX), [(5, 1)]);
     assert_eq!(expire(&mut wheel, u64::MAX), []);
 }
+
+/// Both expire at 104: one from level 2, where it was filed first, and one from level 1.
+#[test]
+fn one_deadline_keeps_its_order_across_levels() {
+    let mut wheel = LinuxWheel::new();
+    let first = wheel.insert(103, 1);
+    assert_eq!(expire(&mut wheel, 50), []);
+    let second = wheel.insert(103, 2);
+    assert_ne!(wheel.placement(first), wheel.placement(second));
+    assert_eq!(expire(&mut wheel, 104), [(103, 1), (103, 2)]);
+}
+
+/// A sweep must not take what lies beyond the last level for something of a later bucket.
+#[test]
+fn what_is_beyond_the_levels_survives_a_sweep() {
+    let deadline = (1 << 33) + 5;
+    let mut wheel = LinuxClassicWheel::new();
+    let key = wheel.insert(deadline, 1);
+    let place = wheel.placement(key);
+    let others: Vec<_> = (0..2000).map(|n| wheel.insert(deadline, n)).collect();
+    assert_eq!(others.into_iter().filter_map(|other| wheel.remove(other)).count(), 2000);
+    assert_eq!(wheel.placement(key), place);
+    assert_eq!(wheel.next_expiry(), Some((1 << 32) - 1), "time to look again");
+    assert_eq!(expire(&mut wheel, deadline - 1), []);
+    assert_eq!(expire(&mut wheel, deadline), [(deadline, 1)]);
+}
