@@ -3,6 +3,10 @@
 //! Rules 7 and 8 on the structures alone; the timer's own tests are in `schedule.rs`, the worked
 //! placements in `placements.rs`.
 
+#[path = "../benches/wheels/compared.rs"]
+mod compared;
+
+use compared::{BTree, Heap, OrderedList, SkipList, Timers};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wheelwork::wheel::{
@@ -214,6 +218,33 @@ fn agrees_up_to_its_precision(mut wheel: LinuxWheel<u64>, steps: &[Step]) {
     }
 }
 
+/// The structures that the field compares wheels with say the same as a wheel.
+fn compared_agrees_with_a_wheel<T: Timers + Default>(steps: &[Step]) {
+    let (mut compared, mut wheel) = (T::default(), HierarchicalWheel::new(20).unwrap());
+    let (mut keys, mut now) = (Vec::new(), 0u64);
+    for (id, step) in (0u64..).zip(steps) {
+        match *step {
+            // Of what is overdue a wheel knows only the order of insertion, so there is none here.
+            Step::Insert(delay) => {
+                let deadline = now + delay.max(1);
+                keys.push((compared.insert(deadline, id), wheel.insert(deadline, id)));
+            }
+            Step::Remove(pick) if !keys.is_empty() => {
+                let (key, other) = keys[pick % keys.len()];
+                assert_eq!(compared.cancel(key), wheel.remove(other));
+            }
+            Step::Advance(by) => {
+                now += by;
+                let mut got = Vec::new();
+                compared.expire(now, |deadline, id| got.push((deadline, id)));
+                assert_eq!(got, expire(&mut wheel, now));
+            }
+            Step::Remove(_) | Step::Drain => {}
+        }
+        assert!(wheel.is_empty() || compared.next_expiry().is_some());
+    }
+}
+
 /// The wheel that refuses long delays agrees on all others, and refuses exactly those.
 fn agrees_within_a_turn(size: usize, steps: &[Step]) {
     let (mut simple, mut hashed) =
@@ -257,6 +288,10 @@ proptest! {
         for size in [1, 20, 512] {
             agrees_within_a_turn(size, &steps);
         }
+        compared_agrees_with_a_wheel::<OrderedList>(&steps);
+        compared_agrees_with_a_wheel::<BTree>(&steps);
+        compared_agrees_with_a_wheel::<Heap>(&steps);
+        compared_agrees_with_a_wheel::<SkipList>(&steps);
     }
 
     /// After a stall everything comes in the order in which it would have come tick by tick.
