@@ -8,6 +8,7 @@
 mod compared;
 mod curves;
 mod measure;
+mod tables;
 mod workload;
 
 use clap::Parser;
@@ -42,18 +43,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse();
     let sizes: &[usize] = if options.full { &FULL } else { &QUICK };
     let mut rows = Vec::new();
-    println!(
-        "| delays | timeouts | structure | insert | cancel | expire | empty tick | late, mean | late, most |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|");
     for delays in Delays::ALL {
         for &n in sizes {
             for row in every_structure(n, delays) {
-                println!("{row}");
+                eprintln!("{row}");
                 rows.push(row);
             }
         }
     }
+    tables::print(&rows);
     if let Some(folder) = options.curves {
         curves::draw(&folder, &rows)?;
     }

@@ -39,16 +39,12 @@ pub struct Row {
     pub late_most: f64,
 }
 
+/// One line, to follow the progress by.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Row { structure, delays, n, insert, cancel, expire, .. } = self;
-        write!(f, "| {} | {n} | {structure} ", delays.name())?;
-        write!(f, "| {insert:.0} | {cancel:.0} | {expire:.0} ")?;
-        match self.empty_tick {
-            Some(nanos) => write!(f, "| {nanos:.1} ")?,
-            None => write!(f, "| ")?,
-        }
-        write!(f, "| {:.1} % | {:.1} % |", self.late_mean, self.late_most)
+        write!(f, "{n} {} {structure}: ", delays.name())?;
+        write!(f, "insert {insert:.0}, cancel {cancel:.0}, expire {expire:.0} ns")
     }
 }
 
