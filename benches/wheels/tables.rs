@@ -6,10 +6,10 @@ use crate::workload::Delays;
 pub fn print(rows: &[Row]) {
     for delays in Delays::ALL {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.delays == delays).collect();
-        println!("\n{} delays: insert / cancel / expire, ns\n", delays.name());
+        println!("\n**{} delays**: insert / cancel / expire, ns\n", delays.name());
         print_costs(&rows);
     }
-    println!("\nempty tick, ns, and lateness of short, mixed and long delays: mean, most\n");
+    println!("\n**Empty tick**, ns, and lateness of short, mixed and long delays: mean, most\n");
     print_promises(rows);
 }
 
