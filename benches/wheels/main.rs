@@ -65,7 +65,7 @@ fn every_structure(n: usize, delays: Delays) -> Vec<Row> {
         rows.push(measure(SIMPLE, n, delays, || Fitting(SimpleWheel::new(turn).expect("a size"))));
     }
     rows.push(measure("hashed", n, delays, || HashedWheel::new(turn).expect("a size")));
-    // As many buckets as the readme advises for this many.
+    // No more than a few thousand timeouts in a bucket, as the readme advises.
     let buckets = (n / 2048).next_power_of_two();
     if buckets > turn {
         rows.push(measure("hashed, large", n, delays, || {
