@@ -144,8 +144,10 @@ fn end_timers_on(wheel: WheelKind) {
         drop((timer, clock, kept));
         after.push(bytes());
     }
-    let grown = after[19] - after[4];
-    assert!(grown <= 1000, "{grown} bytes more after 15 more timers");
+    // The test harness may start a thread meanwhile, once; what a timer leaves, each leaves.
+    let mut grown: Vec<isize> = after.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    grown.sort_unstable();
+    assert_eq!(grown[grown.len() / 2], 0, "bytes more for each timer: {grown:?}");
 }
 
 /// The dead outnumber the living not by a cancel but because the living expire.

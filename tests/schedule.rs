@@ -202,7 +202,8 @@ fn after_a_stall_ticks_run_in_order(wheel: WheelKind) {
         }
         clock.advance(TICK * stall as u32);
         let ran = ran.take();
-        assert!(ran.len() > 450 && ran.iter().all(|&(tick, _)| tick <= stall));
+        let least = if wheel == WheelKind::Linux { 450 } else { 500 };
+        assert!(ran.len() > least && ran.iter().all(|&(tick, _)| tick <= stall));
         // Of two that run, the first is not due after the second, but for the wheel's precision.
         let mut latest = 0;
         for &(tick, _) in &ran {
@@ -234,12 +235,14 @@ fn after_a_stall_rescheduled_timeouts_run_in_their_new_tick(wheel: WheelKind) {
 fn a_year_passes_in_milliseconds(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
-    for day in [1u32, 100, 300, 400] {
+    // The Linux wheel may be late by an eighth of the year.
+    let last = if wheel == WheelKind::Linux { 300 } else { 364 };
+    for day in [1u32, 100, last, 400] {
         timer.new_timeout(ran.note(day), Duration::from_secs(86_400) * day).unwrap();
     }
     let wakeups = timer.metrics().wakeups;
     clock.advance(Duration::from_secs(365 * 86_400));
-    assert_eq!(ran.take(), [1, 100, 300]);
+    assert_eq!(ran.take(), [1, 100, last]);
     let metrics = timer.metrics();
     assert!(metrics.wakeups - wakeups < 10, "one jump, not 315 million ticks");
     assert!(metrics.ticks_skipped > 315_000_000);

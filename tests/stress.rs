@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, OnRefusal, ThreadPool};
-use wheelwork::{HashedWheelTimer, Timeout, TimerTask};
+use wheelwork::{HashedWheelTimer, Timeout, TimerTask, WheelKind};
 
 /// How often tasks ended in which way.
 #[derive(Default)]
@@ -95,10 +95,11 @@ fn every_timeout_ends_in_exactly_one_way() {
     let mut random = Random(6);
     let (mut timeouts, mut stops) = (0, 0);
     while Instant::now() < limit || stops < 16 {
+        let (wheel, buckets) = (WHEELS[stops / 4 % 4], 1 << random.below(8));
         let builder = HashedWheelTimer::builder()
             .tick_duration(Duration::from_micros(50 + random.below(2000)))
-            .wheel(WHEELS[stops / 4 % 4])
-            .ticks_per_wheel(2 << random.below(7));
+            .wheel(wheel)
+            .ticks_per_wheel(buckets.max(if wheel == WheelKind::Hierarchical { 2 } else { 1 }));
         let calls = AtomicU64::new(random.next());
         let fickle = move |job: Job| {
             if calls.fetch_add(1, SeqCst) % 3 == 0 {

@@ -3,6 +3,10 @@
 //! Rules 7 and 8 on the structures alone; the timer's own tests are in `schedule.rs`, the worked
 //! placements in `placements.rs`.
 
+#[path = "../benches/wheels/compared.rs"]
+mod compared;
+
+use compared::{BTree, Heap, OrderedList, SkipList, Timers};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wheelwork::wheel::{
@@ -214,6 +218,33 @@ fn agrees_up_to_its_precision(mut wheel: LinuxWheel<u64>, steps: &[Step]) {
     }
 }
 
+/// The structures that the field compares wheels with say the same as a wheel.
+fn compared_agrees_with_a_wheel<T: Timers + Default>(steps: &[Step]) {
+    let (mut compared, mut wheel) = (T::default(), HierarchicalWheel::new(20).unwrap());
+    let (mut keys, mut now) = (Vec::new(), 0u64);
+    for (id, step) in (0u64..).zip(steps) {
+        match *step {
+            // Of what is overdue a wheel knows only the order of insertion, so there is none here.
+            Step::Insert(delay) => {
+                let deadline = now + delay.max(1);
+                keys.push((compared.insert(deadline, id), wheel.insert(deadline, id)));
+            }
+            Step::Remove(pick) if !keys.is_empty() => {
+                let (key, other) = keys[pick % keys.len()];
+                assert_eq!(compared.cancel(key), wheel.remove(other));
+            }
+            Step::Advance(by) => {
+                now += by;
+                let mut got = Vec::new();
+                compared.expire(now, |deadline, id| got.push((deadline, id)));
+                assert_eq!(got, expire(&mut wheel, now));
+            }
+            Step::Remove(_) | Step::Drain => {}
+        }
+        assert!(wheel.is_empty() || compared.next_expiry().is_some());
+    }
+}
+
 /// The wheel that refuses long delays agrees on all others, and refuses exactly those.
 fn agrees_within_a_turn(size: usize, steps: &[Step]) {
     let (mut simple, mut hashed) =
@@ -257,6 +288,10 @@ proptest! {
         for size in [1, 20, 512] {
             agrees_within_a_turn(size, &steps);
         }
+        compared_agrees_with_a_wheel::<OrderedList>(&steps);
+        compared_agrees_with_a_wheel::<BTree>(&steps);
+        compared_agrees_with_a_wheel::<Heap>(&steps);
+        compared_agrees_with_a_wheel::<SkipList>(&steps);
     }
 
     /// After a stall everything comes in the order in which it would have come tick by tick.
@@ -305,4 +340,30 @@ fn time_can_end_twice() {
     wheel.insert(5, 1);
     assert_eq!(expire(&mut wheel, u64::MAX), [(5, 1)]);
     assert_eq!(expire(&mut wheel, u64::MAX), []);
+}
+
+/// Both expire at 104: one from level 2, where it was filed first, and one from level 1.
+#[test]
+fn one_deadline_keeps_its_order_across_levels() {
+    let mut wheel = LinuxWheel::new();
+    let first = wheel.insert(103, 1);
+    assert_eq!(expire(&mut wheel, 50), []);
+    let second = wheel.insert(103, 2);
+    assert_ne!(wheel.placement(first), wheel.placement(second));
+    assert_eq!(expire(&mut wheel, 104), [(103, 1), (103, 2)]);
+}
+
+/// A sweep must not take what lies beyond the last level for something of a later bucket.
+#[test]
+fn what_is_beyond_the_levels_survives_a_sweep() {
+    let deadline = (1 << 33) + 5;
+    let mut wheel = LinuxClassicWheel::new();
+    let key = wheel.insert(deadline, 1);
+    let place = wheel.placement(key);
+    let others: Vec<_> = (0..2000).map(|n| wheel.insert(deadline, n)).collect();
+    assert_eq!(others.into_iter().filter_map(|other| wheel.remove(other)).count(), 2000);
+    assert_eq!(wheel.placement(key), place);
+    assert_eq!(wheel.next_expiry(), Some((1 << 32) - 1), "time to look again");
+    assert_eq!(expire(&mut wheel, deadline - 1), []);
+    assert_eq!(expire(&mut wheel, deadline), [(deadline, 1)]);
 }

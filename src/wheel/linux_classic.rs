@@ -12,7 +12,7 @@ const FARTHEST: u64 = u32::MAX as u64;
 
 /// Five levels for 2^32 ticks: one of 256 buckets, four of 64, with cascades.
 ///
-/// The timers of Linux from 1997 to 2016 (before 4.8): `tv1` has 256 buckets of one tick, `tv2` to
+/// The timers of Linux before 4.8: `tv1` has 256 buckets of one tick, `tv2` to
 /// `tv5` have 64 each, of 2^8, 2^14, 2^20 and 2^26 ticks. The delay picks the level, the bits of
 /// the deadline pick the bucket.
 ///

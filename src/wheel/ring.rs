@@ -65,8 +65,8 @@ impl Ring {
         round.saturating_mul(self.buckets.len() as u64).saturating_add(self.slot_mask)
     }
 
-    /// Less than a turn has passed: each bucket holds one tick that is due, so going from least to
-    /// least visits them in the order of ticks.
+    /// All that is due lies within a turn: each bucket holds one tick that is due, so going from
+    /// least to least visits them in the order of ticks.
     fn take_bucket_by_bucket(&mut self, now: u64, due: &mut Vec<Due>) {
         loop {
             let tick = self.earliest.least();
@@ -141,16 +141,19 @@ impl Core for Ring {
         }
     }
 
-    /// Buckets in which nothing is due are not touched. After a stall of a turn or more it costs
-    /// one walk over all buckets and a sort of what is due.
+    /// Buckets in which nothing is due are not touched. If more than a turn lies between what is due
+    /// first and `now`, it costs one walk over all buckets and a sort of what is due.
     fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
         if now < self.current_tick {
             return;
         }
-        if now - self.current_tick < self.buckets.len() as u64 {
-            self.take_bucket_by_bucket(now, due);
-        } else if self.next_expiry().is_some_and(|next| next <= now) {
-            self.take_after_stall(now, due);
+        if let Some(next) = self.next_expiry().filter(|&next| next <= now) {
+            let within_a_turn = now - next < self.buckets.len() as u64;
+            if within_a_turn && self.far.next().is_none_or(|tick| tick > now) {
+                self.take_bucket_by_bucket(now, due);
+            } else {
+                self.take_after_stall(now, due);
+            }
         }
         self.current_tick = now.saturating_add(1);
         while let Some(Due { tick, token }) = self.far.take(self.farthest_tick()) {
