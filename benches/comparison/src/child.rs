@@ -3,22 +3,23 @@
 use crate::args::Measure as Args;
 use crate::case::Case;
 use crate::failure::Failure;
-use crate::plan::Job;
+use crate::plan::{self, Job};
 use crate::rivals;
 use crate::sizes::Sizes;
+use crate::wait::wait;
 use crate::workloads::{self, Figure, Measure};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 const FIGURES: &str = "figures.csv";
 const MESSAGES: &str = "messages.txt";
-/// Between two looks whether the child has ended.
-const PACE: Duration = Duration::from_millis(20);
+/// The allocator keeps what is freed, as the heap of Netty's virtual machine does: otherwise most of
+/// scheduling a million timeouts again and again is page faults, for every rival in Rust.
+const KEEP_MEMORY: &str = "glibc.malloc.trim_threshold=4294967296:\
+    glibc.malloc.mmap_threshold=4294967296:glibc.malloc.top_pad=67108864";
 
 /// In the parent: the figures that the child found.
 pub fn measure(job: &Job, quick: bool) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
@@ -28,6 +29,9 @@ pub fn measure(job: &Job, quick: bool) -> io::Result<Result<Vec<(String, f64)>, 
     command.arg(folder.path());
     if quick {
         command.arg("--quick");
+    }
+    if !plan::counts_only(job.case) {
+        command.env("GLIBC_TUNABLES", KEEP_MEMORY);
     }
     supervise(command, folder.path(), Sizes::of(quick).limit)
 }
@@ -51,27 +55,9 @@ fn supervise(
     Ok(Ok(figures.into_deserialize().collect::<Result<_, _>>()?))
 }
 
-/// `None` if it had to be killed.
-fn wait(mut child: Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
-    let until = Instant::now() + limit;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= until {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(PACE);
-    }
-}
-
 fn crashed(status: ExitStatus, folder: &Path) -> io::Result<Failure> {
     let messages = fs::read_to_string(folder.join(MESSAGES))?;
-    let message = messages.trim().lines().last().unwrap_or_default().to_owned();
-    let signal = || status.signal().map_or(0, |signal| -signal);
-    Ok(Failure::Crashed { code: status.code().unwrap_or_else(signal), message })
+    Ok(Failure::crashed(status, messages.trim().lines().last()))
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -7,14 +7,14 @@
 //! |---|---|
 //! | `args.rs`, `run.rs` | the command |
 //! | `child.rs` | a measurement in a process of its own |
-//! | `plan.rs` | who is put through what, and what is left out |
 //! | `workloads/` | what is measured |
 //! | `crew.rs`, `criterion_run.rs` | producer threads; criterion |
 //! | `rivals/` | a timer each |
 //! | `report/` | table and plots |
+//! | `plan.rs` | who is put through what, and what is left out |
 //! | `case.rs`, `sizes.rs`, `delays.rs`, `task.rs` | the vocabulary |
 //! | `measurement.rs`, `failure.rs`, `statistics.rs` | figures |
-//! | `process.rs`, `machine.rs` | what the kernel knows |
+//! | `process.rs`, `machine.rs`, `wait.rs` | what the kernel knows; a child's end |
 #![forbid(unsafe_code)]
 
 mod args;
@@ -34,6 +34,7 @@ mod run;
 mod sizes;
 mod statistics;
 mod task;
+mod wait;
 mod workloads;
 
 use args::{Cli, Command};

@@ -3,15 +3,14 @@
 use crate::failure::Failure;
 use crate::measurement::Measurement;
 use crate::sizes::{FULL, Sizes};
+use crate::wait::wait;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub const NAME: &str = "netty";
@@ -45,8 +44,6 @@ const FLAGS: [&str; 4] =
 const CLASSES: &str = "classes";
 const FIGURES: &str = "figures.txt";
 const MESSAGES: &str = "messages.txt";
-/// Between two looks whether the JVM has ended.
-const PACE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
 enum Missing {
@@ -138,7 +135,9 @@ impl Netty {
         Ok(match wait(command.spawn()?, FULL.limit)? {
             None => Err(Failure::TimedOut(FULL.limit)),
             Some(status) if status.success() => Ok(fs::read_to_string(figures)?),
-            Some(status) => Err(crashed(status, &fs::read_to_string(messages)?)),
+            Some(status) => {
+                Err(Failure::crashed(status, fs::read_to_string(messages)?.lines().next()))
+            }
         })
     }
 }
@@ -201,30 +200,6 @@ fn properties(sizes: &Sizes) -> [String; 7] {
         ("backlog_ms", millis(sizes.backlog)),
     ]
     .map(|(name, size)| format!("-D{name}={size}"))
-}
-
-/// `None` if it had to be killed.
-fn wait(mut jvm: Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
-    let until = Instant::now() + limit;
-    loop {
-        if let Some(status) = jvm.try_wait()? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= until {
-            jvm.kill()?;
-            jvm.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(PACE);
-    }
-}
-
-fn crashed(status: ExitStatus, messages: &str) -> Failure {
-    let signal = || status.signal().map_or(0, |signal| -signal);
-    Failure::Crashed {
-        code: status.code().unwrap_or_else(signal),
-        message: messages.lines().next().unwrap_or_default().to_owned(),
-    }
 }
 
 /// Lines of `metric value`.
