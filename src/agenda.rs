@@ -28,6 +28,16 @@ impl Agenda {
     /// What comes next of all that is due up to `now`, in this pass.
     #[inline]
     pub(crate) fn pop(&mut self, wheel: &mut impl Core, now: u64) -> Option<Due> {
+        if self.moved.is_empty() {
+            if let Some(token) = self.batch.get(self.popped) {
+                self.popped += 1;
+                return Some(Due { tick: self.tick, token });
+            }
+        }
+        self.pop_otherwise(wheel, now)
+    }
+
+    fn pop_otherwise(&mut self, wheel: &mut impl Core, now: u64) -> Option<Due> {
         let next = match self.peek() {
             None if !self.complete => self.refill(wheel, now),
             next => next,
@@ -39,7 +49,6 @@ impl Agenda {
         self.pop_earlier(next)
     }
 
-    #[inline]
     fn peek(&self) -> Option<Due> {
         match self.batch.get(self.popped) {
             Some(token) => Some(Due { tick: self.tick, token }),
@@ -48,7 +57,6 @@ impl Agenda {
     }
 
     /// Goes past what `peek` has shown.
-    #[inline]
     fn advance(&mut self) {
         if self.batch.get(self.popped).is_some() {
             self.popped += 1;
@@ -70,7 +78,6 @@ impl Agenda {
         self.peek()
     }
 
-    #[cold]
     fn pop_earlier(&mut self, next: Option<Due>) -> Option<Due> {
         let tick = next.map_or(u64::MAX, |due| due.tick);
         match self.moved.peek() {
