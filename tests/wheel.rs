@@ -104,8 +104,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// `PROPTEST_CASES` makes it longer.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 400 };
+    ProptestConfig { cases, ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     /// What expires, in what order, and what is found, is what a map sorted by tick and then by
     /// the order of insertion says.
