@@ -91,6 +91,8 @@ mod isolate;
 mod lifecycle;
 mod logging;
 mod metrics;
+#[cfg(all(test, loom))]
+mod model;
 mod parker;
 mod periodic;
 mod shared;

@@ -5,7 +5,7 @@ use crate::clock::Follow;
 use crate::inbox::{self, Phase, State};
 use crate::lifecycle::Lifecycle;
 use crate::shared::Shared;
-use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering};
+use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering, thread_local};
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::Token;
@@ -90,11 +90,11 @@ thread_local! {
 
 /// Marks this thread as the worker of a timer.
 pub(crate) fn mark_worker() {
-    ON_A_WORKER.set(true);
+    ON_A_WORKER.with(|on| on.set(true));
 }
 
 /// Whether this thread is the worker of any timer: two of them that wait for each other would wait
 /// for ever.
 fn on_a_worker() -> bool {
-    ON_A_WORKER.get()
+    ON_A_WORKER.with(Cell::get)
 }

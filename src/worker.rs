@@ -13,7 +13,7 @@ use crate::lifecycle::Order;
 use crate::logging::warning;
 use crate::shared::Shared;
 use crate::station::{self, Station};
-use crate::sync::{Arc, MutexGuard};
+use crate::sync::{Arc, MutexGuard, thread};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
@@ -431,7 +431,7 @@ impl Worker {
 /// The thread's whole life. Whatever happens, the timer is closed and nobody waits for ever.
 pub(crate) fn live(mut worker: Worker) {
     station::mark_worker();
-    worker.station.shared.alarm.parker().adopt(&std::thread::current());
+    worker.station.shared.alarm.parker().adopt(&thread::current());
     crate::timer_slack::fit_to(worker.shared().scale.tick_nanos());
     if isolate::panics(|| worker.run()) {
         warning!("the worker stopped by a defect; its timer is closed");
