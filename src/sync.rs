@@ -8,9 +8,11 @@ pub(crate) use std::sync::Arc; // counts references, decides no race
 
 #[cfg(loom)]
 use loom::sync as imp;
+#[cfg(tsan)]
+use seen as imp;
 #[cfg(shuttle)]
 use shuttle::sync as imp;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle, tsan)))]
 use std::sync as imp;
 
 pub(crate) use imp::{
@@ -81,6 +83,61 @@ impl Condvar {
         }
         let _ = limit;
         self.wait(guard)
+    }
+}
+
+/// Locks that the thread sanitizer sees into: those of the standard library come compiled, without
+/// it. The shape is the standard library's.
+#[cfg(tsan)]
+mod seen {
+    pub(crate) use parking_lot::MutexGuard;
+    use std::sync::LockResult;
+    pub(crate) use std::sync::atomic;
+    use std::time::Duration;
+
+    pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(parking_lot::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+            Ok(self.0.lock())
+        }
+    }
+
+    pub(crate) struct Condvar(parking_lot::Condvar);
+
+    impl Condvar {
+        pub(crate) fn new() -> Self {
+            Self(parking_lot::Condvar::new())
+        }
+
+        pub(crate) fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+
+        pub(crate) fn wait<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+        ) -> LockResult<MutexGuard<'a, T>> {
+            self.0.wait(&mut guard);
+            Ok(guard)
+        }
+
+        pub(crate) fn wait_timeout<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+            limit: Duration,
+        ) -> LockResult<(MutexGuard<'a, T>, bool)> {
+            let timed_out = self.0.wait_for(&mut guard, limit).timed_out();
+            Ok((guard, timed_out))
+        }
     }
 }
 
