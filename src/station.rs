@@ -59,8 +59,13 @@ impl Station {
         let mut state = home.shard.lock();
         let phase = state.phase(index);
         let still = self.running.load(Ordering::Relaxed) == name;
-        // The worker pins what it runs itself, whatever phase that has moved on to.
-        let pinned = name & INLINE != 0 || matches!(phase, Phase::Running | Phase::Denied);
+        // The worker pins what it runs itself, whatever phase that has moved on to; but between the
+        // end of that run and the next name the slot may be free.
+        let pinned = match phase {
+            Phase::Free => false,
+            Phase::Running | Phase::Denied => true,
+            _ => name & INLINE != 0,
+        };
         if !still || !pinned {
             return None;
         }
