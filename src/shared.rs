@@ -112,6 +112,36 @@ impl Quota {
     }
 }
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU64;
+    use std::time::{Duration, Instant};
+
+    /// Whether this thread, as the worker, is woken by what another does.
+    fn wakes_the_worker(act: impl FnOnce(&Shared) + Send) -> bool {
+        const LONG: Duration = Duration::from_secs(60);
+        let tick = TickScale::new(NonZeroU64::MIN);
+        let shared = Shared::new(Timebase::starting_now(None), tick, None);
+        shared.alarm.parker().adopt(&std::thread::current());
+        std::thread::scope(|scope| scope.spawn(|| act(&shared)).join().unwrap());
+        let begun = Instant::now();
+        shared.alarm.sleep(Some(LONG));
+        begun.elapsed() < LONG
+    }
+
+    /// Also if the worker has announced no sleep that a deadline could end.
+    #[test]
+    fn attention_wakes_the_worker_whatever_is_due() {
+        assert!(wakes_the_worker(|shared| shared.answer(Ask::Attention, crate::tick::NEVER)));
+    }
+
+    #[test]
+    fn an_urgent_run_on_another_thread_wakes_the_worker() {
+        assert!(wakes_the_worker(|shared| shared.answer_rearm(Ask::Attention, 0, true)));
+    }
+}
+
 #[cfg(all(test, loom))]
 mod model {
     use super::*;

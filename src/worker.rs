@@ -440,3 +440,44 @@ pub(crate) fn live(mut worker: Worker) {
     }
     worker.end();
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::clock::Timebase;
+    use crate::inbox::Shard;
+    use crate::tick::TickScale;
+    use std::num::NonZeroU64;
+
+    /// A worker of two shards that runs only when it is told.
+    fn worker() -> Worker {
+        let scale = TickScale::new(NonZeroU64::MIN);
+        let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
+        let home = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), shared: shared.clone() });
+        let station = Station::new(shared.clone(), Box::new([home(0), home(1)]));
+        Worker::new(Arc::new(station), Ring::new(8).unwrap(), None, Pace::OnCall)
+    }
+
+    fn schedule(worker: &Worker, shard: usize, count: usize) {
+        let mut state = worker.station.shards[shard].shard.lock();
+        for _ in 0..count {
+            let task: Task = Box::new(|| ());
+            assert!(state.admit(task, |task| task, 1 << 40, false).is_ok());
+        }
+    }
+
+    /// Rule 3: one shard that fills every pass up to the cap does not keep the other waiting.
+    #[test]
+    fn after_a_full_pass_the_next_begins_with_the_next_shard() {
+        let mut worker = worker();
+        schedule(&worker, 0, DRAIN_CAP);
+        schedule(&worker, 1, 5);
+        assert!(worker.transfer(), "the cap is reached");
+        assert_eq!(worker.station.shards[1].shard.lock().queued(), 5);
+        schedule(&worker, 0, DRAIN_CAP);
+        assert!(worker.transfer(), "and again");
+        assert_eq!((worker.station.shards[1].shard.lock().queued(), worker.in_hand()), (0, 5));
+        assert_eq!(worker.first_shard, 1);
+        assert!(!worker.transfer());
+    }
+}

@@ -447,3 +447,22 @@ impl<P> State<P> {
         self.counts
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The worker is called once for each queue that grows long, not once for ever.
+    #[test]
+    fn every_long_queue_asks_for_attention_once() {
+        let mut state = State::<()>::new(4 * LONG_QUEUE, 1);
+        for _ in 0..2 {
+            let mut admit = || state.admit((), |()| (), 5, false).map(|(_, ask)| ask).ok();
+            let asks: Vec<_> = (0..LONG_QUEUE + 2).filter_map(|_| admit()).collect();
+            let attention = asks.iter().filter(|&&ask| ask == Ask::Attention).count();
+            assert_eq!((asks.len(), attention), (LONG_QUEUE + 2, 1));
+            assert_eq!(asks[LONG_QUEUE - 1], Ask::Attention);
+            state.take(&mut Vec::new());
+        }
+    }
+}
