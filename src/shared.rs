@@ -115,16 +115,19 @@ impl Quota {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::sync::Arc;
     use std::num::NonZeroU64;
     use std::time::{Duration, Instant};
 
     /// Whether this thread, as the worker, is woken by what another does.
-    fn wakes_the_worker(act: impl FnOnce(&Shared) + Send) -> bool {
-        const LONG: Duration = Duration::from_secs(60);
+    fn wakes_the_worker(act: impl FnOnce(&Shared) + Send + 'static) -> bool {
+        const LONG: Duration = Duration::from_secs(20);
         let tick = TickScale::new(NonZeroU64::MIN);
-        let shared = Shared::new(Timebase::starting_now(None), tick, None);
+        let shared = Arc::new(Shared::new(Timebase::starting_now(None), tick, None));
         shared.alarm.parker().adopt(&std::thread::current());
-        std::thread::scope(|scope| scope.spawn(|| act(&shared)).join().unwrap());
+        let other = shared.clone();
+        // Not a scope: the end of one wakes its thread as well.
+        std::thread::spawn(move || act(&other)).join().unwrap();
         let begun = Instant::now();
         shared.alarm.sleep(Some(LONG));
         begun.elapsed() < LONG
