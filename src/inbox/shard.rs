@@ -452,6 +452,15 @@ impl<P> State<P> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_finds_no_slot_comes_back_and_is_counted() {
+        let mut state = State::new(1, 1);
+        assert!(state.admit(7, |payload| payload, 5, false).is_ok());
+        let refused = state.admit(8, |payload| payload, 5, false);
+        assert_eq!(refused.map(drop), Err((Refusal::Full, 8)));
+        assert_eq!((state.counts().rejected, state.live()), (1, 1));
+    }
+
     /// The worker is called once for each queue that grows long, not once for ever.
     #[test]
     fn every_long_queue_asks_for_attention_once() {
