@@ -461,6 +461,28 @@ mod tests {
         assert_eq!((state.counts().rejected, state.live()), (1, 1));
     }
 
+    /// The worker may sleep to the former deadline, so it must hear of a sooner one and need not hear
+    /// of a later; once more is dead than alive, it is to walk over the wheel.
+    #[test]
+    fn pulling_forward_asks_for_a_sooner_wake_up() {
+        let mut state = State::new(2, 1);
+        let (index, _) = state.admit((), |()| (), 1 << 40, false).unwrap();
+        state.take(&mut Vec::new());
+        assert_eq!(state.reschedule(index, 1 << 41), Ok(Ask::Nothing));
+        let mut deadline = 1 << 40;
+        let mut sooner = || {
+            deadline -= 1;
+            let ask = state.reschedule(index, deadline);
+            state.take(&mut Vec::new());
+            ask
+        };
+        for _ in 0..=STALE_ALLOWED {
+            assert_eq!(sooner(), Ok(Ask::Deadline));
+        }
+        assert_eq!(sooner(), Ok(Ask::Attention));
+        assert_eq!(sooner(), Ok(Ask::Deadline), "it has been asked");
+    }
+
     /// The worker is called once for each queue that grows long, not once for ever.
     #[test]
     fn every_long_queue_asks_for_attention_once() {
