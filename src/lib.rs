@@ -94,6 +94,8 @@ mod isolate;
 mod lifecycle;
 mod logging;
 mod metrics;
+#[cfg(all(test, loom))]
+mod model;
 mod parker;
 mod periodic;
 mod shared;

@@ -1,13 +1,13 @@
 //! One thread that sleeps, and others that wake it: the standard library's park and unpark, or
-//! under loom, which has no time, a flag and a condition variable.
+//! under loom and shuttle, which have no time, a flag and a condition variable.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use real::Parker;
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use model::Parker;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod real {
     use std::sync::OnceLock;
     use std::thread::{self, Thread};
@@ -48,7 +48,7 @@ mod real {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod model {
     use crate::sync::{Condvar, Mutex};
     use std::time::Duration;
@@ -69,7 +69,7 @@ mod model {
             Self { called: Mutex::new(false), changed: Condvar::new() }
         }
 
-        pub(crate) fn adopt(&self, _thread: &std::thread::Thread) {}
+        pub(crate) fn adopt(&self, _thread: &crate::sync::thread::Thread) {}
 
         pub(crate) fn is_current_thread(&self) -> bool {
             false

@@ -112,6 +112,39 @@ impl Quota {
     }
 }
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::sync::Arc;
+    use std::num::NonZeroU64;
+    use std::time::{Duration, Instant};
+
+    /// Whether this thread, as the worker, is woken by what another does.
+    fn wakes_the_worker(act: impl FnOnce(&Shared) + Send + 'static) -> bool {
+        const LONG: Duration = Duration::from_secs(20);
+        let tick = TickScale::new(NonZeroU64::MIN);
+        let shared = Arc::new(Shared::new(Timebase::starting_now(None), tick, None));
+        shared.alarm.parker().adopt(&std::thread::current());
+        let other = shared.clone();
+        // Not a scope: the end of one wakes its thread as well.
+        std::thread::spawn(move || act(&other)).join().unwrap();
+        let begun = Instant::now();
+        shared.alarm.sleep(Some(LONG));
+        begun.elapsed() < LONG
+    }
+
+    /// Also if the worker has announced no sleep that a deadline could end.
+    #[test]
+    fn attention_wakes_the_worker_whatever_is_due() {
+        assert!(wakes_the_worker(|shared| shared.answer(Ask::Attention, crate::tick::NEVER)));
+    }
+
+    #[test]
+    fn an_urgent_run_on_another_thread_wakes_the_worker() {
+        assert!(wakes_the_worker(|shared| shared.answer_rearm(Ask::Attention, 0, true)));
+    }
+}
+
 #[cfg(all(test, loom))]
 mod model {
     use super::*;

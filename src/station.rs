@@ -5,7 +5,7 @@ use crate::clock::Follow;
 use crate::inbox::{self, Phase, State};
 use crate::lifecycle::Lifecycle;
 use crate::shared::Shared;
-use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering};
+use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering, thread_local};
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::Token;
@@ -59,8 +59,13 @@ impl Station {
         let mut state = home.shard.lock();
         let phase = state.phase(index);
         let still = self.running.load(Ordering::Relaxed) == name;
-        // The worker pins what it runs itself, whatever phase that has moved on to.
-        let pinned = name & INLINE != 0 || matches!(phase, Phase::Running | Phase::Denied);
+        // The worker pins what it runs itself, whatever phase that has moved on to; but between the
+        // end of that run and the next name the slot may be free.
+        let pinned = match phase {
+            Phase::Free => false,
+            Phase::Running | Phase::Denied => true,
+            _ => name & INLINE != 0,
+        };
         if !still || !pinned {
             return None;
         }
@@ -90,11 +95,11 @@ thread_local! {
 
 /// Marks this thread as the worker of a timer.
 pub(crate) fn mark_worker() {
-    ON_A_WORKER.set(true);
+    ON_A_WORKER.with(|on| on.set(true));
 }
 
 /// Whether this thread is the worker of any timer: two of them that wait for each other would wait
 /// for ever.
 fn on_a_worker() -> bool {
-    ON_A_WORKER.get()
+    ON_A_WORKER.with(Cell::get)
 }

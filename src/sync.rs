@@ -1,4 +1,4 @@
-//! The one switch between the standard library's primitives and loom's.
+//! The one switch between the standard library's primitives and those of loom and shuttle.
 //!
 //! Everything that crosses threads takes its primitives from here, so that the models run on the
 //! real code. Locks ignore poisoning: no code of a user ever runs under one of them, so a poisoned
@@ -6,30 +6,33 @@
 
 pub(crate) use std::sync::Arc; // counts references, decides no race
 
-#[cfg(not(loom))]
-pub(crate) use std::sync::{
-    MutexGuard,
-    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
-};
-
 #[cfg(loom)]
-pub(crate) use loom::sync::{
+use loom::sync as imp;
+#[cfg(tsan)]
+use seen as imp;
+#[cfg(shuttle)]
+use shuttle::sync as imp;
+#[cfg(not(any(loom, shuttle, tsan)))]
+use std::sync as imp;
+
+pub(crate) use imp::{
     MutexGuard,
     atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use crossbeam_queue::ArrayQueue;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub(crate) use model::ArrayQueue;
+
+/// Under loom, only the models start threads, and they call loom's by its name.
+#[cfg(shuttle)]
+pub(crate) use shuttle::{thread, thread_local};
+#[cfg(not(shuttle))]
+pub(crate) use std::{thread, thread_local};
 
 use std::sync::PoisonError;
 use std::time::Instant;
-
-#[cfg(loom)]
-use loom::sync as imp;
-#[cfg(not(loom))]
-use std::sync as imp;
 
 /// A mutex that ignores poisoning.
 pub(crate) struct Mutex<T>(imp::Mutex<T>);
@@ -65,14 +68,14 @@ impl Condvar {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until notified or until `limit`; `None` waits without a limit. Under loom, which has
-    /// no time, a limit is ignored.
+    /// Waits until notified or until `limit`; `None` waits without a limit. Under loom and shuttle,
+    /// which have no time, a limit is ignored.
     pub(crate) fn wait_until<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
         limit: Option<Instant>,
     ) -> MutexGuard<'a, T> {
-        #[cfg(not(loom))]
+        #[cfg(not(any(loom, shuttle)))]
         if let Some(limit) = limit {
             let left = limit.saturating_duration_since(Instant::now());
             let waited = self.0.wait_timeout(guard, left);
@@ -83,8 +86,63 @@ impl Condvar {
     }
 }
 
-/// A bounded queue that loom can see into.
-#[cfg(loom)]
+/// Locks that the thread sanitizer sees into: those of the standard library come compiled, without
+/// it. The shape is the standard library's.
+#[cfg(tsan)]
+mod seen {
+    pub(crate) use parking_lot::MutexGuard;
+    use std::sync::LockResult;
+    pub(crate) use std::sync::atomic;
+    use std::time::Duration;
+
+    pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(parking_lot::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+            Ok(self.0.lock())
+        }
+    }
+
+    pub(crate) struct Condvar(parking_lot::Condvar);
+
+    impl Condvar {
+        pub(crate) fn new() -> Self {
+            Self(parking_lot::Condvar::new())
+        }
+
+        pub(crate) fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+
+        pub(crate) fn wait<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+        ) -> LockResult<MutexGuard<'a, T>> {
+            self.0.wait(&mut guard);
+            Ok(guard)
+        }
+
+        pub(crate) fn wait_timeout<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+            limit: Duration,
+        ) -> LockResult<(MutexGuard<'a, T>, bool)> {
+            let timed_out = self.0.wait_for(&mut guard, limit).timed_out();
+            Ok((guard, timed_out))
+        }
+    }
+}
+
+/// A bounded queue that loom and shuttle can see into.
+#[cfg(any(loom, shuttle))]
 mod model {
     use super::Mutex;
     use std::collections::VecDeque;

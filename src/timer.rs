@@ -9,6 +9,7 @@ use crate::metrics::Metrics;
 use crate::periodic::{Period, Periodic};
 use crate::shared::Shared;
 use crate::station::Station;
+use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Mutex};
 use crate::tick::{TickScale, nanos};
 use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
@@ -20,7 +21,6 @@ use crate::worker::{self, Worker};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const SHORTEST_TICK: Duration = Duration::from_micros(50);
@@ -458,7 +458,7 @@ fn start_thread(
     stack_size: Option<usize>,
     worker: Worker<impl Core + Send + 'static>,
 ) -> Result<JoinHandle<()>, BuildError> {
-    let mut builder = std::thread::Builder::new().name(name);
+    let mut builder = thread::Builder::new().name(name);
     if let Some(bytes) = stack_size {
         builder = builder.stack_size(bytes);
     }

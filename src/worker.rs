@@ -13,7 +13,7 @@ use crate::lifecycle::Order;
 use crate::logging::warning;
 use crate::shared::Shared;
 use crate::station::{self, Station};
-use crate::sync::{Arc, MutexGuard};
+use crate::sync::{Arc, MutexGuard, thread};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
@@ -416,7 +416,7 @@ impl<W: Core> Worker<W> {
 /// The thread's whole life. Whatever happens, the timer is closed and nobody waits for ever.
 pub(crate) fn live<W: Core>(mut worker: Worker<W>) {
     station::mark_worker();
-    worker.station.shared.alarm.parker().adopt(&std::thread::current());
+    worker.station.shared.alarm.parker().adopt(&thread::current());
     crate::timer_slack::fit_to(worker.shared().scale.tick_nanos());
     if isolate::panics(|| worker.run()) {
         warning!("the worker stopped by a defect; its timer is closed");
@@ -424,4 +424,49 @@ pub(crate) fn live<W: Core>(mut worker: Worker<W>) {
         worker.station.lifecycle.order_return();
     }
     worker.end();
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::clock::Timebase;
+    use crate::inbox::Shard;
+    use crate::tick::TickScale;
+    use crate::wheel::Hashed;
+    use std::num::NonZeroU64;
+
+    const DUE: u64 = 1 << 40;
+
+    /// A worker of two shards that runs only when it is told.
+    fn worker() -> Worker<Hashed> {
+        let scale = TickScale::new(NonZeroU64::MIN);
+        let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
+        let home = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), shared: shared.clone() });
+        let station = Station::new(shared.clone(), Box::new([home(0), home(1)]));
+        Worker::new(Arc::new(station), Hashed::new(8).unwrap(), None, Pace::OnCall)
+    }
+
+    fn schedule(worker: &Worker<Hashed>, shard: usize, count: usize) {
+        let mut state = worker.station.shards[shard].shard.lock();
+        for _ in 0..count {
+            let task: Task = Box::new(|| ());
+            assert!(state.admit(task, |task| task, DUE, false).is_ok());
+        }
+    }
+
+    /// Rule 3: one shard that fills every pass up to the cap does not keep the other waiting.
+    #[test]
+    fn after_a_full_pass_the_next_begins_with_the_next_shard() {
+        let mut worker = worker();
+        schedule(&worker, 0, DRAIN_CAP);
+        schedule(&worker, 1, 5);
+        let queued =
+            |worker: &Worker<Hashed>, n: usize| worker.station.shards[n].shard.lock().queued();
+        assert!(worker.transfer(DRAIN_CAP, DUE), "the cap is reached");
+        assert_eq!(queued(&worker, 1), 5);
+        schedule(&worker, 0, DRAIN_CAP);
+        assert!(worker.transfer(DRAIN_CAP, DUE), "and again");
+        assert_eq!((queued(&worker, 0), queued(&worker, 1), worker.first_shard), (5, 0, 1));
+        assert!(!worker.transfer(DRAIN_CAP, DUE));
+    }
 }

@@ -76,6 +76,34 @@ fn a_storm_of_cancels_in_the_queue_does_not_grow_memory() {
     assert_eq!(timer.pending_timeouts(), 1000);
 }
 
+/// Fifty million, or `WHEELWORK_CANCELS`: half out of the queue and half out of the wheel.
+#[test]
+#[ignore = "a minute in release, far longer without: part of the long run"]
+fn a_storm_of_fifty_million_cancels_does_not_grow_memory() {
+    let _alone = ALONE.lock();
+    let cancels = std::env::var("WHEELWORK_CANCELS").ok();
+    let cancels: usize = cancels.map_or(50_000_000, |n| n.parse().expect("a number of cancels"));
+    const WAVE: usize = 100_000;
+    let (timer, clock) = manual();
+    let mut wave = Vec::with_capacity(WAVE);
+    let mut after = Vec::new();
+    for number in 0..cancels / WAVE {
+        wave.extend((0..WAVE as u64).map(|n| timer.new_timeout(|| (), HOUR + ms(n)).unwrap()));
+        if number % 2 == 0 {
+            clock.advance(Duration::ZERO); // into the wheel
+        }
+        wave.drain(..).for_each(|timeout: Timeout| assert!(timeout.cancel()));
+        clock.advance(Duration::ZERO);
+        after.push(bytes());
+    }
+    let (early, late) = (after[after.len() / 10], *after.last().unwrap());
+    println!(
+        "{} cancels: {early} bytes after a tenth, {late} after all",
+        timer.metrics().cancelled
+    );
+    assert!(late < early + 1_000_000, "{early} bytes after a tenth, {late} after all");
+}
+
 #[test]
 fn timeouts_pulled_forward_again_and_again_do_not_grow_memory() {
     let _alone = ALONE.lock();

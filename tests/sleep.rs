@@ -99,3 +99,12 @@ fn cancels_of_what_never_fires_do_not_keep_the_worker_awake(wheel: WheelKind) {
     let wakeups = timer.metrics().wakeups - before;
     assert!(wakeups <= 5, "{wakeups} wake-ups");
 }
+
+#[test]
+fn a_timeout_pulled_forward_wakes_a_worker_that_sleeps_for_an_hour() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let timeout = timer.new_timeout(|| (), Duration::from_secs(3600)).unwrap();
+    std::thread::sleep(ms(50));
+    timeout.reschedule(ms(1)).unwrap();
+    common::eventually("it runs", || timeout.is_expired());
+}

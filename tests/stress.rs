@@ -1,6 +1,7 @@
 //! Rule 1 with real threads: producers, cancellers, reschedulers, panicking tasks, a refusing
 //! executor, and a stop at a random moment, over and over with fresh timers. At the end every
-//! timeout is accounted for. `WHEELWORK_STRESS_SECONDS` makes it longer than the default 3 s.
+//! timeout is accounted for. `WHEELWORK_STRESS_SECONDS` makes it longer than the default 3 s, and
+//! `WHEELWORK_STRESS_TIMEOUTS` and `WHEELWORK_STRESS_STOPS` say how much it must have tried.
 
 mod common;
 
@@ -80,6 +81,11 @@ fn produce(timer: &HashedWheelTimer, ends: &Arc<Ends>, random: &mut Random) -> (
     (accepted, refused)
 }
 
+fn setting(name: &str, default: u64) -> u64 {
+    let value = std::env::var(format!("WHEELWORK_STRESS_{name}"));
+    value.map_or(default, |value| value.parse().expect("a number"))
+}
+
 #[test]
 fn every_timeout_ends_in_exactly_one_way() {
     std::panic::set_hook(Box::new(|info| {
@@ -88,14 +94,13 @@ fn every_timeout_ends_in_exactly_one_way() {
             eprintln!("{text}");
         }
     }));
-    let seconds = std::env::var("WHEELWORK_STRESS_SECONDS").ok();
-    let seconds = seconds.map_or(3, |s| s.parse().expect("a number of seconds"));
-    let limit = Instant::now() + Duration::from_secs(seconds);
+    let limit = Instant::now() + Duration::from_secs(setting("SECONDS", 3));
+    let (least_timeouts, least_stops) = (setting("TIMEOUTS", 0), setting("STOPS", 16));
     let pool = ThreadPool::with_size(2, 16).unwrap();
     let mut random = Random(6);
     let (mut timeouts, mut stops) = (0, 0);
-    while Instant::now() < limit || stops < 16 {
-        let (wheel, buckets) = (WHEELS[stops / 4 % 4], 1 << random.below(8));
+    while Instant::now() < limit || stops < least_stops || timeouts < least_timeouts {
+        let (wheel, buckets) = (WHEELS[(stops / 4 % 4) as usize], 1 << random.below(8));
         let builder = HashedWheelTimer::builder()
             .tick_duration(Duration::from_micros(50 + random.below(2000)))
             .wheel(wheel)

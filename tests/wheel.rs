@@ -271,8 +271,15 @@ fn agrees_within_a_turn(size: usize, steps: &[Step]) {
     }
 }
 
+/// `PROPTEST_CASES` makes it longer.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 400 };
+    ProptestConfig { cases, ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     /// The same history through every structure.
     #[test]

@@ -38,6 +38,8 @@ use cli::Args;
 use live::LiveLine;
 use server::Server;
 use std::error::Error;
+use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use summary::{Summary, grouped};
@@ -72,7 +74,7 @@ fn run(mut args: Args) -> Result<ExitCode, Box<dyn Error>> {
     let cpu_before = limits::cpu_time()?;
     let server = server::start(args.server, args.server_idle(), args.tick())?;
     let expected = expected(&args);
-    introduce(&args, &*server, expected);
+    say(introduction(&args, &*server, expected))?;
 
     let begun = Instant::now();
     let live = LiveLine::new(expected);
@@ -88,18 +90,25 @@ fn run(mut args: Args) -> Result<ExitCode, Box<dyn Error>> {
 
     let summary =
         Summary { outcome, report, asked, open_file_limit, elapsed, server_cpu, peak_memory };
-    println!("{summary}");
+    say(&summary)?;
     Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn introduce(args: &Args, server: &dyn Server, expected: Duration) {
-    println!(
+fn introduction(args: &Args, server: &dyn Server, expected: Duration) -> String {
+    format!(
         "{} clients of an echo server at {}, which closes what is idle for {:?}; about {:.0} s",
         grouped(args.connections),
         server.address(),
         args.idle(),
         expected.as_secs_f64(),
-    );
+    )
+}
+
+/// `println!` would panic where the disk is full.
+fn say(text: impl Display) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    let said = writeln!(out, "{text}").and_then(|()| out.flush());
+    said.map_err(|error| format!("cannot write the report: {error}"))
 }
 
 /// How long it takes if nothing is late: the last connection opens, talks and is closed.

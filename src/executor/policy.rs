@@ -4,6 +4,7 @@ use super::{Executor, Job};
 use crate::isolate;
 use crate::logging::warning;
 use crate::metrics::WorkerMetrics;
+use crate::sync::thread;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,9 +69,9 @@ impl Dispatch {
                 return refused.run();
             }
             if attempt < 10 {
-                std::thread::yield_now();
+                thread::yield_now();
             } else {
-                std::thread::sleep(Duration::from_millis(1));
+                thread::sleep(Duration::from_millis(1));
             }
             match self.offer(refused, metrics) {
                 None => return,

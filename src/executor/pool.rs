@@ -11,10 +11,10 @@
 //! Dropping the pool lets its threads finish what is queued, without waiting for them.
 
 use super::{Executor, Job};
+use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, ArrayQueue, Condvar, Mutex};
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::thread::JoinHandle;
 
 /// Jobs that wait, for each thread of the default pool.
 const QUEUE_PER_THREAD: usize = 1024;
@@ -109,7 +109,7 @@ impl ThreadPool {
             Owner { queue: Arc::new(Queue::new(capacity)), threads: Mutex::new(Vec::new()) };
         for number in 1..=threads {
             let queue = owner.queue.clone();
-            let thread = std::thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name(format!("wheelwork-pool-{number}"))
                 .spawn(move || queue.serve(Job::run))
                 .map_err(|source| PoolError::ThreadStart { number, threads, source })?;
@@ -124,7 +124,7 @@ impl ThreadPool {
         let Some(owner) = Arc::into_inner(self.0) else { return false };
         owner.queue.close();
         let threads = std::mem::take(&mut *owner.threads.lock());
-        let me = std::thread::current().id();
+        let me = thread::current().id();
         for thread in threads.into_iter().filter(|t| t.thread().id() != me) {
             // A thread of the pool runs nothing that panics outside of a job, which contains it.
             let _ = thread.join();

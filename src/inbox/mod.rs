@@ -16,7 +16,7 @@ pub(crate) use pending::Record;
 pub(crate) use shard::{Ask, Cancel, Claim, Claimed, Counts, Refusal, State};
 pub(crate) use slot::Phase;
 
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, thread_local};
 use crate::wheel::Token;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,10 +72,10 @@ pub(crate) fn home(count: usize) -> usize {
     thread_local! {
         static MINE: Cell<usize> = const { Cell::new(UNNUMBERED) };
     }
-    let mut mine = MINE.get();
+    let mut mine = MINE.with(Cell::get);
     if mine == UNNUMBERED {
         mine = NEXT.fetch_add(1, Ordering::Relaxed);
-        MINE.set(mine);
+        MINE.with(|number| number.set(mine));
     }
     mine & (count - 1)
 }

@@ -85,6 +85,59 @@ fn reschedule_against_expiry() {
     });
 }
 
+/// A timeout is pulled forward while its old record is transferred and comes up: run once, by the old
+/// record or the new, or moved beyond the present and returned.
+#[test]
+fn pulling_forward_against_transfer_and_expiry() {
+    for deadline in [3, 30] {
+        crate::sync::check(move || {
+            let shard = Arc::new(Shard::new(0, 1));
+            let index = file(&shard, 50).unwrap();
+            let other = shard.clone();
+            let mover = thread::spawn(move || other.lock().reschedule(index, deadline).is_ok());
+            let early = expire(&shard, 9);
+            assert!(mover.join().unwrap(), "nothing had ended it");
+            let ran = early + expire(&shard, 9);
+            assert_eq!(ran, usize::from(deadline <= 9));
+            assert_eq!(ran + close(&shard), 1);
+        });
+    }
+}
+
+/// The generation check: the worker holds a record of a timeout that is cancelled meanwhile, and
+/// whose slot has a new user at once. The old record finds nothing, the new one its own.
+#[test]
+fn a_record_of_a_slots_former_user_finds_nothing() {
+    crate::sync::check(|| {
+        let shard = Arc::new(Shard::new(0, 1));
+        let old = file(&shard, 5).unwrap();
+        let mut in_hand = Vec::new();
+        shard.lock().take(&mut in_hand);
+        let other = shard.clone();
+        let replacer = thread::spawn(move || {
+            let won = cancel(&other, old);
+            if won == 0 {
+                other.lock().unpin(old); // the handle is dropped
+            }
+            (won, file(&other, 6).unwrap())
+        });
+        let mut ran = 0;
+        for record in &in_hand {
+            let mut state = shard.lock();
+            if let Claim::Due(claimed) = state.claim(record.index, record.version, 9) {
+                assert_eq!(claimed.deadline, 5, "of the former user, not of the new one");
+                ran += 1;
+                state.finish((record.index, claimed.run));
+                state.unpin(record.index);
+            }
+        }
+        let (won, new) = replacer.join().unwrap();
+        assert_eq!(ran + won, 1);
+        assert_eq!(shard.lock().phase(new), Phase::Armed);
+        assert_eq!(expire(&shard, 9), 1, "the new one, once");
+    });
+}
+
 /// A slot is not used again while a handle pins it, so an old handle cannot cancel another.
 #[test]
 fn a_pinned_slot_is_not_used_again() {

@@ -520,4 +520,49 @@ mod tests {
             assert_ne!(admit(&mut state, 9), kept, "a slot in use");
         }
     }
+
+    #[test]
+    fn what_finds_no_slot_comes_back_and_is_counted() {
+        let mut state = State::new(1, 1);
+        assert!(state.admit(7, |payload| payload, 5, false).is_ok());
+        let refused = state.admit(8, |payload| payload, 5, false);
+        assert_eq!(refused.map(drop), Err((Refusal::Full, 8)));
+        assert_eq!((state.counts().rejected, state.live()), (1, 1));
+    }
+
+    /// The worker may sleep to the former deadline, so it must hear of a sooner one and need not hear
+    /// of a later; once more is dead than alive, it is to walk over the wheel.
+    #[test]
+    fn pulling_forward_asks_for_a_sooner_wake_up() {
+        let mut state = State::new(2, 1);
+        let (index, _) = state.admit((), |()| (), 1 << 40, false).unwrap();
+        state.take(usize::MAX, &mut Vec::new());
+        assert_eq!(state.reschedule(index, 1 << 41), Ok(Ask::Nothing));
+        let mut deadline = 1 << 40;
+        let mut sooner = || {
+            deadline -= 1;
+            let ask = state.reschedule(index, deadline);
+            state.take(usize::MAX, &mut Vec::new());
+            ask
+        };
+        for _ in 0..=STALE_ALLOWED {
+            assert_eq!(sooner(), Ok(Ask::Deadline));
+        }
+        assert_eq!(sooner(), Ok(Ask::Attention));
+        assert_eq!(sooner(), Ok(Ask::Deadline), "it has been asked");
+    }
+
+    /// The worker is called once for each queue that grows long, not once for ever.
+    #[test]
+    fn every_long_queue_asks_for_attention_once() {
+        let mut state = State::<()>::new(4 * LONG_QUEUE, 1);
+        for _ in 0..2 {
+            let mut admit = || state.admit((), |()| (), 5, false).map(|(_, ask)| ask).ok();
+            let asks: Vec<_> = (0..LONG_QUEUE + 2).filter_map(|_| admit()).collect();
+            let attention = asks.iter().filter(|&&ask| ask == Ask::Attention).count();
+            assert_eq!((asks.len(), attention), (LONG_QUEUE + 2, 1));
+            assert_eq!(asks[LONG_QUEUE - 1], Ask::Attention);
+            state.take(usize::MAX, &mut Vec::new());
+        }
+    }
 }

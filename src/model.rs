@@ -1,0 +1,171 @@
+//! Loom models of what several parts do together: a handle, a job, an executor that refuses.
+
+use crate::clock::Timebase;
+use crate::executor::{Dispatch, Job, OnRefusal};
+use crate::inbox::{Claim, Phase, Shard};
+use crate::shared::Shared;
+use crate::station::Station;
+use crate::sync::{Arc, ArrayQueue};
+use crate::tick::TickScale;
+use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
+use crate::wheel::Token;
+use loom::thread;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How often the tasks of a model have run, and have been told of a cancel.
+#[derive(Default)]
+struct Ends {
+    run: AtomicUsize,
+    cancelled: AtomicUsize,
+}
+
+impl Ends {
+    fn count(&self) -> usize {
+        self.run.load(Ordering::Relaxed) + self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+struct Counted(Arc<Ends>);
+
+impl TimerTask for Counted {
+    fn run(self: Box<Self>, _timeout: &Timeout) {
+        self.0.run.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn cancelled(self: Box<Self>, _timeout: &Timeout) {
+        self.0.cancelled.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn home() -> Arc<TimerShard> {
+    let scale = TickScale::new(NonZeroU64::MIN);
+    let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
+    Arc::new(TimerShard { shard: Shard::new(0, 1), shared })
+}
+
+fn schedule(home: &Arc<TimerShard>, ends: &Arc<Ends>, repeats: bool) -> (Timeout, u32) {
+    let task = Box::new(Counted(ends.clone()));
+    let admitted = home.shard.lock().admit(task, |task| task as Task, 5, repeats);
+    let (index, _) = admitted.map_err(|_| "it is open and empty").unwrap();
+    (Timeout::pinned(home.clone(), index), index)
+}
+
+/// As the worker: claims what is queued and due, as jobs.
+fn due(home: &Arc<TimerShard>) -> Vec<Job> {
+    let mut queued = Vec::new();
+    home.shard.lock().take(&mut queued);
+    let mut jobs = Vec::new();
+    for record in queued.iter().filter(|record| !record.is_dead()) {
+        let claim = home.shard.lock().claim(record.index, record.version, 9);
+        if let Claim::Due(claimed) = claim {
+            let timeout = Timeout::for_run(home.clone(), record.index, claimed.run);
+            jobs.push(Job::new(claimed.payload, timeout));
+        }
+    }
+    jobs
+}
+
+/// Two jobs for an executor with room for one, whose thread takes them out meanwhile, against a
+/// cancel of the first: each is run or told of the cancel, once, and each slot is free in the end.
+#[test]
+fn a_refused_job_ends_once() {
+    crate::sync::check(|| {
+        let (home, ends) = (home(), Arc::new(Ends::default()));
+        let (first, a) = schedule(&home, &ends, true);
+        let (second, b) = schedule(&home, &ends, true);
+        let queue = Arc::new(ArrayQueue::new(1));
+        let taker = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.pop().into_iter().for_each(Job::run))
+        };
+        let canceller = thread::spawn(move || first.cancel());
+        let jobs = due(&home);
+        let executor = {
+            let queue = queue.clone();
+            move |job| queue.push(job)
+        };
+        let dispatch =
+            Dispatch { executor: Arc::new(executor), on_refusal: OnRefusal::RunOnWorker };
+        jobs.into_iter().for_each(|job| dispatch.hand(job, &home.shared.metrics, || false));
+        taker.join().unwrap();
+        std::iter::from_fn(|| queue.pop()).for_each(Job::run);
+        let won = canceller.join().unwrap();
+        drop(second);
+        assert_eq!(ends.count(), 2);
+        // A series whose run had ended before the cancel came has no further run to stop.
+        assert!(won || ends.run.load(Ordering::Relaxed) == 2);
+        let state = home.shard.lock();
+        assert_eq!((state.phase(a), state.phase(b), state.live()), (Phase::Free, Phase::Free, 0));
+    });
+}
+
+/// Two threads share one handle, one cancels and one looks, while the timeout expires: it has one
+/// end, and the handle lets go of its slot once.
+#[test]
+fn a_shared_handle_lets_go_once() {
+    crate::sync::check(|| {
+        let (home, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, index) = schedule(&home, &ends, false);
+        let timeout = Arc::new(timeout);
+        let canceller = {
+            let timeout = timeout.clone();
+            thread::spawn(move || timeout.cancel())
+        };
+        let observer = {
+            let timeout = timeout.clone();
+            thread::spawn(move || (timeout.is_expired(), timeout.is_cancelled()))
+        };
+        due(&home).into_iter().for_each(Job::run);
+        let won = canceller.join().unwrap();
+        let (expired, cancelled) = observer.join().unwrap();
+        assert!(!(expired && won) && !(cancelled && !won));
+        assert_eq!((timeout.is_cancelled(), timeout.is_expired()), (won, !won));
+        drop(timeout);
+        assert_eq!(ends.count(), 1);
+        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+    });
+}
+
+/// All handles are dropped while the timeout expires: it runs, and its slot is free.
+#[test]
+fn dropped_handles_detach_the_timeout() {
+    crate::sync::check(|| {
+        let (home, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, index) = schedule(&home, &ends, false);
+        let copies = [timeout.clone(), timeout];
+        let droppers = copies.map(|copy| thread::spawn(move || drop(copy)));
+        due(&home).into_iter().for_each(Job::run);
+        droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
+        assert_eq!(ends.run.load(Ordering::Relaxed), 1);
+        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+    });
+}
+
+/// Somebody asks which task the worker is busy with, while it ends that run and the slot is freed:
+/// the answer is a timeout that has run, or none, and never an empty slot.
+#[test]
+fn the_running_timeout_is_never_an_empty_slot() {
+    crate::sync::check(|| {
+        let (home, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, index) = schedule(&home, &ends, false);
+        drop(timeout); // the worker's pin is the only one
+        let station = Arc::new(Station::new(home.shared.clone(), Box::new([home.clone()])));
+        let worker = {
+            let (station, home) = (station.clone(), home.clone());
+            thread::spawn(move || {
+                let claim = home.shard.lock().claim(index, 0, 9);
+                let Claim::Due(claimed) = claim else { panic!("it is due") };
+                station.set_running(Some(Token { index, version: 0 }), true);
+                drop(claimed.payload);
+                home.shard.lock().finish_and_unpin((index, claimed.run));
+                station.set_running(None, false);
+            })
+        };
+        if let Some(running) = station.running() {
+            assert!(running.is_expired(), "{running:?}");
+        }
+        worker.join().unwrap();
+        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+    });
+}

@@ -1,0 +1,101 @@
+//! All rules at once: random histories of a timer, checked against a sorted map.
+//!
+//! A history that differs is shrunk and printed as a test to be pasted here.
+//! `PROPTEST_CASES=100000` makes it longer.
+
+#[path = "oracle/mod.rs"]
+mod oracle;
+
+mod common;
+
+use common::Random;
+use oracle::history::{Fate, OP_BYTES, SETUP_BYTES};
+use oracle::model::No;
+use oracle::play::{Event, ON_PURPOSE, play};
+use oracle::{History, difference};
+use proptest::prelude::*;
+use std::sync::Once;
+
+/// The panics that a history asks for are not worth a line each.
+fn quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !info.to_string().contains(ON_PURPOSE) {
+                loud(info);
+            }
+        }));
+    });
+}
+
+fn histories(ops: std::ops::Range<usize>) -> impl Strategy<Value = History> {
+    let setup = any::<[u8; SETUP_BYTES]>();
+    let ops = prop::collection::vec(any::<[u8; OP_BYTES]>(), ops);
+    (setup, ops).prop_map(|(setup, ops)| {
+        let bytes: Vec<u8> = setup.into_iter().chain(ops.into_iter().flatten()).collect();
+        History::from_bytes(&bytes)
+    })
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };
+    ProptestConfig { cases, max_shrink_iters: 20_000, failure_persistence: None, ..default }
+}
+
+proptest! {
+    #![proptest_config(config(2000))]
+    #[test]
+    fn short_histories_agree(history in histories(1..20)) {
+        quiet();
+        difference(&history).map_err(TestCaseError::fail)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+    #[test]
+    fn long_histories_agree(history in histories(20..300)) {
+        quiet();
+        difference(&history).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// An oracle that is never asked proves nothing.
+#[test]
+fn the_histories_meet_everything_that_can_happen() {
+    quiet();
+    let mut random = Random(11);
+    let mut seen = Vec::new();
+    for _ in 0..400 {
+        let bytes: Vec<u8> =
+            (0..SETUP_BYTES + 60 * OP_BYTES).map(|_| random.next() as u8).collect();
+        seen.extend(play(&History::from_bytes(&bytes)));
+    }
+    let meets = |what: &str, is_it: &dyn Fn(&Event) -> bool| {
+        assert!(seen.iter().any(is_it), "no history has met: {what}");
+    };
+    for fate in [Fate::RunNow, Fate::Hold, Fate::Refuse, Fate::DropIt, Fate::PanicWithIt] {
+        meets(&format!("{fate:?}"), &|e| matches!(e, Event::Offered(f, _) if *f == fate));
+    }
+    for no in [No::Stopped, No::Expired, No::Cancelled] {
+        meets(&format!("reschedule: {no:?}"), &|e| *e == Event::Reschedule(0, Err(no)));
+    }
+    for no in [No::Stopped, No::Cancelled, No::NotRunning] {
+        meets(&format!("rearm: {no:?}"), &|e| matches!(e, Event::Rearm(_, Err(n)) if *n == no));
+    }
+    for no in [No::Stopped, No::LimitReached] {
+        meets(&format!("{no:?}"), &|e| matches!(e, Event::Scheduled(_, Err(n)) if *n == no));
+    }
+    meets("a cancel that wins", &|e| matches!(e, Event::Cancel(_, true, true)));
+    meets("a job withdrawn or denied", &|e| matches!(e, Event::Cancel(_, true, false)));
+    meets("a move", &|e| matches!(e, Event::Reschedule(_, Ok(()))));
+    meets("a task armed again", &|e| matches!(e, Event::Rearm(_, Ok(()))));
+    meets("the callback for refused jobs", &|e| matches!(e, Event::CalledBack(_)));
+    meets("something returned", &|e| matches!(e, Event::Returned(d) if d.len() > 2));
+    meets("a returned task that panics", &|e| *e == Event::Unprocessed(true));
+    meets("stop inside a task", &|e| *e == Event::StopInside(true));
+    meets("the last handle dropped by a task", &|e| *e == Event::TimerDropped);
+    meets("the end of a series", &|e| matches!(e, Event::Freed(_)));
+}

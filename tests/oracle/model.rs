@@ -1,0 +1,311 @@
+//! The plainest timer that keeps the promises: a map sorted by tick.
+
+use super::history::{Cadence, Script, Series, When};
+use std::collections::BTreeMap;
+
+/// What the timer says for never.
+const NEVER: u64 = u64::MAX;
+/// Where a manual clock stops.
+const LAST: u64 = u64::MAX - 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Pending,
+    Running,
+    /// Running, and not to be armed again.
+    Denied,
+    Expired,
+    Cancelled,
+    Returned,
+    /// Never accepted.
+    Refused,
+}
+
+/// Of two timeouts in one tick, the order is promised if one thread has scheduled both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    ScheduledBy(Thread),
+    /// Rescheduled, or armed again: anywhere within its tick.
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thread {
+    Caller,
+    Worker,
+}
+
+#[derive(Clone, Debug)]
+pub enum Task {
+    Script(Script),
+    Series { series: Series, runs: u8 },
+}
+
+#[derive(Clone, Debug)]
+pub struct Timeout {
+    pub phase: Phase,
+    pub deadline: u64,
+    pub repeats: bool,
+    pub task: Task,
+    place: Place,
+    /// Where it stands in `pending`.
+    key: (u64, u64),
+}
+
+/// As in `wheelwork::Metrics`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub scheduled: u64,
+    pub rearmed: u64,
+    pub rescheduled: u64,
+    pub expired: u64,
+    pub cancelled: u64,
+    pub returned: u64,
+    pub rejected: u64,
+    pub pending: u64,
+    pub panicked: u64,
+    pub refused: u64,
+    pub abandoned: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum No {
+    Stopped,
+    LimitReached,
+    Expired,
+    Cancelled,
+    NotRunning,
+}
+
+pub struct Model {
+    tick: u64,
+    limit: Option<usize>,
+    pub now: u64,
+    pub open: bool,
+    pub timeouts: Vec<Timeout>,
+    /// By tick, then by arrival.
+    pub pending: BTreeMap<(u64, u64), usize>,
+    arrivals: u64,
+    pub counts: Counts,
+}
+
+impl Model {
+    pub fn new(tick: u64, limit: Option<usize>) -> Self {
+        Self {
+            tick,
+            limit,
+            now: 0,
+            open: true,
+            timeouts: Vec::new(),
+            pending: BTreeMap::new(),
+            arrivals: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    pub fn at(&self, when: When) -> u64 {
+        match when {
+            When::After(nanos) => self.now.saturating_add(nanos),
+            When::Before(nanos) => self.now.saturating_sub(nanos),
+        }
+    }
+
+    pub fn advance(&mut self, by: u64) {
+        self.now = self.now.saturating_add(by).min(LAST);
+    }
+
+    fn present_tick(&self) -> u64 {
+        self.now / self.tick
+    }
+
+    /// Never early; and what is overdue comes with the next tick.
+    fn next_tick_for(&self, deadline: u64) -> u64 {
+        deadline.div_ceil(self.tick).max(self.present_tick().saturating_add(1))
+    }
+
+    fn put(&mut self, id: usize, tick: u64, place: Place) {
+        self.arrivals += 1;
+        let timeout = &mut self.timeouts[id];
+        timeout.key = (tick, self.arrivals);
+        timeout.place = place;
+        self.pending.insert(timeout.key, id);
+    }
+
+    /// Always a new timeout, which may have been refused.
+    pub fn schedule(&mut self, deadline: u64, task: Task, by: Thread) -> Result<(), No> {
+        let id = self.timeouts.len();
+        let repeats = matches!(task, Task::Series { .. });
+        let place = Place::ScheduledBy(by);
+        let phase = Phase::Refused;
+        self.timeouts.push(Timeout { phase, deadline, repeats, task, place, key: (0, 0) });
+        if self.limit.is_some_and(|limit| self.pending.len() >= limit) {
+            self.counts.rejected += 1;
+            return Err(No::LimitReached);
+        }
+        if !self.open {
+            self.counts.rejected += 1;
+            return Err(No::Stopped);
+        }
+        self.timeouts[id].phase = Phase::Pending;
+        self.counts.scheduled += 1;
+        self.put(id, self.next_tick_for(deadline), place);
+        Ok(())
+    }
+
+    fn end(&mut self, id: usize, phase: Phase) {
+        let timeout = &mut self.timeouts[id];
+        if timeout.phase == Phase::Pending {
+            self.pending.remove(&timeout.key);
+        }
+        timeout.phase = phase;
+    }
+
+    /// The answer of `cancel`.
+    pub fn cancel(&mut self, id: usize) -> bool {
+        match self.timeouts[id].phase {
+            Phase::Pending => {
+                self.end(id, Phase::Cancelled);
+                self.counts.cancelled += 1;
+                true
+            }
+            Phase::Running => {
+                self.timeouts[id].phase = Phase::Denied;
+                self.timeouts[id].repeats
+            }
+            _ => false,
+        }
+    }
+
+    /// What may be answered: when the timer is stopped and the timeout had ended before, both are
+    /// reasons.
+    pub fn reschedule(&mut self, id: usize, deadline: u64) -> Vec<Result<(), No>> {
+        let end = match self.timeouts[id].phase {
+            Phase::Pending if self.open => {
+                self.counts.rescheduled += 1;
+                self.move_to(id, deadline);
+                return vec![Ok(())];
+            }
+            Phase::Running | Phase::Denied | Phase::Expired => No::Expired,
+            Phase::Cancelled => No::Cancelled,
+            Phase::Pending | Phase::Returned | Phase::Refused => No::Stopped,
+        };
+        if self.open { vec![Err(end)] } else { vec![Err(end), Err(No::Stopped)] }
+    }
+
+    /// What is pushed back keeps its place if the new deadline lets it; what is pulled forward is as
+    /// if newly scheduled.
+    fn move_to(&mut self, id: usize, deadline: u64) {
+        let timeout = &mut self.timeouts[id];
+        let (former, former_tick) = (timeout.deadline, timeout.key.0);
+        timeout.deadline = deadline;
+        self.pending.remove(&timeout.key);
+        let tick = if deadline < former {
+            self.next_tick_for(deadline)
+        } else {
+            former_tick.max(deadline.div_ceil(self.tick))
+        };
+        self.put(id, tick, Place::Any);
+    }
+
+    /// Arms a running one again; `urgent` if its missed runs are to be made up for at once.
+    pub fn rearm(&mut self, id: usize, deadline: u64, urgent: bool) -> Result<(), No> {
+        match self.timeouts[id].phase {
+            Phase::Running if !self.open => Err(No::Stopped),
+            Phase::Running => {
+                let tick = deadline.div_ceil(self.tick);
+                let tick = if urgent { tick } else { self.next_tick_for(deadline) };
+                let timeout = &mut self.timeouts[id];
+                (timeout.phase, timeout.deadline) = (Phase::Pending, deadline);
+                timeout.repeats = true;
+                self.counts.rearmed += 1;
+                self.put(id, tick, Place::Any);
+                Ok(())
+            }
+            Phase::Denied => Err(No::Cancelled),
+            _ => Err(No::NotRunning),
+        }
+    }
+
+    /// Takes a timeout that is said to be next, if it can be.
+    pub fn expire(&mut self, id: usize) -> Result<(), String> {
+        let timeout = &self.timeouts[id];
+        if timeout.phase != Phase::Pending {
+            return Err(format!("timeout {id} expired, but it is {:?}", timeout.phase));
+        }
+        let ((tick, arrival), place) = (timeout.key, timeout.place);
+        if tick > self.present_tick() || timeout.deadline > self.now {
+            return Err(format!("timeout {id} is early: due in tick {tick}, now {}", self.now));
+        }
+        for (&(before, _), &other) in self.pending.range(..(tick, arrival)) {
+            if before < tick {
+                return Err(format!("timeout {id} of tick {tick} before {other} of {before}"));
+            }
+            if place != Place::Any && self.timeouts[other].place == place {
+                return Err(format!("timeout {id} before {other}, scheduled first for {tick}"));
+            }
+        }
+        self.end(id, Phase::Running);
+        self.counts.expired += 1;
+        Ok(())
+    }
+
+    /// A run has ended, unless the timeout is pending again.
+    pub fn finish(&mut self, id: usize) {
+        let timeout = &mut self.timeouts[id];
+        timeout.phase = match timeout.phase {
+            Phase::Running => Phase::Expired,
+            Phase::Denied if timeout.repeats => Phase::Cancelled,
+            Phase::Denied => Phase::Expired,
+            other => other,
+        };
+    }
+
+    /// Whether a job that comes to run must not.
+    pub fn is_withdrawn(&self, id: usize) -> bool {
+        self.timeouts[id].phase == Phase::Denied && self.timeouts[id].repeats
+    }
+
+    /// A job did not run and never will.
+    pub fn take_back(&mut self, id: usize) {
+        self.timeouts[id].phase = Phase::Cancelled;
+        self.counts.expired -= 1;
+        self.counts.cancelled += 1;
+    }
+
+    /// Nothing that is due may be left.
+    pub fn due(&self) -> Option<usize> {
+        let (&(tick, _), &id) = self.pending.first_key_value()?;
+        (tick <= self.present_tick()).then_some(id)
+    }
+
+    /// Ends all that is pending, in the order of deadlines.
+    pub fn end_all(&mut self, phase: Phase) -> Vec<usize> {
+        let mut left: Vec<usize> = std::mem::take(&mut self.pending).into_values().collect();
+        left.sort_by_key(|&id| self.timeouts[id].deadline);
+        let counter = match phase {
+            Phase::Returned => &mut self.counts.returned,
+            _ => &mut self.counts.cancelled,
+        };
+        *counter += left.len() as u64;
+        left.iter().for_each(|&id| self.timeouts[id].phase = phase);
+        left
+    }
+
+    pub fn counts(&self) -> Counts {
+        Counts { pending: self.pending.len() as u64, ..self.counts }
+    }
+}
+
+/// When a series runs next, and whether that has been missed already.
+pub fn next_run(series: Series, due: u64, now: u64) -> (u64, bool) {
+    let every = series.every;
+    let on_beat = due.saturating_add(every);
+    let missed = on_beat <= now;
+    let next = match series.cadence {
+        Cadence::FixedDelay => now.saturating_add(every),
+        Cadence::Delay if missed => now.saturating_add(every),
+        Cadence::Skip if missed => (now - (now - due) % every).saturating_add(every),
+        _ => on_beat,
+    };
+    (next, next <= now && next != NEVER)
+}

@@ -1,0 +1,154 @@
+//! Rule 1 on the whole timer, worker and all, under random schedules of every lock and atomic:
+//!
+//! ```console
+//! $ RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test --release --test shuttle
+//! ```
+//!
+//! Loom tries all schedules of a small protocol; this tries some of the schedules of everything.
+//! `WHEELWORK_SHUTTLE_ITERATIONS` makes it longer. A failure prints the schedule, to be replayed.
+#![cfg(shuttle)]
+
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use shuttle::thread;
+use std::sync::Arc;
+use std::time::Duration;
+use wheelwork::executor::{OnRefusal, ThreadPool};
+use wheelwork::{HashedWheelTimer, ManualClock, Timeout, TimerTask};
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// Operations of each of the three threads.
+const OPERATIONS: usize = 12;
+
+/// How often tasks ended in which way.
+#[derive(Default)]
+struct Ends {
+    run: AtomicU64,
+    cancelled: AtomicU64,
+}
+
+struct Tracked {
+    ends: Arc<Ends>,
+    rearms: u8,
+}
+
+impl TimerTask for Tracked {
+    fn run(mut self: Box<Self>, timeout: &Timeout) {
+        let ends = self.ends.clone();
+        if self.rearms > 0 {
+            self.rearms -= 1;
+            if timeout.rearm(self, TICK).is_ok() {
+                return;
+            }
+        }
+        ends.run.fetch_add(1, SeqCst);
+    }
+
+    fn cancelled(self: Box<Self>, _timeout: &Timeout) {
+        self.ends.cancelled.fetch_add(1, SeqCst);
+    }
+}
+
+/// One of the three threads. Returns how many of its timeouts were accepted.
+fn producer(timer: &HashedWheelTimer, clock: &ManualClock, ends: &Arc<Ends>) -> u64 {
+    let (mut accepted, mut held) = (0, Vec::<Timeout>::new());
+    for _ in 0..OPERATIONS {
+        let delay = TICK * thread_rng().gen_range(0..5u32);
+        let pick = |held: &Vec<Timeout>| thread_rng().gen_range(0..held.len());
+        match thread_rng().gen_range(0..8u8) {
+            0 | 1 if !held.is_empty() => {
+                let timeout = held.swap_remove(pick(&held));
+                timeout.cancel();
+            }
+            2 if !held.is_empty() => _ = held[pick(&held)].reschedule(delay),
+            3 if !held.is_empty() => held.push(held[pick(&held)].clone()),
+            4 => clock.advance(delay),
+            _ => {
+                let task = Tracked { ends: ends.clone(), rearms: thread_rng().gen_range(0..3) };
+                if let Ok(timeout) = timer.new_timeout(task, delay) {
+                    accepted += 1;
+                    held.push(timeout);
+                }
+            }
+        }
+    }
+    accepted
+}
+
+/// Over all histories, so that none of the ends is only thought of.
+#[derive(Default)]
+struct Totals([std::sync::atomic::AtomicU64; 3]);
+
+fn check(executes: impl Fn() -> Option<(ThreadPool, OnRefusal)> + Send + Sync + 'static) {
+    let iterations = std::env::var("WHEELWORK_SHUTTLE_ITERATIONS").ok();
+    let iterations = iterations.map_or(1000, |n| n.parse().expect("a number of iterations"));
+    let totals = Arc::new(Totals::default());
+    let seen = totals.clone();
+    let history = move || {
+        let clock = ManualClock::new();
+        let builder =
+            HashedWheelTimer::builder().tick_duration(TICK).ticks_per_wheel(4).clock(clock.clone());
+        let pool = executes();
+        let timer = match &pool {
+            None => builder,
+            Some((pool, refusal)) => builder.executor(pool.clone()).on_refusal(refusal.clone()),
+        };
+        let timer = timer.build().expect("settings within their ranges");
+        let ends = Arc::new(Ends::default());
+        let producers = [(); 3].map(|()| {
+            let (timer, clock, ends) = (timer.clone(), clock.clone(), ends.clone());
+            thread::spawn(move || producer(&timer, &clock, &ends))
+        });
+        let second = {
+            let timer = timer.clone();
+            let wait = thread_rng().gen_range(0..200);
+            thread::spawn(move || {
+                (0..wait).for_each(|_| thread::yield_now());
+                timer.stop().map(|returned| returned.len() as u64)
+            })
+        };
+        (0..thread_rng().gen_range(0..200)).for_each(|_| thread::yield_now());
+        let mut returned = timer.stop().expect("not on the worker").len() as u64;
+        returned += second.join().expect("no panic").expect("not on the worker");
+        let accepted: u64 = producers.map(|p| p.join().expect("no panic")).iter().sum();
+        let metrics = timer.metrics();
+        drop(timer);
+        if let Some((pool, _)) = pool {
+            assert!(pool.join(), "the last handle to the pool");
+        }
+        let ends = [ends.run.load(SeqCst), ends.cancelled.load(SeqCst), returned];
+        assert_eq!(ends.iter().sum::<u64>(), accepted, "{metrics:?}");
+        for (total, end) in seen.0.iter().zip(ends) {
+            total.fetch_add(end, SeqCst);
+        }
+        assert_eq!(metrics.pending, 0);
+        assert_eq!(
+            metrics.scheduled + metrics.rearmed,
+            metrics.expired + metrics.cancelled + metrics.returned
+        );
+    };
+    shuttle::check_random(history, iterations);
+    let [run, cancelled, returned] = totals.0.each_ref().map(|total| total.load(SeqCst));
+    println!("{iterations} schedules: {run} run, {cancelled} cancelled, {returned} returned");
+    assert!(run > 0 && cancelled > 0 && returned > 0);
+}
+
+#[test]
+fn every_timeout_ends_in_exactly_one_way_inline() {
+    check(|| None);
+}
+
+#[test]
+fn every_timeout_ends_in_exactly_one_way_on_a_pool_that_refuses() {
+    check(|| Some((small_pool(), OnRefusal::RunOnWorker)));
+}
+
+#[test]
+fn every_timeout_ends_in_exactly_one_way_on_a_pool_that_is_waited_for() {
+    check(|| Some((small_pool(), OnRefusal::Wait)));
+}
+
+fn small_pool() -> ThreadPool {
+    ThreadPool::with_size(1, 1).expect("a pool of one")
+}
