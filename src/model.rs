@@ -54,7 +54,7 @@ fn schedule(home: &Arc<TimerShard>, ends: &Arc<Ends>, repeats: bool) -> (Timeout
 /// As the worker: claims what is queued and due, as jobs.
 fn due(home: &Arc<TimerShard>) -> Vec<Job> {
     let mut queued = Vec::new();
-    home.shard.lock().take(&mut queued);
+    home.shard.lock().take(usize::MAX, &mut queued);
     let mut jobs = Vec::new();
     for record in queued.iter().filter(|record| !record.is_dead()) {
         let claim = home.shard.lock().claim(record.index, record.version, 9);

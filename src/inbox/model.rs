@@ -112,7 +112,7 @@ fn a_record_of_a_slots_former_user_finds_nothing() {
         let shard = Arc::new(Shard::new(0, 1));
         let old = file(&shard, 5).unwrap();
         let mut in_hand = Vec::new();
-        shard.lock().take(&mut in_hand);
+        shard.lock().take(usize::MAX, &mut in_hand);
         let other = shard.clone();
         let replacer = thread::spawn(move || {
             let won = cancel(&other, old);
