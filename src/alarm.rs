@@ -7,8 +7,8 @@
 //!
 //! **No wake-up is lost.** The worker stores t, then looks into every shard under its lock. A
 //! producer submits under its shard's lock, then loads `latest`. One of the two critical sections
-//! comes first. If it is the producer's, the worker finds the timeout and does not sleep past the
-//! next tick. If it is the worker's, the unlock and lock between them order the store of t before
+//! comes first. If it is the producer's, the worker finds the timeout and does not sleep past
+//! its tick. If it is the worker's, the unlock and lock between them order the store of t before
 //! the producer's load, so the producer sees t (or the 0 of another producer, who unparks).
 //! The lock orders both sides, so the producer's load can be relaxed. Every change of `latest` is a
 //! read-modify-write with acquire and release, which chains them: a load that is ordered after one
