@@ -4,16 +4,21 @@
 //! and different memory; the worker visits all shards. A timeout stays in the shard of the thread
 //! that scheduled it, and so do two timeouts of one thread, in the order it scheduled them.
 
+mod answer;
+mod counts;
 mod intake;
 #[cfg(all(test, loom))]
 mod model;
 mod pending;
 mod shard;
 mod slot;
+mod stale;
 
+pub(crate) use answer::{Ask, Cancel, Claim, Claimed, Refusal};
+pub(crate) use counts::Counts;
 pub(crate) use intake::Intake;
 pub(crate) use pending::Record;
-pub(crate) use shard::{Ask, Cancel, Claim, Claimed, Counts, Refusal, State};
+pub(crate) use shard::State;
 pub(crate) use slot::Phase;
 
 use crate::sync::{Mutex, MutexGuard, thread_local};

@@ -4,30 +4,16 @@
 //! who of cancel, expiry, reschedule and stop comes first. The states are in [`super::slot`].
 //! No code of a user runs in here: payloads go in and come out, they are dropped outside.
 
+use super::answer::{Ask, Cancel, Claim, Claimed, Refusal};
+use super::counts::Counts;
 use super::pending::{Pending, Record};
 use super::slot::{Phase, Slot};
+use super::stale::Stale;
 use crate::slab::Slab;
-
-/// Dead wheel entries of a shard that are not worth a walk over the wheel, if that is small.
-const STALE_ALLOWED: usize = 4096;
 
 /// A queue with this many live timeouts wakes the worker, however far the next deadline is. Lower
 /// would be worse: what is cancelled while it is still in the queue never costs the worker a thing.
 const LONG_QUEUE: usize = 1 << 18;
-
-/// What happened to the timeouts of a shard so far. `scheduled + rearmed` is always
-/// `expired + cancelled + returned + live`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) scheduled: u64,
-    pub(crate) rearmed: u64,
-    pub(crate) rescheduled: u64,
-    pub(crate) expired: u64,
-    pub(crate) cancelled: u64,
-    pub(crate) returned: u64,
-    pub(crate) abandoned: u64,
-    pub(crate) rejected: u64,
-}
 
 pub(crate) struct State<P> {
     slots: Slab<Slot<P>>,
@@ -37,59 +23,11 @@ pub(crate) struct State<P> {
     live: usize,
     /// Records of timeouts that are to run in the worker's present pass: see `rearm`.
     urgent: Vec<Record>,
-    /// Records in the wheel that stand for nothing any more.
-    stale: usize,
-    /// Those of them that came since the present walk over the wheel began.
-    stale_since_walk: usize,
-    stale_allowed: usize,
-    reclaim_asked: bool,
+    /// Of this shard's records in the wheel.
+    stale: Stale,
     /// The queue is long, and the worker has been told.
     drain_asked: bool,
     counts: Counts,
-}
-
-/// What an operation asks of the worker, once the lock is released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    Nothing,
-    /// A timeout may be due sooner than it intends to wake.
-    Deadline,
-    /// The queue is long, or much in the wheel is dead: soon, whatever is due.
-    Attention,
-}
-
-/// Why a timeout cannot be armed or moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Closed,
-    Full,
-    Phase(Phase),
-}
-
-/// What stands behind a record that has come out of the wheel.
-pub(crate) enum Claim<P> {
-    /// Nothing: it was cancelled, or another record stands for it now.
-    Stale,
-    /// It has been pushed back to this time: to be filed again.
-    NotYet(u64),
-    Due(Claimed<P>),
-}
-
-/// A timeout that is due: Running, and pinned for the runner.
-pub(crate) struct Claimed<P> {
-    pub(crate) payload: P,
-    pub(crate) deadline: u64,
-    /// The name of this run.
-    pub(crate) run: u16,
-}
-
-/// What a cancel found.
-pub(crate) enum Cancel<P> {
-    /// It won: here is what would have run. The caller's pin is gone.
-    Won(P, Ask),
-    /// It is running, and will not be armed again; true if it would have been.
-    Denied(bool),
-    Lost,
 }
 
 impl<P> State<P> {
@@ -100,10 +38,7 @@ impl<P> State<P> {
             open: true,
             live: 0,
             urgent: Vec::new(),
-            stale: 0,
-            stale_since_walk: 0,
-            stale_allowed: STALE_ALLOWED.max(buckets),
-            reclaim_asked: false,
+            stale: Stale::new(buckets),
             drain_asked: false,
             counts: Counts::default(),
         }
@@ -152,8 +87,7 @@ impl<P> State<P> {
                 let payload = slot.payload.take();
                 if !self.pending.remove(slot.place, index) {
                     slot.bump_version();
-                    self.stale += 1;
-                    self.stale_since_walk += 1;
+                    self.stale.left_behind();
                 }
                 if slot.end(Phase::Cancelled) {
                     self.slots.release(index);
@@ -183,26 +117,7 @@ impl<P> State<P> {
                 }
             });
         }
-        if self.ask_to_reclaim() { Ask::Attention } else { Ask::Nothing }
-    }
-
-    /// True the first time that it is worth walking over the wheel.
-    #[inline]
-    fn ask_to_reclaim(&mut self) -> bool {
-        self.stale > self.stale_allowed
-            && self.stale > self.stale_allowed + self.live
-            && !std::mem::replace(&mut self.reclaim_asked, true)
-    }
-
-    /// A record in the wheel stands for nothing any more.
-    fn left_behind(&mut self) {
-        self.stale += 1;
-        self.stale_since_walk += 1;
-    }
-
-    /// Such a record has come out of the wheel.
-    fn found(&mut self) {
-        self.stale = self.stale.saturating_sub(1);
+        if self.stale.wants_walk(self.live) { Ask::Attention } else { Ask::Nothing }
     }
 
     /// Moves the deadline of an Armed slot. Later: only the slot changes, and the record that
@@ -226,7 +141,7 @@ impl<P> State<P> {
         }
         slot.bump_version();
         slot.place = self.pending.push(deadline, index, slot.version16());
-        self.left_behind();
+        self.stale.left_behind();
         let pushed = self.ask_after_push();
         let tidied = self.tidy();
         Ok(if tidied == Ask::Attention { tidied } else { pushed })
@@ -273,7 +188,7 @@ impl<P> State<P> {
     #[inline]
     pub(crate) fn claim(&mut self, index: u32, version: u16, now: u64) -> Claim<P> {
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.stands_for(version)) else {
-            self.found();
+            self.stale.found();
             return Claim::Stale;
         };
         let deadline = slot.deadline;
@@ -288,7 +203,7 @@ impl<P> State<P> {
         slot.pin();
         self.live -= 1;
         self.counts.expired += 1;
-        self.ask_to_reclaim();
+        self.stale.wants_walk(self.live);
         Claim::Due(Claimed { payload, deadline, run: version })
     }
 
@@ -380,27 +295,25 @@ impl<P> State<P> {
 
     /// Whether the wheel should be walked for dead entries.
     pub(crate) fn reclaim_asked(&self) -> bool {
-        self.reclaim_asked
+        self.stale.walk_asked()
     }
 
     /// A walk over the wheel begins.
     pub(crate) fn begin_reclaim(&mut self) {
-        self.stale_since_walk = 0;
+        self.stale.begin_walk();
     }
 
     /// The wheel has been walked from end to end: what was dead when that began is gone. True if so
     /// much has died meanwhile that it is worth another walk.
     pub(crate) fn end_reclaim(&mut self) -> bool {
-        self.stale = self.stale.min(self.stale_since_walk);
-        self.reclaim_asked = false;
-        self.ask_to_reclaim()
+        self.stale.end_walk(self.live)
     }
 
     /// Whether a record in the wheel still stands for a timeout; if not, it is to be dropped.
     pub(crate) fn stands(&mut self, index: u32, version: u16) -> bool {
         let stands = self.slots.get(index).is_some_and(|slot| slot.stands_for(version));
         if !stands {
-            self.found();
+            self.stale.found();
         }
         stands
     }
@@ -430,7 +343,7 @@ impl<P> State<P> {
         }
         self.pending = Pending::default();
         self.urgent = Vec::new();
-        self.stale = 0;
+        self.stale.clear();
     }
 
     pub(crate) fn live(&self) -> usize {
@@ -455,6 +368,7 @@ impl<P> State<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::stale::STALE_ALLOWED;
     use super::*;
 
     fn state() -> State<()> {
