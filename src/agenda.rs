@@ -125,6 +125,18 @@ mod tests {
         wheel
     }
 
+    /// After those of that tick which the wheel had, and in the order in which they came up.
+    #[test]
+    fn what_was_moved_to_one_tick_comes_last_and_in_order() {
+        let (mut wheel, mut agenda) = (filled(&[4, 4, 6]), Agenda::default());
+        for index in [3, 1, 2] {
+            agenda.postpone(4, token(index));
+        }
+        let popped = std::iter::from_fn(|| agenda.pop(&mut wheel, 100));
+        let order: Vec<_> = popped.map(|due| (due.tick, due.token.index)).collect();
+        assert_eq!(order, [(4, 40), (4, 40), (4, 3), (4, 1), (4, 2), (6, 60)]);
+    }
+
     /// In ticks 1 and 2 a timeout is found to have been pushed back, to 9 and 4.
     fn order(wheel: &mut Hashed, now: u64) -> Vec<(u64, u32)> {
         let mut agenda = Agenda::default();

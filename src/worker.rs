@@ -430,7 +430,7 @@ pub(crate) fn live<W: Core>(mut worker: Worker<W>) {
 mod tests {
     use super::*;
     use crate::clock::Timebase;
-    use crate::inbox::Shard;
+    use crate::inbox::{Ask, Cancel, Shard};
     use crate::tick::TickScale;
     use crate::wheel::Hashed;
     use std::num::NonZeroU64;
@@ -452,6 +452,21 @@ mod tests {
             let task: Task = Box::new(|| ());
             assert!(state.admit(task, |task| task, DUE, false).is_ok());
         }
+    }
+
+    /// A shard whose dead entries are to be reclaimed does not wait until something is due.
+    #[test]
+    fn much_that_is_dead_keeps_the_worker_awake() {
+        let mut worker = worker();
+        schedule(&worker, 1, 5000);
+        assert!(!worker.anything_sooner(1), "what is queued is far");
+        assert!(!worker.transfer(DRAIN_CAP, DUE));
+        let cancel = |index| worker.station.shards[1].shard.lock().cancel(index);
+        let asks = (0..5000).filter(|&i| matches!(cancel(i), Cancel::Won(_, Ask::Attention)));
+        assert_eq!(asks.count(), 1);
+        assert!(worker.anything_sooner(1));
+        assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.reclaim());
+        assert!(!worker.anything_sooner(1) && worker.wheel.next_expiry().is_none());
     }
 
     /// Rule 3: one shard that fills every pass up to the cap does not keep the other waiting.

@@ -110,11 +110,16 @@ fn take_anchor() -> u64 {
     }
     let count = counter::read();
     let nanos = nanos_at(Instant::now());
-    let disturbed = counter::read().wrapping_sub(count) >= UNDISTURBED;
+    ANCHOR.set(anchor(count, nanos, counter::read(), rate));
+    nanos
+}
+
+/// The anchor that was read from `count` to `until`.
+fn anchor(count: u64, nanos: u64, until: u64, rate: impl FnOnce(u64, u64) -> u64) -> Anchor {
+    let disturbed = until.wrapping_sub(count) >= UNDISTURBED;
     let rate = if disturbed { 0 } else { rate(count, nanos) };
     let window = if rate == 0 { 0 } else { WINDOW };
-    ANCHOR.set(Anchor { count, nanos: nanos + MARGIN, window, rate });
-    nanos
+    Anchor { count, nanos: nanos + MARGIN, window, rate }
 }
 
 /// The rate, or 0 if this pair of reads does not settle it either.
@@ -192,6 +197,18 @@ mod tests {
             threads.map(|thread| thread.join().unwrap()).iter().sum()
         });
         assert_eq!(anchored > 0, counter::drives_the_system_clock());
+    }
+
+    /// A thread that was interrupted between the reads would run ahead for as long.
+    #[test]
+    fn an_anchor_is_ahead_of_its_instant_and_was_read_in_one_go() {
+        let read_until = |until| anchor(50, 1000, until, |_, _| 7);
+        let held = read_until(50 + UNDISTURBED - 1);
+        assert_eq!((held.count, held.window, held.rate), (50, WINDOW, 7));
+        assert!(held.nanos > 1000, "the counter may be read too early");
+        assert_eq!(read_until(50 + UNDISTURBED).window, 0, "interrupted");
+        assert_eq!(read_until(49).window, 0, "the counter went back");
+        assert_eq!(anchor(50, 1000, 51, |_, _| 0).window, 0, "no rate yet");
     }
 
     #[test]

@@ -204,6 +204,15 @@ mod tests {
         assert!(!pending.remove(places[2], 2), "only once");
     }
 
+    /// A place that has wrapped can lead to the record of another.
+    #[test]
+    fn the_record_of_another_is_not_touched() {
+        let (mut pending, places) = queue(1..4);
+        assert!(!pending.remove(places[1], 3) && !pending.amend(places[1], 3, 0));
+        assert_eq!((pending.live(), pending.earliest()), (3, 1));
+        assert_eq!(take(&mut pending, 3), [1, 2, 3]);
+    }
+
     #[test]
     fn take_counts_only_the_living_and_keeps_the_order() {
         let (mut pending, places) = queue(0..10);
@@ -247,6 +256,15 @@ mod tests {
         assert_eq!(pending.earliest(), 30);
         assert_eq!(take(&mut pending, 3).len(), 3);
         assert_eq!(pending.earliest(), NEVER);
+    }
+
+    #[test]
+    fn a_sweep_gives_memory_back() {
+        let (mut pending, places) = queue(0..100_000);
+        (0..99_000).for_each(|i| assert!(pending.remove(places[i as usize], i)));
+        pending.sweep(|_, _| ());
+        assert_eq!(pending.live(), 1000);
+        assert!(pending.records.capacity() <= KEPT_CAPACITY);
     }
 
     #[test]

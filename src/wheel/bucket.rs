@@ -147,3 +147,31 @@ fn absolute(mark: u16, current: u64) -> u64 {
 pub(super) fn earlier(next: Option<u64>, tick: u64) -> Option<u64> {
     Some(next.map_or(tick, |n| n.min(tick)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled() -> Bucket<u16> {
+        let mut bucket = Bucket::default();
+        (0..10_000).for_each(|index| bucket.push_in_round(Token { index, version: 0 }, 7));
+        bucket
+    }
+
+    /// Whichever way a burst leaves it.
+    #[test]
+    fn what_becomes_empty_keeps_little_memory() {
+        let ways: [fn(&mut Bucket<u16>); 4] = [
+            Bucket::clear,
+            |bucket| bucket.take_all(|_, _| ()),
+            |bucket| bucket.retain(|_, _| false),
+            |bucket| assert_eq!(bucket.take_due(7, 7, |_, _| ()), None),
+        ];
+        for empty in ways {
+            let mut bucket = filled();
+            empty(&mut bucket);
+            assert_eq!(bucket.len(), 0);
+            assert!(bucket.entries.capacity() <= SMALL);
+        }
+    }
+}
