@@ -245,6 +245,20 @@ mod tests {
     }
 
     #[test]
+    fn the_buckets_hold_what_was_counted() {
+        let metrics = WorkerMetrics::new();
+        let mut snapshot = Metrics::default();
+        metrics.fill(&mut snapshot);
+        assert_eq!(snapshot.lateness.buckets().count(), 0);
+        assert_eq!(snapshot.lateness.quantile(0.5), Duration::ZERO);
+        [0, 5, 5, 70_000].into_iter().for_each(|nanos| metrics.late_by(nanos));
+        metrics.fill(&mut snapshot);
+        let buckets: Vec<_> = snapshot.lateness.buckets().collect();
+        let up_to = |nanos, n| (Duration::from_nanos(last_of(bucket_of(nanos))), n);
+        assert_eq!(buckets, [up_to(0, 1), up_to(5, 2), up_to(70_000, 1)]);
+    }
+
+    #[test]
     fn quantiles_are_at_most_a_quarter_too_high() {
         let metrics = WorkerMetrics::new();
         (1..=1000).for_each(|n| metrics.late_by(n * 1000));

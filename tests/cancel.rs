@@ -190,6 +190,19 @@ fn rescheduled_timeouts_fire_by_their_last_deadline(wheel: WheelKind) {
     assert_eq!((fired, timer.pending_timeouts()), (300, 0));
 }
 
+/// A task that was taken out of another timer is still told.
+#[test]
+fn a_boxed_task_is_told_of_its_end() {
+    let (timer, clock) = manual();
+    let told = Record::new();
+    let boxed = || -> Box<dyn TimerTask> { Box::new(Told(told.clone())) };
+    assert!(timer.new_timeout(boxed(), ms(100)).unwrap().cancel());
+    assert_eq!(told.take(), ["cancelled"]);
+    timer.new_timeout(boxed(), ms(100)).unwrap();
+    clock.advance(ms(100));
+    assert_eq!(told.take(), ["run"]);
+}
+
 #[test]
 fn a_panicking_cancel_callback_or_drop_hurts_nobody() {
     struct Bad(bool);

@@ -109,3 +109,25 @@ fn a_task_that_parks_does_not_swallow_a_move_of_the_clock() {
     advance(); // wakes the task, and makes nothing due
     eventually("both moves are followed", || moved.len() == 2);
 }
+
+/// A clock of a user's that runs by itself, an hour ahead.
+#[derive(Clone, Copy)]
+struct Ahead;
+
+impl Clock for Ahead {
+    fn now(&self) -> Instant {
+        Instant::now() + Duration::from_secs(3600)
+    }
+}
+
+#[test]
+fn a_clock_that_runs_by_itself_needs_nothing_but_the_time() {
+    let timer = HashedWheelTimer::builder().clock(Ahead).tick_duration(ms(1)).build().unwrap();
+    let (ran, begun) = (Record::new(), Ahead.now());
+    let record = ran.clone();
+    timer.new_timeout(move || record.push(Ahead.now()), ms(20)).unwrap();
+    eventually("it runs", || ran.len() == 1);
+    assert!(ran.take()[0] >= begun + ms(20));
+    timer.new_timeout(|| (), Duration::from_secs(60)).unwrap();
+    assert!(timer.stop().unwrap()[0].deadline() > begun + Duration::from_secs(59));
+}

@@ -57,6 +57,24 @@ fn a_silent_connection_is_reported_at_its_tick_and_not_before() {
     assert_conserved(&timer);
 }
 
+/// With a time that the caller has, as with the present.
+#[test]
+fn a_touch_at_a_time_counts_from_that_time() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let policy = IdlePolicy::new().reader(ms(500)).writer(ms(700));
+    let [read, wrote] = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
+    clock.advance(ms(400));
+    read.read_at(timer.now() - ms(50));
+    read.wrote_at(idle.now());
+    wrote.wrote_at(timer.now() - ms(50));
+    assert_eq!((read.silent_for(), wrote.silent_for()), (ms(0), ms(50)));
+    clock.advance(ms(300)); // at 700; the first was read at 350 and is due by 850
+    assert_eq!(events.take(), [(2, IdleKind::Reader, true, 700)]);
+    clock.advance(ms(200));
+    assert_eq!(events.take(), [(1, IdleKind::Reader, true, 550)]);
+}
+
 #[test]
 fn each_kind_is_silenced_by_its_own_activity() {
     let (timer, clock) = manual();

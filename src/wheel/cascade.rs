@@ -24,6 +24,9 @@ const IDLE_CAPACITY: usize = 4096;
 
 /// The levels of a wheel, and the level that a timeout goes to.
 pub trait Layout {
+    /// The structure's name in what is printed of it.
+    const NAME: &'static str;
+
     /// The number of buckets of a level, and the ticks that each spans.
     fn level(&self, level: usize) -> (usize, u64);
 
@@ -175,6 +178,6 @@ impl<L: Layout> Core for Cascade<L> {
 
 impl<L: Layout> fmt::Debug for Cascade<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        structure::debug("Cascade", self, f)
+        structure::debug(L::NAME, self, f)
     }
 }

@@ -87,6 +87,8 @@ impl Powers {
 }
 
 impl Layout for Powers {
+    const NAME: &'static str = "Hierarchical";
+
     fn level(&self, level: usize) -> (usize, u64) {
         (self.size as usize, self.windows[level].unit)
     }

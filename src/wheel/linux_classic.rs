@@ -49,6 +49,8 @@ pub struct TimerVectors {
 }
 
 impl Layout for TimerVectors {
+    const NAME: &'static str = "LinuxClassic";
+
     fn level(&self, level: usize) -> (usize, u64) {
         (if level == 0 { 256 } else { 64 }, 1 << SHIFTS[level])
     }

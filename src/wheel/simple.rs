@@ -60,6 +60,8 @@ pub struct OneLevel {
 }
 
 impl Layout for OneLevel {
+    const NAME: &'static str = "Simple";
+
     fn level(&self, _: usize) -> (usize, u64) {
         (self.size, 1)
     }

@@ -1,0 +1,168 @@
+//! What is printed: each value says what a log needs of it, with a task that cannot be printed
+//! inside as well, and from within a task, where a lock that is held would hang.
+
+mod common;
+
+use common::{Record, TICK, manual, ms};
+use std::fmt::Debug;
+use std::time::Duration;
+use wheelwork::executor::OnRefusal;
+use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+use wheelwork::wheel::{
+    HashedWheel, HierarchicalWheel, LinuxClassicWheel, LinuxWheel, SimpleWheel,
+};
+use wheelwork::{
+    HashedWheelTimer, ManualClock, Period, RearmError, RescheduleError, ScheduleError, SystemClock,
+    Timeout, TimerTask,
+};
+
+fn text(value: &impl Debug) -> String {
+    format!("{value:?}")
+}
+
+#[test]
+fn a_timer_and_its_timeouts() {
+    let (timer, clock) = manual();
+    assert_eq!(
+        text(&timer),
+        "HashedWheelTimer { tick_duration: 100ms, pending_timeouts: 0, is_stopped: false, .. }"
+    );
+    let pending = timer.new_timeout(|| (), 3 * TICK).unwrap();
+    assert_eq!(text(&pending), r#"Timeout { state: "pending", due_in: 300ms }"#);
+    let guarded = timer.new_timeout(|| (), TICK).unwrap().cancel_on_drop();
+    assert!(text(&guarded).starts_with(r#"CancelOnDrop(Some(Timeout { state: "pending""#));
+    let cancelled = timer.new_timeout(|| (), TICK).unwrap();
+    cancelled.cancel();
+    assert_eq!(text(&cancelled), r#"Timeout { state: "cancelled" }"#);
+    let expired = timer.new_timeout(|| (), TICK).unwrap();
+    clock.advance(2 * TICK);
+    assert_eq!(text(&expired), r#"Timeout { state: "expired" }"#);
+
+    let unprocessed = timer.stop().unwrap();
+    assert!(text(&unprocessed).starts_with("[Unprocessed { deadline: Instant {"));
+    assert_eq!(text(&pending), r#"Timeout { state: "returned" }"#);
+    assert!(text(&timer).contains("pending_timeouts: 0, is_stopped: true"));
+}
+
+/// What a task prints of itself and its timer.
+struct Prints(Record<String>, HashedWheelTimer);
+
+impl TimerTask for Prints {
+    fn run(self: Box<Self>, timeout: &Timeout) {
+        self.0.push(text(timeout));
+        self.0.push(text(&self.1));
+        self.0.push(text(&self.1.metrics().lateness));
+    }
+}
+
+#[test]
+fn a_task_may_print_its_timeout_its_timer_and_the_metrics() {
+    let (timer, clock) = manual();
+    let printed = Record::new();
+    timer.new_timeout(Prints(printed.clone(), timer.clone()), TICK).unwrap();
+    clock.advance(TICK);
+    assert_eq!(
+        printed.take(),
+        [
+            r#"Timeout { state: "running", due_in: 0ns }"#,
+            "HashedWheelTimer { tick_duration: 100ms, pending_timeouts: 0, is_stopped: false, .. }",
+            "Lateness { count: 1, p50: 0ns, p99: 0ns, max: 0ns }",
+        ]
+    );
+}
+
+#[test]
+fn settings() {
+    let builder = HashedWheelTimer::builder()
+        .max_pending_timeouts(7)
+        .thread_name("conn-timer")
+        .on_refusal(OnRefusal::callback(drop));
+    let builder = text(&builder);
+    for part in ["100ms", "Hashed", "512", "Some(7)", "Callback", "conn-timer"] {
+        assert!(builder.contains(part), "{part} in {builder}");
+    }
+    assert_eq!(text(&OnRefusal::Wait), "Wait");
+    assert_eq!(text(&OnRefusal::RunOnWorker), "RunOnWorker");
+    let clock = ManualClock::default();
+    clock.advance(ms(1500));
+    assert_eq!(text(&clock), "ManualClock { elapsed: 1.5s }");
+    assert_eq!(text(&SystemClock), "SystemClock");
+}
+
+#[test]
+fn errors_say_what_was_expected_whatever_they_carry() {
+    let (timer, _clock) = manual();
+    let zero = timer.new_periodic(|| (), Period::fixed_rate(Duration::ZERO)).unwrap_err();
+    assert_eq!(text(&zero), "ZeroPeriod { .. }");
+    timer.stop().unwrap();
+    let stopped = timer.new_timeout(|| (), TICK).unwrap_err();
+    assert_eq!(text(&stopped), "Stopped { .. }");
+    let full = ScheduleError::LimitReached { limit: 3, task: || () };
+    assert_eq!(text(&full), "LimitReached { limit: 3, .. }");
+
+    let task = || -> Box<dyn TimerTask> { Box::new(|| ()) };
+    for (error, said) in [
+        (RearmError::Cancelled { task: task() }, "the timeout was cancelled while its task ran"),
+        (
+            RearmError::NotRunning { task: task() },
+            "the timeout's task is not running: expected its own run",
+        ),
+        (RearmError::Stopped { task: task() }, "the timer is stopped: expected a running one"),
+    ] {
+        assert_eq!(error.to_string(), said);
+        assert_eq!(text(&error), format!("RearmError({said:?})"));
+    }
+    for error in [RescheduleError::Expired, RescheduleError::Cancelled] {
+        assert!(error.to_string().ends_with("expected a pending one"));
+    }
+}
+
+#[test]
+fn wheels() {
+    fn with_one<T: Debug>(said: &str, wheel: T) {
+        let wheel = text(&wheel);
+        for part in ["Wheel { len: 1", said, "current_tick: 0", "next_expiry: Some("] {
+            assert!(wheel.contains(part), "{part} in {wheel}");
+        }
+    }
+    macro_rules! with_one {
+        ($said:literal, $wheel:expr) => {{
+            let mut wheel = $wheel;
+            let _ = wheel.insert(5, || ());
+            with_one($said, wheel);
+        }};
+    }
+    with_one!("Hashed { buckets: 8", HashedWheel::new(8).unwrap());
+    with_one!("Hierarchical { buckets: 8", HierarchicalWheel::new(8).unwrap());
+    with_one!("LinuxClassic { buckets: 512", LinuxClassicWheel::new());
+    with_one!("Linux { buckets: ", LinuxWheel::new());
+    with_one!("Simple { buckets: 8", SimpleWheel::new(8).unwrap());
+
+    let refused = SimpleWheel::new(8).unwrap().insert(9, || ()).unwrap_err();
+    assert_eq!(text(&refused), "DelayError { delay: 9, ticks_per_wheel: 8, .. }");
+}
+
+#[test]
+fn the_idle_manager() {
+    let (timer, clock) = manual();
+    let events = Record::new();
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |_: &mut (), event| {
+        record.push(text(&event));
+        Answer::StopWatching
+    });
+    let policy = IdlePolicy::default().reader(ms(200)).jitter(ms(50));
+    assert_eq!(
+        text(&policy),
+        "IdlePolicy { reader: Some(200ms), writer: None, all: None, jitter: 50ms }"
+    );
+    let watch = idle.watch((), &IdlePolicy::new().reader(ms(200))).unwrap();
+    assert_eq!(text(&idle), "IdleTimeouts { watched: 1, panicked: 0, .. }");
+    clock.advance(ms(100));
+    assert_eq!(text(&watch), "Watch { silent_for: 100ms, .. }");
+    assert!(text(&watch.paused()).starts_with("Paused(Watch { silent_for: "));
+    clock.advance(ms(1000));
+    clock.advance(ms(1000));
+    let events = events.take();
+    assert!(events.len() == 1 && events[0].contains("kind: Reader"), "{events:?}");
+}
