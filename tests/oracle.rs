@@ -15,6 +15,7 @@ use oracle::play::{Event, ON_PURPOSE, play};
 use oracle::{History, difference};
 use proptest::prelude::*;
 use std::sync::Once;
+use wheelwork::WheelKind;
 
 /// The panics that a history asks for are not worth a line each.
 fn quiet() {
@@ -67,11 +68,16 @@ proptest! {
 fn the_histories_meet_everything_that_can_happen() {
     quiet();
     let mut random = Random(11);
-    let mut seen = Vec::new();
+    let (mut wheels, mut seen) = (Vec::new(), Vec::new());
     for _ in 0..400 {
         let bytes: Vec<u8> =
             (0..SETUP_BYTES + 60 * OP_BYTES).map(|_| random.next() as u8).collect();
-        seen.extend(play(&History::from_bytes(&bytes)));
+        let history = History::from_bytes(&bytes);
+        wheels.push(history.setup.wheel);
+        seen.extend(play(&history));
+    }
+    for wheel in [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic] {
+        assert!(wheels.contains(&wheel), "no history is played on {wheel:?}");
     }
     let meets = |what: &str, is_it: &dyn Fn(&Event) -> bool| {
         assert!(seen.iter().any(is_it), "no history has met: {what}");

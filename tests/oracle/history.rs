@@ -1,6 +1,7 @@
 //! What can happen to a timer, and how bytes become a history of it.
 
 use std::fmt::{self, Write};
+use wheelwork::WheelKind;
 
 /// A timer's settings, and what happens to it. Its `Debug` is a test to paste.
 #[derive(Clone, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct History {
 pub struct Setup {
     /// Nanoseconds.
     pub tick: u64,
+    /// One that rounds no deadline.
+    pub wheel: WheelKind,
     pub ticks_per_wheel: usize,
     pub limit: Option<usize>,
     /// `None` runs tasks on the worker.
@@ -155,17 +158,19 @@ impl History {
     fn as_test(&self) -> String {
         let mut text = String::from("#[test]\nfn a_history_that_differed() {\n    ");
         text.push_str(
-            "use oracle::history::{Act::*, Cadence::*, Fate::*, Refused::*, When::*, *};\n",
+            "use oracle::history::{Act::*, Cadence::*, Fate::*, Refused::*, When::*, *};\n    \
+             use wheelwork::WheelKind;\n",
         );
-        let Setup { tick, ticks_per_wheel, limit, executor } = &self.setup;
+        let Setup { tick, wheel, ticks_per_wheel, limit, executor } = &self.setup;
         let executor = executor.as_ref().map(|Hands { fates, refused }| {
             format!("Hands {{ fates: vec!{fates:?}, refused: {refused:?} }}")
         });
         let executor = executor.map_or("None".to_owned(), |e| format!("Some({e})"));
         let _ = writeln!(
             text,
-            "    let setup = Setup {{ tick: {tick}, ticks_per_wheel: {ticks_per_wheel}, \
-             limit: {limit:?}, executor: {executor} }};\n    let ops = vec!["
+            "    let setup = Setup {{ tick: {tick}, wheel: WheelKind::{wheel:?}, \
+             ticks_per_wheel: {ticks_per_wheel}, limit: {limit:?}, executor: {executor} }};\n    \
+             let ops = vec!["
         );
         for op in &self.ops {
             let op = match op {
@@ -209,9 +214,13 @@ impl Setup {
         if refused == Refused::Waits && fates.iter().all(|&fate| fate == Fate::Refuse) {
             fates.push(Fate::RunNow); // or nothing would ever be taken
         }
+        let kinds = [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic];
+        let kind = kinds[usize::from(wheel / 5 % 3)];
+        let least = if kind == WheelKind::Hierarchical { 2 } else { 1 };
         Self {
+            wheel: kind,
             tick: [100 * MS, MS, 7 * MS + 13, 50_000][usize::from(tick % 4)],
-            ticks_per_wheel: [8, 1, 2, 64, 512][usize::from(wheel % 5)],
+            ticks_per_wheel: [8, 1, 2, 64, 512][usize::from(wheel % 5)].max(least),
             limit: (limit % 4 == 3).then_some(1 + usize::from(limit / 16)),
             executor: (executor % 2 == 1).then_some(Hands { fates, refused }),
         }

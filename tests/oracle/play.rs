@@ -354,6 +354,7 @@ pub fn play(history: &History) -> Vec<Event> {
 fn start(setup: &Setup, world: &Arc<World>, clock: &ManualClock) -> HashedWheelTimer {
     let mut builder = HashedWheelTimer::builder()
         .tick_duration(Duration::from_nanos(setup.tick))
+        .wheel(setup.wheel)
         .ticks_per_wheel(setup.ticks_per_wheel)
         .thread_name(WORKER)
         .clock(clock.clone());
