@@ -78,9 +78,14 @@ impl Alarm {
         self.parker.park(limit);
     }
 
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn is_armed(&self) -> bool {
+        self.latest.load(Ordering::Relaxed) != 0
+    }
+
     /// The worker takes its announcement back.
-    pub(crate) fn disarm(&self, armed: bool) -> Woken {
-        if armed && self.latest.swap(0, Ordering::AcqRel) == 0 {
+    pub(crate) fn disarm(&self) -> Woken {
+        if self.latest.swap(0, Ordering::AcqRel) == 0 {
             Woken::For(self.request.load(Ordering::Relaxed))
         } else {
             Woken::No
@@ -120,11 +125,11 @@ mod model {
             }
             both.1.arm(1000);
             if both.0.lock().take_by() <= 1000 {
-                both.1.disarm(true);
+                both.1.disarm();
                 continue;
             }
             both.1.sleep(None);
-            both.1.disarm(true);
+            both.1.disarm();
         }
     }
 

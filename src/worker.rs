@@ -320,14 +320,10 @@ impl<W: Core> Worker<W> {
         let tick = shared.scale.tick_at(now);
         let Some(target) = self.wake_tick(tick) else { return };
         let mut wake_at = shared.scale.start_of(target);
-        let mut armed = target > tick + 1;
-        if armed {
-            shared.alarm.arm(shared.scale.start_of(target - 1));
-            if self.anything_sooner(target) {
-                shared.alarm.disarm(armed);
-                armed = false;
-                wake_at = shared.scale.start_of(tick + 1);
-            }
+        let far = target > tick + 1;
+        let armed = far && self.announce(target);
+        if far && !armed {
+            wake_at = shared.scale.start_of(tick + 1);
         }
         let limit = match self.pace {
             Pace::OnCall => None,
@@ -339,9 +335,30 @@ impl<W: Core> Worker<W> {
             shared.alarm.sleep(limit);
             shared.metrics.woken();
         }
-        if let Woken::For(deadline) = shared.alarm.disarm(armed) {
-            self.request = deadline;
-            self.woken_at = Some(shared.scale.tick_at(shared.time.now()));
+        if armed {
+            self.disarm();
+        }
+    }
+
+    /// Arms the alarm for a sleep to `target`, and looks once more; false if there is something
+    /// sooner, for which the alarm is not armed any more.
+    fn announce(&mut self, target: u64) -> bool {
+        let shared = self.shared();
+        shared.alarm.arm(shared.scale.start_of(target - 1));
+        let armed = !self.anything_sooner(target);
+        if !armed {
+            self.disarm();
+        }
+        armed
+    }
+
+    /// A producer that rang while the alarm was armed has had the wake-up of this tick, whether the
+    /// worker slept or not.
+    fn disarm(&mut self) {
+        let shared = self.shared();
+        if let Woken::For(deadline) = shared.alarm.disarm() {
+            let tick = shared.scale.tick_at(shared.time.now());
+            (self.request, self.woken_at) = (deadline, Some(tick));
         }
     }
 
@@ -467,6 +484,29 @@ mod tests {
         assert!(worker.anything_sooner(1));
         assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.reclaim());
         assert!(!worker.anything_sooner(1) && worker.wheel.next_expiry().is_none());
+    }
+
+    /// Rule 6: whoever rings while the worker looks once more is the one wake-up of the tick.
+    #[test]
+    fn a_ring_before_the_sleep_counts_as_a_wake_up() {
+        let mut worker = worker();
+        let station = worker.station.clone();
+        let alarm = &station.shared.alarm;
+        let mut state = station.shards[1].shard.lock();
+        std::thread::scope(|scope| {
+            let announced = scope.spawn(|| worker.announce(DUE + 1));
+            while !alarm.is_armed() {
+                std::thread::yield_now(); // it will wait for the shard
+            }
+            let task: Task = Box::new(|| ());
+            assert!(state.admit(task, |task| task, DUE / 2, false).is_ok());
+            alarm.submitted(DUE / 2);
+            drop(state);
+            assert!(!announced.join().unwrap(), "there is something sooner");
+        });
+        assert_eq!(worker.request, DUE / 2);
+        let rung_in = worker.woken_at.expect("it was rung");
+        assert_eq!(worker.wake_tick(rung_in), Some(rung_in + 1), "no other ring in this tick");
     }
 
     /// Rule 3: one shard that fills every pass up to the cap does not keep the other waiting.
