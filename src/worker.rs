@@ -316,8 +316,7 @@ impl<W: Core> Worker<W> {
     /// most until the next tick.
     fn sleep(&mut self, answered: u64) {
         let shared = self.station.shared.clone();
-        let now = shared.time.now();
-        let tick = shared.scale.tick_at(now);
+        let tick = shared.scale.tick_at(shared.time.now());
         let Some(target) = self.wake_tick(tick) else { return };
         let mut wake_at = shared.scale.start_of(target);
         let far = target > tick + 1;
@@ -325,19 +324,20 @@ impl<W: Core> Worker<W> {
         if far && !armed {
             wake_at = shared.scale.start_of(tick + 1);
         }
-        let limit = match self.pace {
-            Pace::OnCall => None,
-            _ if wake_at == NEVER => None,
-            _ => Some(Duration::from_nanos(wake_at.saturating_sub(now))),
-        };
         let asked = self.request_to_catch_up() != answered || shared.is_urgent();
         if self.station.lifecycle.order() == Order::Run && !asked {
-            shared.alarm.sleep(limit);
+            shared.alarm.sleep(self.left_until(wake_at));
             shared.metrics.woken();
         }
         if armed {
             self.disarm();
         }
+    }
+
+    /// From this moment: the looks before a sleep may have waited for locks.
+    fn left_until(&self, wake_at: u64) -> Option<Duration> {
+        let limited = self.pace != Pace::OnCall && wake_at != NEVER;
+        limited.then(|| Duration::from_nanos(wake_at.saturating_sub(self.shared().time.now())))
     }
 
     /// Arms the alarm for a sleep to `target`, and looks once more; false if there is something
