@@ -135,14 +135,19 @@ impl<U> Lifecycle<U> {
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
-    use crate::sync::Arc;
+    use crate::sync::{Arc, AtomicBool};
     use loom::thread;
 
-    fn worker(lifecycle: Arc<Lifecycle<u32>>) -> thread::JoinHandle<usize> {
+    /// `closed` stands for the shards.
+    fn worker(
+        lifecycle: Arc<Lifecycle<u32>>,
+        closed: Arc<AtomicBool>,
+    ) -> thread::JoinHandle<usize> {
         thread::spawn(move || {
             while lifecycle.order() == Order::Run {
                 thread::yield_now();
             }
+            assert!(closed.load(Ordering::Relaxed), "an order comes after the closing");
             lifecycle.report_finished(vec![1, 2, 3]).len()
         })
     }
@@ -152,30 +157,40 @@ mod model {
     fn stop_from_two_threads() {
         crate::sync::check(|| {
             let lifecycle = Arc::new(Lifecycle::new());
-            let worker = worker(lifecycle.clone());
-            let other = lifecycle.clone();
-            let stop = |lifecycle: &Lifecycle<u32>| {
+            let closed = Arc::new(AtomicBool::new(false));
+            let worker = worker(lifecycle.clone(), closed.clone());
+            let stop = |lifecycle: &Lifecycle<u32>, closed: &AtomicBool| {
+                closed.store(true, Ordering::Relaxed);
                 lifecycle.order_return();
-                lifecycle.wait_finished(None).map_or(0, |unprocessed| unprocessed.len())
+                let unprocessed = lifecycle.wait_finished(None).expect("there is no limit");
+                assert!(lifecycle.is_finished());
+                unprocessed.len()
             };
-            let second = thread::spawn(move || stop(&other));
-            assert_eq!(stop(&lifecycle) + second.join().unwrap(), 3);
+            let other = (lifecycle.clone(), closed.clone());
+            let second = thread::spawn(move || stop(&other.0, &other.1));
+            assert_eq!(stop(&lifecycle, &closed) + second.join().unwrap(), 3);
             assert_eq!(worker.join().unwrap(), 0);
         });
     }
 
-    /// The drop of the last handle after a stop that gave up waiting, against the worker's end:
+    /// The drop of the last handle, also after a stop that gave up waiting, against the worker's end:
     /// what is unprocessed is with one of them.
     #[test]
-    fn a_drop_after_a_stop_leaves_nothing_uncollected() {
-        crate::sync::check(|| {
-            let lifecycle = Arc::new(Lifecycle::new());
-            let worker = worker(lifecycle.clone());
-            lifecycle.order_return();
-            let collected = lifecycle.order_cancel().len();
-            assert_eq!(collected + worker.join().unwrap(), 3);
-            assert!(lifecycle.is_finished());
-        });
+    fn a_drop_leaves_nothing_uncollected() {
+        for stops in [true, false] {
+            crate::sync::check(move || {
+                let lifecycle = Arc::new(Lifecycle::new());
+                let closed = Arc::new(AtomicBool::new(false));
+                let worker = worker(lifecycle.clone(), closed.clone());
+                closed.store(true, Ordering::Relaxed);
+                if stops {
+                    lifecycle.order_return();
+                }
+                let collected = lifecycle.order_cancel().len();
+                assert_eq!(collected + worker.join().unwrap(), 3);
+                assert!(lifecycle.is_finished());
+            });
+        }
     }
 
     /// Requests to catch up from two threads are all answered.
@@ -183,15 +198,15 @@ mod model {
     fn requests_to_catch_up_are_answered() {
         crate::sync::check(|| {
             let lifecycle = Arc::new(Lifecycle::<u32>::new());
-            let other = lifecycle.clone();
-            let asker = thread::spawn(move || other.wait_answered(other.ask()));
-            let mine = lifecycle.ask();
+            let askers = [(); 2].map(|()| {
+                let lifecycle = lifecycle.clone();
+                thread::spawn(move || lifecycle.wait_answered(lifecycle.ask()))
+            });
             while lifecycle.asked() < 2 {
                 thread::yield_now();
             }
             lifecycle.answer(lifecycle.asked());
-            lifecycle.wait_answered(mine);
-            asker.join().unwrap();
+            askers.into_iter().for_each(|asker| asker.join().unwrap());
         });
     }
 }

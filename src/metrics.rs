@@ -2,11 +2,12 @@
 //!
 //! What producers count lies in their shard, under its lock (see `inbox`). What the worker counts
 //! lies here, and only the worker writes it, so a load and a store do; the two counters that
-//! others write too are marked.
+//! others write too are marked. All of them are relaxed: a count guards nothing. So they are the
+//! standard library's in the models as well, which would otherwise try every order of counting.
 
 use crate::inbox::Counts;
-use crate::sync::{AtomicU64, Ordering};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A snapshot of what a timer has done, from [`HashedWheelTimer::metrics`].

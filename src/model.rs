@@ -10,23 +10,18 @@ use crate::tick::TickScale;
 use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
 use crate::wheel::Token;
 use loom::thread;
+use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How often the tasks of a model have run, and have been told of a cancel.
 #[derive(Default)]
-struct Ends {
-    run: AtomicUsize,
-    cancelled: AtomicUsize,
+pub(crate) struct Ends {
+    pub(crate) run: AtomicUsize,
+    pub(crate) cancelled: AtomicUsize,
 }
 
-impl Ends {
-    fn count(&self) -> usize {
-        self.run.load(Ordering::Relaxed) + self.cancelled.load(Ordering::Relaxed)
-    }
-}
-
-struct Counted(Arc<Ends>);
+pub(crate) struct Counted(pub(crate) Arc<Ends>);
 
 impl TimerTask for Counted {
     fn run(self: Box<Self>, _timeout: &Timeout) {
@@ -66,37 +61,117 @@ fn due(home: &Arc<TimerShard>) -> Vec<Job> {
     jobs
 }
 
+/// Each of `count` timeouts has ended once: by its own account, and by the shard's.
+fn accounted_for(home: &TimerShard, ends: &Ends, count: usize) {
+    let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
+    assert_eq!(run + cancelled, count);
+    let state = home.shard.lock();
+    let counts = state.counts();
+    assert_eq!((counts.expired, counts.cancelled), (run as u64, cancelled as u64), "{counts:?}");
+    assert_eq!(state.live(), 0);
+}
+
 /// Two jobs for an executor with room for one, whose thread takes them out meanwhile, against a
 /// cancel of the first: each is run or told of the cancel, once, and each slot is free in the end.
+fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
+    let (home, ends) = (home(), Arc::new(Ends::default()));
+    let (first, a) = schedule(&home, &ends, true);
+    let (second, b) = schedule(&home, &ends, true);
+    let queue = Arc::new(ArrayQueue::new(1));
+    let taker = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.pop().into_iter().for_each(Job::run))
+    };
+    let canceller = thread::spawn(move || first.cancel());
+    let jobs = due(&home);
+    let executor = {
+        let queue = queue.clone();
+        move |job| queue.push(job)
+    };
+    let dispatch = Dispatch { executor: Arc::new(executor), on_refusal: on_refusal.clone() };
+    // A stop comes after one more offer.
+    let offers = Cell::new(0);
+    let stopping = || offers.replace(offers.get() + 1) > 0;
+    jobs.into_iter().for_each(|job| dispatch.hand(job, &home.shared.metrics, stopping));
+    taker.join().unwrap();
+    std::iter::from_fn(|| queue.pop()).for_each(Job::run);
+    let won = canceller.join().unwrap();
+    drop(second);
+    accounted_for(&home, &ends, 2);
+    // A series whose run had ended before the cancel came has no further run to stop.
+    assert!(won || ends.run.load(Ordering::Relaxed) == 2);
+    let state = home.shard.lock();
+    assert_eq!((state.phase(a), state.phase(b)), (Phase::Free, Phase::Free));
+}
+
 #[test]
-fn a_refused_job_ends_once() {
-    crate::sync::check(|| {
+fn a_refused_job_that_runs_on_the_worker_ends_once() {
+    crate::sync::check(|| a_refused_job_ends_once(&OnRefusal::RunOnWorker));
+}
+
+#[test]
+fn a_refused_job_that_is_offered_again_ends_once() {
+    crate::sync::check(|| a_refused_job_ends_once(&OnRefusal::Wait));
+}
+
+/// An executor drops a job, against a cancel: it is told of that, once, whoever does it.
+#[test]
+fn a_dropped_job_ends_once() {
+    for repeats in [false, true] {
+        crate::sync::check(move || {
+            let (home, ends) = (home(), Arc::new(Ends::default()));
+            let (timeout, index) = schedule(&home, &ends, repeats);
+            let canceller = thread::spawn(move || timeout.cancel());
+            drop(due(&home));
+            canceller.join().unwrap();
+            accounted_for(&home, &ends, 1);
+            assert_eq!(ends.run.load(Ordering::Relaxed), 0);
+            assert_eq!(home.shard.lock().phase(index), Phase::Free);
+        });
+    }
+}
+
+/// Two use one handle: one of them sees the end and its slot is used again, while the other looks
+/// at it too. That never meets the new timeout.
+fn a_handle_leaves_the_next_timeout_alone(look: fn(&Timeout)) {
+    crate::sync::check(move || {
         let (home, ends) = (home(), Arc::new(Ends::default()));
-        let (first, a) = schedule(&home, &ends, true);
-        let (second, b) = schedule(&home, &ends, true);
-        let queue = Arc::new(ArrayQueue::new(1));
-        let taker = {
-            let queue = queue.clone();
-            thread::spawn(move || queue.pop().into_iter().for_each(Job::run))
+        let (timeout, _) = schedule(&home, &ends, false);
+        due(&home).into_iter().for_each(Job::run);
+        let timeout = Arc::new(timeout);
+        let other = {
+            let timeout = timeout.clone();
+            thread::spawn(move || look(&timeout))
         };
-        let canceller = thread::spawn(move || first.cancel());
-        let jobs = due(&home);
-        let executor = {
-            let queue = queue.clone();
-            move |job| queue.push(job)
-        };
-        let dispatch =
-            Dispatch { executor: Arc::new(executor), on_refusal: OnRefusal::RunOnWorker };
-        jobs.into_iter().for_each(|job| dispatch.hand(job, &home.shared.metrics, || false));
-        taker.join().unwrap();
-        std::iter::from_fn(|| queue.pop()).for_each(Job::run);
-        let won = canceller.join().unwrap();
-        drop(second);
-        assert_eq!(ends.count(), 2);
-        // A series whose run had ended before the cancel came has no further run to stop.
-        assert!(won || ends.run.load(Ordering::Relaxed) == 2);
-        let state = home.shard.lock();
-        assert_eq!((state.phase(a), state.phase(b), state.live()), (Phase::Free, Phase::Free, 0));
+        assert!(timeout.is_expired());
+        let (next, index) = schedule(&home, &ends, false);
+        other.join().unwrap();
+        assert!(next.cancel());
+        drop(next);
+        accounted_for(&home, &ends, 2);
+        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+    });
+}
+
+#[test]
+fn a_late_look_leaves_the_next_timeout_alone() {
+    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(timeout.is_expired()));
+}
+
+#[test]
+fn a_late_clone_leaves_the_next_timeout_alone() {
+    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(timeout.clone().is_expired()));
+}
+
+#[test]
+fn a_late_cancel_leaves_the_next_timeout_alone() {
+    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(!timeout.cancel()));
+}
+
+#[test]
+fn a_late_reschedule_leaves_the_next_timeout_alone() {
+    a_handle_leaves_the_next_timeout_alone(|timeout| {
+        assert!(timeout.reschedule_at(timeout.shared().time.instant_at(7)).is_err());
     });
 }
 
@@ -122,7 +197,7 @@ fn a_shared_handle_lets_go_once() {
         assert!(!(expired && won) && !(cancelled && !won));
         assert_eq!((timeout.is_cancelled(), timeout.is_expired()), (won, !won));
         drop(timeout);
-        assert_eq!(ends.count(), 1);
+        accounted_for(&home, &ends, 1);
         assert_eq!(home.shard.lock().phase(index), Phase::Free);
     });
 }
@@ -138,6 +213,7 @@ fn dropped_handles_detach_the_timeout() {
         due(&home).into_iter().for_each(Job::run);
         droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
         assert_eq!(ends.run.load(Ordering::Relaxed), 1);
+        accounted_for(&home, &ends, 1);
         assert_eq!(home.shard.lock().phase(index), Phase::Free);
     });
 }

@@ -50,10 +50,14 @@ mod real {
 
 #[cfg(any(loom, shuttle))]
 mod model {
+    use crate::sync::thread::{self, Thread, ThreadId};
     use crate::sync::{Condvar, Mutex};
+    use std::sync::OnceLock;
     use std::time::Duration;
 
     pub(crate) struct Parker {
+        /// Not a lock that a model branches at: it is written once, before anybody asks.
+        adopted: OnceLock<ThreadId>,
         called: Mutex<bool>,
         changed: Condvar,
     }
@@ -66,13 +70,15 @@ mod model {
 
     impl Parker {
         pub(crate) fn new() -> Self {
-            Self { called: Mutex::new(false), changed: Condvar::new() }
+            Self { adopted: OnceLock::new(), called: Mutex::new(false), changed: Condvar::new() }
         }
 
-        pub(crate) fn adopt(&self, _thread: &crate::sync::thread::Thread) {}
+        pub(crate) fn adopt(&self, thread: &Thread) {
+            self.adopted.get_or_init(|| thread.id());
+        }
 
         pub(crate) fn is_current_thread(&self) -> bool {
-            false
+            self.adopted.get() == Some(&thread::current().id())
         }
 
         pub(crate) fn unpark(&self) {
@@ -80,9 +86,10 @@ mod model {
             self.changed.notify_one();
         }
 
-        pub(crate) fn park(&self, _limit: Option<Duration>) {
+        /// A limit has passed at once.
+        pub(crate) fn park(&self, limit: Option<Duration>) {
             let mut called = self.called.lock();
-            while !*called {
+            while !*called && limit.is_none() {
                 called = self.changed.wait(called);
             }
             *called = false;

@@ -185,4 +185,22 @@ mod model {
             runners.into_iter().for_each(|runner| runner.join().unwrap());
         });
     }
+
+    /// Two threads want the last place, and one that has it gives it back: it is never given twice,
+    /// and free in the end.
+    #[test]
+    fn a_limit_is_never_exceeded() {
+        crate::sync::check(|| {
+            let quota = Arc::new(Quota::new(2));
+            assert_eq!(quota.acquire(), Ok(()));
+            let others = [(); 2].map(|()| {
+                let quota = quota.clone();
+                thread::spawn(move || quota.acquire().is_ok())
+            });
+            let won = others.map(|other| usize::from(other.join().unwrap()));
+            assert_eq!(won.iter().sum::<usize>(), 1);
+            quota.release(2);
+            assert_eq!((quota.acquire(), quota.acquire()), (Ok(()), Ok(())));
+        });
+    }
 }

@@ -25,10 +25,11 @@ pub(crate) use crossbeam_queue::ArrayQueue;
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::ArrayQueue;
 
-/// Under loom, only the models start threads, and they call loom's by its name.
+#[cfg(loom)]
+pub(crate) use model::{thread, thread_local};
 #[cfg(shuttle)]
 pub(crate) use shuttle::{thread, thread_local};
-#[cfg(not(shuttle))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::{thread, thread_local};
 
 use std::sync::PoisonError;
@@ -141,12 +142,32 @@ mod seen {
     }
 }
 
-/// A bounded queue that loom and shuttle can see into.
 #[cfg(any(loom, shuttle))]
 mod model {
     use super::Mutex;
     use std::collections::VecDeque;
 
+    #[cfg(loom)]
+    pub(crate) mod thread {
+        pub(crate) use loom::thread::*;
+
+        /// Loom has no time.
+        pub(crate) fn sleep(_time: std::time::Duration) {
+            yield_now();
+        }
+    }
+
+    /// Loom's does not know `const`.
+    #[cfg(loom)]
+    macro_rules! local {
+        (static $name:ident: $of:ty = const $value:block;) => {
+            loom::thread_local! { static $name: $of = $value; }
+        };
+    }
+    #[cfg(loom)]
+    pub(crate) use local as thread_local;
+
+    /// A bounded queue that loom and shuttle can see into.
     pub(crate) struct ArrayQueue<T>(Mutex<VecDeque<T>>, usize);
 
     impl<T> ArrayQueue<T> {
@@ -181,7 +202,13 @@ mod model {
 /// bugs of such protocols lie. `LOOM_MAX_PREEMPTIONS` changes that.
 #[cfg(all(test, loom))]
 pub(crate) fn check(model: impl Fn() + Sync + Send + 'static) {
+    check_up_to(3, model);
+}
+
+/// As `check`, with another bound: for the large models.
+#[cfg(all(test, loom))]
+pub(crate) fn check_up_to(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.check(model);
 }

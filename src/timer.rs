@@ -1,5 +1,8 @@
 //! `HashedWheelTimer` and its builder.
 
+#[cfg(all(test, loom))]
+mod model;
+
 use crate::clock::{Clock, Follow, Follower, Timebase};
 use crate::error::{BuildError, ScheduleError, StopError};
 use crate::executor::{Dispatch, Executor, OnRefusal};

@@ -1,10 +1,10 @@
 //! A clock that moves when it is told to.
 
 use super::{Clock, Follower, Pace};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::tick::nanos;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A clock for tests: time stands still until [`advance`](Self::advance).
@@ -74,7 +74,7 @@ impl ManualClock {
     }
 
     fn living_followers(&self) -> Vec<Follower> {
-        let mut followers = self.0.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followers = self.0.followers.lock();
         followers.retain(Follower::is_alive);
         followers.clone()
     }
@@ -90,7 +90,7 @@ impl Clock for ManualClock {
     }
 
     fn attach(&self, follower: Follower) -> Pace {
-        let mut followers = self.0.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followers = self.0.followers.lock();
         followers.retain(Follower::is_alive);
         followers.push(follower);
         Pace::OnCall

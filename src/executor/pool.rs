@@ -209,24 +209,53 @@ impl fmt::Debug for ThreadPool {
 mod model {
     use super::*;
     use loom::thread;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// What has run, and whoever waits for it.
+    struct Done(Mutex<usize>, Condvar);
+
+    fn served(queue: &Arc<Queue<usize>>) -> (Arc<Done>, [thread::JoinHandle<()>; 2]) {
+        let done = Arc::new(Done(Mutex::new(0), Condvar::new()));
+        let threads = [(); 2].map(|()| {
+            let (queue, done) = (queue.clone(), done.clone());
+            thread::spawn(move || {
+                queue.serve(|n: usize| {
+                    *done.0.lock() += n;
+                    done.1.notify_one();
+                });
+            })
+        });
+        (done, threads)
+    }
 
     /// Two threads, two jobs, a close: each job is run once, and every thread ends.
     #[test]
     fn every_job_runs_and_every_thread_ends() {
         crate::sync::check(|| {
             let queue = Arc::new(Queue::new(2));
-            let ran = Arc::new(AtomicUsize::new(0));
-            let threads = [(); 2].map(|()| {
-                let (queue, ran) = (queue.clone(), ran.clone());
-                thread::spawn(move || {
-                    queue.serve(|n: usize| _ = ran.fetch_add(n, Ordering::Relaxed));
-                })
-            });
+            let (done, threads) = served(&queue);
             assert!(queue.submit(1).is_ok() && queue.submit(10).is_ok());
             queue.close();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
-            assert_eq!(ran.load(Ordering::Relaxed), 11);
+            assert_eq!(*done.0.lock(), 11);
+        });
+    }
+
+    /// Two jobs for a queue of one, which are waited for before the close: what is not refused is
+    /// run without another word. If a wake-up were lost, loom would report the deadlock.
+    #[test]
+    fn no_job_is_left_behind_while_the_threads_sleep() {
+        crate::sync::check_up_to(2, || {
+            let queue = Arc::new(Queue::new(1));
+            let (done, threads) = served(&queue);
+            let accepted = [1, 10].into_iter().filter(|&n| queue.submit(n).is_ok()).sum();
+            let mut ran = done.0.lock();
+            while *ran < accepted {
+                ran = done.1.wait(ran);
+            }
+            drop(ran);
+            queue.close();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(*done.0.lock(), accepted);
         });
     }
 }

@@ -159,6 +159,19 @@ fn a_pinned_slot_is_not_used_again() {
     });
 }
 
+/// As the worker and an executor: the run of what was filed, whose handle is gone.
+fn begin_run(shard: &Shard<u32>, now: u64) -> Option<(u32, u16)> {
+    let mut queued = Vec::new();
+    shard.lock().take(usize::MAX, &mut queued);
+    let record = queued.iter().find(|record| !record.is_dead())?;
+    let claim = shard.lock().claim(record.index, record.version, now);
+    if let Claim::Due(Claimed { run, .. }) = claim { Some((record.index, run)) } else { None }
+}
+
+fn arm_again(shard: &Shard<u32>, run: (u32, u16)) -> bool {
+    shard.lock().rearm(run, 7, 50, false).is_ok()
+}
+
 /// A cancel against a task that arms itself again: armed and then cancelled, or denied.
 #[test]
 fn cancel_against_rearm() {
@@ -166,19 +179,59 @@ fn cancel_against_rearm() {
         let shard = Arc::new(Shard::new(0, 1));
         let index = file(&shard, 5).unwrap();
         let other = shard.clone();
-        let canceller = thread::spawn(move || cancel(&other, index));
-        let mut queued = Vec::new();
-        shard.lock().take(usize::MAX, &mut queued);
-        let mut ends = 0;
-        for record in queued.iter().filter(|record| !record.is_dead()) {
-            let claim = shard.lock().claim(index, record.version, 9);
-            let Claim::Due(Claimed { payload, run, .. }) = claim else { continue };
-            ends += usize::from(shard.lock().rearm((index, run), payload, 50, false).is_err());
-            let mut state = shard.lock();
-            state.finish((index, run));
-            state.unpin(index);
+        let canceller = thread::spawn(move || {
+            let cancel = other.lock().cancel(index);
+            (matches!(cancel, Cancel::Won(..)), matches!(cancel, Cancel::Denied(_)))
+        });
+        let run = begin_run(&shard, 9);
+        let armed = run.is_some_and(|run| arm_again(&shard, run));
+        if let Some(run) = run {
+            shard.lock().finish_and_unpin(run);
         }
-        ends += canceller.join().unwrap();
-        assert_eq!(ends + close(&shard), 1);
+        let (won, denied) = canceller.join().unwrap();
+        assert!(!(denied && armed), "a cancel that finds it running keeps it from going on");
+        let ran = usize::from(run.is_some() && !armed);
+        assert_eq!(ran + usize::from(won) + close(&shard), 1);
+    });
+}
+
+/// A close against a task that arms itself again: armed and then returned, or refused.
+#[test]
+fn close_against_rearm() {
+    crate::sync::check(|| {
+        let shard = Arc::new(Shard::new(0, 1));
+        file(&shard, 5).unwrap();
+        let run = begin_run(&shard, 9).unwrap();
+        let other = shard.clone();
+        let runner = thread::spawn(move || {
+            let armed = arm_again(&other, run);
+            other.lock().finish_and_unpin(run);
+            armed
+        });
+        let returned = close(&shard);
+        assert_eq!(returned, usize::from(runner.join().unwrap()));
+        assert_eq!(shard.lock().live(), 0);
+    });
+}
+
+/// A run that has armed its timeout again tries once more, while the next run begins and ends.
+#[test]
+fn a_run_arms_again_once() {
+    crate::sync::check(|| {
+        let shard = Arc::new(Shard::new(0, 1));
+        file(&shard, 5).unwrap();
+        let first = begin_run(&shard, 9).unwrap();
+        assert!(arm_again(&shard, first));
+        let other = shard.clone();
+        let former = thread::spawn(move || {
+            let armed = arm_again(&other, first);
+            other.lock().finish_and_unpin(first);
+            armed
+        });
+        let second = begin_run(&shard, 99).unwrap();
+        assert!(arm_again(&shard, second), "the former run has not ended it");
+        shard.lock().finish_and_unpin(second);
+        assert!(!former.join().unwrap());
+        assert_eq!(close(&shard), 1);
     });
 }

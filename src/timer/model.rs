@@ -1,0 +1,345 @@
+//! Loom models of the whole timer: the worker's own thread, and the public calls against it.
+//!
+//! Each ends with `accounted_for`: the tasks, what `stop` returned and the timer's counters agree
+//! that every timeout has ended in exactly one way.
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::error::{RearmError, RescheduleError};
+use crate::executor::Job;
+use crate::model::{Counted, Ends};
+use crate::sync::{ArrayQueue, Condvar};
+
+const TICK: Duration = Duration::from_millis(1);
+
+fn built(clock: impl Clock, with: impl FnOnce(Builder) -> Builder) -> HashedWheelTimer {
+    let builder = HashedWheelTimer::builder().tick_duration(TICK).ticks_per_wheel(1).clock(clock);
+    with(builder.max_pending_timeouts(1)).build().expect("settings within their ranges")
+}
+
+fn on(clock: &ManualClock) -> HashedWheelTimer {
+    built(clock.clone(), |builder| builder)
+}
+
+fn counted(ends: &Arc<Ends>) -> Counted {
+    Counted(ends.clone())
+}
+
+fn stop(timer: &HashedWheelTimer) -> usize {
+    let returned = timer.stop().expect("not on the worker").len();
+    assert!(timer.is_stopped(), "whoever stops it returns after its end");
+    returned
+}
+
+/// The worker's thread, for who outlives the last handle.
+fn worker_of(timer: &HashedWheelTimer) -> JoinHandle<()> {
+    timer.0.thread.lock().take().expect("nobody has stopped it")
+}
+
+/// Each of `accepted` timeouts has ended once: by its own account, and by the timer's.
+fn accounted_for(station: &Station, ends: &Ends, returned: usize, accepted: usize) {
+    let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
+    assert_eq!(run + cancelled + returned, accepted, "{run}, {cancelled}, {returned}");
+    let mut metrics = Metrics::default();
+    station.with_all_shards(|states| {
+        states.iter().for_each(|state| metrics.add(state.counts()));
+        assert_eq!(states.iter().map(|state| state.live()).sum::<usize>(), 0);
+    });
+    let Metrics { scheduled, rearmed, expired, cancelled: told, returned: back, .. } = metrics;
+    assert_eq!(scheduled, accepted as u64);
+    assert_eq!(
+        [expired - rearmed, told, back],
+        [run, cancelled, returned].map(|n| n as u64),
+        "{metrics:?}"
+    );
+    let quota = station.shared.quota.as_ref().expect("every model has a limit");
+    assert_eq!(quota.acquire(), Ok(()), "the limit of one is free again");
+}
+
+/// A clock that moves on by a tick whenever it is read.
+struct Restless {
+    origin: Instant,
+    ticks: std::sync::atomic::AtomicU32,
+}
+
+impl Clock for Restless {
+    fn now(&self) -> Instant {
+        self.origin + TICK * self.ticks.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// A task that says when it has run.
+struct Bell(Arc<(Mutex<bool>, Condvar)>, Counted);
+
+impl TimerTask for Bell {
+    fn run(self: Box<Self>, timeout: &Timeout) {
+        Box::new(self.1).run(timeout);
+        *self.0.0.lock() = true;
+        self.0.1.notify_one();
+    }
+}
+
+/// A timeout is submitted while the worker goes to sleep without a limit. If the wake-up were lost,
+/// nobody would ever wake it, and loom would report the deadlock.
+#[test]
+fn a_worker_that_goes_to_sleep_hears_of_a_timeout() {
+    crate::sync::check_up_to(2, || {
+        let origin = Instant::now();
+        let timer = built(Restless { origin, ticks: 0.into() }, |builder| builder);
+        let ends = Arc::new(Ends::default());
+        let bell = Arc::new((Mutex::new(false), Condvar::new()));
+        let task = Bell(bell.clone(), counted(&ends));
+        drop(timer.new_timeout_at(task, origin + TICK * 9).map_err(drop).expect("it is open"));
+        let mut rung = bell.0.lock();
+        while !*rung {
+            rung = bell.1.wait(rung);
+        }
+        drop(rung);
+        let returned = stop(&timer);
+        accounted_for(&timer.0.station, &ends, returned, 1);
+    });
+}
+
+/// Admission against two stops: refused, with the task given back, or returned by one of them.
+#[test]
+fn admission_against_two_stops() {
+    crate::sync::check_up_to(2, || {
+        let clock = ManualClock::new();
+        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+        let producer = {
+            let (timer, ends) = (timer.clone(), ends.clone());
+            loom::thread::spawn(move || {
+                usize::from(timer.new_timeout(counted(&ends), TICK).is_ok())
+            })
+        };
+        let other = timer.clone();
+        let second = loom::thread::spawn(move || stop(&other));
+        let returned = stop(&timer) + second.join().unwrap();
+        let accepted = producer.join().unwrap();
+        accounted_for(&timer.0.station, &ends, returned, accepted);
+    });
+}
+
+/// The clock is moved over a deadline on one thread, the timeout cancelled on another.
+#[test]
+fn cancel_against_the_worker() {
+    crate::sync::check_up_to(2, || {
+        let clock = ManualClock::new();
+        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+        let timeout = timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open");
+        let canceller = loom::thread::spawn(move || timeout.cancel());
+        clock.advance(TICK * 2);
+        let won = canceller.join().unwrap();
+        assert_eq!((ends.run.load(Ordering::Relaxed) == 0), won);
+        let returned = stop(&timer);
+        assert_eq!(returned, 0);
+        accounted_for(&timer.0.station, &ends, returned, 1);
+    });
+}
+
+/// The clock is moved over a deadline on one thread, the timeout pushed back or pulled forward on
+/// another: it runs once the clock has reached its last deadline, not before, and once.
+#[test]
+fn reschedule_against_the_worker() {
+    for (from, to) in [(1, 5), (5, 1)] {
+        crate::sync::check_up_to(2, move || {
+            let clock = ManualClock::new();
+            let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+            let begin = timer.started_at();
+            let timeout = timer.new_timeout_at(counted(&ends), begin + TICK * from);
+            let timeout = timeout.map_err(drop).expect("it is open");
+            let mover = loom::thread::spawn(move || timeout.reschedule_at(begin + TICK * to));
+            clock.advance(TICK * 2);
+            let run = ends.run.load(Ordering::Relaxed);
+            match mover.join().unwrap() {
+                Ok(()) => assert!(run == 0 || to == 1, "not before its last deadline"),
+                Err(error) => assert!(run == 1 && matches!(error, RescheduleError::Expired)),
+            }
+            clock.advance(TICK * 3);
+            let returned = stop(&timer);
+            assert_eq!(returned, 0, "its last deadline has come");
+            accounted_for(&timer.0.station, &ends, returned, 1);
+        });
+    }
+}
+
+/// The last handle is dropped while the timeout expires: it runs, or is cancelled.
+#[test]
+fn the_drop_of_the_last_handle_against_the_worker() {
+    crate::sync::check_up_to(2, || {
+        let clock = ManualClock::new();
+        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+        let (station, worker) = (timer.0.station.clone(), worker_of(&timer));
+        drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
+        let dropper = loom::thread::spawn(move || drop(timer));
+        clock.advance(TICK * 2);
+        dropper.join().unwrap();
+        worker.join().unwrap();
+        accounted_for(&station, &ends, 0, 1);
+    });
+}
+
+/// A stop gives up waiting at once, and the last handle is dropped after it or a second stop collects.
+#[test]
+fn a_stop_that_gave_up_loses_nothing() {
+    for again in [false, true] {
+        crate::sync::check_up_to(2, move || {
+            let clock = ManualClock::new();
+            let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+            let (station, worker) = (timer.0.station.clone(), worker_of(&timer));
+            drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
+            let mut returned = timer.stop_timeout(Duration::ZERO).map_or(0, |left| left.len());
+            if again {
+                returned += stop(&timer);
+                assert_eq!(returned, 1);
+            }
+            drop(timer);
+            worker.join().unwrap();
+            accounted_for(&station, &ends, returned, 1);
+        });
+    }
+}
+
+/// Arms itself again as often as it is told to.
+struct Again(u32, Counted);
+
+impl TimerTask for Again {
+    fn run(mut self: Box<Self>, timeout: &Timeout) {
+        if self.0 == 0 {
+            return Box::new(self.1).run(timeout);
+        }
+        self.0 -= 1;
+        if let Err(error) = timeout.rearm(self, TICK) {
+            assert!(!matches!(error, RearmError::NotRunning { .. }), "it is the latest run");
+            error.into_task().run(timeout);
+        }
+    }
+
+    fn cancelled(self: Box<Self>, timeout: &Timeout) {
+        Box::new(self.1).cancelled(timeout);
+    }
+}
+
+/// A run on an executor's thread arms its timeout again, and the next run begins, or is cancelled,
+/// while the former is still at work: no end is lost, and the former ends nothing of the latter.
+#[test]
+fn overlapping_runs_that_arm_again() {
+    for cancels in [false, true] {
+        crate::sync::check_up_to(2, move || {
+            let clock = ManualClock::new();
+            let jobs = Arc::new(ArrayQueue::<Job>::new(1));
+            let queue = jobs.clone();
+            let timer = built(clock.clone(), |b| b.executor(move |job| queue.push(job)));
+            let ends = Arc::new(Ends::default());
+            let timeout = timer.new_timeout(Again(2, counted(&ends)), TICK);
+            let timeout = timeout.map_err(drop).expect("it is open");
+            clock.advance(TICK);
+            let first = jobs.pop().expect("it is due");
+            let runner = loom::thread::spawn(move || first.run());
+            clock.advance(TICK);
+            let second = jobs.pop();
+            let won = cancels && timeout.cancel();
+            second.into_iter().for_each(Job::run);
+            runner.join().unwrap();
+            let cancelled = ends.cancelled.load(Ordering::Relaxed);
+            assert_eq!(cancelled, usize::from(won), "what a cancel has stopped does not begin");
+            let returned = stop(&timer);
+            accounted_for(&timer.0.station, &ends, returned, 1);
+        });
+    }
+}
+
+/// Lets the worker's next sleep begin without the wake-up that it may have been sent already, as any
+/// task may that parks its thread.
+fn eat_wake_up(timeout: &Timeout) {
+    timeout.shared().alarm.sleep(Some(Duration::ZERO));
+}
+
+struct Parks(Counted);
+
+impl TimerTask for Parks {
+    fn run(self: Box<Self>, timeout: &Timeout) {
+        eat_wake_up(timeout);
+        Box::new(self.0).run(timeout);
+    }
+}
+
+/// A task eats the worker's wake-up while the clock is moved on another thread, and the timer is
+/// stopped: nobody waits for ever.
+#[test]
+fn a_task_that_parks_keeps_nobody_waiting() {
+    crate::sync::check_up_to(2, || {
+        let clock = ManualClock::new();
+        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+        let task = Parks(counted(&ends));
+        drop(timer.new_timeout(task, TICK * 2).map_err(drop).expect("it is open"));
+        let other = clock.clone();
+        let mover = loom::thread::spawn(move || other.advance(TICK));
+        clock.advance(TICK);
+        let returned = stop(&timer);
+        mover.join().unwrap();
+        accounted_for(&timer.0.station, &ends, returned, 1);
+    });
+}
+
+/// Jobs, and whoever waits for them.
+struct Hands(Mutex<Vec<Job>>, Condvar);
+
+impl Hands {
+    fn put(&self, job: Job) {
+        self.0.lock().push(job);
+        self.1.notify_one();
+    }
+
+    fn run_one(&self) {
+        let mut jobs = self.0.lock();
+        while jobs.is_empty() {
+            jobs = self.1.wait(jobs);
+        }
+        let job = jobs.pop().expect("it is not empty");
+        drop(jobs);
+        job.run();
+    }
+}
+
+/// Missed a run, and catches up.
+struct Late(bool, Counted);
+
+impl TimerTask for Late {
+    fn run(mut self: Box<Self>, timeout: &Timeout) {
+        if !std::mem::take(&mut self.0) {
+            return Box::new(self.1).run(timeout);
+        }
+        let due = timeout.deadline().expect("it is running");
+        timeout.catch_up_at(self, due).map_err(drop).expect("nothing denies it");
+    }
+}
+
+/// A run on another thread arms its timeout again for a time that has passed, while the worker goes
+/// to sleep: the next run comes without another word, or loom would report the deadlock.
+#[test]
+fn a_run_that_catches_up_is_not_slept_over() {
+    crate::sync::check_up_to(2, || {
+        let clock = ManualClock::new();
+        let hands = Arc::new(Hands(Mutex::new(Vec::new()), Condvar::new()));
+        let executor = hands.clone();
+        let timer = built(clock.clone(), |builder| {
+            builder.executor(move |job| {
+                executor.put(job);
+                Ok(())
+            })
+        });
+        let ends = Arc::new(Ends::default());
+        let task = Late(true, counted(&ends));
+        drop(timer.new_timeout(task, TICK).map_err(drop).expect("it is open"));
+        let runner = {
+            let hands = hands.clone();
+            loom::thread::spawn(move || hands.run_one())
+        };
+        clock.advance(TICK * 2);
+        hands.run_one();
+        runner.join().unwrap();
+        let returned = stop(&timer);
+        accounted_for(&timer.0.station, &ends, returned, 1);
+    });
+}
