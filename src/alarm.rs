@@ -57,7 +57,8 @@ impl Alarm {
     #[cold]
     fn wake_for(&self, deadline: u64) {
         if self.latest.swap(0, Ordering::AcqRel) != 0 {
-            // Released by unpark, acquired by the worker's park.
+            // Released by unpark, acquired by the worker's park. A worker that has not parked may
+            // read the one before: it then wakes up once too often.
             self.request.store(deadline, Ordering::Relaxed);
             self.parker.unpark();
         }

@@ -11,9 +11,11 @@
 //! stored with release after the closing and loaded with acquire by the worker; the shards' own
 //! locks carry the rest.
 //!
-//! The worker reports under `report`'s lock: which requests to catch up it has answered (for
-//! manual clocks), then that it has finished and what it held. Whoever waits, waits on that; the
-//! unprocessed go to the first.
+//! | `report` (under its lock) | set by | who waits |
+//! |---|---|---|
+//! | `asked` = n | a clock that has been moved, before it calls the worker | |
+//! | `answered` = n | the worker, after a pass that began by reading `asked` and then the clock | the request n goes on |
+//! | `finished`, with what is unprocessed | the worker, last | all go on; the first stop, or the last handle's drop, takes what is unprocessed |
 
 use crate::sync::{AtomicU8, Condvar, Mutex, Ordering};
 use std::time::Instant;

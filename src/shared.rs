@@ -1,4 +1,12 @@
 //! What every handle of one timer shares with its worker.
+//!
+//! | `urgent` | who arms again for a time that has passed | the worker |
+//! |---|---|---|
+//! | false | puts the record into its shard, then sets it, then calls | may sleep |
+//! | true | the same | clears it, then looks into every shard |
+//!
+//! **Nothing urgent is slept over.** What is put into a shard after the worker has looked there sets
+//! the flag after the worker has cleared it, so the worker finds it set, or is called.
 
 use crate::alarm::Alarm;
 use crate::clock::Timebase;
@@ -13,9 +21,8 @@ pub(crate) struct Shared {
     pub(crate) alarm: Alarm,
     pub(crate) metrics: WorkerMetrics,
     pub(crate) quota: Option<Quota>,
-    /// A shard has something urgent. Stored with release once that is in its shard, before the
-    /// worker is called; the worker loads it with acquire before it sleeps, and clears it before it
-    /// looks into the shards, so what comes meanwhile sets it again.
+    /// A shard has something urgent. The release of the store in `answer_rearm` pairs with the
+    /// acquire of the worker's load and swap.
     urgent: AtomicBool,
 }
 

@@ -5,6 +5,11 @@
 //! another timeout there. Once it has seen the end it is *settled*: it remembers the end, lets go
 //! of the slot, and never looks there again. Settling happens under the shard's lock as well, so
 //! two threads that share one handle cannot let go twice.
+//!
+//! | `settled` | the handle | leaves it by |
+//! |---|---|---|
+//! | 0 | pins its slot | under the lock: sees the end, or makes it -> that phase, and the pin goes |
+//! | an ended phase | pins nothing, and answers from memory | never |
 
 use crate::error::{RearmError, RescheduleError};
 use crate::inbox::{Cancel, Phase, Refusal, Shard, State};

@@ -33,6 +33,7 @@ const LONGEST_TURN_NANOS: u64 = 1 << 63;
 /// More live timers than this are warned of, once, as in Netty: a timer is made to be shared.
 const MANY_TIMERS: usize = 64;
 
+/// Relaxed, as whether that was said: they guard nothing.
 static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 
 /// A timer for very many timeouts that seldom fire.

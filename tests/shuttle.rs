@@ -112,21 +112,19 @@ fn check(executes: impl Fn() -> Option<(ThreadPool, OnRefusal)> + Send + Sync + 
         let mut returned = timer.stop().expect("not on the worker").len() as u64;
         returned += second.join().expect("no panic").expect("not on the worker");
         let accepted: u64 = producers.map(|p| p.join().expect("no panic")).iter().sum();
-        let metrics = timer.metrics();
-        drop(timer);
         if let Some((pool, _)) = pool {
-            assert!(pool.join(), "the last handle to the pool");
+            assert!(pool.join(), "the timer has let go of the pool");
         }
+        let metrics = timer.metrics();
         let ends = [ends.run.load(SeqCst), ends.cancelled.load(SeqCst), returned];
         assert_eq!(ends.iter().sum::<u64>(), accepted, "{metrics:?}");
+        assert_eq!(metrics.scheduled, accepted);
+        let counted = [metrics.expired - metrics.rearmed, metrics.cancelled, metrics.returned];
+        assert_eq!(counted, ends, "{metrics:?}");
         for (total, end) in seen.0.iter().zip(ends) {
             total.fetch_add(end, SeqCst);
         }
         assert_eq!(metrics.pending, 0);
-        assert_eq!(
-            metrics.scheduled + metrics.rearmed,
-            metrics.expired + metrics.cancelled + metrics.returned
-        );
     };
     shuttle::check_random(history, iterations);
     let [run, cancelled, returned] = totals.0.each_ref().map(|total| total.load(SeqCst));

@@ -10,6 +10,12 @@
 //! release; the check loads the pauses with acquire before it loads the times. So a check that
 //! finds a connection no longer paused also finds the touch of the resume, and does not report a
 //! silence that the pause had covered. The model at the end checks this.
+//!
+//! | `pauses` | means | leaves it by |
+//! |---|---|---|
+//! | 0 | watched | pause -> 1 |
+//! | n > 0 | paused n times | pause -> n + 1; resume: touch, then -> n - 1 |
+//! | `ABANDONED` | the handle is gone, its connection is with the callback | begin -> 0, for the seat's next user |
 
 use super::moment::When;
 use super::policy::IdlePolicy;
@@ -43,7 +49,8 @@ impl Pulse {
         Self { read: AtomicU64::new(0), wrote: AtomicU64::new(0), pauses: AtomicUsize::new(0) }
     }
 
-    /// For the next connection in this place. The caller has it to itself.
+    /// For the next connection in this place. Relaxed: the caller has it to itself, and the roster's
+    /// lock passes it on.
     pub(super) fn begin(&self, now: u64) {
         self.touch(now);
         self.pauses.store(0, Ordering::Relaxed);
@@ -72,6 +79,7 @@ impl Pulse {
 
     /// False if it was not paused.
     pub(super) fn resume(&self, now: u64) -> bool {
+        // Relaxed: only a hint, `fetch_update` decides.
         if self.pauses.load(Ordering::Relaxed) == 0 {
             return false;
         }
@@ -179,6 +187,25 @@ mod model {
             assert!(paused || since.iter().all(|&since| since >= 9));
             resumer.join().unwrap();
             assert_eq!(pulse.reading(), Reading { paused: false, since: [10; 3] });
+        });
+    }
+
+    /// Pauses of two threads that share a handle add up, and are all taken back.
+    #[test]
+    fn pauses_from_two_threads_add_up() {
+        crate::sync::check(|| {
+            let pulse = Arc::new(Pulse::new());
+            pulse.begin(1);
+            let others = [2, 3].map(|now| {
+                let pulse = pulse.clone();
+                thread::spawn(move || {
+                    pulse.pause();
+                    assert!(pulse.reading().paused);
+                    assert!(pulse.resume(now));
+                })
+            });
+            others.into_iter().for_each(|other| other.join().unwrap());
+            assert!(!pulse.reading().paused && !pulse.resume(9));
         });
     }
 }

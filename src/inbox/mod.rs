@@ -74,6 +74,7 @@ pub(crate) fn shard_count() -> usize {
 #[inline]
 pub(crate) fn home(count: usize) -> usize {
     const UNNUMBERED: usize = usize::MAX;
+    // Relaxed: each number is given once, and that is all.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static MINE: Cell<usize> = const { Cell::new(UNNUMBERED) };

@@ -83,7 +83,7 @@ impl TimerTask for Bell {
 /// nobody would ever wake it, and loom would report the deadlock.
 #[test]
 fn a_worker_that_goes_to_sleep_hears_of_a_timeout() {
-    crate::sync::check_up_to(2, || {
+    crate::sync::check(|| {
         let origin = Instant::now();
         let timer = built(Restless { origin, ticks: 0.into() }, |builder| builder);
         let ends = Arc::new(Ends::default());
@@ -123,7 +123,7 @@ fn admission_against_two_stops() {
 /// The clock is moved over a deadline on one thread, the timeout cancelled on another.
 #[test]
 fn cancel_against_the_worker() {
-    crate::sync::check_up_to(2, || {
+    crate::sync::check(|| {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let timeout = timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open");
@@ -166,7 +166,7 @@ fn reschedule_against_the_worker() {
 /// The last handle is dropped while the timeout expires: it runs, or is cancelled.
 #[test]
 fn the_drop_of_the_last_handle_against_the_worker() {
-    crate::sync::check_up_to(2, || {
+    crate::sync::check(|| {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let (station, worker) = (timer.0.station.clone(), worker_of(&timer));
@@ -183,7 +183,7 @@ fn the_drop_of_the_last_handle_against_the_worker() {
 #[test]
 fn a_stop_that_gave_up_loses_nothing() {
     for again in [false, true] {
-        crate::sync::check_up_to(2, move || {
+        crate::sync::check(move || {
             let clock = ManualClock::new();
             let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
             let (station, worker) = (timer.0.station.clone(), worker_of(&timer));
