@@ -4,11 +4,9 @@ use crate::clock::Timebase;
 use crate::executor::{Dispatch, Job, OnRefusal};
 use crate::inbox::{Claim, Phase, Shard};
 use crate::shared::Shared;
-use crate::station::Station;
 use crate::sync::{Arc, ArrayQueue};
 use crate::tick::TickScale;
 use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
-use crate::wheel::Token;
 use loom::thread;
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -214,34 +212,6 @@ fn dropped_handles_detach_the_timeout() {
         droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
         assert_eq!(ends.run.load(Ordering::Relaxed), 1);
         accounted_for(&home, &ends, 1);
-        assert_eq!(home.shard.lock().phase(index), Phase::Free);
-    });
-}
-
-/// Somebody asks which task the worker is busy with, while it ends that run and the slot is freed:
-/// the answer is a timeout that has run, or none, and never an empty slot.
-#[test]
-fn the_running_timeout_is_never_an_empty_slot() {
-    crate::sync::check(|| {
-        let (home, ends) = (home(), Arc::new(Ends::default()));
-        let (timeout, index) = schedule(&home, &ends, false);
-        drop(timeout); // the worker's pin is the only one
-        let station = Arc::new(Station::new(home.shared.clone(), Box::new([home.clone()])));
-        let worker = {
-            let (station, home) = (station.clone(), home.clone());
-            thread::spawn(move || {
-                let claim = home.shard.lock().claim(index, 0, 9);
-                let Claim::Due(claimed) = claim else { panic!("it is due") };
-                station.set_running(Some(Token { index, version: 0 }), true);
-                drop(claimed.payload);
-                home.shard.lock().finish_and_unpin((index, claimed.run));
-                station.set_running(None, false);
-            })
-        };
-        if let Some(running) = station.running() {
-            assert!(running.is_expired(), "{running:?}");
-        }
-        worker.join().unwrap();
         assert_eq!(home.shard.lock().phase(index), Phase::Free);
     });
 }

@@ -18,7 +18,8 @@ pub(crate) struct Station {
     pub(crate) shared: Arc<Shared>,
     pub(crate) shards: Box<[Arc<TimerShard>]>,
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
-    /// The wheel's name for the timeout being handed over, plus one; 0 for none.
+    /// The wheel's name for the timeout being handed over, plus one; 0 for none. Relaxed: the lock of
+    /// its shard orders it. See `running`.
     running: AtomicU64,
 }
 
@@ -49,8 +50,10 @@ impl Station {
         read(&states)
     }
 
-    /// The timeout that the worker is busy with. The name is read again under the shard's lock,
-    /// where the pin is taken, so the handle is to a timeout that was running at that moment.
+    /// The timeout that the worker is busy with. The name is read again under the shard's lock, where
+    /// the pin is taken: the worker names what it runs after it has claimed it under that lock, and
+    /// takes the name back before it ends the run there. So the handle is to a timeout that was
+    /// running at that moment.
     pub(crate) fn running(&self) -> Option<Timeout> {
         let name = self.running.load(Ordering::Relaxed);
         let token = Token { index: (name & !INLINE).checked_sub(1)? as u32, version: 0 };
@@ -59,13 +62,8 @@ impl Station {
         let mut state = home.shard.lock();
         let phase = state.phase(index);
         let still = self.running.load(Ordering::Relaxed) == name;
-        // The worker pins what it runs itself, whatever phase that has moved on to; but between the
-        // end of that run and the next name the slot may be free.
-        let pinned = match phase {
-            Phase::Free => false,
-            Phase::Running | Phase::Denied => true,
-            _ => name & INLINE != 0,
-        };
+        // The worker pins what it runs itself, whatever phase that has moved on to.
+        let pinned = matches!(phase, Phase::Running | Phase::Denied) || name & INLINE != 0;
         if !still || !pinned {
             return None;
         }

@@ -232,7 +232,7 @@ impl<W: Core> Worker<W> {
         }
         let mut state = self.station.shards[number].shard.lock();
         if self.ran.take().is_some() {
-            self.handles[number].finish(&mut state);
+            self.finish(number, &mut state);
         }
         state.claim(index, due.token.version, self.station.shared.scale.start_of(due.tick))
     }
@@ -240,8 +240,14 @@ impl<W: Core> Worker<W> {
     fn finish_last_run(&mut self) {
         if let Some(number) = self.ran.take() {
             let mut state = self.station.shards[number].shard.lock();
-            self.handles[number].finish(&mut state);
+            self.finish(number, &mut state);
         }
+    }
+
+    /// The name goes first: the slot may be another timeout's when the lock is released.
+    fn finish(&self, number: usize, state: &mut State<Task>) {
+        self.station.set_running(None, false);
+        self.handles[number].finish(state);
     }
 
     fn hand_over(&mut self, token: Token, claimed: Claimed<Task>) {

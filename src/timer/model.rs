@@ -343,3 +343,24 @@ fn a_run_that_catches_up_is_not_slept_over() {
         accounted_for(&timer.0.station, &ends, returned, 1);
     });
 }
+
+/// Somebody asks which task the worker is busy with, while that run ends and its slot is used again:
+/// the answer is a timeout that has been handed over, or none.
+#[test]
+fn the_running_timeout_is_never_the_next_in_its_slot() {
+    crate::sync::check(|| {
+        let clock = ManualClock::new();
+        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+        drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
+        let mover = loom::thread::spawn(move || clock.advance(TICK));
+        let next = timer.new_timeout(counted(&ends), TICK * 9);
+        if let Some(running) = timer.0.station.running() {
+            assert!(running.is_expired(), "{running:?}");
+        }
+        mover.join().unwrap();
+        let accepted = 1 + usize::from(next.is_ok());
+        let returned = stop(&timer);
+        drop(next);
+        accounted_for(&timer.0.station, &ends, returned, accepted);
+    });
+}
