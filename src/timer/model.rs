@@ -6,7 +6,7 @@
 use super::*;
 use crate::clock::ManualClock;
 use crate::error::{RearmError, RescheduleError};
-use crate::executor::Job;
+use crate::executor::{Inline, Job};
 use crate::model::{Counted, Ends};
 use crate::sync::{ArrayQueue, Condvar};
 
@@ -53,7 +53,7 @@ fn accounted_for(station: &Station, ends: &Ends, returned: usize, accepted: usiz
         "{metrics:?}"
     );
     let quota = station.shared.quota.as_ref().expect("every model has a limit");
-    assert_eq!(quota.acquire(), Ok(()), "the limit of one is free again");
+    assert_eq!(quota.acquire(), Ok(()), "there is room again");
 }
 
 /// A clock that moves on by a tick whenever it is read.
@@ -315,52 +315,63 @@ impl TimerTask for Late {
     }
 }
 
-/// A run on another thread arms its timeout again for a time that has passed, while the worker goes
-/// to sleep: the next run comes without another word, or loom would report the deadlock.
+/// Two runs on other threads arm their timeouts again for a time that has passed, while the worker
+/// goes to sleep: the next runs come without another word, or loom would report the deadlock.
 #[test]
-fn a_run_that_catches_up_is_not_slept_over() {
+fn runs_that_catch_up_are_not_slept_over() {
     crate::sync::check_up_to(2, || {
         let clock = ManualClock::new();
         let hands = Arc::new(Hands(Mutex::new(Vec::new()), Condvar::new()));
         let executor = hands.clone();
         let timer = built(clock.clone(), |builder| {
-            builder.executor(move |job| {
+            builder.max_pending_timeouts(2).executor(move |job| {
                 executor.put(job);
                 Ok(())
             })
         });
         let ends = Arc::new(Ends::default());
-        let task = Late(true, counted(&ends));
-        drop(timer.new_timeout(task, TICK).map_err(drop).expect("it is open"));
+        for _ in 0..2 {
+            let task = Late(true, counted(&ends));
+            drop(timer.new_timeout(task, TICK).map_err(drop).expect("it is open"));
+        }
+        clock.advance(TICK * 2);
         let runner = {
             let hands = hands.clone();
-            loom::thread::spawn(move || hands.run_one())
+            loom::thread::spawn(move || (0..2).for_each(|_| hands.run_one()))
         };
-        clock.advance(TICK * 2);
-        hands.run_one();
+        (0..2).for_each(|_| hands.run_one());
         runner.join().unwrap();
         let returned = stop(&timer);
-        accounted_for(&timer.0.station, &ends, returned, 1);
+        accounted_for(&timer.0.station, &ends, returned, 2);
     });
 }
 
 /// Somebody asks which task the worker is busy with, while that run ends and its slot is used again:
 /// the answer is a timeout that has been handed over, or none.
+fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
+    let clock = ManualClock::new();
+    let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
+    drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
+    let mover = loom::thread::spawn(move || clock.advance(TICK));
+    let next = timer.new_timeout(counted(&ends), TICK * 9);
+    if let Some(running) = timer.0.station.running() {
+        assert!(running.is_expired(), "{running:?}");
+    }
+    mover.join().unwrap();
+    let accepted = 1 + usize::from(next.is_ok());
+    let returned = stop(&timer);
+    drop(next);
+    accounted_for(&timer.0.station, &ends, returned, accepted);
+}
+
 #[test]
 fn the_running_timeout_is_never_the_next_in_its_slot() {
-    crate::sync::check(|| {
-        let clock = ManualClock::new();
-        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
-        drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
-        let mover = loom::thread::spawn(move || clock.advance(TICK));
-        let next = timer.new_timeout(counted(&ends), TICK * 9);
-        if let Some(running) = timer.0.station.running() {
-            assert!(running.is_expired(), "{running:?}");
-        }
-        mover.join().unwrap();
-        let accepted = 1 + usize::from(next.is_ok());
-        let returned = stop(&timer);
-        drop(next);
-        accounted_for(&timer.0.station, &ends, returned, accepted);
+    crate::sync::check_up_to(2, || the_running_timeout_is_never_the_next(|builder| builder));
+}
+
+#[test]
+fn the_timeout_handed_over_is_never_the_next_in_its_slot() {
+    crate::sync::check_up_to(2, || {
+        the_running_timeout_is_never_the_next(|builder| builder.executor(Inline));
     });
 }
