@@ -1,4 +1,4 @@
-//! Rule 1 on the whole timer, worker and all, under random schedules of every lock and atomic:
+//! Rules 1 and 6 on the whole timer, worker and all, under random schedules of every lock and atomic:
 //!
 //! ```console
 //! $ RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test --release --test shuttle
@@ -80,9 +80,13 @@ fn producer(timer: &HashedWheelTimer, clock: &ManualClock, ends: &Arc<Ends>) -> 
 #[derive(Default)]
 struct Totals([std::sync::atomic::AtomicU64; 3]);
 
-fn check(executes: impl Fn() -> Option<(ThreadPool, OnRefusal)> + Send + Sync + 'static) {
+fn iterations() -> usize {
     let iterations = std::env::var("WHEELWORK_SHUTTLE_ITERATIONS").ok();
-    let iterations = iterations.map_or(1000, |n| n.parse().expect("a number of iterations"));
+    iterations.map_or(1000, |n| n.parse().expect("a number of iterations"))
+}
+
+fn check(executes: impl Fn() -> Option<(ThreadPool, OnRefusal)> + Send + Sync + 'static) {
+    let iterations = iterations();
     let totals = Arc::new(Totals::default());
     let seen = totals.clone();
     let history = move || {
@@ -145,6 +149,30 @@ fn every_timeout_ends_in_exactly_one_way_on_a_pool_that_refuses() {
 #[test]
 fn every_timeout_ends_in_exactly_one_way_on_a_pool_that_is_waited_for() {
     check(|| Some((small_pool(), OnRefusal::Wait)));
+}
+
+/// Time stands still, and each timeout is due sooner than the one before, so each is a reason to wake
+/// the worker.
+#[test]
+fn producers_wake_the_worker_at_most_once_a_tick() {
+    let history = || {
+        let builder = HashedWheelTimer::builder().tick_duration(TICK).clock(ManualClock::new());
+        let timer = builder.build().expect("settings within their ranges");
+        let producers = [(); 2].map(|()| {
+            let timer = timer.clone();
+            thread::spawn(move || {
+                for sooner in (1..30).rev() {
+                    timer.new_timeout(|| (), 10 * TICK * sooner).expect("it is not stopped");
+                }
+            })
+        });
+        producers.into_iter().for_each(|p| p.join().expect("no panic"));
+        (0..100).for_each(|_| thread::yield_now()); // the worker comes to rest
+        let wakeups = timer.metrics().wakeups;
+        assert!(wakeups <= 1, "{wakeups} wake-ups in one tick");
+        timer.stop().expect("not on the worker");
+    };
+    shuttle::check_random(history, iterations());
 }
 
 fn small_pool() -> ThreadPool {

@@ -12,6 +12,7 @@ mod usage;
 
 use clap::{Parser, ValueEnum};
 use std::error::Error;
+use std::io::Write;
 use std::time::{Duration, Instant};
 use wheelwork::HashedWheelTimer;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
@@ -87,7 +88,13 @@ fn play<W: Touch>(
     }
     std::thread::sleep(Duration::from_secs(1)); // the worker takes in what was scheduled
     let grown = usage::resident_bytes()?.saturating_sub(memory);
-    println!("{:>8.1} bytes resident for each connection", grown as f64 / watches.len() as f64);
+    // `println!` would panic where the disk is full.
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "{:>8.1} bytes resident for each connection",
+        grown as f64 / watches.len() as f64
+    )?;
 
     let (cpu, looks) = (usage::timer_thread()?, timer.metrics().expired);
     let begun = Instant::now();
@@ -103,10 +110,11 @@ fn play<W: Touch>(
     let spent = (usage::timer_thread()? - cpu).as_secs_f64();
     let elapsed = begun.elapsed().as_secs_f64();
     let metrics = timer.metrics();
-    println!(
+    writeln!(
+        out,
         "{:>8.4} % of a core for the timer's thread over {elapsed:.0} s",
         100.0 * spent / elapsed
-    );
-    println!("{:>8} timeouts of the timer expired", metrics.expired - looks);
+    )?;
+    writeln!(out, "{:>8} timeouts of the timer expired", metrics.expired - looks)?;
     Ok(())
 }
