@@ -79,7 +79,7 @@ impl Period {
         match self.cadence {
             Cadence::Delay => now.checked_add(self.every),
             Cadence::Rate(MissedTickBehavior::Delay) if missed => now.checked_add(self.every),
-            Cadence::Rate(MissedTickBehavior::Skip) if missed => self.next_beat(due, now),
+            Cadence::Rate(MissedTickBehavior::Skip) => self.next_beat(due, now),
             Cadence::Rate(_) => on_beat,
         }
     }

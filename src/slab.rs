@@ -263,6 +263,7 @@ mod tests {
         assert_eq!(chunks_with_memory(&slab), EMPTY_KEPT);
         let again: Vec<_> = (0..100 * CHUNK).map(|_| slab.acquire().unwrap().0).collect();
         assert_eq!(chunks_with_memory(&slab), 100, "old chunks are used again");
+        assert_eq!(slab.empty, 0);
         assert!(again.iter().all(|&i| slab.get(i).is_some()));
     }
 

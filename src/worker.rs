@@ -3,6 +3,9 @@
 //! It owns the wheel. What other threads share with it is the shards (`inbox`), the alarm that
 //! wakes it (`alarm`) and the order to end (`lifecycle`); each has its protocol at its head.
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+
 use crate::agenda::Agenda;
 use crate::alarm::Woken;
 use crate::clock::Pace;
@@ -447,87 +450,4 @@ pub(crate) fn live<W: Core>(mut worker: Worker<W>) {
         worker.station.lifecycle.order_return();
     }
     worker.end();
-}
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::*;
-    use crate::clock::Timebase;
-    use crate::inbox::{Ask, Cancel, Shard};
-    use crate::tick::TickScale;
-    use crate::wheel::Hashed;
-    use std::num::NonZeroU64;
-
-    const DUE: u64 = 1 << 40;
-
-    /// A worker of two shards that runs only when it is told.
-    fn worker() -> Worker<Hashed> {
-        let scale = TickScale::new(NonZeroU64::MIN);
-        let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
-        let home = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), shared: shared.clone() });
-        let station = Station::new(shared.clone(), Box::new([home(0), home(1)]));
-        Worker::new(Arc::new(station), Hashed::new(8).unwrap(), None, Pace::OnCall)
-    }
-
-    fn schedule(worker: &Worker<Hashed>, shard: usize, count: usize) {
-        let mut state = worker.station.shards[shard].shard.lock();
-        for _ in 0..count {
-            let task: Task = Box::new(|| ());
-            assert!(state.admit(task, |task| task, DUE, false).is_ok());
-        }
-    }
-
-    /// A shard whose dead entries are to be reclaimed does not wait until something is due.
-    #[test]
-    fn much_that_is_dead_keeps_the_worker_awake() {
-        let mut worker = worker();
-        schedule(&worker, 1, 5000);
-        assert!(!worker.anything_sooner(1), "what is queued is far");
-        assert!(!worker.transfer(DRAIN_CAP, DUE));
-        let cancel = |index| worker.station.shards[1].shard.lock().cancel(index);
-        let asks = (0..5000).filter(|&i| matches!(cancel(i), Cancel::Won(_, Ask::Attention)));
-        assert_eq!(asks.count(), 1);
-        assert!(worker.anything_sooner(1));
-        assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.reclaim());
-        assert!(!worker.anything_sooner(1) && worker.wheel.next_expiry().is_none());
-    }
-
-    /// Rule 6: whoever rings while the worker looks once more is the one wake-up of the tick.
-    #[test]
-    fn a_ring_before_the_sleep_counts_as_a_wake_up() {
-        let mut worker = worker();
-        let station = worker.station.clone();
-        let alarm = &station.shared.alarm;
-        let mut state = station.shards[1].shard.lock();
-        std::thread::scope(|scope| {
-            let announced = scope.spawn(|| worker.announce(DUE + 1));
-            while !alarm.is_armed() {
-                std::thread::yield_now(); // it will wait for the shard
-            }
-            let task: Task = Box::new(|| ());
-            assert!(state.admit(task, |task| task, DUE / 2, false).is_ok());
-            alarm.submitted(DUE / 2);
-            drop(state);
-            assert!(!announced.join().unwrap(), "there is something sooner");
-        });
-        assert_eq!(worker.request, DUE / 2);
-        let rung_in = worker.woken_at.expect("it was rung");
-        assert_eq!(worker.wake_tick(rung_in), Some(rung_in + 1), "no other ring in this tick");
-    }
-
-    /// Rule 3: one shard that fills every pass up to the cap does not keep the other waiting.
-    #[test]
-    fn after_a_full_pass_the_next_begins_with_the_next_shard() {
-        let mut worker = worker();
-        schedule(&worker, 0, DRAIN_CAP);
-        schedule(&worker, 1, 5);
-        let queued =
-            |worker: &Worker<Hashed>, n: usize| worker.station.shards[n].shard.lock().queued();
-        assert!(worker.transfer(DRAIN_CAP, DUE), "the cap is reached");
-        assert_eq!(queued(&worker, 1), 5);
-        schedule(&worker, 0, DRAIN_CAP);
-        assert!(worker.transfer(DRAIN_CAP, DUE), "and again");
-        assert_eq!((queued(&worker, 0), queued(&worker, 1), worker.first_shard), (5, 0, 1));
-        assert!(!worker.transfer(DRAIN_CAP, DUE));
-    }
 }

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Record, TICK, eventually, manual_with, ms};
-use std::sync::{Arc, Barrier};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 use wheelwork::clock::{Follower, Pace};
 use wheelwork::{BuildError, Clock, HashedWheelTimer, ManualClock};
@@ -130,4 +131,48 @@ fn a_clock_that_runs_by_itself_needs_nothing_but_the_time() {
     assert!(ran.take()[0] >= begun + ms(20));
     timer.new_timeout(|| (), Duration::from_secs(60)).unwrap();
     assert!(timer.stop().unwrap()[0].deadline() > begun + Duration::from_secs(59));
+}
+
+/// A clock of a user's that moves in jumps, and tells its timer.
+#[derive(Clone)]
+struct Stepped {
+    origin: Instant,
+    seconds: Arc<AtomicU64>,
+    follower: Arc<Mutex<Option<Follower>>>,
+}
+
+impl Clock for Stepped {
+    fn now(&self) -> Instant {
+        self.origin + Duration::from_secs(self.seconds.load(SeqCst))
+    }
+
+    fn attach(&self, follower: Follower) -> Pace {
+        *self.follower.lock().unwrap() = Some(follower);
+        Pace::OnCall
+    }
+}
+
+#[test]
+fn a_follower_catches_up_and_knows_whether_its_timer_is_there() {
+    let clock = Stepped {
+        origin: Instant::now(),
+        seconds: Arc::new(AtomicU64::new(0)),
+        follower: Arc::default(),
+    };
+    let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let follower = clock.follower.lock().unwrap().take().expect("build attaches it");
+    let ran = Record::new();
+    timer.new_timeout(ran.note(()), Duration::from_secs(5)).unwrap();
+    clock.seconds.store(4, SeqCst);
+    follower.catch_up();
+    assert_eq!(ran.len(), 0);
+    clock.seconds.store(5, SeqCst);
+    follower.catch_up();
+    assert_eq!(ran.len(), 1, "it has run when the call returns");
+
+    assert!(follower.is_alive());
+    timer.stop().unwrap();
+    drop(timer);
+    eventually("the timer is gone", || !follower.is_alive());
+    follower.catch_up(); // there is nobody to wait for
 }

@@ -31,6 +31,32 @@ fn wakeups_during(timer: &HashedWheelTimer, time: Duration) -> u64 {
     timer.metrics().wakeups - before
 }
 
+/// Processor time, in clock ticks of the system, of this process's one thread of that name.
+#[cfg(target_os = "linux")]
+fn processor_time_of(thread: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.join("stat")).ok());
+    let named: Vec<String> = stats.filter(|s| s.contains(&format!("({thread})"))).collect();
+    let [stat] = named.as_slice() else { panic!("{} threads", named.len()) };
+    let after_name: Vec<&str> = stat[stat.rfind(')').unwrap()..].split(' ').collect();
+    let [user, system] = [12, 13].map(|field: usize| after_name[field].parse::<u64>().unwrap());
+    user + system
+}
+
+/// A worker that never went to sleep would not be woken either.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_worker_with_nothing_to_do_uses_no_processor() {
+    const NAME: &str = "idle-worker";
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(NAME).build().unwrap();
+    timer.new_timeout(|| (), HOUR).unwrap();
+    std::thread::sleep(ms(50));
+    let before = processor_time_of(NAME);
+    std::thread::sleep(ms(500));
+    let used = processor_time_of(NAME) - before;
+    assert!(used <= 2, "{used} clock ticks, of about 50");
+}
+
 fn an_empty_timer_sleeps(wheel: WheelKind) {
     let timer = timer(wheel);
     std::thread::sleep(ms(20));

@@ -165,6 +165,22 @@ fn a_stop_with_a_limit_names_the_task_that_runs() {
     assert_conserved(&timer);
 }
 
+/// The limit is for those who wait too long, not a time to give up at once.
+#[test]
+fn a_stop_with_a_limit_waits_for_a_task_that_ends() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let started = Arc::new(AtomicBool::new(false));
+    let flag = started.clone();
+    let slow = move || {
+        flag.store(true, SeqCst);
+        std::thread::sleep(ms(100));
+    };
+    timer.new_timeout(slow, Duration::ZERO).unwrap();
+    timer.new_timeout(|| (), ms(60_000)).unwrap();
+    eventually("the slow task starts", || started.load(SeqCst));
+    assert_eq!(timer.stop_timeout(ms(60_000)).unwrap().len(), 1);
+}
+
 #[test]
 fn what_is_due_after_the_stop_is_returned_not_run() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();

@@ -1,0 +1,128 @@
+//! The worker's steps, one at a time, with the shards set up by hand.
+
+use super::*;
+use crate::clock::Timebase;
+use crate::inbox::{Ask, Cancel, Shard};
+use crate::tick::TickScale;
+use crate::wheel::Hashed;
+use std::num::NonZeroU64;
+use std::ops::Range;
+
+const DUE: u64 = 1 << 40;
+
+/// A worker of two shards that runs only when it is told.
+fn worker() -> Worker<Hashed> {
+    let scale = TickScale::new(NonZeroU64::MIN);
+    let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
+    let home = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), shared: shared.clone() });
+    let station = Station::new(shared.clone(), Box::new([home(0), home(1)]));
+    Worker::new(Arc::new(station), Hashed::new(8).unwrap(), None, Pace::OnCall)
+}
+
+fn schedule(worker: &Worker<Hashed>, shard: usize, count: u32) {
+    schedule_at(worker, shard, DUE, count);
+}
+
+fn schedule_at(worker: &Worker<Hashed>, shard: usize, deadline: u64, count: u32) {
+    let mut state = worker.station.shards[shard].shard.lock();
+    for _ in 0..count {
+        let task: Task = Box::new(|| ());
+        assert!(state.admit(task, |task| task, deadline, false).is_ok());
+    }
+}
+
+/// How often that asked for attention.
+fn cancel(worker: &Worker<Hashed>, shard: usize, slots: Range<u32>) -> usize {
+    let mut state = worker.station.shards[shard].shard.lock();
+    let asks = slots.map(|index| match state.cancel(index) {
+        Cancel::Won(_, ask) => usize::from(ask == Ask::Attention),
+        _ => panic!("slot {index} is not pending"),
+    });
+    asks.sum()
+}
+
+/// A shard whose dead entries are to be reclaimed does not wait until something is due.
+#[test]
+fn much_that_is_dead_keeps_the_worker_awake() {
+    let mut worker = worker();
+    schedule(&worker, 1, 5000);
+    assert!(!worker.anything_sooner(1), "what is queued is far");
+    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    assert_eq!(cancel(&worker, 1, 0..5000), 1);
+    assert!(worker.anything_sooner(1));
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.reclaim());
+    assert!(!worker.anything_sooner(1) && worker.wheel.next_expiry().is_none());
+}
+
+/// Each entry is looked up in its own shard.
+#[test]
+fn a_walk_drops_what_is_dead_and_nothing_else() {
+    let mut worker = worker();
+    schedule(&worker, 0, 5000);
+    schedule(&worker, 1, 5000);
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.reclaiming, "nobody has asked");
+    assert_eq!(cancel(&worker, 0, 0..4990) + cancel(&worker, 1, 4900..5000), 1);
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.reclaiming);
+    assert!(!worker.reclaim() && !worker.reclaiming);
+    let mut left = Vec::new();
+    worker.wheel.take_due(DUE, &mut left);
+    let left_of = |shard| left.iter().filter(|due| inbox::locate(due.token).0 == shard).count();
+    assert_eq!((left_of(0), left_of(1)), (10, 4900));
+}
+
+/// What dies in a bucket behind the walk is left for another.
+#[test]
+fn a_walk_that_is_outrun_is_not_the_last() {
+    const EACH: u32 = 70_000; // more than is looked at in one pass
+    let mut worker = worker();
+    schedule_at(&worker, 0, DUE, EACH);
+    schedule_at(&worker, 0, DUE + 1, EACH);
+    while worker.transfer(DRAIN_CAP, DUE) {}
+    assert_eq!(cancel(&worker, 0, EACH - 5000..2 * EACH), 1);
+    assert!(!worker.transfer(DRAIN_CAP, DUE), "the walk begins");
+    assert!(worker.reclaim(), "and has passed the first bucket");
+    cancel(&worker, 0, 0..EACH - 5000);
+    assert!(!worker.transfer(DRAIN_CAP, DUE), "it is not begun again before its end");
+    assert!(worker.reclaim() && !worker.reclaiming, "it ends, and that is not all");
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.reclaiming);
+    while worker.reclaim() {}
+    assert!(worker.wheel.next_expiry().is_none());
+}
+
+/// Rule 6: whoever rings while the worker looks once more is the one wake-up of the tick.
+#[test]
+fn a_ring_before_the_sleep_counts_as_a_wake_up() {
+    let mut worker = worker();
+    let station = worker.station.clone();
+    let alarm = &station.shared.alarm;
+    let mut state = station.shards[1].shard.lock();
+    std::thread::scope(|scope| {
+        let announced = scope.spawn(|| worker.announce(DUE + 1));
+        while !alarm.is_armed() {
+            std::thread::yield_now(); // it will wait for the shard
+        }
+        let task: Task = Box::new(|| ());
+        assert!(state.admit(task, |task| task, DUE / 2, false).is_ok());
+        alarm.submitted(DUE / 2);
+        drop(state);
+        assert!(!announced.join().unwrap(), "there is something sooner");
+    });
+    assert_eq!(worker.request, DUE / 2);
+    let rung_in = worker.woken_at.expect("it was rung");
+    assert_eq!(worker.wake_tick(rung_in), Some(rung_in + 1), "no other ring in this tick");
+}
+
+/// Rule 3: one shard that fills every pass up to the cap does not keep the other waiting.
+#[test]
+fn after_a_full_pass_the_next_begins_with_the_next_shard() {
+    let mut worker = worker();
+    schedule(&worker, 0, DRAIN_CAP as u32);
+    schedule(&worker, 1, 5);
+    let queued = |worker: &Worker<Hashed>, n: usize| worker.station.shards[n].shard.lock().queued();
+    assert!(worker.transfer(DRAIN_CAP, DUE), "the cap is reached");
+    assert_eq!(queued(&worker, 1), 5);
+    schedule(&worker, 0, DRAIN_CAP as u32);
+    assert!(worker.transfer(DRAIN_CAP, DUE), "and again");
+    assert_eq!((queued(&worker, 0), queued(&worker, 1), worker.first_shard), (5, 0, 1));
+    assert!(!worker.transfer(DRAIN_CAP, DUE));
+}

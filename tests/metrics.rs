@@ -1,0 +1,42 @@
+//! What `metrics` counts of the worker; the counts of timeouts are in `assert_conserved`, in the files
+//! of the rules.
+
+mod common;
+
+use common::{TICK, eventually, manual, ms};
+
+#[test]
+fn a_wake_up_is_counted() {
+    let (timer, clock) = manual();
+    eventually("it has slept and been called", || {
+        clock.advance(TICK);
+        timer.metrics().wakeups > 0
+    });
+}
+
+#[test]
+fn ticks_that_are_stepped_over_are_counted() {
+    let (timer, clock) = manual();
+    let skipped = || timer.metrics().ticks_skipped;
+    clock.advance(TICK);
+    assert_eq!(skipped(), 0);
+    clock.advance(10 * TICK);
+    assert_eq!(skipped(), 9);
+    clock.advance(TICK / 2);
+    clock.advance(TICK / 2);
+    assert_eq!(skipped(), 9);
+}
+
+/// Of many that are due at once, the last are as late as those before them took.
+#[test]
+fn lateness_grows_while_a_pass_goes_on() {
+    let (timer, clock) = manual();
+    for _ in 0..40 {
+        let clock = clock.clone();
+        timer.new_timeout(move || clock.advance(ms(1)), TICK).unwrap();
+    }
+    clock.advance(TICK);
+    let lateness = timer.metrics().lateness;
+    assert_eq!((lateness.count(), lateness.max()), (40, ms(32)), "the clock is read at 16 and 32");
+    assert!(lateness.quantile(0.3) < ms(1));
+}
