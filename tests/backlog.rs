@@ -32,10 +32,11 @@ fn behind_a_busy_worker(
     };
     timer.new_timeout(blocking, TICK).unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| clock.advance(TICK));
+        let advance = scope.spawn(|| clock.advance(TICK));
         is_running.recv().unwrap();
         fill();
         release.send(()).unwrap();
+        advance.join().unwrap();
     });
 }
 
@@ -117,7 +118,7 @@ fn a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels(wheel: WheelKind) {
     let stop = AtomicBool::new(false);
     let ran = Record::new();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let storm = scope.spawn(|| {
             while !stop.load(SeqCst) {
                 timer.new_timeout(|| (), HOUR).unwrap().cancel();
             }
@@ -126,6 +127,7 @@ fn a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels(wheel: WheelKind) {
         timer.new_timeout(ran.note(()), ms(100)).unwrap();
         eventually("it runs", || ran.len() == 1);
         stop.store(true, SeqCst);
+        storm.join().unwrap();
     });
     let metrics = timer.metrics();
     assert!(metrics.cancelled > 1000 && metrics.passes_with_backlog == 0, "{metrics:?}");

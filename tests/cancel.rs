@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Random, Record, TICK, assert_conserved, manual, manual_with, ms, on};
+use common::{Mutex, Random, Record, TICK, assert_conserved, manual, manual_with, ms, on};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -77,13 +77,14 @@ fn one_of_many_cancels_wins() {
         let timeout = timer.new_timeout(|| (), ms(500)).unwrap();
         let wins = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for own in [false, true, true, false] {
+            let cancels = [false, true, true, false].map(|own| {
                 let (timeout, wins) = (&timeout, &wins);
                 scope.spawn(move || {
                     let won = if own { timeout.clone().cancel() } else { timeout.cancel() };
                     wins.fetch_add(usize::from(won), SeqCst);
-                });
-            }
+                })
+            });
+            cancels.into_iter().for_each(|cancel| cancel.join().unwrap());
         });
         assert_eq!(wins.into_inner(), 1);
     }
@@ -104,8 +105,10 @@ fn a_cancel_races_with_the_expiry(wheel: WheelKind) {
             })
             .collect();
         cancels += std::thread::scope(|scope| {
-            scope.spawn(|| clock.advance(ms(100)));
-            batch.iter().rev().filter(|timeout| timeout.cancel()).count()
+            let advance = scope.spawn(|| clock.advance(ms(100)));
+            let cancels = batch.iter().rev().filter(|timeout| timeout.cancel()).count();
+            advance.join().unwrap();
+            cancels
         });
         assert!(batch.iter().all(|t| t.is_cancelled() != t.is_expired()));
     }
@@ -117,7 +120,7 @@ fn a_cancel_races_with_the_expiry(wheel: WheelKind) {
 fn a_task_cancels_another_of_the_same_tick() {
     let (timer, clock) = manual();
     let ran = Record::new();
-    let victims = Arc::new(std::sync::Mutex::new(Vec::<Timeout>::new()));
+    let victims = Arc::new(Mutex::new(Vec::<Timeout>::new()));
     let (list, record) = (victims.clone(), ran.clone());
     let killer = move || list.lock().unwrap().iter().for_each(|v| record.push(v.cancel()));
     timer.new_timeout(killer, ms(100)).unwrap();

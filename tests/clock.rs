@@ -53,8 +53,9 @@ fn workers_do_not_wait_for_each_other() {
         timer
     });
     std::thread::scope(|scope| {
-        scope.spawn(|| clock.advance(TICK));
+        let advance = scope.spawn(|| clock.advance(TICK));
         eventually("both have run", || timers.iter().all(|t| t.metrics().expired == 1));
+        advance.join().unwrap();
     });
 }
 

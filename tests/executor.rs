@@ -6,9 +6,9 @@
 
 mod common;
 
-use common::{Record, TICK, assert_conserved, eventually, manual, manual_with, ms};
+use common::{Mutex, Record, TICK, assert_conserved, eventually, manual, manual_with, ms};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use wheelwork::executor::{Inline, Job, OnRefusal, PoolError, ThreadPool};
 use wheelwork::{HashedWheelTimer, ScheduleError, StopError};

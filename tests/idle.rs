@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Record, TICK, assert_conserved, manual, manual_with, ms};
-use std::sync::{Arc, Mutex};
+use common::{Mutex, Record, TICK, assert_conserved, manual, manual_with, ms};
+use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::executor::Job;
 use wheelwork::idle::{
@@ -567,7 +567,7 @@ fn nobody_is_lost_between_watch_and_stop() {
     for _ in 0..50 {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
         let (idle, events) = recording(&timer, Answer::StopWatching);
-        let accepted: Vec<u32> = std::thread::scope(|scope| {
+        let (accepted, _kept): (Vec<u32>, Vec<Watch>) = std::thread::scope(|scope| {
             let watching = (0..3u32).map(|thread| {
                 let idle = idle.clone();
                 scope.spawn(move || {
@@ -581,10 +581,7 @@ fn nobody_is_lost_between_watch_and_stop() {
                             }
                         }
                     }
-                    watches.into_iter().enumerate().map(move |(n, watch)| {
-                        std::mem::forget(watch); // kept to the end
-                        thread * 100_000 + n as u32
-                    })
+                    (thread * 100_000..).zip(watches)
                 })
             });
             let watching: Vec<_> = watching.collect();

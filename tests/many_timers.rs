@@ -4,8 +4,7 @@
 
 mod common;
 
-use common::{eventually, ms};
-use std::sync::Mutex;
+use common::{Mutex, eventually, ms};
 use wheelwork::HashedWheelTimer;
 
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());

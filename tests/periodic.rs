@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Record, TICK, assert_conserved, manual, ms};
-use std::sync::{Arc, Mutex};
+use common::{Mutex, Record, TICK, assert_conserved, manual, ms};
+use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::{
     HashedWheelTimer, ManualClock, MissedTickBehavior, Period, RearmError, ScheduleError, Timeout,
@@ -98,9 +98,11 @@ fn a_stop_ends_a_burst() {
     };
     timer.new_periodic(task, Period::fixed_rate(TICK)).unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| clock.advance(TICK * 1_000_000)); // a quarter of an hour of runs
+        let burst = || clock.advance(TICK * 1_000_000); // a quarter of an hour of runs
+        let advance = scope.spawn(burst);
         is_running.recv().unwrap();
         assert!(timer.stop().unwrap().is_empty());
+        advance.join().unwrap();
     });
     assert!(runs.len() < 1_000_000);
     assert_conserved(&timer);

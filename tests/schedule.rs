@@ -11,7 +11,7 @@
 
 mod common;
 
-use common::{Random, Record, TICK, eventually, manual_with, ms, on, ticks_late};
+use common::{Mutex, Random, Record, TICK, eventually, manual_with, ms, on, ticks_late};
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, RescheduleError, WheelKind};
 
@@ -319,7 +319,7 @@ fn the_linux_wheel_is_late_by_its_precision_at_most() {
     }
     // While a task holds up the worker for 10,000 ticks, a short delay is scheduled.
     let (jump, inner, record) = (clock.clone(), timer.clone(), ran.clone());
-    let started = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let started = std::sync::Arc::new(Mutex::new(None));
     let begun = started.clone();
     let stalls = move || {
         jump.advance(TICK * 10_000);

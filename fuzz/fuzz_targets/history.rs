@@ -1,6 +1,10 @@
 //! Any bytes are a history of a timer; the timer and the sorted map must agree on it.
 #![no_main]
 
+/// What the oracle takes from the tests' `common`.
+mod common {
+    pub use std::sync::Mutex;
+}
 #[path = "../../tests/oracle/mod.rs"]
 mod oracle;
 

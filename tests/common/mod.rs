@@ -2,9 +2,33 @@
 // Each test file compiles this for itself and uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wheelwork::{Builder, HashedWheelTimer, ManualClock, WheelKind};
+
+#[cfg(tsan)]
+pub use seen::Mutex;
+#[cfg(not(tsan))]
+pub use std::sync::Mutex;
+
+/// A lock that the thread sanitizer sees into, for the reason that `src/sync.rs` gives.
+#[cfg(tsan)]
+mod seen {
+    use std::sync::LockResult;
+
+    #[derive(Default)]
+    pub struct Mutex<T>(parking_lot::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub const fn new(value: T) -> Self {
+            Self(parking_lot::Mutex::new(value))
+        }
+
+        pub fn lock(&self) -> LockResult<parking_lot::MutexGuard<'_, T>> {
+            Ok(self.0.lock())
+        }
+    }
+}
 
 pub const TICK: Duration = Duration::from_millis(100);
 

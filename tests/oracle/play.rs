@@ -4,9 +4,11 @@ use super::history::{
     Act, Cadence, Fate, Hands, History, Op, Refused, Script, Series, Setup, When,
 };
 use super::model::{Counts, No};
+use crate::common::Mutex;
+use std::ops::DerefMut;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, OnRefusal};
 use wheelwork::{
@@ -70,7 +72,7 @@ struct World {
     offers: AtomicUsize,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> impl DerefMut<Target = T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
