@@ -188,6 +188,55 @@ fn the_pool_runs_everything_before_it_ends() {
 }
 
 #[test]
+fn a_join_waits_for_what_is_queued_and_running() {
+    let pool = ThreadPool::with_size(1, 8).unwrap();
+    let builder = HashedWheelTimer::builder().executor(pool.clone()).tick_duration(ms(1));
+    let timer = builder.build().unwrap();
+    let ((gate, closed), ran) = (mpsc::channel::<()>(), Record::new());
+    let slow = move || {
+        let _ = closed.recv();
+        std::thread::sleep(ms(50));
+    };
+    timer.new_timeout(slow, ms(1)).unwrap();
+    (0..2).for_each(|_| drop(timer.new_timeout(ran.note(()), ms(1)).unwrap()));
+    eventually("all are handed over", || timer.metrics().expired == 3);
+    eventually("the first is taken up", || pool.queued() == 2);
+    timer.stop().unwrap();
+    drop((timer, gate));
+    assert!(pool.join());
+    assert_eq!(ran.len(), 2);
+}
+
+/// Says so when its thread ends.
+struct EndOfThread(mpsc::Sender<&'static str>);
+
+impl Drop for EndOfThread {
+    fn drop(&mut self) {
+        let _ = self.0.send("ended");
+    }
+}
+
+#[test]
+fn the_threads_of_a_pool_end_with_its_last_handle() {
+    thread_local! {
+        static END: std::cell::RefCell<Option<EndOfThread>> = const { std::cell::RefCell::new(None) };
+    }
+    let pool = ThreadPool::with_size(1, 8).unwrap();
+    let builder = HashedWheelTimer::builder().executor(pool.clone()).tick_duration(ms(1));
+    let timer = builder.build().unwrap();
+    let (sender, said) = mpsc::channel();
+    let task = move || {
+        sender.send("running").unwrap();
+        END.with(|end| *end.borrow_mut() = Some(EndOfThread(sender)));
+    };
+    timer.new_timeout(task, ms(1)).unwrap();
+    assert_eq!(said.recv(), Ok("running"));
+    timer.stop().unwrap();
+    drop((timer, pool));
+    assert_eq!(said.recv_timeout(Duration::from_secs(60)), Ok("ended"));
+}
+
+#[test]
 fn a_shared_pool_outlives_one_of_its_timers() {
     let pool = ThreadPool::new().unwrap();
     let build =

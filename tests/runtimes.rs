@@ -41,7 +41,10 @@ fn tokio_runs_tasks_and_a_runtime_that_is_gone_loses_none() {
     assert_eq!(thread_of(Tokio::from(handle.clone())), "tok");
     assert_eq!(thread_of(Tokio::blocking(handle.clone())), "tok");
 
-    drop(runtime);
+    let alone = tokio::runtime::Builder::new_current_thread().thread_name("aside").build().unwrap();
+    let handle_of_alone = alone.handle().clone();
+    assert_eq!(thread_of(Tokio::blocking(handle_of_alone)), "aside", "nobody drives the runtime");
+    drop((runtime, alone));
     let builder = HashedWheelTimer::builder().executor(handle).tick_duration(ms(1));
     let timer = builder.build().unwrap();
     let timeout = timer.new_timeout(|| (), ms(1)).unwrap();

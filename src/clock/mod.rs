@@ -108,8 +108,9 @@ pub(crate) struct Timebase {
 
 impl Timebase {
     pub(crate) fn starting_now(clock: Option<Arc<dyn Clock>>) -> Self {
-        quick::start();
+        let earliest = quick::start();
         let origin = read(&clock);
+        debug_assert!(clock.is_some() || earliest <= origin);
         let quick_origin = quick::nanos_at(origin);
         Self { clock, origin, quick_origin }
     }

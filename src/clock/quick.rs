@@ -67,9 +67,9 @@ thread_local! {
     static LATEST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sets the process's origin. Instants before it cannot be told apart.
-pub(super) fn start() {
-    origin();
+/// Sets the process's origin, if this is the first call. Instants before it cannot be told apart.
+pub(super) fn start() -> Instant {
+    origin().0
 }
 
 /// Nanoseconds between the process's origin and `instant`.
@@ -239,15 +239,40 @@ mod tests {
         assert_eq!(measure(9080, 4080), rate_over(MS, 3 * MS));
     }
 
+    /// A hundredth apart is the most, and ten milliseconds the least.
+    #[test]
+    fn two_measurements_that_agree_are_believed() {
+        const US: u64 = 1000;
+        let second = |counts_per_us| {
+            let mut calibrator = Calibrator { base: None, last: None };
+            assert_eq!(calibrator.measure(0, 0), None);
+            assert_eq!(calibrator.measure(10_000 * 3000, 10_000 * US), None, "the first");
+            let counts = 10_000 * 3000 + 10_000 * counts_per_us;
+            calibrator.measure(counts, 20_000 * US)
+        };
+        for counts_per_us in [2980, 3000, 3020] {
+            assert_eq!(second(counts_per_us), rate_over(US, counts_per_us));
+        }
+        assert_eq!((second(2950), second(3050)), (None, None));
+    }
+
     /// A thread that sees the counter jump, either way, takes a new anchor.
     #[test]
     fn a_counter_that_jumps_is_not_believed() {
         start();
+        let read_at = |count| {
+            let (nanos, rate) = (u64::MAX / 2, 1 << 32);
+            ANCHOR.set(Anchor { count, nanos, window: WINDOW, rate });
+            now()
+        };
         for jump in [1 << 40, (1u64 << 40).wrapping_neg(), WINDOW] {
             let count = counter::read().wrapping_add(jump);
-            ANCHOR.set(Anchor { count, nanos: u64::MAX / 2, window: WINDOW, rate: 1 << 32 });
             let before = nanos_at(Instant::now());
-            assert!((before..u64::MAX / 4).contains(&now()));
+            assert!((before..u64::MAX / 4).contains(&read_at(count)));
+        }
+        if counter::drives_the_system_clock() {
+            // Not interrupted for long in one of many attempts.
+            assert!((0..1000).any(|_| read_at(counter::read()) >= u64::MAX / 2), "it is of use");
         }
     }
 }
