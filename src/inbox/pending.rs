@@ -227,6 +227,30 @@ mod tests {
         assert_eq!((pending.records.len(), pending.live()), (0, 0));
     }
 
+    /// Not at every step, which would cost the square of the queue's length.
+    #[test]
+    fn what_is_taken_is_dropped_once_it_is_the_greater_half() {
+        let (mut pending, places) = queue(0..1000);
+        let mut len_after = |most| {
+            take(&mut pending, most);
+            pending.records.len()
+        };
+        assert_eq!([len_after(300), len_after(200), len_after(1)], [1000, 1000, 499]);
+        assert_eq!([len_after(100), len_after(150)], [499, 249]);
+        assert!(pending.remove(places[999], 999) && !pending.remove(places[750], 750));
+    }
+
+    #[test]
+    fn a_sweep_is_wanted_when_more_is_dead_than_alive_and_a_constant() {
+        let (mut pending, places) = queue(0..2 * DEAD_ALLOWED as u32);
+        let (all, mut dead) = (2 * DEAD_ALLOWED, 0);
+        while !pending.wants_sweep() {
+            assert!(pending.remove(places[dead], dead as u32));
+            dead += 1;
+        }
+        assert_eq!(dead, (DEAD_ALLOWED + all) / 2 + 1, "dead > allowed + (all - dead)");
+    }
+
     #[test]
     fn the_end_may_go_while_the_front_is_taken() {
         let (mut pending, places) = queue(0..10);

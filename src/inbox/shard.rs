@@ -444,6 +444,29 @@ mod tests {
         assert_eq!((state.counts().rejected, state.live()), (1, 1));
     }
 
+    #[test]
+    fn the_last_pin_of_an_ended_one_frees_its_slot() {
+        let mut state = state();
+        let index = admit(&mut state, 5);
+        state.pin(index);
+        cancel_all(&mut state, &[index]); // takes one pin away
+        assert_ne!(admit(&mut state, 5), index);
+        state.unpin(index);
+        assert_eq!(admit(&mut state, 5), index);
+    }
+
+    /// What was returned, and then collected by nobody, ends as cancelled.
+    #[test]
+    fn what_is_not_collected_is_counted_once() {
+        let mut state = state();
+        let index = admit(&mut state, 5);
+        state.close();
+        state.empty_into(Phase::Returned, |_, _, ()| ());
+        state.unreturn(index);
+        let Counts { returned, cancelled, .. } = state.counts();
+        assert_eq!((returned, cancelled, state.phase(index)), (0, 1, Phase::Cancelled));
+    }
+
     /// The worker may sleep to the former deadline, so it must hear of a sooner one and need not hear
     /// of a later; once more is dead than alive, it is to walk over the wheel.
     #[test]
@@ -451,6 +474,7 @@ mod tests {
         let mut state = State::new(2, 1);
         let (index, _) = state.admit((), |()| (), 1 << 40, false).unwrap();
         state.take(usize::MAX, &mut Vec::new());
+        assert_eq!(state.reschedule(index, 1 << 40), Ok(Ask::Nothing), "the same");
         assert_eq!(state.reschedule(index, 1 << 41), Ok(Ask::Nothing));
         let mut deadline = 1 << 40;
         let mut sooner = || {
