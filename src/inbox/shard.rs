@@ -467,6 +467,19 @@ mod tests {
         assert_eq!((returned, cancelled, state.phase(index)), (0, 1, Phase::Cancelled));
     }
 
+    #[test]
+    fn what_is_emptied_is_counted_by_its_end() {
+        for end in [Phase::Cancelled, Phase::Returned] {
+            let mut state = state();
+            (0..5).for_each(|n| _ = admit(&mut state, n));
+            state.close();
+            state.empty_into(end, |_, _, ()| ());
+            let Counts { returned, cancelled, .. } = state.counts();
+            let expected = if end == Phase::Returned { (5, 0) } else { (0, 5) };
+            assert_eq!(((returned, cancelled), state.live()), (expected, 0));
+        }
+    }
+
     /// The worker may sleep to the former deadline, so it must hear of a sooner one and need not hear
     /// of a later; once more is dead than alive, it is to walk over the wheel.
     #[test]

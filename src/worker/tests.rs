@@ -126,3 +126,20 @@ fn after_a_full_pass_the_next_begins_with_the_next_shard() {
     assert_eq!((queued(&worker, 0), queued(&worker, 1), worker.first_shard), (5, 0, 1));
     assert!(!worker.transfer(DRAIN_CAP, DUE));
 }
+
+#[test]
+fn a_handle_that_is_dropped_lets_go_of_its_slot() {
+    let worker = worker();
+    let home = &worker.station.shards[1];
+    let admit = || {
+        let task: Task = Box::new(|| ());
+        home.shard.lock().admit(task, |task| task, DUE, false).ok().expect("it is open").0
+    };
+    let index = admit();
+    home.shard.lock().pin(index);
+    let handle = Timeout::pinned(home.clone(), index);
+    assert_eq!(cancel(&worker, 1, index..index + 1), 0);
+    assert_ne!(admit(), index);
+    drop(handle);
+    assert_eq!(admit(), index);
+}
