@@ -343,7 +343,6 @@ impl<P> State<P> {
         }
         self.pending = Pending::default();
         self.urgent = Vec::new();
-        self.stale.clear();
     }
 
     pub(crate) fn live(&self) -> usize {

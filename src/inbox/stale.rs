@@ -51,9 +51,21 @@ impl Stale {
         self.walk_asked = false;
         self.wants_walk(live)
     }
+}
 
-    /// All records are gone.
-    pub(super) fn clear(&mut self) {
-        self.count = 0;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_come_out_of_the_wheel_does_not_count() {
+        let mut stale = Stale::new(1);
+        (0..2 * STALE_ALLOWED).for_each(|_| stale.left_behind());
+        (0..STALE_ALLOWED).for_each(|_| stale.found());
+        assert!(!stale.wants_walk(0) && !stale.walk_asked());
+        stale.left_behind();
+        assert!(!stale.wants_walk(1), "not more than is alive and the constant");
+        assert!(stale.wants_walk(0) && stale.walk_asked());
+        assert!(!stale.wants_walk(0), "asked once");
     }
 }
