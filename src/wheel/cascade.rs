@@ -63,13 +63,15 @@ impl<L: Layout> Cascade<L> {
         self.levels.len()
     }
 
+    /// Returns the level.
     #[inline]
-    fn file(&mut self, tick: u64, token: Token, arrival: Arrival) {
+    fn file(&mut self, tick: u64, token: Token, arrival: Arrival) -> usize {
         let (level, at) = self.layout.place(tick);
         if level >= self.levels.len() {
             self.make_levels_up_to(level);
         }
         self.levels[level].file(at, token, tick, arrival);
+        level
     }
 
     #[cold]
@@ -101,12 +103,15 @@ impl<L: Layout> Cascade<L> {
         }
     }
 
-    /// What has to run now lands in the finest level too, in the bucket that expires next.
+    /// What has to run now lands in the finest level too, in the bucket that expires next. What lies
+    /// beyond the last level stays in that, perhaps where a walk has been: it begins anew.
     fn move_down(&mut self, level: usize) {
         let mut moving = std::mem::take(&mut self.moving);
         self.levels[level].take_first(|token, tick| moving.push((token, tick)));
         for (token, tick) in moving.drain(..) {
-            self.file(tick, token, Arrival::MovedDown);
+            if self.file(tick, token, Arrival::MovedDown) == level {
+                self.walk = Walk::default();
+            }
         }
         moving.shrink_to(IDLE_CAPACITY);
         self.moving = moving;
@@ -157,7 +162,7 @@ impl<L: Layout> Core for Cascade<L> {
         self.levels.iter().map(Level::size).sum()
     }
 
-    /// From the coarsest level to the finest, as the entries move: none slips past the walk.
+    /// From the coarsest level to the finest, as the entries move, so that none slips past the walk.
     fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let (mut walk, count) = (self.walk, self.bucket_count());
         let ended = walk.go_on(count, budget, |visited| {

@@ -27,6 +27,8 @@ mod linux_classic;
 mod ring;
 mod simple;
 mod structure;
+#[cfg(test)]
+mod tests;
 
 pub use hashed::{HashedWheel, WheelSizeError};
 pub use hierarchical::{Hierarchical, HierarchicalWheel, LevelSizeError};

@@ -1,0 +1,209 @@
+//! Random histories of every structure, walks for dead entries included, against a sorted map. (The
+//! histories of the public wheels are in tests/wheel.rs; those seldom walk.)
+
+use super::structure::{Batch, Core, Due, Token};
+use super::{Hashed, Hierarchical, Linux, LinuxClassic};
+use std::collections::{BTreeMap, BTreeSet};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// A structure, and what should be in it.
+struct Check<C> {
+    core: C,
+    /// By the tick in which they were filed, then by arrival.
+    live: BTreeMap<(u64, u32), Token>,
+    /// Dead, and perhaps still in the structure.
+    dead: BTreeSet<u32>,
+    /// Those of them that were dead when the present walk began.
+    dead_at_begin: Option<BTreeSet<u32>>,
+    arrivals: u32,
+    now: u64,
+    longest: u64,
+    /// By how many ticks what lies so far ahead may be late.
+    late: fn(u64) -> u64,
+    /// For each arrival, how far ahead it was.
+    delays: Vec<u64>,
+}
+
+impl<C: Core> Check<C> {
+    fn new(core: C, longest: u64, late: fn(u64) -> u64) -> Self {
+        let (live, dead) = (BTreeMap::new(), BTreeSet::new());
+        let (dead_at_begin, delays) = (None, Vec::new());
+        Self { core, live, dead, dead_at_begin, arrivals: 0, now: 0, longest, late, delays }
+    }
+
+    fn play(mut self, random: &mut Random) {
+        for _ in 0..400 {
+            match random.below(10) {
+                0..=4 => self.insert(random),
+                5 | 6 => self.kill(random),
+                7 => self.walk([1, 3, 10, usize::MAX][random.below(4) as usize]),
+                _ => self.advance(random),
+            }
+            self.look();
+        }
+        self.walk_all();
+    }
+
+    fn insert(&mut self, random: &mut Random) {
+        let delay = match random.below(8) {
+            0..=3 => random.below(10),
+            4 | 5 => random.below(700),
+            6 => random.below(1 << 20),
+            _ => random.below(1 << 31) << random.below(24),
+        };
+        let delay = delay.min(self.longest);
+        let tick = self.now + 1 + delay;
+        let token = Token { index: self.arrivals, version: 7 };
+        self.core.insert(tick, token);
+        self.live.insert((tick, self.arrivals), token);
+        self.delays.push(delay);
+        self.arrivals += 1;
+    }
+
+    /// The structure is not told.
+    fn kill(&mut self, random: &mut Random) {
+        let nth = random.below(self.live.len().max(1) as u64) as usize;
+        let Some(&key) = self.live.keys().nth(nth) else { return };
+        self.live.remove(&key);
+        self.dead.insert(key.1);
+    }
+
+    /// Drops what is dead. At the end of a walk nothing is left that was dead at its beginning.
+    fn walk(&mut self, budget: usize) {
+        self.dead_at_begin.get_or_insert_with(|| self.dead.clone());
+        let dead = &mut self.dead;
+        if self.core.reclaim(budget, |token| !dead.remove(&token.index)) {
+            let left = self.dead_at_begin.take().unwrap_or_default();
+            assert!(left.is_disjoint(&self.dead), "left by the walk: {left:?}");
+        }
+    }
+
+    /// Walks to the end, and once more: each that lives is met once, and nothing else.
+    fn walk_all(&mut self) {
+        while self.dead_at_begin.is_some() {
+            self.walk(10);
+        }
+        self.walk(usize::MAX);
+        let mut met = Vec::new();
+        assert!(self.core.reclaim(usize::MAX, |token| {
+            met.push(token.index);
+            true
+        }));
+        met.sort_unstable();
+        let mut live: Vec<u32> = self.live.keys().map(|&(_, arrival)| arrival).collect();
+        live.sort_unstable();
+        assert_eq!(met, live);
+    }
+
+    /// The next expiry is never late.
+    fn look(&self) {
+        let Some(&(tick, arrival)) = self.live.keys().next() else { return };
+        let latest = tick.saturating_add((self.late)(self.delays[arrival as usize]));
+        let next = self.core.next_expiry();
+        assert!(next.is_some_and(|next| next <= latest), "{next:?} is after {tick}");
+        assert_eq!(self.core.current_tick(), self.now + 1);
+    }
+
+    fn advance(&mut self, random: &mut Random) {
+        let by = match random.below(6) {
+            0..=2 => random.below(6),
+            3 | 4 => random.below(1000),
+            _ => random.below(1 << 31) << random.below(16),
+        };
+        // Sometimes to just before the next expiry, or to it.
+        let next = self.core.next_expiry().unwrap_or(self.now);
+        let to = match random.below(4) {
+            0 => next.saturating_sub(1),
+            1 => next,
+            _ => self.now + by,
+        };
+        let to = to.max(self.now);
+        let due = self.take_due(to);
+        if to < next {
+            assert!(due.is_empty(), "taken before the next expiry");
+        }
+        self.now = to;
+        self.compare(&due);
+    }
+
+    /// As the agenda does.
+    fn take_due(&mut self, now: u64) -> Vec<Due> {
+        let (mut due, mut batch) = (Vec::new(), Batch::default());
+        while let Some(tick) = self.core.take_whole_bucket(now, &mut batch) {
+            due.extend((0..).map_while(|at| batch.get(at)).map(|token| Due { tick, token }));
+            batch.clear();
+        }
+        self.core.take_due(now, &mut due);
+        due
+    }
+
+    /// In the order of ticks, within a tick in that of arrival, none early, none too late, and none
+    /// left behind.
+    fn compare(&mut self, due: &[Due]) {
+        assert!(due.is_sorted_by_key(|due| due.tick));
+        let mut former = None;
+        for Due { tick, token } in due {
+            if self.dead.remove(&token.index) {
+                continue;
+            }
+            let found = self.live.keys().find(|key| key.1 == token.index).copied();
+            let (filed, arrival) = found.expect("it was filed, and taken once");
+            let late = (self.late)(self.delays[arrival as usize]);
+            assert!((filed..=filed.saturating_add(late)).contains(tick), "{filed} in {tick}");
+            assert!(former.is_none_or(|f| f < (*tick, filed, arrival)), "{arrival} in {tick}");
+            former = Some((*tick, filed, arrival)).filter(|_| late == 0);
+            self.live.remove(&(filed, arrival));
+        }
+        let late = |arrival: u32| (self.late)(self.delays[arrival as usize]);
+        let mut overdue = self.live.keys().take_while(|key| key.0 <= self.now);
+        let left = overdue.find(|key| key.0.saturating_add(late(key.1)) <= self.now);
+        assert_eq!(left, None, "now {}", self.now);
+    }
+}
+
+fn play<C: Core>(make: impl Fn() -> C, longest: u64, late: fn(u64) -> u64) {
+    let mut random = Random(3);
+    for _ in 0..60 {
+        let mut core = make();
+        core.take_due(0, &mut Vec::new());
+        Check::new(core, longest, late).play(&mut random);
+    }
+}
+
+fn exact(_delay: u64) -> u64 {
+    0
+}
+
+#[test]
+fn hashed() {
+    for size in [1, 8, 512] {
+        play(|| Hashed::new(size).unwrap(), u64::MAX, exact);
+    }
+}
+
+#[test]
+fn hierarchical() {
+    for size in [2, 20, 512] {
+        play(|| Hierarchical::with_buckets(size).unwrap(), u64::MAX, exact);
+    }
+}
+
+#[test]
+fn linux_classic() {
+    play(LinuxClassic::default, u64::MAX, exact);
+}
+
+/// As documented: exact up to 63 ticks, then late by up to an eighth of 63rds.
+#[test]
+fn linux() {
+    let late = |delay| if delay < 63 { 0 } else { (delay + 1) * 8 / 63 + 1 };
+    play(Linux::of_rounded_ticks, 1 << 40, late);
+}
