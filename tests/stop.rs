@@ -181,6 +181,32 @@ fn a_stop_with_a_limit_waits_for_a_task_that_ends() {
     assert_eq!(timer.stop_timeout(ms(60_000)).unwrap().len(), 1);
 }
 
+/// The worker has begun the pass in which both are due.
+#[test]
+fn what_comes_later_in_a_pass_than_the_stop_is_returned_not_run() {
+    let (timer, clock) = manual();
+    let (release, gate) = mpsc::channel::<()>();
+    let (started, is_running) = mpsc::channel();
+    let blocking = move || {
+        started.send(()).unwrap();
+        let _ = gate.recv();
+    };
+    timer.new_timeout(blocking, ms(100)).unwrap();
+    let ran = Record::new();
+    let next = timer.new_timeout(ran.note("next"), ms(100)).unwrap();
+    let (stopped, moved) = std::thread::scope(|scope| {
+        scope.spawn(|| clock.advance(ms(100)));
+        is_running.recv().unwrap();
+        let answers = (timer.stop_timeout(ms(1)), next.reschedule(ms(100)));
+        release.send(()).unwrap();
+        answers
+    });
+    assert!(stopped.is_err());
+    assert_eq!(moved, Err(RescheduleError::Stopped));
+    assert_eq!((timer.stop().unwrap().len(), ran.len()), (1, 0));
+    assert_conserved(&timer);
+}
+
 #[test]
 fn what_is_due_after_the_stop_is_returned_not_run() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
