@@ -20,6 +20,29 @@ fn expire<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) -> Vec<(u64, u64)> 
     out
 }
 
+/// Also when the memory of its slot was given back meanwhile, and made again for others.
+#[test]
+fn a_key_never_finds_what_came_after_it() {
+    const MANY: u64 = 5000;
+    let mut wheel = HashedWheel::new(8).unwrap();
+    assert!(wheel.is_empty());
+    let mut keys: Vec<Key> = (0..MANY).map(|n| wheel.insert(9, n)).collect();
+    let mut old = keys.clone();
+    for key in &mut keys {
+        assert!(wheel.remove(*key).is_some());
+        *key = wheel.insert(9, 0); // the second use of that slot
+    }
+    assert!(!wheel.is_empty());
+    old.extend(&keys);
+    keys.into_iter().for_each(|key| assert!(wheel.remove(key).is_some()));
+    let others: Vec<Key> = (0..MANY).map(|n| wheel.insert(9, n)).collect();
+    for key in old {
+        assert_eq!((wheel.get(key), wheel.deadline(key)), (None, None));
+        assert_eq!(wheel.remove(key), None);
+    }
+    assert!(others.iter().all(|&key| wheel.get(key).is_some()));
+}
+
 /// Netty's arithmetic: 64 buckets, 10,000 ticks away: bucket 16, met 157 times before it runs.
 #[test]
 fn a_worked_placement() {
@@ -83,7 +106,7 @@ fn panics_lose_nothing<S: Unlimited>(mut wheel: Wheel<u64, S>) {
         wheel.expire(9, |_, n| assert!(n != 1, "a bad callback"));
     }));
     assert!(caught.is_err());
-    assert_eq!(wheel.len(), 3);
+    assert_eq!((wheel.len(), wheel.next_expiry()), (3, Some(10)), "with the next tick");
     assert_eq!(expire(&mut wheel, 10), [(1, 2), (1, 3), (2, 4)]);
 }
 

@@ -92,7 +92,6 @@ impl<L: Layout> Cascade<L> {
     /// in it is the oldest.
     fn stop_at(&mut self, tick: u64, due: &mut Vec<Due>) {
         self.layout.advance(tick);
-        self.current_tick = tick + 1;
         for level in (1..self.levels.len()).rev() {
             if self.levels[level].first_expiration() == Some(tick) {
                 self.move_down(level);

@@ -263,3 +263,30 @@ impl<S: Structure> Drop for Rest<'_, S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wheel::HashedWheel;
+    use crate::wheel::structure::Core;
+
+    /// What is removed stays in the buckets no longer than there is as much alive, and a constant.
+    #[test]
+    fn removals_do_not_pile_up() {
+        let mut wheel = HashedWheel::new(8).unwrap();
+        let kept: Vec<Key> = (0..100).map(|n| wheel.insert(5 + n, n)).collect();
+        for n in 0..10_000 {
+            let key = wheel.insert(1_000_000, n);
+            assert_eq!(wheel.remove(key), Some(n));
+        }
+        let mut entries = 0;
+        wheel.structure.reclaim(usize::MAX, |_| {
+            entries += 1;
+            true
+        });
+        assert!(entries <= kept.len() + DEAD_ALLOWED + kept.len() + 8 + 1, "{entries}");
+        assert!(entries > kept.len() + DEAD_ALLOWED, "a walk for each would cost too much");
+        assert!(kept.iter().all(|&key| wheel.get(key).is_some()));
+        assert_eq!(wheel.expire(104, |_, _| ()), 100);
+    }
+}

@@ -136,7 +136,7 @@ impl Linux {
         }
         let shift = SHIFT * level as u32;
         let next = (self.clock >> shift) + 1;
-        let ahead = occupied.rotate_right((next % SIZE as u64) as u32).trailing_zeros();
+        let ahead = occupied.rotate_right(next as u32).trailing_zeros();
         Some((next + u64::from(ahead)).saturating_mul(1 << shift))
     }
 

@@ -204,6 +204,6 @@ fn linux_classic() {
 /// As documented: exact up to 63 ticks, then late by up to an eighth of 63rds.
 #[test]
 fn linux() {
-    let late = |delay| if delay < 63 { 0 } else { (delay + 1) * 8 / 63 + 1 };
-    play(Linux::of_rounded_ticks, 1 << 40, late);
+    let late = |delay: u64| if delay < 63 { 0 } else { (delay / 63).saturating_mul(8) + 9 };
+    play(Linux::of_rounded_ticks, u64::MAX, late);
 }
