@@ -642,17 +642,19 @@ fn a_slow_callback_on_a_pool_holds_up_nobody_else() {
     let timer = builder.build().unwrap();
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = Mutex::new(blocked);
-    let events = Record::new();
-    let record = events.clone();
+    let (begun, events) = (Record::new(), Record::new());
+    let (begins, record) = (begun.clone(), events.clone());
     let idle = IdleTimeouts::new(&timer, move |id: &mut u32, _| {
         if *id == 1 {
+            begins.push(());
             let _ = blocked.lock().unwrap().recv();
         }
         record.push(*id);
         Answer::StopWatching
     });
     let _slow = idle.watch(1, &all(1)).unwrap();
-    std::thread::sleep(ms(20));
+    // Not before: if both were found idle at once, the slow one would be ahead in their batch.
+    common::eventually("the slow one is being reported", || begun.len() == 1);
     let _other = idle.watch(2, &all(1)).unwrap();
     common::eventually("the other one is reported", || events.len() == 1);
     assert_eq!(events.take(), [2]);
