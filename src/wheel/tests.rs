@@ -25,7 +25,6 @@ struct Check<C> {
     dead_at_begin: Option<BTreeSet<u32>>,
     arrivals: u32,
     now: u64,
-    longest: u64,
     /// By how many ticks what lies so far ahead may be late.
     late: fn(u64) -> u64,
     /// For each arrival, how far ahead it was.
@@ -33,10 +32,10 @@ struct Check<C> {
 }
 
 impl<C: Core> Check<C> {
-    fn new(core: C, longest: u64, late: fn(u64) -> u64) -> Self {
+    fn new(core: C, late: fn(u64) -> u64) -> Self {
         let (live, dead) = (BTreeMap::new(), BTreeSet::new());
         let (dead_at_begin, delays) = (None, Vec::new());
-        Self { core, live, dead, dead_at_begin, arrivals: 0, now: 0, longest, late, delays }
+        Self { core, live, dead, dead_at_begin, arrivals: 0, now: 0, late, delays }
     }
 
     fn play(mut self, random: &mut Random) {
@@ -59,8 +58,11 @@ impl<C: Core> Check<C> {
             6 => random.below(1 << 20),
             _ => random.below(1 << 31) << random.below(24),
         };
-        let delay = delay.min(self.longest);
-        let tick = self.now + 1 + delay;
+        self.file(self.now + 1 + delay, delay);
+    }
+
+    /// `delay` is how far ahead that lies.
+    fn file(&mut self, tick: u64, delay: u64) {
         let token = Token { index: self.arrivals, version: 7 };
         self.core.insert(tick, token);
         self.live.insert((tick, self.arrivals), token);
@@ -126,12 +128,29 @@ impl<C: Core> Check<C> {
             _ => self.now + by,
         };
         let to = to.max(self.now);
-        let due = self.take_due(to);
-        if to < next {
-            assert!(due.is_empty(), "taken before the next expiry");
+        let nothing_due = to < next && random.below(2) == 0;
+        if !nothing_due {
+            self.file_after_the_time_has_come(to, random);
         }
+        let due = self.take_due(to);
+        assert!(!nothing_due || due.is_empty(), "taken before the next expiry");
         self.now = to;
         self.compare(&due);
+    }
+
+    /// As the worker does, which comes to what was scheduled before what is due.
+    fn file_after_the_time_has_come(&mut self, to: u64, random: &mut Random) {
+        self.core.forward(to);
+        for _ in 0..random.below(4) {
+            let passed = random.below((to - self.now).clamp(1, 1 << 31));
+            match random.below(2) {
+                0 => self.file((self.now + 1 + passed).min(to.max(self.now + 1)), 0),
+                _ => {
+                    let delay = random.below(2000);
+                    self.file(to + 1 + delay, delay);
+                }
+            }
+        }
     }
 
     /// As the agenda does.
@@ -169,12 +188,12 @@ impl<C: Core> Check<C> {
     }
 }
 
-fn play<C: Core>(make: impl Fn() -> C, longest: u64, late: fn(u64) -> u64) {
+fn play<C: Core>(make: impl Fn() -> C, late: fn(u64) -> u64) {
     let mut random = Random(3);
     for _ in 0..60 {
         let mut core = make();
         core.take_due(0, &mut Vec::new());
-        Check::new(core, longest, late).play(&mut random);
+        Check::new(core, late).play(&mut random);
     }
 }
 
@@ -185,25 +204,25 @@ fn exact(_delay: u64) -> u64 {
 #[test]
 fn hashed() {
     for size in [1, 8, 512] {
-        play(|| Hashed::new(size).unwrap(), u64::MAX, exact);
+        play(|| Hashed::new(size).unwrap(), exact);
     }
 }
 
 #[test]
 fn hierarchical() {
     for size in [2, 20, 512] {
-        play(|| Hierarchical::with_buckets(size).unwrap(), u64::MAX, exact);
+        play(|| Hierarchical::with_buckets(size).unwrap(), exact);
     }
 }
 
 #[test]
 fn linux_classic() {
-    play(LinuxClassic::default, u64::MAX, exact);
+    play(LinuxClassic::default, exact);
 }
 
 /// As documented: exact up to 63 ticks, then late by up to an eighth of 63rds.
 #[test]
 fn linux() {
     let late = |delay: u64| if delay < 63 { 0 } else { (delay / 63).saturating_mul(8) + 9 };
-    play(Linux::of_rounded_ticks, u64::MAX, late);
+    play(Linux::of_rounded_ticks, late);
 }
