@@ -182,6 +182,30 @@ fn a_touch_before_ones_turn_in_a_batch_leaves_no_event() {
     assert_eq!(events.take(), [1]);
 }
 
+/// It is idle as soon, and its event is the first, as if nobody had meant to report it.
+#[test]
+fn a_report_withdrawn_at_ones_turn_in_a_batch_leaves_no_trace() {
+    let (timer, clock) = manual();
+    let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
+    let (events, others, present) = (Record::new(), watches.clone(), timer.clone());
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, event| {
+        record.push(seen(*id, event));
+        if *id == 0 {
+            others.lock().unwrap()[1].touch_at(present.now() - ms(100));
+        }
+        Answer::StopWatching
+    });
+    for id in 0..2 {
+        watches.lock().unwrap().push(idle.watch(id, &all(200)).unwrap());
+    }
+    clock.advance(ms(200));
+    assert_eq!(events.take(), [(0, IdleKind::All, true, 200)]);
+    clock.advance(TICK);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
+    watches.lock().unwrap().clear();
+}
+
 #[test]
 fn a_jump_of_the_clock_reports_what_is_silent_once_and_the_touched_not_at_all() {
     let (timer, clock) = manual();
@@ -399,7 +423,7 @@ fn a_connection_whose_drop_panics_hurts_nobody_else() {
     let idle = IdleTimeouts::new(&timer, |_: &mut Bomb, _| Answer::StopWatching);
     let _watches = [1, 2, 3].map(|id| idle.watch(Bomb(id), &all(100)).unwrap());
     walk(&clock, 1);
-    assert_eq!(idle.watched(), 0);
+    assert_eq!((idle.watched(), timer.metrics().panicked), (0, 0));
     let _again = idle.watch(Bomb(4), &all(100)).unwrap();
     walk(&clock, 1);
     assert_eq!(idle.watched(), 0);
@@ -521,6 +545,30 @@ fn all_durations_scale_at_once() {
 }
 
 #[test]
+fn only_a_factor_that_shrinks_costs_a_look() {
+    let (timer, clock) = manual();
+    let (idle, _events) = recording(&timer, Answer::StopWatching);
+    let _watch = idle.watch(1, &all(60_000)).unwrap();
+    for (factor, looks) in [(1.0, 0), (2.0, 0), (2.0, 0), (1.5, 1), (1.5, 1)] {
+        idle.scale(factor).unwrap();
+        clock.advance(TICK);
+        assert_eq!(timer.metrics().expired, looks, "after a factor of {factor}");
+    }
+}
+
+#[test]
+fn only_who_is_due_sooner_than_all_others_moves_the_check() {
+    let (timer, _clock) = manual();
+    let (idle, _events) = recording(&timer, Answer::StopWatching);
+    let _watches = [(500, 0), (500, 0), (900, 0), (400, 1), (400, 1)].map(|(after, moves)| {
+        let watch = idle.watch(1, &all(after)).unwrap();
+        assert_eq!(timer.metrics().rescheduled, moves, "with one of {after} ms");
+        watch
+    });
+    assert_eq!(timer.metrics().scheduled, 1);
+}
+
+#[test]
 fn a_stopped_timer_reports_everybody_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
@@ -541,6 +589,25 @@ fn a_stopped_timer_reports_everybody_once() {
     watches[0].touch();
     drop(watches);
     assert_conserved(&timer);
+}
+
+/// The first to be told drops all handles.
+#[test]
+fn a_handle_dropped_before_ones_turn_at_the_stop_leaves_no_event() {
+    let (timer, _clock) = manual();
+    let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
+    let (events, all_of_them) = (Record::new(), watches.clone());
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, _| {
+        record.push(*id);
+        all_of_them.lock().unwrap().clear();
+        Answer::StopWatching
+    });
+    for id in 0..3 {
+        watches.lock().unwrap().push(idle.watch(id, &all(1000)).unwrap());
+    }
+    drop(timer.stop().unwrap());
+    assert_eq!((events.len(), idle.watched()), (1, 0));
 }
 
 #[test]
@@ -617,6 +684,32 @@ fn a_dropped_job_is_made_good() {
     assert_eq!((dropped.len(), events.len()), (3, 0));
     walk(&clock, 1);
     assert_eq!(events.take(), [(1, IdleKind::All, true, 400)]);
+}
+
+/// Everybody it was to look at has left while its job waited, and another looks after who came then.
+#[test]
+fn a_check_that_counts_no_more_does_nothing() {
+    for end in [Job::run, drop] {
+        let jobs = Record::new();
+        let queue = jobs.clone();
+        let executor = move |job: Job| {
+            queue.push(job);
+            Ok(())
+        };
+        let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+        let (idle, events) = recording(&timer, Answer::StopWatching);
+        let first = idle.watch(1, &all(100)).unwrap();
+        clock.advance(TICK);
+        drop(first);
+        let _second = idle.watch(2, &all(100)).unwrap();
+        clock.advance(TICK);
+        let [stale, present] = jobs.take().try_into().unwrap();
+        end(stale);
+        assert_eq!((events.len(), timer.pending_timeouts()), (0, 0));
+        Job::run(present);
+        assert_eq!(events.take(), [(2, IdleKind::All, true, 100)]);
+        assert_conserved(&timer);
+    }
 }
 
 #[test]

@@ -268,13 +268,13 @@ impl<T> Roster<T> {
     fn judge(&mut self, number: u32, terms: Terms) -> Option<Verdict> {
         let reading = pulse(&self.blocks, number)?.reading();
         let policy = self.seats.get(number)?.policy.as_ref()?;
-        let reported = self.reported.get(&number).copied().unwrap_or_default();
-        let verdict = judge(policy.limits(), reading, reported, lot(number), terms);
-        let active_again = reading.since.iter().zip(reported).all(|(&since, then)| since >= then);
-        if active_again && reported != Reported::default() && matches!(verdict, Verdict::Look(_)) {
-            self.reported.remove(&number);
+        let reported = self.reported.get(&number).copied();
+        let active_after =
+            |reported| reading.since.iter().zip(reported).all(|(&since, then)| since >= then);
+        if reported.is_some_and(active_after) {
+            self.reported.remove(&number); // it has no say any more
         }
-        Some(verdict)
+        Some(judge(policy.limits(), reading, reported.unwrap_or_default(), lot(number), terms))
     }
 
     /// When it may first be idle.
@@ -347,22 +347,28 @@ fn pulse(blocks: &[Row], number: u32) -> Option<&Pulse> {
     Some(blocks.get(row(number))?.block.as_ref()?.pulse(number))
 }
 
+/// A home for blocks whose handles ask it nothing.
+#[cfg(test)]
+struct Nowhere;
+
+#[cfg(test)]
+impl Home for Nowhere {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+    fn leave(&self, _seat: u32) {}
+    fn set_policy(&self, _seat: u32, _policy: IdlePolicy) {}
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
     use crate::sync::{AtomicUsize, Mutex, Ordering};
     use loom::thread;
     use std::num::NonZeroU64;
-
-    struct Nowhere;
-
-    impl Home for Nowhere {
-        fn now(&self) -> Instant {
-            Instant::now()
-        }
-        fn leave(&self, _seat: u32) {}
-        fn set_policy(&self, _seat: u32, _policy: IdlePolicy) {}
-    }
 
     struct Counted(Arc<AtomicUsize>);
 

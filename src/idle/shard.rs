@@ -230,7 +230,7 @@ impl<T: Send + 'static> Shard<T> {
     /// A check that counts has been dropped without having armed itself again.
     fn check_lost(self: &Arc<Self>, epoch: u64) {
         let mut state = self.lock();
-        if state.epoch != epoch || state.check.take().is_none() || state.roster.len() == 0 {
+        if state.epoch != epoch || state.check.take().is_none() {
             return;
         }
         let terms = self.core.terms();
