@@ -6,6 +6,7 @@ mod common;
 
 use common::{Mutex, eventually, ms};
 use wheelwork::HashedWheelTimer;
+use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -29,7 +30,7 @@ fn said(about: &str) -> usize {
 }
 
 #[test]
-fn it_warns_once_of_many_timers_and_of_each_panic() {
+fn it_warns_once_of_many_timers_and_of_each_panic_but_of_nothing_else() {
     log::set_logger(&Logger).unwrap();
     log::set_max_level(log::LevelFilter::Trace);
 
@@ -46,5 +47,16 @@ fn it_warns_once_of_many_timers_and_of_each_panic() {
 
     timers[0].new_timeout(|| panic!("a bad task"), ms(1)).unwrap();
     eventually("the panic is logged", || said("panicked") == 1);
-    drop((timers, one_more, more));
+
+    let idle = IdleTimeouts::new(&timers[0], |bad: &mut bool, _| {
+        assert!(!*bad, "a bad callback");
+        Answer::StopWatching
+    });
+    let policy = IdlePolicy::new().all(ms(1));
+    let _good = idle.watch(false, &policy).unwrap();
+    eventually("the callback has run", || idle.watched() == 0);
+    assert_eq!(said("of an idle callback"), 0);
+    let bad = idle.watch(true, &policy).unwrap();
+    eventually("its panic is logged", || said("1 panics of an idle callback") > 0);
+    drop((bad, timers, one_more, more));
 }
