@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 use wheelwork::clock::{Follower, Pace};
-use wheelwork::{BuildError, Clock, HashedWheelTimer, ManualClock};
+use wheelwork::{BuildError, Clock, HashedWheelTimer, ManualClock, SystemClock};
 
 #[test]
 fn several_timers_run_on_one_clock() {
@@ -123,6 +123,17 @@ impl Clock for Ahead {
 }
 
 #[test]
+fn the_system_clock_may_be_named() {
+    let timer =
+        HashedWheelTimer::builder().clock(SystemClock).tick_duration(ms(1)).build().unwrap();
+    let (ran, begun) = (Record::new(), Instant::now());
+    let record = ran.clone();
+    timer.new_timeout(move || record.push(Instant::now()), ms(5)).unwrap();
+    eventually("it runs", || ran.len() == 1);
+    assert!(ran.take()[0] >= begun + ms(5));
+}
+
+#[test]
 fn a_clock_that_runs_by_itself_needs_nothing_but_the_time() {
     let timer = HashedWheelTimer::builder().clock(Ahead).tick_duration(ms(1)).build().unwrap();
     let (ran, begun) = (Record::new(), Ahead.now());
@@ -172,6 +183,7 @@ fn a_follower_catches_up_and_knows_whether_its_timer_is_there() {
     assert_eq!(ran.len(), 1, "it has run when the call returns");
 
     assert!(follower.is_alive());
+    assert_eq!(format!("{follower:?}"), "Follower { is_alive: true }");
     timer.stop().unwrap();
     drop(timer);
     eventually("the timer is gone", || !follower.is_alive());

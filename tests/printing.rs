@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{Record, TICK, manual, ms};
+use common::{Record, TICK, manual, manual_with, ms};
 use std::fmt::Debug;
 use std::time::Duration;
-use wheelwork::executor::OnRefusal;
-use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+use wheelwork::executor::{Job, OnRefusal};
+use wheelwork::idle::{Answer, Idle, IdlePolicy, IdleTimeouts};
 use wheelwork::wheel::{
     HashedWheel, HierarchicalWheel, LinuxClassicWheel, LinuxWheel, SimpleWheel,
 };
@@ -90,6 +90,34 @@ fn settings() {
 }
 
 #[test]
+fn jobs_and_reports_on_their_way() {
+    let printed = Record::new();
+    let record = printed.clone();
+    let builder = HashedWheelTimer::builder().executor(move |job: Job| {
+        record.push(text(&job));
+        job.run();
+        Ok(())
+    });
+    let (timer, clock) = manual_with(builder);
+    timer.new_timeout(|| (), TICK).unwrap();
+    clock.advance(TICK);
+    assert_eq!(
+        printed.take(),
+        [r#"Job { task: TimerTask, timeout: Timeout { state: "running", due_in: 0ns } }"#]
+    );
+
+    let record = printed.clone();
+    let idle = IdleTimeouts::batched(&timer, move |batch: &mut [Idle<u32>]| {
+        record.push(text(&batch));
+    });
+    let watch = idle.watch(7, &IdlePolicy::new().all(TICK)).unwrap();
+    clock.advance(3 * TICK);
+    drop(watch);
+    let report = printed.take().into_iter().find(|said| said.contains("Idle")).unwrap();
+    assert!(report.contains("[Idle { connection: 7, event: IdleEvent { kind: All"), "{report}");
+}
+
+#[test]
 fn errors_say_what_was_expected_whatever_they_carry() {
     let (timer, _clock) = manual();
     let zero = timer.new_periodic(|| (), Period::fixed_rate(Duration::ZERO)).unwrap_err();
@@ -134,8 +162,8 @@ fn wheels() {
     }
     with_one!("Hashed { buckets: 8", HashedWheel::new(8).unwrap());
     with_one!("Hierarchical { buckets: 8", HierarchicalWheel::new(8).unwrap());
-    with_one!("LinuxClassic { buckets: 512", LinuxClassicWheel::new());
-    with_one!("Linux { buckets: ", LinuxWheel::new());
+    with_one!("LinuxClassic { buckets: 512", LinuxClassicWheel::default());
+    with_one!("Linux { buckets: ", LinuxWheel::default());
     with_one!("Simple { buckets: 8", SimpleWheel::new(8).unwrap());
 
     let refused = SimpleWheel::new(8).unwrap().insert(9, || ()).unwrap_err();

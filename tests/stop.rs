@@ -38,6 +38,7 @@ fn stop_returns_what_is_unprocessed_by_deadline(wheel: WheelKind) {
     assert_eq!((timer.pending_timeouts(), timer.metrics().returned), (0, 3));
     assert!(timer.is_stopped());
 
+    assert_eq!(unprocessed[1].timeout().deadline(), c.deadline());
     let mut unprocessed = unprocessed.into_iter();
     unprocessed.next().unwrap().run();
     assert_eq!(ran.take(), ["a"]);
