@@ -73,6 +73,8 @@ fn a_turn_that_overflows() {
         "a tick of 31536000s in a wheel of 512 ticks: expected a turn of at most 292 years"
     );
     assert!(builder().tick_duration(tick).ticks_per_wheel(256).build().is_ok());
+    let longest = Duration::from_nanos(1 << 62);
+    assert!(builder().tick_duration(longest).ticks_per_wheel(2).build().is_ok(), "exactly");
 }
 
 #[test]

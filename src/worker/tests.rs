@@ -112,6 +112,20 @@ fn a_ring_before_the_sleep_counts_as_a_wake_up() {
     assert_eq!(worker.wake_tick(rung_in), Some(rung_in + 1), "no other ring in this tick");
 }
 
+/// Or the worker would take another pass for nothing, and call what came meanwhile late.
+#[test]
+fn a_pass_that_has_taken_all_leaves_no_backlog() {
+    let mut worker = worker();
+    schedule(&worker, 0, DRAIN_CAP as u32);
+    assert!(!worker.transfer(DRAIN_CAP, DUE), "the cap is reached, and that was all");
+    schedule(&worker, 0, DRAIN_CAP as u32);
+    schedule_at(&worker, 1, DUE + 1, 5);
+    assert!(!worker.transfer(DRAIN_CAP, DUE), "what is left is not due");
+    schedule(&worker, 0, DRAIN_CAP as u32 + 1);
+    schedule(&worker, 1, 1);
+    assert!(worker.transfer(DRAIN_CAP, DUE), "each shard has something left");
+}
+
 /// Rule 3: one shard that fills every pass up to the cap does not keep the other waiting.
 #[test]
 fn after_a_full_pass_the_next_begins_with_the_next_shard() {
