@@ -404,6 +404,19 @@ mod tests {
         assert!(!state.end_reclaim() && !state.reclaim_asked());
     }
 
+    #[test]
+    fn the_dead_that_a_walk_has_dropped_do_not_count() {
+        let mut state = state();
+        let all: Vec<u32> = (0..10_000).map(|n| admit(&mut state, n)).collect();
+        let mut records = Vec::new();
+        state.take(usize::MAX, &mut records);
+        cancel_all(&mut state, &all[..4000]);
+        let stand = records.iter().filter(|record| state.stands(record.index, record.version));
+        assert_eq!(stand.count(), 6000);
+        cancel_all(&mut state, &all[4000..8000]);
+        assert!(!state.reclaim_asked(), "4,000 are dead, and 2,000 alive");
+    }
+
     /// A record that is left behind when its slot's version has come round matches the slot's next
     /// user, whose own record is still queued.
     fn run_by_a_wrapped_version(state: &mut State<()>) {
