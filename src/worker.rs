@@ -3,6 +3,7 @@
 //! It owns the wheel. What other threads share with it is the shards (`inbox`), the alarm that
 //! wakes it (`alarm`) and the order to end (`lifecycle`); each has its protocol at its head.
 
+mod looks;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
@@ -16,11 +17,12 @@ use crate::lifecycle::Order;
 use crate::logging::warning;
 use crate::shared::Shared;
 use crate::station::{self, Station};
-use crate::sync::{Arc, MutexGuard, thread};
+use crate::sync::{Arc, thread};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::{Core, Due, Token};
+use looks::Looks;
 use std::time::Duration;
 
 /// Live timeouts that one pass moves from the queues into the wheel, as in Netty.
@@ -31,9 +33,6 @@ const IDLE_AGENDA: usize = 4096;
 
 /// Wheel entries looked at in one pass while the wheel is walked for dead ones.
 const RECLAIM_BUDGET: usize = 1 << 16;
-
-/// Wheel entries checked under one hold of a shard's lock.
-const RECLAIM_CHUNK: usize = 64;
 
 /// Timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
@@ -285,24 +284,9 @@ impl<W: Core> Worker<W> {
             return false;
         }
         let shards = &self.station.shards;
-        let mut held: Option<(usize, MutexGuard<'_, State<Task>>)> = None;
-        let mut checked = 0;
-        let ended = self.wheel.reclaim(RECLAIM_BUDGET, |token| {
-            let (number, index) = inbox::locate(token);
-            checked += 1;
-            if checked % RECLAIM_CHUNK == 0 {
-                held = None;
-            }
-            let (_, state) = match &mut held {
-                Some(entry) if entry.0 == number => entry,
-                other => {
-                    *other = None; // never two locks at a time
-                    other.insert((number, shards[number].shard.lock()))
-                }
-            };
-            state.stands(index, token.version)
-        });
-        drop(held);
+        let mut looks = Looks::new(shards);
+        let ended = self.wheel.reclaim(RECLAIM_BUDGET, |token| looks.stands(token));
+        drop(looks);
         if !ended {
             return true;
         }

@@ -7,7 +7,7 @@
 //! and empty buckets cost nothing. At each stop the clock stands at that *bucket's* expiration, not
 //! at the present: what is moved down after a stall therefore lands in the bucket of its own tick,
 //! and the order of ticks holds. Once nothing is left that has expired, the clock goes on to the
-//! present.
+//! present, and only there is filed again what is not due: once, however far the time has jumped.
 //!
 //! Moving down never needs a wake-up. It is caught up on when the next timeout is due, which
 //! `next_expiry` names exactly.
@@ -45,7 +45,10 @@ pub struct Cascade<L> {
     /// The next tick to expire: one after the layout's clock.
     current_tick: u64,
     walk: Walk,
+    /// What moves down and is due.
     moving: Vec<(Token, u64)>,
+    /// What moves down once the clock stands at the present.
+    later: Vec<(Token, u64)>,
 }
 
 impl<L: Layout> Cascade<L> {
@@ -56,7 +59,8 @@ impl<L: Layout> Cascade<L> {
             Level::new(size, unit)
         });
         let levels = made.collect::<Result<_, _>>()?;
-        Ok(Self { layout, levels, current_tick: 0, walk: Walk::default(), moving: Vec::new() })
+        let (moving, later) = (Vec::new(), Vec::new());
+        Ok(Self { layout, levels, current_tick: 0, walk: Walk::default(), moving, later })
     }
 
     pub(super) fn levels(&self) -> usize {
@@ -90,11 +94,11 @@ impl<L: Layout> Cascade<L> {
 
     /// Time stands at `tick`, at which at least one bucket expires. The coarsest goes first: what is
     /// in it is the oldest.
-    fn stop_at(&mut self, tick: u64, due: &mut Vec<Due>) {
+    fn stop_at(&mut self, tick: u64, now: u64, due: &mut Vec<Due>) {
         self.layout.advance(tick);
         for level in (1..self.levels.len()).rev() {
             if self.levels[level].first_expiration() == Some(tick) {
-                self.move_down(level);
+                self.move_down(level, now);
             }
         }
         if self.levels[0].earliest() == tick {
@@ -102,18 +106,32 @@ impl<L: Layout> Cascade<L> {
         }
     }
 
-    /// What has to run now lands in the finest level too, in the bucket that expires next. What lies
-    /// beyond the last level stays in that, perhaps where a walk has been: it begins anew.
-    fn move_down(&mut self, level: usize) {
+    /// What has to run now lands in the finest level too, in the bucket that expires next.
+    fn move_down(&mut self, level: usize, now: u64) {
         let mut moving = std::mem::take(&mut self.moving);
-        self.levels[level].take_first(|token, tick| moving.push((token, tick)));
+        let later = &mut self.later;
+        self.levels[level].take_first(|token, tick| {
+            let list = if tick <= now { &mut moving } else { &mut *later };
+            list.push((token, tick));
+        });
         for (token, tick) in moving.drain(..) {
-            if self.file(tick, token, Arrival::MovedDown) == level {
-                self.walk = Walk::default();
-            }
+            self.file(tick, token, Arrival::MovedDown);
         }
         moving.shrink_to(IDLE_CAPACITY);
         self.moving = moving;
+    }
+
+    /// The clock stands at the present. What lies beyond the last level stays in that, perhaps where
+    /// a walk has been: it begins anew.
+    fn move_the_rest_down(&mut self) {
+        let mut later = std::mem::take(&mut self.later);
+        for (token, tick) in later.drain(..) {
+            if self.file(tick, token, Arrival::MovedDown) == self.levels.len() - 1 {
+                self.walk = Walk::default();
+            }
+        }
+        later.shrink_to(IDLE_CAPACITY);
+        self.later = later;
     }
 
     /// The level of a bucket, and its place in it, when all are counted through.
@@ -141,10 +159,11 @@ impl<L: Layout> Core for Cascade<L> {
             return;
         }
         while let Some(tick) = self.first_expiration().filter(|&tick| tick <= now) {
-            self.stop_at(tick, due);
+            self.stop_at(tick, now, due);
         }
         self.layout.advance(now);
         self.current_tick = now + 1;
+        self.move_the_rest_down();
     }
 
     /// O(m).

@@ -144,6 +144,7 @@ impl Core for Ring {
     /// Buckets in which nothing is due are not touched. If more than a turn lies between what is due
     /// first and `now`, it costs one walk over all buckets and a sort of what is due.
     fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+        let now = now.min(NOTHING - 1);
         if now < self.current_tick {
             return;
         }
@@ -155,7 +156,7 @@ impl Core for Ring {
                 self.take_after_stall(now, due);
             }
         }
-        self.current_tick = now.saturating_add(1);
+        self.current_tick = now + 1;
         while let Some(Due { tick, token }) = self.far.take(self.farthest_tick()) {
             self.insert_near(tick, token);
         }

@@ -63,7 +63,7 @@ impl<C: Core> Check<C> {
 
     /// `delay` is how far ahead that lies.
     fn file(&mut self, tick: u64, delay: u64) {
-        let token = Token { index: self.arrivals, version: 7 };
+        let token = token(self.arrivals);
         self.core.insert(tick, token);
         self.live.insert((tick, self.arrivals), token);
         self.delays.push(delay);
@@ -88,7 +88,8 @@ impl<C: Core> Check<C> {
         }
     }
 
-    /// Walks to the end, and once more: each that lives is met once, and nothing else.
+    /// Walks to the end, and once more: each that lives is met once, and nothing else. When all are
+    /// dead and dropped, nothing is left to wake up for.
     fn walk_all(&mut self) {
         while self.dead_at_begin.is_some() {
             self.walk(10);
@@ -103,6 +104,8 @@ impl<C: Core> Check<C> {
         let mut live: Vec<u32> = self.live.keys().map(|&(_, arrival)| arrival).collect();
         live.sort_unstable();
         assert_eq!(met, live);
+        assert!(self.core.reclaim(usize::MAX, |_| false));
+        assert_eq!(self.core.next_expiry(), None);
     }
 
     /// The next expiry is never late.
@@ -231,7 +234,7 @@ fn linux() {
 /// walk has been.
 #[test]
 fn what_is_filed_again_behind_a_walk_is_met_by_it() {
-    const DEAD: Token = Token { index: 5, version: 7 };
+    const DEAD: Token = token(5);
     let mut wheel = LinuxClassic::default();
     wheel.take_due(1 << 26, &mut Vec::new());
     wheel.insert((1 << 26) + (1 << 34), DEAD);
@@ -241,4 +244,69 @@ fn what_is_filed_again_behind_a_walk_is_met_by_it() {
     assert_eq!(wheel.placement(0, DEAD).map(|place| (place.level, place.bucket)), Some((5, 63)));
     while !wheel.reclaim(10, |_| false) {}
     assert_eq!(wheel.next_expiry(), None);
+}
+
+const fn token(index: u32) -> Token {
+    Token { index, version: 7 }
+}
+
+fn taken(wheel: &mut impl Core, now: u64) -> Vec<u32> {
+    let mut due = Vec::new();
+    wheel.take_due(now, &mut due);
+    due.iter().map(|due| due.token.index).collect()
+}
+
+/// Beyond the last level of Linux's wheel, as its documentation has it.
+const OUT_OF_REACH: u64 = 63 << 24;
+
+/// A bucket of the last level spans 2^24 ticks, so it may expire after what is farther.
+#[test]
+fn what_comes_into_reach_is_filed_before_later_buckets_expire() {
+    let mut wheel = Linux::default();
+    wheel.insert(OUT_OF_REACH - 1, token(1));
+    assert_eq!(taken(&mut wheel, 1), []);
+    wheel.insert(1 + OUT_OF_REACH, token(2));
+    assert_eq!(taken(&mut wheel, OUT_OF_REACH - 2), []);
+    assert_eq!(taken(&mut wheel, 2 * OUT_OF_REACH), [1, 2]);
+}
+
+/// One tick too far would be a turn of the last level too early.
+#[test]
+fn what_is_not_quite_in_reach_waits() {
+    const LAST_OF_A_UNIT: u64 = (1 << 24) - 1;
+    let mut wheel = Linux::default();
+    for ahead in [OUT_OF_REACH - 1, OUT_OF_REACH, OUT_OF_REACH + 1] {
+        wheel.insert(LAST_OF_A_UNIT + ahead, token(ahead as u32));
+    }
+    assert_eq!(taken(&mut wheel, LAST_OF_A_UNIT), []);
+    assert_eq!(taken(&mut wheel, LAST_OF_A_UNIT + OUT_OF_REACH - 2), []);
+    assert_eq!(taken(&mut wheel, 3 * OUT_OF_REACH).len(), 3);
+}
+
+/// However many there are: a pass of the worker looks at no more than its budget.
+#[test]
+fn what_is_far_counts_in_a_walk() {
+    let mut wheel = Linux::default();
+    let all_buckets = wheel.bucket_count();
+    (0..100).for_each(|n| wheel.insert(OUT_OF_REACH + 5, token(n)));
+    assert!(!wheel.reclaim(all_buckets, |_| false), "there are 100 besides");
+    assert!(wheel.reclaim(all_buckets, |_| panic!("all are gone")));
+    assert!(wheel.reclaim(all_buckets, |_| panic!("all are gone")));
+}
+
+/// The last tick never comes.
+#[test]
+fn time_can_be_told_to_its_end() {
+    fn at_the_end(mut wheel: impl Core) {
+        wheel.forward(u64::MAX);
+        wheel.insert(u64::MAX, token(1));
+        wheel.insert(5, token(2));
+        assert_eq!(taken(&mut wheel, u64::MAX), [2]);
+        assert_eq!(taken(&mut wheel, u64::MAX), []);
+    }
+    at_the_end(Linux::of_rounded_ticks());
+    at_the_end(Linux::default());
+    at_the_end(LinuxClassic::default());
+    at_the_end(Hierarchical::with_buckets(8).unwrap());
+    at_the_end(Hashed::new(8).unwrap());
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 const DUE: u64 = 1 << 40;
 
 /// A worker of two shards that runs only when it is told.
-fn worker() -> Worker<Hashed> {
+pub(super) fn worker() -> Worker<Hashed> {
     let scale = TickScale::new(NonZeroU64::MIN);
     let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
     let home = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), shared: shared.clone() });
@@ -19,7 +19,7 @@ fn worker() -> Worker<Hashed> {
     Worker::new(Arc::new(station), Hashed::new(8).unwrap(), None, Pace::OnCall)
 }
 
-fn schedule(worker: &Worker<Hashed>, shard: usize, count: u32) {
+pub(super) fn schedule(worker: &Worker<Hashed>, shard: usize, count: u32) {
     schedule_at(worker, shard, DUE, count);
 }
 
@@ -156,4 +156,24 @@ fn a_handle_that_is_dropped_lets_go_of_its_slot() {
     assert_ne!(admit(), index);
     drop(handle);
     assert_eq!(admit(), index);
+}
+
+/// What an executor has run may be armed again, and its slot another's by the time it is named; what
+/// the worker runs itself is pinned by it until the end of the run.
+#[test]
+fn only_what_is_running_is_named() {
+    let mut worker = worker();
+    schedule(&worker, 1, 1);
+    assert!(worker.station.running().is_none());
+    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    let mut due = Vec::new();
+    worker.wheel.take_due(DUE, &mut due);
+    let station = worker.station.clone();
+    let named = |inline| {
+        station.set_running(Some(due[0].token), inline);
+        station.running().is_some()
+    };
+    assert_eq!((named(false), named(true)), (false, true), "armed again");
+    assert!(matches!(worker.claim(due[0]), Claim::Due(_)));
+    assert_eq!((named(false), named(true)), (true, true), "running");
 }

@@ -1,0 +1,70 @@
+//! What a walk over the wheel asks the shards: whether an entry still stands for a timeout.
+
+use crate::inbox::{self, State};
+use crate::sync::{Arc, MutexGuard};
+use crate::timeout::{Task, TimerShard};
+use crate::wheel::Token;
+
+/// Entries looked up under one hold of a shard's lock, since producers wait for it meanwhile.
+const LOOKS: usize = 64;
+
+/// Keeps the lock of the shard of the last entry, for the next is often of that shard too.
+pub(super) struct Looks<'a> {
+    shards: &'a [Arc<TimerShard>],
+    /// Never two locks at a time.
+    held: Option<(usize, MutexGuard<'a, State<Task>>)>,
+    /// How many were looked up since the lock was taken.
+    looked: usize,
+}
+
+impl<'a> Looks<'a> {
+    pub(super) fn new(shards: &'a [Arc<TimerShard>]) -> Self {
+        Self { shards, held: None, looked: 0 }
+    }
+
+    pub(super) fn stands(&mut self, token: Token) -> bool {
+        let (number, index) = inbox::locate(token);
+        if self.held.as_ref().is_some_and(|&(held, _)| held != number) {
+            self.let_go();
+        }
+        let lock = || (number, self.shards[number].shard.lock());
+        let (_, state) = self.held.get_or_insert_with(lock);
+        let stands = state.stands(index, token.version);
+        self.looked += 1;
+        if self.looked == LOOKS {
+            self.let_go();
+        }
+        stands
+    }
+
+    fn let_go(&mut self) {
+        self.held = None;
+        self.looked = 0;
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::tests::{schedule, worker};
+    use super::*;
+
+    /// A producer waits for no more than so many looks, whatever their order.
+    #[test]
+    fn a_walk_lets_go_of_the_lock_in_time() {
+        let worker = worker();
+        (0..2).for_each(|shard| schedule(&worker, shard, 1));
+        let entry = |shard: u32| Token { index: shard * inbox::SHARD_CAPACITY as u32, version: 0 };
+        let mut looks = Looks::new(&worker.station.shards);
+        for shard in [0, 0, 1] {
+            for look in 1..=LOOKS {
+                looks.stands(entry(shard));
+                let held = looks.held.as_ref().map(|&(number, _)| number as u32);
+                assert_eq!(held, Some(shard).filter(|_| look < LOOKS), "after {look} looks");
+            }
+        }
+        for look in 0..3 * LOOKS as u32 {
+            looks.stands(entry(look % 2));
+            assert_eq!((looks.held.as_ref().unwrap().0 as u32, looks.looked), (look % 2, 1));
+        }
+    }
+}
