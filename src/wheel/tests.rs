@@ -263,10 +263,11 @@ const OUT_OF_REACH: u64 = 63 << 24;
 #[test]
 fn what_comes_into_reach_is_filed_before_later_buckets_expire() {
     let mut wheel = Linux::default();
-    wheel.insert(OUT_OF_REACH - 1, token(1));
-    assert_eq!(taken(&mut wheel, 1), []);
-    wheel.insert(1 + OUT_OF_REACH, token(2));
-    assert_eq!(taken(&mut wheel, OUT_OF_REACH - 2), []);
+    assert_eq!(taken(&mut wheel, 5), []);
+    wheel.insert(5 + OUT_OF_REACH - 1, token(1));
+    assert_eq!(taken(&mut wheel, 6), []);
+    wheel.insert(6 + OUT_OF_REACH, token(2));
+    assert_eq!(taken(&mut wheel, 6 + OUT_OF_REACH), [], "both are late");
     assert_eq!(taken(&mut wheel, 2 * OUT_OF_REACH), [1, 2]);
 }
 
