@@ -2,7 +2,7 @@
 //! 584 years. Everything saturates; what saturates never fires.
 
 use std::num::NonZeroU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Nanoseconds that no clock reaches.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -12,6 +12,13 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     (duration.as_secs().checked_mul(1_000_000_000))
         .and_then(|n| n.checked_add(u64::from(duration.subsec_nanos())))
         .unwrap_or(NEVER)
+}
+
+/// Where an `Instant` cannot lie so far ahead (on Linux it can), a century stands for never.
+pub(crate) fn instant_after(origin: Instant, nanos: u64) -> Instant {
+    const A_CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
+    let exact = origin.checked_add(Duration::from_nanos(nanos));
+    exact.or_else(|| origin.checked_add(A_CENTURY)).unwrap_or(origin)
 }
 
 /// The length of a tick.

@@ -8,9 +8,9 @@ mod quick;
 pub use manual::ManualClock;
 
 use crate::sync::Arc;
-use crate::tick::nanos;
+use crate::tick::{instant_after, nanos};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A source of time for a timer.
 ///
@@ -145,9 +145,7 @@ impl Timebase {
     }
 
     pub(crate) fn instant_at(&self, nanos: u64) -> Instant {
-        const A_CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
-        let exact = self.origin.checked_add(Duration::from_nanos(nanos));
-        exact.or_else(|| self.origin.checked_add(A_CENTURY)).unwrap_or(self.origin)
+        instant_after(self.origin, nanos)
     }
 }
 

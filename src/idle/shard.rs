@@ -24,7 +24,7 @@ use crate::error::ScheduleError;
 use crate::isolate;
 use crate::logging::warning;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
-use crate::tick::{TickScale, nanos};
+use crate::tick::{TickScale, instant_after, nanos};
 use crate::timeout::{Timeout, TimerTask};
 use crate::timer::HashedWheelTimer;
 use std::num::NonZeroU64;
@@ -90,9 +90,7 @@ impl<T> Core<T> {
 
     /// When a tick begins; far away for one that never comes.
     fn start_of(&self, tick: u64) -> Instant {
-        const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
-        let exact = self.origin.checked_add(Duration::from_nanos(self.ticks.start_of(tick)));
-        exact.or_else(|| self.origin.checked_add(FAR)).unwrap_or(self.origin)
+        instant_after(self.origin, self.ticks.start_of(tick))
     }
 }
 
