@@ -163,30 +163,50 @@ fn linux_classic_thresholds() {
     }
 }
 
-/// 2^32 ticks end at 2^32 - 1. What is beyond is filed there, looked at, and filed again.
+/// 2^32 ticks end at 2^32 - 1. Linux files what is beyond there, and again; here it waits.
 #[test]
 fn linux_classic_beyond_its_range() {
+    const REACH: u64 = (1 << 32) - 1;
     let mut wheel = LinuxClassicWheel::new();
+    let last = wheel.insert(REACH, REACH);
+    assert_eq!(wheel.placement(last), at(5, 63));
     let deadline = (1 << 33) + 5;
-    let key = wheel.insert(deadline, deadline);
-    assert_eq!(wheel.placement(key), at(5, 63), "clamped to 2^32 - 1");
-    let first_look = 63 << 26;
-    set_to(&mut wheel, first_look - 1);
-    assert_eq!(wheel.placement(key), at(5, 63));
-    set_to(&mut wheel, first_look); // again too far: clamped to first_look + 2^32 - 1
-    assert_eq!(wheel.placement(key), at(5, 62));
-    let second_look = first_look + (63 << 26);
-    set_to(&mut wheel, second_look); // now within reach
-    assert_eq!(wheel.placement(key), at(5, (deadline >> 26) as usize % 64));
+    let beyond = wheel.insert(deadline, deadline);
+    assert_eq!(wheel.placement(beyond), None, "in no bucket yet");
+    assert_eq!(wheel.expire(REACH, |tick, _| assert_eq!(tick, REACH)), 1);
+    assert_eq!(wheel.next_expiry(), Some(deadline), "no look before that");
+    set_to(&mut wheel, deadline - REACH - 1);
+    assert_eq!(wheel.placement(beyond), None);
+    set_to(&mut wheel, deadline - REACH);
+    assert_eq!(wheel.placement(beyond), at(5, (deadline >> 26) as usize % 64));
     set_to(&mut wheel, deadline - 1);
     assert_eq!(wheel.expire(deadline, |_, _| ()), 1);
+}
 
-    // What is due exactly where the look is, and one jump over several of them.
-    for deadline in [(1 << 32) - 1, 1 << 32, (63 << 26) + 1, 3 << 40] {
+/// One that Linux would file at the end of its range twice, and a younger one that it would file
+/// there once, and sooner in reach.
+#[test]
+fn linux_classic_keeps_the_order_beyond_its_range() {
+    let deadline = 128 << 26;
+    let mut wheel = LinuxClassicWheel::new();
+    wheel.insert(deadline, 1);
+    set_to(&mut wheel, 10 << 26);
+    wheel.insert(deadline, 2);
+    let mut order = Vec::new();
+    wheel.expire(deadline, |_, value| order.push(value));
+    assert_eq!(order, [1, 2]);
+}
+
+/// A look for each 2^32 ticks would take years.
+#[test]
+fn linux_classic_jumps_over_its_range_at_once() {
+    for deadline in [(1 << 32) - 1, 1 << 32, (63 << 26) + 1, 3 << 40, u64::MAX - 1] {
         let mut wheel = LinuxClassicWheel::new();
         wheel.insert(deadline, deadline);
         set_to(&mut wheel, deadline - 1);
         assert_eq!(wheel.expire(deadline, |tick, _| assert_eq!(tick, deadline)), 1);
+        (0..100).for_each(|n| _ = wheel.insert(deadline.saturating_add(n << 50), n));
+        assert_eq!(wheel.expire(u64::MAX, |_, _| ()) + wheel.len(), 100);
     }
 }
 

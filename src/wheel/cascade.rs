@@ -9,10 +9,14 @@
 //! and the order of ticks holds. Once nothing is left that has expired, the clock goes on to the
 //! present, and only there is filed again what is not due: once, however far the time has jumped.
 //!
+//! What is farther away than the last level reaches waits in `far`, and is filed before anything of
+//! the same tick can be filed directly.
+//!
 //! Moving down never needs a wake-up. It is caught up on when the next timeout is due, which
 //! `next_expiry` names exactly.
 
 use super::earliest::NOTHING;
+use super::far::Far;
 use super::level::{Arrival, Level};
 use super::structure::{self, Core, Due, Placement, Token, Walk};
 use std::alloc::{Layout as Memory, handle_alloc_error};
@@ -30,18 +34,25 @@ pub trait Layout {
     /// The number of buckets of a level, and the ticks that each spans.
     fn level(&self, level: usize) -> (usize, u64);
 
-    /// The level of a timeout of `tick`, and the tick by which it finds its bucket there. The
-    /// level need not exist yet. `tick` is not before the clock.
-    fn place(&mut self, tick: u64) -> (usize, u64);
+    /// The level of a timeout of `tick`, which need not exist yet. `tick` is not before the clock,
+    /// and in reach.
+    fn place(&mut self, tick: u64) -> usize;
 
     /// The clock moves to `clock`, the last tick that has expired or is expiring.
     fn advance(&mut self, clock: u64);
+
+    /// The last tick in reach of the levels, as the clock stands.
+    fn last_in_reach(&self) -> u64 {
+        NOTHING
+    }
 }
 
 /// Levels between which timeouts are moved down.
 pub struct Cascade<L> {
     layout: L,
     levels: Vec<Level>,
+    /// What the levels do not reach.
+    far: Far,
     /// The next tick to expire: one after the layout's clock.
     current_tick: u64,
     walk: Walk,
@@ -59,23 +70,22 @@ impl<L: Layout> Cascade<L> {
             Level::new(size, unit)
         });
         let levels = made.collect::<Result<_, _>>()?;
+        let (far, walk) = (Far::default(), Walk::default());
         let (moving, later) = (Vec::new(), Vec::new());
-        Ok(Self { layout, levels, current_tick: 0, walk: Walk::default(), moving, later })
+        Ok(Self { layout, levels, far, current_tick: 0, walk, moving, later })
     }
 
     pub(super) fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    /// Returns the level.
     #[inline]
-    fn file(&mut self, tick: u64, token: Token, arrival: Arrival) -> usize {
-        let (level, at) = self.layout.place(tick);
+    fn file(&mut self, tick: u64, token: Token, arrival: Arrival) {
+        let level = self.layout.place(tick);
         if level >= self.levels.len() {
             self.make_levels_up_to(level);
         }
-        self.levels[level].file(at, token, tick, arrival);
-        level
+        self.levels[level].file(tick, token, arrival);
     }
 
     #[cold]
@@ -88,14 +98,17 @@ impl<L: Layout> Cascade<L> {
         }
     }
 
-    fn first_expiration(&self) -> Option<u64> {
-        self.levels.iter().filter_map(Level::first_expiration).min()
+    /// When the next bucket expires. If no level holds anything, what is far is to be filed first.
+    fn first_stop(&self) -> Option<u64> {
+        let first = self.levels.iter().filter_map(Level::first_expiration).min();
+        first.or(self.far.next())
     }
 
     /// Time stands at `tick`, at which at least one bucket expires. The coarsest goes first: what is
     /// in it is the oldest.
     fn stop_at(&mut self, tick: u64, now: u64, due: &mut Vec<Due>) {
         self.layout.advance(tick);
+        self.let_in();
         for level in (1..self.levels.len()).rev() {
             if self.levels[level].first_expiration() == Some(tick) {
                 self.move_down(level, now);
@@ -103,6 +116,13 @@ impl<L: Layout> Cascade<L> {
         }
         if self.levels[0].earliest() == tick {
             self.levels[0].take_first(|token, _| due.push(Due { tick, token }));
+        }
+    }
+
+    /// Files what has come into reach.
+    fn let_in(&mut self) {
+        while let Some(Due { tick, token }) = self.far.take(self.layout.last_in_reach()) {
+            self.file(tick, token, Arrival::MovedDown);
         }
     }
 
@@ -121,14 +141,11 @@ impl<L: Layout> Cascade<L> {
         self.moving = moving;
     }
 
-    /// The clock stands at the present. What lies beyond the last level stays in that, perhaps where
-    /// a walk has been: it begins anew.
+    /// The clock stands at the present.
     fn move_the_rest_down(&mut self) {
         let mut later = std::mem::take(&mut self.later);
         for (token, tick) in later.drain(..) {
-            if self.file(tick, token, Arrival::MovedDown) == self.levels.len() - 1 {
-                self.walk = Walk::default();
-            }
+            self.file(tick, token, Arrival::MovedDown);
         }
         later.shrink_to(IDLE_CAPACITY);
         self.later = later;
@@ -146,10 +163,15 @@ impl<L: Layout> Cascade<L> {
 }
 
 impl<L: Layout> Core for Cascade<L> {
-    /// O(m) for m levels, but for the bucket's growth.
+    /// O(m) for m levels, but for the bucket's growth, and for what is out of reach.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
-        self.file(tick.max(self.current_tick), token, Arrival::Direct);
+        let tick = tick.max(self.current_tick);
+        if tick > self.layout.last_in_reach() {
+            self.far.insert(tick, token);
+        } else {
+            self.file(tick, token, Arrival::Direct);
+        }
     }
 
     /// O(m) for each bucket that expires; a timeout is moved down at most m - 1 times.
@@ -158,17 +180,18 @@ impl<L: Layout> Core for Cascade<L> {
         if now < self.current_tick {
             return;
         }
-        while let Some(tick) = self.first_expiration().filter(|&tick| tick <= now) {
+        while let Some(tick) = self.first_stop().filter(|&tick| tick <= now) {
             self.stop_at(tick, now, due);
         }
         self.layout.advance(now);
         self.current_tick = now + 1;
         self.move_the_rest_down();
+        self.let_in();
     }
 
     /// O(m).
     fn next_expiry(&self) -> Option<u64> {
-        let earliest = self.levels.iter().map(Level::earliest).min();
+        let earliest = self.levels.iter().map(Level::earliest).chain(self.far.next()).min();
         earliest.filter(|&tick| tick != NOTHING)
     }
 
@@ -180,12 +203,14 @@ impl<L: Layout> Core for Cascade<L> {
         self.levels.iter().map(Level::size).sum()
     }
 
-    /// From the coarsest level to the finest, as the entries move, so that none slips past the walk.
+    /// From what is far and the coarsest level to the finest, as the entries move, so that none slips
+    /// past the walk.
     fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let (mut walk, count) = (self.walk, self.bucket_count());
         let ended = walk.go_on(count, budget, |visited| {
+            let far = if visited == 0 { self.far.reclaim(&mut keep) } else { 0 };
             let (level, bucket) = self.locate(count - 1 - visited);
-            self.levels[level].reclaim(bucket, &mut keep)
+            far + self.levels[level].reclaim(bucket, &mut keep)
         });
         self.walk = walk;
         ended

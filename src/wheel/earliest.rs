@@ -38,10 +38,6 @@ impl Earliest {
         }
     }
 
-    pub(super) fn of(&self, bucket: usize) -> u64 {
-        self.nodes[self.nodes.len() / 2 + bucket]
-    }
-
     pub(super) fn set(&mut self, bucket: usize, tick: u64) {
         let mut node = self.nodes.len() / 2 + bucket;
         self.nodes[node] = tick;
@@ -78,7 +74,7 @@ mod tests {
                     plain[bucket] = plain[bucket].min(tick);
                 }
                 assert_eq!(Some(&tree.least()), plain.iter().min());
-                assert_eq!(tree.of(bucket), plain[bucket]);
+                assert_eq!(tree.nodes[tree.nodes.len() / 2 + bucket], plain[bucket]);
             }
         }
     }

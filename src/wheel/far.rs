@@ -1,9 +1,9 @@
 //! Timeouts so far away that no bucket can hold them.
 //!
 //! An ordered map, O(log n): in the hashed wheel for what is more than 65,535 turns ahead, which is
-//! 38 days by default; in the Linux wheel for what is beyond its last level. Each moves to a bucket
-//! as soon as one can hold it, before any nearer timeout of the same tick can be filed there, so
-//! that within a tick the order of insertion holds.
+//! 38 days by default; in the two Linux wheels for what is beyond their last level. Each moves to a
+//! bucket as soon as one can hold it, before any nearer timeout of the same tick can be filed there,
+//! so that within a tick the order of insertion holds.
 
 use super::structure::{Due, Token};
 use std::collections::BTreeMap;
@@ -32,11 +32,10 @@ impl Far {
         self.tokens.pop_first().map(|((tick, _), token)| Due { tick, token })
     }
 
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(Token) -> bool) {
+    /// Drops what `keep` denies, and returns how many there were.
+    pub(super) fn reclaim(&mut self, mut keep: impl FnMut(Token) -> bool) -> usize {
+        let before = self.tokens.len();
         self.tokens.retain(|_, &mut token| keep(token));
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.tokens.len()
+        before
     }
 }

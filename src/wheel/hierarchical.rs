@@ -94,14 +94,14 @@ impl Layout for Powers {
     }
 
     #[inline]
-    fn place(&mut self, tick: u64) -> (usize, u64) {
+    fn place(&mut self, tick: u64) -> usize {
         if let Some(level) = self.windows.iter().position(|window| window.reaches(tick)) {
-            return (level, tick);
+            return level;
         }
         while let Some(&top) = self.windows.last().filter(|window| !window.reaches(tick)) {
             self.windows.push(self.overflow(top));
         }
-        (self.windows.len() - 1, tick)
+        self.windows.len() - 1
     }
 
     /// Level by level, as far as the clocks change.

@@ -29,7 +29,7 @@ struct TwoParts {
 
 pub(super) struct Level {
     buckets: Vec<TwoParts>,
-    /// For each bucket the earliest tick at which anything in it has to be looked at.
+    /// For each bucket the earliest tick of anything in it.
     earliest: Earliest,
     /// Ticks that a bucket spans.
     unit: u64,
@@ -51,16 +51,15 @@ impl Level {
         self.buckets.len()
     }
 
-    /// `at` is when the entry has to be looked at: its tick, but for one beyond the last level.
     #[inline]
-    pub(super) fn file(&mut self, at: u64, token: Token, tick: u64, arrival: Arrival) {
-        let bucket = self.bucket_of(at);
+    pub(super) fn file(&mut self, tick: u64, token: Token, arrival: Arrival) {
+        let bucket = self.bucket_of(tick);
         let parts = &mut self.buckets[bucket];
         match arrival {
             Arrival::Direct => parts.direct.push(token, tick),
             Arrival::MovedDown => parts.moved_down.push(token, tick),
         }
-        self.earliest.lower(bucket, at);
+        self.earliest.lower(bucket, tick);
     }
 
     #[inline]
@@ -81,7 +80,7 @@ impl Level {
         }
     }
 
-    /// The earliest tick at which anything here has to be looked at, or `NOTHING`.
+    /// The earliest tick of anything here, or `NOTHING`.
     #[inline]
     pub(super) fn earliest(&self) -> u64 {
         self.earliest.least()
@@ -120,9 +119,7 @@ impl Level {
                 kept
             });
         }
-        // What lies beyond the last level is looked at in this bucket, long before its tick.
-        let last = self.start_of(self.earliest.of(bucket)).saturating_add(self.unit - 1);
-        self.earliest.set(bucket, next.map_or(NOTHING, |tick| tick.min(last)));
+        self.earliest.set(bucket, next.unwrap_or(NOTHING));
         before
     }
 

@@ -197,10 +197,9 @@ impl Linux {
 
     /// Returns how many there were.
     fn reclaim_waiting(&mut self, mut keep: impl FnMut(Token) -> bool) -> usize {
-        let before = self.far.len() + self.overdue.len();
-        self.far.retain(&mut keep);
+        let overdue = self.overdue.len();
         self.overdue.retain(|due| keep(due.token));
-        before
+        overdue + self.far.reclaim(keep)
     }
 }
 

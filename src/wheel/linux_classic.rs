@@ -7,8 +7,8 @@ use super::structure::Unlimited;
 /// log2 of the ticks that a bucket of each level spans, tv1 to tv5.
 const SHIFTS: [u32; 5] = [0, 8, 14, 20, 26];
 
-/// The farthest that a bucket can be away.
-const FARTHEST: u64 = u32::MAX as u64;
+/// The longest delay that the last level reaches.
+const REACH: u64 = u32::MAX as u64;
 
 /// Five levels for 2^32 ticks: one of 256 buckets, four of 64, with cascades.
 ///
@@ -16,12 +16,13 @@ const FARTHEST: u64 = u32::MAX as u64;
 /// `tv5` have 64 each, of 2^8, 2^14, 2^20 and 2^26 ticks. The delay picks the level, the bits of
 /// the deadline pick the bucket.
 ///
-/// It is exact. `insert` is O(1); `remove` O(1) amortised; `next_expiry` O(1). A timeout is moved
+/// It is exact. `insert` is O(1) within reach; `remove` O(1) amortised; `next_expiry` O(1). A timeout is moved
 /// down at most four times. The 512 buckets take 32 KiB; an entry takes 16 bytes besides the value.
 ///
 /// **Where 2^32 ticks end**: the levels reach 2^32 - 1 ticks from now, 49.7 days at a tick of 1 ms.
-/// What is farther is filed at that distance, as in Linux, looked at when it comes up there, and
-/// filed again, as often as it takes; so there is no limit, and nothing is early.
+/// What is farther waits in an ordered map, O(log n), until a level reaches it; so there is no limit,
+/// and nothing is early. (Linux files it at that distance, and again whenever it comes up there. Then
+/// a younger timeout of the same tick can overtake an older one.)
 ///
 /// Unlike in Linux, empty ticks are stepped over, and within a tick the order of insertion holds.
 ///
@@ -57,14 +58,18 @@ impl Layout for TimerVectors {
 
     /// The next level's unit is what a level spans.
     #[inline]
-    fn place(&mut self, tick: u64) -> (usize, u64) {
+    fn place(&mut self, tick: u64) -> usize {
         let delta = tick - self.clock;
         let level = SHIFTS[1..].iter().position(|&shift| delta < 1 << shift);
-        (level.unwrap_or(SHIFTS.len() - 1), self.clock + delta.min(FARTHEST))
+        level.unwrap_or(SHIFTS.len() - 1)
     }
 
     fn advance(&mut self, clock: u64) {
         self.clock = clock;
+    }
+
+    fn last_in_reach(&self) -> u64 {
+        self.clock.saturating_add(REACH)
     }
 }
 

@@ -105,13 +105,6 @@ impl Ring {
         self.earliest.set(bucket, next.map_or(NOTHING, tick_in));
     }
 
-    /// Returns how many there were.
-    fn reclaim_far(&mut self, keep: impl FnMut(Token) -> bool) -> usize {
-        let before = self.far.len();
-        self.far.retain(keep);
-        before
-    }
-
     /// Returns how many entries the bucket held.
     fn reclaim_bucket(&mut self, bucket: usize, keep: impl FnMut(Token) -> bool) -> usize {
         let before = self.buckets[bucket].len();
@@ -195,7 +188,7 @@ impl Core for Ring {
     fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let mut walk = self.walk;
         let ended = walk.go_on(self.buckets.len(), budget, |bucket| {
-            let far = if bucket == 0 { self.reclaim_far(&mut keep) } else { 0 };
+            let far = if bucket == 0 { self.far.reclaim(&mut keep) } else { 0 };
             far + self.reclaim_bucket(bucket, &mut keep)
         });
         self.walk = walk;

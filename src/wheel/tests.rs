@@ -230,22 +230,6 @@ fn linux() {
     play(Linux::of_rounded_ticks, late);
 }
 
-/// What lies beyond the last level comes up in its bucket 0, and is filed again in bucket 63, where the
-/// walk has been.
-#[test]
-fn what_is_filed_again_behind_a_walk_is_met_by_it() {
-    const DEAD: Token = token(5);
-    let mut wheel = LinuxClassic::default();
-    wheel.take_due(1 << 26, &mut Vec::new());
-    wheel.insert((1 << 26) + (1 << 34), DEAD);
-    assert_eq!(wheel.placement(0, DEAD).map(|place| (place.level, place.bucket)), Some((5, 0)));
-    assert!(!wheel.reclaim(10, |_| panic!("only empty buckets")));
-    wheel.take_due(1 << 32, &mut Vec::new());
-    assert_eq!(wheel.placement(0, DEAD).map(|place| (place.level, place.bucket)), Some((5, 63)));
-    while !wheel.reclaim(10, |_| false) {}
-    assert_eq!(wheel.next_expiry(), None);
-}
-
 const fn token(index: u32) -> Token {
     Token { index, version: 7 }
 }
