@@ -16,7 +16,7 @@ use crate::inbox::{Cancel, Phase, Refusal, Shard, State};
 use crate::isolate;
 use crate::logging::warning;
 use crate::shared::Shared;
-use crate::sync::{Arc, AtomicU8, Ordering};
+use crate::sync::{Arc, AtomicU8, AtomicU16, Ordering};
 use crate::tick::nanos;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -101,28 +101,30 @@ pub struct Timeout {
     /// The phase it ended in, or `Phase::Free` (0) while this handle pins the slot. Written under
     /// the shard's lock; a relaxed load outside of it may miss the end and then looks again inside.
     settled: AtomicU8,
-    /// The run that this handle was made for: only that one may arm the timeout again.
-    run: u16,
+    /// The run that this handle was made for, until it has armed the timeout again: only that run
+    /// may do so, or end the timeout. Read and written under the shard's lock, so relaxed.
+    run: AtomicU16,
 }
 
-/// Of a handle that was made for no run: a version has 12 bits.
+/// Of a handle that was made for no run, or has used it up: a version has 12 bits.
 const NO_RUN: u16 = u16::MAX;
 
 impl Timeout {
     /// For a slot that has been pinned for this handle.
     #[inline]
     pub(crate) fn pinned(home: Arc<TimerShard>, index: u32) -> Self {
-        Self { home, index, settled: AtomicU8::new(0), run: NO_RUN }
+        Self::for_run(home, index, NO_RUN)
     }
 
     /// As `pinned`, for the runner of a claimed timeout.
     pub(crate) fn for_run(home: Arc<TimerShard>, index: u32, run: u16) -> Self {
-        Self { home, index, settled: AtomicU8::new(0), run }
+        Self { home, index, settled: AtomicU8::new(0), run: AtomicU16::new(run) }
     }
 
     /// The worker's own handle, before and between its runs: it pins nothing.
     pub(crate) fn idle(home: Arc<TimerShard>) -> Self {
-        Self { home, index: 0, settled: AtomicU8::new(Phase::Expired as u8), run: NO_RUN }
+        let settled = AtomicU8::new(Phase::Expired as u8);
+        Self { home, index: 0, settled, run: AtomicU16::new(NO_RUN) }
     }
 
     /// Cancels the timeout: true for the one caller that won, over other callers and over the
@@ -273,8 +275,12 @@ impl Timeout {
         let mut state = self.home.shard.lock();
         let armed = match self.settled_phase() {
             Some(end) => Err((Refusal::Phase(end), task)),
-            None => state.rearm((self.index, self.run), task, deadline, urgent),
+            None => state.rearm(self.this_run(), task, deadline, urgent),
         };
+        if armed.is_ok() {
+            // Or this run, if it goes on for long enough, could end one whose version is the same.
+            self.run.store(NO_RUN, Ordering::Relaxed);
+        }
         drop(state);
         let (refusal, task) = match armed {
             Ok(ask) => {
@@ -340,7 +346,7 @@ impl Timeout {
     #[inline]
     pub(crate) fn finish(&self, state: &mut State<Task>) {
         if self.settled_phase().is_none() {
-            state.finish_and_unpin((self.index, self.run));
+            state.finish_and_unpin(self.this_run());
             self.settled.store(Phase::Expired as u8, Ordering::Relaxed);
         }
     }
@@ -349,21 +355,21 @@ impl Timeout {
     pub(crate) fn end_run(&self) {
         let mut state = self.home.shard.lock();
         if self.settled_phase().is_none() {
-            state.finish((self.index, self.run));
+            state.finish(self.this_run());
         }
     }
 
     /// Whether the run must not begin, because a cancel was told so while the job waited.
     pub(crate) fn is_withdrawn(&self) -> bool {
         let mut state = self.home.shard.lock();
-        self.settled_phase().is_some() || state.withdrawn((self.index, self.run))
+        self.settled_phase().is_some() || state.withdrawn(self.this_run())
     }
 
     /// The runner has lost the task: its timeout counts as cancelled.
     pub(crate) fn abandon(&self) {
         let mut state = self.home.shard.lock();
         if self.settled_phase().is_none() {
-            state.abandon((self.index, self.run));
+            state.abandon(self.this_run());
         }
     }
 
@@ -379,8 +385,13 @@ impl Timeout {
     #[inline]
     pub(crate) fn move_to(&mut self, index: u32, run: u16) {
         self.index = index;
-        self.run = run;
+        self.run = AtomicU16::new(run);
         self.settled = AtomicU8::new(0);
+    }
+
+    #[inline]
+    fn this_run(&self) -> (u32, u16) {
+        (self.index, self.run.load(Ordering::Relaxed))
     }
 
     fn phase(&self) -> Phase {
@@ -427,8 +438,9 @@ impl Clone for Timeout {
         if settled == 0 {
             state.pin(self.index);
         }
-        let settled = AtomicU8::new(settled);
-        Self { home: self.home.clone(), index: self.index, settled, run: self.run }
+        let (index, run) = self.this_run();
+        let (settled, run) = (AtomicU8::new(settled), AtomicU16::new(run));
+        Self { home: self.home.clone(), index, settled, run }
     }
 }
 

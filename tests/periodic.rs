@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Mutex, Record, TICK, assert_conserved, manual, ms};
-use std::sync::Arc;
+use common::{Mutex, Record, TICK, assert_conserved, manual, manual_with, ms};
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 use wheelwork::{
     HashedWheelTimer, ManualClock, MissedTickBehavior, Period, RearmError, ScheduleError, Timeout,
@@ -256,4 +257,46 @@ fn overlapping_runs_do_not_end_each_other() {
     });
     assert!(armed.take().iter().all(Result::is_ok));
     assert_eq!(timer.metrics().panicked, 0);
+}
+
+/// A task that arms itself again at once, and on its first run then waits.
+struct Again(Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>);
+
+impl TimerTask for Again {
+    fn run(mut self: Box<Self>, timeout: &Timeout) {
+        let first = self.0.take();
+        timeout.rearm(self, TICK).expect("the latest run");
+        if let Some((armed, may_end)) = first {
+            armed.send(()).unwrap();
+            may_end.recv().unwrap();
+        }
+    }
+}
+
+/// Runs are told apart by 12 bits, and the first is still at work when its name comes round.
+#[test]
+fn a_run_that_outlasts_thousands_ends_none_of_them() {
+    let jobs = Record::new();
+    let queue = jobs.clone();
+    let executor = move |job| {
+        queue.push(job);
+        Ok(())
+    };
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let next = || {
+        clock.advance(TICK);
+        jobs.take().pop().expect("one is due in each tick")
+    };
+    let (armed, is_armed) = mpsc::channel();
+    let (end, may_end) = mpsc::channel();
+    timer.new_timeout(Again(Some((armed, may_end))), TICK).unwrap();
+    let first = next();
+    let first = thread::spawn(move || first.run());
+    is_armed.recv().unwrap();
+    (0..4095).for_each(|_| next().run());
+    let of_its_name = next();
+    end.send(()).unwrap();
+    first.join().unwrap();
+    of_its_name.run();
+    assert_eq!((timer.metrics().panicked, timer.pending_timeouts()), (0, 1));
 }

@@ -26,7 +26,9 @@
 //!    record out of the queue.
 //! 5. A run is named by the version it was claimed with. On a pool, a task that has armed its
 //!    timeout again may still be running when the next run begins: only the latest run may arm it
-//!    again or end it.
+//!    again or end it. A handle forgets its run when it arms the timeout again, for 4,096 runs
+//!    later the name comes round. (A clone of it does not know; a run that was armed again by a
+//!    clone and goes on through 4,095 others ends the one after.)
 
 use crate::slab;
 
