@@ -272,8 +272,12 @@ fn a_pool_thread_may_stop_the_timer_while_the_worker_waits_for_the_pool() {
 }
 
 #[test]
-fn a_pool_of_nothing_is_an_error() {
+fn a_pool_of_an_impossible_size_is_an_error() {
     assert!(matches!(ThreadPool::with_size(0, 1), Err(PoolError::NoThreads)));
+    for capacity in [(1 << 24) + 1, usize::MAX] {
+        let error = ThreadPool::with_size(1, capacity).unwrap_err();
+        assert!(error.to_string().contains("at most 16777216"), "{error}");
+    }
     let error = ThreadPool::with_size(1, 0).unwrap_err();
     assert_eq!(error.to_string(), "a queue of 0 jobs: expected at least 1");
 }

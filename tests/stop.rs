@@ -8,6 +8,7 @@
 mod common;
 
 use common::{Record, assert_conserved, eventually, manual, manual_with, ms, on};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -399,4 +400,23 @@ fn the_executor_is_dropped_before_the_stop_returns() {
     let timer = HashedWheelTimer::builder().executor(Noted(record.clone())).build().unwrap();
     assert!(timer.stop().is_ok());
     assert_eq!(record.len(), 1);
+}
+
+/// A thread-local that a task has used is dropped when the worker's thread ends.
+#[test]
+fn a_stop_with_a_limit_does_not_wait_for_what_tasks_stored_in_the_thread() {
+    struct Lingers(mpsc::Receiver<()>);
+    impl Drop for Lingers {
+        fn drop(&mut self) {
+            let _ = self.0.recv();
+        }
+    }
+    thread_local!(static STORED: RefCell<Option<Lingers>> = const { RefCell::new(None) });
+    let (timer, clock) = manual();
+    let (release, gate) = mpsc::channel();
+    let store = move || STORED.with(|stored| *stored.borrow_mut() = Some(Lingers(gate)));
+    timer.new_timeout(store, ms(100)).unwrap();
+    clock.advance(ms(100));
+    assert_eq!(timer.stop_timeout(Duration::from_secs(3600)).unwrap().len(), 0);
+    release.send(()).expect("it waits");
 }

@@ -24,7 +24,8 @@ pub trait Clock: Send + Sync + 'static {
     /// Called once by each timer that is built on this clock.
     ///
     /// A clock that stands still between jumps keeps the `Follower`, calls its
-    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`].
+    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`]. It must not call
+    /// that in here: the timer is not running yet, so the call would wait for ever.
     fn attach(&self, follower: Follower) -> Pace {
         drop(follower);
         Pace::RealTime

@@ -19,6 +19,9 @@ use std::num::NonZeroUsize;
 /// Jobs that wait, for each thread of the default pool.
 const QUEUE_PER_THREAD: usize = 1024;
 
+/// The queue's memory is there from the beginning: 40 bytes for each job that it can hold.
+const LONGEST_QUEUE: usize = 1 << 24;
+
 /// A fixed number of threads that run jobs from one bounded queue, first in first out.
 ///
 /// It refuses a job when the queue is full. The executor is a cheap handle: clone it to share a
@@ -57,6 +60,12 @@ pub enum PoolError {
     /// A queue of no jobs would refuse everything.
     #[error("a queue of 0 jobs: expected at least 1")]
     NoQueue,
+    /// The memory of a queue is there from the beginning.
+    #[error("a queue of {capacity} jobs: expected at most {LONGEST_QUEUE}")]
+    QueueTooLong {
+        /// What was asked for.
+        capacity: usize,
+    },
     /// The system did not start a thread. Those that had started have ended again.
     #[error("thread {number} of {threads} cannot be started")]
     ThreadStart {
@@ -94,17 +103,20 @@ impl ThreadPool {
     /// If a thread cannot be started.
     pub fn new() -> Result<Self, PoolError> {
         let threads = num_cpus::get().max(1);
-        Self::with_size(threads, threads * QUEUE_PER_THREAD)
+        Self::with_size(threads, (threads * QUEUE_PER_THREAD).min(LONGEST_QUEUE))
     }
 
-    /// A pool of `threads` threads and a queue of `capacity` jobs.
+    /// A pool of `threads` threads and a queue of `capacity` jobs, at most 2^24.
     ///
     /// # Errors
     ///
-    /// If either is zero, or if a thread cannot be started.
+    /// If either is zero or the queue is too long, or if a thread cannot be started.
     pub fn with_size(threads: usize, capacity: usize) -> Result<Self, PoolError> {
         NonZeroUsize::new(threads).ok_or(PoolError::NoThreads)?;
         NonZeroUsize::new(capacity).ok_or(PoolError::NoQueue)?;
+        if capacity > LONGEST_QUEUE {
+            return Err(PoolError::QueueTooLong { capacity });
+        }
         let owner =
             Owner { queue: Arc::new(Queue::new(capacity)), threads: Mutex::new(Vec::new()) };
         for number in 1..=threads {
