@@ -345,3 +345,21 @@ fn the_linux_wheel_is_late_by_its_precision_at_most() {
     let delay = clock.elapsed() - begun;
     assert!(delay >= TICK * 70 && delay <= TICK * (70 + 70 * 8 / 63), "{delay:?}");
 }
+
+/// It rests in the bucket of its former delay, which is coarser than that of the new one.
+#[test]
+fn on_the_linux_wheel_what_was_pushed_back_is_late_by_its_former_delay_at_most() {
+    let (timer, clock) = manual_with(on(WheelKind::Linux));
+    let (start, ran) = (clock.elapsed(), Record::new());
+    let (record, now) = (ran.clone(), clock.clone());
+    let timeout = timer.new_timeout(move || record.push(now.elapsed()), TICK * 32_770).unwrap();
+    timer.new_timeout(|| (), TICK).unwrap(); // so that the queue is taken
+    clock.advance(TICK);
+    clock.advance(TICK * 32_759);
+    timeout.reschedule(TICK * 20).unwrap();
+    while ran.len() == 0 {
+        clock.advance(TICK);
+    }
+    let ticks = (ran.take()[0] - start).as_nanos() / TICK.as_nanos();
+    assert!((32_780..=32_780 + 32_770 * 8 / 63).contains(&ticks), "{ticks}");
+}

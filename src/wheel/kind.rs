@@ -19,7 +19,8 @@ pub enum WheelKind {
     LinuxClassic,
     /// Nine levels of 64 buckets, and nothing is ever moved: [`LinuxWheel`](super::LinuxWheel).
     /// A timeout of up to 63 ticks is exact, a longer one late by up to 8/63 (12.7 %) of its delay,
-    /// besides the tick; never early. What is due runs in the order of the ticks in which it
+    /// besides the tick; never early. One that was rescheduled to later waits out its former delay
+    /// first, with the lateness of that. What is due runs in the order of the ticks in which it
     /// expires.
     Linux,
 }
