@@ -138,7 +138,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// Multiplies all durations by `factor`, those of connections already watched included, until
     /// the next call: below 1 under pressure, and 1 again when it has passed. With 0 all that are
-    /// not paused are reported at the next tick, except what is off or never due.
+    /// not paused are reported at the next tick, except what is off or never due. One that is just
+    /// being reported is judged by the new factor when its callback has answered.
     ///
     /// To shrink costs one look at every connection, on the executor; to stretch costs nothing.
     /// After Envoy's overload action that scales timers.
