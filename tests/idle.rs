@@ -787,6 +787,42 @@ fn a_timer_at_its_limit_gives_the_connection_back() {
     assert_eq!(idle.watched(), 0);
 }
 
+/// Once accepted, the manager's timeout keeps its place, as one that arms itself again does.
+#[test]
+fn a_lost_check_is_replaced_although_the_timer_is_at_its_limit() {
+    let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
+    let (timer, clock, jobs) = queueing(limited);
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let _watch = idle.watch(1, &all(100)).unwrap();
+    clock.advance(TICK);
+    let other = timer.new_timeout(|| (), Duration::MAX).unwrap();
+    drop(jobs.take());
+    assert_eq!((events.len(), idle.watched(), timer.pending_timeouts()), (0, 1, 2));
+    clock.advance(TICK);
+    jobs.take().into_iter().for_each(Job::run);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
+    // What it took beyond the limit is given back.
+    assert!(timer.new_timeout(|| (), Duration::MAX).is_err());
+    assert!(other.cancel());
+    assert!(timer.new_timeout(|| (), Duration::MAX).is_ok());
+    assert_conserved(&timer);
+}
+
+#[test]
+fn a_stop_is_told_although_the_timer_is_at_its_limit() {
+    let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
+    let (timer, clock, jobs) = queueing(limited);
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let _watch = idle.watch(1, &all(100)).unwrap();
+    clock.advance(TICK);
+    let _other = timer.new_timeout(|| (), Duration::MAX).unwrap();
+    drop(timer.stop().unwrap());
+    assert_eq!(events.len(), 0, "the check is with the executor");
+    drop(jobs.take());
+    assert_eq!(events.take(), [(1, IdleKind::TimerStopped, true, 100)]);
+    assert_eq!(idle.watched(), 0);
+}
+
 /// A slow callback on a pool does not hold up those who become idle meanwhile.
 #[test]
 fn a_slow_callback_on_a_pool_holds_up_nobody_else() {

@@ -7,7 +7,8 @@
 //! Invariants:
 //! 1. While anybody is watched, a check is pending or running, or its loss is being dealt with. A
 //!    check is lost when a stop of the timer gives it back, or an executor drops its job: then it is
-//!    dropped, and its drop schedules another, or reports everybody if the timer takes none.
+//!    dropped, and its drop schedules another, whatever the timer's limit, or reports everybody if
+//!    the timer takes none.
 //! 2. The check that counts is the one of the latest epoch; any other does nothing when it runs or
 //!    is dropped.
 //! 3. While `shrunk` is set, the check is due at once, and so is another in its place.
@@ -104,6 +105,9 @@ pub(super) struct State<T> {
     shrunk: bool,
 }
 
+/// What comes of scheduling a check.
+type Scheduled<T> = Result<Timeout, ScheduleError<Check<T>>>;
+
 /// The check that counts.
 struct Pending {
     timeout: Timeout,
@@ -148,7 +152,7 @@ impl<T: Send + 'static> Shard<T> {
         let entered = state.roster.enter(connection, policy, terms, || self.clone());
         let full = |task| ScheduleError::LimitReached { limit: SEATS, task };
         let seat = entered.map_err(full)?;
-        match self.ensure_check(&mut state) {
+        match self.ensure_check(&mut state, HashedWheelTimer::new_timeout_at) {
             Ok(()) => Ok(Watch::new(seat)),
             Err(error) => match state.roster.leave(seat.number) {
                 Some(connection) => Err(error.map(|()| connection)),
@@ -158,8 +162,13 @@ impl<T: Send + 'static> Shard<T> {
         }
     }
 
-    /// Sees that a check is pending for whoever is to be looked at next.
-    fn ensure_check(self: &Arc<Self>, state: &mut State<T>) -> Result<(), ScheduleError<()>> {
+    /// Sees that a check is pending for whoever is to be looked at next. `schedule` decides whether
+    /// the timer's limit counts: it does not for those who have been accepted.
+    fn ensure_check(
+        self: &Arc<Self>,
+        state: &mut State<T>,
+        schedule: impl FnOnce(&HashedWheelTimer, Check<T>, Instant) -> Scheduled<T>,
+    ) -> Result<(), ScheduleError<()>> {
         // A timeout without a deadline has ended, and its check is about to be dropped.
         if state.check.as_ref().is_some_and(|check| check.timeout.deadline().is_some()) {
             self.hasten(state);
@@ -168,7 +177,7 @@ impl<T: Send + 'static> Shard<T> {
         let epoch = state.epoch + 1;
         let tick = state.next_look();
         let check = Check { shard: Some(self.clone()), epoch };
-        let timeout = (self.core.timer.new_timeout_at(check, self.core.start_of(tick)))
+        let timeout = schedule(&self.core.timer, check, self.core.start_of(tick))
             .map_err(|error| error.map(Check::retire))?;
         state.epoch = epoch;
         state.check = Some(Pending { timeout, tick });
@@ -230,7 +239,7 @@ impl<T: Send + 'static> Shard<T> {
         if state.epoch != epoch || state.check.take().is_none() {
             return;
         }
-        if self.ensure_check(&mut state).is_ok() {
+        if self.ensure_check(&mut state, HashedWheelTimer::replace_timeout_at).is_ok() {
             return;
         }
         let now = self.core.now().nanos();
@@ -253,7 +262,8 @@ impl<T: Send + 'static> Shard<T> {
             let terms = Terms { now, scale: self.core.scale() };
             let Returned { mut again, dismissed } = state.roster.put_back(batch, terms);
             let needless = state.needless_check();
-            if state.roster.len() > 0 && self.ensure_check(&mut state).is_err() {
+            let replace = HashedWheelTimer::replace_timeout_at;
+            if state.roster.len() > 0 && self.ensure_check(&mut state, replace).is_err() {
                 again.extend(state.roster.take_all(self.core.now().nanos()));
             }
             drop(state);

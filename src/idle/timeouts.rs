@@ -101,7 +101,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # Errors
     ///
     /// If the timer is stopped, or has no room for the one timeout that each group of threads needs.
-    /// The connection is inside.
+    /// The connection is inside. That one timeout keeps its place while the group watches anything,
+    /// so a timer's limit refuses connections, and loses none.
     pub fn watch(&self, connection: T, policy: &IdlePolicy) -> Result<Watch, ScheduleError<T>> {
         self.shards[inbox::home(self.shards.len())].watch(connection, policy.clone())
     }
