@@ -131,13 +131,35 @@ impl HashedWheelTimer {
         deadline: u64,
         repeats: bool,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let station = &*self.0.station;
-        if let Some(quota) = &station.shared.quota {
+        if let Some(quota) = &self.shared().quota {
             if let Err(limit) = quota.acquire() {
-                station.shared.metrics.over_limit();
+                self.shared().metrics.over_limit();
                 return Err(ScheduleError::LimitReached { limit, task });
             }
         }
+        self.admit(task, deadline, repeats)
+    }
+
+    /// As [`new_timeout_at`](Self::new_timeout_at), in place of a timeout that was accepted and whose
+    /// task has been dropped: always within the limit, as one that arms itself again.
+    pub(crate) fn replace_timeout_at<T: TimerTask>(
+        &self,
+        task: T,
+        deadline: Instant,
+    ) -> Result<Timeout, ScheduleError<T>> {
+        self.shared().begins_again();
+        self.admit(task, self.shared().time.nanos_at(deadline), false)
+    }
+
+    /// What counts already as pending.
+    #[inline]
+    fn admit<T: TimerTask>(
+        &self,
+        task: T,
+        deadline: u64,
+        repeats: bool,
+    ) -> Result<Timeout, ScheduleError<T>> {
+        let station = &*self.0.station;
         let task = Box::new(task);
         let home = &station.shards[inbox::home(station.shards.len())];
         let admitted = home.shard.lock().admit(task, |task| task as Task, deadline, repeats);
@@ -336,8 +358,10 @@ impl Builder {
 
     /// How many timeouts may be pending at once, at least 1. The default is no limit.
     ///
-    /// A limit costs one counter that all threads share. Periodic timeouts that arm themselves
-    /// again are always let in, so the number can exceed the limit by those that are running.
+    /// A limit costs one counter that all threads share. Timeouts that arm themselves again are
+    /// always let in, and so is the one with which [`idle`](crate::idle) replaces its own that an
+    /// executor has dropped. So the number can exceed the limit by as many as the executor has had at
+    /// once.
     pub fn max_pending_timeouts(self, limit: usize) -> Self {
         Self { max_pending_timeouts: Some(limit), ..self }
     }

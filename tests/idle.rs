@@ -9,7 +9,7 @@ use wheelwork::executor::Job;
 use wheelwork::idle::{
     Answer, Idle, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, ScaleError, Watch,
 };
-use wheelwork::{HashedWheelTimer, ManualClock, ScheduleError};
+use wheelwork::{Builder, HashedWheelTimer, ManualClock, ScheduleError};
 
 /// Who was reported, for what, whether first, and after how many milliseconds of silence.
 type Seen = (u32, IdleKind, bool, u128);
@@ -31,6 +31,18 @@ fn recording(timer: &HashedWheelTimer, answer: Answer) -> (IdleTimeouts<u32>, Re
 
 fn all(after: u64) -> IdlePolicy {
     IdlePolicy::new().all(ms(after))
+}
+
+/// A timer whose jobs wait until the test runs them, or drops them.
+fn queueing(builder: Builder) -> (HashedWheelTimer, ManualClock, Record<Job>) {
+    let jobs = Record::new();
+    let queue = jobs.clone();
+    let executor = move |job: Job| {
+        queue.push(job);
+        Ok(())
+    };
+    let (timer, clock) = manual_with(builder.executor(executor));
+    (timer, clock, jobs)
 }
 
 /// Tick by tick, so that no event is late by more than one.
@@ -544,10 +556,64 @@ fn all_durations_scale_at_once() {
     }
 }
 
+/// As on a pool: while the first callback is at work, the factor changes and the check that judges
+/// everybody by it runs, and finds all but this one.
+fn reports_when_the_factor_changes_in_a_callback(policy: &IdlePolicy, factor: f64) -> Vec<Seen> {
+    let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
+    let world: Arc<Mutex<Option<IdleTimeouts<u32>>>> = Arc::default();
+    let events = Record::new();
+    let (record, inner, time, queue) = (events.clone(), world.clone(), clock.clone(), jobs.clone());
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, event| {
+        record.push(seen(*id, event));
+        if let Some(idle) = inner.lock().unwrap().take() {
+            idle.scale(factor).unwrap();
+            time.advance(TICK);
+            queue.take().into_iter().for_each(Job::run);
+        }
+        Answer::KeepWatching
+    });
+    *world.lock().unwrap() = Some(idle.clone());
+    let _watch = idle.watch(1, policy).unwrap();
+    for _ in 0..25 {
+        clock.advance(TICK);
+        jobs.take().into_iter().for_each(Job::run);
+    }
+    events.take()
+}
+
+#[test]
+fn who_is_being_reported_when_durations_shrink_is_watched_by_the_new_ones() {
+    let reports = reports_when_the_factor_changes_in_a_callback(&all(2000), 0.1);
+    let silences = [2000, 2200, 2400, 2600];
+    assert_eq!(reports, silences.map(|ms| (1, IdleKind::All, ms == 2000, ms)));
+}
+
+#[test]
+fn who_is_being_reported_when_durations_stretch_has_no_other_silence_by_the_old_ones() {
+    let policy = IdlePolicy::new().reader(ms(1000)).writer(ms(1000));
+    let reports = reports_when_the_factor_changes_in_a_callback(&policy, 2.0);
+    let expected = [(1, IdleKind::Reader, true, 1000), (1, IdleKind::Writer, true, 2000)];
+    assert_eq!(reports, expected);
+}
+
+#[test]
+fn a_lost_check_that_was_to_judge_everybody_by_shorter_durations_is_made_good() {
+    let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let _watch = idle.watch(1, &all(10_000)).unwrap();
+    idle.scale(0.01).unwrap();
+    clock.advance(TICK);
+    assert_eq!(jobs.take().len(), 1, "it is dropped");
+    clock.advance(TICK);
+    jobs.take().into_iter().for_each(Job::run);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
+}
+
 #[test]
 fn only_a_factor_that_shrinks_costs_a_look() {
     let (timer, clock) = manual();
     let (idle, _events) = recording(&timer, Answer::StopWatching);
+    idle.scale(0.5).unwrap(); // of nobody
     let _watch = idle.watch(1, &all(60_000)).unwrap();
     for (factor, looks) in [(1.0, 0), (2.0, 0), (2.0, 0), (1.5, 1), (1.5, 1)] {
         idle.scale(factor).unwrap();
@@ -690,13 +756,7 @@ fn a_dropped_job_is_made_good() {
 #[test]
 fn a_check_that_counts_no_more_does_nothing() {
     for end in [Job::run, drop] {
-        let jobs = Record::new();
-        let queue = jobs.clone();
-        let executor = move |job: Job| {
-            queue.push(job);
-            Ok(())
-        };
-        let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+        let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
         let (idle, events) = recording(&timer, Answer::StopWatching);
         let first = idle.watch(1, &all(100)).unwrap();
         clock.advance(TICK);
@@ -724,6 +784,42 @@ fn a_timer_at_its_limit_gives_the_connection_back() {
     let _watches = [1, 2, 3].map(|id| idle.watch(id, &all(100)).unwrap());
     assert_eq!(timer.pending_timeouts(), 1, "one for all of them");
     clock.advance(TICK);
+    assert_eq!(idle.watched(), 0);
+}
+
+/// Once accepted, the manager's timeout keeps its place, as one that arms itself again does.
+#[test]
+fn a_lost_check_is_replaced_although_the_timer_is_at_its_limit() {
+    let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
+    let (timer, clock, jobs) = queueing(limited);
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let _watch = idle.watch(1, &all(100)).unwrap();
+    clock.advance(TICK);
+    let other = timer.new_timeout(|| (), Duration::MAX).unwrap();
+    drop(jobs.take());
+    assert_eq!((events.len(), idle.watched(), timer.pending_timeouts()), (0, 1, 2));
+    clock.advance(TICK);
+    jobs.take().into_iter().for_each(Job::run);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
+    // What it took beyond the limit is given back.
+    assert!(timer.new_timeout(|| (), Duration::MAX).is_err());
+    assert!(other.cancel());
+    assert!(timer.new_timeout(|| (), Duration::MAX).is_ok());
+    assert_conserved(&timer);
+}
+
+#[test]
+fn a_stop_is_told_although_the_timer_is_at_its_limit() {
+    let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
+    let (timer, clock, jobs) = queueing(limited);
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let _watch = idle.watch(1, &all(100)).unwrap();
+    clock.advance(TICK);
+    let _other = timer.new_timeout(|| (), Duration::MAX).unwrap();
+    drop(timer.stop().unwrap());
+    assert_eq!(events.len(), 0, "the check is with the executor");
+    drop(jobs.take());
+    assert_eq!(events.take(), [(1, IdleKind::TimerStopped, true, 100)]);
     assert_eq!(idle.watched(), 0);
 }
 

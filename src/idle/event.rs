@@ -16,7 +16,9 @@ pub enum IdleKind {
     /// Nothing was read or written.
     All,
     /// Its timer: that has been stopped, and the connection is no longer watched. Each connection
-    /// that was watched then is reported once, and the answer does not matter.
+    /// that was watched then is reported once, and the answer does not matter. A limit of pending
+    /// timeouts is no cause. One thread's 2^28 are, if the manager's own timeout has to be replaced
+    /// there because an executor has dropped its job.
     TimerStopped,
 }
 

@@ -47,7 +47,8 @@
 //! - **The event or the touch wins.** A touch that happens before the check leaves no event.
 //! - **Nobody is lost.** If the timer is stopped, each connection that is watched is reported once,
 //!   as [`IdleKind::TimerStopped`], when what [`stop`](crate::HashedWheelTimer::stop) has returned
-//!   is dropped.
+//!   is dropped, or when a job of the manager that was with the executor is run or dropped. A job
+//!   dropped before is made good, even at the timer's limit.
 //! - **A callback may do anything**: touch, watch or drop other connections, drop its own handle,
 //!   panic. None runs under a lock. A panic is caught and counted, and the connection is watched on.
 //! - **Memory**: about 110 bytes for each connection with its handle, besides what it is watched as.

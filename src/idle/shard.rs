@@ -7,10 +7,12 @@
 //! Invariants:
 //! 1. While anybody is watched, a check is pending or running, or its loss is being dealt with. A
 //!    check is lost when a stop of the timer gives it back, or an executor drops its job: then it is
-//!    dropped, and its drop schedules another, or reports everybody if the timer takes none.
+//!    dropped, and its drop schedules another, whatever the timer's limit, or reports everybody if
+//!    the timer takes none.
 //! 2. The check that counts is the one of the latest epoch; any other does nothing when it runs or
 //!    is dropped.
-//! 3. No callback runs and no connection or check is dropped under the lock. The timer's own locks
+//! 3. While `shrunk` is set, the check is due at once, and so is another in its place.
+//! 4. No callback runs and no connection or check is dropped under the lock. The timer's own locks
 //!    are taken under it, never the other way round.
 
 use super::event::Idle;
@@ -84,10 +86,6 @@ impl<T> Core<T> {
         Terms { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
     }
 
-    fn terms(&self) -> Terms {
-        self.terms_at(self.timer.now())
-    }
-
     /// When a tick begins; far away for one that never comes.
     fn start_of(&self, tick: u64) -> Instant {
         instant_after(self.origin, self.ticks.start_of(tick))
@@ -103,9 +101,12 @@ pub(super) struct State<T> {
     pub(super) roster: Roster<T>,
     check: Option<Pending>,
     epoch: u64,
-    /// Durations have become shorter: everybody may be filed too late.
+    /// Durations have become shorter: who is filed may be filed too late.
     shrunk: bool,
 }
+
+/// What comes of scheduling a check.
+type Scheduled<T> = Result<Timeout, ScheduleError<Check<T>>>;
 
 /// The check that counts.
 struct Pending {
@@ -115,6 +116,11 @@ struct Pending {
 }
 
 impl<T> State<T> {
+    /// The tick at which the check has to look at somebody.
+    fn next_look(&self) -> u64 {
+        if self.shrunk { 0 } else { self.roster.next_look() }
+    }
+
     /// The check to cancel if nobody is watched any more.
     fn needless_check(&mut self) -> Option<Timeout> {
         if self.roster.len() > 0 {
@@ -146,7 +152,7 @@ impl<T: Send + 'static> Shard<T> {
         let entered = state.roster.enter(connection, policy, terms, || self.clone());
         let full = |task| ScheduleError::LimitReached { limit: SEATS, task };
         let seat = entered.map_err(full)?;
-        match self.ensure_check(&mut state) {
+        match self.ensure_check(&mut state, HashedWheelTimer::new_timeout_at) {
             Ok(()) => Ok(Watch::new(seat)),
             Err(error) => match state.roster.leave(seat.number) {
                 Some(connection) => Err(error.map(|()| connection)),
@@ -156,17 +162,22 @@ impl<T: Send + 'static> Shard<T> {
         }
     }
 
-    /// Sees that a check is pending for whoever is to be looked at next.
-    fn ensure_check(self: &Arc<Self>, state: &mut State<T>) -> Result<(), ScheduleError<()>> {
+    /// Sees that a check is pending for whoever is to be looked at next. `schedule` decides whether
+    /// the timer's limit counts: it does not for those who have been accepted.
+    fn ensure_check(
+        self: &Arc<Self>,
+        state: &mut State<T>,
+        schedule: impl FnOnce(&HashedWheelTimer, Check<T>, Instant) -> Scheduled<T>,
+    ) -> Result<(), ScheduleError<()>> {
         // A timeout without a deadline has ended, and its check is about to be dropped.
         if state.check.as_ref().is_some_and(|check| check.timeout.deadline().is_some()) {
             self.hasten(state);
             return Ok(());
         }
         let epoch = state.epoch + 1;
-        let tick = state.roster.next_look();
+        let tick = state.next_look();
         let check = Check { shard: Some(self.clone()), epoch };
-        let timeout = (self.core.timer.new_timeout_at(check, self.core.start_of(tick)))
+        let timeout = schedule(&self.core.timer, check, self.core.start_of(tick))
             .map_err(|error| error.map(Check::retire))?;
         state.epoch = epoch;
         state.check = Some(Pending { timeout, tick });
@@ -175,8 +186,8 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Pulls the check forward if somebody has to be looked at sooner.
     fn hasten(&self, state: &mut State<T>) {
+        let tick = state.next_look();
         let Some(check) = &mut state.check else { return };
-        let tick = state.roster.next_look();
         // If it is refused, the check has expired and waits for the lock, or it is lost; either
         // way somebody comes and looks.
         if tick < check.tick && check.timeout.reschedule_at(self.core.start_of(tick)).is_ok() {
@@ -197,12 +208,9 @@ impl<T: Send + 'static> Shard<T> {
     /// Durations have become shorter: has everybody judged again.
     pub(super) fn judge_everybody(&self) {
         let mut state = self.lock();
-        state.shrunk = true;
-        if let Some(check) = &mut state.check {
-            if check.timeout.reschedule_at(self.core.origin).is_ok() {
-                check.tick = 0;
-            }
-        }
+        // With nobody here it would cost whoever comes next a look in vain.
+        state.shrunk = state.roster.len() > 0;
+        self.hasten(&mut state);
     }
 
     /// The check expires.
@@ -215,14 +223,14 @@ impl<T: Send + 'static> Shard<T> {
         let terms = self.core.terms_at(now);
         let everybody = std::mem::take(&mut state.shrunk);
         let idle = state.roster.take_idle(terms, everybody);
-        let tick = state.roster.next_look();
+        let tick = state.next_look();
         if let Some(check) = &mut state.check {
             check.tick = tick;
         }
         let refused = timeout.rearm_at(check, self.core.start_of(tick));
         drop(state);
         drop(refused); // and with it the check, which is lost
-        self.report(idle, terms);
+        self.report(idle, terms.now);
     }
 
     /// A check that counts has been dropped without having armed itself again.
@@ -231,17 +239,17 @@ impl<T: Send + 'static> Shard<T> {
         if state.epoch != epoch || state.check.take().is_none() {
             return;
         }
-        let terms = self.core.terms();
-        let everybody = match self.ensure_check(&mut state) {
-            Ok(()) => return,
-            Err(_) => state.roster.take_all(terms.now),
-        };
+        if self.ensure_check(&mut state, HashedWheelTimer::replace_timeout_at).is_ok() {
+            return;
+        }
+        let now = self.core.now().nanos();
+        let everybody = state.roster.take_all(now);
         drop(state);
-        self.report(everybody, terms);
+        self.report(everybody, now);
     }
 
-    /// Calls back, and takes in the answers, until nobody is left to report.
-    fn report(self: &Arc<Self>, mut batch: Vec<Idle<T>>, terms: Terms) {
+    /// Calls back for those found at `now`, and takes in the answers, until nobody is left to report.
+    fn report(self: &Arc<Self>, mut batch: Vec<Idle<T>>, now: u64) {
         while !batch.is_empty() {
             let panics = (self.core.deliver)(&mut batch);
             if panics > 0 {
@@ -249,10 +257,14 @@ impl<T: Send + 'static> Shard<T> {
                 warning!("{panics} panics of an idle callback");
             }
             let mut state = self.lock();
+            // The factor of this moment: a check that has judged everybody by it has missed these.
+            // But the time of the report, so that an activity since then comes after it.
+            let terms = Terms { now, scale: self.core.scale() };
             let Returned { mut again, dismissed } = state.roster.put_back(batch, terms);
             let needless = state.needless_check();
-            if state.roster.len() > 0 && self.ensure_check(&mut state).is_err() {
-                again.extend(state.roster.take_all(terms.now));
+            let replace = HashedWheelTimer::replace_timeout_at;
+            if state.roster.len() > 0 && self.ensure_check(&mut state, replace).is_err() {
+                again.extend(state.roster.take_all(self.core.now().nanos()));
             }
             drop(state);
             needless.map(|timeout| timeout.cancel());

@@ -101,7 +101,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # Errors
     ///
     /// If the timer is stopped, or has no room for the one timeout that each group of threads needs.
-    /// The connection is inside.
+    /// The connection is inside. That one timeout keeps its place while the group watches anything,
+    /// so a timer's limit refuses connections, and loses none.
     pub fn watch(&self, connection: T, policy: &IdlePolicy) -> Result<Watch, ScheduleError<T>> {
         self.shards[inbox::home(self.shards.len())].watch(connection, policy.clone())
     }
@@ -138,7 +139,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// Multiplies all durations by `factor`, those of connections already watched included, until
     /// the next call: below 1 under pressure, and 1 again when it has passed. With 0 all that are
-    /// not paused are reported at the next tick, except what is off or never due.
+    /// not paused are reported at the next tick, except what is off or never due. One that is just
+    /// being reported is judged by the new factor when its callback has answered.
     ///
     /// To shrink costs one look at every connection, on the executor; to stretch costs nothing.
     /// After Envoy's overload action that scales timers.

@@ -102,8 +102,8 @@ impl Watch {
     }
 
     /// Has the connection watched by another policy from now on. What has been silent already
-    /// counts: with a duration that has passed, it is reported at the next tick. O(1), under the
-    /// lock of the connection's shard.
+    /// counts: with a duration that has passed, it is reported at the next tick. A report that is
+    /// under way goes on. O(1), under the lock of the connection's shard.
     pub fn set_policy(&self, policy: &IdlePolicy) {
         self.0.block.home.set_policy(self.0.number, policy.clone());
     }
