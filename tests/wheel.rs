@@ -383,6 +383,23 @@ fn one_deadline_keeps_its_order_across_levels() {
     assert_eq!(expire(&mut wheel, 104), [(103, 1), (103, 2)]);
 }
 
+/// The first is moved down in a jump that ends close before its tick, and the second, which came last,
+/// waits in a bucket that begins with that tick.
+#[test]
+fn what_is_moved_down_after_a_jump_stays_before_what_came_later() {
+    fn stays<S: Unlimited>(mut wheel: Wheel<u64, S>, tick: u64, [second_at, jump_to]: [u64; 2]) {
+        let first = wheel.insert(tick, 1);
+        assert_eq!(expire(&mut wheel, second_at), []);
+        let second = wheel.insert(tick, 2);
+        assert_ne!(wheel.placement(first), wheel.placement(second));
+        assert_eq!(expire(&mut wheel, jump_to), []);
+        assert_eq!(expire(&mut wheel, tick), [(tick, 1), (tick, 2)]);
+    }
+    const TICK: u64 = (1 << 20) + (1 << 14);
+    stays(LinuxClassicWheel::new(), TICK, [(1 << 20) - 1, TICK - 300]);
+    stays(HierarchicalWheel::new(3).unwrap(), 63, [50, 58]);
+}
+
 #[test]
 fn what_is_beyond_the_levels_survives_a_sweep() {
     let deadline = (1 << 33) + 5;

@@ -7,7 +7,10 @@
 //! and empty buckets cost nothing. At each stop the clock stands at that *bucket's* expiration, not
 //! at the present: what is moved down after a stall therefore lands in the bucket of its own tick,
 //! and the order of ticks holds. Once nothing is left that has expired, the clock goes on to the
-//! present, and only there is filed again what is not due: once, however far the time has jumped.
+//! present, and only there is filed again what is not due: once, however far the time has jumped. It
+//! goes to where it would lie had time gone through every bucket: the coarsest level whose bucket for
+//! its tick does not expire yet. (A finer one may reach it; but what came after it may wait above that,
+//! and would be moved down before it.)
 //!
 //! What is farther away than the last level reaches waits in `far`, and is filed before anything of
 //! the same tick can be filed directly.
@@ -142,10 +145,12 @@ impl<L: Layout> Cascade<L> {
     }
 
     /// The clock stands at the present.
-    fn move_the_rest_down(&mut self) {
+    fn move_the_rest_down(&mut self, now: u64) {
         let mut later = std::mem::take(&mut self.later);
         for (token, tick) in later.drain(..) {
-            self.file(tick, token, Arrival::MovedDown);
+            let waits = |level: &Level| level.start_of(tick) > now;
+            let level = self.levels.iter().rposition(waits).unwrap_or(0);
+            self.levels[level].file(tick, token, Arrival::MovedDown);
         }
         later.shrink_to(IDLE_CAPACITY);
         self.later = later;
@@ -185,7 +190,7 @@ impl<L: Layout> Core for Cascade<L> {
         }
         self.layout.advance(now);
         self.current_tick = now + 1;
-        self.move_the_rest_down();
+        self.move_the_rest_down(now);
         self.let_in();
     }
 

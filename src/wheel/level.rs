@@ -73,7 +73,7 @@ impl Level {
 
     /// The first tick of the bucket that `tick` falls into.
     #[inline]
-    fn start_of(&self, tick: u64) -> u64 {
+    pub(super) fn start_of(&self, tick: u64) -> u64 {
         match self.shift {
             Some(shift) => (tick >> shift) << shift,
             None => tick - tick % self.unit,

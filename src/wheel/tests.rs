@@ -51,14 +51,22 @@ impl<C: Core> Check<C> {
         self.walk_all();
     }
 
+    /// Often in the tick of one that lives, which by now may lie in another level.
     fn insert(&mut self, random: &mut Random) {
-        let delay = match random.below(8) {
+        let delay = match random.below(11) {
             0..=3 => random.below(10),
             4 | 5 => random.below(700),
             6 => random.below(1 << 20),
-            _ => random.below(1 << 31) << random.below(24),
+            7 => random.below(1 << 31) << random.below(24),
+            _ => self.delay_of_another(random),
         };
         self.file(self.now + 1 + delay, delay);
+    }
+
+    fn delay_of_another(&self, random: &mut Random) -> u64 {
+        let nth = random.below(self.live.len().max(1) as u64) as usize;
+        let ahead = self.live.keys().filter(|&&(tick, _)| tick > self.now).nth(nth);
+        ahead.map_or(0, |&(tick, _)| tick - self.now - 1)
     }
 
     /// `delay` is how far ahead that lies.
@@ -120,7 +128,8 @@ impl<C: Core> Check<C> {
     fn advance(&mut self, random: &mut Random) {
         let by = match random.below(6) {
             0..=2 => random.below(6),
-            3 | 4 => random.below(1000),
+            3 => random.below(1000),
+            4 => random.below(1 << 21),
             _ => random.below(1 << 31) << random.below(16),
         };
         // Sometimes to just before the next expiry, or to it.
@@ -213,7 +222,7 @@ fn hashed() {
 
 #[test]
 fn hierarchical() {
-    for size in [2, 20, 512] {
+    for size in [2, 3, 20, 512] {
         play(|| Hierarchical::with_buckets(size).unwrap(), exact);
     }
 }
