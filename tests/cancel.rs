@@ -5,7 +5,9 @@
 
 mod common;
 
-use common::{Mutex, Random, Record, TICK, assert_conserved, manual, manual_with, ms, on};
+use common::{
+    Mutex, Random, Record, TICK, assert_conserved, into_the_wheel, manual, manual_with, ms, on,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -32,28 +34,31 @@ impl TimerTask for Told {
 
 #[test]
 fn a_cancelled_task_is_told_and_dropped_at_once() {
-    let (timer, clock) = manual();
-    let record = Record::new();
-    let held = Arc::new(());
-    let captured = held.clone();
-    let closure = timer.new_timeout(move || drop(captured), ms(500)).unwrap();
-    let told = timer.new_timeout(Told(record.clone()), ms(500)).unwrap();
     for in_wheel in [false, true] {
-        let timeout = if in_wheel { &told } else { &closure };
-        assert!(timeout.cancel(), "the first wins");
-        assert!(!timeout.cancel() && !timeout.clone().cancel(), "the second does not");
-        assert!(timeout.is_cancelled() && !timeout.is_expired());
-        assert_eq!(timeout.reschedule(ms(1)), Err(RescheduleError::Cancelled));
-        clock.advance(Duration::ZERO);
+        let (timer, clock) = manual();
+        let record = Record::new();
+        let held = Arc::new(());
+        let captured = held.clone();
+        let closure = timer.new_timeout(move || drop(captured), ms(500)).unwrap();
+        let told = timer.new_timeout(Told(record.clone()), ms(500)).unwrap();
+        if in_wheel {
+            into_the_wheel(&timer, &clock);
+        }
+        for timeout in [&closure, &told] {
+            assert!(timeout.cancel(), "the first wins");
+            assert!(!timeout.cancel() && !timeout.clone().cancel(), "the second does not");
+            assert!(timeout.is_cancelled() && !timeout.is_expired());
+            assert_eq!(timeout.reschedule(ms(1)), Err(RescheduleError::Cancelled));
+        }
+        assert_eq!(
+            Arc::strong_count(&held),
+            1,
+            "dropped on the caller's thread, before cancel returns"
+        );
+        assert_eq!(record.take(), ["cancelled"], "in wheel: {in_wheel}");
+        clock.advance(Duration::from_secs(10));
+        assert_eq!((record.len(), timer.pending_timeouts()), (0, 0));
     }
-    assert_eq!(
-        Arc::strong_count(&held),
-        1,
-        "dropped on the caller's thread, before cancel returns"
-    );
-    assert_eq!(record.take(), ["cancelled"]);
-    clock.advance(Duration::from_secs(10));
-    assert_eq!((record.len(), timer.pending_timeouts()), (0, 0));
 }
 
 #[test]
@@ -131,31 +136,40 @@ fn a_task_cancels_another_of_the_same_tick() {
     assert_eq!(ran.take(), [true, true, true], "none of them has run");
 }
 
+/// In ticks since the start: to settle takes one each time, so that the first of them is the seventh.
 fn reschedule_later_and_sooner_in_queue_and_wheel(wheel: WheelKind) {
     for in_wheel in [false, true] {
         let (timer, clock) = manual_with(on(wheel));
         let ran = Record::new();
-        let [later, sooner, to_and_fro] =
-            ["later", "sooner", "to and fro"].map(|n| timer.new_timeout(ran.note(n), ms(500)));
+        let [later, sooner, to_and_fro] = ["later", "sooner", "to and fro"]
+            .map(|name| timer.new_timeout(ran.note(name), 15 * TICK).unwrap());
         let settle = || {
             if in_wheel {
-                clock.advance(Duration::ZERO)
+                into_the_wheel(&timer, &clock);
             }
         };
+        let move_to = |timeout: &Timeout, tick: u32| {
+            timeout.reschedule(tick * TICK - clock.elapsed()).unwrap();
+        };
         settle();
-        later.unwrap().reschedule(ms(900)).unwrap();
-        sooner.as_ref().unwrap().reschedule(ms(200)).unwrap();
-        for delay in [100, 1200, 300, 2000, 700] {
-            to_and_fro.as_ref().unwrap().reschedule(ms(delay)).unwrap();
+        move_to(&later, 19);
+        move_to(&sooner, 12);
+        for tick in [11, 22, 13, 30, 17] {
+            move_to(&to_and_fro, tick);
             settle();
         }
         let mut seen = Vec::new();
-        for tick in 1..=30 {
+        while clock.elapsed() < 40 * TICK {
             clock.advance(TICK);
+            let tick = clock.elapsed().as_millis() / TICK.as_millis();
             seen.extend(ran.take().into_iter().map(|name| (tick, name)));
         }
-        assert_eq!(seen, [(2, "sooner"), (7, "to and fro"), (9, "later")], "in wheel: {in_wheel}");
-        assert_eq!(sooner.unwrap().reschedule(ms(1)), Err(RescheduleError::Expired));
+        assert_eq!(
+            seen,
+            [(12, "sooner"), (17, "to and fro"), (19, "later")],
+            "in wheel: {in_wheel}"
+        );
+        assert_eq!(sooner.reschedule(ms(1)), Err(RescheduleError::Expired));
         assert_eq!(timer.metrics().rescheduled, 7);
         assert_conserved(&timer);
     }

@@ -11,7 +11,9 @@
 
 mod common;
 
-use common::{Mutex, Random, Record, TICK, eventually, manual_with, ms, on, ticks_late};
+use common::{
+    Mutex, Random, Record, TICK, eventually, into_the_wheel, manual_with, ms, on, ticks_late,
+};
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, RescheduleError, WheelKind};
 
@@ -153,10 +155,11 @@ fn a_far_timeout_does_not_hide_a_near_one(wheel: WheelKind) {
     let ran = Record::new();
     for ticks in [8 * 3 + 2, 8 + 2, 2u32] {
         timer.new_timeout(ran.note(ticks), TICK * ticks).unwrap();
-        clock.advance(Duration::ZERO); // into the wheel, in this order
     }
+    into_the_wheel(&timer, &clock); // in this order
+    assert!(ran.take().is_empty());
     let mut seen = Vec::new();
-    for tick in 1..=40 {
+    for tick in 2..=40 {
         clock.advance(TICK);
         seen.extend(ran.take().into_iter().map(|due| (tick, due)));
     }
@@ -170,17 +173,19 @@ fn one_thread_one_tick_keeps_its_order(wheel: WheelKind) {
     let ran = Record::new();
     let mut random = Random(3);
     let mut live = Vec::new();
+    let due = TICK * 60; // after the fifty that go by, and near enough for every wheel to be exact
     for n in 0..5000 {
-        live.push((n, timer.new_timeout(ran.note(n), ms(901 + random.below(99))).unwrap()));
-        if random.below(7) == 0 {
-            clock.advance(Duration::ZERO); // some cancels in the queue, some in the wheel
+        let delay = due - ms(random.below(100)) - clock.elapsed();
+        live.push((n, timer.new_timeout(ran.note(n), delay).unwrap()));
+        if n % 100 == 99 {
+            into_the_wheel(&timer, &clock); // some cancels in the queue, some in the wheel
         }
         if random.below(3) == 0 {
             let (_, timeout) = live.remove(random.below(live.len() as u64) as usize);
             assert!(timeout.cancel());
         }
     }
-    clock.advance(TICK * 10);
+    clock.advance(due - clock.elapsed());
     assert_eq!(ran.take(), live.iter().map(|&(n, _)| n).collect::<Vec<_>>());
 }
 
@@ -221,14 +226,14 @@ fn after_a_stall_rescheduled_timeouts_run_in_their_new_tick(wheel: WheelKind) {
     for stall in [10u32, 2000] {
         let (timer, clock) = manual_with(on(wheel));
         let ran = Record::new();
-        let pushed_back = timer.new_timeout(ran.note(9), TICK * 2).unwrap();
-        for tick in [1, 5, 10] {
+        let pushed_back = timer.new_timeout(ran.note(9), TICK * 3).unwrap();
+        for tick in [2, 5, 10] {
             timer.new_timeout(ran.note(tick), TICK * tick).unwrap();
         }
-        clock.advance(Duration::ZERO);
-        pushed_back.reschedule(TICK * 9).unwrap();
+        into_the_wheel(&timer, &clock);
+        pushed_back.reschedule(TICK * 9 - clock.elapsed()).unwrap();
         clock.advance(TICK * stall);
-        assert_eq!(ran.take(), [1, 5, 9, 10]);
+        assert_eq!(ran.take(), [2, 5, 9, 10]);
     }
 }
 

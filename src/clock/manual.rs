@@ -57,8 +57,9 @@ impl ManualClock {
     ///
     /// With the inline executor, that means all of it has run. A task that runs during the jump
     /// sees the time at the jump's end; what it schedules counts from there. A jump of zero lets
-    /// the timers take in what has been scheduled and cancelled so far. Called from a task on the
-    /// worker of any timer, it moves the time and does not wait. The time saturates after 584 years.
+    /// each worker make one more pass: it takes in and hands over what is due by now. What is not
+    /// may stay [queued](crate::Metrics::queue_depth). Called from a task on the worker of any
+    /// timer, it moves the time and does not wait. The time saturates after 584 years.
     pub fn advance(&self, by: Duration) {
         let by = nanos(by);
         let moved = self.0.elapsed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {

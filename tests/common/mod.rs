@@ -47,6 +47,14 @@ pub fn manual_with(builder: Builder) -> (HashedWheelTimer, ManualClock) {
     (timer, clock)
 }
 
+/// Brings what this thread has scheduled into the wheel, a tick later. A pass of the worker alone would
+/// not: a queue is left where it is until something in it is due, so one more timeout is.
+pub fn into_the_wheel(timer: &HashedWheelTimer, clock: &ManualClock) {
+    timer.new_timeout(|| (), Duration::ZERO).expect("a timer that runs");
+    clock.advance(timer.tick_duration());
+    assert_eq!(timer.metrics().queue_depth, 0, "something is still queued");
+}
+
 pub const WHEELS: [WheelKind; 4] =
     [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic, WheelKind::Linux];
 
