@@ -8,14 +8,13 @@ mod oracle;
 
 mod common;
 
-use common::Random;
+use common::{Random, WHEELS};
 use oracle::history::{Fate, OP_BYTES, SETUP_BYTES};
 use oracle::model::No;
 use oracle::play::{Event, ON_PURPOSE, play};
 use oracle::{History, difference};
 use proptest::prelude::*;
 use std::sync::Once;
-use wheelwork::WheelKind;
 
 /// The panics that a history asks for are not worth a line each.
 fn quiet() {
@@ -76,7 +75,7 @@ fn the_histories_meet_everything_that_can_happen() {
         wheels.push(history.setup.wheel);
         seen.extend(play(&history));
     }
-    for wheel in [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic] {
+    for wheel in WHEELS {
         assert!(wheels.contains(&wheel), "no history is played on {wheel:?}");
     }
     let meets = |what: &str, is_it: &dyn Fn(&Event) -> bool| {

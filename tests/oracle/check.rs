@@ -25,10 +25,9 @@ struct Check<'a> {
 
 /// What differs first, if anything.
 pub fn check(history: &History, seen: &[Event]) -> Checked {
-    let setup = &history.setup;
     let mut check = Check {
         history,
-        model: Model::new(setup.tick, setup.limit),
+        model: Model::new(&history.setup),
         seen,
         at: 0,
         jobs: jobs(seen),

@@ -1,5 +1,6 @@
 //! What can happen to a timer, and how bytes become a history of it.
 
+use crate::common::WHEELS;
 use std::fmt::{self, Write};
 use wheelwork::WheelKind;
 
@@ -14,7 +15,6 @@ pub struct History {
 pub struct Setup {
     /// Nanoseconds.
     pub tick: u64,
-    /// One that rounds no deadline.
     pub wheel: WheelKind,
     pub ticks_per_wheel: usize,
     pub limit: Option<usize>,
@@ -214,8 +214,7 @@ impl Setup {
         if refused == Refused::Waits && fates.iter().all(|&fate| fate == Fate::Refuse) {
             fates.push(Fate::RunNow); // or nothing would ever be taken
         }
-        let kinds = [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic];
-        let kind = kinds[usize::from(wheel / 5 % 3)];
+        let kind = WHEELS[usize::from(wheel / 5 % 4)];
         let least = if kind == WheelKind::Hierarchical { 2 } else { 1 };
         Self {
             wheel: kind,
@@ -294,8 +293,8 @@ fn length(byte: u8, fine: u8, tick: u64) -> u64 {
     let fraction = if fine % 2 == 0 { 0 } else { tick * u64::from(fine) / 256 };
     match byte % 8 {
         0..=4 => tick * (ticks % 8) + fraction,
-        5 => tick * ticks * 16 + fraction,
-        6 => tick * ticks * 5_000 + fraction,
+        5 => tick * ticks * 17 + fraction,
+        6 => tick * ticks * 5_003 + fraction,
         _ => match ticks % 4 {
             0 => YEAR,
             1 => YEAR * 100 + fraction,

@@ -1,7 +1,10 @@
 //! The plainest timer that keeps the promises: a map sorted by tick.
+//!
+//! A timeout runs in its tick; on the Linux wheel, which promises less, between that and its last.
 
-use super::history::{Cadence, Script, Series, When};
+use super::history::{Cadence, Script, Series, Setup, When};
 use std::collections::BTreeMap;
+use wheelwork::WheelKind;
 
 /// What the timer says for never.
 const NEVER: u64 = u64::MAX;
@@ -50,6 +53,8 @@ pub struct Timeout {
     place: Place,
     /// Where it stands in `pending`.
     key: (u64, u64),
+    /// The last tick in which it may run.
+    last: u64,
 }
 
 /// As in `wheelwork::Metrics`.
@@ -79,6 +84,7 @@ pub enum No {
 
 pub struct Model {
     tick: u64,
+    wheel: WheelKind,
     limit: Option<usize>,
     pub now: u64,
     pub open: bool,
@@ -90,10 +96,11 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(tick: u64, limit: Option<usize>) -> Self {
+    pub fn new(setup: &Setup) -> Self {
         Self {
-            tick,
-            limit,
+            tick: setup.tick,
+            wheel: setup.wheel,
+            limit: setup.limit,
             now: 0,
             open: true,
             timeouts: Vec::new(),
@@ -123,10 +130,21 @@ impl Model {
         deadline.div_ceil(self.tick).max(self.present_tick().saturating_add(1))
     }
 
+    /// As documented: up to 63 ticks ahead none is late, then at most 8/63 and a tick.
+    fn last_tick_for(&self, tick: u64) -> u64 {
+        let ahead = tick.saturating_sub(self.present_tick());
+        if self.wheel != WheelKind::Linux || ahead <= 63 {
+            return tick;
+        }
+        let late = u128::from(ahead) * 8 / 63 + 1;
+        tick.saturating_add(u64::try_from(late).expect("less than it is ahead"))
+    }
+
     fn put(&mut self, id: usize, tick: u64, place: Place) {
         self.arrivals += 1;
+        let last = self.last_tick_for(tick);
         let timeout = &mut self.timeouts[id];
-        timeout.key = (tick, self.arrivals);
+        (timeout.key, timeout.last) = ((tick, self.arrivals), last);
         timeout.place = place;
         self.pending.insert(timeout.key, id);
     }
@@ -137,7 +155,7 @@ impl Model {
         let repeats = matches!(task, Task::Series { .. });
         let place = Place::ScheduledBy(by);
         let phase = Phase::Refused;
-        self.timeouts.push(Timeout { phase, deadline, repeats, task, place, key: (0, 0) });
+        self.timeouts.push(Timeout { phase, deadline, repeats, task, place, key: (0, 0), last: 0 });
         if self.limit.is_some_and(|limit| self.pending.len() >= limit) {
             self.counts.rejected += 1;
             return Err(No::LimitReached);
@@ -192,19 +210,19 @@ impl Model {
         if self.open { vec![Err(end)] } else { vec![Err(end), Err(No::Stopped)] }
     }
 
-    /// What is pushed back keeps its place if the new deadline lets it; what is pulled forward is as
-    /// if newly scheduled.
+    /// What is pushed back keeps its place if the new deadline lets it, and is as late as it would
+    /// have been there; what is pulled forward is as if newly scheduled.
     fn move_to(&mut self, id: usize, deadline: u64) {
         let timeout = &mut self.timeouts[id];
-        let (former, former_tick) = (timeout.deadline, timeout.key.0);
+        let (former, former_tick, former_last) = (timeout.deadline, timeout.key.0, timeout.last);
         timeout.deadline = deadline;
         self.pending.remove(&timeout.key);
-        let tick = if deadline < former {
-            self.next_tick_for(deadline)
-        } else {
-            former_tick.max(deadline.div_ceil(self.tick))
-        };
-        self.put(id, tick, Place::Any);
+        if deadline < former {
+            return self.put(id, self.next_tick_for(deadline), Place::Any);
+        }
+        self.put(id, former_tick.max(deadline.div_ceil(self.tick)), Place::Any);
+        let timeout = &mut self.timeouts[id];
+        timeout.last = timeout.last.max(former_last);
     }
 
     /// Arms a running one again; `urgent` if its missed runs are to be made up for at once.
@@ -236,11 +254,14 @@ impl Model {
         if tick > self.present_tick() || timeout.deadline > self.now {
             return Err(format!("timeout {id} is early: due in tick {tick}, now {}", self.now));
         }
+        let exact = (tick, tick);
+        let ordered = place != Place::Any && (tick, timeout.last) == exact;
         for (&(before, _), &other) in self.pending.range(..(tick, arrival)) {
-            if before < tick {
+            let Timeout { last, place: other_place, .. } = self.timeouts[other];
+            if last < tick {
                 return Err(format!("timeout {id} of tick {tick} before {other} of {before}"));
             }
-            if place != Place::Any && self.timeouts[other].place == place {
+            if ordered && (before, last) == exact && other_place == place {
                 return Err(format!("timeout {id} before {other}, scheduled first for {tick}"));
             }
         }
@@ -274,8 +295,9 @@ impl Model {
 
     /// Nothing that is due may be left.
     pub fn due(&self) -> Option<usize> {
-        let (&(tick, _), &id) = self.pending.first_key_value()?;
-        (tick <= self.present_tick()).then_some(id)
+        let present = self.present_tick();
+        let mut begun = self.pending.range(..=(present, u64::MAX)).map(|(_, &id)| id);
+        begun.find(|&id| self.timeouts[id].last <= present)
     }
 
     /// Ends all that is pending, in the order of deadlines.
