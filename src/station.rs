@@ -62,7 +62,7 @@ impl Station {
         let mut state = home.shard.lock();
         let phase = state.phase(index);
         let still = self.running.load(Ordering::Relaxed) == name;
-        // The worker pins what it runs itself, whatever phase that has moved on to.
+        // The worker's own handle keeps its pin while it runs this, whatever becomes of the phase.
         let pinned = matches!(phase, Phase::Running | Phase::Denied) || name & INLINE != 0;
         if !still || !pinned {
             return None;

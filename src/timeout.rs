@@ -10,6 +10,9 @@
 //! |---|---|---|
 //! | 0 | pins its slot | under the lock: sees the end, or makes it -> that phase, and the pin goes |
 //! | an ended phase | pins nothing, and answers from memory | never |
+//!
+//! The worker's own handle keeps its pin until the run is over, even if the task ends its timeout
+//! before: what the worker says it is running is looked up in that slot (`Station::running`).
 
 use crate::error::{RearmError, RescheduleError};
 use crate::inbox::{Cancel, Phase, Refusal, Shard, State};
@@ -104,6 +107,8 @@ pub struct Timeout {
     /// The run that this handle was made for, until it has armed the timeout again: only that run
     /// may do so, or end the timeout. Read and written under the shard's lock, so relaxed.
     run: AtomicU16,
+    /// Of the worker, whose pin goes with the run and not before.
+    keeps_pin: bool,
 }
 
 /// Of a handle that was made for no run, or has used it up: a version has 12 bits.
@@ -118,13 +123,14 @@ impl Timeout {
 
     /// As `pinned`, for the runner of a claimed timeout.
     pub(crate) fn for_run(home: Arc<TimerShard>, index: u32, run: u16) -> Self {
-        Self { home, index, settled: AtomicU8::new(0), run: AtomicU16::new(run) }
+        let (settled, run) = (AtomicU8::new(0), AtomicU16::new(run));
+        Self { home, index, settled, run, keeps_pin: false }
     }
 
     /// The worker's own handle, before and between its runs: it pins nothing.
     pub(crate) fn idle(home: Arc<TimerShard>) -> Self {
         let settled = AtomicU8::new(Phase::Expired as u8);
-        Self { home, index: 0, settled, run: AtomicU16::new(NO_RUN) }
+        Self { home, index: 0, settled, run: AtomicU16::new(NO_RUN), keeps_pin: true }
     }
 
     /// Cancels the timeout: true for the one caller that won, over other callers and over the
@@ -138,6 +144,9 @@ impl Timeout {
         let mut state = self.home.shard.lock();
         if self.settled_phase().is_some() {
             return false;
+        }
+        if self.keeps_pin && state.phase(self.index) == Phase::Armed {
+            state.pin(self.index); // for the cancel to take
         }
         match state.cancel(self.index) {
             Cancel::Won(task, ask) => {
@@ -342,12 +351,14 @@ impl Timeout {
         }
     }
 
-    /// After the run: ends the timeout unless it was armed again, and lets go of the runner's pin.
+    /// After the worker's run: ends the timeout unless it was armed again, and lets go of the pin.
     #[inline]
     pub(crate) fn finish(&self, state: &mut State<Task>) {
         if self.settled_phase().is_none() {
             state.finish_and_unpin(self.this_run());
             self.settled.store(Phase::Expired as u8, Ordering::Relaxed);
+        } else {
+            state.unpin(self.index);
         }
     }
 
@@ -411,7 +422,9 @@ impl Timeout {
 
     fn settle(&self, state: &mut State<Task>, end: Phase) {
         self.settled.store(end as u8, Ordering::Relaxed);
-        state.unpin(self.index);
+        if !self.keeps_pin {
+            state.unpin(self.index);
+        }
     }
 
     fn observe(&self, state: &mut State<Task>) -> Phase {
@@ -440,7 +453,7 @@ impl Clone for Timeout {
         }
         let (index, run) = self.this_run();
         let (settled, run) = (AtomicU8::new(settled), AtomicU16::new(run));
-        Self { home: self.home.clone(), index, settled, run }
+        Self { home: self.home.clone(), index, settled, run, keeps_pin: false }
     }
 }
 

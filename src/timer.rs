@@ -222,8 +222,8 @@ impl HashedWheelTimer {
     /// From here on every `new_timeout` is refused, and nothing more is handed to the executor;
     /// what was handed over before is not waited for, except a task that runs on the worker. When
     /// several threads stop a timer, all return when it has ended, and each timeout goes to exactly
-    /// one of them. One of them also waits for the end of the worker's thread, and so for the drop of
-    /// thread-locals that tasks have used there.
+    /// one of them. The first `stop` to return also waits for the end of the worker's thread, and so
+    /// for the drop of thread-locals that tasks have used there.
     ///
     /// # Errors
     ///
@@ -258,10 +258,10 @@ impl HashedWheelTimer {
             let limit = limit.unwrap_or_default();
             return Err(StopError::StillRunning { limit, timeout: station.running() });
         };
-        let thread = self.0.thread.lock().take();
         // The worker has said its last word, and its panics end up inside it. What is left is the end
         // of the thread, with what tasks have stored in it: that may take longer than a limit.
         if limit.is_none() {
+            let thread = self.0.thread.lock().take();
             thread.map(JoinHandle::join);
         }
         Ok(unprocessed)

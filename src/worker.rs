@@ -31,7 +31,8 @@ const DRAIN_CAP: usize = 100_000;
 /// Due timeouts for which memory is kept between passes.
 const IDLE_AGENDA: usize = 4096;
 
-/// Wheel entries looked at in one pass while the wheel is walked for dead ones.
+/// Wheel entries looked at in one pass while the wheel is walked for dead ones. A bucket that has been
+/// begun is looked through, and so is what is out of reach of all buckets.
 const RECLAIM_BUDGET: usize = 1 << 16;
 
 /// Timeouts handed over between two reads of the clock.

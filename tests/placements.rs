@@ -206,7 +206,10 @@ fn linux_classic_jumps_over_its_range_at_once() {
         set_to(&mut wheel, deadline - 1);
         assert_eq!(wheel.expire(deadline, |tick, _| assert_eq!(tick, deadline)), 1);
         (0..100).for_each(|n| _ = wheel.insert(deadline.saturating_add(n << 50), n));
-        assert_eq!(wheel.expire(u64::MAX, |_, _| ()) + wheel.len(), 100);
+        // The last tick of all never comes.
+        let expired = if deadline == u64::MAX - 1 { 0 } else { 100 };
+        assert_eq!(wheel.expire(u64::MAX, |_, _| ()), expired);
+        assert_eq!(wheel.len(), 100 - expired);
     }
 }
 

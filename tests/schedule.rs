@@ -26,6 +26,7 @@ on_every_wheel!(
     the_longest_delay_never_fires,
     a_far_timeout_does_not_hide_a_near_one,
     one_thread_one_tick_keeps_its_order,
+    one_thread_one_tick_keeps_its_order_far_ahead,
     after_a_stall_ticks_run_in_order,
     after_a_stall_rescheduled_timeouts_run_in_their_new_tick,
     a_year_passes_in_milliseconds,
@@ -187,6 +188,23 @@ fn one_thread_one_tick_keeps_its_order(wheel: WheelKind) {
     }
     clock.advance(due - clock.elapsed());
     assert_eq!(ran.take(), live.iter().map(|&(n, _)| n).collect::<Vec<_>>());
+}
+
+/// Also where a bucket spans many ticks, and what is in it may be late: what was scheduled at one
+/// time for one tick lies in one bucket.
+fn one_thread_one_tick_keeps_its_order_far_ahead(wheel: WheelKind) {
+    const TICKS: [u32; 4] = [100, 1000, 5000, 40_000];
+    let (timer, clock) = manual_with(on(wheel));
+    let ran = Record::new();
+    for n in 0..400 {
+        let tick = TICKS[n % TICKS.len()];
+        timer.new_timeout(ran.note((tick, n)), TICK * tick).unwrap();
+    }
+    into_the_wheel(&timer, &clock);
+    clock.advance(TICK * 50_000);
+    let ran = ran.take();
+    assert_eq!(ran.len(), 400);
+    assert!(ran.is_sorted(), "{ran:?}");
 }
 
 /// A hierarchical wheel has two buckets at least.

@@ -380,6 +380,42 @@ fn a_stop_with_a_limit_names_a_task_that_has_armed_itself_again() {
     assert_eq!(timer.stop().unwrap().len(), 1);
 }
 
+/// A run that has ended its own timeout goes on, and its slot must not be another's meanwhile: the
+/// handle in the error could cancel that.
+#[test]
+fn a_run_that_has_ended_its_timeout_is_not_taken_for_another() {
+    struct Ends(fn(&Timeout), mpsc::Sender<()>, mpsc::Receiver<()>);
+    impl TimerTask for Ends {
+        fn run(self: Box<Self>, timeout: &Timeout) {
+            timeout.rearm(Box::new(|| ()), ms(60_000)).unwrap();
+            self.0(timeout);
+            self.1.send(()).unwrap();
+            let _ = self.2.recv();
+        }
+    }
+    let ways: [fn(&Timeout); 2] = [
+        |timeout| assert!(timeout.cancel()),
+        |timeout| assert!(timeout.clone().cancel() && timeout.is_cancelled()),
+    ];
+    for end in ways {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        let (started, is_running) = mpsc::channel();
+        let (release, gate) = mpsc::channel();
+        drop(timer.new_timeout(Ends(end, started, gate), ms(1)).unwrap());
+        is_running.recv().unwrap();
+        let other = timer.new_timeout(|| (), ms(60_000)).unwrap();
+        let error = timer.stop_timeout(ms(1)).unwrap_err();
+        let StopError::StillRunning { timeout: Some(named), .. } = error else {
+            panic!("{error:?}")
+        };
+        assert!(named.is_cancelled() && !named.cancel(), "the one that runs has been cancelled");
+        release.send(()).unwrap();
+        assert_eq!(timer.stop().unwrap().len(), 1);
+        assert!(!other.is_cancelled());
+        assert_conserved(&timer);
+    }
+}
+
 /// Its drop runs on the worker, before the stop returns: the stop's limit counts for it too.
 #[test]
 fn the_executor_is_dropped_before_the_stop_returns() {
@@ -402,21 +438,32 @@ fn the_executor_is_dropped_before_the_stop_returns() {
     assert_eq!(record.len(), 1);
 }
 
-/// A thread-local that a task has used is dropped when the worker's thread ends.
+/// A thread-local that a task has used is dropped when the worker's thread ends: a stop with a limit
+/// does not wait for that, one without does, even if it comes later.
 #[test]
 fn a_stop_with_a_limit_does_not_wait_for_what_tasks_stored_in_the_thread() {
-    struct Lingers(mpsc::Receiver<()>);
+    struct Lingers(mpsc::Receiver<()>, Arc<AtomicBool>);
     impl Drop for Lingers {
         fn drop(&mut self) {
             let _ = self.0.recv();
+            self.1.store(true, SeqCst);
         }
     }
     thread_local!(static STORED: RefCell<Option<Lingers>> = const { RefCell::new(None) });
     let (timer, clock) = manual();
     let (release, gate) = mpsc::channel();
-    let store = move || STORED.with(|stored| *stored.borrow_mut() = Some(Lingers(gate)));
+    let dropped = Arc::new(AtomicBool::new(false));
+    let lingers = Lingers(gate, dropped.clone());
+    let store = move || STORED.with(|stored| *stored.borrow_mut() = Some(lingers));
     timer.new_timeout(store, ms(100)).unwrap();
     clock.advance(ms(100));
     assert_eq!(timer.stop_timeout(Duration::from_secs(3600)).unwrap().len(), 0);
-    release.send(()).expect("it waits");
+    assert!(!dropped.load(SeqCst), "it waits");
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(ms(50));
+        release.send(())
+    });
+    assert_eq!(timer.stop().unwrap().len(), 0);
+    assert!(dropped.load(SeqCst), "the thread has ended");
+    later.join().unwrap().expect("it waited");
 }

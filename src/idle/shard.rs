@@ -105,9 +105,6 @@ pub(super) struct State<T> {
     shrunk: bool,
 }
 
-/// What comes of scheduling a check.
-type Scheduled<T> = Result<Timeout, ScheduleError<Check<T>>>;
-
 /// The check that counts.
 struct Pending {
     timeout: Timeout,
@@ -149,10 +146,11 @@ impl<T: Send + 'static> Shard<T> {
         let now = self.core.timer.now();
         let mut state = self.lock();
         let terms = self.core.terms_at(now);
+        let joins = state.roster.len() > 0;
         let entered = state.roster.enter(connection, policy, terms, || self.clone());
         let full = |task| ScheduleError::LimitReached { limit: SEATS, task };
         let seat = entered.map_err(full)?;
-        match self.ensure_check(&mut state, HashedWheelTimer::new_timeout_at) {
+        match self.ensure_check(&mut state, joins) {
             Ok(()) => Ok(Watch::new(seat)),
             Err(error) => match state.roster.leave(seat.number) {
                 Some(connection) => Err(error.map(|()| connection)),
@@ -162,12 +160,12 @@ impl<T: Send + 'static> Shard<T> {
         }
     }
 
-    /// Sees that a check is pending for whoever is to be looked at next. `schedule` decides whether
-    /// the timer's limit counts: it does not for those who have been accepted.
+    /// Sees that a check is pending for whoever is to be looked at next. The timer's limit counts for
+    /// the first one watched; later the check has its place there, even if it was lost meanwhile.
     fn ensure_check(
         self: &Arc<Self>,
         state: &mut State<T>,
-        schedule: impl FnOnce(&HashedWheelTimer, Check<T>, Instant) -> Scheduled<T>,
+        has_place: bool,
     ) -> Result<(), ScheduleError<()>> {
         // A timeout without a deadline has ended, and its check is about to be dropped.
         if state.check.as_ref().is_some_and(|check| check.timeout.deadline().is_some()) {
@@ -177,8 +175,12 @@ impl<T: Send + 'static> Shard<T> {
         let epoch = state.epoch + 1;
         let tick = state.next_look();
         let check = Check { shard: Some(self.clone()), epoch };
-        let timeout = schedule(&self.core.timer, check, self.core.start_of(tick))
-            .map_err(|error| error.map(Check::retire))?;
+        let due = self.core.start_of(tick);
+        let scheduled = match has_place {
+            true => self.core.timer.replace_timeout_at(check, due),
+            false => self.core.timer.new_timeout_at(check, due),
+        };
+        let timeout = scheduled.map_err(|error| error.map(Check::retire))?;
         state.epoch = epoch;
         state.check = Some(Pending { timeout, tick });
         Ok(())
@@ -239,7 +241,7 @@ impl<T: Send + 'static> Shard<T> {
         if state.epoch != epoch || state.check.take().is_none() {
             return;
         }
-        if self.ensure_check(&mut state, HashedWheelTimer::replace_timeout_at).is_ok() {
+        if self.ensure_check(&mut state, true).is_ok() {
             return;
         }
         let now = self.core.now().nanos();
@@ -262,8 +264,7 @@ impl<T: Send + 'static> Shard<T> {
             let terms = Terms { now, scale: self.core.scale() };
             let Returned { mut again, dismissed } = state.roster.put_back(batch, terms);
             let needless = state.needless_check();
-            let replace = HashedWheelTimer::replace_timeout_at;
-            if state.roster.len() > 0 && self.ensure_check(&mut state, replace).is_err() {
+            if state.roster.len() > 0 && self.ensure_check(&mut state, true).is_err() {
                 again.extend(state.roster.take_all(self.core.now().nanos()));
             }
             drop(state);
@@ -330,5 +331,29 @@ impl<T: Send + 'static> Drop for Check<T> {
         if let Some(shard) = self.shard.take() {
             shard.check_lost(self.epoch);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::idle::{Answer, IdlePolicy, IdleTimeouts};
+    use crate::{HashedWheelTimer, ManualClock};
+    use std::time::Duration;
+
+    /// Between the drop of a check's job and that of the check, others can take its place.
+    #[test]
+    fn who_joins_others_meets_no_limit_while_their_check_is_lost() {
+        let clock = ManualClock::new();
+        let builder = HashedWheelTimer::builder().clock(clock.clone()).max_pending_timeouts(1);
+        let timer = builder.build().unwrap();
+        let idle = IdleTimeouts::new(&timer, |_, _| Answer::StopWatching);
+        let policy = IdlePolicy::new().all(Duration::from_secs(1));
+        let first = idle.watch(1, &policy).unwrap();
+        let check = idle.home().lock().check.take();
+        let second = idle.watch(2, &policy).expect("the limit is not for one who joins");
+        assert!(check.is_some_and(|check| check.timeout.deadline().is_some()), "has its place");
+        clock.advance(Duration::from_secs(3));
+        assert_eq!(idle.watched(), 0, "both have been reported");
+        drop((first, second));
     }
 }

@@ -104,7 +104,12 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// The connection is inside. That one timeout keeps its place while the group watches anything,
     /// so a timer's limit refuses connections, and loses none.
     pub fn watch(&self, connection: T, policy: &IdlePolicy) -> Result<Watch, ScheduleError<T>> {
-        self.shards[inbox::home(self.shards.len())].watch(connection, policy.clone())
+        self.home().watch(connection, policy.clone())
+    }
+
+    /// The shard of this thread.
+    pub(super) fn home(&self) -> &Arc<Shard<T>> {
+        &self.shards[inbox::home(self.shards.len())]
     }
 
     /// The present, for the `_at` methods of [`Watch`].

@@ -130,14 +130,14 @@ impl Model {
         deadline.div_ceil(self.tick).max(self.present_tick().saturating_add(1))
     }
 
-    /// As documented: up to 63 ticks ahead none is late, then at most 8/63 and a tick.
+    /// As documented: up to 63 ticks ahead none is late, then at most 8/63, and no more than at the
+    /// end of the wheel's reach.
     fn last_tick_for(&self, tick: u64) -> u64 {
         let ahead = tick.saturating_sub(self.present_tick());
         if self.wheel != WheelKind::Linux || ahead <= 63 {
             return tick;
         }
-        let late = u128::from(ahead) * 8 / 63 + 1;
-        tick.saturating_add(u64::try_from(late).expect("less than it is ahead"))
+        tick.saturating_add(ahead.min(63 << 24) * 8 / 63)
     }
 
     fn put(&mut self, id: usize, tick: u64, place: Place) {
