@@ -346,16 +346,32 @@ fn runs_that_catch_up_are_not_slept_over() {
     });
 }
 
+/// Arms its timeout again, and cancels that.
+struct Withdraws(Counted);
+
+impl TimerTask for Withdraws {
+    fn run(self: Box<Self>, timeout: &Timeout) {
+        timeout.rearm(Box::new(self.0), TICK * 20).map_err(drop).expect("nothing denies it");
+        assert!(timeout.cancel(), "nobody else does");
+    }
+}
+
 /// Somebody asks which task the worker is busy with, while that run ends and its slot is used again:
-/// the answer is a timeout that has been handed over, or none.
-fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
+/// the answer is the timeout that has been handed over, or none.
+fn the_running_timeout_is_never_the_next<T: TimerTask>(
+    with: fn(Builder) -> Builder,
+    task: fn(Counted) -> T,
+) {
     let clock = ManualClock::new();
     let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
-    drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
+    let first = clock.now() + TICK;
+    drop(timer.new_timeout_at(task(counted(&ends)), first).map_err(drop).expect("it is open"));
     let mover = loom::thread::spawn(move || clock.advance(TICK));
     let next = timer.new_timeout(counted(&ends), TICK * 9);
     if let Some(running) = timer.0.station.running() {
-        assert!(running.is_expired(), "{running:?}");
+        let begun = running.is_expired() || running.deadline() != Some(first);
+        let next = next.as_ref().ok().and_then(Timeout::deadline);
+        assert!(begun && (next.is_none() || running.deadline() != next), "{running:?}");
     }
     mover.join().unwrap();
     let accepted = 1 + usize::from(next.is_ok());
@@ -366,12 +382,23 @@ fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
 
 #[test]
 fn the_running_timeout_is_never_the_next_in_its_slot() {
-    crate::sync::check_up_to(2, || the_running_timeout_is_never_the_next(|builder| builder));
+    crate::sync::check_up_to(2, || {
+        the_running_timeout_is_never_the_next(|builder| builder, |task| task);
+    });
 }
 
 #[test]
 fn the_timeout_handed_over_is_never_the_next_in_its_slot() {
     crate::sync::check_up_to(2, || {
-        the_running_timeout_is_never_the_next(|builder| builder.executor(Inline));
+        let inline = |builder: Builder| builder.executor(Inline);
+        the_running_timeout_is_never_the_next(inline, |task| task);
+    });
+}
+
+/// It is over before its run is.
+#[test]
+fn the_running_timeout_is_never_the_next_when_it_has_ended_itself() {
+    crate::sync::check_up_to(2, || {
+        the_running_timeout_is_never_the_next(|builder| builder, Withdraws);
     });
 }
