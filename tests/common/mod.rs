@@ -2,6 +2,10 @@
 // Each test file compiles this for itself and uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
+mod wheels;
+#[allow(unused_imports)] // likewise
+pub use wheels::WHEELS;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wheelwork::{Builder, HashedWheelTimer, ManualClock, WheelKind};
@@ -54,9 +58,6 @@ pub fn into_the_wheel(timer: &HashedWheelTimer, clock: &ManualClock) {
     clock.advance(timer.tick_duration());
     assert_eq!(timer.metrics().queue_depth, 0, "something is still queued");
 }
-
-pub const WHEELS: [WheelKind; 4] =
-    [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic, WheelKind::Linux];
 
 pub fn on(wheel: WheelKind) -> Builder {
     HashedWheelTimer::builder().wheel(wheel)

@@ -305,7 +305,8 @@ impl Drop for Freed {
 
 /// In the message of every panic that a history asks for.
 pub const ON_PURPOSE: &str = "on purpose";
-const WORKER: &str = "oracle-worker";
+/// The name of the timer's thread, at most 15 bytes.
+pub const WORKER: &str = "oracle-worker";
 
 fn is_worker() -> bool {
     std::thread::current().name() == Some(WORKER)

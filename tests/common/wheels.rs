@@ -1,0 +1,6 @@
+//! Apart, for the fuzz target has no use for the rest.
+
+use wheelwork::WheelKind;
+
+pub const WHEELS: [WheelKind; 4] =
+    [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic, WheelKind::Linux];
