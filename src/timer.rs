@@ -222,7 +222,7 @@ impl HashedWheelTimer {
     /// From here on every `new_timeout` is refused, and nothing more is handed to the executor;
     /// what was handed over before is not waited for, except a task that runs on the worker. When
     /// several threads stop a timer, all return when it has ended, and each timeout goes to exactly
-    /// one of them. The first `stop` to return also waits for the end of the worker's thread, and so
+    /// one of them. One of those that call `stop` also waits for the end of the worker's thread, and so
     /// for the drop of thread-locals that tasks have used there.
     ///
     /// # Errors

@@ -16,9 +16,9 @@ const REACH: u64 = u32::MAX as u64;
 /// `tv5` have 64 each, of 2^8, 2^14, 2^20 and 2^26 ticks. The delay picks the level, the bits of
 /// the deadline pick the bucket.
 ///
-/// It is exact. `insert` is O(1) within reach; `remove` O(1) amortised; `next_expiry` O(1). A timeout is moved
-/// down at most four times. The 512 buckets take 32 KiB; an entry takes 16 bytes besides the value,
-/// and some thirty while it is out of reach.
+/// It is exact. `insert` is O(1) within reach; `remove` O(1) amortised; `next_expiry` O(1). A timeout
+/// is moved down at most four times. The 512 buckets take 32 KiB; an entry takes 16 bytes besides the
+/// value, and some thirty while it is out of reach.
 ///
 /// **Where 2^32 ticks end**: the levels reach 2^32 - 1 ticks from now, 49.7 days at a tick of 1 ms.
 /// What is farther waits in an ordered map, O(log n), until a level reaches it; so there is no limit,
