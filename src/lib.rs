@@ -38,9 +38,7 @@
 //! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is
 //!    cancelled, or [`stop`](HashedWheelTimer::stop) returns it. A refused one gives its task back
 //!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) is exact.
-//! 2. **Never early**, by [`std::time::Instant`]; late by less than a tick, plus scheduling. (On
-//!    [`WheelKind::Linux`] a delay of more than 63 ticks is late by up to 12.7 % besides, and one that
-//!    was pushed back by up to that of its former delay.)
+//! 2. **Never early**, by [`std::time::Instant`]; late by less than a tick, plus scheduling.
 //! 3. **A flood costs nobody else.** At most 100,000 timeouts move into the wheel in one pass,
 //!    cancelled ones do not count, and a backlog is worked off before the worker sleeps. (After a
 //!    jump in time all that was queued moves first, because of guarantee 7.)
@@ -52,9 +50,7 @@
 //! 6. **Nothing due, no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
 //!    worker at most once a tick.
 //! 7. **After a stall** what is due runs in the order of ticks, and what one thread scheduled for
-//!    one tick in the order it scheduled it. The cost is what is due plus the wheel's size. (On
-//!    [`WheelKind::Linux`] the order is that of the ticks in which they expire, so one scheduled
-//!    long before another of the same tick may run after it.)
+//!    one tick in the order it scheduled it. The cost is what is due plus the wheel's size.
 //! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
 //! 9. **No call hangs.** [`build`](Builder::build) fails if the thread cannot start;
 //!    [`stop`](HashedWheelTimer::stop) inside a task is an error;

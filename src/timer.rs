@@ -18,7 +18,7 @@ use crate::tick::{TickScale, nanos};
 use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::{
-    Core, Hashed, Hierarchical, Linux, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelKind, WheelSizeError,
+    Core, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelKind, WheelSizeError,
 };
 use crate::worker::{self, Worker};
 use std::fmt;
@@ -351,7 +351,7 @@ impl Builder {
     /// The number of buckets. The default is 512.
     ///
     /// Of the hashed wheel: at most 2^30, rounded up to a power of two. Of each level of a
-    /// hierarchical wheel: 2 to 65,536. The Linux wheels have theirs, and do not ask.
+    /// hierarchical wheel: 2 to 65,536. The classic Linux wheel has its own sizes and ignores this.
     pub fn ticks_per_wheel(self, ticks_per_wheel: usize) -> Self {
         Self { ticks_per_wheel, ..self }
     }
@@ -409,7 +409,6 @@ impl Builder {
                 self.start(scale, wheel)
             }
             WheelKind::LinuxClassic => self.start(scale, LinuxClassic::default()),
-            WheelKind::Linux => self.start(scale, Linux::of_rounded_ticks()),
         }
     }
 

@@ -116,7 +116,6 @@ impl<W: Core> Worker<W> {
     /// each shard once, so that producers cannot prolong it.
     fn transfer_in_order(&mut self, now: u64) -> bool {
         let tick = self.shared().scale.tick_at(now);
-        self.wheel.forward(tick);
         if !self.behind {
             self.backlog_from = self.wheel.current_tick();
         }

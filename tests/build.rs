@@ -58,9 +58,8 @@ fn a_level_out_of_range() {
         assert_eq!(buckets, size);
         assert_eq!(text, format!("levels of {size} buckets: expected 2 to 65536"));
     }
-    for wheel in [WheelKind::LinuxClassic, WheelKind::Linux] {
-        assert!(builder().wheel(wheel).ticks_per_wheel(0).build().is_ok(), "has its own");
-    }
+    let linux = builder().wheel(WheelKind::LinuxClassic);
+    assert!(linux.ticks_per_wheel(0).build().is_ok(), "it has sizes of its own");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 /// The structure under a [`HashedWheelTimer`](crate::HashedWheelTimer); see
 /// [`Builder::wheel`](crate::Builder::wheel).
 ///
-/// All guarantees of the timer hold with each, but for the precision of [`Linux`](Self::Linux).
-/// docs/wheels.md compares them by measurement.
+/// All guarantees of the timer hold with each; docs/wheels.md compares them by measurement. The
+/// non-cascading wheel of Linux is not offered, because it is not exact: see
+/// [`LinuxWheel`](super::LinuxWheel).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WheelKind {
@@ -17,10 +18,4 @@ pub enum WheelKind {
     Hierarchical,
     /// One level of 256 buckets and four of 64: [`LinuxClassicWheel`](super::LinuxClassicWheel).
     LinuxClassic,
-    /// Nine levels of 64 buckets, and nothing is ever moved: [`LinuxWheel`](super::LinuxWheel).
-    /// A timeout of up to 63 ticks is exact, a longer one late by up to 8/63 (12.7 %) of its delay,
-    /// besides the tick; never early. One that was rescheduled to later waits out its former delay
-    /// first, with the lateness of that. What is due runs in the order of the ticks in which it
-    /// expires.
-    Linux,
 }

@@ -73,52 +73,36 @@ pub struct Linux {
     /// For each level, which of its buckets hold anything.
     occupied: [u64; LEVELS],
     far: Far,
-    /// 1 if deadlines have been rounded up to their tick, otherwise 0.
-    rounded: u64,
     /// Up to here everything has been taken out of the buckets.
     clock: u64,
-    /// The next tick to expire: one after the clock, unless that was moved forward.
+    /// The next tick to expire.
     current_tick: u64,
-    /// What is due, but was not to be taken yet, and what was overdue when it came.
+    /// Entries that were overdue when they came.
     overdue: Vec<Due>,
     walk: Walk,
 }
 
 impl Default for Linux {
-    /// As in the kernel: a deadline lies somewhere in its tick, so even the shortest delay ends with
-    /// the tick after.
     fn default() -> Self {
-        Self::with_rounded(0)
-    }
-}
-
-impl Linux {
-    /// For deadlines that have been rounded up to the beginning of a tick already: what the finest
-    /// level holds is exact then.
-    pub(crate) fn of_rounded_ticks() -> Self {
-        Self::with_rounded(1)
-    }
-
-    fn with_rounded(rounded: u64) -> Self {
         let mut buckets = Vec::new();
         buckets.resize_with(LEVELS * SIZE, Bucket::default);
         Self {
             buckets,
             occupied: [0; LEVELS],
             far: Far::default(),
-            rounded,
             clock: 0,
             current_tick: 0,
             overdue: Vec::new(),
             walk: Walk::default(),
         }
     }
+}
 
-    /// The bucket begins after `tick`, whatever the unit: so nothing is early, and what is due on
-    /// the unit is late by a whole one.
+impl Linux {
+    /// The bucket begins after `tick`, whatever the unit, so nothing is early. A tick on the unit is
+    /// late by a whole unit, as in the kernel: a deadline lies somewhere in its tick.
     #[inline]
     fn file(&mut self, tick: u64, token: Token) {
-        let tick = tick - self.rounded;
         let delay = tick - self.clock;
         let level = (1..LEVELS).find(|&level| delay < threshold(level)).unwrap_or(LEVELS) - 1;
         let number = (tick >> (SHIFT * level as u32)).saturating_add(1);
@@ -207,7 +191,7 @@ impl Core for Linux {
     /// O(1), but for the bucket's growth, and for what is out of reach.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
-        if tick < self.current_tick || tick < self.clock + self.rounded {
+        if tick < self.current_tick {
             self.overdue.push(Due { tick: tick.max(self.current_tick), token });
         } else if tick - self.clock >= OUT_OF_REACH {
             self.far.insert(tick, token);
@@ -260,12 +244,6 @@ impl Core for Linux {
     fn placement(&self, _: u64, token: Token) -> Option<Placement> {
         let number = self.buckets.iter().position(|bucket| bucket.contains(token))?;
         Some(Placement { level: number / SIZE + 1, bucket: number % SIZE })
-    }
-
-    fn forward(&mut self, now: u64) {
-        let mut overdue = std::mem::take(&mut self.overdue);
-        self.take_up_to(now.min(NOTHING - 1), &mut overdue);
-        self.overdue = overdue;
     }
 }
 

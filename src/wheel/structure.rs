@@ -75,10 +75,6 @@ pub trait Core: fmt::Debug {
 
     /// Where a token that was filed under `tick` lies; `None` if it is in no bucket.
     fn placement(&self, tick: u64, token: Token) -> Option<Placement>;
-
-    /// Time has come to `now`, but what is due is to stay until `take_due`. Only a structure whose
-    /// precision depends on the distance from now needs to hear of it before an `insert`.
-    fn forward(&mut self, _now: u64) {}
 }
 
 /// The position of a walk over the buckets, kept between calls of `reclaim`.

@@ -31,15 +31,14 @@ struct Check<C> {
     delays: Vec<u64>,
     /// And the time that the structure had been told.
     told: Vec<u64>,
-    last_told: u64,
 }
 
 impl<C: Core> Check<C> {
     fn new(core: C, late: fn(u64) -> u64) -> Self {
         let (live, dead) = (BTreeMap::new(), BTreeSet::new());
         let (delays, told) = (Vec::new(), Vec::new());
-        let (dead_at_begin, arrivals, now, last_told) = (None, 0, 0, 0);
-        Self { core, live, dead, dead_at_begin, arrivals, now, late, delays, told, last_told }
+        let (dead_at_begin, arrivals, now) = (None, 0, 0);
+        Self { core, live, dead, dead_at_begin, arrivals, now, late, delays, told }
     }
 
     fn play(mut self, random: &mut Random) {
@@ -79,7 +78,7 @@ impl<C: Core> Check<C> {
         self.core.insert(tick, token);
         self.live.insert((tick, self.arrivals), token);
         self.delays.push(delay);
-        self.told.push(self.last_told);
+        self.told.push(self.now);
         self.arrivals += 1;
     }
 
@@ -151,23 +150,19 @@ impl<C: Core> Check<C> {
         }
         let due = self.take_due(to);
         assert!(!nothing_due || due.is_empty(), "taken before the next expiry");
-        (self.now, self.last_told) = (to, to);
+        self.now = to;
         self.compare(&due);
     }
 
     /// As the worker does, which comes to what was scheduled before what is due.
     fn file_after_the_time_has_come(&mut self, to: u64, random: &mut Random) {
-        self.core.forward(to);
-        self.last_told = to;
         for _ in 0..random.below(4) {
             let passed = random.below((to - self.now).clamp(1, 1 << 31));
-            match random.below(2) {
-                0 => self.file((self.now + 1 + passed).min(to.max(self.now + 1)), 0),
-                _ => {
-                    let delay = random.below(2000);
-                    self.file(to + 1 + delay, delay);
-                }
-            }
+            let tick = match random.below(2) {
+                0 => (self.now + 1 + passed).min(to.max(self.now + 1)),
+                _ => to + 1 + random.below(2000),
+            };
+            self.file(tick, tick - 1 - self.now);
         }
     }
 
@@ -242,11 +237,11 @@ fn linux_classic() {
     play(LinuxClassic::default, exact);
 }
 
-/// As documented: exact up to 63 ticks, then late by up to an eighth of 63rds.
+/// As documented: late by a tick up to 62 ticks, then by up to 8/63 of the delay.
 #[test]
 fn linux() {
-    let late = |delay: u64| if delay < 63 { 0 } else { (delay / 63).saturating_mul(8) + 9 };
-    play(Linux::of_rounded_ticks, late);
+    let late = |delay: u64| if delay < 62 { 1 } else { (delay / 63).saturating_mul(8) + 9 };
+    play(Linux::default, late);
 }
 
 const fn token(index: u32) -> Token {
@@ -305,13 +300,11 @@ fn what_is_far_counts_in_a_walk() {
 #[test]
 fn time_can_be_told_to_its_end() {
     fn at_the_end(mut wheel: impl Core) {
-        wheel.forward(u64::MAX);
         wheel.insert(u64::MAX, token(1));
         wheel.insert(5, token(2));
         assert_eq!(taken(&mut wheel, u64::MAX), [2]);
         assert_eq!(taken(&mut wheel, u64::MAX), []);
     }
-    at_the_end(Linux::of_rounded_ticks());
     at_the_end(Linux::default());
     at_the_end(LinuxClassic::default());
     at_the_end(Hierarchical::with_buckets(8).unwrap());

@@ -80,16 +80,7 @@ macro_rules! on_every_wheel {
         fn linux_classic() {
             super::$test(WheelKind::LinuxClassic);
         }
-        #[test]
-        fn linux() {
-            super::$test(WheelKind::Linux);
-        }
     })* };
-}
-
-/// How many ticks after its own a timeout of `ticks` may run on a wheel.
-pub fn ticks_late(wheel: WheelKind, ticks: u64) -> u64 {
-    if wheel == WheelKind::Linux && ticks > 63 { ticks * 8 / 63 } else { 0 }
 }
 
 /// What ran, in order.

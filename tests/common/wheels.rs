@@ -2,5 +2,5 @@
 
 use wheelwork::WheelKind;
 
-pub const WHEELS: [WheelKind; 4] =
-    [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic, WheelKind::Linux];
+pub const WHEELS: [WheelKind; 3] =
+    [WheelKind::Hashed, WheelKind::Hierarchical, WheelKind::LinuxClassic];

@@ -214,7 +214,7 @@ impl Setup {
         if refused == Refused::Waits && fates.iter().all(|&fate| fate == Fate::Refuse) {
             fates.push(Fate::RunNow); // or nothing would ever be taken
         }
-        let kind = WHEELS[usize::from(wheel / 5 % 4)];
+        let kind = WHEELS[usize::from(wheel / 5) % WHEELS.len()];
         let least = if kind == WheelKind::Hierarchical { 2 } else { 1 };
         Self {
             wheel: kind,

@@ -1,10 +1,7 @@
 //! The plainest timer that keeps the promises: a map sorted by tick.
-//!
-//! A timeout runs in its tick; on the Linux wheel, which promises less, between that and its last.
 
 use super::history::{Cadence, Script, Series, Setup, When};
 use std::collections::BTreeMap;
-use wheelwork::WheelKind;
 
 /// What the timer says for never.
 const NEVER: u64 = u64::MAX;
@@ -53,8 +50,6 @@ pub struct Timeout {
     place: Place,
     /// Where it stands in `pending`.
     key: (u64, u64),
-    /// The last tick in which it may run.
-    last: u64,
 }
 
 /// As in `wheelwork::Metrics`.
@@ -84,7 +79,6 @@ pub enum No {
 
 pub struct Model {
     tick: u64,
-    wheel: WheelKind,
     limit: Option<usize>,
     pub now: u64,
     pub open: bool,
@@ -99,7 +93,6 @@ impl Model {
     pub fn new(setup: &Setup) -> Self {
         Self {
             tick: setup.tick,
-            wheel: setup.wheel,
             limit: setup.limit,
             now: 0,
             open: true,
@@ -130,21 +123,10 @@ impl Model {
         deadline.div_ceil(self.tick).max(self.present_tick().saturating_add(1))
     }
 
-    /// As documented: up to 63 ticks ahead none is late, then at most 8/63, and no more than at the
-    /// end of the wheel's reach.
-    fn last_tick_for(&self, tick: u64) -> u64 {
-        let ahead = tick.saturating_sub(self.present_tick());
-        if self.wheel != WheelKind::Linux || ahead <= 63 {
-            return tick;
-        }
-        tick.saturating_add(ahead.min(63 << 24) * 8 / 63)
-    }
-
     fn put(&mut self, id: usize, tick: u64, place: Place) {
         self.arrivals += 1;
-        let last = self.last_tick_for(tick);
         let timeout = &mut self.timeouts[id];
-        (timeout.key, timeout.last) = ((tick, self.arrivals), last);
+        timeout.key = (tick, self.arrivals);
         timeout.place = place;
         self.pending.insert(timeout.key, id);
     }
@@ -155,7 +137,7 @@ impl Model {
         let repeats = matches!(task, Task::Series { .. });
         let place = Place::ScheduledBy(by);
         let phase = Phase::Refused;
-        self.timeouts.push(Timeout { phase, deadline, repeats, task, place, key: (0, 0), last: 0 });
+        self.timeouts.push(Timeout { phase, deadline, repeats, task, place, key: (0, 0) });
         if self.limit.is_some_and(|limit| self.pending.len() >= limit) {
             self.counts.rejected += 1;
             return Err(No::LimitReached);
@@ -210,19 +192,17 @@ impl Model {
         if self.open { vec![Err(end)] } else { vec![Err(end), Err(No::Stopped)] }
     }
 
-    /// What is pushed back keeps its place if the new deadline lets it, and is as late as it would
-    /// have been there; what is pulled forward is as if newly scheduled.
+    /// A timeout that is pushed back keeps its place if the new deadline lets it; one that is pulled
+    /// forward is as if newly scheduled.
     fn move_to(&mut self, id: usize, deadline: u64) {
         let timeout = &mut self.timeouts[id];
-        let (former, former_tick, former_last) = (timeout.deadline, timeout.key.0, timeout.last);
+        let (former, former_tick) = (timeout.deadline, timeout.key.0);
         timeout.deadline = deadline;
         self.pending.remove(&timeout.key);
         if deadline < former {
             return self.put(id, self.next_tick_for(deadline), Place::Any);
         }
         self.put(id, former_tick.max(deadline.div_ceil(self.tick)), Place::Any);
-        let timeout = &mut self.timeouts[id];
-        timeout.last = timeout.last.max(former_last);
     }
 
     /// Arms a running one again; `urgent` if its missed runs are to be made up for at once.
@@ -254,14 +234,11 @@ impl Model {
         if tick > self.present_tick() || timeout.deadline > self.now {
             return Err(format!("timeout {id} is early: due in tick {tick}, now {}", self.now));
         }
-        let exact = (tick, tick);
-        let ordered = place != Place::Any && (tick, timeout.last) == exact;
         for (&(before, _), &other) in self.pending.range(..(tick, arrival)) {
-            let Timeout { last, place: other_place, .. } = self.timeouts[other];
-            if last < tick {
+            if before < tick {
                 return Err(format!("timeout {id} of tick {tick} before {other} of {before}"));
             }
-            if ordered && (before, last) == exact && other_place == place {
+            if place != Place::Any && self.timeouts[other].place == place {
                 return Err(format!("timeout {id} before {other}, scheduled first for {tick}"));
             }
         }
@@ -296,8 +273,7 @@ impl Model {
     /// Nothing that is due may be left.
     pub fn due(&self) -> Option<usize> {
         let present = self.present_tick();
-        let mut begun = self.pending.range(..=(present, u64::MAX)).map(|(_, &id)| id);
-        begun.find(|&id| self.timeouts[id].last <= present)
+        self.pending.range(..=(present, u64::MAX)).map(|(_, &id)| id).next()
     }
 
     /// Ends all that is pending, in the order of deadlines.
