@@ -83,7 +83,6 @@
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod agenda;
 mod alarm;
 pub mod clock;
 mod error;

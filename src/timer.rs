@@ -18,7 +18,7 @@ use crate::tick::{TickScale, nanos};
 use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::{
-    Core, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelKind, WheelSizeError,
+    Exact, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelKind, WheelSizeError,
 };
 use crate::worker::{self, Worker};
 use std::fmt;
@@ -415,7 +415,7 @@ impl Builder {
     fn start(
         self,
         scale: TickScale,
-        wheel: impl Core + Send + 'static,
+        wheel: impl Exact + Send + 'static,
     ) -> Result<HashedWheelTimer, BuildError> {
         if self.max_pending_timeouts == Some(0) {
             return Err(BuildError::NoPendingAllowed);
@@ -488,7 +488,7 @@ impl fmt::Debug for Builder {
 fn start_thread(
     name: String,
     stack_size: Option<usize>,
-    worker: Worker<impl Core + Send + 'static>,
+    worker: Worker<impl Exact + Send + 'static>,
 ) -> Result<JoinHandle<()>, BuildError> {
     let mut builder = thread::Builder::new().name(name);
     if let Some(bytes) = stack_size {

@@ -7,7 +7,6 @@ mod looks;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
-use crate::agenda::Agenda;
 use crate::alarm::Woken;
 use crate::clock::Pace;
 use crate::executor::{Dispatch, Job};
@@ -21,19 +20,18 @@ use crate::sync::{Arc, thread};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
-use crate::wheel::{Core, Due, Token};
+use crate::wheel::{Agenda, Due, Exact, Next, Token};
 use looks::Looks;
 use std::time::Duration;
 
 /// Live timeouts that one pass moves from the queues into the wheel, as in Netty.
 const DRAIN_CAP: usize = 100_000;
 
-/// Due timeouts for which memory is kept between passes.
-const IDLE_AGENDA: usize = 4096;
+/// Timeouts that are filed between two looks at the order to end.
+const FILED_PER_LOOK: usize = 1 << 12;
 
-/// Wheel entries looked at in one pass while the wheel is walked for dead ones. A bucket that has been
-/// begun is looked through, and so is what is out of reach of all buckets.
-const RECLAIM_BUDGET: usize = 1 << 16;
+/// Wheel entries looked at in one pass for dead ones: some 2 ms, for each look misses the cache.
+const LOOKS_PER_PASS: usize = 1 << 14;
 
 /// Timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
@@ -60,6 +58,8 @@ pub(crate) struct Worker<W> {
     backlog_from: u64,
     /// A walk over the wheel for dead entries is under way.
     reclaiming: bool,
+    /// The entry that the last look ahead has found to be next.
+    confirmed: Option<Due>,
     /// The deadline that a producer last woke the worker for.
     request: u64,
     /// The tick in which a producer last woke the worker.
@@ -67,7 +67,7 @@ pub(crate) struct Worker<W> {
     last_pass: u64,
 }
 
-impl<W: Core> Worker<W> {
+impl<W: Exact> Worker<W> {
     pub(crate) fn new(
         station: Arc<Station>,
         mut wheel: W,
@@ -76,7 +76,9 @@ impl<W: Core> Worker<W> {
     ) -> Self {
         let handles = station.shards.iter().map(|home| Timeout::idle(home.clone())).collect();
         // Tick 0 begins at the origin, and a zero delay means the next tick after that.
-        wheel.take_due(0, &mut Vec::new());
+        let mut agenda = Agenda::default();
+        agenda.pop(&mut wheel, 0);
+        agenda.clear();
         Self {
             station,
             wheel,
@@ -84,12 +86,13 @@ impl<W: Core> Worker<W> {
             pace,
             handles,
             ran: None,
-            agenda: Agenda::default(),
+            agenda,
             intake: Intake::default(),
             first_shard: 0,
             behind: false,
             backlog_from: 0,
             reclaiming: false,
+            confirmed: None,
             request: 0,
             woken_at: None,
             last_pass: 0,
@@ -104,7 +107,8 @@ impl<W: Core> Worker<W> {
             let backlog = self.transfer_in_order(now);
             self.expire(now);
             let unreclaimed = self.reclaim();
-            if !backlog && !unreclaimed && !self.shared().is_urgent() {
+            let all_done = !backlog && !unreclaimed && !self.shared().is_urgent();
+            if all_done && self.confirm_next() {
                 self.answer(request);
                 self.sleep(request);
             }
@@ -157,6 +161,7 @@ impl<W: Core> Worker<W> {
             self.begin_reclaim();
         }
         let Self { station, intake, wheel, agenda, backlog_from, .. } = self;
+        let mut filed = 0;
         intake.empty(|record| {
             let tick = station.shared.scale.tick_not_before(record.deadline).max(*backlog_from);
             if tick < wheel.current_tick() {
@@ -164,6 +169,9 @@ impl<W: Core> Worker<W> {
             } else {
                 wheel.insert(tick, home.shard.token(record));
             }
+            filed += 1;
+            // The timeouts themselves are in the shards, so an end may leave the rest unfiled.
+            filed % FILED_PER_LOOK > 0 || station.lifecycle.order() == Order::Run
         })
     }
 
@@ -199,7 +207,7 @@ impl<W: Core> Worker<W> {
         }
         self.finish_last_run();
         self.station.set_running(None, false);
-        agenda.clear(IDLE_AGENDA);
+        agenda.clear();
         self.agenda = agenda;
     }
 
@@ -285,13 +293,35 @@ impl<W: Core> Worker<W> {
         }
         let shards = &self.station.shards;
         let mut looks = Looks::new(shards);
-        let ended = self.wheel.reclaim(RECLAIM_BUDGET, |token| looks.stands(token));
+        let ended = self.wheel.reclaim(LOOKS_PER_PASS, |token| looks.stands(token));
         drop(looks);
         if !ended {
             return true;
         }
         self.reclaiming = false;
         shards.iter().filter(|home| home.shard.lock().end_reclaim()).count() > 0
+    }
+
+    /// Before a sleep: sees that the wheel has something to wake up for, and not an entry that was
+    /// cancelled or pushed back. False if that takes another pass.
+    fn confirm_next(&mut self) -> bool {
+        let Self { station, wheel, confirmed, last_pass, .. } = self;
+        let Some(next) = wheel.next_expiry().filter(|&next| next > *last_pass + 1) else {
+            return true;
+        };
+        let mut looks = Looks::new(&station.shards);
+        let scale = station.shared.scale;
+        if confirmed.is_some_and(|due| due.tick == next && looks.is_still_due(due, scale)) {
+            return true;
+        }
+        match wheel.confirm_next(LOOKS_PER_PASS, |due| looks.standing(due, scale)) {
+            Next::Unknown => false,
+            Next::Nothing => true,
+            Next::At(due) => {
+                *confirmed = Some(due);
+                true
+            }
+        }
     }
 
     /// Only a clock that moves in jumps makes requests.
@@ -424,7 +454,7 @@ impl<W: Core> Worker<W> {
 }
 
 /// The thread's whole life. Whatever happens, the timer is closed and nobody waits for ever.
-pub(crate) fn live<W: Core>(mut worker: Worker<W>) {
+pub(crate) fn live<W: Exact>(mut worker: Worker<W>) {
     station::mark_worker();
     worker.station.shared.alarm.parker().adopt(&thread::current());
     crate::timer_slack::fit_to(worker.shared().scale.tick_nanos());

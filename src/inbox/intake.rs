@@ -21,12 +21,15 @@ impl Intake {
         state.take(most, &mut self.records);
     }
 
-    /// Passes on what was alive when it was taken, and returns how many that were.
-    pub(crate) fn empty(&mut self, mut file: impl FnMut(&Record)) -> usize {
+    /// Passes on what was alive when it was taken, until `file` returns false, and returns how many
+    /// that were. The rest is dropped.
+    pub(crate) fn empty(&mut self, mut file: impl FnMut(&Record) -> bool) -> usize {
         let mut filed = 0;
         for record in self.records.iter().filter(|record| !record.is_dead()) {
             filed += 1;
-            file(record);
+            if !file(record) {
+                break;
+            }
         }
         self.recycle();
         filed
@@ -63,9 +66,15 @@ mod tests {
         let mut intake = Intake::default();
         intake.fill(&mut shard.lock(), 2);
         let mut deadlines = Vec::new();
-        assert_eq!(intake.empty(|record| deadlines.push(record.deadline)), 2);
+        let mut note = |intake: &mut Intake| {
+            intake.empty(|record| {
+                deadlines.push(record.deadline);
+                true
+            })
+        };
+        assert_eq!(note(&mut intake), 2);
         intake.fill(&mut shard.lock(), 9);
-        assert_eq!(intake.empty(|record| deadlines.push(record.deadline)), 2);
+        assert_eq!(note(&mut intake), 2);
         assert_eq!(deadlines, [0, 2, 3, 4]);
     }
 
@@ -76,7 +85,7 @@ mod tests {
         let mut kept = Vec::new();
         for _ in 0..3 {
             intake.fill(&mut shard.lock(), usize::MAX);
-            intake.empty(|_| ());
+            intake.empty(|_| true);
             kept.push(intake.records.capacity());
         }
         assert!(kept.iter().all(|&n| n <= 2 * KEPT_CAPACITY.end()), "{kept:?}");

@@ -28,7 +28,7 @@ pub(super) struct Pending {
     records: Vec<Record>,
     /// Records at the front that have been taken already; they are marked as dead.
     taken: usize,
-    /// No record here has an earlier deadline. What was earliest may be gone.
+    /// No live record has an earlier deadline; `NEVER` if there is none. The earliest may be gone.
     earliest: u64,
     /// The place of the first record.
     front: u32,
@@ -65,6 +65,9 @@ impl Pending {
         } else {
             record.dead = true;
             self.dead += 1;
+        }
+        if self.live() == 0 {
+            self.earliest = NEVER;
         }
         true
     }

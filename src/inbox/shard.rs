@@ -312,9 +312,14 @@ impl<P> State<P> {
         self.stale.end_walk(self.live)
     }
 
-    /// Whether a record in the wheel still stands for a timeout; if not, it is to be dropped.
+    /// Whether a record stands for a timeout.
+    pub(crate) fn is_pending(&self, index: u32, version: u16) -> bool {
+        self.slots.get(index).is_some_and(|slot| slot.stands_for(version))
+    }
+
+    /// As `is_pending`, for a record in the wheel that is dropped if it does not.
     pub(crate) fn stands(&mut self, index: u32, version: u16) -> bool {
-        let stands = self.slots.get(index).is_some_and(|slot| slot.stands_for(version));
+        let stands = self.is_pending(index, version);
         if !stands {
             self.stale.found();
         }

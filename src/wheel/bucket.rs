@@ -1,12 +1,12 @@
 //! A dense bucket: eight or sixteen bytes for each timeout, in the order of insertion, never linked.
 //!
-//! A walk over it reads memory in order. What has been cancelled stays as a dead entry until it
-//! is due or reclaimed; the entry's version tells it from the slot's next user.
+//! A walk over it reads memory in order. A cancelled timeout stays as a dead entry until it is due
+//! or reclaimed; the entry's version tells it from the slot's next user.
 //!
-//! What an entry remembers of its tick, its mark, depends on the structure: the hashed wheel the
-//! low 16 bits of the round, wheels that cascade the tick, others nothing.
+//! An entry keeps a mark of its tick. The hashed wheel marks the low 16 bits of the round, wheels
+//! that cascade the tick, others nothing.
 
-use super::structure::Token;
+use super::structure::{Confirm, Due, Standing, Token};
 
 /// Rounds are kept as the low 16 bits of the absolute round, so an entry may lie at most this many
 /// rounds ahead.
@@ -54,33 +54,6 @@ impl<M: Copy> Bucket<M> {
         self.entries.iter().any(|entry| entry.token() == token)
     }
 
-    /// Takes out everything, in the order of insertion.
-    pub(super) fn take_all(&mut self, mut taken: impl FnMut(Token, M)) {
-        self.entries.drain(..).for_each(|entry| taken(entry.token(), entry.mark));
-        self.shrink();
-    }
-
-    /// Keeps only what `keep` says.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(Token, M) -> bool) {
-        self.entries.retain(|entry| keep(entry.token(), entry.mark));
-        self.shrink();
-    }
-
-    fn shrink(&mut self) {
-        if self.entries.capacity() > SMALL && self.entries.len() < self.entries.capacity() / 4 {
-            self.entries.shrink_to((2 * self.entries.len()).max(SMALL));
-        }
-    }
-}
-
-/// With rounds.
-impl Bucket<u16> {
-    /// Whether everything in it belongs to this round, which is not before that of any entry by
-    /// more than a bucket can count.
-    pub(super) fn is_all_of(&self, round: u64) -> bool {
-        self.entries.iter().all(|entry| entry.mark == round as u16)
-    }
-
     pub(crate) fn get(&self, at: usize) -> Option<Token> {
         self.entries.get(at).map(Entry::token)
     }
@@ -91,61 +64,111 @@ impl Bucket<u16> {
         self.shrink();
     }
 
+    /// Takes out everything, in the order of insertion.
+    pub(super) fn take_all(&mut self, mut taken: impl FnMut(Token, M)) {
+        self.entries.drain(..).for_each(|entry| taken(entry.token(), entry.mark));
+        self.shrink();
+    }
+
+    /// Keeps what `keep` says of at most `budget` entries that lie before `end`, and returns where
+    /// those begin. It goes from the end to the front, so what comes to the bucket between two
+    /// calls, or is taken out of it, hides no entry from a walk.
+    pub(super) fn retain_before(
+        &mut self,
+        end: usize,
+        budget: usize,
+        mut keep: impl FnMut(Token) -> bool,
+    ) -> usize {
+        let end = end.min(self.entries.len());
+        let begin = end.saturating_sub(budget);
+        let mut kept = begin;
+        for at in begin..end {
+            let entry = self.entries[at];
+            if keep(entry.token()) {
+                self.entries[kept] = entry;
+                kept += 1;
+            }
+        }
+        self.entries.drain(kept..end);
+        begin
+    }
+
+    pub(super) fn marks(&self) -> impl Iterator<Item = M> + '_ {
+        self.entries.iter().map(|entry| entry.mark)
+    }
+
+    pub(super) fn shrink(&mut self) {
+        if self.entries.capacity() > SMALL && self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to((2 * self.entries.len()).max(SMALL));
+        }
+    }
+}
+
+impl<M: Copy + PartialEq> Bucket<M> {
+    /// Looks at the entries with this mark, which are due in `tick`, until one stands, and drops
+    /// those before it that do not. Returns true if it came to the bucket's end.
+    pub(super) fn confirm(
+        &mut self,
+        mark: M,
+        tick: u64,
+        confirm: &mut Confirm<impl FnMut(Due) -> Standing>,
+    ) -> bool {
+        let (mut at, mut kept) = (0, 0);
+        while let Some(&entry) = self.entries.get(at).filter(|_| !confirm.is_done()) {
+            at += 1;
+            if entry.mark != mark || confirm.keeps(Due { tick, token: entry.token() }) {
+                self.entries[kept] = entry;
+                kept += 1;
+            }
+        }
+        let ended = at == self.entries.len();
+        self.entries.drain(kept..at);
+        confirm.has_passed(at);
+        self.shrink();
+        ended
+    }
+}
+
+/// With rounds.
+impl Bucket<u16> {
     #[inline]
     pub(super) fn push_in_round(&mut self, token: Token, round: u64) {
         self.push(token, round as u16);
     }
 
-    /// Takes out what is due in a round up to `last`, in the order of insertion, and returns the
-    /// earliest round among what stays. `current` is a round that no entry lies before.
-    pub(super) fn take_due(
+    /// Takes out what is due up to round `last`, in the order of insertion: what is due in `first`
+    /// goes to `batch`, the rest to `later`. `current` is a round that no entry lies before.
+    pub(super) fn take_rounds(
         &mut self,
         current: u64,
-        last: u64,
-        mut due: impl FnMut(u64, Token),
-    ) -> Option<u64> {
-        let (mut next, mut kept) = (None, 0);
-        for at in 0..self.entries.len() {
-            let entry = self.entries[at];
+        (first, last): (u64, u64),
+        batch: &mut Self,
+        mut later: impl FnMut(u64, Token),
+    ) {
+        self.entries.retain(|&entry| {
             let round = absolute(entry.mark, current);
-            if round <= last {
-                due(round, entry.token());
-            } else {
-                next = earlier(next, round);
-                self.entries[kept] = entry;
-                kept += 1;
+            if round == first {
+                batch.entries.push(entry);
+            } else if round <= last {
+                later(round, entry.token());
             }
-        }
-        self.entries.truncate(kept);
+            round > last
+        });
         self.shrink();
-        next
     }
 
-    /// Keeps only what `keep` says, and returns the earliest round among it.
-    pub(super) fn retain_rounds(
-        &mut self,
-        current: u64,
-        mut keep: impl FnMut(Token) -> bool,
-    ) -> Option<u64> {
-        let mut next = None;
-        self.retain(|token, mark| {
-            let kept = keep(token);
-            if kept {
-                next = earlier(next, absolute(mark, current));
-            }
-            kept
-        });
-        next
+    /// The first and the last round of its entries.
+    pub(super) fn rounds(&self, current: u64) -> Option<(u64, u64)> {
+        self.marks().map(|mark| absolute(mark, current)).fold(None, |span, round| {
+            let (first, last) = span.unwrap_or((round, round));
+            Some((round.min(first), round.max(last)))
+        })
     }
 }
 
 /// The absolute round of an entry, which is not before `current`.
 fn absolute(mark: u16, current: u64) -> u64 {
     current + u64::from(mark.wrapping_sub(current as u16))
-}
-
-pub(super) fn earlier(next: Option<u64>, tick: u64) -> Option<u64> {
-    Some(next.map_or(tick, |n| n.min(tick)))
 }
 
 #[cfg(test)]
@@ -160,12 +183,14 @@ mod tests {
 
     /// Whichever way a burst leaves it.
     #[test]
-    fn what_becomes_empty_keeps_little_memory() {
+    fn an_emptied_bucket_keeps_little_memory() {
         let ways: [fn(&mut Bucket<u16>); 4] = [
             Bucket::clear,
             |bucket| bucket.take_all(|_, _| ()),
-            |bucket| bucket.retain(|_, _| false),
-            |bucket| assert_eq!(bucket.take_due(7, 7, |_, _| ()), None),
+            |bucket| {
+                assert!(bucket.confirm(7, 7, &mut Confirm::new(usize::MAX, |_| Standing::Dead)));
+            },
+            |bucket| bucket.take_rounds(7, (7, 7), &mut Bucket::default(), |_, _| ()),
         ];
         for empty in ways {
             let mut bucket = filled();
@@ -173,5 +198,22 @@ mod tests {
             assert_eq!(bucket.len(), 0);
             assert!(bucket.entries.capacity() <= SMALL);
         }
+    }
+
+    /// Whatever is pushed or taken between two steps, each entry that was there is looked at.
+    #[test]
+    fn a_walk_in_steps_meets_every_entry() {
+        let mut bucket = filled();
+        let (mut end, mut met) = (bucket.len(), 0);
+        while end > 0 {
+            end = bucket.retain_before(end, 300, |token| {
+                met += 1;
+                token.index % 3 == 0
+            });
+            bucket.push_in_round(Token { index: 0, version: 1 }, 8);
+        }
+        assert_eq!(met, 10_000);
+        let kept = bucket.entries.iter().filter(|entry| entry.version == 0);
+        assert!(kept.map(|entry| entry.index).eq((0..10_000).step_by(3)), "in order");
     }
 }

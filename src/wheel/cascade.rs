@@ -20,8 +20,10 @@
 
 use super::earliest::NOTHING;
 use super::far::Far;
-use super::level::{Arrival, Level};
-use super::structure::{self, Core, Due, Placement, Token, Walk};
+use super::level::{Arrival, Level, PARTS};
+use super::structure::{
+    self, Batch, Confirm, Core, Due, Exact, LET_IN, Placement, Standing, Token, Walk,
+};
 use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;
 use std::fmt;
@@ -48,14 +50,19 @@ pub trait Layout {
     fn last_in_reach(&self) -> u64 {
         NOTHING
     }
+
+    /// log2 of the ticks in an era of what is out of reach. Two eras are in reach at any time.
+    const ERA: u32 = 0;
 }
 
 /// Levels between which timeouts are moved down.
 pub struct Cascade<L> {
     layout: L,
     levels: Vec<Level>,
-    /// What the levels do not reach.
+    /// What the levels do not reach, or did not when it came and has not been filed since.
     far: Far,
+    /// The last tick that is filed in a level.
+    reach: u64,
     /// The next tick to expire: one after the layout's clock.
     current_tick: u64,
     walk: Walk,
@@ -73,9 +80,9 @@ impl<L: Layout> Cascade<L> {
             Level::new(size, unit)
         });
         let levels = made.collect::<Result<_, _>>()?;
-        let (far, walk) = (Far::default(), Walk::default());
+        let (far, reach, walk) = (Far::new(L::ERA), layout.last_in_reach(), Walk::default());
         let (moving, later) = (Vec::new(), Vec::new());
-        Ok(Self { layout, levels, far, current_tick: 0, walk, moving, later })
+        Ok(Self { layout, levels, far, reach, current_tick: 0, walk, moving, later })
     }
 
     pub(super) fn levels(&self) -> usize {
@@ -101,32 +108,38 @@ impl<L: Layout> Cascade<L> {
         }
     }
 
-    /// When the next bucket expires. If no level holds anything, what is far is to be filed first.
+    /// When the next bucket expires, or the first of what is far.
     fn first_stop(&self) -> Option<u64> {
-        let first = self.levels.iter().filter_map(Level::first_expiration).min();
-        first.or(self.far.next())
+        self.levels.iter().filter_map(Level::first_expiration).chain(self.far.next()).min()
     }
 
-    /// Time stands at `tick`, at which at least one bucket expires. The coarsest goes first: what is
-    /// in it is the oldest.
-    fn stop_at(&mut self, tick: u64, now: u64, due: &mut Vec<Due>) {
+    /// Time stands at `tick`, at which a bucket expires. The coarsest goes first: what is in it is
+    /// the oldest. Returns whether anything is due in this tick.
+    fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
         self.layout.advance(tick);
-        self.let_in();
+        // An era that has begun has to be in the levels.
+        let most = if self.far.next() == Some(tick) { usize::MAX } else { LET_IN };
+        self.let_in_some(most);
         for level in (1..self.levels.len()).rev() {
             if self.levels[level].first_expiration() == Some(tick) {
                 self.move_down(level, now);
             }
         }
-        if self.levels[0].earliest() == tick {
-            self.levels[0].take_first(|token, _| due.push(Due { tick, token }));
+        let due = self.levels[0].earliest() == tick;
+        if due {
+            self.levels[0].take_first(|token, _| batch.push(token, 0));
         }
+        due
     }
 
-    /// Files what has come into reach.
-    fn let_in(&mut self) {
-        while let Some(Due { tick, token }) = self.far.take(self.layout.last_in_reach()) {
+    /// Files at most `most` far timeouts that are in reach by now.
+    fn let_in_some(&mut self, most: usize) {
+        let last = self.layout.last_in_reach();
+        for _ in 0..most {
+            let Some(Due { tick, token }) = self.far.take(last) else { break };
             self.file(tick, token, Arrival::MovedDown);
         }
+        self.reach = last.min(self.far.limit());
     }
 
     /// What has to run now lands in the finest level too, in the bucket that expires next.
@@ -172,7 +185,7 @@ impl<L: Layout> Core for Cascade<L> {
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         let tick = tick.max(self.current_tick);
-        if tick > self.layout.last_in_reach() {
+        if tick > self.reach {
             self.far.insert(tick, token);
         } else {
             self.file(tick, token, Arrival::Direct);
@@ -180,18 +193,21 @@ impl<L: Layout> Core for Cascade<L> {
     }
 
     /// O(m) for each bucket that expires; a timeout is moved down at most m - 1 times.
-    fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+    fn take_next(&mut self, now: u64, batch: &mut Batch, _: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
-            return;
+            return None;
         }
         while let Some(tick) = self.first_stop().filter(|&tick| tick <= now) {
-            self.stop_at(tick, now, due);
+            if self.stop_at(tick, now, batch) {
+                return Some(tick);
+            }
         }
         self.layout.advance(now);
         self.current_tick = now + 1;
         self.move_the_rest_down(now);
-        self.let_in();
+        self.let_in_some(LET_IN);
+        None
     }
 
     /// O(m).
@@ -211,11 +227,14 @@ impl<L: Layout> Core for Cascade<L> {
     /// From what is far and the coarsest level to the finest, as the entries move, so that none slips
     /// past the walk.
     fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
-        let (mut walk, count) = (self.walk, self.bucket_count());
-        let ended = walk.go_on(count, budget, |visited| {
-            let far = if visited == 0 { self.far.reclaim(&mut keep) } else { 0 };
-            let (level, bucket) = self.locate(count - 1 - visited);
-            far + self.levels[level].reclaim(bucket, &mut keep)
+        let (mut walk, parts) = (self.walk, PARTS * self.bucket_count());
+        let ended = walk.go_on(1 + parts, budget, |unit, rest, budget| {
+            if unit == 0 {
+                return self.far.reclaim(rest, budget, &mut keep);
+            }
+            let part = parts - unit;
+            let (level, bucket) = self.locate(part / PARTS);
+            self.levels[level].reclaim(bucket * PARTS + part % PARTS, rest, budget, &mut keep)
         });
         self.walk = walk;
         ended
@@ -226,6 +245,20 @@ impl<L: Layout> Core for Cascade<L> {
             level.find(token).map(|bucket| Placement { level: number + 1, bucket })
         };
         self.levels.iter().enumerate().find_map(found)
+    }
+}
+
+impl<L: Layout> Exact for Cascade<L> {
+    fn let_in(&mut self) -> bool {
+        self.let_in_some(LET_IN);
+        self.far.has_come_into_reach(self.layout.last_in_reach())
+    }
+
+    fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
+        match self.levels.iter_mut().find(|level| level.earliest() == tick) {
+            Some(level) => level.confirm(confirm),
+            None => self.far.confirm(confirm),
+        }
     }
 }
 

@@ -29,13 +29,16 @@ impl Earliest {
         self.nodes[1]
     }
 
+    /// Returns what the bucket's earliest tick was before.
     #[inline]
-    pub(super) fn lower(&mut self, bucket: usize, tick: u64) {
+    pub(super) fn lower(&mut self, bucket: usize, tick: u64) -> u64 {
         let mut node = self.nodes.len() / 2 + bucket;
+        let before = self.nodes[node];
         while node > 0 && self.nodes[node] > tick {
             self.nodes[node] = tick;
             node /= 2;
         }
+        before
     }
 
     pub(super) fn set(&mut self, bucket: usize, tick: u64) {

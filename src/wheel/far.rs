@@ -1,41 +1,187 @@
 //! Timeouts so far away that no bucket can hold them.
 //!
-//! An ordered map, O(log n): in the hashed wheel for what is more than 65,535 turns ahead, which is
-//! 38 days by default; in the two Linux wheels for what is beyond their last level. Each moves to a
-//! bucket as soon as one can hold it, before any nearer timeout of the same tick can be filed there,
-//! so that within a tick the order of insertion holds.
+//! In the hashed wheel those are more than 65,535 turns ahead, which is 38 days by default; in the
+//! two Linux wheels they are beyond the last level. They wait by *era*, a span of ticks, each era
+//! in the order of insertion. An era moves to the buckets once they can hold all of it, and until
+//! the last of it has moved, whatever comes for that era waits here too. So within a tick the order
+//! of insertion holds. Nothing is sorted: an insert is a push, and 16 bytes.
 
-use super::structure::{Due, Token};
-use std::collections::BTreeMap;
+use super::structure::{Confirm, Due, Standing, Token};
+use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Default)]
+struct Era {
+    /// Each with its tick.
+    tokens: VecDeque<(u64, Token)>,
+    /// No token here has an earlier tick.
+    earliest: u64,
+}
+
+impl Era {
+    fn look_through(&mut self) {
+        self.earliest = self.tokens.iter().map(|&(tick, _)| tick).min().unwrap_or(u64::MAX);
+    }
+}
+
 pub(super) struct Far {
-    /// By tick, then in the order of insertion.
-    tokens: BTreeMap<(u64, u64), Token>,
-    inserted: u64,
+    /// None is empty.
+    eras: BTreeMap<u64, Era>,
+    /// log2 of the ticks in an era.
+    shift: u32,
+    /// The era that a walk looks at next.
+    walk: u64,
 }
 
 impl Far {
+    pub(super) fn new(shift: u32) -> Self {
+        Self { eras: BTreeMap::new(), shift, walk: 0 }
+    }
+
     pub(super) fn insert(&mut self, tick: u64, token: Token) {
-        self.inserted += 1;
-        self.tokens.insert((tick, self.inserted), token);
+        let fresh = || Era { tokens: VecDeque::new(), earliest: u64::MAX };
+        let era = self.eras.entry(tick >> self.shift).or_insert_with(fresh);
+        era.tokens.push_back((tick, token));
+        era.earliest = era.earliest.min(tick);
     }
 
-    /// The earliest tick here.
+    /// A tick before which nothing here is due.
     pub(super) fn next(&self) -> Option<u64> {
-        self.tokens.first_key_value().map(|(&(tick, _), _)| tick)
+        self.eras.first_key_value().map(|(_, era)| era.earliest)
     }
 
-    /// Takes the earliest, if its tick is not after `last`.
+    /// The last tick before the first era: up to there nothing waits here.
+    pub(super) fn limit(&self) -> u64 {
+        self.eras.first_key_value().map_or(u64::MAX, |(&era, _)| (era << self.shift) - 1)
+    }
+
+    /// Takes out the next of an era that ends at `last` or before.
     pub(super) fn take(&mut self, last: u64) -> Option<Due> {
-        self.next().filter(|&tick| tick <= last)?;
-        self.tokens.pop_first().map(|((tick, _), token)| Due { tick, token })
+        if !self.has_come_into_reach(last) {
+            return None;
+        }
+        let mut first = self.eras.first_entry()?;
+        let taken = first.get_mut().tokens.pop_front();
+        if first.get().tokens.is_empty() {
+            first.remove();
+        }
+        taken.map(|(tick, token)| Due { tick, token })
     }
 
-    /// Drops what `keep` denies, and returns how many there were.
-    pub(super) fn reclaim(&mut self, mut keep: impl FnMut(Token) -> bool) -> usize {
-        let before = self.tokens.len();
-        self.tokens.retain(|_, &mut token| keep(token));
-        before
+    /// The last tick of the era that comes first.
+    pub(super) fn end_of_first(&self) -> Option<u64> {
+        self.eras.first_key_value().map(|(&era, _)| self.end_of(era))
+    }
+
+    /// Whether an era ends at `last` or before.
+    pub(super) fn has_come_into_reach(&self, last: u64) -> bool {
+        self.end_of_first().is_some_and(|end| end <= last)
+    }
+
+    fn end_of(&self, era: u64) -> u64 {
+        (era << self.shift) | ((1 << self.shift) - 1)
+    }
+
+    /// Looks at the entries of the earliest tick until one stands, and drops those that do not.
+    pub(super) fn confirm(&mut self, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
+        let Some(mut first) = self.eras.first_entry() else { return };
+        let era = first.get_mut();
+        let (earliest, count) = (era.earliest, era.tokens.len());
+        era.tokens.retain(|&(tick, token)| {
+            tick != earliest || confirm.is_done() || confirm.keeps(Due { tick, token })
+        });
+        confirm.has_passed(count);
+        era.look_through();
+        if era.tokens.is_empty() {
+            first.remove();
+        }
+    }
+
+    /// Drops what `keep` denies of at most `budget` entries: those of an era before `rest`, or the
+    /// last of the next era if that is `None`. Returns how many it has looked at, and where to go
+    /// on unless that was all.
+    pub(super) fn reclaim(
+        &mut self,
+        rest: Option<usize>,
+        budget: usize,
+        mut keep: impl FnMut(Token) -> bool,
+    ) -> (usize, Option<usize>) {
+        let Some((&number, era)) = self.eras.range_mut(self.walk..).next() else {
+            self.walk = 0;
+            return (0, None);
+        };
+        // The era that was begun may be gone: then this is another, of which all is to be seen.
+        let end = rest.filter(|_| number == self.walk).unwrap_or(usize::MAX).min(era.tokens.len());
+        let begin = end.saturating_sub(budget);
+        let mut kept = begin;
+        for at in begin..end {
+            if keep(era.tokens[at].1) {
+                era.tokens.swap(kept, at);
+                kept += 1;
+            }
+        }
+        era.tokens.drain(kept..end);
+        self.walk = number;
+        if begin == 0 {
+            era.look_through();
+            if era.tokens.is_empty() {
+                self.eras.remove(&number);
+            } else {
+                era.tokens.shrink_to(2 * era.tokens.len());
+            }
+            self.walk = number + 1;
+        }
+        (end - begin, Some(if begin > 0 { begin } else { usize::MAX }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(index: u32) -> Token {
+        Token { index, version: 0 }
+    }
+
+    fn filled(ticks: &[u64]) -> Far {
+        let mut far = Far::new(4);
+        ticks.iter().for_each(|&tick| far.insert(tick, token(tick as u32)));
+        far
+    }
+
+    #[test]
+    fn an_era_is_taken_in_the_order_of_insertion_and_only_when_all_of_it_is_in_reach() {
+        let mut far = filled(&[40, 37, 20, 41]);
+        assert_eq!((far.next(), far.limit(), far.end_of_first()), (Some(20), 15, Some(31)));
+        assert_eq!(far.take(30), None);
+        assert_eq!(far.take(31).map(|due| due.tick), Some(20));
+        assert_eq!((far.next(), far.limit()), (Some(37), 31));
+        let ticks: Vec<u64> = std::iter::from_fn(|| far.take(47)).map(|due| due.tick).collect();
+        assert_eq!(ticks, [40, 37, 41]);
+        assert_eq!((far.next(), far.limit()), (None, u64::MAX));
+    }
+
+    /// Each is looked at, whatever is taken or comes between the steps.
+    #[test]
+    fn a_walk_in_steps_meets_every_entry() {
+        let ticks: Vec<u64> = (16..200).chain(20..40).collect();
+        let mut far = filled(&ticks);
+        let (mut rest, mut met) = (None, Vec::new());
+        loop {
+            let (looked, next) = far.reclaim(rest, 7, |token| {
+                met.push(u64::from(token.index));
+                token.index % 2 == 0
+            });
+            rest = next;
+            if rest.is_none() {
+                break;
+            }
+            assert!(looked <= 7);
+        }
+        met.sort_unstable();
+        let mut ticks = ticks;
+        ticks.sort_unstable();
+        assert_eq!(met, ticks);
+        let left: Vec<_> = std::iter::from_fn(|| far.take(u64::MAX)).map(|due| due.tick).collect();
+        assert_eq!(left.len(), ticks.iter().filter(|&tick| tick % 2 == 0).count());
     }
 }

@@ -1,6 +1,7 @@
 //! What all public wheels share: keys, the values behind them, the generation check, draining.
 
-use super::structure::{Due, Placement, Structure, Token, Unlimited};
+use super::agenda::Agenda;
+use super::structure::{Due, Exact, Next, Placement, Standing, Structure, Token, Unlimited};
 use crate::slab::{Slab, Slot};
 use std::fmt;
 
@@ -44,7 +45,7 @@ pub struct Wheel<T, S> {
     items: Slab<Item<T>>,
     /// Entries of the structure whose value has been removed.
     dead: usize,
-    due: Vec<Due>,
+    agenda: Agenda,
 }
 
 /// Names a value in a [`Wheel`]. A key whose value has left the wheel finds nothing.
@@ -78,6 +79,12 @@ impl<T> Slot for Item<T> {
     }
 }
 
+impl<T> Item<T> {
+    fn is_named_by(&self, token: Token) -> bool {
+        self.value.is_some() && self.generation as u16 == token.version
+    }
+}
+
 impl<T, S: Unlimited> Wheel<T, S> {
     /// Files `value` under the absolute tick `deadline`; an overdue one expires with the next tick,
     /// and tick `u64::MAX` never comes.
@@ -94,7 +101,7 @@ impl<T, S: Unlimited> Wheel<T, S> {
 impl<T, S: Structure> Wheel<T, S> {
     pub(super) fn on(structure: S) -> Self {
         let items = Slab::with_limit(u32::MAX as usize);
-        Self { structure, items, dead: 0, due: Vec::new() }
+        Self { structure, items, dead: 0, agenda: Agenda::default() }
     }
 
     #[inline]
@@ -145,10 +152,9 @@ impl<T, S: Structure> Wheel<T, S> {
     ///
     /// If `expired` panics, what was due and not yet handed over expires with the next tick.
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
-        self.structure.take_due(now, &mut self.due);
-        let mut rest = Rest { structure: &mut self.structure, due: &mut self.due, next: 0 };
+        let rest = Rest { structure: &mut self.structure, agenda: &mut self.agenda, now };
         let mut count = 0;
-        while let Some(due) = rest.pop() {
+        while let Some(due) = rest.agenda.pop(rest.structure, now) {
             let Some((deadline, value)) = self.items.end_if(due) else {
                 self.dead = self.dead.saturating_sub(1);
                 continue;
@@ -163,6 +169,37 @@ impl<T, S: Structure> Wheel<T, S> {
     /// early, never late: the timeout that it was for may have been removed.
     pub fn next_expiry(&self) -> Option<u64> {
         self.structure.next_expiry()
+    }
+
+    /// As `next_expiry`, but exact where this returns true; false says that `budget` looks did not
+    /// suffice. `later` may name a later tick, under which a value is filed from now on.
+    ///
+    /// It drops what was removed and lies before the first value that stays, so each removal and
+    /// each change of a tick costs one look.
+    pub(crate) fn confirm_next(
+        &mut self,
+        budget: usize,
+        mut later: impl FnMut(&T) -> Option<u64>,
+    ) -> bool
+    where
+        S: Exact,
+    {
+        let Self { structure, items, dead, .. } = self;
+        let next = structure.confirm_next(budget, |Due { tick, token }| {
+            let item = items.get_mut(token.index).filter(|item| item.is_named_by(token));
+            let Some(Item { value: Some(value), deadline, .. }) = item else {
+                *dead = dead.saturating_sub(1);
+                return Standing::Dead;
+            };
+            match later(value).filter(|&later| later > tick) {
+                None => Standing::Due,
+                Some(later) => {
+                    *deadline = later;
+                    Standing::Later(later)
+                }
+            }
+        });
+        next != Next::Unknown
     }
 
     /// Takes out everything, ordered by deadline.
@@ -215,8 +252,7 @@ impl<T> Slab<Item<T>> {
     }
 
     fn lives(&self, token: Token) -> bool {
-        let item = self.get(token.index);
-        item.is_some_and(|i| i.value.is_some() && i.generation as u16 == token.version)
+        self.get(token.index).is_some_and(|item| item.is_named_by(token))
     }
 
     /// Ends the use of a slot, which makes its key and its token find nothing.
@@ -244,23 +280,16 @@ impl<T> Slab<Item<T>> {
 /// What is due and not yet handed over. If the callback panics, it goes back into the structure.
 struct Rest<'a, S: Structure> {
     structure: &'a mut S,
-    due: &'a mut Vec<Due>,
-    next: usize,
-}
-
-impl<S: Structure> Rest<'_, S> {
-    fn pop(&mut self) -> Option<Due> {
-        let due = self.due.get(self.next).copied()?;
-        self.next += 1;
-        Some(due)
-    }
+    agenda: &'a mut Agenda,
+    now: u64,
 }
 
 impl<S: Structure> Drop for Rest<'_, S> {
     fn drop(&mut self) {
-        for due in self.due.drain(..).skip(self.next) {
-            self.structure.insert(due.tick, due.token);
-        }
+        let Self { structure, agenda, now } = self;
+        let left: Vec<Due> = std::iter::from_fn(|| agenda.pop(*structure, *now)).collect();
+        left.into_iter().for_each(|due| structure.insert(due.tick, due.token));
+        agenda.clear();
     }
 }
 

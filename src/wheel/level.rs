@@ -8,10 +8,13 @@
 //! a level slides, so a timeout can be filed directly while an older one of its tick still waits
 //! above.)
 
-use super::bucket::{Bucket, earlier};
+use super::bucket::Bucket;
 use super::earliest::{Earliest, NOTHING};
-use super::structure::Token;
+use super::structure::{Confirm, Due, Standing, Token};
 use std::collections::TryReserveError;
+
+/// The parts of a bucket.
+pub(super) const PARTS: usize = 2;
 
 /// How a timeout comes into a level.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,25 +105,47 @@ impl Level {
         self.earliest.set(bucket, NOTHING);
     }
 
-    /// Drops what `keep` denies, and returns how many entries the bucket held.
-    pub(super) fn reclaim(&mut self, bucket: usize, mut keep: impl FnMut(Token) -> bool) -> usize {
-        let TwoParts { moved_down, direct } = &mut self.buckets[bucket];
-        let before = moved_down.len() + direct.len();
-        if before == 0 {
-            return 0;
+    /// Drops what `keep` denies of at most `budget` entries, in one of the two parts of a bucket:
+    /// those before `rest`, or the last if that is `None`. Returns how many it has looked at, and
+    /// where those begin unless they were the first.
+    pub(super) fn reclaim(
+        &mut self,
+        part: usize,
+        rest: Option<usize>,
+        budget: usize,
+        keep: impl FnMut(Token) -> bool,
+    ) -> (usize, Option<usize>) {
+        let number = part / PARTS;
+        let TwoParts { moved_down, direct } = &mut self.buckets[number];
+        let bucket = if part % PARTS == 0 { moved_down } else { direct };
+        let len = bucket.len();
+        let end = rest.map_or(len, |rest| rest.min(len));
+        if end == 0 {
+            return (0, None);
         }
-        let mut next = None;
-        for part in [moved_down, direct] {
-            part.retain(|token, tick| {
-                let kept = keep(token);
-                if kept {
-                    next = earlier(next, tick);
-                }
-                kept
-            });
+        let begin = bucket.retain_before(end, budget, keep);
+        if begin == 0 {
+            bucket.shrink();
+            self.look_through(number);
         }
-        self.earliest.set(bucket, next.unwrap_or(NOTHING));
-        before
+        (end - begin, Some(begin).filter(|&begin| begin > 0))
+    }
+
+    /// Looks at the entries of the earliest tick until one stands.
+    pub(super) fn confirm(&mut self, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
+        let tick = self.earliest.least();
+        let number = self.bucket_of(tick);
+        let TwoParts { moved_down, direct } = &mut self.buckets[number];
+        if moved_down.confirm(tick, tick, confirm) && direct.confirm(tick, tick, confirm) {
+            self.look_through(number);
+        }
+    }
+
+    /// Sets the earliest tick of a bucket.
+    fn look_through(&mut self, number: usize) {
+        let TwoParts { moved_down, direct } = &self.buckets[number];
+        let earliest = moved_down.marks().chain(direct.marks()).min();
+        self.earliest.set(number, earliest.unwrap_or(NOTHING));
     }
 
     /// The bucket that a token lies in.

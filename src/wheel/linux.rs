@@ -9,7 +9,7 @@ use super::bucket::Bucket;
 use super::earliest::NOTHING;
 use super::far::Far;
 use super::keyed::Wheel;
-use super::structure::{self, Core, Due, Placement, Token, Unlimited, Walk};
+use super::structure::{self, Batch, Core, Due, Placement, Token, Unlimited, Walk};
 use std::fmt;
 
 /// Buckets of a level: as many as a bitmap's word has bits.
@@ -20,14 +20,14 @@ const SHIFT: u32 = 3;
 
 const LEVELS: usize = 9;
 
+/// log2 of the ticks in an era of what is out of reach: the unit of the last level.
+const ERA: u32 = SHIFT * (LEVELS as u32 - 1);
+
 /// From this delay on, level `level` is needed: 63, 504, 4032 ... ticks. One bucket less than the
 /// level below has, because the clock may stand within a bucket.
 const fn threshold(level: usize) -> u64 {
     (SIZE as u64 - 1) << (SHIFT * (level as u32 - 1))
 }
-
-/// Due timeouts for which memory is kept.
-const IDLE_CAPACITY: usize = 4096;
 
 /// Delays from here on are beyond the last level.
 const OUT_OF_REACH: u64 = threshold(LEVELS);
@@ -78,7 +78,7 @@ pub struct Linux {
     /// The next tick to expire.
     current_tick: u64,
     /// Entries that were overdue when they came.
-    overdue: Vec<Due>,
+    overdue: Bucket<()>,
     walk: Walk,
 }
 
@@ -89,10 +89,10 @@ impl Default for Linux {
         Self {
             buckets,
             occupied: [0; LEVELS],
-            far: Far::default(),
+            far: Far::new(ERA),
             clock: 0,
             current_tick: 0,
-            overdue: Vec::new(),
+            overdue: Bucket::default(),
             walk: Walk::default(),
         }
     }
@@ -126,34 +126,27 @@ impl Linux {
 
     /// The tick at which the first of what is far comes within reach.
     fn next_in_reach(&self) -> Option<u64> {
-        self.far.next().map(|tick| tick.saturating_sub(OUT_OF_REACH - 1))
+        self.far.end_of_first().map(|end| end.saturating_sub(OUT_OF_REACH - 1))
     }
 
-    /// Takes out of the buckets what is due up to `now`, in the order of ticks.
-    fn take_up_to(&mut self, now: u64, due: &mut Vec<Due>) {
+    /// The next tick up to `now` in which a bucket expires. Files what comes into reach before.
+    fn next_bucket(&mut self, now: u64) -> Option<u64> {
         loop {
             let first = (0..LEVELS).filter_map(|level| self.first_expiration(level)).min();
             let first = first.filter(|&tick| tick <= now);
-            let in_reach = self.next_in_reach().filter(|&tick| tick <= now);
-            match (first, in_reach) {
-                (Some(tick), reach) if reach.is_none_or(|reach| tick <= reach) => {
-                    self.take_tick(tick, due);
-                }
-                (_, Some(reach)) => self.let_in(reach),
-                _ => break,
+            match self.next_in_reach().filter(|&reach| reach <= now) {
+                Some(reach) if first.is_none_or(|tick| reach < tick) => self.let_in(reach),
+                _ => return first,
             }
         }
-        self.clock = self.clock.max(now);
     }
 
     /// The coarsest first: of timeouts with one deadline, what is there was inserted first.
-    fn take_tick(&mut self, tick: u64, due: &mut Vec<Due>) {
+    fn take_tick(&mut self, tick: u64, batch: &mut Batch) {
         for level in (0..LEVELS).rev() {
             if self.first_expiration(level) == Some(tick) {
                 let bucket = (tick >> (SHIFT * level as u32)) as usize % SIZE;
-                self.buckets[level * SIZE + bucket].take_all(|token, ()| {
-                    due.push(Due { tick, token });
-                });
+                self.buckets[level * SIZE + bucket].take_all(|token, ()| batch.push(token, 0));
                 self.occupied[level] &= !(1 << bucket);
             }
         }
@@ -169,21 +162,8 @@ impl Linux {
         }
     }
 
-    fn reclaim_bucket(&mut self, number: usize, mut keep: impl FnMut(Token) -> bool) -> usize {
-        let bucket = &mut self.buckets[number];
-        let before = bucket.len();
-        bucket.retain(|token, ()| keep(token));
-        if bucket.len() == 0 {
-            self.occupied[number / SIZE] &= !(1 << (number % SIZE));
-        }
-        before
-    }
-
-    /// Returns how many there were.
-    fn reclaim_waiting(&mut self, mut keep: impl FnMut(Token) -> bool) -> usize {
-        let overdue = self.overdue.len();
-        self.overdue.retain(|due| keep(due.token));
-        overdue + self.far.reclaim(keep)
+    fn is_overdue(&self) -> bool {
+        self.overdue.len() > 0
     }
 }
 
@@ -192,8 +172,8 @@ impl Core for Linux {
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         if tick < self.current_tick {
-            self.overdue.push(Due { tick: tick.max(self.current_tick), token });
-        } else if tick - self.clock >= OUT_OF_REACH {
+            self.overdue.push(token, ());
+        } else if tick - self.clock >= OUT_OF_REACH || tick > self.far.limit() {
             self.far.insert(tick, token);
         } else {
             self.file(tick, token);
@@ -201,24 +181,26 @@ impl Core for Linux {
     }
 
     /// Each bucket with something due is visited once.
-    fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+    fn take_next(&mut self, now: u64, batch: &mut Batch, _: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
-            return;
+            return None;
         }
-        let before = due.len();
-        self.take_up_to(now, due);
-        if !self.overdue.is_empty() {
-            due.append(&mut self.overdue);
-            due[before..].sort_by_key(|due| due.tick); // stable: keeps the order within a tick
-            self.overdue.shrink_to(IDLE_CAPACITY);
+        let next = self.next_bucket(now);
+        if self.is_overdue() && next.is_none_or(|tick| tick > self.current_tick) {
+            self.overdue.take_all(|token, ()| batch.push(token, 0));
+            return Some(self.current_tick);
         }
-        self.current_tick = now + 1;
+        match next {
+            Some(tick) => self.take_tick(tick, batch),
+            None => (self.clock, self.current_tick) = (now, now + 1),
+        }
+        next
     }
 
     fn next_expiry(&self) -> Option<u64> {
         let buckets = (0..LEVELS).filter_map(|level| self.first_expiration(level));
-        let overdue = self.overdue.iter().map(|due| due.tick);
+        let overdue = self.is_overdue().then_some(self.current_tick);
         let next = buckets.chain(overdue).chain(self.far.next()).min();
         next.filter(|&tick| tick != NOTHING)
     }
@@ -233,9 +215,23 @@ impl Core for Linux {
 
     fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let mut walk = self.walk;
-        let ended = walk.go_on(self.buckets.len(), budget, |bucket| {
-            let waiting = if bucket == 0 { self.reclaim_waiting(&mut keep) } else { 0 };
-            waiting + self.reclaim_bucket(bucket, &mut keep)
+        let ended = walk.go_on(2 + self.buckets.len(), budget, |unit, rest, budget| {
+            let bucket = match unit {
+                0 => return self.far.reclaim(rest, budget, &mut keep),
+                1 => &mut self.overdue,
+                _ => &mut self.buckets[unit - 2],
+            };
+            let len = bucket.len();
+            let end = rest.map_or(len, |rest| rest.min(len));
+            let begin = bucket.retain_before(end, budget, &mut keep);
+            if begin > 0 {
+                return (end - begin, Some(begin));
+            }
+            bucket.shrink();
+            if unit >= 2 && bucket.len() == 0 {
+                self.occupied[(unit - 2) / SIZE] &= !(1 << ((unit - 2) % SIZE));
+            }
+            (end, None)
         });
         self.walk = walk;
         ended

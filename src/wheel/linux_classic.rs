@@ -52,6 +52,7 @@ pub struct TimerVectors {
 
 impl Layout for TimerVectors {
     const NAME: &'static str = "LinuxClassic";
+    const ERA: u32 = SHIFTS[4];
 
     fn level(&self, level: usize) -> (usize, u64) {
         (if level == 0 { 256 } else { 64 }, 1 << SHIFTS[level])

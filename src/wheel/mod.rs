@@ -13,6 +13,7 @@
 //! | [`LinuxWheel`] | nine levels, nothing is moved | 7, Linux since 4.8 | any delay | late by up to 12.7 % |
 //! | [`SimpleWheel`] | one ring | 4 | less than a turn | yes |
 
+mod agenda;
 mod bucket;
 mod cascade;
 mod earliest;
@@ -40,5 +41,8 @@ pub use ring::Ring as Hashed;
 pub use simple::{DelayError, Simple, SimpleWheel};
 pub use structure::{Placement, Structure, Unlimited};
 
+pub(crate) use agenda::Agenda;
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
-pub(crate) use structure::{Batch, Core, Due, Token};
+#[cfg(test)]
+pub(crate) use structure::Core;
+pub(crate) use structure::{Due, Exact, Next, Standing, Token};

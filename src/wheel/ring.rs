@@ -1,23 +1,34 @@
 //! The ring of buckets with rounds: scheme 6.
 //!
 //! Invariants:
-//! 1. No entry of a bucket lies before `current_tick`, none more than `FARTHEST_ROUND` rounds
-//!    after it; whatever does is in `far`.
+//! 1. No entry of a bucket lies before `current_tick` or after `reach`, and none in `far` up to
+//!    `reach`, which lies at most `FARTHEST_ROUND` rounds after the current one.
 //! 2. `earliest` of a bucket is not after the tick of any entry in it.
 //! 3. Within a bucket, entries of one tick stand in the order of their insertion.
+//! 4. In a bucket that is not `mixed` all entries are of one tick, its `earliest`.
 
 use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::earliest::{Earliest, NOTHING};
 use super::far::Far;
-use super::structure::{self, Batch, Core, Due, Placement, Token, Unlimited, Walk};
+use super::structure::{
+    self, Batch, Confirm, Core, Due, Exact, LET_IN, Placement, Standing, Token, Unlimited, Walk,
+};
 use std::collections::TryReserveError;
 use std::fmt;
+
+/// log2 of the rounds in an era of what is far: half of what a bucket can count, so that at any
+/// time a whole era beyond the present one is in reach.
+const ROUNDS_PER_ERA: u32 = 15;
 
 /// One ring of buckets, and for each timeout the rounds that the pointer still has to make.
 pub struct Ring {
     buckets: Vec<Bucket<u16>>,
     earliest: Earliest,
+    /// Whether a bucket may hold entries of several ticks.
+    mixed: Vec<bool>,
     far: Far,
+    /// The last tick that is filed in a bucket.
+    reach: u64,
     /// ticks_per_wheel - 1.
     slot_mask: u64,
     /// log2 of ticks_per_wheel: a tick's round is `tick >> round_shift`.
@@ -33,17 +44,24 @@ impl Ring {
         debug_assert!(ticks_per_wheel.is_power_of_two());
         let mut buckets = Vec::new();
         buckets.try_reserve_exact(ticks_per_wheel)?;
+        let mut mixed = Vec::new();
+        mixed.try_reserve_exact(ticks_per_wheel)?;
         let earliest = Earliest::new(ticks_per_wheel)?;
         buckets.resize_with(ticks_per_wheel, Bucket::default);
-        Ok(Self {
+        mixed.resize(ticks_per_wheel, false);
+        let mut ring = Self {
             buckets,
             earliest,
-            far: Far::default(),
+            mixed,
+            far: Far::new(ticks_per_wheel.trailing_zeros() + ROUNDS_PER_ERA),
+            reach: 0,
             slot_mask: ticks_per_wheel as u64 - 1,
             round_shift: ticks_per_wheel.trailing_zeros(),
             current_tick: 0,
             walk: Walk::default(),
-        })
+        };
+        ring.let_in_some(0);
+        Ok(ring)
     }
 
     /// The bucket of a timeout due at `tick`: an overdue one goes into the current bucket.
@@ -55,70 +73,59 @@ impl Ring {
     fn insert_near(&mut self, tick: u64, token: Token) {
         let bucket = (tick & self.slot_mask) as usize;
         self.buckets[bucket].push_in_round(token, tick >> self.round_shift);
-        self.earliest.lower(bucket, tick);
+        let before = self.earliest.lower(bucket, tick);
+        if before != tick && before != NOTHING {
+            self.mixed[bucket] = true;
+        }
     }
 
     /// The last tick of the farthest round that a bucket can count.
-    #[inline]
     fn farthest_tick(&self) -> u64 {
-        let round = (self.current_tick >> self.round_shift).saturating_add(FARTHEST_ROUND);
+        let round = self.current_round().saturating_add(FARTHEST_ROUND);
         round.saturating_mul(self.buckets.len() as u64).saturating_add(self.slot_mask)
     }
 
-    /// All that is due lies within a turn: each bucket holds one tick that is due, so going from
-    /// least to least visits them in the order of ticks.
-    fn take_bucket_by_bucket(&mut self, now: u64, due: &mut Vec<Due>) {
-        loop {
-            let tick = self.earliest.least();
-            if tick > now || tick == NOTHING {
-                return;
-            }
-            let bucket = (tick & self.slot_mask) as usize;
-            self.take_bucket(bucket, now, due);
+    /// Files at most `most` far timeouts that a bucket can count by now.
+    fn let_in_some(&mut self, most: usize) {
+        let farthest = self.farthest_tick();
+        for _ in 0..most {
+            let Some(Due { tick, token }) = self.far.take(farthest) else { break };
+            self.insert_near(tick, token);
         }
+        self.reach = farthest.min(self.far.limit());
     }
 
-    #[cold]
-    fn take_after_stall(&mut self, now: u64, due: &mut Vec<Due>) {
-        let before = due.len();
-        for bucket in 0..self.buckets.len() {
-            if self.buckets[bucket].len() > 0 {
-                self.take_bucket(bucket, now, due);
-            }
-        }
-        due.extend(std::iter::from_fn(|| self.far.take(now)));
-        due[before..].sort_by_key(|due| due.tick); // stable: keeps the order within a tick
-    }
-
-    fn take_bucket(&mut self, bucket: usize, now: u64, due: &mut Vec<Due>) {
-        let shift = self.round_shift;
+    /// Takes all that is due out of a bucket with several ticks.
+    fn take_from_mixed(
+        &mut self,
+        (tick, now): (u64, u64),
+        batch: &mut Batch,
+        mut later: impl FnMut(Due),
+    ) {
+        let (bucket, shift) = ((tick & self.slot_mask) as usize, self.round_shift);
         let tick_in = |round: u64| (round << shift) | bucket as u64;
-        // The last round in which this bucket's tick is not after `now`.
-        let last = match now.checked_sub(bucket as u64) {
-            Some(past) => past >> shift,
-            None => return,
-        };
-        let next =
-            self.buckets[bucket].take_due(self.current_tick >> shift, last, |round, token| {
-                due.push(Due { tick: tick_in(round), token })
-            });
-        self.earliest.set(bucket, next.map_or(NOTHING, tick_in));
+        let last = (now - bucket as u64) >> shift;
+        let current = self.current_round();
+        self.buckets[bucket].take_rounds(current, (tick >> shift, last), batch, |round, token| {
+            later(Due { tick: tick_in(round), token });
+        });
+        self.look_through(bucket);
     }
 
-    /// Returns how many entries the bucket held.
-    fn reclaim_bucket(&mut self, bucket: usize, keep: impl FnMut(Token) -> bool) -> usize {
-        let before = self.buckets[bucket].len();
-        if before > 0 {
-            let current = self.current_tick >> self.round_shift;
-            let next = self.buckets[bucket].retain_rounds(current, keep);
-            let tick = next.map_or(NOTHING, |round| self.tick(bucket, round));
-            self.earliest.set(bucket, tick);
-        }
-        before
+    /// Sets what is known of a bucket's entries.
+    fn look_through(&mut self, bucket: usize) {
+        let rounds = self.buckets[bucket].rounds(self.current_round());
+        let earliest = rounds.map_or(NOTHING, |(first, _)| self.tick(bucket, first));
+        self.earliest.set(bucket, earliest);
+        self.mixed[bucket] = rounds.is_some_and(|(first, last)| first != last);
     }
 
     fn tick(&self, bucket: usize, round: u64) -> u64 {
         (round << self.round_shift) | bucket as u64
+    }
+
+    fn current_round(&self) -> u64 {
+        self.current_tick >> self.round_shift
     }
 }
 
@@ -127,47 +134,39 @@ impl Core for Ring {
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         let tick = tick.max(self.current_tick);
-        if tick > self.farthest_tick() {
+        if tick > self.reach {
             self.far.insert(tick, token);
         } else {
             self.insert_near(tick, token);
         }
     }
 
-    /// Buckets in which nothing is due are not touched. If more than a turn lies between what is due
-    /// first and `now`, it costs one walk over all buckets and a sort of what is due.
-    fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+    /// Buckets in which nothing is due are not touched, and each of the others once, however many
+    /// rounds of it are due. A bucket of one tick changes hands as it is: a million timeouts of one
+    /// tick are then a million entries that nobody copies.
+    fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
-            return;
+            return None;
         }
-        if let Some(next) = self.next_expiry().filter(|&next| next <= now) {
-            let within_a_turn = now - next < self.buckets.len() as u64;
-            if within_a_turn && self.far.next().is_none_or(|tick| tick > now) {
-                self.take_bucket_by_bucket(now, due);
-            } else {
-                self.take_after_stall(now, due);
-            }
+        // All that is far comes after all that is in the buckets.
+        while self.earliest.least() > now {
+            let Some(tick) = self.far.next().filter(|&tick| tick <= now) else {
+                self.current_tick = now + 1;
+                self.let_in_some(LET_IN);
+                return None;
+            };
+            self.current_tick = self.current_tick.max(tick);
+            self.let_in_some(usize::MAX);
         }
-        self.current_tick = now + 1;
-        while let Some(Due { tick, token }) = self.far.take(self.farthest_tick()) {
-            self.insert_near(tick, token);
-        }
-    }
-
-    /// A million timeouts of one tick are then a million entries that nobody copies.
-    fn take_whole_bucket(&mut self, now: u64, empty: &mut Batch) -> Option<u64> {
         let tick = self.earliest.least();
-        let stalled = now.saturating_sub(self.current_tick) >= self.buckets.len() as u64;
-        if stalled || tick > now || tick == NOTHING {
-            return None;
-        }
         let bucket = (tick & self.slot_mask) as usize;
-        if !self.buckets[bucket].is_all_of(tick >> self.round_shift) {
-            return None;
+        if self.mixed[bucket] {
+            self.take_from_mixed((tick, now), batch, later);
+        } else {
+            std::mem::swap(&mut self.buckets[bucket], batch);
+            self.earliest.set(bucket, NOTHING);
         }
-        std::mem::swap(&mut self.buckets[bucket], empty);
-        self.earliest.set(bucket, NOTHING);
         Some(tick)
     }
 
@@ -187,17 +186,47 @@ impl Core for Ring {
 
     fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let mut walk = self.walk;
-        let ended = walk.go_on(self.buckets.len(), budget, |bucket| {
-            let far = if bucket == 0 { self.far.reclaim(&mut keep) } else { 0 };
-            far + self.reclaim_bucket(bucket, &mut keep)
+        let ended = walk.go_on(1 + self.buckets.len(), budget, |unit, rest, budget| {
+            let Some(bucket) = unit.checked_sub(1) else {
+                return self.far.reclaim(rest, budget, &mut keep);
+            };
+            let len = self.buckets[bucket].len();
+            let end = rest.map_or(len, |rest| rest.min(len));
+            if end == 0 {
+                return (0, None);
+            }
+            let begin = self.buckets[bucket].retain_before(end, budget, &mut keep);
+            if begin == 0 {
+                self.buckets[bucket].shrink();
+                self.look_through(bucket);
+            }
+            (end - begin, Some(begin).filter(|&begin| begin > 0))
         });
         self.walk = walk;
         ended
     }
 
     fn placement(&self, tick: u64, _: Token) -> Option<Placement> {
-        let near = tick <= self.farthest_tick();
+        let near = tick <= self.reach;
         near.then(|| Placement { level: 1, bucket: self.bucket_of(tick) })
+    }
+}
+
+impl Exact for Ring {
+    fn let_in(&mut self) -> bool {
+        self.let_in_some(LET_IN);
+        self.far.has_come_into_reach(self.farthest_tick())
+    }
+
+    fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
+        if self.earliest.least() > tick {
+            return self.far.confirm(confirm);
+        }
+        let bucket = (tick & self.slot_mask) as usize;
+        let round = (tick >> self.round_shift) as u16;
+        if self.buckets[bucket].confirm(round, tick, confirm) {
+            self.look_through(bucket);
+        }
     }
 }
 

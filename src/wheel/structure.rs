@@ -1,15 +1,19 @@
 //! What every wheel's structure does. The public wheels and the timer's worker know no more of it.
 //!
-//! A structure deals in [`Token`]s and knows nothing of what they stand for: a token comes out at
-//! the first `take_due` at or after its tick. Whoever owns the deadlines may find then that the
-//! deadline has moved on, and insert the token again; that is how the timer's `reschedule` gets by
-//! without touching the wheel.
+//! A structure deals in [`Token`]s and knows nothing of what they stand for: a token comes out in
+//! its tick. Whoever owns the deadlines may find then that the deadline has moved on, and insert
+//! the token again; so the timer's `reschedule` need not touch the wheel.
+//!
+//! No step takes longer than one bucket, or than the budget that its caller gives.
 
 use super::bucket::Bucket;
 use std::fmt;
 
-/// The tokens of a whole bucket.
+/// The tokens that are due in one tick.
 pub(crate) type Batch = Bucket<u16>;
+
+/// Far timeouts that a structure moves into its buckets in one step, since each costs O(log n).
+pub(super) const LET_IN: usize = 1 << 12;
 
 /// The structure that a [`Wheel`](super::Wheel) runs on. Only this crate's own implement it.
 pub trait Structure: Core {}
@@ -27,7 +31,7 @@ pub struct Token {
 }
 
 /// A token that has come out of a structure, and the tick in which it does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub(crate) tick: u64,
     pub(crate) token: Token,
@@ -48,19 +52,13 @@ pub trait Core: fmt::Debug {
     /// Files a token under `tick`, or under the current tick if that is later.
     fn insert(&mut self, tick: u64, token: Token);
 
-    /// Takes out everything due up to and including tick `now`: in the order of ticks, and what was
-    /// filed under the same tick in the order of insertion. A `now` before the current tick does
-    /// nothing.
-    fn take_due(&mut self, now: u64, due: &mut Vec<Due>);
+    /// Moves what is due in the earliest tick up to `now` into `batch`, which is empty, in the order
+    /// of insertion, and returns that tick. `later` is told of tokens that lay beside those and are
+    /// due by `now` in later ticks. Returns `None` when nothing is left that is due: the current tick
+    /// is then the one after `now`. A `now` before the current tick does nothing.
+    fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64>;
 
-    /// If what is due up to `now` begins with a bucket in which everything is due in the same tick,
-    /// swaps that bucket for `empty`, and returns the tick. Otherwise `take_due` has to be called,
-    /// and it is called after this in any case.
-    fn take_whole_bucket(&mut self, _now: u64, _empty: &mut Batch) -> Option<u64> {
-        None
-    }
-
-    /// A tick before which nothing is due; early if what it was for is dead, never late.
+    /// A tick before which nothing is due; early if the entry is dead, never late.
     fn next_expiry(&self) -> Option<u64>;
 
     /// The next tick to expire.
@@ -70,36 +68,139 @@ pub trait Core: fmt::Debug {
     fn bucket_count(&self) -> usize;
 
     /// Walks on over about `budget` entries, from where the last call ended, and drops those that
-    /// `keep` denies. Returns true when that was the last bucket; the next call begins a new walk.
+    /// `keep` denies. Returns true when that was the last; the next call begins a new walk.
     fn reclaim(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool;
 
     /// Where a token that was filed under `tick` lies; `None` if it is in no bucket.
     fn placement(&self, tick: u64, token: Token) -> Option<Placement>;
 }
 
-/// The position of a walk over the buckets, kept between calls of `reclaim`.
+/// A structure that expires each token in the very tick it was filed under.
+pub(crate) trait Exact: Core {
+    /// Moves some of what is far into the buckets, if they can hold it; true if there is more.
+    fn let_in(&mut self) -> bool;
+
+    /// Looks at the entries of the earliest tick, which is `tick`, until one stands, and drops those
+    /// that do not.
+    fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>);
+
+    /// Finds the earliest entry that stands: makes `next_expiry` exact.
+    ///
+    /// Entries that are dead are dropped on the way, and those that are due later are filed again,
+    /// so each is met at most once for each time that it was cancelled or pushed back. A wake-up
+    /// for it would cost more.
+    fn confirm_next(&mut self, budget: usize, check: impl FnMut(Due) -> Standing) -> Next {
+        if self.let_in() {
+            return Next::Unknown;
+        }
+        let mut confirm = Confirm::new(budget, check);
+        while let Some(tick) = self.next_expiry() {
+            self.confirm_tick(tick, &mut confirm);
+            for Due { tick, token } in std::mem::take(&mut confirm.later) {
+                self.insert(tick, token);
+            }
+            if let Some(due) = confirm.found {
+                return Next::At(due);
+            }
+            if confirm.is_done() {
+                return Next::Unknown;
+            }
+        }
+        Next::Nothing
+    }
+}
+
+/// Whether an entry still stands for a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Yes, and that is due in the tick of the entry.
+    Due,
+    /// Yes, but that is due in this later tick.
+    Later(u64),
+    /// No.
+    Dead,
+}
+
+/// What [`Exact::confirm_next`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing is filed.
+    Nothing,
+    /// This comes next.
+    At(Due),
+    /// The budget ran out before an entry was found that stands.
+    Unknown,
+}
+
+/// A search for the earliest entry that stands.
+#[derive(Debug)]
+pub(crate) struct Confirm<F> {
+    check: F,
+    /// Looks that are left.
+    budget: usize,
+    found: Option<Due>,
+    /// Entries that are to be filed again.
+    later: Vec<Due>,
+}
+
+/// Entries that are passed over at the price of one look.
+const PASSED_PER_LOOK: usize = 64;
+
+impl<F: FnMut(Due) -> Standing> Confirm<F> {
+    pub(super) fn new(budget: usize, check: F) -> Self {
+        Self { check, budget, found: None, later: Vec::new() }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.found.is_some() || self.budget == 0
+    }
+
+    /// Looks at an entry; false if it is to be dropped.
+    pub(super) fn keeps(&mut self, due: Due) -> bool {
+        self.budget -= 1;
+        match (self.check)(due) {
+            Standing::Due => self.found = Some(due),
+            Standing::Later(tick) => self.later.push(Due { tick, ..due }),
+            Standing::Dead => {}
+        }
+        self.found.is_some()
+    }
+
+    /// So many entries were read, whether they were of the tick or not.
+    pub(super) fn has_passed(&mut self, entries: usize) {
+        self.budget = self.budget.saturating_sub(entries / PASSED_PER_LOOK);
+    }
+}
+
+/// The position of a walk, kept between calls of `reclaim`. It visits one unit after the other: a
+/// bucket, a part of one, or what is far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Walk {
-    at: usize,
+    unit: usize,
+    /// Where in the unit it goes on; `None` if the unit has not been begun.
+    rest: Option<usize>,
 }
 
 impl Walk {
-    /// `visit` is told a bucket and returns how many entries that held.
+    /// `visit` is told a unit, where it goes on there, and how many entries it may look at. It
+    /// returns how many those were, and where the unit goes on, if it does.
     pub(super) fn go_on(
         &mut self,
-        buckets: usize,
+        units: usize,
         budget: usize,
-        mut visit: impl FnMut(usize) -> usize,
+        mut visit: impl FnMut(usize, Option<usize>, usize) -> (usize, Option<usize>),
     ) -> bool {
         let mut looked_at = 0;
-        while self.at < buckets {
+        while self.unit < units {
             if looked_at >= budget {
                 return false;
             }
-            looked_at += 1 + visit(self.at);
-            self.at += 1;
+            let (looked, rest) = visit(self.unit, self.rest, budget - looked_at);
+            looked_at += 1 + looked;
+            self.rest = rest;
+            self.unit += usize::from(rest.is_none());
         }
-        self.at = 0;
+        self.unit = 0;
         true
     }
 }

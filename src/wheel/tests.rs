@@ -1,7 +1,8 @@
-//! Random histories of every structure, walks for dead entries included, against a sorted map. (The
-//! histories of the public wheels are in tests/wheel.rs; those seldom walk.)
+//! Random histories of every structure, with walks for dead entries and looks ahead, against a
+//! sorted map. (The histories of the public wheels are in tests/wheel.rs; those seldom walk.)
 
-use super::structure::{Batch, Core, Due, Token};
+use super::agenda::Agenda;
+use super::structure::{Core, Due, Exact, Next, Standing, Token};
 use super::{Hashed, Hierarchical, Linux, LinuxClassic};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,22 +32,45 @@ struct Check<C> {
     delays: Vec<u64>,
     /// And the time that the structure had been told.
     told: Vec<u64>,
+    /// `Exact::confirm_next`, where the structure has it.
+    confirm: Confirm<C>,
+    /// New ticks of those that were pushed back, of which the structure is not told.
+    pushed_back: BTreeMap<u32, u64>,
 }
 
+type Confirm<C> = fn(&mut C, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
+
+/// So far away, and one after the other, that no two share a tick.
+const PUSHED_BACK: u64 = 1 << 60;
+
 impl<C: Core> Check<C> {
-    fn new(core: C, late: fn(u64) -> u64) -> Self {
+    fn new(core: C, late: fn(u64) -> u64, confirm: Confirm<C>) -> Self {
         let (live, dead) = (BTreeMap::new(), BTreeSet::new());
         let (delays, told) = (Vec::new(), Vec::new());
-        let (dead_at_begin, arrivals, now) = (None, 0, 0);
-        Self { core, live, dead, dead_at_begin, arrivals, now, late, delays, told }
+        let (dead_at_begin, arrivals, now, pushed_back) = (None, 0, 0, BTreeMap::new());
+        Self {
+            core,
+            live,
+            dead,
+            dead_at_begin,
+            arrivals,
+            now,
+            late,
+            delays,
+            told,
+            confirm,
+            pushed_back,
+        }
     }
 
     fn play(mut self, random: &mut Random) {
         for _ in 0..400 {
-            match random.below(10) {
+            match random.below(12) {
                 0..=4 => self.insert(random),
                 5 | 6 => self.kill(random),
                 7 => self.walk([1, 3, 10, usize::MAX][random.below(4) as usize]),
+                8 => self.push_back(random),
+                9 => self.look_ahead([1, 3, 100, usize::MAX][random.below(4) as usize]),
                 _ => self.advance(random),
             }
             self.look();
@@ -88,6 +112,41 @@ impl<C: Core> Check<C> {
         let Some(&key) = self.live.keys().nth(nth) else { return };
         self.live.remove(&key);
         self.dead.insert(key.1);
+    }
+
+    /// The structure is not told.
+    fn push_back(&mut self, random: &mut Random) {
+        let nth = random.below(self.live.len().max(1) as u64) as usize;
+        let Some(&(tick, arrival)) = self.live.keys().nth(nth) else { return };
+        if tick < PUSHED_BACK && self.now < PUSHED_BACK {
+            self.pushed_back.insert(arrival, PUSHED_BACK + u64::from(self.arrivals));
+            self.arrivals += 1;
+            self.delays.push(0);
+            self.told.push(self.now);
+        }
+    }
+
+    /// After it, the structure knows what comes next.
+    fn look_ahead(&mut self, budget: usize) {
+        let Self { core, dead, pushed_back, live, .. } = self;
+        let found = (self.confirm)(core, budget, &mut |Due { tick, token }| {
+            if dead.remove(&token.index) {
+                return Standing::Dead;
+            }
+            let Some(later) = pushed_back.remove(&token.index) else { return Standing::Due };
+            live.remove(&(tick, token.index));
+            live.insert((later, token.index), token);
+            Standing::Later(later)
+        });
+        match found {
+            None | Some(Next::Unknown) => assert!(found.is_none() || budget < usize::MAX),
+            Some(Next::Nothing) => assert!(live.is_empty() && core.next_expiry().is_none()),
+            Some(Next::At(due)) => {
+                assert_eq!(live.keys().next().map(|key| key.0), Some(due.tick));
+                assert!(live.contains_key(&(due.tick, due.token.index)));
+                assert_eq!(core.next_expiry(), Some(due.tick));
+            }
+        }
     }
 
     /// Drops what is dead. At the end of a walk nothing is left that was dead at its beginning.
@@ -166,14 +225,18 @@ impl<C: Core> Check<C> {
         }
     }
 
-    /// As the agenda does.
+    /// What was pushed back is filed again when it comes out, as the worker does.
     fn take_due(&mut self, now: u64) -> Vec<Due> {
-        let (mut due, mut batch) = (Vec::new(), Batch::default());
-        while let Some(tick) = self.core.take_whole_bucket(now, &mut batch) {
-            due.extend((0..).map_while(|at| batch.get(at)).map(|token| Due { tick, token }));
-            batch.clear();
-        }
-        self.core.take_due(now, &mut due);
+        let mut due = all_due(&mut self.core, now);
+        due.retain(|&Due { tick, token }| {
+            let Some(later) = self.pushed_back.remove(&token.index) else { return true };
+            if self.live.remove(&(tick, token.index)).is_some() {
+                self.live.insert((later, token.index), token);
+                self.core.insert(later, token);
+                return false;
+            }
+            true // it was cancelled besides
+        });
         due
     }
 
@@ -205,43 +268,48 @@ impl<C: Core> Check<C> {
     }
 }
 
-fn play<C: Core>(make: impl Fn() -> C, late: fn(u64) -> u64) {
+fn all_due(core: &mut impl Core, now: u64) -> Vec<Due> {
+    let mut agenda = Agenda::default();
+    std::iter::from_fn(|| agenda.pop(core, now)).collect()
+}
+
+fn play<C: Core>(make: impl Fn() -> C, late: fn(u64) -> u64, confirm: Confirm<C>) {
     let mut random = Random(3);
     for _ in 0..60 {
         let mut core = make();
-        core.take_due(0, &mut Vec::new());
-        Check::new(core, late).play(&mut random);
+        assert!(all_due(&mut core, 0).is_empty());
+        Check::new(core, late, confirm).play(&mut random);
     }
 }
 
-fn exact(_delay: u64) -> u64 {
-    0
+fn play_exact<C: Exact>(make: impl Fn() -> C) {
+    play(make, |_| 0, |core, budget, check| Some(core.confirm_next(budget, check)));
 }
 
 #[test]
 fn hashed() {
     for size in [1, 8, 512] {
-        play(|| Hashed::new(size).unwrap(), exact);
+        play_exact(|| Hashed::new(size).unwrap());
     }
 }
 
 #[test]
 fn hierarchical() {
     for size in [2, 3, 20, 512] {
-        play(|| Hierarchical::with_buckets(size).unwrap(), exact);
+        play_exact(|| Hierarchical::with_buckets(size).unwrap());
     }
 }
 
 #[test]
 fn linux_classic() {
-    play(LinuxClassic::default, exact);
+    play_exact(LinuxClassic::default);
 }
 
 /// As documented: late by a tick up to 62 ticks, then by up to 8/63 of the delay.
 #[test]
 fn linux() {
     let late = |delay: u64| if delay < 62 { 1 } else { (delay / 63).saturating_mul(8) + 9 };
-    play(Linux::default, late);
+    play(Linux::default, late, |_, _, _| None);
 }
 
 const fn token(index: u32) -> Token {
@@ -249,9 +317,7 @@ const fn token(index: u32) -> Token {
 }
 
 fn taken(wheel: &mut impl Core, now: u64) -> Vec<u32> {
-    let mut due = Vec::new();
-    wheel.take_due(now, &mut due);
-    due.iter().map(|due| due.token.index).collect()
+    all_due(wheel, now).iter().map(|due| due.token.index).collect()
 }
 
 /// Beyond the last level of Linux's wheel, as its documentation has it.
@@ -281,19 +347,28 @@ fn what_is_not_quite_in_reach_waits() {
     assert_eq!(taken(&mut wheel, 3 * OUT_OF_REACH).len(), 3);
 }
 
-/// A pass of the worker that has met so many goes no further.
+/// However many lie in one place, a step of a walk looks at no more than its budget.
 #[test]
-fn what_is_far_counts_in_a_walk() {
-    fn counts(mut wheel: impl Core) {
-        let all_buckets = wheel.bucket_count();
-        (0..100).for_each(|n| wheel.insert(u64::MAX / 2, token(n)));
-        assert!(!wheel.reclaim(all_buckets, |_| false), "there are 100 besides");
-        assert!(wheel.reclaim(all_buckets, |_| panic!("all are gone")));
-        assert!(wheel.reclaim(all_buckets, |_| panic!("all are gone")));
+fn a_walk_keeps_to_its_budget() {
+    fn steps(mut wheel: impl Core, tick: u64) {
+        (0..1000).for_each(|n| wheel.insert(tick, token(n)));
+        let (mut met, mut ended) = (0, false);
+        while !ended {
+            let before = met;
+            ended = wheel.reclaim(70, |_| {
+                met += 1;
+                false
+            });
+            assert!(met - before <= 70);
+        }
+        assert_eq!((met, wheel.next_expiry()), (1000, None));
     }
-    counts(Linux::default());
-    counts(LinuxClassic::default());
-    counts(Hashed::new(8).unwrap());
+    for tick in [5, 1000, u64::MAX / 2] {
+        steps(Linux::default(), tick);
+        steps(LinuxClassic::default(), tick);
+        steps(Hierarchical::with_buckets(20).unwrap(), tick);
+        steps(Hashed::new(8).unwrap(), tick);
+    }
 }
 
 /// The last tick never comes.

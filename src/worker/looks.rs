@@ -1,9 +1,11 @@
-//! What a walk over the wheel asks the shards: whether an entry still stands for a timeout.
+//! What a walk over the wheel, and a look ahead, ask the shards: whether an entry still stands for
+//! a timeout.
 
 use crate::inbox::{self, State};
 use crate::sync::{Arc, MutexGuard};
+use crate::tick::TickScale;
 use crate::timeout::{Task, TimerShard};
-use crate::wheel::Token;
+use crate::wheel::{Due, Standing, Token};
 
 /// Entries looked up under one hold of a shard's lock, since producers wait for it meanwhile.
 const LOOKS: usize = 64;
@@ -23,18 +25,43 @@ impl<'a> Looks<'a> {
     }
 
     pub(super) fn stands(&mut self, token: Token) -> bool {
+        self.look(token, |state, index| state.stands(index, token.version))
+    }
+
+    /// Whether an entry stands for something that is due in its tick.
+    pub(super) fn standing(&mut self, due: Due, scale: TickScale) -> Standing {
+        let Due { tick, token } = due;
+        self.look(token, |state, index| {
+            if !state.stands(index, token.version) {
+                return Standing::Dead;
+            }
+            let later = scale.tick_not_before(state.deadline(index));
+            if later > tick { Standing::Later(later) } else { Standing::Due }
+        })
+    }
+
+    /// Whether the entry that was found to be next still is: dead or not, it stays.
+    pub(super) fn is_still_due(&mut self, due: Due, scale: TickScale) -> bool {
+        let Due { tick, token } = due;
+        self.look(token, |state, index| {
+            state.is_pending(index, token.version)
+                && scale.tick_not_before(state.deadline(index)) <= tick
+        })
+    }
+
+    fn look<R>(&mut self, token: Token, ask: impl FnOnce(&mut State<Task>, u32) -> R) -> R {
         let (number, index) = inbox::locate(token);
         if self.held.as_ref().is_some_and(|&(held, _)| held != number) {
             self.let_go();
         }
         let lock = || (number, self.shards[number].shard.lock());
         let (_, state) = self.held.get_or_insert_with(lock);
-        let stands = state.stands(index, token.version);
+        let answer = ask(state, index);
         self.looked += 1;
         if self.looked == LOOKS {
             self.let_go();
         }
-        stands
+        answer
     }
 
     fn let_go(&mut self) {

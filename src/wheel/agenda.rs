@@ -1,113 +1,89 @@
 //! What is due in one pass, in the order of ticks.
 //!
-//! Mostly it comes out of the wheel as it is: bucket by bucket, or as a list after a stall. But a
-//! timeout that was pushed back comes out at its former tick, and after a stall its new tick may be
-//! due as well: it then waits here for its turn among the others.
+//! Mostly it comes out of the structure as it is, one bucket after the other. Two kinds of timeouts
+//! wait here for their turn among the others, which matters after a stall: those that were pushed
+//! back, come out at their former tick and are due again at a later tick of the pass; and those
+//! that lay in one bucket with others but are due in a later tick.
 
-use crate::wheel::{Batch, Core, Due, Token};
+use super::structure::{Batch, Core, Due, Token};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    /// A bucket in which all is due in this tick, and how much of it has been popped.
+    /// Tokens that are due in `tick`, and how many of them have been popped.
     batch: Batch,
     tick: u64,
     popped: usize,
-    /// What the wheel had due after its whole buckets.
-    list: Vec<Due>,
-    listed: usize,
-    /// The wheel has nothing more that is due in this pass.
+    /// The structure has nothing more that is due in this pass.
     complete: bool,
     /// Tick, order of arrival, token.
-    moved: BinaryHeap<Reverse<(u64, u64, Token)>>,
+    waiting: BinaryHeap<Reverse<(u64, u64, Token)>>,
     arrivals: u64,
 }
 
 impl Agenda {
     /// What comes next of all that is due up to `now`, in this pass.
     #[inline]
-    pub(crate) fn pop(&mut self, wheel: &mut impl Core, now: u64) -> Option<Due> {
-        if self.moved.is_empty() {
+    pub(crate) fn pop(&mut self, core: &mut impl Core, now: u64) -> Option<Due> {
+        if self.waiting.is_empty() {
             if let Some(token) = self.batch.get(self.popped) {
                 self.popped += 1;
                 return Some(Due { tick: self.tick, token });
             }
         }
-        self.pop_otherwise(wheel, now)
+        self.pop_otherwise(core, now)
     }
 
-    fn pop_otherwise(&mut self, wheel: &mut impl Core, now: u64) -> Option<Due> {
-        let next = match self.peek() {
-            None if !self.complete => self.refill(wheel, now),
-            next => next,
-        };
-        if self.moved.is_empty() {
-            self.advance();
-            return next;
+    fn pop_otherwise(&mut self, core: &mut impl Core, now: u64) -> Option<Due> {
+        while self.peek().is_none() && !self.complete {
+            self.refill(core, now);
         }
-        self.pop_earlier(next)
-    }
-
-    fn peek(&self) -> Option<Due> {
-        match self.batch.get(self.popped) {
-            Some(token) => Some(Due { tick: self.tick, token }),
-            None => self.list.get(self.listed).copied(),
-        }
-    }
-
-    /// Goes past what `peek` has shown.
-    fn advance(&mut self) {
-        if self.batch.get(self.popped).is_some() {
-            self.popped += 1;
-        } else {
-            self.listed += 1;
-        }
-    }
-
-    #[cold]
-    fn refill(&mut self, wheel: &mut impl Core, now: u64) -> Option<Due> {
-        self.batch.clear();
-        self.popped = 0;
-        if let Some(tick) = wheel.take_whole_bucket(now, &mut self.batch) {
-            self.tick = tick;
-        } else {
-            wheel.take_due(now, &mut self.list);
-            self.complete = true;
-        }
-        self.peek()
-    }
-
-    fn pop_earlier(&mut self, next: Option<Due>) -> Option<Due> {
+        let next = self.peek();
         let tick = next.map_or(u64::MAX, |due| due.tick);
-        match self.moved.peek() {
-            Some(&Reverse((moved, _, token))) if moved < tick => {
-                self.moved.pop();
-                Some(Due { tick: moved, token })
+        match self.waiting.peek() {
+            Some(&Reverse((waited_for, _, token))) if waited_for < tick => {
+                self.waiting.pop();
+                Some(Due { tick: waited_for, token })
             }
             _ => {
-                self.advance();
+                self.popped += usize::from(next.is_some());
                 next
             }
         }
     }
 
-    /// Has it come up again at a later tick of this pass.
-    pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
-        self.arrivals += 1;
-        self.moved.push(Reverse((tick, self.arrivals, token)));
+    fn peek(&self) -> Option<Due> {
+        self.batch.get(self.popped).map(|token| Due { tick: self.tick, token })
     }
 
-    /// Empties the agenda for the next pass, and keeps memory for `capacity` at most.
-    pub(crate) fn clear(&mut self, capacity: usize) {
+    #[cold]
+    fn refill(&mut self, core: &mut impl Core, now: u64) {
+        let Self { batch, waiting, arrivals, .. } = self;
+        batch.clear();
+        let next = core.take_next(now, batch, |due| wait(waiting, arrivals, due));
+        self.popped = 0;
+        self.tick = next.unwrap_or_default();
+        self.complete = next.is_none();
+    }
+
+    /// Requeues `token` for a later tick of this pass.
+    pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
+        wait(&mut self.waiting, &mut self.arrivals, Due { tick, token });
+    }
+
+    /// Empties the agenda for the next pass, and keeps little memory.
+    pub(crate) fn clear(&mut self) {
         self.batch.clear();
         self.popped = 0;
-        self.list.clear();
-        self.list.shrink_to(capacity);
-        self.listed = 0;
         self.complete = false;
-        self.moved = BinaryHeap::new();
+        self.waiting = BinaryHeap::new();
     }
+}
+
+fn wait(waiting: &mut BinaryHeap<Reverse<(u64, u64, Token)>>, arrivals: &mut u64, due: Due) {
+    *arrivals += 1;
+    waiting.push(Reverse((due.tick, *arrivals, due.token)));
 }
 
 #[cfg(test)]
