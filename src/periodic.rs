@@ -37,8 +37,9 @@ enum Cadence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTickBehavior {
     /// Makes up for every missed run without waiting for a tick, each in its turn among all that is
-    /// due. A task that takes longer than its period never catches up, and makes everything behind
-    /// it late: give it another behaviour, or an executor.
+    /// due. A burst that outlasts a tick yields to the other timeouts that are due by then, and goes
+    /// on after them. A task that takes longer than its period never catches up, and takes all the
+    /// time that is left over: give it another behaviour, or an executor.
     #[default]
     Burst,
     /// Lets the missed runs go, and counts the period from now.

@@ -2,19 +2,20 @@
 //!
 //! Chunks rather than one growing vector, for three reasons: growing never copies what is there,
 //! the memory for n slots is n slots (a doubling vector wastes up to half), and a chunk whose
-//! slots are all free gives its memory back.
+//! slots are all free gives its memory back. So a used slot keeps at most the memory of one chunk.
 //!
 //! A slot keeps its content across release and acquire, so that its version survives; a chunk that
 //! is given back remembers a version past all of its slots' for the day it is made again.
 
-/// Slots in one chunk.
-const CHUNK: usize = 512;
+/// Slots in one chunk: 2 KiB of the timer's. Fewer would let a survivor of a burst keep less, but
+/// cost an allocation for each so many.
+const CHUNK: usize = 64;
 
 /// The end of the list of open chunks.
 const NO_CHUNK: u32 = u32::MAX;
 
 /// Chunks without a used slot that keep their memory, for the next rise.
-const EMPTY_KEPT: usize = 4;
+const EMPTY_KEPT: usize = 32;
 
 /// The end of a chunk's free list.
 const NONE: u16 = CHUNK as u16;
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_there_is_used_before_more_is_made() {
-        let (mut slab, taken) = filled(10 * CHUNK);
+        let (mut slab, taken) = filled((EMPTY_KEPT + 6) * CHUNK);
         let (half, rest) = taken.split_at(5 * CHUNK + 1);
         half.iter().for_each(|&index| slab.release(index)); // one slot free in the sixth chunk
         rest.iter().skip(CHUNK - 1).for_each(|&index| slab.release(index));

@@ -183,9 +183,11 @@ impl<W: Exact> Worker<W> {
 
         let mut agenda = std::mem::take(&mut self.agenda);
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
+        // A burst that the last pass has broken off comes after all that is due.
+        let burst_from = if self.shared().is_urgent() { tick } else { 0 };
         loop {
-            if self.shared().take_urgent() {
-                self.put_urgent_on(&mut agenda, tick);
+            if self.shared().is_urgent() && self.is_in(tick) && self.shared().take_urgent() {
+                self.put_urgent_on(&mut agenda, burst_from, tick);
             }
             let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
             // What is left when an order comes is still in its shard, and is found there.
@@ -211,13 +213,20 @@ impl<W: Exact> Worker<W> {
         self.agenda = agenda;
     }
 
-    /// What has armed itself again for a time that has passed.
-    fn put_urgent_on(&mut self, agenda: &mut Agenda, present: u64) {
+    /// Whether this is the present tick: if it is over, a burst yields to what is due by now.
+    fn is_in(&self, tick: u64) -> bool {
+        self.shared().scale.tick_at(self.shared().time.now()) <= tick
+    }
+
+    /// Puts what has armed itself again for a time that has passed on the agenda, not before tick
+    /// `from`.
+    fn put_urgent_on(&mut self, agenda: &mut Agenda, from: u64, present: u64) {
         let station = self.station.clone();
         for home in &station.shards {
             let urgent = home.shard.lock().take_urgent();
             for record in &urgent {
-                self.postpone(home.shard.token(record), record.deadline, present, agenda);
+                let deadline = record.deadline.max(station.shared.scale.start_of(from));
+                self.postpone(home.shard.token(record), deadline, present, agenda);
             }
         }
     }

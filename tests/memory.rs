@@ -11,6 +11,7 @@ use std::alloc::System;
 use std::sync::Mutex;
 use std::time::Duration;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
+use wheelwork::wheel::HashedWheel;
 use wheelwork::{HashedWheelTimer, Timeout, WheelKind};
 
 #[global_allocator]
@@ -146,6 +147,41 @@ fn peak_on(wheel: WheelKind) {
     let left = bytes() - before;
     assert!(peak > 300_000 * 40 && left < peak / 2, "{left} of {peak} bytes are left");
     println!("bytes for each pending timeout: {}", peak / 300_000);
+}
+
+/// Each survivor keeps the 64 slots of its chunk at most, 2 KiB; README rule 4 and the crate's page
+/// say so.
+#[test]
+fn a_survivor_of_a_burst_keeps_two_kibibytes_at_most() {
+    const SURVIVORS: usize = 500;
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    clock.advance(Duration::ZERO);
+    let before = bytes();
+    let burst: Vec<_> = (0..512 * SURVIVORS)
+        .map(|n| timer.new_timeout(|| (), if n % 512 == 0 { HOUR } else { ms(100) }).unwrap())
+        .collect();
+    drop(burst);
+    clock.advance(ms(100));
+    assert_eq!(timer.pending_timeouts(), SURVIVORS);
+    (0..3).for_each(|_| into_the_wheel(&timer, &clock)); // what a transfer keeps follows the last
+    let each = (bytes() - before) / SURVIVORS as isize;
+    println!("bytes for each survivor: {each}");
+    assert!(each < 2048 + 500, "{each} bytes for each survivor");
+}
+
+#[test]
+fn a_wheel_gives_back_what_only_a_burst_needed() {
+    let _alone = ALONE.lock();
+    let before = bytes();
+    let mut wheel = HashedWheel::new(512).unwrap();
+    for n in 0..300_000u64 {
+        wheel.insert(5, n);
+        wheel.insert(if n % 2 == 0 { 600 } else { 88 }, n); // two ticks of one bucket
+    }
+    assert_eq!(wheel.expire(5, |_, _| ()) + wheel.expire(1000, |_, _| ()), 600_000);
+    let left = bytes() - before;
+    assert!(left < 600_000, "{left} bytes in an empty wheel, less than one for each of the burst");
 }
 
 #[test]

@@ -207,6 +207,20 @@ fn a_task_slower_than_its_period_does_not_lock_the_worker() {
     assert!(timer.stop().unwrap().len() <= 1);
 }
 
+/// A burst of a million runs for each tick takes only the time that is left over.
+#[test]
+fn a_burst_yields_to_the_timeouts_that_are_due() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let endless = timer.new_periodic(|| (), Period::fixed_rate(Duration::from_nanos(1))).unwrap();
+    let ran = Record::new();
+    for n in 0..20 {
+        timer.new_timeout(ran.note(n), ms(5 + 5 * n)).unwrap();
+    }
+    common::eventually("the others run", || ran.len() == 20);
+    assert_eq!(ran.take(), (0..20).collect::<Vec<_>>());
+    assert!(endless.cancel());
+}
+
 /// The executor has the job, and has not begun with it.
 #[test]
 fn a_cancel_that_was_true_withdraws_a_job_that_waits() {

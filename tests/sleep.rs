@@ -8,7 +8,7 @@ mod common;
 
 use common::{Record, eventually, into_the_wheel, manual_with, ms, on};
 use std::time::{Duration, Instant};
-use wheelwork::{HashedWheelTimer, WheelKind};
+use wheelwork::{HashedWheelTimer, Timeout, WheelKind};
 
 on_every_wheel!(
     an_empty_timer_sleeps,
@@ -17,6 +17,8 @@ on_every_wheel!(
     producers_wake_the_worker_at_most_once_a_tick,
     cancelled_timeouts_do_not_keep_the_worker_awake,
     cancels_of_what_never_fires_do_not_keep_the_worker_awake,
+    cancelled_timeouts_in_the_wheel_cause_no_wake_ups,
+    timeouts_that_were_pushed_back_cause_no_wake_ups,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -124,6 +126,32 @@ fn cancels_of_what_never_fires_do_not_keep_the_worker_awake(wheel: WheelKind) {
     }
     let wakeups = timer.metrics().wakeups - before;
     assert!(wakeups <= 5, "{wakeups} wake-ups");
+}
+
+/// Brought into the wheel, each in a tick of its own, and then cancelled or pushed back.
+fn nothing_is_due_after(wheel: WheelKind, give_up: fn(&Timeout)) {
+    let timer = timer(wheel);
+    // Unless this thread was held up for so long that they began to expire.
+    let undisturbed = (0..20).any(|_| {
+        let started = Instant::now();
+        let timeouts: Vec<_> =
+            (0..300).map(|n| timer.new_timeout(|| (), ms(400 + n)).unwrap()).collect();
+        timer.new_timeout(|| (), Duration::ZERO).unwrap();
+        eventually("the queue is taken", || timer.metrics().queue_depth == 0);
+        timeouts.iter().for_each(give_up);
+        started.elapsed() < ms(380)
+    });
+    assert!(undisturbed);
+    let wakeups = wakeups_during(&timer, ms(800));
+    assert!(wakeups <= 5, "{wakeups} wake-ups for nothing");
+}
+
+fn cancelled_timeouts_in_the_wheel_cause_no_wake_ups(wheel: WheelKind) {
+    nothing_is_due_after(wheel, |timeout| _ = timeout.cancel());
+}
+
+fn timeouts_that_were_pushed_back_cause_no_wake_ups(wheel: WheelKind) {
+    nothing_is_due_after(wheel, |timeout| _ = timeout.reschedule(HOUR));
 }
 
 #[test]

@@ -92,6 +92,65 @@ fn a_walk_that_is_outrun_is_not_the_last() {
     assert!(worker.wheel.next_expiry().is_none());
 }
 
+/// Rule 6: a worker that goes to sleep wakes up for a timeout that is pending and due then, and not
+/// once for each entry that was cancelled or pushed back.
+#[test]
+fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
+    let mut worker = worker();
+    (0..4000).for_each(|n| schedule_at(&worker, 0, 1000 + n, 1));
+    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    while !worker.confirm_next() {}
+    assert_eq!(worker.wheel.next_expiry(), Some(1000));
+    cancel(&worker, 0, 0..3000);
+    let mut state = worker.station.shards[0].shard.lock();
+    (3000..3990).for_each(|index| assert!(state.reschedule(index, 1 << 30).is_ok()));
+    drop(state);
+    while !worker.confirm_next() {}
+    assert_eq!(worker.wheel.next_expiry(), Some(4990), "the first that stands as it was");
+    cancel(&worker, 0, 3990..4000);
+    while !worker.confirm_next() {}
+    assert_eq!(worker.wheel.next_expiry(), Some(1 << 30));
+    cancel(&worker, 0, 3000..3990);
+    while !worker.confirm_next() {}
+    assert_eq!(worker.wheel.next_expiry(), None);
+}
+
+/// What was found to be next may be cancelled, and another of its tick pending.
+#[test]
+fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
+    let mut worker = worker();
+    schedule_at(&worker, 0, 1000, 2);
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.confirm_next());
+    let first = worker.confirmed;
+    cancel(&worker, 0, 0..1);
+    assert!(worker.confirm_next());
+    assert_ne!(worker.confirmed, first);
+    assert_eq!(worker.confirmed.map(|due| inbox::locate(due.token).1), Some(1));
+}
+
+/// Rule 3: a look ahead past very many takes several passes, each of bounded length.
+#[test]
+fn a_look_ahead_is_bounded() {
+    let mut worker = worker();
+    schedule_at(&worker, 0, 1000, 3 * LOOKS_PER_PASS as u32);
+    schedule_at(&worker, 0, 5000, 1);
+    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    cancel(&worker, 0, 0..3 * LOOKS_PER_PASS as u32);
+    let passes = (1..).find(|_| worker.confirm_next()).expect("it comes to an end");
+    assert!((3..10).contains(&passes), "{passes} passes");
+    assert_eq!(worker.wheel.next_expiry(), Some(5000));
+}
+
+/// Rule 3: an order to end is heard in the midst of a long queue.
+#[test]
+fn an_order_to_end_breaks_off_a_transfer() {
+    let mut worker = worker();
+    schedule_at(&worker, 0, 1000, 10 * FILED_PER_LOOK as u32);
+    worker.station.lifecycle.order_return();
+    worker.transfer(usize::MAX, DUE);
+    assert_eq!(all_due(&mut worker).len(), FILED_PER_LOOK);
+}
+
 /// Rule 6: whoever rings while the worker looks once more is the one wake-up of the tick.
 #[test]
 fn a_ring_before_the_sleep_counts_as_a_wake_up() {
