@@ -314,10 +314,8 @@ impl<W: Exact> Worker<W> {
     /// Before a sleep: sees that the wheel has something to wake up for, and not an entry that was
     /// cancelled or pushed back. False if that takes another pass.
     fn confirm_next(&mut self) -> bool {
-        let Self { station, wheel, confirmed, last_pass, .. } = self;
-        let Some(next) = wheel.next_expiry().filter(|&next| next > *last_pass + 1) else {
-            return true;
-        };
+        let Self { station, wheel, confirmed, .. } = self;
+        let Some(next) = wheel.next_expiry() else { return true };
         let mut looks = Looks::new(&station.shards);
         let scale = station.shared.scale;
         if confirmed.is_some_and(|due| due.tick == next && looks.is_still_due(due, scale)) {
