@@ -30,8 +30,12 @@ const DRAIN_CAP: usize = 100_000;
 /// Timeouts that are filed between two looks at the order to end.
 const FILED_PER_LOOK: usize = 1 << 12;
 
-/// Wheel entries looked at in one pass for dead ones: some 2 ms, for each look misses the cache.
-const LOOKS_PER_PASS: usize = 1 << 14;
+/// Wheel entries looked at in one pass for dead ones: one or two ms, since each look misses the cache.
+const LOOKS_PER_PASS: usize = 1 << 13;
+
+/// A sleep ends at most once in so many nanoseconds for an entry that was cancelled or pushed back
+/// before the sleep began: so far ahead the worker looks for such.
+const LOOK_AHEAD: u64 = 1_000_000_000;
 
 /// Timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
@@ -311,19 +315,20 @@ impl<W: Exact> Worker<W> {
         shards.iter().filter(|home| home.shard.lock().end_reclaim()).count() > 0
     }
 
-    /// Before a sleep: sees that the wheel has something to wake up for, and not an entry that was
-    /// cancelled or pushed back. False if that takes another pass.
+    /// Before a sleep: sees that the next entry of the wheel is something to wake up for, and not
+    /// dead or pushed back. False if that takes another pass.
     fn confirm_next(&mut self) -> bool {
-        let Self { station, wheel, confirmed, .. } = self;
-        let Some(next) = wheel.next_expiry() else { return true };
+        let Self { station, wheel, confirmed, last_pass, .. } = self;
+        let last = *last_pass + (LOOK_AHEAD / station.shared.scale.tick_nanos()).max(1);
+        let Some(next) = wheel.next_expiry().filter(|&next| next <= last) else { return true };
         let mut looks = Looks::new(&station.shards);
         let scale = station.shared.scale;
         if confirmed.is_some_and(|due| due.tick == next && looks.is_still_due(due, scale)) {
             return true;
         }
-        match wheel.confirm_next(LOOKS_PER_PASS, |due| looks.standing(due, scale)) {
+        match wheel.confirm_next(last, LOOKS_PER_PASS, |due| looks.standing(due, scale)) {
             Next::Unknown => false,
-            Next::Nothing => true,
+            Next::Later => true,
             Next::At(due) => {
                 *confirmed = Some(due);
                 true
@@ -398,6 +403,8 @@ impl<W: Exact> Worker<W> {
         if in_wheel <= tick {
             return None;
         }
+        // Whatever lies in the wheel is dead if nothing is pending.
+        let in_wheel = if self.is_anything_pending() { in_wheel } else { NEVER };
         // At most one wake-up by a producer in a tick: after it, the next tick is soon enough.
         if self.woken_at == Some(tick) {
             return Some(tick + 1);
@@ -407,6 +414,10 @@ impl<W: Exact> Worker<W> {
         // caller who does this all the time wakes the worker once in a delay, not each time.
         let requested = self.shared().scale.tick_not_before(self.request);
         Some(if requested > tick { due.min(requested) } else { due })
+    }
+
+    fn is_anything_pending(&self) -> bool {
+        self.station.shards.iter().any(|home| home.shard.lock().live() > 0)
     }
 
     /// The tick by which a queue has to be taken.

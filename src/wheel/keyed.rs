@@ -171,13 +171,14 @@ impl<T, S: Structure> Wheel<T, S> {
         self.structure.next_expiry()
     }
 
-    /// As `next_expiry`, but exact where this returns true; false says that `budget` looks did not
-    /// suffice. `later` may name a later tick, under which a value is filed from now on.
+    /// Makes `next_expiry` exact up to tick `last`; false says that `budget` looks did not suffice.
+    /// `later` may name a later tick, under which a value is filed from now on.
     ///
     /// It drops what was removed and lies before the first value that stays, so each removal and
     /// each change of a tick costs one look.
     pub(crate) fn confirm_next(
         &mut self,
+        last: u64,
         budget: usize,
         mut later: impl FnMut(&T) -> Option<u64>,
     ) -> bool
@@ -185,7 +186,7 @@ impl<T, S: Structure> Wheel<T, S> {
         S: Exact,
     {
         let Self { structure, items, dead, .. } = self;
-        let next = structure.confirm_next(budget, |Due { tick, token }| {
+        let next = structure.confirm_next(last, budget, |Due { tick, token }| {
             let item = items.get_mut(token.index).filter(|item| item.is_named_by(token));
             let Some(Item { value: Some(value), deadline, .. }) = item else {
                 *dead = dead.saturating_sub(1);

@@ -84,17 +84,23 @@ pub(crate) trait Exact: Core {
     /// that do not.
     fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>);
 
-    /// Finds the earliest entry that stands: makes `next_expiry` exact.
+    /// Finds the earliest entry that stands, if it is not after tick `last`: makes `next_expiry`
+    /// exact up to there.
     ///
     /// Entries that are dead are dropped on the way, and those that are due later are filed again,
-    /// so each is met at most once for each time that it was cancelled or pushed back. A wake-up
-    /// for it would cost more.
-    fn confirm_next(&mut self, budget: usize, check: impl FnMut(Due) -> Standing) -> Next {
+    /// so each is met at most once for each time that it was cancelled or pushed back. It costs no
+    /// more than to come to each of these ticks would.
+    fn confirm_next(
+        &mut self,
+        last: u64,
+        budget: usize,
+        check: impl FnMut(Due) -> Standing,
+    ) -> Next {
         if self.let_in() {
             return Next::Unknown;
         }
         let mut confirm = Confirm::new(budget, check);
-        while let Some(tick) = self.next_expiry() {
+        while let Some(tick) = self.next_expiry().filter(|&tick| tick <= last) {
             self.confirm_tick(tick, &mut confirm);
             for Due { tick, token } in std::mem::take(&mut confirm.later) {
                 self.insert(tick, token);
@@ -106,7 +112,7 @@ pub(crate) trait Exact: Core {
                 return Next::Unknown;
             }
         }
-        Next::Nothing
+        Next::Later
     }
 }
 
@@ -124,10 +130,10 @@ pub(crate) enum Standing {
 /// What [`Exact::confirm_next`] has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Nothing is filed.
-    Nothing,
     /// This comes next.
     At(Due),
+    /// Nothing comes up to the last tick that was looked at.
+    Later,
     /// The budget ran out before an entry was found that stands.
     Unknown,
 }

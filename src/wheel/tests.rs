@@ -38,7 +38,7 @@ struct Check<C> {
     pushed_back: BTreeMap<u32, u64>,
 }
 
-type Confirm<C> = fn(&mut C, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
+type Confirm<C> = fn(&mut C, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
 
 /// So far away, and one after the other, that no two share a tick.
 const PUSHED_BACK: u64 = 1 << 60;
@@ -70,7 +70,10 @@ impl<C: Core> Check<C> {
                 5 | 6 => self.kill(random),
                 7 => self.walk([1, 3, 10, usize::MAX][random.below(4) as usize]),
                 8 => self.push_back(random),
-                9 => self.look_ahead([1, 3, 100, usize::MAX][random.below(4) as usize]),
+                9 => {
+                    let last = [self.now + 1000, u64::MAX][random.below(2) as usize];
+                    self.look_ahead(last, [1, 3, 100, usize::MAX][random.below(4) as usize]);
+                }
                 _ => self.advance(random),
             }
             self.look();
@@ -126,10 +129,10 @@ impl<C: Core> Check<C> {
         }
     }
 
-    /// After it, the structure knows what comes next.
-    fn look_ahead(&mut self, budget: usize) {
+    /// After it, the structure knows what comes next up to tick `last`.
+    fn look_ahead(&mut self, last: u64, budget: usize) {
         let Self { core, dead, pushed_back, live, .. } = self;
-        let found = (self.confirm)(core, budget, &mut |Due { tick, token }| {
+        let found = (self.confirm)(core, last, budget, &mut |Due { tick, token }| {
             if dead.remove(&token.index) {
                 return Standing::Dead;
             }
@@ -140,7 +143,10 @@ impl<C: Core> Check<C> {
         });
         match found {
             None | Some(Next::Unknown) => assert!(found.is_none() || budget < usize::MAX),
-            Some(Next::Nothing) => assert!(live.is_empty() && core.next_expiry().is_none()),
+            Some(Next::Later) => {
+                assert!(live.keys().next().is_none_or(|&(tick, _)| tick > last));
+                assert!(core.next_expiry().is_none_or(|tick| tick > last));
+            }
             Some(Next::At(due)) => {
                 assert_eq!(live.keys().next().map(|key| key.0), Some(due.tick));
                 assert!(live.contains_key(&(due.tick, due.token.index)));
@@ -283,7 +289,7 @@ fn play<C: Core>(make: impl Fn() -> C, late: fn(u64) -> u64, confirm: Confirm<C>
 }
 
 fn play_exact<C: Exact>(make: impl Fn() -> C) {
-    play(make, |_| 0, |core, budget, check| Some(core.confirm_next(budget, check)));
+    play(make, |_| 0, |core, last, budget, check| Some(core.confirm_next(last, budget, check)));
 }
 
 #[test]
@@ -309,7 +315,7 @@ fn linux_classic() {
 #[test]
 fn linux() {
     let late = |delay: u64| if delay < 62 { 1 } else { (delay / 63).saturating_mul(8) + 9 };
-    play(Linux::default, late, |_, _, _| None);
+    play(Linux::default, late, |_, _, _, _| None);
 }
 
 const fn token(index: u32) -> Token {

@@ -67,7 +67,8 @@ fn a_walk_drops_what_is_dead_and_nothing_else() {
     assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.reclaiming, "nobody has asked");
     assert_eq!(cancel(&worker, 0, 0..4990) + cancel(&worker, 1, 4900..5000), 1);
     assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.reclaiming);
-    assert!(!worker.reclaim() && !worker.reclaiming);
+    while worker.reclaim() {}
+    assert!(!worker.reclaiming);
     let left = all_due(&mut worker);
     let left_of = |shard| left.iter().filter(|due| inbox::locate(due.token).0 == shard).count();
     assert_eq!((left_of(0), left_of(1)), (10, 4900));
@@ -81,10 +82,10 @@ fn a_walk_that_is_outrun_is_not_the_last() {
     schedule_at(&worker, 0, 1000, EACH);
     schedule_at(&worker, 0, 1001, EACH);
     while worker.transfer(DRAIN_CAP, DUE) {}
-    assert_eq!(cancel(&worker, 0, EACH - 5000..2 * EACH), 1);
+    assert_eq!(cancel(&worker, 0, EACH - 3000..2 * EACH), 1);
     assert!(!worker.transfer(DRAIN_CAP, DUE), "the walk begins");
     assert!(worker.reclaim(), "and has passed the first bucket");
-    cancel(&worker, 0, 0..EACH - 5000);
+    cancel(&worker, 0, 0..EACH - 3000);
     assert!(!worker.transfer(DRAIN_CAP, DUE), "it is not begun again before its end");
     assert!(worker.reclaim() && !worker.reclaiming, "it ends, and that is not all");
     assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.reclaiming);
@@ -103,13 +104,13 @@ fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
     assert_eq!(worker.wheel.next_expiry(), Some(1000));
     cancel(&worker, 0, 0..3000);
     let mut state = worker.station.shards[0].shard.lock();
-    (3000..3990).for_each(|index| assert!(state.reschedule(index, 1 << 30).is_ok()));
+    (3000..3990).for_each(|index| assert!(state.reschedule(index, 1 << 29).is_ok()));
     drop(state);
     while !worker.confirm_next() {}
     assert_eq!(worker.wheel.next_expiry(), Some(4990), "the first that stands as it was");
     cancel(&worker, 0, 3990..4000);
     while !worker.confirm_next() {}
-    assert_eq!(worker.wheel.next_expiry(), Some(1 << 30));
+    assert_eq!(worker.wheel.next_expiry(), Some(1 << 29));
     cancel(&worker, 0, 3000..3990);
     while !worker.confirm_next() {}
     assert_eq!(worker.wheel.next_expiry(), None);
