@@ -1,9 +1,13 @@
-//! What the library has to say goes through the `log` facade, if that feature is on; it never
-//! prints.
+//! The library reports through the `log` facade, if that feature is on; it never prints.
+//!
+//! A logger is code of the user, and so is the clock that a timeout reads when it is printed. Either
+//! may panic, so each line is logged inside an isolation. A panic of the logger cannot be reported.
 
 #[cfg(feature = "log")]
 macro_rules! warning {
-    ($($arg:tt)+) => { log::warn!(target: "wheelwork", $($arg)+) };
+    ($($arg:tt)+) => {
+        let _ = $crate::isolate::panics(|| log::warn!(target: "wheelwork", $($arg)+));
+    };
 }
 
 #[cfg(not(feature = "log"))]
