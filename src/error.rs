@@ -190,13 +190,21 @@ pub enum StopError {
     /// Called from the worker's own thread, by a task that it runs: it would wait for itself.
     #[error("stop was called by a task on the timer's own worker: expected another thread")]
     FromWorker,
-    /// The worker is still held up by a task. Nothing is accepted any more; call again to get what
-    /// was unprocessed.
-    #[error("the timer has not stopped within {limit:?}: a task is still running")]
+    /// The worker was still busy with a task when the limit came. Nothing is accepted any more; call
+    /// again to get what was unprocessed.
+    #[error("the timer has not stopped within {limit:?}: {}", held_up_by(timeout))]
     StillRunning {
         /// How long the caller was willing to wait.
         limit: Duration,
         /// The timeout whose task the worker is running, or handing to an executor that blocks.
+        /// `None` if that has changed since the limit came.
         timeout: Option<Timeout>,
     },
+}
+
+fn held_up_by(timeout: &Option<Timeout>) -> &'static str {
+    match timeout {
+        Some(_) => "the worker is busy with a task",
+        None => "the worker was busy at that moment",
+    }
 }

@@ -3,19 +3,29 @@
 //! | `order` | set by | the worker then |
 //! |---|---|---|
 //! | RUN | build | goes on |
-//! | RETURN | the first stop | leaves its loop, returns what is unprocessed |
+//! | RETURN | the first stop, or a worker that dies | leaves its loop, returns what is unprocessed |
 //! | CANCEL | the drop of the last handle, also after a stop that gave up waiting | leaves its loop, cancels it |
 //!
-//! An order is given only after every shard is closed, so what the worker then finds is final:
-//! each timeout was either admitted before its shard closed, and is found, or refused. The order is
-//! stored with release after the closing and loaded with acquire by the worker; the shards' own
-//! locks carry the rest.
+//! An order is given only after every shard is closed. A closed shard admits nothing and lets the
+//! worker claim nothing, so its contents are final: each timeout was either admitted before its shard
+//! closed, and is found, or refused. The order is stored with release after the closing and loaded
+//! with acquire by the worker; the shards' own locks carry the rest.
 //!
 //! | `report` (under its lock) | set by | who waits |
 //! |---|---|---|
 //! | `asked` = n | a clock that has been moved, before it calls the worker | |
 //! | `answered` = n | the worker, after a pass that began by reading `asked` and then the clock | the request n goes on |
-//! | `finished`, with what is unprocessed | the worker, last | all go on; the first stop, or the last handle's drop, takes what is unprocessed |
+//! | `finished`, with what is unprocessed | the first of those below | all go on; the first stop, or the last handle's drop, takes what is unprocessed |
+//!
+//! | who finishes | when |
+//! |---|---|
+//! | the worker | at its end, whatever ended it, after the drop of its executor (`Ending` in `station`) |
+//! | a stop with a limit | if the worker runs and hands over no task (`Station::finish_if_idle`) |
+//! | a build that fails | there is no worker |
+//!
+//! Whoever finishes empties the shards under the lock of the report, and only once, so each timeout
+//! is in one report. The locks of the shards are taken under that of the report, never the other way
+//! round.
 
 use crate::sync::{AtomicU8, Condvar, Mutex, Ordering};
 use std::time::Instant;
@@ -68,7 +78,7 @@ impl<U> Lifecycle<U> {
     }
 
     /// Tells the worker to cancel what is unprocessed, for nobody will collect it. Close the shards
-    /// first. Returns what the worker has reported already.
+    /// first. Returns what has been reported already.
     pub(crate) fn order_cancel(&self) -> Vec<U> {
         self.order.store(CANCEL, Ordering::Release);
         std::mem::take(&mut self.report.lock().unprocessed)
@@ -92,20 +102,23 @@ impl<U> Lifecycle<U> {
         self.changed.notify_all();
     }
 
-    /// The worker's last word. Gives back what nobody will collect: the order is looked at under
-    /// the lock that `order_cancel` takes after it, so one of the two sides has it.
-    pub(crate) fn report_finished(&self, unprocessed: Vec<U>) -> Vec<U> {
+    /// Ends the timer with what `empty` takes out of the shards, unless it has ended. Gives back what
+    /// nobody will collect: the order is looked at under the lock that `order_cancel` takes after it,
+    /// so one of the two sides has it.
+    pub(crate) fn finish(&self, empty: impl FnOnce(Order) -> Vec<U>) -> Vec<U> {
         let mut report = self.report.lock();
+        if report.finished {
+            return Vec::new();
+        }
+        let order = self.order();
+        let mut unprocessed = empty(order);
         report.finished = true;
-        let uncollected = if self.order() == Order::Cancel {
-            unprocessed
-        } else {
-            report.unprocessed = unprocessed;
-            Vec::new()
-        };
+        if order != Order::Cancel {
+            report.unprocessed = std::mem::take(&mut unprocessed);
+        }
         drop(report);
         self.changed.notify_all();
-        uncollected
+        unprocessed
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -150,8 +163,35 @@ mod model {
                 thread::yield_now();
             }
             assert!(closed.load(Ordering::Relaxed), "an order comes after the closing");
-            lifecycle.report_finished(vec![1, 2, 3]).len()
+            lifecycle.finish(|_| vec![1, 2, 3]).len()
         })
+    }
+
+    /// A stop that finishes the timer itself, against the worker that does so too: the shards are
+    /// emptied once, before either goes on, and the stop has all.
+    #[test]
+    fn a_stop_and_the_worker_both_finish() {
+        crate::sync::check(|| {
+            let lifecycle = Arc::new(Lifecycle::new());
+            let full = Arc::new(AtomicBool::new(true));
+            let finish = |lifecycle: &Lifecycle<u32>, full: &AtomicBool| {
+                let empty =
+                    |_| if full.swap(false, Ordering::Relaxed) { vec![1, 2] } else { vec![] };
+                assert!(lifecycle.finish(empty).is_empty(), "a stop collects it");
+                assert!(lifecycle.is_finished() && !full.load(Ordering::Relaxed));
+            };
+            let other = (lifecycle.clone(), full.clone());
+            let worker = thread::spawn(move || {
+                while other.0.order() == Order::Run {
+                    thread::yield_now();
+                }
+                finish(&other.0, &other.1);
+            });
+            lifecycle.order_return();
+            finish(&lifecycle, &full);
+            assert_eq!(lifecycle.wait_finished(None).map(|left| left.len()), Some(2));
+            worker.join().unwrap();
+        });
     }
 
     /// Two stops at once: both return, and each timeout goes to one of them.

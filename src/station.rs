@@ -1,15 +1,27 @@
-//! Where a timer's handles and its worker meet: the shards, the order to end, and what the worker is
-//! busy with.
+//! Where a timer's handles and its worker meet: the shards, the order to end, and the task that the
+//! worker is busy with.
+//!
+//! | `running` | the worker | set by the worker |
+//! |---|---|---|
+//! | 0 | runs no task and hands none over | after the run, or the handing over |
+//! | a name | runs that task, or hands it over | when it claims the task, under the lock of its shard |
+//!
+//! **A stop that finds 0 may end the timer itself.** It has closed every shard before, under its
+//! lock. A claim that came before the closing has set its name under the same lock, so the stop finds
+//! that name or a later state; a claim that comes after the closing finds nothing. So with 0 no task
+//! runs and none will. The stop's load acquires the worker's release, so it sees what the last task
+//! has done.
 
 use crate::clock::Follow;
 use crate::inbox::{self, Phase, State};
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{Lifecycle, Order};
 use crate::shared::Shared;
 use crate::sync::{Arc, AtomicU64, MutexGuard, Ordering, thread_local};
 use crate::timeout::{Task, Timeout, TimerShard};
 use crate::unprocessed::Unprocessed;
 use crate::wheel::Token;
 use std::cell::Cell;
+use std::time::Instant;
 
 /// In the name of the running timeout.
 const INLINE: u64 = 1 << 63;
@@ -18,8 +30,7 @@ pub(crate) struct Station {
     pub(crate) shared: Arc<Shared>,
     pub(crate) shards: Box<[Arc<TimerShard>]>,
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
-    /// The wheel's name for the timeout being handed over, plus one; 0 for none. Relaxed: the lock of
-    /// its shard orders it. See `running`.
+    /// The wheel's name for the timeout being handed over, plus one; 0 for none. See the head.
     running: AtomicU64,
 }
 
@@ -28,17 +39,65 @@ impl Station {
         Self { shared, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
     }
 
-    /// The worker says which timeout it hands over, and whether it runs it itself.
-    pub(crate) fn set_running(&self, token: Option<Token>, inline: bool) {
-        let name = token.map_or(0, |token| u64::from(token.index) + 1);
+    /// The worker says which timeout it hands over, and whether it runs it itself: under the lock of
+    /// the timeout's shard, which orders the store, so it is relaxed.
+    pub(crate) fn begin_run(&self, token: Token, inline: bool) {
+        let name = u64::from(token.index) + 1;
         self.running.store(name | if inline { INLINE } else { 0 }, Ordering::Relaxed);
     }
 
-    /// Ends admission: after this, no shard accepts a timeout.
+    /// The user's code has returned. Release: pairs with the acquire in `finish_if_idle`.
+    pub(crate) fn end_run(&self) {
+        self.running.store(0, Ordering::Release);
+    }
+
+    /// Ends admission and expiry: after this, no shard accepts a timeout or lets one be claimed.
     pub(crate) fn close(&self) {
         for home in &self.shards {
             home.shard.lock().close();
         }
+    }
+
+    /// Ends every timeout that is left, as ordered, and reports the end, unless somebody has. Close
+    /// the shards and give the order first.
+    pub(crate) fn finish(&self) {
+        let uncollected = self.lifecycle.finish(|order| self.empty(order));
+        uncollected.into_iter().for_each(Unprocessed::cancel);
+    }
+
+    /// As `finish`, for a stop: if the worker runs no task and hands none over. See the head.
+    fn finish_if_idle(&self) {
+        if self.running.load(Ordering::Acquire) == 0 {
+            self.finish();
+        }
+    }
+
+    /// Takes what is left out of the shards, by deadline.
+    fn empty(&self, order: Order) -> Vec<Unprocessed> {
+        let end = match order {
+            Order::Cancel => Phase::Cancelled,
+            Order::Run | Order::Return => Phase::Returned,
+        };
+        let mut left = Vec::new();
+        for home in &self.shards {
+            home.shard.lock().empty_into(end, |index, deadline, task| {
+                let timeout = Timeout::pinned(home.clone(), index);
+                left.push(Unprocessed::new(task, timeout, self.shared.time.instant_at(deadline)));
+            });
+        }
+        self.shared.ended(left.len());
+        left.sort_by_key(Unprocessed::deadline);
+        left
+    }
+
+    /// For a stop with a limit, after its order: waits for the worker to finish, or finishes in its
+    /// place. `None` if a task keeps the worker until then.
+    pub(crate) fn finish_until(&self, limit: Option<Instant>) -> Option<Vec<Unprocessed>> {
+        self.finish_if_idle();
+        self.lifecycle.wait_finished(limit).or_else(|| {
+            self.finish_if_idle();
+            self.lifecycle.wait_finished(limit)
+        })
     }
 
     /// Reads all shards at one moment: all are held, and no thread ever holds two otherwise.
@@ -51,9 +110,9 @@ impl Station {
     }
 
     /// The timeout that the worker is busy with. The name is read again under the shard's lock, where
-    /// the pin is taken: the worker names what it runs after it has claimed it under that lock, and
-    /// takes the name back before it ends the run there. So the handle is to a timeout that was
-    /// running at that moment.
+    /// the pin is taken: the worker names what it runs when it claims it under that lock, and takes
+    /// the name back before it ends the run there. So the handle is to a timeout that was running at
+    /// that moment.
     pub(crate) fn running(&self) -> Option<Timeout> {
         let name = self.running.load(Ordering::Relaxed);
         let token = Token { index: (name & !INLINE).checked_sub(1)? as u32, version: 0 };
@@ -70,6 +129,24 @@ impl Station {
         state.pin(index);
         drop(state);
         Some(Timeout::pinned(home.clone(), index))
+    }
+}
+
+/// Ends its timer when it is dropped. The worker owns it, so no end of the worker leaves a timer that
+/// accepts what it will never run, or a stop that waits for ever.
+pub(crate) struct Ending(Arc<Station>);
+
+impl Ending {
+    pub(crate) fn of(station: Arc<Station>) -> Self {
+        Self(station)
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.lifecycle.order_return();
+        self.0.finish();
     }
 }
 

@@ -11,7 +11,7 @@ use crate::logging::warning;
 use crate::metrics::Metrics;
 use crate::periodic::{Period, Periodic};
 use crate::shared::Shared;
-use crate::station::Station;
+use crate::station::{Ending, Station};
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Mutex};
 use crate::tick::{TickScale, nanos};
@@ -219,11 +219,11 @@ impl HashedWheelTimer {
 
     /// Ends the timer and returns what has not expired, ordered by deadline.
     ///
-    /// From here on every `new_timeout` is refused, and nothing more is handed to the executor;
-    /// what was handed over before is not waited for, except a task that runs on the worker. When
-    /// several threads stop a timer, all return when it has ended, and each timeout goes to exactly
-    /// one of them. One of those that call `stop` also waits for the end of the worker's thread, and so
-    /// for the drop of thread-locals that tasks have used there.
+    /// From here on every `new_timeout` is refused, and nothing more is handed to the executor. The
+    /// call waits for a task that runs on the worker, and for no other task that was handed over
+    /// before. When several threads stop a timer, all return when it has ended, and each timeout goes
+    /// to exactly one of them. One of those that call `stop` also waits for the end of the worker's
+    /// thread, and so for the drop of the executor and of thread-locals that tasks have used there.
     ///
     /// # Errors
     ///
@@ -233,13 +233,19 @@ impl HashedWheelTimer {
         self.stop_until(None)
     }
 
-    /// As [`stop`](Self::stop), and returns after `limit` at the latest; it does not wait for the end
-    /// of the worker's thread.
+    /// As [`stop`](Self::stop), and waits for `limit` at the longest. It does not wait for the end of
+    /// the worker's thread, nor for the drop of the executor.
+    ///
+    /// Only a task can make it fail. If the worker runs no task and hands none over, the call ends
+    /// the timer itself, without the worker: even with a limit of zero, even if the worker's thread
+    /// does not get a processor. To take out what is returned costs time in proportion to its number,
+    /// and the limit does not interrupt that.
     ///
     /// # Errors
     ///
-    /// As `stop`, and if the worker is still held up by a task: the error names it. The timer is
-    /// closed all the same; call again to get what was unprocessed.
+    /// As `stop`, and if the worker is still busy with a task: the error names it. The timer is
+    /// closed all the same, and nothing more runs after that task. What is pending stays so until it
+    /// ends; call again to get what was unprocessed.
     pub fn stop_timeout(&self, limit: Duration) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(Some(limit))
     }
@@ -252,22 +258,22 @@ impl HashedWheelTimer {
         station.close();
         station.lifecycle.order_return();
         station.shared.alarm.call();
-        // A limit beyond the end of time is no limit.
-        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let Some(unprocessed) = station.lifecycle.wait_finished(until) else {
-            let limit = limit.unwrap_or_default();
-            return Err(StopError::StillRunning { limit, timeout: station.running() });
-        };
-        // The worker has said its last word, and its panics end up inside it. What is left is the end
-        // of the thread, with what tasks have stored in it: that may take longer than a limit.
-        if limit.is_none() {
-            let thread = self.0.thread.lock().take();
-            thread.map(JoinHandle::join);
+        if let Some(limit) = limit {
+            // A limit beyond the end of time is no limit.
+            let until = Instant::now().checked_add(limit);
+            let running = || StopError::StillRunning { limit, timeout: station.running() };
+            return station.finish_until(until).ok_or_else(running);
         }
+        let unprocessed = station.lifecycle.wait_finished(None).unwrap_or_default();
+        // The drop of the executor and of the values that tasks have stored in the thread may take
+        // longer than any limit. A panic there ends with the thread.
+        let thread = self.0.thread.lock().take();
+        thread.map(JoinHandle::join);
         Ok(unprocessed)
     }
 
-    /// Whether the worker has ended, after a stop.
+    /// Whether the timer has ended, after a stop: nothing runs or is handed over any more. The
+    /// worker's thread may take a moment longer.
     pub fn is_stopped(&self) -> bool {
         self.0.station.lifecycle.is_finished()
     }
@@ -424,15 +430,14 @@ impl Builder {
             return Err(BuildError::ThreadName { name: self.thread_name });
         }
         let station = Arc::new(self.station(scale, wheel.bucket_count()));
+        // From here on a clock may wait for the worker, even for one that does not come to be.
+        let ending = Ending::of(station.clone());
         let weak: std::sync::Weak<Station> = Arc::downgrade(&station);
         let pace = station.shared.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));
         let Self { executor, on_refusal, .. } = self;
         let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
-        let worker = Worker::new(station.clone(), wheel, dispatch, pace);
-        let thread = start_thread(self.thread_name, self.stack_size, worker).inspect_err(|_| {
-            // A clock that follows the timer already must not wait for a worker.
-            station.lifecycle.report_finished(Vec::new());
-        })?;
+        let worker = Worker::new(station.clone(), wheel, dispatch, pace, ending);
+        let thread = start_thread(self.thread_name, self.stack_size, worker)?;
         station.shared.alarm.parker().adopt(thread.thread());
         Ok(HashedWheelTimer(Arc::new(Handle { station, thread: Mutex::new(Some(thread)) })))
     }

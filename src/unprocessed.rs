@@ -40,7 +40,7 @@ impl Unprocessed {
 }
 
 impl Unprocessed {
-    /// Nobody has collected it: it is cancelled instead.
+    /// Cancels a timeout that nobody will collect.
     pub(crate) fn cancel(self) {
         self.timeout.unreturn();
         self.timeout.tell_cancelled(self.task);

@@ -10,16 +10,15 @@ mod tests;
 use crate::alarm::Woken;
 use crate::clock::Pace;
 use crate::executor::{Dispatch, Job};
-use crate::inbox::{self, Claim, Claimed, Intake, Phase, State};
+use crate::inbox::{self, Claim, Claimed, Intake, State};
 use crate::isolate;
 use crate::lifecycle::Order;
 use crate::logging::warning;
 use crate::shared::Shared;
-use crate::station::{self, Station};
+use crate::station::{self, Ending, Station};
 use crate::sync::{Arc, thread};
 use crate::tick::NEVER;
 use crate::timeout::{Task, Timeout, TimerShard};
-use crate::unprocessed::Unprocessed;
 use crate::wheel::{Agenda, Due, Exact, Next, Token};
 use looks::Looks;
 use std::time::Duration;
@@ -69,6 +68,7 @@ pub(crate) struct Worker<W> {
     /// The tick in which a producer last woke the worker.
     woken_at: Option<u64>,
     last_pass: u64,
+    ending: Ending,
 }
 
 impl<W: Exact> Worker<W> {
@@ -77,6 +77,7 @@ impl<W: Exact> Worker<W> {
         mut wheel: W,
         dispatch: Option<Dispatch>,
         pace: Pace,
+        ending: Ending,
     ) -> Self {
         let handles = station.shards.iter().map(|home| Timeout::idle(home.clone())).collect();
         // Tick 0 begins at the origin, and a zero delay means the next tick after that.
@@ -100,6 +101,7 @@ impl<W: Exact> Worker<W> {
             request: 0,
             woken_at: None,
             last_pass: 0,
+            ending,
         }
     }
 
@@ -212,7 +214,6 @@ impl<W: Exact> Worker<W> {
             }
         }
         self.finish_last_run();
-        self.station.set_running(None, false);
         agenda.clear();
         self.agenda = agenda;
     }
@@ -246,8 +247,8 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Finishes the last inline run and claims the next timeout: one hold of the lock for both, if
-    /// they are of one shard.
+    /// Finishes the last inline run, and claims and names the next timeout: one hold of the lock for
+    /// all, if they are of one shard.
     fn claim(&mut self, due: Due) -> Claim<Task> {
         let (number, index) = inbox::locate(due.token);
         if self.ran.is_some_and(|ran| ran != number) {
@@ -257,7 +258,12 @@ impl<W: Exact> Worker<W> {
         if self.ran.take().is_some() {
             self.finish(number, &mut state);
         }
-        state.claim(index, due.token.version, self.station.shared.scale.start_of(due.tick))
+        let now = self.station.shared.scale.start_of(due.tick);
+        let claim = state.claim(index, due.token.version, now);
+        if matches!(claim, Claim::Due(_)) {
+            self.station.begin_run(due.token, self.dispatch.is_none());
+        }
+        claim
     }
 
     fn finish_last_run(&mut self) {
@@ -267,15 +273,12 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// The name goes first: the slot may be another timeout's when the lock is released.
     fn finish(&self, number: usize, state: &mut State<Task>) {
-        self.station.set_running(None, false);
         self.handles[number].finish(state);
     }
 
     fn hand_over(&mut self, token: Token, claimed: Claimed<Task>) {
         self.shared().ended(1);
-        self.station.set_running(Some(token), self.dispatch.is_none());
         let Claimed { payload: task, run, .. } = claimed;
         let (number, index) = inbox::locate(token);
         match &self.dispatch {
@@ -292,6 +295,8 @@ impl<W: Exact> Worker<W> {
                 dispatch.hand(Job::new(task, timeout), metrics, || lifecycle.order() != Order::Run);
             }
         }
+        // Before the run ends in its shard: then the slot may be another timeout's.
+        self.station.end_run();
     }
 
     fn begin_reclaim(&mut self) {
@@ -432,38 +437,14 @@ impl<W: Exact> Worker<W> {
         self.queues_due() < target || self.station.shards.iter().any(asks)
     }
 
-    /// Ends every timeout that is left, as ordered, and reports. The executor goes first: its drop is
-    /// a user's code, and nobody who waits for the report should wait for more than it.
+    /// Drops what the worker owns, and ends the timer. The executor goes first: its drop is a user's
+    /// code, and nobody who waits for the end should wait for more than it.
     pub(crate) fn end(self) {
-        let Self { station, handles, dispatch, .. } = self;
+        let Self { station, handles, dispatch, ending, .. } = self;
+        station.end_run(); // also after a run that was not seen to its end
         drop(handles);
-        if isolate::panics(|| drop(dispatch)) {
-            warning!("the executor panicked when it was dropped");
-        }
-        let end = match station.lifecycle.order() {
-            Order::Cancel => Phase::Cancelled,
-            Order::Run | Order::Return => Phase::Returned,
-        };
-        let mut left = Vec::new();
-        for home in &station.shards {
-            let mut state = home.shard.lock();
-            state.close();
-            state.empty_into(end, |index, deadline, task| {
-                left.push((deadline, task, Timeout::pinned(home.clone(), index)));
-            });
-        }
-        station.shared.ended(left.len());
-        left.sort_by_key(|&(deadline, ..)| deadline);
-        if end == Phase::Cancelled {
-            left.into_iter().for_each(|(_, task, timeout)| timeout.tell_cancelled(task));
-            station.lifecycle.report_finished(Vec::new());
-            return;
-        }
-        let returned = left.into_iter().map(|(deadline, task, timeout)| {
-            Unprocessed::new(task, timeout, station.shared.time.instant_at(deadline))
-        });
-        let uncollected = station.lifecycle.report_finished(returned.collect());
-        uncollected.into_iter().for_each(Unprocessed::cancel);
+        dispatch.map(Dispatch::discard);
+        drop(ending);
     }
 
     fn shared(&self) -> &Shared {
@@ -471,15 +452,16 @@ impl<W: Exact> Worker<W> {
     }
 }
 
-/// The thread's whole life. Whatever happens, the timer is closed and nobody waits for ever.
+/// The thread's whole life. Whatever ends the worker, even within `end`, its timer is closed then, and
+/// nobody waits for ever (see `Ending`).
 pub(crate) fn live<W: Exact>(mut worker: Worker<W>) {
     station::mark_worker();
     worker.station.shared.alarm.parker().adopt(&thread::current());
     crate::timer_slack::fit_to(worker.shared().scale.tick_nanos());
     if isolate::panics(|| worker.run()) {
-        warning!("the worker stopped by a defect; its timer is closed");
         worker.station.close();
         worker.station.lifecycle.order_return();
+        warning!("the worker stopped by a defect; its timer is closed");
     }
     worker.end();
 }

@@ -2,8 +2,8 @@
 //!
 //! Rule 1, conservation: `new_timeout_races_with_stop`, `stop_returns_each_timeout_once`.
 //! Rule 9, no call hangs: `two_stops_at_once`, `stop_inside_a_task_is_an_error`,
-//! `a_stop_with_a_limit_names_the_task_that_runs`, `dropping_the_last_handle_does_not_block`
-//! (and `build.rs` for a thread that cannot start).
+//! `a_stop_with_a_limit_names_the_task_that_runs`, `a_stop_without_patience_ends_a_timer_that_runs_nothing`,
+//! `dropping_the_last_handle_does_not_block` (and `build.rs` for a thread that cannot start).
 
 mod common;
 
@@ -165,6 +165,82 @@ fn a_stop_with_a_limit_names_the_task_that_runs() {
     assert_eq!(timer.stop().unwrap().len(), 1);
     assert!(slow.unwrap().is_expired() && running.is_expired());
     assert_conserved(&timer);
+}
+
+/// The worker need not have its turn: the stop itself ends a timer whose worker runs no task.
+#[test]
+fn a_stop_without_patience_ends_a_timer_that_runs_nothing() {
+    for round in 0..500u64 {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        for n in 0..10 {
+            timer.new_timeout(|| (), ms(60_000 + (n * 7 + round) % 10)).unwrap();
+        }
+        if round % 2 == 0 {
+            std::thread::sleep(Duration::from_micros(round * 7)); // the worker sleeps by then
+        }
+        let returned = timer.stop_timeout(Duration::ZERO).expect("it runs nothing");
+        assert_eq!((returned.len(), timer.pending_timeouts()), (10, 0));
+        assert!(returned.is_sorted_by_key(|unprocessed| unprocessed.deadline()));
+        assert!(timer.is_stopped() && timer.new_timeout(|| (), ms(1)).is_err());
+        assert_conserved(&timer);
+        assert!(timer.stop().unwrap().is_empty(), "and the thread ends");
+    }
+}
+
+/// Whoever finds the worker between two runs ends the timer: nothing runs after that.
+#[test]
+fn a_stop_without_patience_against_a_busy_worker() {
+    for round in 0..300u64 {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        for n in 0..200 {
+            let ran = ran.clone();
+            let task = move || _ = ran.fetch_add(1, SeqCst);
+            timer.new_timeout(task, Duration::from_micros(n * 10)).unwrap();
+        }
+        std::thread::sleep(Duration::from_micros(round * 10));
+        let (mut refusals, mut returned) = (0, None);
+        while returned.is_none() {
+            match timer.stop_timeout(Duration::ZERO) {
+                Ok(unprocessed) => returned = Some((unprocessed.len(), ran.load(SeqCst))),
+                Err(error) => {
+                    refusals += 1;
+                    let StopError::StillRunning { timeout, .. } = &error else { panic!("{error}") };
+                    let named = error.to_string().contains("with a task");
+                    assert_eq!(named, timeout.is_some(), "{error}");
+                }
+            }
+        }
+        let (returned, at_stop) = returned.expect("it has stopped");
+        assert!(timer.stop().unwrap().is_empty(), "after {refusals} refusals");
+        assert_eq!(ran.load(SeqCst), at_stop, "nothing runs after a stop has returned");
+        assert_eq!((at_stop + returned, timer.pending_timeouts()), (200, 0));
+        assert_conserved(&timer);
+    }
+}
+
+/// The executor's drop never ends: only a stop without a limit waits for it.
+#[test]
+fn a_stop_with_a_limit_does_not_wait_for_the_drop_of_the_executor() {
+    struct Lingers(std::sync::Mutex<mpsc::Receiver<()>>);
+    impl wheelwork::Executor for Lingers {
+        fn execute(&self, job: wheelwork::executor::Job) -> Result<(), wheelwork::executor::Job> {
+            job.run();
+            Ok(())
+        }
+    }
+    impl Drop for Lingers {
+        fn drop(&mut self) {
+            let _ = self.0.lock().unwrap().recv();
+        }
+    }
+    let (release, gate) = mpsc::channel();
+    let executor = Lingers(std::sync::Mutex::new(gate));
+    let timer = HashedWheelTimer::builder().executor(executor).build().unwrap();
+    timer.new_timeout(|| (), ms(60_000)).unwrap();
+    assert_eq!(timer.stop_timeout(ms(20)).unwrap().len(), 1);
+    drop(release);
+    assert!(timer.stop().unwrap().is_empty());
 }
 
 /// The limit is for those who wait too long, not a time to give up at once.

@@ -62,6 +62,17 @@ impl Dispatch {
         }
     }
 
+    /// Drops the two, one after the other: each is code of the user, and may panic.
+    pub(crate) fn discard(self) {
+        let Self { executor, on_refusal } = self;
+        if isolate::panics(|| drop(executor)) {
+            warning!("the executor panicked when it was dropped");
+        }
+        if isolate::panics(|| drop(on_refusal)) {
+            warning!("the callback for refused jobs panicked when it was dropped");
+        }
+    }
+
     fn offer_until_taken(&self, job: Job, metrics: &WorkerMetrics, stopping: impl Fn() -> bool) {
         let mut refused = job;
         for attempt in 0u32.. {

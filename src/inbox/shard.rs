@@ -187,9 +187,12 @@ impl<P> State<P> {
     }
 
     /// Armed -> Running, if the record still stands for the slot and its deadline is not after
-    /// `now`. The slot is pinned for the runner.
+    /// `now`. The slot is pinned for the runner. A closed shard keeps what it has, for `empty_into`.
     #[inline]
     pub(crate) fn claim(&mut self, index: u32, version: u16, now: u64) -> Claim<P> {
+        if !self.open {
+            return Claim::Stale;
+        }
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.stands_for(version)) else {
             self.stale.found();
             return Claim::Stale;
@@ -253,9 +256,11 @@ impl<P> State<P> {
         }
     }
 
-    /// Returned -> Cancelled: nobody is left to take it from the timer.
+    /// Returned -> Cancelled: nobody is left to take it from the timer. Does nothing to one that is
+    /// Cancelled already.
     pub(crate) fn unreturn(&mut self, index: u32) {
-        if let Some(slot) = self.slots.get_mut(index) {
+        let slot = self.slots.get_mut(index).filter(|slot| slot.phase() == Phase::Returned);
+        if let Some(slot) = slot {
             slot.set_phase(Phase::Cancelled);
             self.counts.returned -= 1;
             self.counts.cancelled += 1;
@@ -326,7 +331,7 @@ impl<P> State<P> {
         stands
     }
 
-    /// No timeout is admitted any more.
+    /// No timeout is admitted any more, and none is claimed.
     pub(crate) fn close(&mut self) {
         self.open = false;
     }

@@ -200,6 +200,39 @@ fn a_stop_that_gave_up_loses_nothing() {
     }
 }
 
+/// A stop that does not wait, while the worker claims and runs: if it succeeds, the timeout has run or
+/// is returned, and nothing runs after it.
+fn a_stop_that_does_not_wait_ends_all(with: fn(Builder) -> Builder) {
+    crate::sync::check_up_to(2, move || {
+        let clock = ManualClock::new();
+        let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
+        drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
+        let mover = loom::thread::spawn(move || clock.advance(TICK));
+        let mut returned = 0;
+        match timer.stop_timeout(Duration::ZERO) {
+            Ok(left) => {
+                returned = left.len();
+                assert!(timer.is_stopped());
+                assert_eq!(ends.run.load(Ordering::Relaxed) + returned, 1, "nothing runs later");
+            }
+            Err(error) => assert!(matches!(error, StopError::StillRunning { .. })),
+        }
+        returned += stop(&timer);
+        mover.join().unwrap();
+        accounted_for(&timer.0.station, &ends, returned, 1);
+    });
+}
+
+#[test]
+fn a_stop_that_does_not_wait_against_a_run() {
+    a_stop_that_does_not_wait_ends_all(|builder| builder);
+}
+
+#[test]
+fn a_stop_that_does_not_wait_against_a_handing_over() {
+    a_stop_that_does_not_wait_ends_all(|builder| builder.executor(Inline));
+}
+
 /// Arms itself again as often as it is told to.
 struct Again(u32, Counted);
 

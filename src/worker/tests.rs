@@ -12,18 +12,23 @@ const DUE: u64 = 1 << 40;
 
 /// A worker of two shards that runs only when it is told.
 pub(super) fn worker() -> Worker<Hashed> {
+    worker_on(Hashed::new(8).unwrap())
+}
+
+fn worker_on<W: Core>(wheel: W) -> Worker<W> {
     let scale = TickScale::new(NonZeroU64::MIN);
     let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
     let home = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), shared: shared.clone() });
-    let station = Station::new(shared.clone(), Box::new([home(0), home(1)]));
-    Worker::new(Arc::new(station), Hashed::new(8).unwrap(), None, Pace::OnCall)
+    let station = Arc::new(Station::new(shared.clone(), Box::new([home(0), home(1)])));
+    let ending = Ending::of(station.clone());
+    Worker::new(station, wheel, None, Pace::OnCall, ending)
 }
 
-pub(super) fn schedule(worker: &Worker<Hashed>, shard: usize, count: u32) {
+pub(super) fn schedule<W: Core>(worker: &Worker<W>, shard: usize, count: u32) {
     schedule_at(worker, shard, DUE, count);
 }
 
-fn schedule_at(worker: &Worker<Hashed>, shard: usize, deadline: u64, count: u32) {
+fn schedule_at<W: Core>(worker: &Worker<W>, shard: usize, deadline: u64, count: u32) {
     let mut state = worker.station.shards[shard].shard.lock();
     for _ in 0..count {
         let task: Task = Box::new(|| ());
@@ -232,10 +237,110 @@ fn only_what_is_running_is_named() {
     let due = all_due(&mut worker);
     let station = worker.station.clone();
     let named = |inline| {
-        station.set_running(Some(due[0].token), inline);
+        station.begin_run(due[0].token, inline);
         station.running().is_some()
     };
     assert_eq!((named(false), named(true)), (false, true), "armed again");
     assert!(matches!(worker.claim(due[0]), Claim::Due(_)));
     assert_eq!((named(false), named(true)), (true, true), "running");
+}
+
+/// A wheel with a defect: it panics when something is taken out of it, or when it is dropped.
+#[derive(Debug)]
+struct Faulty {
+    wheel: Hashed,
+    taken: u32,
+    panics_in_drop: bool,
+}
+
+impl Core for Faulty {
+    fn insert(&mut self, tick: u64, token: Token) {
+        self.wheel.insert(tick, token);
+    }
+
+    fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+        self.taken += 1;
+        assert!(self.taken == 1 || self.panics_in_drop, "a defect");
+        self.wheel.take_due(now, due);
+    }
+
+    fn next_expiry(&self) -> Option<u64> {
+        self.wheel.next_expiry()
+    }
+
+    fn current_tick(&self) -> u64 {
+        self.wheel.current_tick()
+    }
+
+    fn bucket_count(&self) -> usize {
+        self.wheel.bucket_count()
+    }
+
+    fn reclaim(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool {
+        self.wheel.reclaim(budget, keep)
+    }
+
+    fn placement(&self, tick: u64, token: Token) -> Option<crate::wheel::Placement> {
+        self.wheel.placement(tick, token)
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        assert!(!self.panics_in_drop, "a defect");
+    }
+}
+
+/// Rules 1 and 9: a worker that dies returns what it held, accepts nothing more, and keeps nobody
+/// waiting.
+fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Order) {
+    let wheel = Faulty { wheel: Hashed::new(8).unwrap(), taken: 0, panics_in_drop };
+    let worker = worker_on(wheel);
+    schedule(&worker, 0, 3);
+    schedule(&worker, 1, 2);
+    let station = worker.station.clone();
+    if panics_in_drop {
+        station.close();
+        station.lifecycle.order_return();
+    }
+    if order == Order::Cancel {
+        station.close();
+        assert!(station.lifecycle.order_cancel().is_empty());
+    }
+    let died = std::thread::spawn(|| live(worker)).join();
+    assert_eq!(died.is_err(), panics_in_drop);
+    assert!(station.lifecycle.is_finished());
+    let left = station.lifecycle.wait_finished(None).unwrap().len() as u64;
+    let counts = [0, 1].map(|n| station.shards[n].shard.lock().counts());
+    let returned = counts.map(|counts| counts.returned).iter().sum::<u64>();
+    let cancelled = counts.map(|counts| counts.cancelled).iter().sum::<u64>();
+    let expected = if order == Order::Cancel { (0, 0, 5) } else { (5, 5, 0) };
+    assert_eq!((left, returned, cancelled), expected);
+    let task: Task = Box::new(|| ());
+    assert!(station.shards[0].shard.lock().admit(task, |task| task, DUE, false).is_err());
+}
+
+#[test]
+fn a_worker_that_panics_leaves_a_closed_timer() {
+    a_worker_that_dies_leaves_a_closed_timer(false, Order::Return);
+}
+
+#[test]
+fn a_worker_whose_end_panics_leaves_a_closed_timer() {
+    a_worker_that_dies_leaves_a_closed_timer(true, Order::Return);
+    a_worker_that_dies_leaves_a_closed_timer(true, Order::Cancel);
+}
+
+/// What the pass has in hand when the order comes stays in its shard.
+#[test]
+fn a_closed_shard_lets_nothing_be_claimed() {
+    let mut worker = worker();
+    schedule(&worker, 1, 1);
+    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    let mut due = Vec::new();
+    worker.wheel.take_due(DUE, &mut due);
+    worker.station.close();
+    assert!(matches!(worker.claim(due[0]), Claim::Stale));
+    assert!(worker.station.running().is_none());
+    assert_eq!(worker.station.shards[1].shard.lock().live(), 1);
 }
