@@ -45,8 +45,10 @@
 //! 4. **Memory follows what is alive.** A cancel frees its task at once; what is left in the wheel
 //!    is eight bytes, reclaimed when they outnumber the living. (Sixteen on a wheel with levels that
 //!    cascade, and some thirty for what is too far away for any bucket.)
-//! 5. **No task can hurt another.** Panics are caught and counted. A job that the executor refuses
-//!    is not lost; [`OnRefusal`](executor::OnRefusal) says what happens to it.
+//! 5. **No task can hurt another.** Panics are caught and counted: those of tasks, and on the worker
+//!    also those of an executor, a callback, a [`Clock`] or a logger. A worker that dies all the same
+//!    leaves a stopped timer. A job that the executor refuses is not lost;
+//!    [`OnRefusal`](executor::OnRefusal) says what happens to it.
 //! 6. **Nothing due, no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
 //!    worker at most once a tick.
 //! 7. **After a stall** what is due runs in the order of ticks, and what one thread scheduled for
@@ -54,8 +56,8 @@
 //! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
 //! 9. **No call hangs.** [`build`](Builder::build) fails if the thread cannot start;
 //!    [`stop`](HashedWheelTimer::stop) inside a task is an error;
-//!    [`stop_timeout`](HashedWheelTimer::stop_timeout) has a limit and names the task that runs;
-//!    no destructor blocks.
+//!    [`stop_timeout`](HashedWheelTimer::stop_timeout) has a limit, which only a task on the worker
+//!    can exceed, and names that task; no destructor blocks.
 //! 10. **Extremes are ordinary**: [`Duration::ZERO`](std::time::Duration::ZERO) is the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) is never, one bucket is a wheel.
 //!

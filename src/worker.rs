@@ -39,6 +39,9 @@ const LOOK_AHEAD: u64 = 1_000_000_000;
 /// Timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
 
+/// The longest time after which a worker whose clock has panicked asks it again.
+const CLOCK_RETRY: Duration = Duration::from_millis(100);
+
 /// `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
     station: Arc<Station>,
@@ -68,6 +71,10 @@ pub(crate) struct Worker<W> {
     /// The tick in which a producer last woke the worker.
     woken_at: Option<u64>,
     last_pass: u64,
+    /// The last time that the clock has told. Clocks do not go back, so it is never too late.
+    known: u64,
+    /// The clock has panicked in this pass.
+    blind: bool,
     ending: Ending,
 }
 
@@ -101,6 +108,8 @@ impl<W: Exact> Worker<W> {
             request: 0,
             woken_at: None,
             last_pass: 0,
+            known: 0,
+            blind: false,
             ending,
         }
     }
@@ -109,7 +118,8 @@ impl<W: Exact> Worker<W> {
     pub(crate) fn run(&mut self) {
         while self.station.lifecycle.order() == Order::Run {
             let request = self.request_to_catch_up();
-            let now = self.shared().time.now();
+            self.blind = false;
+            let now = self.now();
             let backlog = self.transfer_in_order(now);
             self.expire(now);
             let unreclaimed = self.reclaim();
@@ -208,7 +218,7 @@ impl<W: Exact> Worker<W> {
                     self.hand_over(due.token, claimed);
                     until_read -= 1;
                     if until_read == 0 {
-                        (now, until_read) = (self.shared().time.now(), FIRED_PER_CLOCK_READ);
+                        (now, until_read) = (self.now(), FIRED_PER_CLOCK_READ);
                     }
                 }
             }
@@ -356,7 +366,7 @@ impl<W: Exact> Worker<W> {
     /// most until the next tick.
     fn sleep(&mut self, answered: u64) {
         let shared = self.station.shared.clone();
-        let tick = shared.scale.tick_at(shared.time.now());
+        let tick = shared.scale.tick_at(self.now());
         let Some(target) = self.wake_tick(tick) else { return };
         let mut wake_at = shared.scale.start_of(target);
         let far = target > tick + 1;
@@ -374,10 +384,19 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// From this moment: the looks before a sleep may have waited for locks.
-    fn left_until(&self, wake_at: u64) -> Option<Duration> {
-        let limited = self.pace != Pace::OnCall && wake_at != NEVER;
-        limited.then(|| Duration::from_nanos(wake_at.saturating_sub(self.shared().time.now())))
+    /// From this moment: the looks before a sleep may have waited for locks. After a panic of the clock
+    /// the worker sleeps for a tick at most, for it may have missed what is due.
+    fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
+        if wake_at == NEVER {
+            return None;
+        }
+        let timed = self.pace != Pace::OnCall;
+        let left = timed.then(|| Duration::from_nanos(wake_at.saturating_sub(self.now())));
+        if !self.blind {
+            return left;
+        }
+        let retry = Duration::from_nanos(self.shared().scale.tick_nanos()).min(CLOCK_RETRY);
+        Some(left.map_or(retry, |left| left.min(retry)))
     }
 
     /// Arms the alarm for a sleep to `target`, and looks once more; false if there is something
@@ -395,9 +414,9 @@ impl<W: Exact> Worker<W> {
     /// A producer that rang while the alarm was armed has had the wake-up of this tick, whether the
     /// worker slept or not.
     fn disarm(&mut self) {
-        let shared = self.shared();
-        if let Woken::For(deadline) = shared.alarm.disarm() {
-            let tick = shared.scale.tick_at(shared.time.now());
+        if let Woken::For(deadline) = self.shared().alarm.disarm() {
+            let now = self.now();
+            let tick = self.shared().scale.tick_at(now);
             (self.request, self.woken_at) = (deadline, Some(tick));
         }
     }
@@ -445,6 +464,18 @@ impl<W: Exact> Worker<W> {
         drop(handles);
         dispatch.map(Dispatch::discard);
         drop(ending);
+    }
+
+    /// The present; the last time that is known if the clock panics.
+    fn now(&mut self) -> u64 {
+        if let Some(now) = self.shared().time.now_contained() {
+            self.known = now;
+        } else {
+            self.blind = true;
+            self.shared().metrics.task_panicked();
+            warning!("the clock panicked on the worker");
+        }
+        self.known
     }
 
     fn shared(&self) -> &Shared {

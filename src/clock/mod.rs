@@ -7,6 +7,8 @@ mod quick;
 
 pub use manual::ManualClock;
 
+use crate::isolate;
+use crate::logging::warning;
 use crate::sync::Arc;
 use crate::tick::{instant_after, nanos};
 use std::fmt;
@@ -19,6 +21,12 @@ use std::time::Instant;
 /// [`attach`](Self::attach) says otherwise, because the worker sleeps by the latter.
 pub trait Clock: Send + Sync + 'static {
     /// The present instant. Called once for each timeout that is scheduled with a delay.
+    ///
+    /// A panic on a caller's thread is that caller's, and changes nothing. A panic on the worker is
+    /// caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)): the worker goes on with
+    /// the last time that it knows, so nothing is early, and asks again after a tick, or 100 ms if
+    /// that is less. Until the clock answers, timeouts are late, and so may those be that
+    /// [`catch_up`](Follower::catch_up) has asked for.
     fn now(&self) -> Instant;
 
     /// Called once by each timer that is built on this clock.
@@ -98,7 +106,6 @@ impl Clock for SystemClock {
 }
 
 /// A clock, and the instant that a timer counts its nanoseconds from.
-#[derive(Clone)]
 pub(crate) struct Timebase {
     /// `None` is the system clock, read without an indirect call.
     clock: Option<Arc<dyn Clock>>,
@@ -124,13 +131,18 @@ impl Timebase {
         read(&self.clock)
     }
 
+    /// The present for the worker; `None` if the clock panics.
     #[inline]
-    pub(crate) fn now(&self) -> u64 {
-        self.nanos_at(read(&self.clock))
+    pub(crate) fn now_contained(&self) -> Option<u64> {
+        let now = match &self.clock {
+            None => Instant::now(),
+            Some(clock) => isolate::contained(|| clock.now())?,
+        };
+        Some(self.nanos_at(now))
     }
 
-    /// The present for those who schedule: never behind `now`, and some 10 µs ahead of it
-    /// at most.
+    /// The present for those who schedule: never behind the worker's, and some 10 µs ahead of it at
+    /// most.
     #[inline]
     pub(crate) fn now_or_later(&self) -> u64 {
         match &self.clock {
@@ -147,6 +159,16 @@ impl Timebase {
 
     pub(crate) fn instant_at(&self, nanos: u64) -> Instant {
         instant_after(self.origin, nanos)
+    }
+}
+
+/// The last reference to a clock may be anybody's, the worker's and a pool thread's included.
+impl Drop for Timebase {
+    fn drop(&mut self) {
+        let clock = self.clock.take();
+        if clock.is_some() && isolate::panics(|| drop(clock)) {
+            warning!("the clock panicked when it was dropped");
+        }
     }
 }
 

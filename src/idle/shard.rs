@@ -82,6 +82,12 @@ impl<T> Core<T> {
         Moment::new(self.origin, self.timer.now())
     }
 
+    /// The present for reports that must be made even if the timer's clock panics: before all activity
+    /// then, so that they tell of no silence.
+    fn now_contained(&self) -> u64 {
+        isolate::contained(|| self.now().nanos()).unwrap_or(0)
+    }
+
     fn terms_at(&self, instant: Instant) -> Terms {
         Terms { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
     }
@@ -244,7 +250,7 @@ impl<T: Send + 'static> Shard<T> {
         if self.ensure_check(&mut state, true).is_ok() {
             return;
         }
-        let now = self.core.now().nanos();
+        let now = self.core.now_contained();
         let everybody = state.roster.take_all(now);
         drop(state);
         self.report(everybody, now);
@@ -265,7 +271,7 @@ impl<T: Send + 'static> Shard<T> {
             let Returned { mut again, dismissed } = state.roster.put_back(batch, terms);
             let needless = state.needless_check();
             if state.roster.len() > 0 && self.ensure_check(&mut state, true).is_err() {
-                again.extend(state.roster.take_all(self.core.now().nanos()));
+                again.extend(state.roster.take_all(self.core.now_contained()));
             }
             drop(state);
             needless.map(|timeout| timeout.cancel());
