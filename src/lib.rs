@@ -38,7 +38,11 @@
 //! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is
 //!    cancelled, or [`stop`](HashedWheelTimer::stop) returns it. A refused one gives its task back
 //!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) is exact.
-//! 2. **Never early**, by [`std::time::Instant`]; late by less than a tick, plus scheduling.
+//! 2. **Never early**, by [`std::time::Instant`]; late by less than a tick, plus scheduling. (Where the
+//!    system makes `Instant` of the processor's counter, delays are counted with that. Should the counter
+//!    lose time while the process runs, each thread can take deadlines that are early by as much until
+//!    its next look at `Instant`, which comes after 65,536 counts, some 30 µs; then the process gives
+//!    the counter up for good.)
 //! 3. **A flood costs nobody else.** At most 100,000 timeouts move into the wheel in one pass,
 //!    cancelled ones do not count, and a backlog is worked off before the worker sleeps. (After a
 //!    jump in time all that was queued moves first, because of guarantee 7.)
@@ -56,8 +60,8 @@
 //! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
 //! 9. **No call hangs.** [`build`](Builder::build) fails if the thread cannot start;
 //!    [`stop`](HashedWheelTimer::stop) inside a task is an error;
-//!    [`stop_timeout`](HashedWheelTimer::stop_timeout) has a limit, which only a task on the worker
-//!    can exceed, and names that task; no destructor blocks.
+//!    [`stop_timeout`](HashedWheelTimer::stop_timeout) has a limit, fails only if a task keeps the
+//!    worker busy for so long, and names that task; no destructor blocks.
 //! 10. **Extremes are ordinary**: [`Duration::ZERO`](std::time::Duration::ZERO) is the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) is never, one bucket is a wheel.
 //!

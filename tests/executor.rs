@@ -323,6 +323,12 @@ fn a_limit_holds_for_all_threads_together() {
 #[test]
 fn errors_of_stop_say_what_was_expected() {
     assert!(StopError::FromWorker.to_string().contains("expected another thread"));
+    let (timer, _clock) = manual();
+    let timeout = timer.new_timeout(|| (), TICK).unwrap();
+    let held_up = |timeout| StopError::StillRunning { limit: ms(5), timeout }.to_string();
+    let said = "the timer has not stopped within 5ms: the worker is busy with a task";
+    assert_eq!(held_up(Some(timeout)), said);
+    assert!(!held_up(None).contains("task"), "nobody knows of one");
 }
 
 #[test]

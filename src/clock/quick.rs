@@ -13,8 +13,21 @@
 //! a few instructions early; `MARGIN` is for that. The rate is believed when two measurements in a
 //! row agree, so a suspended machine cannot spoil it.
 //!
-//! What is not covered: the kernel may find the counter unreliable while the process runs, and give
-//! it up. A deadline taken with it after that may be early by what the counter is wrong by.
+//! **When the counter fails.** The kernel may find the counter unreliable while the process runs, and
+//! nobody tells us. But whoever takes a new anchor has both clocks in hand, and the old anchor to
+//! judge by: by the argument above, its present is not behind `Instant` while the counter is sound,
+//! after any time. (The first anchor of a thread is judged by the pair of reads that the rate was
+//! measured with.) If it is behind, or the counter has gone back, the counter is given up: for good,
+//! by all threads of the process, from their next call on. They use `Instant` then.
+//!
+//! A counter that runs ahead makes nothing early, and is not given up: it is an ordinary thing on a
+//! machine that was suspended, where the counter may go on while the monotonic clock stands still. One
+//! that begins again from zero after that has gone back, and is given up.
+//!
+//! **What remains** is the window in which the counter fails. A deadline that a thread takes there,
+//! before its next anchor, may be early by what the counter has lost since the last one. The loss is
+//! not seen if the surplus of three tenths has made up for it when the window ends. A counter that
+//! stands still does not end the window: then only a thread without an anchor can see it.
 //!
 //! **The price** is lateness of at most three tenths of the window (8 µs at 2.4 GHz), and as much as
 //! a thread that is interrupted between the two reads of an anchor loses there, at most 8,192 counts;
@@ -43,9 +56,11 @@ const UNDISTURBED: u64 = 1 << 13;
 /// Nanoseconds in a count, plausible ones, with 32 binary places: 1 to 20 GHz.
 const RATES: RangeInclusive<u128> = (1 << 32) / 20..=1 << 32;
 
-/// Nanoseconds in a count, three tenths too many, with 32 binary places; 0 while it is not known.
-/// Relaxed: the number is all there is.
+/// Nanoseconds in a count, three tenths too many, with 32 binary places; 0 while it is not known, and
+/// `GIVEN_UP` once the counter has failed. Relaxed: the number is all there is.
 static RATE: AtomicU64 = AtomicU64::new(0);
+
+const GIVEN_UP: u64 = u64::MAX;
 
 static CALIBRATOR: Mutex<Calibrator> = Mutex::new(Calibrator { base: None, last: None });
 
@@ -93,7 +108,7 @@ pub(super) fn now() -> u64 {
 /// The counts since an anchor that still holds.
 #[inline]
 fn since(anchor: Anchor) -> Option<u64> {
-    if anchor.window == 0 {
+    if anchor.window == 0 || is_given_up() {
         return None; // perhaps there is no counter
     }
     Some(counter::read().wrapping_sub(anchor.count)).filter(|&counts| counts < anchor.window)
@@ -103,15 +118,48 @@ fn origin() -> &'static (Instant, bool) {
     ORIGIN.get_or_init(|| (Instant::now(), counter::drives_the_system_clock()))
 }
 
+#[inline]
+fn is_given_up() -> bool {
+    RATE.load(Ordering::Relaxed) == GIVEN_UP
+}
+
 #[cold]
 fn take_anchor() -> u64 {
-    if !origin().1 {
+    if !origin().1 || is_given_up() {
         return nanos_at(Instant::now());
     }
     let count = counter::read();
     let nanos = nanos_at(Instant::now());
-    ANCHOR.set(anchor(count, nanos, counter::read(), rate));
+    let until = counter::read();
+    if last_anchor().is_some_and(|last| last.is_behind(nanos, until)) {
+        RATE.store(GIVEN_UP, Ordering::Relaxed);
+    } else {
+        ANCHOR.set(anchor(count, nanos, until, rate));
+    }
     nanos
+}
+
+/// This thread's, or one made of the reads that the rate was measured with.
+fn last_anchor() -> Option<Anchor> {
+    let last = ANCHOR.get();
+    if last.window > 0 {
+        return Some(last);
+    }
+    let rate = Some(RATE.load(Ordering::Relaxed)).filter(|&rate| rate != 0 && rate != GIVEN_UP)?;
+    // Whoever finds it locked is judged at the next anchor.
+    let (count, nanos) = CALIBRATOR.try_lock().ok()?.base?;
+    Some(anchor(count, nanos, count, |_, _| rate))
+}
+
+impl Anchor {
+    /// Whether the counter has lost time since this anchor: an `Instant` of `nanos`, read before the
+    /// counter stood at `until`, is later than this anchor makes of that.
+    fn is_behind(self, nanos: u64, until: u64) -> bool {
+        let counts = until.wrapping_sub(self.count);
+        let passed = (u128::from(counts) * u128::from(self.rate)) >> 32;
+        let went_back = counts > u64::MAX / 2;
+        went_back || u128::from(self.nanos) + passed < u128::from(nanos)
+    }
 }
 
 /// The anchor that was read from `count` to `until`.
@@ -125,15 +173,20 @@ fn anchor(count: u64, nanos: u64, until: u64, rate: impl FnOnce(u64, u64) -> u64
 /// The rate, or 0 if this pair of reads does not settle it either.
 fn rate(count: u64, nanos: u64) -> u64 {
     let known = RATE.load(Ordering::Relaxed);
+    if known == GIVEN_UP {
+        return 0;
+    }
     if known != 0 {
         return known;
     }
     // Whoever finds it locked leaves the measuring to the other.
     let measured = CALIBRATOR.try_lock().ok().and_then(|mut c| c.measure(count, nanos));
-    if let Some(measured) = measured {
-        RATE.store(measured, Ordering::Relaxed);
+    let Some(measured) = measured else { return 0 };
+    // Unless another has stored one, or has given up.
+    match RATE.compare_exchange(0, measured, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => measured,
+        Err(_) => 0,
     }
-    measured.unwrap_or(0)
 }
 
 /// Measures the rate until two measurements in a row agree.
@@ -211,6 +264,81 @@ mod tests {
         assert_eq!(anchor(50, 1000, 51, |_, _| 0).window, 0, "no rate yet");
     }
 
+    /// An anchor at count 1000 and 1 s, of a counter of 3 GHz, and the reads of both clocks after
+    /// `counted` and `passed` nanoseconds: is the counter given up?
+    fn gives_up(counted: u64, passed: u64) -> bool {
+        let rate = rate_over(1_000_000, 3_000_000).unwrap();
+        let last = anchor(1000, 1_000_000_000, 1001, |_, _| rate);
+        last.is_behind(1_000_000_000 + passed, (counted * 3).wrapping_add(1000))
+    }
+
+    /// The kernel may run its clock 11 % faster or slower, when the rate is measured and later.
+    #[test]
+    fn a_sound_counter_is_never_given_up() {
+        const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
+        for passed in [0, 50, 22_000, 30_000, 1_000_000, 3_600_000_000_000, 20 * YEAR] {
+            assert!(!gives_up(passed, passed));
+            assert!(!gives_up(passed, (u128::from(passed) * 111 / 89) as u64), "faster");
+            assert!(!gives_up(passed, (u128::from(passed) * 89 / 111) as u64), "slower");
+        }
+        assert!(!gives_up(0, MARGIN), "read a few instructions early");
+    }
+
+    #[test]
+    fn a_counter_that_loses_time_is_given_up() {
+        const SECOND: u64 = 1_000_000_000;
+        assert!(gives_up(30_000, 60_000), "half as fast");
+        assert!(gives_up(SECOND, SECOND * 14 / 10));
+        assert!(gives_up(30_000, 50_000), "20 us in one window");
+        assert!(gives_up(30_000, 3600 * SECOND), "it stood still");
+        assert!(gives_up(0, SECOND));
+        assert!(!gives_up(30_000, 37_000), "the surplus makes up for it");
+        let back = anchor(1 << 40, 0, 1 << 40, |_, _| 1 << 32);
+        assert!(back.is_behind(30_000, (1 << 40) - 1) && back.is_behind(30_000, 0), "it went back");
+    }
+
+    /// A suspended machine, whose counter runs on and whose clock stands still; and one that is faster.
+    #[test]
+    fn a_counter_that_runs_ahead_is_kept() {
+        const HOUR: u64 = 3600 * 1_000_000_000;
+        assert!(!gives_up(HOUR, 0) && !gives_up(100_000 * HOUR, 1000));
+        assert!(!gives_up(60_000, 30_000));
+    }
+
+    /// In a process of its own, for the whole process has lost its counter then.
+    #[test]
+    fn a_counter_that_fails_is_given_up_by_all_threads() {
+        let test = "clock::quick::tests::the_process_whose_counter_fails";
+        let own = std::env::current_exe().unwrap();
+        let status = std::process::Command::new(own).args(["--exact", test, "--ignored"]).status();
+        assert!(status.unwrap().success());
+    }
+
+    #[test]
+    #[ignore = "run by the test above, in a process of its own"]
+    fn the_process_whose_counter_fails() {
+        compare();
+        if !counter::drives_the_system_clock() {
+            return;
+        }
+        let uses_the_counter = || ANCHOR.get().window > 0 && since(ANCHOR.get()).is_some();
+        let anchored = || (0..1000).any(|_| now() > 0 && uses_the_counter());
+        assert!(anchored(), "it is in use");
+        thread::scope(|scope| {
+            // An anchor ahead of the counter and of the clock: the counter has gone back since.
+            scope.spawn(|| {
+                assert!(anchored(), "a new thread has nothing against it");
+                let (count, rate) = (counter::read() + (1 << 40), RATE.load(Ordering::Relaxed));
+                ANCHOR.set(Anchor { count, nanos: u64::MAX / 2, window: WINDOW, rate });
+                let before = nanos_at(Instant::now());
+                assert!((before..u64::MAX / 4).contains(&now()), "it is not believed");
+            });
+        });
+        assert!(is_given_up() && !uses_the_counter(), "an anchor that holds is not used any more");
+        compare();
+        thread::spawn(|| assert!(compare() == 0 && is_given_up())).join().unwrap();
+    }
+
     #[test]
     fn the_rate_is_three_tenths_too_fast_and_absurd_ones_are_refused() {
         let three_gigahertz = rate_over(1_000_000, 3_000_000).unwrap();
@@ -256,7 +384,7 @@ mod tests {
         assert_eq!((second(2950), second(3050)), (None, None));
     }
 
-    /// A thread that sees the counter jump, either way, takes a new anchor.
+    /// A thread that sees the counter jump ahead takes a new anchor, and keeps the counter.
     #[test]
     fn a_counter_that_jumps_is_not_believed() {
         start();
@@ -265,8 +393,8 @@ mod tests {
             ANCHOR.set(Anchor { count, nanos, window: WINDOW, rate });
             now()
         };
-        for jump in [1 << 40, (1u64 << 40).wrapping_neg(), WINDOW] {
-            let count = counter::read().wrapping_add(jump);
+        for jump in [1 << 40, WINDOW] {
+            let count = counter::read().wrapping_sub(jump);
             let before = nanos_at(Instant::now());
             assert!((before..u64::MAX / 4).contains(&read_at(count)));
         }
