@@ -462,7 +462,7 @@ impl<W: Exact> Worker<W> {
         let Self { station, handles, dispatch, ending, .. } = self;
         station.end_run(); // also after a run that was not seen to its end
         drop(handles);
-        dispatch.map(Dispatch::discard);
+        dispatch.into_iter().for_each(Dispatch::discard);
         drop(ending);
     }
 

@@ -228,14 +228,16 @@ fn a_callback_for_refused_jobs() {
 
 #[test]
 fn the_drops_of_an_executor_and_its_callback() {
-    struct BadDrop(Bomb);
+    struct BadDrop {
+        _bomb: Bomb,
+    }
     impl Executor for BadDrop {
         fn execute(&self, job: Job) -> Result<(), Job> {
             Err(job)
         }
     }
     for armed in [(true, false), (false, true), (true, true)] {
-        let (executor, bomb) = (BadDrop(Bomb(armed.0)), Bomb(armed.1));
+        let (executor, bomb) = (BadDrop { _bomb: Bomb(armed.0) }, Bomb(armed.1));
         let callback = OnRefusal::callback(move |job| {
             let _bomb = &bomb;
             job.run();
@@ -367,7 +369,7 @@ fn a_clock_on_the_worker_that_moves_in_jumps() {
     assert_unhurt(&timer, &clock.0);
 }
 
-/// A stop does not wait for a clock that has recovered.
+/// A stop does not wait for the clock to recover.
 #[test]
 fn a_clock_on_the_worker_that_panics_for_ever() {
     let clock = BadClock::on_the_worker();
@@ -404,9 +406,9 @@ fn a_clock_on_a_caller() {
     }
     let timeout = timer.new_timeout(|| (), ms(60_000)).expect("there is room");
     let deadline = timeout.deadline();
-    on_the_caller(&|| drop(timeout.reschedule(ms(9))));
+    on_the_caller(&|| _ = timeout.reschedule(ms(9)));
     on_the_caller(&|| drop(format!("{timeout:?}")));
-    on_the_caller(&|| drop(timer.now()));
+    on_the_caller(&|| _ = timer.now());
     assert_eq!((timeout.deadline(), timer.pending_timeouts()), (deadline, 1));
     assert!(timeout.cancel());
     timer.new_timeout(|| (), ms(60_000)).expect("there is room again");
