@@ -102,9 +102,9 @@ impl<U> Lifecycle<U> {
         self.changed.notify_all();
     }
 
-    /// Ends the timer with what `empty` takes out of the shards, unless it has ended. Gives back what
-    /// nobody will collect: the order is looked at under the lock that `order_cancel` takes after it,
-    /// so one of the two sides has it.
+    /// Ends the timer, unless it has ended: `empty` takes the remaining timeouts out of the shards.
+    /// Gives them back if nobody will collect them: the order is read under the lock that
+    /// `order_cancel` takes after it, so one of the two sides has them.
     pub(crate) fn finish(&self, empty: impl FnOnce(Order) -> Vec<U>) -> Vec<U> {
         let mut report = self.report.lock();
         if report.finished {

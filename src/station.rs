@@ -65,14 +65,14 @@ impl Station {
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
-    /// As `finish`, for a stop: if the worker runs no task and hands none over. See the head.
+    /// Finishes in the worker's place, if the worker runs no task and hands none over. See the head.
     fn finish_if_idle(&self) {
         if self.running.load(Ordering::Acquire) == 0 {
             self.finish();
         }
     }
 
-    /// Takes what is left out of the shards, by deadline.
+    /// Takes the remaining timeouts out of the shards, ordered by deadline.
     fn empty(&self, order: Order) -> Vec<Unprocessed> {
         let end = match order {
             Order::Cancel => Phase::Cancelled,
@@ -132,8 +132,8 @@ impl Station {
     }
 }
 
-/// Ends its timer when it is dropped. The worker owns it, so no end of the worker leaves a timer that
-/// accepts what it will never run, or a stop that waits for ever.
+/// Ends its timer when it is dropped. The worker owns it, so a worker that ends for any cause leaves
+/// no timer that accepts timeouts and never runs them, and no stop that waits for ever.
 pub(crate) struct Ending(Arc<Station>);
 
 impl Ending {

@@ -233,19 +233,19 @@ impl HashedWheelTimer {
         self.stop_until(None)
     }
 
-    /// As [`stop`](Self::stop), and waits for `limit` at the longest. It does not wait for the end of
-    /// the worker's thread, nor for the drop of the executor.
+    /// Stops the timer as [`stop`](Self::stop) does, and waits for `limit` at the longest. It waits
+    /// neither for the end of the worker's thread nor for the drop of the executor.
     ///
     /// Only a task can make it fail. If the worker runs no task and hands none over, the call ends
     /// the timer itself, without the worker: even with a limit of zero, even if the worker's thread
-    /// does not get a processor. To take out what is returned costs time in proportion to its number,
-    /// and the limit does not interrupt that.
+    /// does not get a processor. The call takes the returned timeouts out one by one, and the limit
+    /// does not interrupt that.
     ///
     /// # Errors
     ///
-    /// As `stop`, and if the worker is still busy with a task: the error names it. The timer is
-    /// closed all the same, and nothing more runs after that task. What is pending stays so until it
-    /// ends; call again to get what was unprocessed.
+    /// The errors of `stop`, and one if the worker is still busy with a task: it names the task's
+    /// timeout. The timer is closed all the same, and nothing more runs after that task. Pending
+    /// timeouts stay pending until the task ends; call again to get them.
     pub fn stop_timeout(&self, limit: Duration) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(Some(limit))
     }
@@ -430,7 +430,7 @@ impl Builder {
             return Err(BuildError::ThreadName { name: self.thread_name });
         }
         let station = Arc::new(self.station(scale, wheel.bucket_count()));
-        // From here on a clock may wait for the worker, even for one that does not come to be.
+        // From here on a clock may wait for the worker, even if its thread cannot start.
         let ending = Ending::of(station.clone());
         let weak: std::sync::Weak<Station> = Arc::downgrade(&station);
         let pace = station.shared.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));

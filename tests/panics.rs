@@ -23,8 +23,8 @@
 //! | watched connection: drop, with its handle | whoever drops the handle | the caller's | `a_watched_connection` |
 //! | logger | any of them | caught | `tests/logger.rs` |
 //!
-//! What no library can contain, because the language aborts the process: a value whose drop panics
-//! while a panic unwinds through it, a panic in the panic hook, and one in the drop of a
+//! No library can contain three panics, because the language aborts the process: one in a drop while
+//! another panic unwinds through the value, one in the panic hook, and one in the drop of a
 //! thread-local.
 
 mod common;
@@ -417,7 +417,7 @@ fn a_clock_on_a_caller() {
     assert_conserved(&timer);
 }
 
-/// What panics is the task then, whose timeout has ended and gives its place back.
+/// The task panics then. Its timeout has ended and gives its place back.
 #[test]
 fn a_clock_on_the_worker_within_a_task() {
     struct Rearms(BadClock);

@@ -25,8 +25,8 @@ pub trait Clock: Send + Sync + 'static {
     /// A panic on a caller's thread is that caller's, and changes nothing. A panic on the worker is
     /// caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)): the worker goes on with
     /// the last time that it knows, so nothing is early, and asks again after a tick, or 100 ms if
-    /// that is less. Until the clock answers, timeouts are late, and so may those be that
-    /// [`catch_up`](Follower::catch_up) has asked for.
+    /// that is less. Until the clock answers, timeouts are late, and a
+    /// [`catch_up`](Follower::catch_up) may return before they have run.
     fn now(&self) -> Instant;
 
     /// Called once by each timer that is built on this clock.

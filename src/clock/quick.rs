@@ -24,10 +24,10 @@
 //! machine that was suspended, where the counter may go on while the monotonic clock stands still. One
 //! that begins again from zero after that has gone back, and is given up.
 //!
-//! **What remains** is the window in which the counter fails. A deadline that a thread takes there,
-//! before its next anchor, may be early by what the counter has lost since the last one. The loss is
-//! not seen if the surplus of three tenths has made up for it when the window ends. A counter that
-//! stands still does not end the window: then only a thread without an anchor can see it.
+//! **The remaining error** lies in the window in which the counter fails. A deadline that a thread
+//! takes there, before its next anchor, may be early by as much as the counter has lost since the last
+//! one. Nobody sees the loss if the surplus of three tenths has made up for it when the window ends. A
+//! counter that stands still does not end the window: only a thread without an anchor sees that.
 //!
 //! **The price** is lateness of at most three tenths of the window (8 µs at 2.4 GHz), and as much as
 //! a thread that is interrupted between the two reads of an anchor loses there, at most 8,192 counts;

@@ -62,7 +62,7 @@ impl Dispatch {
         }
     }
 
-    /// Drops the two, one after the other: each is code of the user, and may panic.
+    /// Drops the executor, then the callback: either may panic, and both at once would abort.
     pub(crate) fn discard(self) {
         let Self { executor, on_refusal } = self;
         if isolate::panics(|| drop(executor)) {

@@ -331,7 +331,7 @@ fn a_worker_whose_end_panics_leaves_a_closed_timer() {
     a_worker_that_dies_leaves_a_closed_timer(true, Order::Cancel);
 }
 
-/// What the pass has in hand when the order comes stays in its shard.
+/// A due timeout stays in its shard once that is closed.
 #[test]
 fn a_closed_shard_lets_nothing_be_claimed() {
     let mut worker = worker();
