@@ -385,7 +385,8 @@ impl<W: Exact> Worker<W> {
     }
 
     /// From this moment: the looks before a sleep may have waited for locks. After a panic of the clock
-    /// the worker sleeps for a tick at most, for it may have missed what is due.
+    /// the worker sleeps for a tick: not longer, for it may have missed a deadline, and not for less,
+    /// for the time that it knows may stand just before the next tick.
     fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
         if wake_at == NEVER {
             return None;
@@ -395,8 +396,8 @@ impl<W: Exact> Worker<W> {
         if !self.blind {
             return left;
         }
-        let retry = Duration::from_nanos(self.shared().scale.tick_nanos()).min(CLOCK_RETRY);
-        Some(left.map_or(retry, |left| left.min(retry)))
+        let tick = Duration::from_nanos(self.shared().scale.tick_nanos());
+        Some(tick.min(CLOCK_RETRY))
     }
 
     /// Arms the alarm for a sleep to `target`, and looks once more; false if there is something

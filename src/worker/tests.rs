@@ -344,3 +344,16 @@ fn a_closed_shard_lets_nothing_be_claimed() {
     assert!(worker.station.running().is_none());
     assert_eq!(worker.station.shards[1].shard.lock().live(), 1);
 }
+
+/// The time that is known may be just before the end of a tick, and stays there: by that alone, the
+/// worker would hardly sleep.
+#[test]
+fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
+    let mut worker = worker();
+    worker.pace = Pace::RealTime;
+    assert_eq!(worker.left_until(1), Some(Duration::ZERO));
+    worker.blind = true;
+    let tick = Duration::from_nanos(worker.shared().scale.tick_nanos());
+    assert_eq!(worker.left_until(1), Some(tick));
+    assert_eq!(worker.left_until(NEVER), None, "there is nothing to miss");
+}
