@@ -229,8 +229,9 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Whether this is the present tick: if it is over, a burst yields to what is due by now.
-    fn is_in(&self, tick: u64) -> bool {
-        self.shared().scale.tick_at(self.shared().time.now()) <= tick
+    fn is_in(&mut self, tick: u64) -> bool {
+        let now = self.now();
+        self.shared().scale.tick_at(now) <= tick
     }
 
     /// Puts what has armed itself again for a time that has passed on the agenda, not before tick

@@ -100,7 +100,7 @@ fn every_timeout_ends_in_exactly_one_way() {
     let mut random = Random(6);
     let (mut timeouts, mut stops) = (0, 0);
     while Instant::now() < limit || stops < least_stops || timeouts < least_timeouts {
-        let (wheel, buckets) = (WHEELS[(stops / 4 % 4) as usize], 1 << random.below(8));
+        let (wheel, buckets) = (WHEELS[(stops / 4) as usize % WHEELS.len()], 1 << random.below(8));
         let builder = HashedWheelTimer::builder()
             .tick_duration(Duration::from_micros(50 + random.below(2000)))
             .wheel(wheel)

@@ -44,5 +44,5 @@ pub use structure::{Placement, Structure, Unlimited};
 pub(crate) use agenda::Agenda;
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
 #[cfg(test)]
-pub(crate) use structure::Core;
+pub(crate) use structure::{Batch, Confirm, Core};
 pub(crate) use structure::{Due, Exact, Next, Standing, Token};

@@ -4,7 +4,7 @@ use super::*;
 use crate::clock::Timebase;
 use crate::inbox::{Ask, Cancel, Shard};
 use crate::tick::TickScale;
-use crate::wheel::{Core, Hashed};
+use crate::wheel::{Batch, Confirm, Core, Hashed, Standing};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(super) fn worker() -> Worker<Hashed> {
     worker_on(Hashed::new(8).unwrap())
 }
 
-fn worker_on<W: Core>(wheel: W) -> Worker<W> {
+fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
     let scale = TickScale::new(NonZeroU64::MIN);
     let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
     let home = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), shared: shared.clone() });
@@ -258,10 +258,10 @@ impl Core for Faulty {
         self.wheel.insert(tick, token);
     }
 
-    fn take_due(&mut self, now: u64, due: &mut Vec<Due>) {
+    fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
         self.taken += 1;
         assert!(self.taken == 1 || self.panics_in_drop, "a defect");
-        self.wheel.take_due(now, due);
+        self.wheel.take_next(now, batch, later)
     }
 
     fn next_expiry(&self) -> Option<u64> {
@@ -282,6 +282,16 @@ impl Core for Faulty {
 
     fn placement(&self, tick: u64, token: Token) -> Option<crate::wheel::Placement> {
         self.wheel.placement(tick, token)
+    }
+}
+
+impl Exact for Faulty {
+    fn let_in(&mut self) -> bool {
+        self.wheel.let_in()
+    }
+
+    fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
+        self.wheel.confirm_tick(tick, confirm);
     }
 }
 
@@ -337,8 +347,7 @@ fn a_closed_shard_lets_nothing_be_claimed() {
     let mut worker = worker();
     schedule(&worker, 1, 1);
     assert!(!worker.transfer(DRAIN_CAP, DUE));
-    let mut due = Vec::new();
-    worker.wheel.take_due(DUE, &mut due);
+    let due = all_due(&mut worker);
     worker.station.close();
     assert!(matches!(worker.claim(due[0]), Claim::Stale));
     assert!(worker.station.running().is_none());
