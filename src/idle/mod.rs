@@ -77,6 +77,7 @@ mod moment;
 mod policy;
 mod pulse;
 mod roster;
+mod rosters;
 mod shard;
 mod timeouts;
 mod watch;

@@ -1,4 +1,8 @@
-//! Who is watched in one shard, and when to look at whom. Told the time; no lock, no timer.
+//! Who is watched in one roster, and when to look at whom. Told the time; no lock, no timer.
+//!
+//! A roster has [`SEATS`] seats. A shard has as many rosters as it needs (`rosters.rs`), so that it
+//! deals with a bounded number of connections in each hold of its lock, and a roster whose seats
+//! are all free gives its memory back.
 //!
 //! A connection has a seat for as long as it is watched or its handle lives. What happens to a seat
 //! (everything under the lock of its shard):
@@ -14,38 +18,52 @@
 //! Invariants:
 //! 1. A Filed seat is in the wheel exactly once, not after the tick in which its connection may
 //!    first be idle. A touch moves only that instant, and only to later, so nothing is overlooked;
-//!    what comes up too soon is judged again and filed again.
+//!    what comes up too soon is judged again and filed again. The one exception is a roster whose
+//!    `all_at` is set: durations have become shorter, and everybody is judged again at that tick.
 //! 2. A connection is either here or in one `Idle`, so it is reported by one pass at a time.
-//! 3. A block is kept while one of its seats is in use.
+//! 3. A row and its block are kept while one of its seats is in use.
 
 use super::event::{Answer, Idle, IdleEvent, IdleKind, Outcome, Seat};
 use super::judge::{Reported, Terms, Verdict, judge, lot};
 use super::policy::IdlePolicy;
 use super::pulse::{BLOCK, Block, Home, Pulse, Reading};
-use crate::slab::{self, Slab};
 use crate::sync::Arc;
 use crate::tick::{NEVER, TickScale};
 use crate::wheel::{HashedWheel, Key};
-use std::collections::{BinaryHeap, HashMap};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-/// As many as a timer has by default.
-const TICKS_PER_WHEEL: usize = 512;
+/// Seats of one roster. All of them can be judged in one hold of the lock.
+pub(super) const SEATS: usize = 1024;
 
-/// A seat's number is filed plus one, which saves four bytes for each.
-pub(super) const SEATS: usize = u32::MAX as usize - 1;
+const ROWS: usize = SEATS / BLOCK;
+
+/// Few, because there are few entries: a bucket then holds what a walk takes no time for.
+const TICKS_PER_WHEEL: usize = 64;
 
 pub(super) struct Roster<T> {
     origin: Instant,
     ticks: TickScale,
+    /// The number of its first seat.
+    first: u32,
+    /// Holds seat numbers plus one, which saves four bytes for each.
     wheel: HashedWheel<NonZeroU32>,
-    seats: Slab<Entry<T>>,
-    blocks: Vec<Row>,
-    /// Of connections that have been reported and kept: most have not.
-    reported: HashMap<u32, Reported>,
+    rows: [Option<Box<Row<T>>>; ROWS],
+    /// Seats that are not Free.
+    used: usize,
     /// Seats in place Out.
     out: usize,
+    /// The tick at which everybody is judged again; `NEVER` if nobody has asked for it.
+    all_at: u64,
+}
+
+/// The seats of one block.
+struct Row<T> {
+    block: Arc<Block>,
+    /// A bit for each seat in use.
+    used: u64,
+    entries: [Entry<T>; BLOCK],
+    reports: Reports,
 }
 
 struct Entry<T> {
@@ -56,19 +74,19 @@ struct Entry<T> {
 
 #[derive(Clone, Copy)]
 enum Place {
-    /// With the slab's link to the next free seat.
-    Free(u16),
+    Free,
     Filed(Key),
     Out,
     Orphaned,
     Ended,
 }
 
-/// The seats of one block.
+/// The past reports of a row's connections. Most rows have none.
 #[derive(Default)]
-struct Row {
-    block: Option<Arc<Block>>,
-    used: usize,
+struct Reports {
+    /// A bit for each seat that has been reported.
+    told: u64,
+    by_seat: Option<Box<[Reported; BLOCK]>>,
 }
 
 /// What comes of the answers to a batch.
@@ -79,35 +97,23 @@ pub(super) struct Returned<T> {
     pub(super) dismissed: Vec<T>,
 }
 
-impl<T> slab::Slot for Entry<T> {
-    fn fresh(_version: u32) -> Self {
-        Self { connection: None, policy: None, place: Place::Free(0) }
-    }
-
-    /// Nobody keeps a seat's number past its use.
-    fn version(&self) -> u32 {
-        0
-    }
-
-    fn link(&self) -> u16 {
-        if let Place::Free(link) = self.place { link } else { 0 }
-    }
-
-    fn set_link(&mut self, link: u16) {
-        self.place = Place::Free(link);
+impl<T> Returned<T> {
+    pub(super) fn new() -> Self {
+        Self { again: Vec::new(), dismissed: Vec::new() }
     }
 }
 
 impl<T> Roster<T> {
-    pub(super) fn new(origin: Instant, ticks: TickScale) -> Self {
+    pub(super) fn new(origin: Instant, ticks: TickScale, first: u32) -> Self {
         Self {
             origin,
             ticks,
+            first,
             wheel: HashedWheel::new(TICKS_PER_WHEEL).expect("a small wheel of a valid size"),
-            seats: Slab::with_limit(SEATS),
-            blocks: Vec::new(),
-            reported: HashMap::new(),
+            rows: [const { None }; ROWS],
+            used: 0,
             out: 0,
+            all_at: NEVER,
         }
     }
 
@@ -116,9 +122,17 @@ impl<T> Roster<T> {
         self.wheel.len() + self.out
     }
 
+    /// Seats that are not free.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
     /// The tick at which somebody has to be looked at.
     pub(super) fn next_look(&self) -> u64 {
-        self.wheel.next_expiry().unwrap_or(NEVER)
+        if self.wheel.is_empty() {
+            return NEVER; // what its entries stood for has left
+        }
+        self.wheel.next_expiry().unwrap_or(NEVER).min(self.all_at)
     }
 
     /// Gives the connection a seat; back if there is none left.
@@ -129,11 +143,14 @@ impl<T> Roster<T> {
         terms: Terms,
         home: impl FnOnce() -> Arc<dyn Home>,
     ) -> Result<Seat, T> {
-        let Some((number, entry)) = self.seats.acquire() else { return Err(connection) };
-        entry.connection = Some(connection);
-        entry.policy = Some(policy);
-        let block = self.occupy(number, home);
-        block.pulse(number).begin(terms.now);
+        let has_room = |row: &Option<Box<Row<T>>>| row.as_ref().is_none_or(|row| row.used != !0);
+        let Some(at) = self.rows.iter().position(has_room) else { return Err(connection) };
+        let row = self.rows[at].get_or_insert_with(|| Row::new(home(), self.origin));
+        let number = self.first + (at * BLOCK) as u32 + row.used.trailing_ones();
+        row.occupy(number, connection, policy);
+        row.block.pulse(number).begin(terms.now);
+        let block = row.block.clone();
+        self.used += 1;
         let at = self.earliest(number, terms);
         self.file(number, at);
         Ok(Seat { block, number })
@@ -141,117 +158,125 @@ impl<T> Roster<T> {
 
     /// The handle is dropped. Returns the connection, if it is here.
     pub(super) fn leave(&mut self, number: u32) -> Option<T> {
-        let entry = self.seats.get_mut(number)?;
+        let row = self.row_mut(number)?;
+        let entry = &mut row.entries[place_in_row(number)];
         match entry.place {
             Place::Filed(key) => {
                 self.wheel.remove(key);
             }
             Place::Out => {
                 entry.place = Place::Orphaned;
+                row.block.pulse(number).abandon();
                 self.out -= 1;
-                pulse(&self.blocks, number)?.abandon();
                 return None;
             }
-            Place::Free(_) | Place::Orphaned | Place::Ended => {}
+            Place::Free | Place::Orphaned | Place::Ended => {}
         }
-        let connection = entry.connection.take();
-        self.vacate(number);
-        connection
+        self.vacate(number)
     }
 
     /// From now on it is judged by another policy.
     pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, terms: Terms) {
-        let Some(entry) = self.seats.get_mut(number) else { return };
+        let Some(entry) = self.entry_mut(number) else { return };
         entry.policy = Some(policy);
         // One that is out is filed by its new policy when it comes back.
         let Place::Filed(key) = entry.place else { return };
         let at = self.earliest(number, terms);
         // If it is due later than before, the look that comes too soon sees to it.
-        if self.wheel.deadline(key).is_none_or(|tick| self.tick_of(at) < tick) {
+        if self.wheel.deadline(key).is_none_or(|tick| tick_of(self.ticks, at) < tick) {
             self.wheel.remove(key);
             self.file(number, at);
         }
     }
 
-    /// Takes out all who are idle now, and files again who has merely come up. `everybody` judges
-    /// all instead of those who have come up.
-    pub(super) fn take_idle(&mut self, terms: Terms, everybody: bool) -> Vec<Idle<T>> {
-        let mut due = Vec::new();
-        if everybody {
-            due.extend(self.wheel.drain().into_iter().map(|(_, filed)| seat_of(filed)));
-        } else {
-            let tick = self.ticks.tick_at(terms.now);
-            self.wheel.expire(tick, |_, filed| due.push(seat_of(filed)));
+    /// Has everybody judged again at `tick`.
+    pub(super) fn judge_all_at(&mut self, tick: u64) {
+        if !self.wheel.is_empty() {
+            self.all_at = self.all_at.min(tick);
         }
-        due.into_iter().filter_map(|number| self.look(number, terms)).collect()
     }
 
-    /// Takes in the answers. With several kinds of silence in one policy, another may be due too.
-    pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, terms: Terms) -> Returned<T> {
-        let mut returned = Returned { again: Vec::new(), dismissed: Vec::new() };
-        for idle in batch {
-            let (number, kind) = (idle.seat.number, idle.event().kind);
-            let Some(entry) = self.seats.get_mut(number) else { continue };
-            if matches!(entry.place, Place::Orphaned) {
-                self.vacate(number);
-                returned.dismissed.push(idle.connection);
-                continue;
-            }
-            self.out -= 1;
-            let stop = idle.outcome == Outcome::Delivered(Answer::StopWatching);
-            if stop || kind == IdleKind::TimerStopped {
-                entry.place = Place::Ended;
-                returned.dismissed.push(idle.connection);
-                continue;
-            }
-            if idle.outcome != Outcome::Void {
-                self.reported.entry(number).or_default()[kind as usize] = terms.now;
-            }
-            entry.connection = Some(idle.connection);
-            returned.again.extend(self.look(number, terms));
+    /// Takes out all who are idle now, and files again who has merely come up. Returns at how many
+    /// it has looked. `due` is empty before and after.
+    pub(super) fn take_idle(
+        &mut self,
+        terms: Terms,
+        due: &mut Vec<u32>,
+        idle: &mut Vec<Idle<T>>,
+    ) -> usize {
+        let tick = self.ticks.tick_at(terms.now);
+        if self.all_at <= tick {
+            self.all_at = NEVER;
+            due.extend(self.wheel.drain().into_iter().map(|(_, filed)| seat_of(filed)));
+        } else {
+            self.wheel.expire(tick, |_, filed| due.push(seat_of(filed)));
         }
-        returned
+        let looks = due.len();
+        idle.extend(due.drain(..).filter_map(|number| self.look(number, terms)));
+        looks
+    }
+
+    /// Takes in an answer. With several kinds of silence in one policy, another may be due too.
+    pub(super) fn put_back(&mut self, idle: Idle<T>, terms: Terms, returned: &mut Returned<T>) {
+        let (number, kind) = (idle.seat.number, idle.event().kind);
+        let Some(row) = self.row_mut(number) else { return };
+        let entry = &mut row.entries[place_in_row(number)];
+        if matches!(entry.place, Place::Orphaned) {
+            self.vacate(number);
+            returned.dismissed.push(idle.connection);
+            return;
+        }
+        let stop = idle.outcome == Outcome::Delivered(Answer::StopWatching);
+        if stop || kind == IdleKind::TimerStopped {
+            entry.place = Place::Ended;
+            self.out -= 1;
+            returned.dismissed.push(idle.connection);
+            return;
+        }
+        if idle.outcome != Outcome::Void {
+            row.reports.note(number, kind, terms.now);
+        }
+        entry.connection = Some(idle.connection);
+        self.out -= 1;
+        returned.again.extend(self.look(number, terms));
     }
 
     /// Takes out everybody who is here, because the timer is gone.
-    pub(super) fn take_all(&mut self, now: u64) -> Vec<Idle<T>> {
+    pub(super) fn take_all(&mut self, now: u64, idle: &mut Vec<Idle<T>>) {
         let filed = self.wheel.drain();
         let numbers = filed.into_iter().map(|(_, filed)| seat_of(filed));
-        numbers.filter_map(|number| self.take_stopped(number, now)).collect()
+        idle.extend(numbers.filter_map(|number| self.take_stopped(number, now)));
     }
 
-    /// The seats of the `n` who have been silent longest and are not paused, each with its last
-    /// activity.
-    pub(super) fn silent_longest(&mut self, n: usize) -> BinaryHeap<(u64, u32)> {
-        let mut longest = BinaryHeap::new();
-        for (number, entry) in self.seats.iter_mut() {
-            let Place::Filed(_) = entry.place else { continue };
-            let Some(pulse) = pulse(&self.blocks, number) else { continue };
-            let Reading { paused, since: [_, _, since] } = pulse.reading();
-            if paused {
-                continue;
-            }
-            if longest.len() < n {
-                longest.push((since, number));
-            } else if longest.peek().is_some_and(|&(latest, _)| since < latest) {
-                longest.pop();
-                longest.push((since, number));
+    /// Those who are not paused and have been silent at least since `latest`: each as its last
+    /// activity and its seat.
+    pub(super) fn silent_since(&self, latest: u64) -> Vec<(u64, u32)> {
+        let mut silent = Vec::new();
+        for (row, first) in self.rows.iter().zip((self.first..).step_by(BLOCK)) {
+            let Some(row) = row else { continue };
+            for (entry, number) in row.entries.iter().zip(first..) {
+                let Place::Filed(_) = entry.place else { continue };
+                let Reading { paused, since: [_, _, since] } = row.block.pulse(number).reading();
+                if !paused && since <= latest {
+                    silent.push((since, number));
+                }
             }
         }
-        longest
+        silent
     }
 
     /// Stops watching a seat, unless it has been active after `since`.
     pub(super) fn shed(&mut self, number: u32, since: u64) -> Option<T> {
-        let reading = pulse(&self.blocks, number)?.reading();
-        let entry = self.seats.get_mut(number)?;
+        let reading = self.pulse(number)?.reading();
+        let entry = self.entry_mut(number)?;
         let Place::Filed(key) = entry.place else { return None };
         if reading.paused || reading.since[2] != since {
             return None;
         }
         entry.place = Place::Ended;
+        let connection = entry.connection.take();
         self.wheel.remove(key);
-        entry.connection.take()
+        connection
     }
 
     /// Judges one whose entry has left the wheel.
@@ -266,15 +291,7 @@ impl<T> Roster<T> {
     }
 
     fn judge(&mut self, number: u32, terms: Terms) -> Option<Verdict> {
-        let reading = pulse(&self.blocks, number)?.reading();
-        let policy = self.seats.get(number)?.policy.as_ref()?;
-        let reported = self.reported.get(&number).copied();
-        let active_after =
-            |reported| reading.since.iter().zip(reported).all(|(&since, then)| since >= then);
-        if reported.is_some_and(active_after) {
-            self.reported.remove(&number); // it has no say any more
-        }
-        Some(judge(policy.limits(), reading, reported.unwrap_or_default(), lot(number), terms))
+        self.row_mut(number)?.judge(number, terms)
     }
 
     /// When it may first be idle.
@@ -286,51 +303,117 @@ impl<T> Roster<T> {
     }
 
     fn take_stopped(&mut self, number: u32, now: u64) -> Option<Idle<T>> {
-        let since = pulse(&self.blocks, number)?.reading().since[2];
+        let since = self.pulse(number)?.reading().since[2];
         let silent_for = Duration::from_nanos(now.saturating_sub(since));
         let event = IdleEvent { kind: IdleKind::TimerStopped, first: true, silent_for };
         self.take_out(number, event, since)
     }
 
     fn take_out(&mut self, number: u32, event: IdleEvent, since: u64) -> Option<Idle<T>> {
-        let block = self.blocks.get(row(number))?.block.clone()?;
-        let entry = self.seats.get_mut(number)?;
+        let row = self.row_mut(number)?;
+        let entry = &mut row.entries[place_in_row(number)];
         let connection = entry.connection.take()?;
         entry.place = Place::Out;
+        let block = row.block.clone();
         self.out += 1;
         Some(Idle::new(connection, event, Seat { block, number }, since))
     }
 
     fn file(&mut self, number: u32, at: u64) {
-        let tick = self.tick_of(at);
-        let Some(entry) = self.seats.get_mut(number) else { return };
-        entry.place = Place::Filed(self.wheel.insert(tick, NonZeroU32::MIN.saturating_add(number)));
-    }
-
-    fn tick_of(&self, at: u64) -> u64 {
-        if at == NEVER { NEVER } else { self.ticks.tick_not_before(at) }
-    }
-
-    fn occupy(&mut self, number: u32, home: impl FnOnce() -> Arc<dyn Home>) -> Arc<Block> {
-        if self.blocks.len() <= row(number) {
-            self.blocks.resize_with(row(number) + 1, Row::default);
+        if self.wheel.is_empty() {
+            self.all_at = NEVER; // whoever it was for has left
         }
-        let row = &mut self.blocks[row(number)];
-        row.used += 1;
-        let origin = self.origin;
-        row.block.get_or_insert_with(|| Arc::new(Block::new(home(), origin))).clone()
+        let tick = tick_of(self.ticks, at);
+        let key = self.wheel.insert(tick, NonZeroU32::MIN.saturating_add(number));
+        if let Some(entry) = self.entry_mut(number) {
+            entry.place = Place::Filed(key);
+        }
     }
 
-    fn vacate(&mut self, number: u32) {
-        if let Some(entry) = self.seats.get_mut(number) {
-            *entry = slab::Slot::fresh(0);
-        }
-        self.reported.remove(&number);
-        self.seats.release(number);
-        let row = &mut self.blocks[row(number)];
-        row.used -= 1;
+    /// Frees a seat; returns the connection, if it is here.
+    fn vacate(&mut self, number: u32) -> Option<T> {
+        let row = self.row_mut(number)?;
+        let connection = row.vacate(number);
         if row.used == 0 {
-            row.block = None;
+            self.rows[row_of(number)] = None;
+        }
+        self.used -= 1;
+        connection
+    }
+
+    fn row_mut(&mut self, number: u32) -> Option<&mut Row<T>> {
+        self.rows[row_of(number)].as_deref_mut()
+    }
+
+    fn entry_mut(&mut self, number: u32) -> Option<&mut Entry<T>> {
+        Some(&mut self.row_mut(number)?.entries[place_in_row(number)])
+    }
+
+    fn pulse(&self, number: u32) -> Option<&Pulse> {
+        Some(self.rows[row_of(number)].as_ref()?.block.pulse(number))
+    }
+}
+
+impl<T> Row<T> {
+    fn new(home: Arc<dyn Home>, origin: Instant) -> Box<Self> {
+        Box::new(Self {
+            block: Arc::new(Block::new(home, origin)),
+            used: 0,
+            entries: std::array::from_fn(|_| Entry::free()),
+            reports: Reports::default(),
+        })
+    }
+
+    fn occupy(&mut self, number: u32, connection: T, policy: IdlePolicy) {
+        self.used |= bit(number);
+        let entry = &mut self.entries[place_in_row(number)];
+        entry.connection = Some(connection);
+        entry.policy = Some(policy);
+    }
+
+    fn vacate(&mut self, number: u32) -> Option<T> {
+        self.used &= !bit(number);
+        self.reports.forget(number);
+        let entry = &mut self.entries[place_in_row(number)];
+        std::mem::replace(entry, Entry::free()).connection
+    }
+
+    fn judge(&mut self, number: u32, terms: Terms) -> Option<Verdict> {
+        let reading = self.block.pulse(number).reading();
+        let reported = self.reports.of(number);
+        let active_after =
+            |reported| reading.since.iter().zip(reported).all(|(&since, then)| since >= then);
+        if reported.is_some_and(active_after) {
+            self.reports.forget(number); // it has no say any more
+        }
+        let policy = self.entries[place_in_row(number)].policy.as_ref()?;
+        Some(judge(policy.limits(), reading, reported.unwrap_or_default(), lot(number), terms))
+    }
+}
+
+impl<T> Entry<T> {
+    fn free() -> Self {
+        Self { connection: None, policy: None, place: Place::Free }
+    }
+}
+
+impl Reports {
+    fn of(&self, number: u32) -> Option<Reported> {
+        let by_seat = self.by_seat.as_ref().filter(|_| self.told & bit(number) != 0)?;
+        Some(by_seat[place_in_row(number)])
+    }
+
+    fn note(&mut self, number: u32, kind: IdleKind, now: u64) {
+        self.told |= bit(number);
+        let by_seat = self.by_seat.get_or_insert_with(|| Box::new([Reported::default(); BLOCK]));
+        by_seat[place_in_row(number)][kind as usize] = now;
+    }
+
+    fn forget(&mut self, number: u32) {
+        self.told &= !bit(number);
+        match &mut self.by_seat {
+            Some(by_seat) if self.told != 0 => by_seat[place_in_row(number)] = Reported::default(),
+            by_seat => *by_seat = None,
         }
     }
 }
@@ -339,17 +422,26 @@ fn seat_of(filed: NonZeroU32) -> u32 {
     filed.get() - 1
 }
 
-fn row(number: u32) -> usize {
-    number as usize / BLOCK
+/// The tick in which one that may be idle from `at` on is looked at.
+fn tick_of(ticks: TickScale, at: u64) -> u64 {
+    if at == NEVER { NEVER } else { ticks.tick_not_before(at) }
 }
 
-fn pulse(blocks: &[Row], number: u32) -> Option<&Pulse> {
-    Some(blocks.get(row(number))?.block.as_ref()?.pulse(number))
+fn row_of(number: u32) -> usize {
+    number as usize % SEATS / BLOCK
+}
+
+fn place_in_row(number: u32) -> usize {
+    number as usize % BLOCK
+}
+
+fn bit(number: u32) -> u64 {
+    1 << place_in_row(number)
 }
 
 /// A home for blocks whose handles ask it nothing.
 #[cfg(test)]
-struct Nowhere;
+pub(super) struct Nowhere;
 
 #[cfg(test)]
 impl Home for Nowhere {
@@ -362,53 +454,3 @@ impl Home for Nowhere {
 
 #[cfg(all(test, not(loom)))]
 mod tests;
-
-#[cfg(all(test, loom))]
-mod model {
-    use super::*;
-    use crate::sync::{AtomicUsize, Mutex, Ordering};
-    use loom::thread;
-    use std::num::NonZeroU64;
-
-    struct Counted(Arc<AtomicUsize>);
-
-    impl Drop for Counted {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// A handle is dropped while its connection is looked at, reported and put back: the connection
-    /// is dropped once, nobody is watched at the end, and the seat is free.
-    #[test]
-    fn a_handle_dropped_at_any_moment_ends_it_once() {
-        crate::sync::check(|| {
-            let drops = Arc::new(AtomicUsize::new(0));
-            let ticks = TickScale::new(NonZeroU64::MIN);
-            let roster = Arc::new(Mutex::new(Roster::new(Instant::now(), ticks)));
-            let at = |now| Terms { now, scale: super::super::policy::Scale::ONE };
-            let policy = IdlePolicy::new().all(Duration::from_nanos(5));
-            let entered =
-                roster.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(Nowhere));
-            let Ok(Seat { number, block }) = entered else { panic!("there is a seat") };
-            let checker = thread::spawn({
-                let roster = roster.clone();
-                move || {
-                    let batch = roster.lock().take_idle(at(9), false);
-                    let silent = batch.iter().filter(|idle| idle.is_still_silent()).count();
-                    assert!(silent <= 1);
-                    let returned = roster.lock().put_back(batch, at(9));
-                    assert!(returned.again.is_empty());
-                    drop(returned.dismissed);
-                }
-            });
-            block.pulse(number).touch(8);
-            let left = roster.lock().leave(number);
-            drop(left);
-            checker.join().unwrap();
-            assert_eq!(drops.load(Ordering::Relaxed), 1);
-            let roster = roster.lock();
-            assert_eq!((roster.len(), roster.seats.used()), (0, 0));
-        });
-    }
-}

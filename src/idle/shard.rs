@@ -1,8 +1,12 @@
-//! A roster under its lock, and the one timeout that looks after it.
+//! The rosters of a group of threads under their lock, and the one timeout that looks after it.
 //!
 //! The timer holds one timeout for each shard in use, the *check*, due at the tick in which somebody
 //! has to be looked at. It arms itself again before it calls anybody back, so a slow callback on a
 //! pool holds up only those who are reported with it.
+//!
+//! One run looks at a bounded number of connections under the lock (`rosters::LOOKS`). If more are
+//! to be looked at, it arms itself for the present tick: what else is due has its turn, and the next
+//! run goes on. So nobody waits for the lock for longer than a slice takes.
 //!
 //! Invariants:
 //! 1. While anybody is watched, a check is pending or running, or its loss is being dealt with. A
@@ -11,7 +15,9 @@
 //!    the timer takes none.
 //! 2. The check that counts is the one of the latest epoch; any other does nothing when it runs or
 //!    is dropped.
-//! 3. While `shrunk` is set, the check is due at once, and so is another in its place.
+//! 3. While a roster is to be judged as a whole (`judge_all_at`), or has left somebody who is due to
+//!    the next slice, the check is due at once, and so is another in its place: `next_look` is not
+//!    after now.
 //! 4. No callback runs and no connection or check is dropped under the lock. The timer's own locks
 //!    are taken under it, never the other way round.
 
@@ -20,9 +26,10 @@ use super::judge::Terms;
 use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::pulse::Home;
-use super::roster::{Returned, Roster, SEATS};
+use super::roster::Returned;
+use super::rosters::{LIMIT, Rosters};
 use super::watch::Watch;
-use crate::error::ScheduleError;
+use crate::error::{RearmError, ScheduleError};
 use crate::isolate;
 use crate::logging::warning;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
@@ -88,6 +95,10 @@ impl<T> Core<T> {
         isolate::contained(|| self.now().nanos()).unwrap_or(0)
     }
 
+    fn present_tick(&self) -> u64 {
+        self.ticks.tick_at(self.now_contained())
+    }
+
     fn terms_at(&self, instant: Instant) -> Terms {
         Terms { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
     }
@@ -104,11 +115,9 @@ pub(super) struct Shard<T> {
 }
 
 pub(super) struct State<T> {
-    pub(super) roster: Roster<T>,
+    pub(super) rosters: Rosters<T>,
     check: Option<Pending>,
     epoch: u64,
-    /// Durations have become shorter: who is filed may be filed too late.
-    shrunk: bool,
 }
 
 /// The check that counts.
@@ -119,14 +128,9 @@ struct Pending {
 }
 
 impl<T> State<T> {
-    /// The tick at which the check has to look at somebody.
-    fn next_look(&self) -> u64 {
-        if self.shrunk { 0 } else { self.roster.next_look() }
-    }
-
     /// The check to cancel if nobody is watched any more.
     fn needless_check(&mut self) -> Option<Timeout> {
-        if self.roster.len() > 0 {
+        if self.rosters.len() > 0 {
             return None;
         }
         self.check.take().map(|pending| pending.timeout)
@@ -135,8 +139,8 @@ impl<T> State<T> {
 
 impl<T: Send + 'static> Shard<T> {
     pub(super) fn new(core: Arc<Core<T>>) -> Self {
-        let roster = Roster::new(core.origin, core.ticks);
-        let state = State { roster, check: None, epoch: 0, shrunk: false };
+        let rosters = Rosters::new(core.origin, core.ticks);
+        let state = State { rosters, check: None, epoch: 0 };
         Self { core, state: Mutex::new(state) }
     }
 
@@ -152,13 +156,13 @@ impl<T: Send + 'static> Shard<T> {
         let now = self.core.timer.now();
         let mut state = self.lock();
         let terms = self.core.terms_at(now);
-        let joins = state.roster.len() > 0;
-        let entered = state.roster.enter(connection, policy, terms, || self.clone());
-        let full = |task| ScheduleError::LimitReached { limit: SEATS, task };
+        let joins = state.rosters.len() > 0;
+        let entered = state.rosters.enter(connection, policy, terms, || self.clone());
+        let full = |task| ScheduleError::LimitReached { limit: LIMIT, task };
         let seat = entered.map_err(full)?;
         match self.ensure_check(&mut state, joins) {
             Ok(()) => Ok(Watch::new(seat)),
-            Err(error) => match state.roster.leave(seat.number) {
+            Err(error) => match state.rosters.leave(seat.number) {
                 Some(connection) => Err(error.map(|()| connection)),
                 // Not reached: what has just entered is here.
                 None => Ok(Watch::new(seat)),
@@ -179,7 +183,8 @@ impl<T: Send + 'static> Shard<T> {
             return Ok(());
         }
         let epoch = state.epoch + 1;
-        let tick = state.next_look();
+        state.rosters.find_earliest();
+        let tick = state.rosters.next_look();
         let check = Check { shard: Some(self.clone()), epoch };
         let due = self.core.start_of(tick);
         let scheduled = match has_place {
@@ -194,7 +199,7 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Pulls the check forward if somebody has to be looked at sooner.
     fn hasten(&self, state: &mut State<T>) {
-        let tick = state.next_look();
+        let tick = state.rosters.next_look();
         let Some(check) = &mut state.check else { return };
         // If it is refused, the check has expired and waits for the lock, or it is lost; either
         // way somebody comes and looks.
@@ -206,7 +211,7 @@ impl<T: Send + 'static> Shard<T> {
     /// Gives up a seat that has been silent since `since`.
     pub(super) fn shed(&self, seat: u32, since: u64) -> Option<T> {
         let mut state = self.lock();
-        let connection = state.roster.shed(seat, since);
+        let connection = state.rosters.shed(seat, since);
         let needless = state.needless_check();
         drop(state);
         needless.map(|timeout| timeout.cancel());
@@ -215,9 +220,9 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Durations have become shorter: has everybody judged again.
     pub(super) fn judge_everybody(&self) {
+        let present = self.core.present_tick();
         let mut state = self.lock();
-        // With nobody here it would cost whoever comes next a look in vain.
-        state.shrunk = state.roster.len() > 0;
+        state.rosters.judge_all_at(present);
         self.hasten(&mut state);
     }
 
@@ -229,16 +234,29 @@ impl<T: Send + 'static> Shard<T> {
             return check.retire();
         }
         let terms = self.core.terms_at(now);
-        let everybody = std::mem::take(&mut state.shrunk);
-        let idle = state.roster.take_idle(terms, everybody);
-        let tick = state.next_look();
-        if let Some(check) = &mut state.check {
-            check.tick = tick;
-        }
-        let refused = timeout.rearm_at(check, self.core.start_of(tick));
+        let idle = state.rosters.take_idle(terms);
+        let refused = self.arm_again(&mut state, check, timeout, terms.now);
         drop(state);
         drop(refused); // and with it the check, which is lost
         self.report(idle, terms.now);
+    }
+
+    /// Arms the check that runs: for the present tick, if one slice was not enough.
+    fn arm_again(
+        &self,
+        state: &mut State<T>,
+        check: Box<Check<T>>,
+        timeout: &Timeout,
+        now: u64,
+    ) -> Result<(), RearmError> {
+        let present = self.core.ticks.tick_at(now);
+        let next = state.rosters.next_look();
+        let tick = next.max(present);
+        if let Some(check) = &mut state.check {
+            check.tick = tick;
+        }
+        let due = self.core.start_of(tick);
+        if next <= present { timeout.catch_up_at(check, due) } else { timeout.rearm_at(check, due) }
     }
 
     /// A check that counts has been dropped without having armed itself again.
@@ -251,12 +269,13 @@ impl<T: Send + 'static> Shard<T> {
             return;
         }
         let now = self.core.now_contained();
-        let everybody = state.roster.take_all(now);
+        let stopped = state.rosters.take_stopped(now);
         drop(state);
-        self.report(everybody, now);
+        self.report(stopped, now);
     }
 
     /// Calls back for those found at `now`, and takes in the answers, until nobody is left to report.
+    /// If the timer takes no check any more, these are all who are watched, slice by slice.
     fn report(self: &Arc<Self>, mut batch: Vec<Idle<T>>, now: u64) {
         while !batch.is_empty() {
             let panics = (self.core.deliver)(&mut batch);
@@ -268,10 +287,13 @@ impl<T: Send + 'static> Shard<T> {
             // The factor of this moment: a check that has judged everybody by it has missed these.
             // But the time of the report, so that an activity since then comes after it.
             let terms = Terms { now, scale: self.core.scale() };
-            let Returned { mut again, dismissed } = state.roster.put_back(batch, terms);
+            let Returned { mut again, dismissed } = state.rosters.put_back(batch, terms);
             let needless = state.needless_check();
-            if state.roster.len() > 0 && self.ensure_check(&mut state, true).is_err() {
-                again.extend(state.roster.take_all(self.core.now_contained()));
+            if state.rosters.len() > 0
+                && self.ensure_check(&mut state, true).is_err()
+                && again.is_empty()
+            {
+                again = state.rosters.take_stopped(self.core.now_contained());
             }
             drop(state);
             needless.map(|timeout| timeout.cancel());
@@ -295,7 +317,7 @@ impl<T: Send + 'static> Home for Shard<T> {
 
     fn leave(&self, seat: u32) {
         let mut state = self.lock();
-        let connection = state.roster.leave(seat);
+        let connection = state.rosters.leave(seat);
         let needless = state.needless_check();
         drop(state);
         needless.map(|timeout| timeout.cancel());
@@ -306,7 +328,7 @@ impl<T: Send + 'static> Home for Shard<T> {
         let now = self.core.timer.now();
         let mut state = self.lock();
         let terms = self.core.terms_at(now);
-        state.roster.set_policy(seat, policy, terms);
+        state.rosters.set_policy(seat, policy, terms);
         self.hasten(&mut state);
     }
 }

@@ -1,5 +1,4 @@
-//! What the manager does not let one see or time: who shares memory, and what happens between two
-//! locks.
+//! What is remembered of reports.
 
 use super::super::policy::Scale;
 use super::*;
@@ -11,46 +10,55 @@ fn at(now: u64) -> Terms {
 
 /// Connections 0 to `n` in the seats of these numbers, silent since 1 and idle at 11.
 fn watching(n: u32) -> (Roster<u32>, Vec<Seat>) {
-    let mut roster = Roster::new(Instant::now(), TickScale::new(NonZeroU64::MIN));
+    let mut roster = Roster::new(Instant::now(), TickScale::new(NonZeroU64::MIN), 0);
     let policy = IdlePolicy::new().all(Duration::from_nanos(10));
     let enter = |n| roster.enter(n, policy.clone(), at(1), || Arc::new(Nowhere)).unwrap();
     let seats = (0..n).map(enter).collect();
     (roster, seats)
 }
 
-fn pulse_of(seat: &Seat) -> &Pulse {
-    seat.block.pulse(seat.number)
+fn idle(roster: &mut Roster<u32>, now: u64) -> Vec<Idle<u32>> {
+    let mut idle = Vec::new();
+    roster.take_idle(at(now), &mut Vec::new(), &mut idle);
+    idle
 }
 
-#[test]
-fn neighbours_share_a_block() {
-    let (roster, seats) = watching(BLOCK as u32 + 1);
-    let shares_the_first = |seat: &Seat| Arc::ptr_eq(&seat.block, &seats[0].block);
-    assert_eq!(seats.iter().filter(|seat| shares_the_first(seat)).count(), BLOCK);
-    assert_eq!(roster.blocks.len(), 2);
+fn report(roster: &mut Roster<u32>, now: u64) {
+    let mut returned = Returned::new();
+    let idle = idle(roster, now);
+    idle.into_iter().for_each(|idle| roster.put_back(idle, at(now), &mut returned));
+    assert!(returned.again.is_empty() && returned.dismissed.is_empty());
 }
 
-#[test]
-fn of_the_equally_silent_the_first_seats_are_named_and_no_more_than_asked_for() {
-    let (mut roster, _seats) = watching(5);
-    assert_eq!(roster.silent_longest(2).into_sorted_vec(), [(1, 0), (1, 1)]);
+fn remembered(roster: &Roster<u32>) -> Vec<u32> {
+    let reports = |number: &u32| roster.rows[0].as_ref().unwrap().reports.of(*number).is_some();
+    (0..BLOCK as u32).filter(reports).collect()
 }
 
-#[test]
-fn who_is_active_or_paused_since_being_named_is_not_shed() {
-    let (mut roster, seats) = watching(3);
-    pulse_of(&seats[0]).touch(2);
-    pulse_of(&seats[1]).pause();
-    assert_eq!([0, 1, 2].map(|number| roster.shed(number, 1)), [None, None, Some(2)]);
+fn has_memory(roster: &Roster<u32>) -> bool {
+    roster.rows[0].as_ref().is_some_and(|row| row.reports.by_seat.is_some())
 }
 
 #[test]
 fn a_report_is_forgotten_after_activity() {
-    let (mut roster, seats) = watching(1);
-    let idle = roster.take_idle(at(11), false);
-    assert!(roster.put_back(idle, at(11)).again.is_empty());
-    assert_eq!(roster.reported.len(), 1);
-    pulse_of(&seats[0]).touch(15);
-    assert!(roster.take_idle(at(21), false).is_empty());
-    assert!(roster.reported.is_empty());
+    let (mut roster, seats) = watching(2);
+    report(&mut roster, 11);
+    assert_eq!(remembered(&roster), [0, 1]);
+    seats[0].block.pulse(0).touch(15);
+    report(&mut roster, 21);
+    assert_eq!(remembered(&roster), [1]);
+    seats[1].block.pulse(1).touch(25);
+    assert!(idle(&mut roster, 31).len() == 1 && remembered(&roster).is_empty());
+    assert!(!has_memory(&roster));
+}
+
+/// The next one in its seat has not been reported.
+#[test]
+fn a_report_is_forgotten_with_its_connection() {
+    let (mut roster, _seats) = watching(2);
+    report(&mut roster, 11);
+    roster.leave(0);
+    assert_eq!(remembered(&roster), [1]);
+    roster.leave(1);
+    assert!(!has_memory(&roster));
 }

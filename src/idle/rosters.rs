@@ -1,0 +1,311 @@
+//! The rosters of one shard. Told the time; no lock, no timer.
+//!
+//! The lock of a shard is held for all that is done here, so each method deals with a bounded number
+//! of connections: with one roster ([`SEATS`]), or with rosters until [`LOOKS`] connections have been
+//! looked at. A caller that has to go through everybody calls again, and lets go of the lock
+//! between two calls.
+//!
+//! Invariants:
+//! 1. `next` of a roster is its `next_look`, and `earliest` is not after any `next`.
+//! 2. `watched` is the sum of what the rosters watch.
+//! 3. `room` names the rosters that have a free seat, those without memory included. The first of
+//!    them takes whoever comes next, so the last ones become empty after a burst.
+//! 4. A roster without a used seat has given its memory back, but for the `spare` one.
+
+use super::event::{Idle, Seat};
+use super::judge::Terms;
+use super::policy::IdlePolicy;
+use super::pulse::Home;
+use super::roster::{Returned, Roster, SEATS};
+use crate::sync::Arc;
+use crate::tick::{NEVER, TickScale};
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// After so many looks in one hold of the lock no further roster is begun. Under a lock that others
+/// wait for, with cold memory, a look takes 100 to 200 ns.
+pub(super) const LOOKS: usize = 2048;
+
+/// The most that one hold of the lock takes out, and so the size of a batch.
+#[cfg(test)]
+pub(super) const MOST: usize = LOOKS - 1 + SEATS;
+
+const MOST_ROSTERS: usize = u32::MAX as usize / SEATS;
+
+/// The most connections that one shard can watch.
+pub(super) const LIMIT: usize = MOST_ROSTERS * SEATS;
+
+pub(super) struct Rosters<T> {
+    origin: Instant,
+    ticks: TickScale,
+    rosters: Vec<Held<T>>,
+    watched: usize,
+    /// The tick at which somebody has to be looked at. Early if who it was for has left, never late.
+    earliest: u64,
+    room: BTreeSet<u32>,
+    /// The roster that holds memory and has no used seat.
+    spare: Option<usize>,
+    /// Where the next search for those who are due begins: no roster waits for ever for its turn.
+    turn: usize,
+    /// Empty between calls.
+    due: Vec<u32>,
+}
+
+struct Held<T> {
+    /// `None` while its memory is given back.
+    roster: Option<Box<Roster<T>>>,
+    next: u64,
+}
+
+/// What of a roster counts in the whole.
+#[derive(Clone, Copy)]
+struct Share {
+    watched: usize,
+    used: usize,
+}
+
+impl<T> Rosters<T> {
+    pub(super) fn new(origin: Instant, ticks: TickScale) -> Self {
+        Self {
+            origin,
+            ticks,
+            rosters: Vec::new(),
+            watched: 0,
+            earliest: NEVER,
+            room: BTreeSet::new(),
+            spare: None,
+            turn: 0,
+            due: Vec::new(),
+        }
+    }
+
+    /// Connections that are watched.
+    pub(super) fn len(&self) -> usize {
+        self.watched
+    }
+
+    /// The tick at which somebody has to be looked at.
+    pub(super) fn next_look(&self) -> u64 {
+        self.earliest
+    }
+
+    /// Gives the connection a seat; back if there is none left.
+    pub(super) fn enter(
+        &mut self,
+        connection: T,
+        policy: IdlePolicy,
+        terms: Terms,
+        home: impl FnOnce() -> Arc<dyn Home>,
+    ) -> Result<Seat, T> {
+        let Some(at) = self.with_room() else { return Err(connection) };
+        let (origin, ticks, first) = (self.origin, self.ticks, (at * SEATS) as u32);
+        let made = || Box::new(Roster::new(origin, ticks, first));
+        let roster = self.rosters[at].roster.get_or_insert_with(made);
+        let before = share(roster);
+        let entered = roster.enter(connection, policy, terms, home);
+        self.note(at, before);
+        entered
+    }
+
+    /// The handle is dropped. Returns the connection, if it is here.
+    pub(super) fn leave(&mut self, number: u32) -> Option<T> {
+        self.with(roster_of(number), |roster| roster.leave(number))?
+    }
+
+    /// From now on it is judged by another policy.
+    pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, terms: Terms) {
+        self.with(roster_of(number), |roster| roster.set_policy(number, policy, terms));
+    }
+
+    /// Stops watching a seat, unless it has been active after `since`.
+    pub(super) fn shed(&mut self, number: u32, since: u64) -> Option<T> {
+        self.with(roster_of(number), |roster| roster.shed(number, since))?
+    }
+
+    /// Has all who are here judged again, at `tick`.
+    pub(super) fn judge_all_at(&mut self, tick: u64) {
+        for at in 0..self.rosters.len() {
+            self.with(at, |roster| roster.judge_all_at(tick));
+        }
+    }
+
+    /// Takes out who is idle now, and files again who has merely come up. If that were too many for
+    /// one hold of the lock, `next_look` is not after now, and the next call goes on.
+    pub(super) fn take_idle(&mut self, terms: Terms) -> Vec<Idle<T>> {
+        let tick = self.ticks.tick_at(terms.now);
+        let (mut idle, mut looks) = (Vec::new(), 0);
+        let mut due = std::mem::take(&mut self.due);
+        for _ in 0..self.rosters.len() {
+            if looks >= LOOKS {
+                break;
+            }
+            let at = self.turn % self.rosters.len();
+            self.turn = at + 1;
+            if self.rosters[at].next <= tick {
+                let looked = self.with(at, |roster| roster.take_idle(terms, &mut due, &mut idle));
+                looks += looked.unwrap_or_default().max(1);
+            }
+        }
+        self.due = due;
+        self.find_earliest();
+        idle
+    }
+
+    /// Takes in the answers to a batch.
+    pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, terms: Terms) -> Returned<T> {
+        let mut returned = Returned::new();
+        for idle in batch {
+            let at = roster_of(idle.seat.number);
+            self.with(at, |roster| roster.put_back(idle, terms, &mut returned));
+        }
+        returned
+    }
+
+    /// Takes out who is here, because the timer is gone. Nobody is here any more if that is nobody.
+    pub(super) fn take_stopped(&mut self, now: u64) -> Vec<Idle<T>> {
+        let mut idle = Vec::new();
+        for at in 0..self.rosters.len() {
+            if idle.len() >= LOOKS {
+                break;
+            }
+            self.with(at, |roster| roster.take_all(now, &mut idle));
+        }
+        idle
+    }
+
+    /// Those of one roster who are not paused and have been silent at least since `latest`, each as
+    /// its last activity and its seat; `None` after the last roster.
+    pub(super) fn silent_since(&self, latest: u64, at: usize) -> Option<Vec<(u64, u32)>> {
+        let roster = &self.rosters.get(at)?.roster;
+        Some(roster.as_ref().map(|roster| roster.silent_since(latest)).unwrap_or_default())
+    }
+
+    /// A roster with a free seat.
+    fn with_room(&mut self) -> Option<usize> {
+        if let Some(&first) = self.room.first() {
+            return Some(first as usize);
+        }
+        let at = self.rosters.len();
+        if at == MOST_ROSTERS {
+            return None;
+        }
+        self.rosters.push(Held { roster: None, next: NEVER });
+        self.room.insert(at as u32);
+        Some(at)
+    }
+
+    /// Everything that changes a roster goes through here, or ends with `note`.
+    fn with<R>(&mut self, at: usize, act: impl FnOnce(&mut Roster<T>) -> R) -> Option<R> {
+        let roster = self.rosters.get_mut(at)?.roster.as_mut()?;
+        let before = share(roster);
+        let result = act(roster);
+        self.note(at, before);
+        Some(result)
+    }
+
+    /// Keeps the invariants after a change to one roster.
+    fn note(&mut self, at: usize, before: Share) {
+        let held = &mut self.rosters[at];
+        let Some(roster) = &held.roster else { return };
+        let after = share(roster);
+        held.next = roster.next_look();
+        self.earliest = self.earliest.min(held.next);
+        self.watched = self.watched + after.watched - before.watched;
+        if before.used == after.used {
+            return;
+        }
+        if after.used == SEATS {
+            self.room.remove(&(at as u32));
+        } else if before.used == SEATS {
+            self.room.insert(at as u32);
+        }
+        if self.spare == Some(at) {
+            self.spare = None;
+        } else if after.used == 0 {
+            self.emptied(at);
+        }
+    }
+
+    /// Of two without a used seat, the last one gives its memory back.
+    #[cold]
+    fn emptied(&mut self, at: usize) {
+        let Some(spare) = self.spare.replace(at) else { return };
+        self.spare = Some(at.min(spare));
+        self.rosters[at.max(spare)] = Held { roster: None, next: NEVER };
+        while self.rosters.last().is_some_and(|held| held.roster.is_none()) {
+            self.rosters.pop();
+            self.room.remove(&(self.rosters.len() as u32));
+        }
+        if self.rosters.len() < self.rosters.capacity() / 4 {
+            self.rosters.shrink_to(2 * self.rosters.len());
+        }
+    }
+
+    /// Forgets who has left.
+    pub(super) fn find_earliest(&mut self) {
+        self.earliest = self.rosters.iter().map(|held| held.next).min().unwrap_or(NEVER);
+    }
+}
+
+fn share<T>(roster: &Roster<T>) -> Share {
+    Share { watched: roster.len(), used: roster.used() }
+}
+
+fn roster_of(number: u32) -> usize {
+    number as usize / SEATS
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::super::roster::Nowhere;
+    use super::*;
+    use crate::sync::{AtomicUsize, Mutex, Ordering};
+    use loom::thread;
+    use std::num::NonZeroU64;
+    use std::time::Duration;
+
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A handle is dropped while its connection is looked at, reported and put back: the connection
+    /// is dropped once, nobody is watched at the end, and the seat is free.
+    #[test]
+    fn a_handle_dropped_at_any_moment_ends_it_once() {
+        crate::sync::check(|| {
+            let drops = Arc::new(AtomicUsize::new(0));
+            let ticks = TickScale::new(NonZeroU64::MIN);
+            let roster = Arc::new(Mutex::new(Rosters::new(Instant::now(), ticks)));
+            let at = |now| Terms { now, scale: super::super::policy::Scale::ONE };
+            let policy = IdlePolicy::new().all(Duration::from_nanos(5));
+            let entered =
+                roster.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(Nowhere));
+            let Ok(Seat { number, block }) = entered else { panic!("there is a seat") };
+            let checker = thread::spawn({
+                let roster = roster.clone();
+                move || {
+                    let batch = roster.lock().take_idle(at(9));
+                    let silent = batch.iter().filter(|idle| idle.is_still_silent()).count();
+                    assert!(silent <= 1);
+                    let returned = roster.lock().put_back(batch, at(9));
+                    assert!(returned.again.is_empty());
+                    drop(returned.dismissed);
+                }
+            });
+            block.pulse(number).touch(8);
+            let left = roster.lock().leave(number);
+            drop(left);
+            checker.join().unwrap();
+            assert_eq!(drops.load(Ordering::Relaxed), 1);
+            let roster = roster.lock();
+            assert_eq!((roster.len(), roster.spare), (0, Some(0)));
+        });
+    }
+}
