@@ -469,6 +469,107 @@ fn a_batch_is_one_call_and_one_job() {
     assert_eq!(batches.take()[0].len(), 500);
 }
 
+/// More than one hold of a lock may deal with.
+const MANY: u32 = 10_000;
+
+/// A timer whose idle timeouts record the ids of each batch, and how each was told.
+fn batching(
+    answer: Answer,
+) -> (ManualClock, IdleTimeouts<u32>, Record<Vec<Seen>>, HashedWheelTimer) {
+    let (timer, clock) = manual();
+    let batches = Record::new();
+    let record = batches.clone();
+    let idle = IdleTimeouts::batched(&timer, move |batch: &mut [Idle<u32>]| {
+        record.push(batch.iter().map(|idle| seen(idle.connection, idle.event())).collect());
+        batch.iter_mut().for_each(|idle| idle.answer(answer));
+    });
+    (clock, idle, batches, timer)
+}
+
+/// Several batches, none of which is large, and everybody once.
+fn assert_sliced(batches: &[Vec<Seen>], expected: impl Fn(u32) -> Seen) {
+    let sizes: Vec<_> = batches.iter().map(Vec::len).collect();
+    assert!(sizes.iter().all(|&size| size <= MANY as usize / 3), "{sizes:?}");
+    let mut all = batches.concat();
+    all.sort_unstable_by_key(|&(id, ..)| id);
+    assert_eq!(all, (0..MANY).map(expected).collect::<Vec<_>>());
+}
+
+#[test]
+fn many_who_are_due_in_one_tick_are_reported_in_it_batch_by_batch() {
+    let (clock, idle, batches, _timer) = batching(Answer::KeepWatching);
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(250)).unwrap()).collect();
+    clock.advance(ms(299));
+    assert_eq!(batches.len(), 0);
+    clock.advance(ms(1));
+    assert_sliced(&batches.take(), |id| (id, IdleKind::All, true, 300));
+    clock.advance(ms(200));
+    assert_eq!(batches.len(), 0);
+    clock.advance(ms(100));
+    assert_sliced(&batches.take(), |id| (id, IdleKind::All, false, 600));
+    drop(watches);
+}
+
+#[test]
+fn many_with_two_kinds_that_are_due_are_reported_for_both() {
+    let (clock, idle, batches, _timer) = batching(Answer::KeepWatching);
+    let policy = IdlePolicy::new().reader(ms(100)).writer(ms(100));
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &policy).unwrap()).collect();
+    clock.advance(TICK);
+    let (readers, writers): (Vec<_>, Vec<_>) = (batches.take().into_iter())
+        .partition(|batch| batch.iter().all(|&(_, kind, ..)| kind == IdleKind::Reader));
+    assert_sliced(&readers, |id| (id, IdleKind::Reader, true, 100));
+    assert_sliced(&writers, |id| (id, IdleKind::Writer, true, 100));
+    drop(watches);
+}
+
+#[test]
+fn shorter_durations_of_many_are_noticed_in_the_next_tick() {
+    let (clock, idle, batches, timer) = batching(Answer::StopWatching);
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(10_000)).unwrap()).collect();
+    clock.advance(ms(5000));
+    idle.scale(0.5).unwrap();
+    clock.advance(TICK);
+    assert_sliced(&batches.take(), |id| (id, IdleKind::All, true, 5100));
+    assert_eq!((idle.watched(), timer.pending_timeouts()), (0, 0));
+    drop(watches);
+}
+
+#[test]
+fn the_end_of_the_timer_is_told_to_many_batch_by_batch() {
+    let (clock, idle, batches, timer) = batching(Answer::KeepWatching);
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(10_000)).unwrap()).collect();
+    clock.advance(ms(5000));
+    drop(timer.stop().unwrap());
+    assert_sliced(&batches.take(), |id| (id, IdleKind::TimerStopped, true, 5000));
+    assert_eq!(idle.watched(), 0);
+    assert!(idle.watch(0, &all(100)).is_err());
+    drop(watches);
+}
+
+/// The check that is to go on with the next slice is lost, and another does.
+#[test]
+fn a_lost_check_with_more_to_look_at_is_made_good() {
+    let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(100)).unwrap()).collect();
+    clock.advance(TICK);
+    jobs.take().into_iter().for_each(Job::run);
+    let first = events.len();
+    assert!(first > 0 && first < MANY as usize);
+    clock.advance(Duration::ZERO);
+    assert_eq!(jobs.take().len(), 1, "the next slice, which is dropped");
+    while idle.watched() > 0 {
+        clock.advance(TICK);
+        let slices = jobs.take();
+        assert!(!slices.is_empty(), "{} are forgotten", idle.watched());
+        slices.into_iter().for_each(Job::run);
+    }
+    assert_eq!(events.len(), MANY as usize);
+    drop(watches);
+    assert_conserved(&timer);
+}
+
 #[test]
 fn a_batch_that_panics_keeps_those_without_an_answer() {
     let (timer, clock) = manual();

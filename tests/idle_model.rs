@@ -116,9 +116,11 @@ impl World {
                     let overdue = dues[kind].is_some_and(|due| due <= tick_began)
                         && known.changed < self.now / tick * tick
                         && !given_up;
-                    let sooner = answer(known.id) == Answer::StopWatching
-                        && told.keys().any(|&(id, _)| id == known.id);
-                    prop_assert!(!overdue || sooner, "missed: {} {:?}", known.id, KINDS[kind]);
+                    let sooner = || {
+                        answer(known.id) == Answer::StopWatching
+                            && told.keys().any(|&(id, _)| id == known.id)
+                    };
+                    prop_assert!(!overdue || sooner(), "missed: {} {:?}", known.id, KINDS[kind]);
                     continue;
                 };
                 prop_assert!(dues[kind].is_some_and(|due| due <= now), "wrong: {event:?}");
@@ -137,7 +139,8 @@ impl World {
     }
 }
 
-fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
+/// Watches `crowd` connections first, with these durations in turn.
+fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCaseError> {
     let (timer, clock): (_, ManualClock) = manual();
     let events = Record::new();
     let record = events.clone();
@@ -147,7 +150,8 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
     });
     let mut world = World { scale: 1.0, ..World::default() };
     let mut next_id = 0;
-    for step in steps {
+    let joining = crowds.iter().cycle().take(crowd).map(|&durations| Step::Watch(durations));
+    for (number, step) in joining.chain(steps).enumerate() {
         let now = world.now;
         match step {
             Step::Watch(durations) => {
@@ -235,6 +239,9 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
             }
             Step::Drop(_) => {}
         }
+        if number < crowd {
+            continue;
+        }
         prop_assert_eq!(events.len(), 0, "events come only when the clock moves");
         let watched = world.connections.iter().filter(|known| known.watched).count();
         prop_assert_eq!(idle.watched(), watched);
@@ -254,6 +261,23 @@ proptest! {
     fn an_event_if_and_only_if_it_was_silent(
         steps in proptest::collection::vec(step(), 1..120),
     ) {
-        run(steps)?;
+        run(0, &[], steps)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 32,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// With more connections than the manager looks at under one hold of its lock.
+    #[test]
+    fn an_event_if_and_only_if_it_was_silent_in_a_crowd(
+        crowds in proptest::collection::vec(durations(), 1..4),
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        run(4000, &crowds, steps)?;
     }
 }

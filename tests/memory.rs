@@ -286,3 +286,49 @@ fn connections_that_come_and_go_do_not_grow_memory() {
     let (early, late) = (after[4], *after.last().unwrap());
     assert!(late < early + 300_000, "{early} bytes after 5 waves, {late} after 40");
 }
+
+/// A burst that is reported, and then dropped, leaves nothing behind: not of the connections, and not
+/// of the reports.
+#[test]
+fn connections_that_were_reported_and_dropped_leave_nothing_behind() {
+    let _alone = ALONE.lock();
+    for answer in [Answer::KeepWatching, Answer::StopWatching] {
+        let (timer, clock) = manual();
+        let idle = IdleTimeouts::new(&timer, move |_: &mut u64, _| answer);
+        let policy = IdlePolicy::new().all(ms(1000));
+        let _resident = idle.watch(0, &IdlePolicy::new()).unwrap();
+        clock.advance(Duration::ZERO);
+        let before = bytes();
+        let watches: Vec<_> = (0..100_000).map(|id| idle.watch(id, &policy).unwrap()).collect();
+        clock.advance(ms(2000));
+        drop(watches);
+        assert_eq!(idle.watched(), 1);
+        clock.advance(ms(2000));
+        let kept = bytes() - before;
+        assert!(kept < 250_000, "{kept} bytes are kept after 100,000 that answered {answer:?}");
+    }
+}
+
+#[test]
+fn a_connection_that_was_reported_and_is_watched_on_takes_at_most_140_bytes() {
+    const CONNECTIONS: usize = 100_000;
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let idle = idle_timeouts(&timer);
+    let policy = IdlePolicy::new().all(ms(1000));
+    let mut watches: Vec<Watch> = Vec::with_capacity(CONNECTIONS);
+    let before = bytes() - (CONNECTIONS * size_of::<Watch>()) as isize;
+    watches.extend((0..CONNECTIONS as u64).map(|id| idle.watch(id, &policy).unwrap()));
+    clock.advance(ms(1000));
+    let each = (bytes() - before) / CONNECTIONS as isize;
+    println!("bytes for each that was reported: {each}");
+    assert!(each <= 140, "{each} bytes");
+    assert_eq!(idle.watched(), CONNECTIONS);
+    // Activity makes the reports void, and the memory for them comes back with the next look.
+    watches.iter().for_each(Watch::touch);
+    clock.advance(ms(999));
+    watches.iter().for_each(Watch::touch);
+    clock.advance(ms(500));
+    let each = (bytes() - before) / CONNECTIONS as isize;
+    assert!(each <= 120, "{each} bytes after activity");
+}

@@ -32,12 +32,15 @@ use super::watch::Watch;
 use crate::error::{RearmError, ScheduleError};
 use crate::isolate;
 use crate::logging::warning;
-use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, thread};
 use crate::tick::{TickScale, instant_after, nanos};
 use crate::timeout::{Timeout, TimerTask};
 use crate::timer::HashedWheelTimer;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
+
+/// How often a check gives way to who waits for the lock: for 100 us or more, enough to wake up.
+const YIELDS: usize = 256;
 
 /// Runs a callback for a batch; returns how many panics that were.
 pub(super) type Deliver<T> = dyn Fn(&mut [Idle<T>]) -> u64 + Send + Sync;
@@ -112,6 +115,8 @@ impl<T> Core<T> {
 pub(super) struct Shard<T> {
     core: Arc<Core<T>>,
     state: Mutex<State<T>>,
+    /// Somebody waits for the lock. A hint: of two who wait, the first one to get it clears it.
+    wanted: AtomicBool,
 }
 
 pub(super) struct State<T> {
@@ -141,10 +146,26 @@ impl<T: Send + 'static> Shard<T> {
     pub(super) fn new(core: Arc<Core<T>>) -> Self {
         let rosters = Rosters::new(core.origin, core.ticks);
         let state = State { rosters, check: None, epoch: 0 };
-        Self { core, state: Mutex::new(state) }
+        Self { core, state: Mutex::new(state), wanted: AtomicBool::new(false) }
     }
 
+    /// Relaxed, here and below: the lock orders all that matters.
     pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.wanted.store(true, Ordering::Relaxed);
+        let state = self.state.lock();
+        self.wanted.store(false, Ordering::Relaxed);
+        state
+    }
+
+    /// For a check, which takes the lock slice after slice: whoever waits comes first. The lock
+    /// itself does not see to that, because it goes to who is awake.
+    fn lock_after_others(&self) -> MutexGuard<'_, State<T>> {
+        for _ in 0..YIELDS {
+            if !self.wanted.load(Ordering::Relaxed) {
+                break;
+            }
+            thread::yield_now();
+        }
         self.state.lock()
     }
 
@@ -229,7 +250,7 @@ impl<T: Send + 'static> Shard<T> {
     /// The check expires.
     fn run(self: &Arc<Self>, check: Box<Check<T>>, timeout: &Timeout) {
         let now = timeout.now();
-        let mut state = self.lock();
+        let mut state = self.lock_after_others();
         if state.epoch != check.epoch || state.check.is_none() {
             return check.retire();
         }
@@ -251,17 +272,16 @@ impl<T: Send + 'static> Shard<T> {
     ) -> Result<(), RearmError> {
         let present = self.core.ticks.tick_at(now);
         let next = state.rosters.next_look();
-        let tick = next.max(present);
         if let Some(check) = &mut state.check {
-            check.tick = tick;
+            check.tick = next; // though it has passed: whoever is left does not hasten the check
         }
-        let due = self.core.start_of(tick);
+        let due = self.core.start_of(next.max(present));
         if next <= present { timeout.catch_up_at(check, due) } else { timeout.rearm_at(check, due) }
     }
 
     /// A check that counts has been dropped without having armed itself again.
     fn check_lost(self: &Arc<Self>, epoch: u64) {
-        let mut state = self.lock();
+        let mut state = self.lock_after_others();
         if state.epoch != epoch || state.check.take().is_none() {
             return;
         }
@@ -283,7 +303,7 @@ impl<T: Send + 'static> Shard<T> {
                 self.core.panicked.fetch_add(panics, Ordering::Relaxed);
                 warning!("{panics} panics of an idle callback");
             }
-            let mut state = self.lock();
+            let mut state = self.lock_after_others();
             // The factor of this moment: a check that has judged everybody by it has missed these.
             // But the time of the report, so that an activity since then comes after it.
             let terms = Terms { now, scale: self.core.scale() };
