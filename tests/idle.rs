@@ -735,6 +735,90 @@ fn only_who_is_due_sooner_than_all_others_moves_the_check() {
     assert_eq!(timer.metrics().scheduled, 1);
 }
 
+/// Each due in a tick of its own, from the second one on.
+fn one_in_each_tick(idle: &IdleTimeouts<u32>, count: u32) -> Vec<Watch> {
+    let policy = |id| all(100 * (2 + u64::from(id)));
+    (0..count).map(|id| idle.watch(id, &policy(id)).unwrap()).collect()
+}
+
+#[test]
+fn connections_that_have_left_cost_one_look() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let _watch = idle.watch(1000, &all(100_000)).unwrap();
+    let watches = one_in_each_tick(&idle, 500);
+    clock.advance(TICK);
+    watches.into_iter().rev().for_each(drop); // the first one last
+    walk(&clock, 998);
+    assert_eq!((events.len(), timer.metrics().expired), (0, 0));
+    walk(&clock, 1);
+    assert_eq!((events.len(), timer.metrics().expired), (1, 1));
+}
+
+#[test]
+fn a_connection_that_leaves_before_its_time_costs_no_look() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    for watch in one_in_each_tick(&idle, 500) {
+        clock.advance(TICK);
+        drop(watch);
+    }
+    walk(&clock, 10);
+    assert_eq!((events.len(), timer.metrics().expired, timer.pending_timeouts()), (0, 0, 0));
+}
+
+#[test]
+fn nobody_who_has_left_is_looked_at_when_another_comes() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    drop(one_in_each_tick(&idle, 50));
+    let _watch = idle.watch(1000, &all(10_000)).unwrap();
+    walk(&clock, 99);
+    assert_eq!((events.len(), timer.metrics().expired), (0, 0));
+    walk(&clock, 1);
+    assert_eq!((events.len(), timer.metrics().expired), (1, 1));
+}
+
+/// All of them in one look, whenever they have come.
+#[test]
+fn busy_connections_cost_one_look_in_each_idle_period() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let mut watches = Vec::new();
+    for id in 0..300 {
+        watches.push(idle.watch(id, &all(60_000)).unwrap());
+        clock.advance(TICK);
+    }
+    for _ in 0..3600 {
+        clock.advance(TICK);
+        watches.iter().for_each(Watch::touch);
+    }
+    let looks = timer.metrics().expired;
+    assert!(events.len() == 0 && (6..=13).contains(&looks), "{looks} looks in 390 s");
+}
+
+#[test]
+fn very_many_that_have_left_or_were_active_cost_few_wake_ups() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let policies: Vec<_> = (0..50).map(|n| all(2000 + 100 * n)).collect();
+    let watch = |id: u32| idle.watch(id, &policies[id as usize % 50]).unwrap();
+    let mut watches: Vec<_> = (0..4 * MANY).map(watch).collect();
+    clock.advance(ms(1900));
+    watches.iter().for_each(Watch::touch);
+    watches.truncate(2 * MANY as usize);
+    let mut ticks_with_a_look = 0;
+    for _ in 0..18 {
+        let before = timer.metrics().expired;
+        clock.advance(TICK);
+        ticks_with_a_look += u32::from(timer.metrics().expired > before);
+    }
+    assert_eq!(events.len(), 0);
+    assert!((1..=2).contains(&ticks_with_a_look), "{ticks_with_a_look} in 1.8 s");
+    walk(&clock, 60);
+    assert_eq!(events.len(), 2 * MANY as usize);
+}
+
 #[test]
 fn a_stopped_timer_reports_everybody_once() {
     let (timer, clock) = manual();

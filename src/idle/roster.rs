@@ -216,6 +216,31 @@ impl<T> Roster<T> {
         looks
     }
 
+    /// Makes `next_look` exact: files again who was active and comes up before the first who was not.
+    /// False if `looks`, which it takes from, did not suffice.
+    pub(super) fn confirm_next(&mut self, looks: &mut usize, terms: Terms) -> bool {
+        if self.all_at != NEVER {
+            return true;
+        }
+        let Self { wheel, rows, ticks, .. } = self;
+        let budget = *looks;
+        wheel.confirm_next(NEVER, budget, |&filed| {
+            *looks = looks.saturating_sub(1);
+            let number = seat_of(filed);
+            match rows[row_of(number)].as_mut()?.judge(number, terms)? {
+                Verdict::Look(at) => Some(tick_of(*ticks, at)),
+                Verdict::Idle(..) => None,
+            }
+        })
+    }
+
+    /// The tick in which a seat is looked at, if it is Filed.
+    pub(super) fn filed_at(&self, number: u32) -> Option<u64> {
+        let row = self.rows[row_of(number)].as_ref()?;
+        let Place::Filed(key) = row.entries[place_in_row(number)].place else { return None };
+        self.wheel.deadline(key)
+    }
+
     /// Takes in an answer. With several kinds of silence in one policy, another may be due too.
     pub(super) fn put_back(&mut self, idle: Idle<T>, terms: Terms, returned: &mut Returned<T>) {
         let (number, kind) = (idle.seat.number, idle.event().kind);

@@ -26,6 +26,12 @@ use std::time::Instant;
 /// wait for, with cold memory, a look takes 100 to 200 ns.
 pub(super) const LOOKS: usize = 2048;
 
+/// The most looks ahead that the leave of one connection costs.
+const LOOKS_PAST_ONE: usize = 64;
+
+/// Looks ahead into one roster before another one may be first.
+const LOOKS_PER_STEP: usize = 16;
+
 /// The most that one hold of the lock takes out, and so the size of a batch.
 #[cfg(test)]
 pub(super) const MOST: usize = LOOKS - 1 + SEATS;
@@ -151,6 +157,57 @@ impl<T> Rosters<T> {
         idle
     }
 
+    /// Makes `next_look` exact, so that nobody is woken up for who has left or was active: files those
+    /// again who come up before the first who has to be looked at then. False if more than `looks`
+    /// would be needed; the next call goes on.
+    pub(super) fn look_ahead(&mut self, terms: Terms, mut looks: usize) -> bool {
+        let count = self.rosters.len();
+        let begin = (0..count).min_by_key(|&at| self.rosters[at].next).unwrap_or(0);
+        let mut first = NEVER;
+        for at in (begin..count).chain(0..begin) {
+            while looks > 0 && self.rosters[at].next < first {
+                if self.confirm_next(at, &mut looks, terms) {
+                    first = first.min(self.rosters[at].next);
+                }
+            }
+        }
+        self.find_earliest();
+        looks > 0
+    }
+
+    /// The one in this seat, for whom `next_look` stood, has left: finds out who is next instead.
+    pub(super) fn look_past(&mut self, number: u32, terms: Terms) {
+        let former = self.earliest;
+        let at = roster_of(number);
+        let mut looks = LOOKS_PAST_ONE;
+        self.confirm_next(at, &mut looks, terms);
+        // Others of this tick are neighbours, mostly.
+        if self.rosters.get(at).is_some_and(|held| held.next <= former) {
+            return;
+        }
+        self.find_earliest();
+        if self.earliest > former {
+            self.look_ahead(terms, looks);
+        }
+    }
+
+    /// The tick in which a seat is looked at.
+    pub(super) fn filed_at(&self, number: u32) -> Option<u64> {
+        self.rosters.get(roster_of(number))?.roster.as_ref()?.filed_at(number)
+    }
+
+    /// Makes the next look of one roster exact, in steps that do not go too far beyond the first look
+    /// of another; true if that is done.
+    fn confirm_next(&mut self, at: usize, looks: &mut usize, terms: Terms) -> bool {
+        let mut step = LOOKS_PER_STEP.min(*looks);
+        *looks -= step;
+        let exact = self.with(at, |roster| roster.confirm_next(&mut step, terms)).unwrap_or(true);
+        if exact {
+            *looks += step.saturating_sub(1); // or all of them went to those who have left
+        }
+        exact
+    }
+
     /// Takes in the answers to a batch.
     pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, terms: Terms) -> Returned<T> {
         let mut returned = Returned::new();
@@ -241,8 +298,7 @@ impl<T> Rosters<T> {
         }
     }
 
-    /// Forgets who has left.
-    pub(super) fn find_earliest(&mut self) {
+    fn find_earliest(&mut self) {
         self.earliest = self.rosters.iter().map(|held| held.next).min().unwrap_or(NEVER);
     }
 }

@@ -8,6 +8,11 @@
 //! to be looked at, it arms itself for the present tick: what else is due has its turn, and the next
 //! run goes on. So nobody waits for the lock for longer than a slice takes.
 //!
+//! A connection that was active or has left still has its entry in a wheel. A run that finds nobody
+//! else due looks ahead past such entries, so that it is armed for somebody who stands there for good
+//! reason. If the entries are too many for one slice, the next run goes on: at once if another
+//! wake-up would come within a second, or else with that wake-up.
+//!
 //! Invariants:
 //! 1. While anybody is watched, a check is pending or running, or its loss is being dealt with. A
 //!    check is lost when a stop of the timer gives it back, or an executor drops its job: then it is
@@ -27,7 +32,7 @@ use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::pulse::Home;
 use super::roster::Returned;
-use super::rosters::{LIMIT, Rosters};
+use super::rosters::{LIMIT, LOOKS, Rosters};
 use super::watch::Watch;
 use crate::error::{RearmError, ScheduleError};
 use crate::isolate;
@@ -50,6 +55,7 @@ pub(super) struct Core<T> {
     pub(super) timer: HashedWheelTimer,
     origin: Instant,
     ticks: TickScale,
+    ticks_per_second: u64,
     deliver: Box<Deliver<T>>,
     /// The bits of the factor. Relaxed: who changes it takes the lock of each shard afterwards.
     scale: AtomicU64,
@@ -60,9 +66,11 @@ pub(super) struct Core<T> {
 impl<T> Core<T> {
     pub(super) fn new(timer: HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
         let tick = NonZeroU64::new(nanos(timer.tick_duration())).unwrap_or(NonZeroU64::MIN);
+        let ticks = TickScale::new(tick);
         Self {
             origin: timer.started_at(),
-            ticks: TickScale::new(tick),
+            ticks,
+            ticks_per_second: ticks.tick_not_before(nanos(Duration::from_secs(1))),
             timer,
             deliver,
             scale: AtomicU64::new(Scale::ONE.0.to_bits()),
@@ -106,6 +114,12 @@ impl<T> Core<T> {
         Terms { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
     }
 
+    /// For a look ahead, which a time that has passed serves as well: those who are paused are then
+    /// looked at sooner than they need. It saves a clock read under the lock.
+    fn terms_before(&self, state: &State<T>) -> Terms {
+        Terms { now: state.present, scale: self.scale() }
+    }
+
     /// When a tick begins; far away for one that never comes.
     fn start_of(&self, tick: u64) -> Instant {
         instant_after(self.origin, self.ticks.start_of(tick))
@@ -123,6 +137,8 @@ pub(super) struct State<T> {
     pub(super) rosters: Rosters<T>,
     check: Option<Pending>,
     epoch: u64,
+    /// The last present that was told under the lock.
+    present: u64,
 }
 
 /// The check that counts.
@@ -130,6 +146,8 @@ struct Pending {
     timeout: Timeout,
     /// What it is armed for.
     tick: u64,
+    /// Looks ahead since it was last armed for a tick to come.
+    ahead: usize,
 }
 
 impl<T> State<T> {
@@ -145,7 +163,7 @@ impl<T> State<T> {
 impl<T: Send + 'static> Shard<T> {
     pub(super) fn new(core: Arc<Core<T>>) -> Self {
         let rosters = Rosters::new(core.origin, core.ticks);
-        let state = State { rosters, check: None, epoch: 0 };
+        let state = State { rosters, check: None, epoch: 0, present: 0 };
         Self { core, state: Mutex::new(state), wanted: AtomicBool::new(false) }
     }
 
@@ -177,6 +195,7 @@ impl<T: Send + 'static> Shard<T> {
         let now = self.core.timer.now();
         let mut state = self.lock();
         let terms = self.core.terms_at(now);
+        state.present = terms.now;
         let joins = state.rosters.len() > 0;
         let entered = state.rosters.enter(connection, policy, terms, || self.clone());
         let full = |task| ScheduleError::LimitReached { limit: LIMIT, task };
@@ -204,7 +223,8 @@ impl<T: Send + 'static> Shard<T> {
             return Ok(());
         }
         let epoch = state.epoch + 1;
-        state.rosters.find_earliest();
+        let terms = self.core.terms_before(state);
+        state.rosters.look_ahead(terms, LOOKS);
         let tick = state.rosters.next_look();
         let check = Check { shard: Some(self.clone()), epoch };
         let due = self.core.start_of(tick);
@@ -214,7 +234,7 @@ impl<T: Send + 'static> Shard<T> {
         };
         let timeout = scheduled.map_err(|error| error.map(Check::retire))?;
         state.epoch = epoch;
-        state.check = Some(Pending { timeout, tick });
+        state.check = Some(Pending { timeout, tick, ahead: 0 });
         Ok(())
     }
 
@@ -231,12 +251,7 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Gives up a seat that has been silent since `since`.
     pub(super) fn shed(&self, seat: u32, since: u64) -> Option<T> {
-        let mut state = self.lock();
-        let connection = state.rosters.shed(seat, since);
-        let needless = state.needless_check();
-        drop(state);
-        needless.map(|timeout| timeout.cancel());
-        connection
+        self.leave_by(seat, |rosters| rosters.shed(seat, since))
     }
 
     /// Durations have become shorter: has everybody judged again.
@@ -255,8 +270,9 @@ impl<T: Send + 'static> Shard<T> {
             return check.retire();
         }
         let terms = self.core.terms_at(now);
+        state.present = terms.now;
         let idle = state.rosters.take_idle(terms);
-        let refused = self.arm_again(&mut state, check, timeout, terms.now);
+        let refused = self.arm_again(&mut state, check, timeout, terms);
         drop(state);
         drop(refused); // and with it the check, which is lost
         self.report(idle, terms.now);
@@ -268,15 +284,52 @@ impl<T: Send + 'static> Shard<T> {
         state: &mut State<T>,
         check: Box<Check<T>>,
         timeout: &Timeout,
-        now: u64,
+        terms: Terms,
     ) -> Result<(), RearmError> {
-        let present = self.core.ticks.tick_at(now);
+        let present = self.core.ticks.tick_at(terms.now);
+        let due = state.rosters.next_look() <= present;
+        let exact = due || state.rosters.look_ahead(terms, LOOKS);
         let next = state.rosters.next_look();
+        // Each entry once: those that are touched all the time come up again and again.
+        let most = state.rosters.len() + LOOKS;
+        let mut goes_on = due;
         if let Some(check) = &mut state.check {
-            check.tick = next; // though it has passed: whoever is left does not hasten the check
+            goes_on |= !exact && check.ahead < most && next < present + self.core.ticks_per_second;
+            check.ahead = if goes_on && !due { check.ahead + LOOKS } else { 0 };
+            check.tick = next; // even if it has passed: whoever is left does not hasten the check
         }
-        let due = self.core.start_of(next.max(present));
-        if next <= present { timeout.catch_up_at(check, due) } else { timeout.rearm_at(check, due) }
+        if goes_on {
+            timeout.catch_up_at(check, self.core.start_of(present))
+        } else {
+            timeout.rearm_at(check, self.core.start_of(next))
+        }
+    }
+
+    /// Stops watching a seat by `leave`, which may give its connection.
+    fn leave_by(&self, seat: u32, leave: impl FnOnce(&mut Rosters<T>) -> Option<T>) -> Option<T> {
+        let mut state = self.lock();
+        let filed_at = state.rosters.filed_at(seat);
+        let connection = leave(&mut state.rosters);
+        let needless = state.needless_check();
+        if state.check.as_ref().is_some_and(|check| Some(check.tick) == filed_at) {
+            self.put_off(&mut state, seat);
+        }
+        drop(state);
+        needless.map(|timeout| timeout.cancel());
+        connection
+    }
+
+    /// The one in this seat, for whom the check is armed, has left: it may have time.
+    #[cold]
+    fn put_off(&self, state: &mut State<T>, seat: u32) {
+        let terms = self.core.terms_before(state);
+        state.rosters.look_past(seat, terms);
+        let tick = state.rosters.next_look();
+        let Some(check) = &mut state.check else { return };
+        // If it is refused, the check has expired, and looks for itself who is next.
+        if tick > check.tick && check.timeout.reschedule_at(self.core.start_of(tick)).is_ok() {
+            check.tick = tick;
+        }
     }
 
     /// A check that counts has been dropped without having armed itself again.
@@ -336,12 +389,7 @@ impl<T: Send + 'static> Home for Shard<T> {
     }
 
     fn leave(&self, seat: u32) {
-        let mut state = self.lock();
-        let connection = state.rosters.leave(seat);
-        let needless = state.needless_check();
-        drop(state);
-        needless.map(|timeout| timeout.cancel());
-        drop(connection);
+        drop(self.leave_by(seat, |rosters| rosters.leave(seat)));
     }
 
     fn set_policy(&self, seat: u32, policy: IdlePolicy) {

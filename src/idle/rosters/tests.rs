@@ -108,8 +108,8 @@ fn whoever_comes_after_everybody_has_left_is_not_judged_twice() {
     rosters.leave(seats[0].number);
     let policy = IdlePolicy::new().all(Duration::from_nanos(10));
     let _seat = rosters.enter(9, policy, at(6), || Arc::new(Nowhere));
-    rosters.find_earliest();
-    assert!(rosters.next_look() > 6);
+    assert!(rosters.look_ahead(at(6), LOOKS));
+    assert_eq!(rosters.next_look(), 16);
 }
 
 #[test]
@@ -186,4 +186,40 @@ fn a_free_seat_is_taken_before_a_roster_is_made() {
     let expected = [5, SEATS as u32 + 7, 3 * SEATS as u32];
     assert_eq!([(); 3].map(|()| enter()), expected);
     drop(seats);
+}
+
+#[test]
+fn a_look_ahead_goes_past_who_has_left_or_was_active() {
+    let (mut rosters, seats) = watching(MANY);
+    let silent = MANY / 2;
+    rosters.set_policy(silent, IdlePolicy::new().all(Duration::from_nanos(40)), at(1));
+    for seat in seats.iter().filter(|seat| seat.number != silent) {
+        match seat.number % 3 {
+            0 => assert!(rosters.leave(seat.number).is_some()),
+            _ => pulse_of(seat).touch(50),
+        }
+    }
+    let slices = (1..).find(|_| rosters.look_ahead(at(10), LOOKS)).unwrap();
+    assert!((5..20).contains(&slices), "{slices} slices");
+    assert_eq!(rosters.next_look(), 41);
+    rosters.leave(silent);
+    rosters.look_past(silent, at(10));
+    assert_eq!(rosters.next_look(), 60);
+    let due = everybody(&self::slices(&mut rosters, at(60)));
+    assert!(due.iter().all(|number| number % 3 != 0) && due.len() >= MANY as usize * 2 / 3 - 1);
+}
+
+/// Who is first is looked for in all rosters, and nobody is passed over who stands.
+#[test]
+fn a_look_ahead_finds_the_first_of_all_rosters() {
+    let (mut rosters, seats) = watching(MANY);
+    seats.iter().for_each(|seat| pulse_of(seat).touch(2 + u64::from(MANY - seat.number)));
+    while !rosters.look_ahead(at(3), LOOKS) {}
+    assert_eq!(rosters.next_look(), 13, "the last one");
+    for number in (MANY - 100..MANY).rev() {
+        assert_eq!(rosters.filed_at(number), Some(rosters.next_look()));
+        rosters.leave(number);
+        rosters.look_past(number, at(3));
+    }
+    assert_eq!(rosters.next_look(), 113);
 }
