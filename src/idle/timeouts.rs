@@ -43,8 +43,9 @@ pub struct ScaleError {
 
 impl<T: Send + 'static> IdleTimeouts<T> {
     /// Calls `on_idle` for each connection that is idle, with what was given to `watch`, on the
-    /// executor of `timer`. One job serves all that are idle in a tick (one for each group of
-    /// threads that watch), and each is looked at once more right before its call.
+    /// executor of `timer`. One job serves those that are idle in a tick, up to about 3000 of a group
+    /// of threads that watch; more of them take more jobs. Each connection is looked at once more
+    /// right before its call.
     ///
     /// A panic is caught, counted ([`panicked`](Self::panicked)) and hurts nobody else; the
     /// connection is watched on. Calls for different connections may overlap on a pool; two calls
@@ -56,9 +57,11 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         Self::with(timer, Box::new(move |batch| one_by_one(batch, &on_idle)))
     }
 
-    /// As [`new`](Self::new), with all that are idle in a tick in one call: for a server that
-    /// passes them on as one message. Answer with [`Idle::answer`]; without an answer a connection
-    /// is watched on.
+    /// As [`new`](Self::new), with all that one job serves in one call: for a server that passes
+    /// them on as one message. Answer with [`Idle::answer`]; without an answer a connection is
+    /// watched on.
+    ///
+    /// If very many are idle in a tick, they come in several batches, which on a pool may overlap.
     ///
     /// # Examples
     ///
@@ -96,8 +99,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// Watches a connection, which counts as active now. `connection` is what the callback is told:
     /// an identifier, a socket, or a closure of its own.
     ///
-    /// Costs a clock read, a lock that only threads of the same shard share, and no allocation but
-    /// one for each 64 connections.
+    /// Costs a clock read, a lock that only threads of the same shard share, and a few allocations
+    /// for each 64 connections.
     ///
     /// # Errors
     ///
@@ -148,7 +151,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// not paused are reported at the next tick, except what is off or never due. One that is just
     /// being reported is judged by the new factor when its callback has answered.
     ///
-    /// To shrink costs one look at every connection, on the executor; to stretch costs nothing.
+    /// To shrink costs one look at every connection, on the executor, slice by slice; to stretch costs
+    /// nothing.
     /// After Envoy's overload action that scales timers.
     ///
     /// # Errors

@@ -15,7 +15,8 @@ use std::time::Duration;
 /// `watch`, `set_policy` and the drop take a lock for a moment.
 ///
 /// A touch that happens before the check makes that there is no event. If it races with the check,
-/// either wins. Of several touches the last one counts, even if its time is the earliest.
+/// either wins. Of several touches the last one counts, even if its time is the earliest; but a time
+/// that is older than that of the touch before can make the report late by the difference.
 ///
 /// Share it between a reader and a writer by reference or in an [`Arc`](std::sync::Arc).
 #[must_use = "dropping the handle stops watching"]
