@@ -21,7 +21,8 @@
 //!    what comes up too soon is judged again and filed again. The one exception is a roster whose
 //!    `all_at` is set: durations have become shorter, and everybody is judged again at that tick.
 //! 2. A connection is either here or in one `Idle`, so it is reported by one pass at a time.
-//! 3. A row and its block are kept while one of its seats is in use.
+//! 3. A row and its block are kept while one of its seats is in use, and then one other row is.
+//!    Without a used seat there is no block: each keeps its shard alive, which has the roster.
 
 use super::event::{Answer, Idle, IdleEvent, IdleKind, Outcome, Seat};
 use super::judge::{Reported, Terms, Verdict, judge, lot};
@@ -49,6 +50,8 @@ pub(super) struct Roster<T> {
     /// Holds seat numbers plus one, which saves four bytes for each.
     wheel: HashedWheel<NonZeroU32>,
     rows: [Option<Box<Row<T>>>; ROWS],
+    /// The row that is kept although no seat of it is in use: for one who comes and goes.
+    spare: Option<usize>,
     /// Seats that are not Free.
     used: usize,
     /// Seats in place Out.
@@ -111,6 +114,7 @@ impl<T> Roster<T> {
             first,
             wheel: HashedWheel::new(TICKS_PER_WHEEL).expect("a small wheel of a valid size"),
             rows: [const { None }; ROWS],
+            spare: None,
             used: 0,
             out: 0,
             all_at: NEVER,
@@ -151,6 +155,7 @@ impl<T> Roster<T> {
         row.block.pulse(number).begin(terms.now);
         let block = row.block.clone();
         self.used += 1;
+        self.spare = self.spare.filter(|&spare| spare != at);
         let at = self.earliest(number, terms);
         self.file(number, at);
         Ok(Seat { block, number })
@@ -359,11 +364,25 @@ impl<T> Roster<T> {
     fn vacate(&mut self, number: u32) -> Option<T> {
         let row = self.row_mut(number)?;
         let connection = row.vacate(number);
-        if row.used == 0 {
-            self.rows[row_of(number)] = None;
-        }
+        let is_empty = row.used == 0;
         self.used -= 1;
+        if is_empty {
+            self.emptied(row_of(number));
+        }
         connection
+    }
+
+    /// Of two rows without a used seat, the last one goes. With nobody here all of them go, because a
+    /// block keeps its shard alive.
+    fn emptied(&mut self, at: usize) {
+        if self.used == 0 {
+            self.rows = [const { None }; ROWS];
+            self.spare = None;
+            return;
+        }
+        let Some(spare) = self.spare.replace(at) else { return };
+        self.spare = Some(at.min(spare));
+        self.rows[at.max(spare)] = None;
     }
 
     fn row_mut(&mut self, number: u32) -> Option<&mut Row<T>> {

@@ -1,4 +1,4 @@
-//! What is remembered of reports.
+//! What is remembered of reports, and which rows are kept.
 
 use super::super::policy::Scale;
 use super::*;
@@ -61,4 +61,23 @@ fn a_report_is_forgotten_with_its_connection() {
     assert_eq!(remembered(&roster), [1]);
     roster.leave(1);
     assert!(!has_memory(&roster));
+}
+
+#[test]
+fn one_row_that_nobody_uses_is_kept() {
+    let (mut roster, _seats) = watching(SEATS as u32);
+    let rows = |roster: &Roster<u32>| {
+        (0..ROWS).filter(|&at| roster.rows[at].is_some()).collect::<Vec<_>>()
+    };
+    (BLOCK as u32..SEATS as u32).for_each(|number| assert_eq!(roster.leave(number), Some(number)));
+    assert_eq!(rows(&roster), [0, 1]);
+    let policy = IdlePolicy::new();
+    for number in [64, 65] {
+        let seat = roster.enter(9, policy.clone(), at(1), || Arc::new(Nowhere)).unwrap();
+        assert_eq!(seat.number, number);
+    }
+    (1..=65).for_each(|number| assert!(roster.leave(number).is_some()));
+    assert_eq!(rows(&roster), [0, 1]);
+    roster.leave(0);
+    assert_eq!((rows(&roster), roster.used()), (vec![], 0));
 }
