@@ -332,3 +332,28 @@ fn a_connection_that_was_reported_and_is_watched_on_takes_at_most_140_bytes() {
     let each = (bytes() - before) / CONNECTIONS as isize;
     assert!(each <= 120, "{each} bytes after activity");
 }
+
+/// The worst case: one is left in each roster.
+#[test]
+fn a_connection_left_of_a_burst_keeps_little_more_than_its_neighbours_row() {
+    const SURVIVORS: usize = 100;
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let idle = idle_timeouts(&timer);
+    let policy = IdlePolicy::new().all(ms(1000));
+    let before = bytes();
+    let mut burst: Vec<_> =
+        (0..1024 * SURVIVORS as u64).map(|id| idle.watch(id, &policy).unwrap()).collect();
+    clock.advance(ms(1000));
+    let mut number = 0;
+    burst.retain(|_| {
+        number += 1;
+        number % 1024 == 500
+    });
+    burst.shrink_to_fit();
+    assert_eq!(idle.watched(), SURVIVORS);
+    let each = (bytes() - before) / SURVIVORS as isize;
+    println!("bytes for each survivor among 1024: {each}");
+    assert!(each < 18_000, "{each} bytes for each survivor");
+    drop(burst);
+}

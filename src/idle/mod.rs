@@ -62,7 +62,7 @@
 //!   panic. None runs under a lock. A panic is caught and counted, and the connection is watched on.
 //! - **Memory**: about 110 bytes for each connection with its handle, and 24 more while it is watched
 //!   on after a report; `T` counts as 8 bytes of that. A burst that has ended keeps about 40 KB for
-//!   each group of threads. A connection that stays keeps at most the roster that it sits in.
+//!   each group of threads, and for each connection that is left of it at most 16 KB.
 //!
 //! An event says what one connection lacked, whether it is the first in a row, and for how long it
 //! was silent. A connection that is watched on is reported again after each further duration.

@@ -42,6 +42,9 @@ const ROWS: usize = SEATS / BLOCK;
 /// Few, because there are few entries: a bucket then holds what a walk takes no time for.
 const TICKS_PER_WHEEL: usize = 64;
 
+/// Seats that a wheel may have served and keep memory for.
+const FEW: usize = SEATS / 8;
+
 pub(super) struct Roster<T> {
     origin: Instant,
     ticks: TickScale,
@@ -54,6 +57,8 @@ pub(super) struct Roster<T> {
     spare: Option<usize>,
     /// Seats that are not Free.
     used: usize,
+    /// The most of them since the wheel was made.
+    peak: usize,
     /// Seats in place Out.
     out: usize,
     /// The tick at which everybody is judged again; `NEVER` if nobody has asked for it.
@@ -112,10 +117,11 @@ impl<T> Roster<T> {
             origin,
             ticks,
             first,
-            wheel: HashedWheel::new(TICKS_PER_WHEEL).expect("a small wheel of a valid size"),
+            wheel: new_wheel(),
             rows: [const { None }; ROWS],
             spare: None,
             used: 0,
+            peak: 0,
             out: 0,
             all_at: NEVER,
         }
@@ -155,6 +161,7 @@ impl<T> Roster<T> {
         row.block.pulse(number).begin(terms.now);
         let block = row.block.clone();
         self.used += 1;
+        self.peak = self.peak.max(self.used);
         self.spare = self.spare.filter(|&spare| spare != at);
         let at = self.earliest(number, terms);
         self.file(number, at);
@@ -353,7 +360,10 @@ impl<T> Roster<T> {
         if self.wheel.is_empty() {
             self.all_at = NEVER; // whoever it was for has left
         }
-        let tick = tick_of(self.ticks, at);
+        self.file_under(number, tick_of(self.ticks, at));
+    }
+
+    fn file_under(&mut self, number: u32, tick: u64) {
         let key = self.wheel.insert(tick, NonZeroU32::MIN.saturating_add(number));
         if let Some(entry) = self.entry_mut(number) {
             entry.place = Place::Filed(key);
@@ -369,7 +379,22 @@ impl<T> Roster<T> {
         if is_empty {
             self.emptied(row_of(number));
         }
+        if self.peak > FEW && self.used <= self.peak / 8 {
+            self.renew_wheel();
+        }
         connection
+    }
+
+    /// Files those who are left of a burst in a wheel that keeps no memory of it.
+    #[cold]
+    fn renew_wheel(&mut self) {
+        let mut former = std::mem::replace(&mut self.wheel, new_wheel());
+        // So far nothing is filed; the time is what an entry's round is counted from.
+        self.wheel.expire(former.current_tick().saturating_sub(1), |_, _| ());
+        self.peak = self.used;
+        for (tick, filed) in former.drain() {
+            self.file_under(seat_of(filed), tick);
+        }
     }
 
     /// Of two rows without a used seat, the last one goes. With nobody here all of them go, because a
@@ -460,6 +485,10 @@ impl Reports {
             by_seat => *by_seat = None,
         }
     }
+}
+
+fn new_wheel() -> HashedWheel<NonZeroU32> {
+    HashedWheel::new(TICKS_PER_WHEEL).expect("a small wheel of a valid size")
 }
 
 fn seat_of(filed: NonZeroU32) -> u32 {

@@ -81,3 +81,20 @@ fn one_row_that_nobody_uses_is_kept() {
     roster.leave(0);
     assert_eq!((rows(&roster), roster.used()), (vec![], 0));
 }
+
+/// They are reported at the same time as ever.
+#[test]
+fn who_is_left_of_a_burst_moves_to_another_wheel() {
+    let (mut roster, seats) = watching(SEATS as u32);
+    let stay = |number: u32| number % 100 == 0;
+    seats
+        .iter()
+        .filter(|seat| !stay(seat.number))
+        .for_each(|seat| assert!(roster.leave(seat.number).is_some()));
+    assert!(roster.peak <= FEW);
+    roster.set_policy(0, IdlePolicy::new().all(Duration::from_nanos(30)), at(5));
+    assert!(idle(&mut roster, 10).is_empty());
+    let at_11: Vec<u32> = idle(&mut roster, 11).iter().map(|idle| idle.connection).collect();
+    assert_eq!(at_11, [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000]);
+    assert_eq!(idle(&mut roster, 31).len(), 1);
+}
