@@ -139,3 +139,42 @@ fn a_stop_amid_reports_tells_everybody_once() {
         drop(watches);
     }
 }
+
+/// More than the manager looks at in one hold of its lock: jobs report one slice while others look for
+/// the next. Meanwhile others leave, are given up, and come.
+#[test]
+fn everybody_in_a_crowd_is_told_once() {
+    const CROWD: usize = 20_000;
+    let timer = timer(2);
+    let idle = IdleTimeouts::new(&timer, |told: &mut Arc<AtomicU64>, event| {
+        assert_eq!(event.kind, IdleKind::All);
+        told.fetch_add(1, Relaxed);
+        Answer::StopWatching
+    });
+    let policy = IdlePolicy::new().all(Duration::from_secs(60));
+    let told: Vec<Arc<AtomicU64>> = (0..CROWD).map(|_| Arc::default()).collect();
+    let watch = |told: &Arc<AtomicU64>| idle.watch(told.clone(), &policy).unwrap();
+    let mut watches: Vec<Watch> = told.iter().map(watch).collect();
+    let (stay, leave) = (watches.split_off(CROWD / 4), watches);
+    idle.scale(0.0).unwrap();
+    let given_up = std::thread::scope(|scope| {
+        let leaving = scope.spawn(move || leave.into_iter().for_each(drop));
+        let coming = scope.spawn(|| (0..1000).for_each(|_| drop(watch(&Arc::default()))));
+        let shed = idle.close_idlest(1000);
+        leaving.join().unwrap();
+        coming.join().unwrap();
+        shed
+    });
+    for shed in &given_up {
+        shed.connection.fetch_add(1, Relaxed);
+    }
+    eventually("everybody has been told", || idle.watched() == 0);
+    let counts = |range: std::ops::Range<usize>| told[range].iter().map(|told| told.load(Relaxed));
+    assert!(counts(0..CROWD / 4).all(|count| count <= 1), "who leaves is told once at most");
+    assert!(counts(CROWD / 4..CROWD).all(|count| count == 1));
+    assert_eq!(idle.panicked(), 0);
+    drop(stay);
+    eventually("no check is left", || timer.pending_timeouts() == 0);
+    drop((given_up, idle));
+    assert!(told.iter().all(|told| Arc::strong_count(told) == 1));
+}
