@@ -61,7 +61,7 @@
 //! - **A callback may do anything**: touch, watch or drop other connections, drop its own handle,
 //!   panic. None runs under a lock. A panic is caught and counted, and the connection is watched on.
 //! - **Memory**: about 110 bytes for each connection with its handle, and 24 more while it is watched
-//!   on after a report; `T` counts as 8 bytes of that. A burst that has ended keeps about 40 KB for
+//!   on after a report; `T` counts as 8 bytes of that. A burst that has ended keeps about 20 KB for
 //!   each group of threads, and for each connection that is left of it at most 16 KB.
 //!
 //! An event says what one connection lacked, whether it is the first in a row, and for how long it
