@@ -45,18 +45,24 @@
 //!    the counter up for good.)
 //! 3. **A flood costs nobody else.** At most 100,000 timeouts move into the wheel in one pass,
 //!    cancelled ones do not count, and a backlog is worked off before the worker sleeps. (After a
-//!    jump in time all that was queued moves first, because of guarantee 7.)
+//!    jump in time all that was queued moves first, because of guarantee 7.) The worker looks for
+//!    dead entries in slices of some milliseconds, and hears an order to stop between any two.
 //! 4. **Memory follows what is alive.** A cancel frees its task at once; what is left in the wheel
 //!    is eight bytes, reclaimed when they outnumber the living. (Sixteen on a wheel with levels that
-//!    cascade, and some thirty for what is too far away for any bucket.)
+//!    cascade, and for a timeout too far away for any bucket.) A burst gives its memory back, but
+//!    each timeout that survives it can keep the 2 KiB around its slot.
 //! 5. **No task can hurt another.** Panics are caught and counted: those of tasks, and on the worker
 //!    also those of an executor, a callback, a [`Clock`] or a logger. A worker that dies all the same
 //!    leaves a stopped timer. A job that the executor refuses is not lost;
 //!    [`OnRefusal`](executor::OnRefusal) says what happens to it.
 //! 6. **Nothing due, no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
-//!    worker at most once a tick.
+//!    worker at most once a tick. While nothing is pending the worker does not wake up; and it wakes
+//!    up at most once a second for timeouts that were cancelled or pushed back before it went to
+//!    sleep. (For one that is cancelled or pushed back while the worker sleeps until its deadline, the
+//!    sleep ends once.)
 //! 7. **After a stall** what is due runs in the order of ticks, and what one thread scheduled for
-//!    one tick in the order it scheduled it. The cost is what is due plus the wheel's size.
+//!    one tick in the order it scheduled it. The cost is what is due plus the wheel's size. A periodic
+//!    burst that outlasts a tick yields to whatever else is due.
 //! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
 //! 9. **No call hangs.** [`build`](Builder::build) fails if the thread cannot start;
 //!    [`stop`](HashedWheelTimer::stop) inside a task is an error;

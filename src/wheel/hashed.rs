@@ -14,7 +14,7 @@ pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 /// a round never hide each other; but a bucket is walked when anything in it is due, so timeouts
 /// much longer than a turn cost a look each time.
 ///
-/// It allocates for its buckets up front (40 bytes each) and then about 8 bytes for each entry
+/// It allocates for its buckets up front (41 bytes each) and then about 8 bytes for each entry
 /// besides the value.
 ///
 /// # Examples

@@ -49,7 +49,7 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// lie closer than their lateness, the later may come first.
 ///
 /// **Where it ends**: the levels reach 1,056,964,607 ticks, 12 days at a tick of 1 ms. Linux expires
-/// what is farther at that limit, early; here it waits in an ordered map, O(log n), until a level
+/// what is farther at that limit, early; here it waits apart until a level
 /// reaches it. So there is no limit, at 2^32 ticks or elsewhere, and nothing is early.
 ///
 /// # Examples

@@ -18,10 +18,10 @@ const REACH: u64 = u32::MAX as u64;
 ///
 /// It is exact. `insert` is O(1) within reach; `remove` O(1) amortised; `next_expiry` O(1). A timeout
 /// is moved down at most four times. The 512 buckets take 32 KiB; an entry takes 16 bytes besides the
-/// value, and some thirty while it is out of reach.
+/// value.
 ///
 /// **Where 2^32 ticks end**: the levels reach 2^32 - 1 ticks from now, 49.7 days at a tick of 1 ms.
-/// What is farther waits in an ordered map, O(log n), until a level reaches it; so there is no limit,
+/// What is farther waits apart until a level reaches all of its 2^26 ticks; so there is no limit,
 /// and nothing is early. (Linux files it at that distance, and again whenever it comes up there. Then
 /// a younger timeout of the same tick can overtake an older one.)
 ///
