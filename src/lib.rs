@@ -95,41 +95,24 @@
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod alarm;
-pub mod clock;
-mod error;
+mod base;
 pub mod executor;
 pub mod idle;
-mod inbox;
-mod isolate;
-mod lifecycle;
-mod logging;
-mod metrics;
-#[cfg(all(test, loom))]
-mod model;
-mod parker;
-mod periodic;
-mod shared;
-mod slab;
-mod station;
-mod sync;
-mod tick;
+mod shard;
+pub mod time;
 mod timeout;
 mod timer;
-mod timer_slack;
-mod unprocessed;
 pub mod wheel;
 mod worker;
 
-pub use clock::{Clock, ManualClock, SystemClock};
-pub use error::{BuildError, RearmError, RescheduleError, ScheduleError, StopError};
 pub use executor::Executor;
-pub use metrics::{Lateness, Metrics};
-pub use periodic::{MissedTickBehavior, Period};
-pub use timeout::{CancelOnDrop, Timeout, TimerTask};
-pub use timer::{Builder, HashedWheelTimer};
-pub use unprocessed::Unprocessed;
-pub use wheel::WheelKind;
+pub use shard::metrics::{Lateness, Metrics};
+pub use time::{Clock, ManualClock, SystemClock};
+pub use timeout::{
+    CancelOnDrop, MissedTickBehavior, Period, RearmError, RescheduleError, Timeout, TimerTask,
+    Unprocessed,
+};
+pub use timer::{BuildError, Builder, HashedWheelTimer, ScheduleError, StopError, WheelKind};
 
 /// The README's program runs as a test.
 #[cfg(doctest)]

@@ -6,7 +6,7 @@ use common::{Record, TICK, eventually, manual_with, ms};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
-use wheelwork::clock::{Follower, Pace};
+use wheelwork::time::{Follower, Pace};
 use wheelwork::{BuildError, Clock, HashedWheelTimer, ManualClock, SystemClock};
 
 #[test]

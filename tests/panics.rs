@@ -34,9 +34,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use wheelwork::clock::{Follower, Pace};
 use wheelwork::executor::{Job, OnRefusal};
 use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts};
+use wheelwork::time::{Follower, Pace};
 use wheelwork::{
     Clock, Executor, HashedWheelTimer, ManualClock, Period, ScheduleError, Timeout, TimerTask,
 };

@@ -1,6 +1,6 @@
 //! An expired timeout on its way to where it runs.
 
-use crate::logging::warning;
+use crate::base::logging::warning;
 use crate::timeout::{Task, Timeout};
 
 /// An expired timeout that an [`Executor`](super::Executor) has to run.

@@ -2,6 +2,8 @@
 //! that implements [`Executor`], a closure included.
 
 mod job;
+#[cfg(all(test, loom))]
+pub(crate) mod model;
 mod policy;
 mod pool;
 #[cfg(feature = "rayon")]

@@ -1,10 +1,10 @@
 //! What happens to a job that the executor does not take. It is never lost.
 
 use super::{Executor, Job};
-use crate::isolate;
-use crate::logging::warning;
-use crate::metrics::WorkerMetrics;
-use crate::sync::thread;
+use crate::base::isolate;
+use crate::base::logging::warning;
+use crate::base::sync::thread;
+use crate::shard::metrics::WorkerMetrics;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

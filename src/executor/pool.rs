@@ -11,8 +11,8 @@
 //! Dropping the pool lets its threads finish what is queued, without waiting for them.
 
 use super::{Executor, Job};
-use crate::sync::thread::{self, JoinHandle};
-use crate::sync::{Arc, ArrayQueue, Condvar, Mutex};
+use crate::base::sync::thread::{self, JoinHandle};
+use crate::base::sync::{Arc, ArrayQueue, Condvar, Mutex};
 use std::fmt;
 use std::num::NonZeroUsize;
 
@@ -244,7 +244,7 @@ mod model {
     /// Two threads, two jobs, a close: each job is run once, and every thread ends.
     #[test]
     fn every_job_runs_and_every_thread_ends() {
-        crate::sync::check(|| {
+        crate::base::sync::check(|| {
             let queue = Arc::new(Queue::new(2));
             let (done, threads) = served::<2>(&queue);
             assert!(queue.submit(1).is_ok() && queue.submit(10).is_ok());
@@ -272,11 +272,11 @@ mod model {
 
     #[test]
     fn no_job_is_left_behind_while_the_only_thread_sleeps() {
-        crate::sync::check(no_job_is_left_behind::<1>);
+        crate::base::sync::check(no_job_is_left_behind::<1>);
     }
 
     #[test]
     fn no_job_is_left_behind_while_two_threads_sleep() {
-        crate::sync::check(no_job_is_left_behind::<2>);
+        crate::base::sync::check(no_job_is_left_behind::<2>);
     }
 }

@@ -1,9 +1,10 @@
 //! Is this connection idle now, and if not, when to look again? Pure: told everything.
 
-use super::event::{IdleEvent, IdleKind};
+use super::event::IdleEvent;
+use super::kind::IdleKind;
 use super::policy::{Limits, Scale};
 use super::pulse::Reading;
-use crate::tick::NEVER;
+use crate::time::tick::NEVER;
 use std::time::Duration;
 
 /// When each kind was last reported, in nanoseconds since the timer's origin; 0 is never.

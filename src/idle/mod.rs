@@ -84,6 +84,7 @@
 
 mod event;
 mod judge;
+mod kind;
 mod moment;
 mod policy;
 mod pulse;
@@ -93,7 +94,8 @@ mod shard;
 mod timeouts;
 mod watch;
 
-pub use event::{Answer, Idle, IdleEvent, IdleKind};
+pub use event::{Answer, Idle, IdleEvent};
+pub use kind::IdleKind;
 pub use moment::{Moment, When};
 pub use policy::IdlePolicy;
 pub use timeouts::{IdleTimeouts, ScaleError, Shed};

@@ -1,6 +1,6 @@
 //! A time that is known already.
 
-use crate::tick::nanos;
+use crate::time::tick::nanos;
 use std::time::Instant;
 
 /// An instant as the idle timeouts of one timer count it; from [`IdleTimeouts::now`].

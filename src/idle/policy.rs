@@ -1,8 +1,8 @@
 //! For how long a connection may be silent.
 
-use super::event::IdleKind;
-use crate::sync::Arc;
-use crate::tick::nanos;
+use super::kind::IdleKind;
+use crate::base::sync::Arc;
+use crate::time::tick::nanos;
 use std::fmt;
 use std::time::Duration;
 

@@ -19,7 +19,7 @@
 
 use super::moment::When;
 use super::policy::IdlePolicy;
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
+use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// In place of the pauses: the handle is gone.
@@ -171,7 +171,7 @@ mod model {
     /// Whoever finds the pause over finds the resume's touch.
     #[test]
     fn a_check_never_sees_the_silence_that_a_pause_has_covered() {
-        crate::sync::check(|| {
+        crate::base::sync::check(|| {
             let pulse = Arc::new(Pulse::new());
             pulse.begin(1);
             pulse.pause();
@@ -193,7 +193,7 @@ mod model {
     /// Pauses of two threads that share a handle add up, and are all taken back.
     #[test]
     fn pauses_from_two_threads_add_up() {
-        crate::sync::check(|| {
+        crate::base::sync::check(|| {
             let pulse = Arc::new(Pulse::new());
             pulse.begin(1);
             let others = [2, 3].map(|now| {

@@ -24,12 +24,13 @@
 //! 3. A row and its block are kept while one of its seats is in use, and then one other row is.
 //!    Without a used seat there is no block: each keeps its shard alive, which has the roster.
 
-use super::event::{Answer, Idle, IdleEvent, IdleKind, Outcome, Seat};
+use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
 use super::judge::{Reported, Terms, Verdict, judge, lot};
+use super::kind::IdleKind;
 use super::policy::IdlePolicy;
 use super::pulse::{BLOCK, Block, Home, Pulse, Reading};
-use crate::sync::Arc;
-use crate::tick::{NEVER, TickScale};
+use crate::base::sync::Arc;
+use crate::time::tick::{NEVER, TickScale};
 use crate::wheel::{HashedWheel, Key};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};

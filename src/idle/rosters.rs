@@ -13,12 +13,13 @@
 //! 4. A roster without a used seat has given its memory back, but for the `spare` one.
 
 use super::event::{Idle, Seat};
+
 use super::judge::Terms;
 use super::policy::IdlePolicy;
 use super::pulse::Home;
 use super::roster::{Returned, Roster, SEATS};
-use crate::sync::Arc;
-use crate::tick::{NEVER, TickScale};
+use crate::base::sync::Arc;
+use crate::time::tick::{NEVER, TickScale};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -33,7 +34,7 @@ const LOOKS_PAST_ONE: usize = 64;
 const LOOKS_PER_STEP: usize = 16;
 
 /// The most that one hold of the lock takes out, and so the size of a batch.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(super) const MOST: usize = LOOKS - 1 + SEATS;
 
 const MOST_ROSTERS: usize = u32::MAX as usize / SEATS;
@@ -318,7 +319,7 @@ mod tests;
 mod model {
     use super::super::roster::Nowhere;
     use super::*;
-    use crate::sync::{AtomicUsize, Mutex, Ordering};
+    use crate::base::sync::{AtomicUsize, Mutex, Ordering};
     use loom::thread;
     use std::num::NonZeroU64;
     use std::time::Duration;
@@ -335,7 +336,7 @@ mod model {
     /// is dropped once, nobody is watched at the end, and the seat is free.
     #[test]
     fn a_handle_dropped_at_any_moment_ends_it_once() {
-        crate::sync::check(|| {
+        crate::base::sync::check(|| {
             let drops = Arc::new(AtomicUsize::new(0));
             let ticks = TickScale::new(NonZeroU64::MIN);
             let roster = Arc::new(Mutex::new(Rosters::new(Instant::now(), ticks)));

@@ -1,15 +1,15 @@
 //! `IdleTimeouts`: the face of it all.
 
 use super::event::{Answer, Idle, IdleEvent};
+
 use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::shard::{Core, Deliver, Shard};
 use super::watch::Watch;
-use crate::error::ScheduleError;
-use crate::inbox;
-use crate::isolate;
-use crate::sync::Arc;
-use crate::timer::HashedWheelTimer;
+use crate::base::isolate;
+use crate::base::spread;
+use crate::base::sync::Arc;
+use crate::timer::{HashedWheelTimer, ScheduleError};
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     fn with(timer: &HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
         let core = Arc::new(Core::new(timer.clone(), deliver));
         let shards =
-            (0..inbox::shard_count()).map(|_| Arc::new(Shard::new(core.clone()))).collect();
+            (0..spread::shard_count()).map(|_| Arc::new(Shard::new(core.clone()))).collect();
         Self { core, shards }
     }
 
@@ -113,7 +113,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// The shard of this thread.
     pub(super) fn home(&self) -> &Arc<Shard<T>> {
-        &self.shards[inbox::home(self.shards.len())]
+        &self.shards[spread::home(self.shards.len())]
     }
 
     /// The present, for the `_at` methods of [`Watch`].

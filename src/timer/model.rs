@@ -3,12 +3,16 @@
 //! Each ends with `accounted_for`: the tasks, what `stop` returned and the timer's counters agree
 //! that every timeout has ended in exactly one way.
 
-use super::*;
-use crate::clock::ManualClock;
-use crate::error::{RearmError, RescheduleError};
+use super::{Builder, HashedWheelTimer, StopError};
+use crate::base::sync::thread::JoinHandle;
+use crate::base::sync::{Arc, ArrayQueue, Condvar, Mutex, Ordering};
+use crate::executor::model::{Counted, Ends};
 use crate::executor::{Inline, Job};
-use crate::model::{Counted, Ends};
-use crate::sync::{ArrayQueue, Condvar};
+use crate::shard::metrics::Metrics;
+use crate::time::{Clock, ManualClock};
+use crate::timeout::{RearmError, RescheduleError, Timeout, TimerTask};
+use crate::worker::control::Station;
+use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(1);
 
@@ -83,7 +87,7 @@ impl TimerTask for Bell {
 /// nobody would ever wake it, and loom would report the deadlock.
 #[test]
 fn a_worker_that_goes_to_sleep_hears_of_a_timeout() {
-    crate::sync::check(|| {
+    crate::base::sync::check(|| {
         let origin = Instant::now();
         let timer = built(Restless { origin, ticks: 0.into() }, |builder| builder);
         let ends = Arc::new(Ends::default());
@@ -103,7 +107,7 @@ fn a_worker_that_goes_to_sleep_hears_of_a_timeout() {
 /// Admission against two stops: refused, with the task given back, or returned by one of them.
 #[test]
 fn admission_against_two_stops() {
-    crate::sync::check_up_to(2, || {
+    crate::base::sync::check_up_to(2, || {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let producer = {
@@ -123,7 +127,7 @@ fn admission_against_two_stops() {
 /// The clock is moved over a deadline on one thread, the timeout cancelled on another.
 #[test]
 fn cancel_against_the_worker() {
-    crate::sync::check(|| {
+    crate::base::sync::check(|| {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let timeout = timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open");
@@ -142,7 +146,7 @@ fn cancel_against_the_worker() {
 #[test]
 fn reschedule_against_the_worker() {
     for (from, to) in [(1, 5), (5, 1)] {
-        crate::sync::check_up_to(2, move || {
+        crate::base::sync::check_up_to(2, move || {
             let clock = ManualClock::new();
             let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
             let begin = timer.started_at();
@@ -166,7 +170,7 @@ fn reschedule_against_the_worker() {
 /// The last handle is dropped while the timeout expires: it runs, or is cancelled.
 #[test]
 fn the_drop_of_the_last_handle_against_the_worker() {
-    crate::sync::check(|| {
+    crate::base::sync::check(|| {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let (station, worker) = (timer.0.station.clone(), worker_of(&timer));
@@ -183,7 +187,7 @@ fn the_drop_of_the_last_handle_against_the_worker() {
 #[test]
 fn a_stop_that_gave_up_loses_nothing() {
     for again in [false, true] {
-        crate::sync::check(move || {
+        crate::base::sync::check(move || {
             let clock = ManualClock::new();
             let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
             let (station, worker) = (timer.0.station.clone(), worker_of(&timer));
@@ -203,7 +207,7 @@ fn a_stop_that_gave_up_loses_nothing() {
 /// A stop that does not wait, while the worker claims and runs: if it succeeds, the timeout has run or
 /// is returned, and nothing runs after it.
 fn a_stop_that_does_not_wait_ends_all(with: fn(Builder) -> Builder) {
-    crate::sync::check_up_to(2, move || {
+    crate::base::sync::check_up_to(2, move || {
         let clock = ManualClock::new();
         let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
         drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
@@ -258,7 +262,7 @@ impl TimerTask for Again {
 #[test]
 fn overlapping_runs_that_arm_again() {
     for cancels in [false, true] {
-        crate::sync::check_up_to(2, move || {
+        crate::base::sync::check_up_to(2, move || {
             let clock = ManualClock::new();
             let jobs = Arc::new(ArrayQueue::<Job>::new(1));
             let queue = jobs.clone();
@@ -301,7 +305,7 @@ impl TimerTask for Parks {
 /// stopped: nobody waits for ever.
 #[test]
 fn a_task_that_parks_keeps_nobody_waiting() {
-    crate::sync::check_up_to(2, || {
+    crate::base::sync::check_up_to(2, || {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
         let task = Parks(counted(&ends));
@@ -352,7 +356,7 @@ impl TimerTask for Late {
 /// goes to sleep: the next runs come without another word, or loom would report the deadlock.
 #[test]
 fn runs_that_catch_up_are_not_slept_over() {
-    crate::sync::check_up_to(2, || {
+    crate::base::sync::check_up_to(2, || {
         let clock = ManualClock::new();
         let hands = Arc::new(Hands(Mutex::new(Vec::new()), Condvar::new()));
         let executor = hands.clone();
@@ -415,14 +419,14 @@ fn the_running_timeout_is_never_the_next<T: TimerTask>(
 
 #[test]
 fn the_running_timeout_is_never_the_next_in_its_slot() {
-    crate::sync::check_up_to(2, || {
+    crate::base::sync::check_up_to(2, || {
         the_running_timeout_is_never_the_next(|builder| builder, |task| task);
     });
 }
 
 #[test]
 fn the_timeout_handed_over_is_never_the_next_in_its_slot() {
-    crate::sync::check_up_to(2, || {
+    crate::base::sync::check_up_to(2, || {
         let inline = |builder: Builder| builder.executor(Inline);
         the_running_timeout_is_never_the_next(inline, |task| task);
     });
@@ -431,7 +435,7 @@ fn the_timeout_handed_over_is_never_the_next_in_its_slot() {
 /// It is over before its run is.
 #[test]
 fn the_running_timeout_is_never_the_next_when_it_has_ended_itself() {
-    crate::sync::check_up_to(2, || {
+    crate::base::sync::check_up_to(2, || {
         the_running_timeout_is_never_the_next(|builder| builder, Withdraws);
     });
 }

@@ -5,7 +5,8 @@
 //! back, come out at their former tick and are due again at a later tick of the pass; and those
 //! that lay in one bucket with others but are due in a later tick.
 
-use super::structure::{Batch, Core, Due, Token};
+use super::structure::{Batch, Core};
+use super::token::{Due, Token};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -6,7 +6,8 @@
 //! An entry keeps a mark of its tick. The hashed wheel marks the low 16 bits of the round, wheels
 //! that cascade the tick, others nothing.
 
-use super::structure::{Confirm, Due, Standing, Token};
+use super::confirm::{Confirm, Standing};
+use super::token::{Due, Token};
 
 /// Rounds are kept as the low 16 bits of the absolute round, so an entry may lie at most this many
 /// rounds ahead.

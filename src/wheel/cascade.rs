@@ -18,12 +18,12 @@
 //! Moving down never needs a wake-up. It is caught up on when the next timeout is due, which
 //! `next_expiry` names exactly.
 
+use super::confirm::{Confirm, Standing};
 use super::earliest::NOTHING;
 use super::far::Far;
 use super::level::{Arrival, Level, PARTS};
-use super::structure::{
-    self, Batch, Confirm, Core, Due, Exact, LET_IN, Placement, Standing, Token, Walk,
-};
+use super::structure::{self, Batch, Core, Exact, LET_IN, Placement, Walk};
+use super::token::{Due, Token};
 use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;
 use std::fmt;

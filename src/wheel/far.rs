@@ -6,7 +6,8 @@
 //! the last of it has moved, whatever comes for that era waits here too. So within a tick the order
 //! of insertion holds. Nothing is sorted: an insert is a push, and 16 bytes.
 
-use super::structure::{Confirm, Due, Standing, Token};
+use super::confirm::{Confirm, Standing};
+use super::token::{Due, Token};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Default)]

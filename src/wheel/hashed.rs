@@ -1,8 +1,243 @@
-//! The hashed wheel.
+//! The hashed wheel: a ring of buckets with rounds, scheme 6.
+//!
+//! Invariants:
+//! 1. No entry of a bucket lies before `current_tick` or after `reach`, and none in `far` up to
+//!    `reach`, which lies at most `FARTHEST_ROUND` rounds after the current one.
+//! 2. `earliest` of a bucket is not after the tick of any entry in it.
+//! 3. Within a bucket, entries of one tick stand in the order of their insertion.
+//! 4. In a bucket that is not `mixed` all entries are of one tick, its `earliest`.
 
+use super::bucket::{Bucket, FARTHEST_ROUND};
+use super::confirm::{Confirm, Standing};
+use super::earliest::{Earliest, NOTHING};
+use super::far::Far;
 use super::keyed::{Key, Wheel};
-use super::ring::Ring;
-use super::structure::Core;
+use super::structure::{self, Batch, Core, Exact, LET_IN, Placement, Unlimited, Walk};
+use super::token::{Due, Token};
+use std::collections::TryReserveError;
+use std::fmt;
+
+/// log2 of the rounds in an era of what is far: half of what a bucket can count, so that at any
+/// time a whole era beyond the present one is in reach.
+const ROUNDS_PER_ERA: u32 = 15;
+
+/// One ring of buckets, and for each timeout the rounds that the pointer still has to make.
+pub struct Ring {
+    buckets: Vec<Bucket<u16>>,
+    earliest: Earliest,
+    /// Whether a bucket may hold entries of several ticks.
+    mixed: Vec<bool>,
+    far: Far,
+    /// The last tick that is filed in a bucket.
+    reach: u64,
+    /// ticks_per_wheel - 1.
+    slot_mask: u64,
+    /// log2 of ticks_per_wheel: a tick's round is `tick >> round_shift`.
+    round_shift: u32,
+    /// The next tick to expire.
+    current_tick: u64,
+    walk: Walk,
+}
+
+impl Ring {
+    /// `ticks_per_wheel` must be a power of two.
+    pub(crate) fn new(ticks_per_wheel: usize) -> Result<Self, TryReserveError> {
+        debug_assert!(ticks_per_wheel.is_power_of_two());
+        let mut buckets = Vec::new();
+        buckets.try_reserve_exact(ticks_per_wheel)?;
+        let mut mixed = Vec::new();
+        mixed.try_reserve_exact(ticks_per_wheel)?;
+        let earliest = Earliest::new(ticks_per_wheel)?;
+        buckets.resize_with(ticks_per_wheel, Bucket::default);
+        mixed.resize(ticks_per_wheel, false);
+        let mut ring = Self {
+            buckets,
+            earliest,
+            mixed,
+            far: Far::new(ticks_per_wheel.trailing_zeros() + ROUNDS_PER_ERA),
+            reach: 0,
+            slot_mask: ticks_per_wheel as u64 - 1,
+            round_shift: ticks_per_wheel.trailing_zeros(),
+            current_tick: 0,
+            walk: Walk::default(),
+        };
+        ring.let_in_some(0);
+        Ok(ring)
+    }
+
+    /// The bucket of a timeout due at `tick`: an overdue one goes into the current bucket.
+    pub(crate) fn bucket_of(&self, tick: u64) -> usize {
+        (tick.max(self.current_tick) & self.slot_mask) as usize
+    }
+
+    #[inline]
+    fn insert_near(&mut self, tick: u64, token: Token) {
+        let bucket = (tick & self.slot_mask) as usize;
+        self.buckets[bucket].push_in_round(token, tick >> self.round_shift);
+        let before = self.earliest.lower(bucket, tick);
+        if before != tick && before != NOTHING {
+            self.mixed[bucket] = true;
+        }
+    }
+
+    /// The last tick of the farthest round that a bucket can count.
+    fn farthest_tick(&self) -> u64 {
+        let round = self.current_round().saturating_add(FARTHEST_ROUND);
+        round.saturating_mul(self.buckets.len() as u64).saturating_add(self.slot_mask)
+    }
+
+    /// Files at most `most` far timeouts that a bucket can count by now.
+    fn let_in_some(&mut self, most: usize) {
+        let farthest = self.farthest_tick();
+        for _ in 0..most {
+            let Some(Due { tick, token }) = self.far.take(farthest) else { break };
+            self.insert_near(tick, token);
+        }
+        self.reach = farthest.min(self.far.limit());
+    }
+
+    /// Takes all that is due out of a bucket with several ticks.
+    fn take_from_mixed(
+        &mut self,
+        (tick, now): (u64, u64),
+        batch: &mut Batch,
+        mut later: impl FnMut(Due),
+    ) {
+        let (bucket, shift) = ((tick & self.slot_mask) as usize, self.round_shift);
+        let tick_in = |round: u64| (round << shift) | bucket as u64;
+        let last = (now - bucket as u64) >> shift;
+        let current = self.current_round();
+        self.buckets[bucket].take_rounds(current, (tick >> shift, last), batch, |round, token| {
+            later(Due { tick: tick_in(round), token });
+        });
+        self.look_through(bucket);
+    }
+
+    /// Sets what is known of a bucket's entries.
+    fn look_through(&mut self, bucket: usize) {
+        let rounds = self.buckets[bucket].rounds(self.current_round());
+        let earliest = rounds.map_or(NOTHING, |(first, _)| self.tick(bucket, first));
+        self.earliest.set(bucket, earliest);
+        self.mixed[bucket] = rounds.is_some_and(|(first, last)| first != last);
+    }
+
+    fn tick(&self, bucket: usize, round: u64) -> u64 {
+        (round << self.round_shift) | bucket as u64
+    }
+
+    fn current_round(&self) -> u64 {
+        self.current_tick >> self.round_shift
+    }
+}
+
+impl Core for Ring {
+    /// O(1), but for the bucket's growth, and for what is too far away for a bucket.
+    #[inline]
+    fn insert(&mut self, tick: u64, token: Token) {
+        let tick = tick.max(self.current_tick);
+        if tick > self.reach {
+            self.far.insert(tick, token);
+        } else {
+            self.insert_near(tick, token);
+        }
+    }
+
+    /// Buckets in which nothing is due are not touched, and each of the others once, however many
+    /// rounds of it are due. A bucket of one tick changes hands as it is: a million timeouts of one
+    /// tick are then a million entries that nobody copies.
+    fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
+        let now = now.min(NOTHING - 1);
+        if now < self.current_tick {
+            return None;
+        }
+        // All that is far comes after all that is in the buckets.
+        while self.earliest.least() > now {
+            let Some(tick) = self.far.next().filter(|&tick| tick <= now) else {
+                self.current_tick = now + 1;
+                self.let_in_some(LET_IN);
+                return None;
+            };
+            self.current_tick = self.current_tick.max(tick);
+            self.let_in_some(usize::MAX);
+        }
+        let tick = self.earliest.least();
+        let bucket = (tick & self.slot_mask) as usize;
+        if self.mixed[bucket] {
+            self.take_from_mixed((tick, now), batch, later);
+        } else {
+            std::mem::swap(&mut self.buckets[bucket], batch);
+            self.earliest.set(bucket, NOTHING);
+        }
+        Some(tick)
+    }
+
+    /// O(1), but for what is far away.
+    fn next_expiry(&self) -> Option<u64> {
+        let next = self.earliest.least().min(self.far.next().unwrap_or(NOTHING));
+        Some(next).filter(|&tick| tick != NOTHING)
+    }
+
+    fn current_tick(&self) -> u64 {
+        self.current_tick
+    }
+
+    fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
+    fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
+        let mut walk = self.walk;
+        let ended = walk.go_on(1 + self.buckets.len(), budget, |unit, rest, budget| {
+            let Some(bucket) = unit.checked_sub(1) else {
+                return self.far.reclaim(rest, budget, &mut keep);
+            };
+            let len = self.buckets[bucket].len();
+            let end = rest.map_or(len, |rest| rest.min(len));
+            if end == 0 {
+                return (0, None);
+            }
+            let begin = self.buckets[bucket].retain_before(end, budget, &mut keep);
+            if begin == 0 {
+                self.buckets[bucket].shrink();
+                self.look_through(bucket);
+            }
+            (end - begin, Some(begin).filter(|&begin| begin > 0))
+        });
+        self.walk = walk;
+        ended
+    }
+
+    fn placement(&self, tick: u64, _: Token) -> Option<Placement> {
+        let near = tick <= self.reach;
+        near.then(|| Placement { level: 1, bucket: self.bucket_of(tick) })
+    }
+}
+
+impl Exact for Ring {
+    fn let_in(&mut self) -> bool {
+        self.let_in_some(LET_IN);
+        self.far.has_come_into_reach(self.farthest_tick())
+    }
+
+    fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
+        if self.earliest.least() > tick {
+            return self.far.confirm(confirm);
+        }
+        let bucket = (tick & self.slot_mask) as usize;
+        let round = (tick >> self.round_shift) as u16;
+        if self.buckets[bucket].confirm(round, tick, confirm) {
+            self.look_through(bucket);
+        }
+    }
+}
+
+impl Unlimited for Ring {}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        structure::debug("Hashed", self, f)
+    }
+}
 
 /// As in Netty: a wheel of more buckets than this is a mistake.
 pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;

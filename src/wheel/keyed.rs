@@ -1,8 +1,10 @@
 //! What all public wheels share: keys, the values behind them, the generation check, draining.
 
 use super::agenda::Agenda;
-use super::structure::{Due, Exact, Next, Placement, Standing, Structure, Token, Unlimited};
-use crate::slab::{Slab, Slot};
+use super::confirm::{Next, Standing};
+use super::structure::{Exact, Placement, Structure, Unlimited};
+use super::token::{Due, Token};
+use crate::base::slab::{Slab, Slot};
 use std::fmt;
 
 /// Dead entries that are not worth a walk.

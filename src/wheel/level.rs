@@ -9,8 +9,9 @@
 //! above.)
 
 use super::bucket::Bucket;
+use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
-use super::structure::{Confirm, Due, Standing, Token};
+use super::token::{Due, Token};
 use std::collections::TryReserveError;
 
 /// The parts of a bucket.

@@ -16,33 +16,35 @@
 mod agenda;
 mod bucket;
 mod cascade;
+mod confirm;
 mod earliest;
 mod far;
 mod hashed;
 mod hierarchical;
 mod keyed;
-mod kind;
 mod level;
 mod linux;
 mod linux_classic;
-mod ring;
 mod simple;
 mod structure;
 #[cfg(test)]
 mod tests;
+mod token;
 
-pub use hashed::{HashedWheel, WheelSizeError};
+pub use hashed::{HashedWheel, Ring as Hashed, WheelSizeError};
 pub use hierarchical::{Hierarchical, HierarchicalWheel, LevelSizeError};
 pub use keyed::{Key, Wheel};
-pub use kind::WheelKind;
 pub use linux::{Linux, LinuxWheel};
 pub use linux_classic::{LinuxClassic, LinuxClassicWheel};
-pub use ring::Ring as Hashed;
 pub use simple::{DelayError, Simple, SimpleWheel};
 pub use structure::{Placement, Structure, Unlimited};
 
 pub(crate) use agenda::Agenda;
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(crate) use confirm::Confirm;
+pub(crate) use confirm::{Next, Standing};
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
-#[cfg(test)]
-pub(crate) use structure::{Batch, Confirm, Core};
-pub(crate) use structure::{Due, Exact, Next, Standing, Token};
+pub(crate) use structure::Exact;
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(crate) use structure::{Batch, Core};
+pub(crate) use token::{Due, Token};

@@ -7,6 +7,8 @@
 //! No step takes longer than one bucket, or than the budget that its caller gives.
 
 use super::bucket::Bucket;
+use super::confirm::{Confirm, Next, Standing};
+use super::token::{Due, Token};
 use std::fmt;
 
 /// The tokens that are due in one tick.
@@ -22,20 +24,6 @@ impl<C: Core> Structure for C {}
 
 /// A structure that takes any delay: all but the simple wheel.
 pub trait Unlimited: Structure {}
-
-/// Names a slot, and which use of the slot is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Token {
-    pub(crate) index: u32,
-    pub(crate) version: u16,
-}
-
-/// A token that has come out of a structure, and the tick in which it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
-    pub(crate) tick: u64,
-    pub(crate) token: Token,
-}
 
 /// Where a timeout lies in a wheel. Levels are counted from 1, the finest; a wheel that has no
 /// levels is all level 1. Buckets are counted from 0.
@@ -113,68 +101,6 @@ pub(crate) trait Exact: Core {
             }
         }
         Next::Later
-    }
-}
-
-/// Whether an entry still stands for a timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Yes, and that is due in the tick of the entry.
-    Due,
-    /// Yes, but that is due in this later tick.
-    Later(u64),
-    /// No.
-    Dead,
-}
-
-/// What [`Exact::confirm_next`] has found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// This comes next.
-    At(Due),
-    /// Nothing comes up to the last tick that was looked at.
-    Later,
-    /// The budget ran out before an entry was found that stands.
-    Unknown,
-}
-
-/// A search for the earliest entry that stands.
-#[derive(Debug)]
-pub(crate) struct Confirm<F> {
-    check: F,
-    /// Looks that are left.
-    budget: usize,
-    found: Option<Due>,
-    /// Entries that are to be filed again.
-    later: Vec<Due>,
-}
-
-/// Entries that are passed over at the price of one look.
-const PASSED_PER_LOOK: usize = 64;
-
-impl<F: FnMut(Due) -> Standing> Confirm<F> {
-    pub(super) fn new(budget: usize, check: F) -> Self {
-        Self { check, budget, found: None, later: Vec::new() }
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.found.is_some() || self.budget == 0
-    }
-
-    /// Looks at an entry; false if it is to be dropped.
-    pub(super) fn keeps(&mut self, due: Due) -> bool {
-        self.budget -= 1;
-        match (self.check)(due) {
-            Standing::Due => self.found = Some(due),
-            Standing::Later(tick) => self.later.push(Due { tick, ..due }),
-            Standing::Dead => {}
-        }
-        self.found.is_some()
-    }
-
-    /// So many entries were read, whether they were of the tick or not.
-    pub(super) fn has_passed(&mut self, entries: usize) {
-        self.budget = self.budget.saturating_sub(entries / PASSED_PER_LOOK);
     }
 }
 

@@ -2,7 +2,9 @@
 //! sorted map. (The histories of the public wheels are in tests/wheel.rs; those seldom walk.)
 
 use super::agenda::Agenda;
-use super::structure::{Core, Due, Exact, Next, Standing, Token};
+use super::confirm::{Next, Standing};
+use super::structure::{Core, Exact};
+use super::token::{Due, Token};
 use super::{Hashed, Hierarchical, Linux, LinuxClassic};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,9 @@
 //! What a walk over the wheel, and a look ahead, ask the shards: whether an entry still stands for
 //! a timeout.
 
-use crate::inbox::{self, State};
-use crate::sync::{Arc, MutexGuard};
-use crate::tick::TickScale;
+use crate::base::sync::{Arc, MutexGuard};
+use crate::shard::{self, State};
+use crate::time::tick::TickScale;
 use crate::timeout::{Task, TimerShard};
 use crate::wheel::{Due, Standing, Token};
 
@@ -50,7 +50,7 @@ impl<'a> Looks<'a> {
     }
 
     fn look<R>(&mut self, token: Token, ask: impl FnOnce(&mut State<Task>, u32) -> R) -> R {
-        let (number, index) = inbox::locate(token);
+        let (number, index) = shard::locate(token);
         if self.held.as_ref().is_some_and(|&(held, _)| held != number) {
             self.let_go();
         }
@@ -80,7 +80,7 @@ mod tests {
     fn a_walk_lets_go_of_the_lock_in_time() {
         let worker = worker();
         (0..2).for_each(|shard| schedule(&worker, shard, 1));
-        let entry = |shard: u32| Token { index: shard * inbox::SHARD_CAPACITY as u32, version: 0 };
+        let entry = |shard: u32| Token { index: shard * shard::SHARD_CAPACITY as u32, version: 0 };
         let mut looks = Looks::new(&worker.station.shards);
         for shard in [0, 0, 1] {
             for look in 1..=LOOKS {

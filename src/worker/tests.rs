@@ -1,12 +1,20 @@
 //! The worker's steps, one at a time, with the shards set up by hand.
 
-use super::*;
-use crate::clock::Timebase;
-use crate::inbox::{Ask, Cancel, Shard};
-use crate::tick::TickScale;
-use crate::wheel::{Batch, Confirm, Core, Hashed, Standing};
+use super::control::{Ending, Station};
+use super::lifecycle::Order;
+use super::sweep::LOOKS_PER_PASS;
+use super::transfer::{DRAIN_CAP, FILED_PER_LOOK};
+use super::{Worker, live};
+use crate::base::sync::Arc;
+use crate::shard::context::Shared;
+use crate::shard::{self, Ask, Cancel, Claim, Shard};
+use crate::time::tick::{NEVER, TickScale};
+use crate::time::{Pace, Timebase};
+use crate::timeout::{Task, Timeout, TimerShard};
+use crate::wheel::{Batch, Confirm, Core, Due, Exact, Hashed, Standing, Token};
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::time::Duration;
 
 const DUE: u64 = 1 << 40;
 
@@ -75,7 +83,7 @@ fn a_walk_drops_what_is_dead_and_nothing_else() {
     while worker.reclaim() {}
     assert!(!worker.reclaiming);
     let left = all_due(&mut worker);
-    let left_of = |shard| left.iter().filter(|due| inbox::locate(due.token).0 == shard).count();
+    let left_of = |shard| left.iter().filter(|due| shard::locate(due.token).0 == shard).count();
     assert_eq!((left_of(0), left_of(1)), (10, 4900));
 }
 
@@ -131,7 +139,7 @@ fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
     cancel(&worker, 0, 0..1);
     assert!(worker.confirm_next());
     assert_ne!(worker.confirmed, first);
-    assert_eq!(worker.confirmed.map(|due| inbox::locate(due.token).1), Some(1));
+    assert_eq!(worker.confirmed.map(|due| shard::locate(due.token).1), Some(1));
 }
 
 /// Rule 3: a look ahead past very many takes several passes, each of bounded length.

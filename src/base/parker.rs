@@ -1,0 +1,98 @@
+//! One thread that sleeps, and others that wake it: the standard library's park and unpark, or
+//! under loom and shuttle, which have no time, a flag and a condition variable.
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use real::Parker;
+
+#[cfg(any(loom, shuttle))]
+pub(crate) use model::Parker;
+
+#[cfg(not(any(loom, shuttle)))]
+mod real {
+    use std::sync::OnceLock;
+    use std::thread::{self, Thread};
+    use std::time::Duration;
+
+    /// Wakes the thread that called `adopt`; a wake-up before that is dropped.
+    #[derive(Debug)]
+    pub(crate) struct Parker(OnceLock<Thread>);
+
+    impl Parker {
+        pub(crate) fn new() -> Self {
+            Self(OnceLock::new())
+        }
+
+        /// Names the thread to wake.
+        pub(crate) fn adopt(&self, thread: &Thread) {
+            self.0.get_or_init(|| thread.clone());
+        }
+
+        /// Whether the caller is the adopted thread.
+        pub(crate) fn is_current_thread(&self) -> bool {
+            self.0.get().is_some_and(|thread| thread.id() == thread::current().id())
+        }
+
+        pub(crate) fn unpark(&self) {
+            if let Some(thread) = self.0.get() {
+                thread.unpark();
+            }
+        }
+
+        /// On the adopted thread only.
+        pub(crate) fn park(&self, limit: Option<Duration>) {
+            match limit {
+                Some(limit) => thread::park_timeout(limit),
+                None => thread::park(),
+            }
+        }
+    }
+}
+
+#[cfg(any(loom, shuttle))]
+mod model {
+    use crate::base::sync::thread::{self, Thread, ThreadId};
+    use crate::base::sync::{Condvar, Mutex};
+    use std::sync::OnceLock;
+    use std::time::Duration;
+
+    pub(crate) struct Parker {
+        /// Not a lock that a model branches at: it is written once, before anybody asks.
+        adopted: OnceLock<ThreadId>,
+        called: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl std::fmt::Debug for Parker {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("Parker")
+        }
+    }
+
+    impl Parker {
+        pub(crate) fn new() -> Self {
+            Self { adopted: OnceLock::new(), called: Mutex::new(false), changed: Condvar::new() }
+        }
+
+        pub(crate) fn adopt(&self, thread: &Thread) {
+            self.adopted.get_or_init(|| thread.id());
+        }
+
+        pub(crate) fn is_current_thread(&self) -> bool {
+            self.adopted.get() == Some(&thread::current().id())
+        }
+
+        pub(crate) fn unpark(&self) {
+            *self.called.lock() = true;
+            self.changed.notify_one();
+        }
+
+        /// A limit has passed at once.
+        pub(crate) fn park(&self, limit: Option<Duration>) {
+            let mut called = self.called.lock();
+            while !*called && limit.is_none() {
+                called = self.changed.wait(called);
+            }
+            *called = false;
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Loom models of what several parts do together: a handle, a job, an executor that refuses.
+
+use crate::base::sync::{Arc, ArrayQueue};
+use crate::executor::{Dispatch, Job, OnRefusal};
+use crate::shard::context::Shared;
+use crate::shard::{Claim, Phase, Shard};
+use crate::time::Timebase;
+use crate::time::tick::TickScale;
+use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
+use loom::thread;
+use std::cell::Cell;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How often the tasks of a model have run, and have been told of a cancel.
+#[derive(Default)]
+pub(crate) struct Ends {
+    pub(crate) run: AtomicUsize,
+    pub(crate) cancelled: AtomicUsize,
+}
+
+pub(crate) struct Counted(pub(crate) Arc<Ends>);
+
+impl TimerTask for Counted {
+    fn run(self: Box<Self>, _timeout: &Timeout) {
+        self.0.run.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn cancelled(self: Box<Self>, _timeout: &Timeout) {
+        self.0.cancelled.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn home() -> Arc<TimerShard> {
+    let scale = TickScale::new(NonZeroU64::MIN);
+    let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
+    Arc::new(TimerShard { shard: Shard::new(0, 1), shared })
+}
+
+fn schedule(home: &Arc<TimerShard>, ends: &Arc<Ends>, repeats: bool) -> (Timeout, u32) {
+    let task = Box::new(Counted(ends.clone()));
+    let admitted = home.shard.lock().admit(task, |task| task as Task, 5, repeats);
+    let (index, _) = admitted.map_err(|_| "it is open and empty").unwrap();
+    (Timeout::pinned(home.clone(), index), index)
+}
+
+/// As the worker: claims what is queued and due, as jobs.
+fn due(home: &Arc<TimerShard>) -> Vec<Job> {
+    let mut queued = Vec::new();
+    home.shard.lock().take(usize::MAX, &mut queued);
+    let mut jobs = Vec::new();
+    for record in queued.iter().filter(|record| !record.is_dead()) {
+        let claim = home.shard.lock().claim(record.index, record.version, 9);
+        if let Claim::Due(claimed) = claim {
+            let timeout = Timeout::for_run(home.clone(), record.index, claimed.run);
+            jobs.push(Job::new(claimed.payload, timeout));
+        }
+    }
+    jobs
+}
+
+/// Each of `count` timeouts has ended once: by its own account, and by the shard's.
+fn accounted_for(home: &TimerShard, ends: &Ends, count: usize) {
+    let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
+    assert_eq!(run + cancelled, count);
+    let state = home.shard.lock();
+    let counts = state.counts();
+    assert_eq!((counts.expired, counts.cancelled), (run as u64, cancelled as u64), "{counts:?}");
+    assert_eq!(state.live(), 0);
+}
+
+/// Two jobs for an executor with room for one, whose thread takes them out meanwhile, against a
+/// cancel of the first: each is run or told of the cancel, once, and each slot is free in the end.
+fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
+    let (home, ends) = (home(), Arc::new(Ends::default()));
+    let (first, a) = schedule(&home, &ends, true);
+    let (second, b) = schedule(&home, &ends, true);
+    let queue = Arc::new(ArrayQueue::new(1));
+    let taker = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.pop().into_iter().for_each(Job::run))
+    };
+    let canceller = thread::spawn(move || first.cancel());
+    let jobs = due(&home);
+    let executor = {
+        let queue = queue.clone();
+        move |job| queue.push(job)
+    };
+    let dispatch = Dispatch { executor: Arc::new(executor), on_refusal: on_refusal.clone() };
+    // A stop comes after one more offer.
+    let offers = Cell::new(0);
+    let stopping = || offers.replace(offers.get() + 1) > 0;
+    jobs.into_iter().for_each(|job| dispatch.hand(job, &home.shared.metrics, stopping));
+    taker.join().unwrap();
+    std::iter::from_fn(|| queue.pop()).for_each(Job::run);
+    let won = canceller.join().unwrap();
+    drop(second);
+    accounted_for(&home, &ends, 2);
+    // A series whose run had ended before the cancel came has no further run to stop.
+    assert!(won || ends.run.load(Ordering::Relaxed) == 2);
+    let state = home.shard.lock();
+    assert_eq!((state.phase(a), state.phase(b)), (Phase::Free, Phase::Free));
+}
+
+#[test]
+fn a_refused_job_that_runs_on_the_worker_ends_once() {
+    crate::base::sync::check(|| a_refused_job_ends_once(&OnRefusal::RunOnWorker));
+}
+
+#[test]
+fn a_refused_job_that_is_offered_again_ends_once() {
+    crate::base::sync::check(|| a_refused_job_ends_once(&OnRefusal::Wait));
+}
+
+/// An executor drops a job, against a cancel: it is told of that, once, whoever does it.
+#[test]
+fn a_dropped_job_ends_once() {
+    for repeats in [false, true] {
+        crate::base::sync::check(move || {
+            let (home, ends) = (home(), Arc::new(Ends::default()));
+            let (timeout, index) = schedule(&home, &ends, repeats);
+            let canceller = thread::spawn(move || timeout.cancel());
+            drop(due(&home));
+            canceller.join().unwrap();
+            accounted_for(&home, &ends, 1);
+            assert_eq!(ends.run.load(Ordering::Relaxed), 0);
+            assert_eq!(home.shard.lock().phase(index), Phase::Free);
+        });
+    }
+}
+
+/// Two use one handle: one of them sees the end and its slot is used again, while the other looks
+/// at it too. That never meets the new timeout.
+fn a_handle_leaves_the_next_timeout_alone(look: fn(&Timeout)) {
+    crate::base::sync::check(move || {
+        let (home, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, _) = schedule(&home, &ends, false);
+        due(&home).into_iter().for_each(Job::run);
+        let timeout = Arc::new(timeout);
+        let other = {
+            let timeout = timeout.clone();
+            thread::spawn(move || look(&timeout))
+        };
+        assert!(timeout.is_expired());
+        let (next, index) = schedule(&home, &ends, false);
+        other.join().unwrap();
+        assert!(next.cancel());
+        drop(next);
+        accounted_for(&home, &ends, 2);
+        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+    });
+}
+
+#[test]
+fn a_late_look_leaves_the_next_timeout_alone() {
+    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(timeout.is_expired()));
+}
+
+#[test]
+fn a_late_clone_leaves_the_next_timeout_alone() {
+    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(timeout.clone().is_expired()));
+}
+
+#[test]
+fn a_late_cancel_leaves_the_next_timeout_alone() {
+    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(!timeout.cancel()));
+}
+
+#[test]
+fn a_late_reschedule_leaves_the_next_timeout_alone() {
+    a_handle_leaves_the_next_timeout_alone(|timeout| {
+        assert!(timeout.reschedule_at(timeout.shared().time.instant_at(7)).is_err());
+    });
+}
+
+/// Two threads share one handle, one cancels and one looks, while the timeout expires: it has one
+/// end, and the handle lets go of its slot once.
+#[test]
+fn a_shared_handle_lets_go_once() {
+    crate::base::sync::check(|| {
+        let (home, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, index) = schedule(&home, &ends, false);
+        let timeout = Arc::new(timeout);
+        let canceller = {
+            let timeout = timeout.clone();
+            thread::spawn(move || timeout.cancel())
+        };
+        let observer = {
+            let timeout = timeout.clone();
+            thread::spawn(move || (timeout.is_expired(), timeout.is_cancelled()))
+        };
+        due(&home).into_iter().for_each(Job::run);
+        let won = canceller.join().unwrap();
+        let (expired, cancelled) = observer.join().unwrap();
+        assert!(!(expired && won) && !(cancelled && !won));
+        assert_eq!((timeout.is_cancelled(), timeout.is_expired()), (won, !won));
+        drop(timeout);
+        accounted_for(&home, &ends, 1);
+        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+    });
+}
+
+/// All handles are dropped while the timeout expires: it runs, and its slot is free.
+#[test]
+fn dropped_handles_detach_the_timeout() {
+    crate::base::sync::check(|| {
+        let (home, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, index) = schedule(&home, &ends, false);
+        let copies = [timeout.clone(), timeout];
+        let droppers = copies.map(|copy| thread::spawn(move || drop(copy)));
+        due(&home).into_iter().for_each(Job::run);
+        droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
+        assert_eq!(ends.run.load(Ordering::Relaxed), 1);
+        accounted_for(&home, &ends, 1);
+        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+    });
+}

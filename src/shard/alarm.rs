@@ -1,0 +1,149 @@
+//! Sleeping and waking: how a producer wakes the worker, and when it need not.
+//!
+//! | `latest` holds | the worker | a producer with deadline d |
+//! |---|---|---|
+//! | 0 | is awake, or sleeps only to the next tick | does nothing |
+//! | t > 0 | sleeps until one tick after t | d <= t: swaps in 0; who swapped t out unparks |
+//!
+//! **No wake-up is lost.** The worker stores t, then looks into every shard under its lock. A
+//! producer submits under its shard's lock, then loads `latest`. One of the two critical sections
+//! comes first. If it is the producer's, the worker finds the timeout and does not sleep past
+//! its tick. If it is the worker's, the unlock and lock between them order the store of t before
+//! the producer's load, so the producer sees t (or the 0 of another producer, who unparks).
+//! The lock orders both sides, so the producer's load can be relaxed. Every change of `latest` is a
+//! read-modify-write with acquire and release, which chains them: a load that is ordered after one
+//! of them cannot see what was there before it.
+//!
+//! The unpark token itself may be eaten by a task that parks on the worker thread. Therefore
+//! nothing rests on it: whoever unparks has changed a state first (a queue, the stop request, the
+//! clock), and the worker looks at all of these between storing t and parking.
+
+use crate::base::parker::Parker;
+use crate::base::sync::{AtomicU64, Ordering};
+use std::time::Duration;
+
+#[derive(Debug)]
+#[repr(align(128))] // read by every producer, written only around a sleep: alone on its line
+pub(crate) struct Alarm {
+    /// The latest deadline for which the worker must be woken.
+    latest: AtomicU64,
+    /// The deadline that it was last woken for.
+    request: AtomicU64,
+    parker: Parker,
+}
+
+/// Why a sleep ended, as far as producers are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Not by a producer.
+    No,
+    /// For a timeout due at this time, which may have been cancelled meanwhile.
+    For(u64),
+}
+
+impl Alarm {
+    pub(crate) fn new() -> Self {
+        Self { latest: AtomicU64::new(0), request: AtomicU64::new(0), parker: Parker::new() }
+    }
+
+    /// For producers, after submitting a timeout due at `deadline`.
+    #[inline]
+    pub(crate) fn submitted(&self, deadline: u64) {
+        if deadline <= self.latest.load(Ordering::Relaxed) {
+            self.wake_for(deadline);
+        }
+    }
+
+    #[cold]
+    fn wake_for(&self, deadline: u64) {
+        if self.latest.swap(0, Ordering::AcqRel) != 0 {
+            // Released by unpark, acquired by the worker's park. A worker that has not parked may
+            // read the one before: it then wakes up once too often.
+            self.request.store(deadline, Ordering::Relaxed);
+            self.parker.unpark();
+        }
+    }
+
+    /// Wakes the worker for anything else: a long queue, a stop, a moved clock.
+    pub(crate) fn call(&self) {
+        self.parker.unpark();
+    }
+
+    /// The worker announces that it will sleep until one tick after `latest`.
+    pub(crate) fn arm(&self, latest: u64) {
+        self.latest.swap(latest, Ordering::AcqRel);
+    }
+
+    /// The worker sleeps; `None` is without a limit. May return at any time.
+    pub(crate) fn sleep(&self, limit: Option<Duration>) {
+        self.parker.park(limit);
+    }
+
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn is_armed(&self) -> bool {
+        self.latest.load(Ordering::Relaxed) != 0
+    }
+
+    /// The worker takes its announcement back.
+    pub(crate) fn disarm(&self) -> Woken {
+        if self.latest.swap(0, Ordering::AcqRel) == 0 {
+            Woken::For(self.request.load(Ordering::Relaxed))
+        } else {
+            Woken::No
+        }
+    }
+
+    pub(crate) fn parker(&self) -> &Parker {
+        &self.parker
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::Arc;
+    use crate::shard::{Ask, Shard};
+    use loom::thread;
+
+    type Both = Arc<(Shard<u32>, Alarm)>;
+
+    fn submit(both: &Both, payload: u32, deadline: u64) {
+        let admitted = both.0.lock().admit(payload, |payload| payload, deadline, false);
+        let (_, ask) = admitted.unwrap();
+        assert_eq!(ask, Ask::Deadline);
+        both.1.submitted(deadline);
+    }
+
+    /// The worker's loop around the alarm, as `Worker::sleep` has it: until `count` are taken. If a
+    /// wake-up were lost it would park for ever, and loom would report the deadlock.
+    fn take(both: &Both, count: usize) {
+        let (mut taken, mut buffer) = (0, Vec::new());
+        loop {
+            both.0.lock().take(usize::MAX, &mut buffer);
+            taken += buffer.drain(..).count();
+            if taken == count {
+                return;
+            }
+            both.1.arm(1000);
+            if both.0.lock().take_by() <= 1000 {
+                both.1.disarm();
+                continue;
+            }
+            both.1.sleep(None);
+            both.1.disarm();
+        }
+    }
+
+    #[test]
+    fn no_wake_up_is_lost() {
+        crate::base::sync::check(|| {
+            let both: Both = Arc::new((Shard::new(0, 1), Alarm::new()));
+            let producers = [1, 2].map(|n| {
+                let both = both.clone();
+                thread::spawn(move || submit(&both, n, u64::from(n)))
+            });
+            take(&both, 2);
+            producers.into_iter().for_each(|producer| producer.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,213 @@
+//! What every handle of one timer shares with its worker.
+//!
+//! | `urgent` | who arms again for a time that has passed | the worker |
+//! |---|---|---|
+//! | false | puts the record into its shard, then sets it, then calls | may sleep |
+//! | true | the same | clears it, then looks into every shard |
+//!
+//! **Nothing urgent is slept over.** What is put into a shard after the worker has looked there sets
+//! the flag after the worker has cleared it, so the worker finds it set, or is called.
+
+use crate::base::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::shard::Ask;
+use crate::shard::alarm::Alarm;
+use crate::shard::metrics::WorkerMetrics;
+use crate::time::Timebase;
+use crate::time::tick::TickScale;
+
+pub(crate) struct Shared {
+    pub(crate) time: Timebase,
+    pub(crate) scale: TickScale,
+    pub(crate) alarm: Alarm,
+    pub(crate) metrics: WorkerMetrics,
+    pub(crate) quota: Option<Quota>,
+    /// A shard has something urgent. The release of the store in `answer_rearm` pairs with the
+    /// acquire of the worker's load and swap.
+    urgent: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(time: Timebase, scale: TickScale, limit: Option<usize>) -> Self {
+        Self {
+            time,
+            scale,
+            alarm: Alarm::new(),
+            metrics: WorkerMetrics::new(),
+            quota: limit.map(Quota::new),
+            urgent: AtomicBool::new(false),
+        }
+    }
+
+    /// Passes on what an operation on a timeout with this deadline asks of the worker.
+    #[inline]
+    pub(crate) fn answer(&self, ask: Ask, deadline: u64) {
+        match ask {
+            Ask::Nothing => {}
+            Ask::Deadline => self.alarm.submitted(deadline),
+            Ask::Attention => {
+                self.alarm.submitted(deadline);
+                self.alarm.call();
+            }
+        }
+    }
+
+    /// As `answer`, for a timeout that has armed itself again.
+    pub(crate) fn answer_rearm(&self, ask: Ask, deadline: u64, urgent: bool) {
+        if !urgent {
+            return self.answer(ask, deadline);
+        }
+        self.urgent.store(true, Ordering::Release);
+        if !self.alarm.parker().is_current_thread() {
+            self.alarm.call();
+        }
+    }
+
+    /// Whether a shard may have something urgent; for the worker, which then looks.
+    #[inline]
+    pub(crate) fn take_urgent(&self) -> bool {
+        self.is_urgent() && self.urgent.swap(false, Ordering::AcqRel)
+    }
+
+    #[inline]
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent.load(Ordering::Acquire)
+    }
+
+    /// A timeout that was admitted before is pending again.
+    pub(crate) fn begins_again(&self) {
+        if let Some(quota) = &self.quota {
+            quota.acquire_again();
+        }
+    }
+
+    /// `count` timeouts are not pending any more.
+    #[inline]
+    pub(crate) fn ended(&self, count: usize) {
+        if let Some(quota) = &self.quota {
+            quota.release(count);
+        }
+    }
+}
+
+/// The limit of pending timeouts: one exact counter, which all threads share. It costs a contended
+/// cache line, so a timer without a limit has none.
+#[repr(align(128))]
+pub(crate) struct Quota {
+    limit: usize,
+    taken: AtomicUsize,
+}
+
+impl Quota {
+    fn new(limit: usize) -> Self {
+        Self { limit, taken: AtomicUsize::new(0) }
+    }
+
+    /// Relaxed, here and below: the counter guards nothing but itself.
+    pub(crate) fn acquire(&self) -> Result<(), usize> {
+        let more = |taken| Some(taken + 1).filter(|&n| n <= self.limit);
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.map(drop).map_err(|_| self.limit)
+    }
+
+    /// For a timeout that was admitted before and is armed again: always granted.
+    fn acquire_again(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn release(&self, count: usize) {
+        self.taken.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::base::sync::Arc;
+    use std::num::NonZeroU64;
+    use std::time::{Duration, Instant};
+
+    /// Whether this thread, as the worker, is woken by what another does.
+    fn wakes_the_worker(act: impl FnOnce(&Shared) + Send + 'static) -> bool {
+        const LONG: Duration = Duration::from_secs(20);
+        let tick = TickScale::new(NonZeroU64::MIN);
+        let shared = Arc::new(Shared::new(Timebase::starting_now(None), tick, None));
+        shared.alarm.parker().adopt(&std::thread::current());
+        let other = shared.clone();
+        // Not a scope: the end of one wakes its thread as well.
+        std::thread::spawn(move || act(&other)).join().unwrap();
+        let begun = Instant::now();
+        shared.alarm.sleep(Some(LONG));
+        begun.elapsed() < LONG
+    }
+
+    /// Also if the worker has announced no sleep that a deadline could end.
+    #[test]
+    fn attention_wakes_the_worker_whatever_is_due() {
+        assert!(wakes_the_worker(|shared| shared.answer(Ask::Attention, crate::time::tick::NEVER)));
+    }
+
+    #[test]
+    fn an_urgent_run_on_another_thread_wakes_the_worker() {
+        assert!(wakes_the_worker(|shared| shared.answer_rearm(Ask::Attention, 0, true)));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::Arc;
+    use crate::shard::{Claim, Shard};
+    use loom::thread;
+    use std::num::NonZeroU64;
+
+    /// Two runs arm themselves again, urgently, against a worker that goes to sleep: it takes up
+    /// both. If one were lost it would sleep for ever, and loom would report the deadlock.
+    #[test]
+    fn nothing_urgent_is_slept_over() {
+        crate::base::sync::check(|| {
+            let tick = TickScale::new(NonZeroU64::MIN);
+            let shared = Arc::new(Shared::new(Timebase::starting_now(None), tick, None));
+            let shard = Arc::new(Shard::new(0, 1));
+            let runs = [(); 2].map(|()| {
+                let mut state = shard.lock();
+                let (index, _) = state.admit((), |()| (), 5, true).unwrap();
+                let Claim::Due(claimed) = state.claim(index, 0, 9) else { panic!("it is due") };
+                (index, claimed.run)
+            });
+            let runners = runs.map(|run| {
+                let (shared, shard) = (shared.clone(), shard.clone());
+                thread::spawn(move || {
+                    let ask = shard.lock().rearm(run, (), 6, true).map_err(drop).unwrap();
+                    shared.answer_rearm(ask, 6, true);
+                })
+            });
+            let mut taken = 0;
+            while taken < 2 {
+                if shared.take_urgent() {
+                    taken += shard.lock().take_urgent().len();
+                } else {
+                    shared.alarm.sleep(None);
+                }
+            }
+            runners.into_iter().for_each(|runner| runner.join().unwrap());
+        });
+    }
+
+    /// Two threads want the last place, and one that has it gives it back: it is never given twice,
+    /// and free in the end.
+    #[test]
+    fn a_limit_is_never_exceeded() {
+        crate::base::sync::check(|| {
+            let quota = Arc::new(Quota::new(2));
+            assert_eq!(quota.acquire(), Ok(()));
+            let others = [(); 2].map(|()| {
+                let quota = quota.clone();
+                thread::spawn(move || quota.acquire().is_ok())
+            });
+            let won = others.map(|other| usize::from(other.join().unwrap()));
+            assert_eq!(won.iter().sum::<usize>(), 1);
+            quota.release(2);
+            assert_eq!((quota.acquire(), quota.acquire()), (Ok(()), Ok(())));
+        });
+    }
+}

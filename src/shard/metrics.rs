@@ -1,0 +1,275 @@
+//! Counters and the lateness histogram: cheap enough to be always on.
+//!
+//! What producers count lies in their shard, under its lock (see `inbox`). What the worker counts
+//! lies here, and only the worker writes it, so a load and a store do; the two counters that
+//! others write too are marked. All of them are relaxed: a count guards nothing. So they are the
+//! standard library's in the models as well, which would otherwise try every order of counting.
+
+use crate::shard::Counts;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A snapshot of what a timer has done, from [`HashedWheelTimer::metrics`].
+///
+/// `scheduled + rearmed == expired + cancelled + returned + pending`, in every snapshot: the
+/// shards are all held while they are read.
+///
+/// [`HashedWheelTimer::metrics`]: crate::HashedWheelTimer::metrics
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Timeouts accepted.
+    pub scheduled: u64,
+    /// Runs that armed their timeout again: periodic ones, and [`Timeout::rearm`].
+    ///
+    /// [`Timeout::rearm`]: crate::Timeout::rearm
+    pub rearmed: u64,
+    /// Successful calls of [`Timeout::reschedule`](crate::Timeout::reschedule).
+    pub rescheduled: u64,
+    /// Timeouts handed to the executor.
+    pub expired: u64,
+    /// Timeouts cancelled, including those that were pending when the last handle was dropped.
+    pub cancelled: u64,
+    /// Timeouts returned by `stop`.
+    pub returned: u64,
+    /// Timeouts refused: the timer was stopped, or the limit reached.
+    pub rejected: u64,
+    /// Accepted, and not yet run, cancelled or returned.
+    pub pending: u64,
+    /// Tasks and callbacks that panicked.
+    pub panicked: u64,
+    /// Jobs that the executor gave back.
+    pub refused: u64,
+    /// Jobs that the executor dropped without running them; also counted as cancelled.
+    pub abandoned: u64,
+    /// Pending timeouts that the worker has not yet put into the wheel.
+    pub queue_depth: u64,
+    /// Passes that left timeouts in the queue because the drain cap was reached.
+    pub passes_with_backlog: u64,
+    /// Ticks in which nothing was due and the worker slept on.
+    pub ticks_skipped: u64,
+    /// How often the worker has woken up.
+    pub wakeups: u64,
+    /// How long after their deadline timeouts were handed to the executor. The clock is read once
+    /// in sixteen of them, and before the first in each pass.
+    pub lateness: Lateness,
+}
+
+impl Metrics {
+    pub(crate) fn add(&mut self, counts: Counts) {
+        self.scheduled += counts.scheduled;
+        self.rearmed += counts.rearmed;
+        self.rescheduled += counts.rescheduled;
+        self.expired += counts.expired;
+        self.cancelled += counts.cancelled;
+        self.returned += counts.returned;
+        self.abandoned += counts.abandoned;
+        self.rejected += counts.rejected;
+    }
+}
+
+/// Four buckets for each power of two nanoseconds: a quantile is at most 25 % too high.
+const BUCKETS: usize = 252;
+
+/// A histogram of lateness with fixed logarithmic buckets.
+#[derive(Clone)]
+pub struct Lateness {
+    counts: Box<[u64]>,
+    max: u64,
+}
+
+impl Lateness {
+    /// How many were recorded.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The greatest lateness, exactly.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// The lateness that a share of `q` (from 0 to 1) did not exceed, rounded up to the end of its
+    /// bucket: at most 25 % too high. Zero if nothing was recorded.
+    pub fn quantile(&self, q: f64) -> Duration {
+        let rank = (q.clamp(0.0, 1.0) * self.count() as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return Duration::from_nanos(last_of(bucket).min(self.max));
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// The buckets that hold anything: the greatest lateness that falls into each, and its count.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        let all = self.counts.iter().enumerate();
+        all.filter(|&(_, &n)| n > 0).map(|(b, &n)| (Duration::from_nanos(last_of(b)), n))
+    }
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Self { counts: vec![0; BUCKETS].into(), max: 0 }
+    }
+}
+
+impl fmt::Debug for Lateness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lateness")
+            .field("count", &self.count())
+            .field("p50", &self.quantile(0.5))
+            .field("p99", &self.quantile(0.99))
+            .field("max", &self.max())
+            .finish()
+    }
+}
+
+fn bucket_of(nanos: u64) -> usize {
+    if nanos < 4 {
+        return nanos as usize;
+    }
+    let power = nanos.ilog2();
+    let quarter = (nanos >> (power - 2)) & 3;
+    (power as usize - 1) * 4 + quarter as usize
+}
+
+/// The greatest value in a bucket.
+fn last_of(bucket: usize) -> u64 {
+    if bucket < 4 {
+        return bucket as u64;
+    }
+    let power = bucket as u32 / 4 + 1;
+    let quarter = bucket as u64 % 4;
+    let width = 1u64 << (power - 2);
+    (1u64 << power) + quarter * width + (width - 1)
+}
+
+/// What the worker counts.
+pub(crate) struct WorkerMetrics {
+    /// Written by whoever runs a task.
+    panicked: AtomicU64,
+    /// Written by whoever is refused at the limit, before it has touched a shard.
+    over_limit: AtomicU64,
+    refused: AtomicU64,
+    passes_with_backlog: AtomicU64,
+    ticks_skipped: AtomicU64,
+    wakeups: AtomicU64,
+    max_lateness: AtomicU64,
+    lateness: Box<[AtomicU64]>,
+}
+
+impl WorkerMetrics {
+    pub(crate) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            panicked: zero(),
+            over_limit: zero(),
+            refused: zero(),
+            passes_with_backlog: zero(),
+            ticks_skipped: zero(),
+            wakeups: zero(),
+            max_lateness: zero(),
+            lateness: (0..BUCKETS).map(|_| zero()).collect(),
+        }
+    }
+
+    pub(crate) fn task_panicked(&self) {
+        self.panicked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn over_limit(&self) {
+        self.over_limit.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn job_refused(&self) {
+        add(&self.refused, 1);
+    }
+
+    pub(crate) fn backlog_left(&self) {
+        add(&self.passes_with_backlog, 1);
+    }
+
+    pub(crate) fn skipped(&self, ticks: u64) {
+        add(&self.ticks_skipped, ticks);
+    }
+
+    pub(crate) fn woken(&self) {
+        add(&self.wakeups, 1);
+    }
+
+    #[inline]
+    pub(crate) fn late_by(&self, nanos: u64) {
+        add(&self.lateness[bucket_of(nanos)], 1);
+        if nanos > self.max_lateness.load(Ordering::Relaxed) {
+            self.max_lateness.store(nanos, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn fill(&self, metrics: &mut Metrics) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        metrics.panicked = read(&self.panicked);
+        metrics.rejected += read(&self.over_limit);
+        metrics.refused = read(&self.refused);
+        metrics.passes_with_backlog = read(&self.passes_with_backlog);
+        metrics.ticks_skipped = read(&self.ticks_skipped);
+        metrics.wakeups = read(&self.wakeups);
+        metrics.lateness = Lateness {
+            counts: self.lateness.iter().map(read).collect(),
+            max: read(&self.max_lateness),
+        };
+    }
+}
+
+/// For a counter with one writer.
+#[inline]
+fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket() {
+        for value in (0..4096).chain((2..64).flat_map(|p| [(1u64 << p) - 1, 1 << p])) {
+            let bucket = bucket_of(value);
+            assert!(value <= last_of(bucket), "{value}");
+            assert!(bucket == 0 || value > last_of(bucket - 1), "{value}");
+        }
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        assert_eq!(last_of(BUCKETS - 1), u64::MAX);
+    }
+
+    #[test]
+    fn the_buckets_hold_what_was_counted() {
+        let metrics = WorkerMetrics::new();
+        let mut snapshot = Metrics::default();
+        metrics.fill(&mut snapshot);
+        assert_eq!(snapshot.lateness.buckets().count(), 0);
+        assert_eq!(snapshot.lateness.quantile(0.5), Duration::ZERO);
+        [0, 5, 5, 70_000].into_iter().for_each(|nanos| metrics.late_by(nanos));
+        metrics.fill(&mut snapshot);
+        let buckets: Vec<_> = snapshot.lateness.buckets().collect();
+        let up_to = |nanos, n| (Duration::from_nanos(last_of(bucket_of(nanos))), n);
+        assert_eq!(buckets, [up_to(0, 1), up_to(5, 2), up_to(70_000, 1)]);
+    }
+
+    #[test]
+    fn quantiles_are_at_most_a_quarter_too_high() {
+        let metrics = WorkerMetrics::new();
+        (1..=1000).for_each(|n| metrics.late_by(n * 1000));
+        let mut snapshot = Metrics::default();
+        metrics.fill(&mut snapshot);
+        let lateness = snapshot.lateness;
+        assert_eq!((lateness.count(), lateness.max()), (1000, Duration::from_millis(1)));
+        for (q, exact) in [(0.0, 1u64), (0.5, 500), (0.99, 990), (1.0, 1000)] {
+            let got = lateness.quantile(q).as_nanos() as u64;
+            assert!(got >= exact * 1000 && got <= exact * 1250, "{q}: {got}");
+        }
+    }
+}

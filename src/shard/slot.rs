@@ -1,0 +1,239 @@
+//! One timeout's slot, and the word that decides its fate.
+//!
+//! Everything here happens under the lock of the slot's shard. The word holds, from the low end:
+//! 3 bits of phase, 1 bit `repeats`, 12 bits of version, 16 bits of pins.
+//!
+//! | phase | means | payload | leaves it by |
+//! |---|---|---|---|
+//! | Free | not in use | none | file -> Armed |
+//! | Armed | pending: in the queue or the wheel | here | cancel -> Cancelled; claim -> Running; close -> Returned |
+//! | Running | claimed by the worker, handed to the executor | with the runner | rearm -> Armed; cancel -> Denied; finish -> Expired; withdraw -> Cancelled |
+//! | Denied | running, and must not be armed again | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw -> Cancelled |
+//! | Expired | has run for the last time | none | last unpin -> Free |
+//! | Cancelled | will not run | none | last unpin -> Free |
+//! | Returned | went back to the caller of stop | with the caller | last unpin -> Free |
+//!
+//! Invariants:
+//! 1. A payload is here exactly in phase Armed. Whoever moves the phase out of Armed takes the
+//!    payload with it, so each timeout has one end.
+//! 2. A slot is free only when its phase has ended and no handle pins it: a handle never meets
+//!    another timeout in its slot.
+//! 3. An Armed slot has a record with its index and version, in the queue, among the urgent or in
+//!    the wheel, filed not later than its deadline.
+//! 4. The version changes whenever a record of the slot is left behind, and whenever it is armed
+//!    again. It wraps after 4,096; a stale record that matches by that chance costs one more look,
+//!    and breaks nothing: the deadline here decides, and who leaves Armed takes the slot's own
+//!    record out of the queue.
+//! 5. A run is named by the version it was claimed with. On a pool, a task that has armed its
+//!    timeout again may still be running when the next run begins: only the latest run may arm it
+//!    again or end it. A handle forgets its run when it arms the timeout again, for 4,096 runs
+//!    later the name comes round. (A clone of it does not know; a run that was armed again by a
+//!    clone and goes on through 4,095 others ends the one after.)
+
+use crate::base::slab;
+
+/// In this order: what comes from `Expired` on has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Free,
+    Armed,
+    Running,
+    Denied,
+    Expired,
+    Cancelled,
+    Returned,
+}
+
+impl Phase {
+    #[inline]
+    pub(crate) fn has_ended(self) -> bool {
+        self >= Phase::Expired
+    }
+
+    #[inline]
+    pub(crate) fn from_bits(bits: u8) -> Phase {
+        use Phase::{Armed, Cancelled, Denied, Expired, Free, Returned, Running};
+        const BY_BITS: [Phase; 8] =
+            [Free, Armed, Running, Denied, Expired, Cancelled, Returned, Returned];
+        BY_BITS[usize::from(bits & 7)]
+    }
+}
+
+const PHASE: u32 = 0b111;
+const REPEATS: u32 = 1 << 3;
+const VERSION_SHIFT: u32 = 4;
+const VERSION: u32 = 0xfff << VERSION_SHIFT;
+const ONE_PIN: u32 = 1 << 16;
+const PINS: u32 = 0xffff << 16;
+
+pub(crate) struct Slot<P> {
+    pub(super) payload: Option<P>,
+    /// Nanoseconds since the timer's origin.
+    pub(super) deadline: u64,
+    /// Where the record was put into the pending queue. In a free slot, the link to the next.
+    pub(super) place: u32,
+    word: u32,
+}
+
+impl<P> slab::Slot for Slot<P> {
+    fn fresh(version: u32) -> Self {
+        let word = (version << VERSION_SHIFT) & VERSION;
+        Self { payload: None, deadline: 0, place: 0, word }
+    }
+
+    fn version(&self) -> u32 {
+        (self.word & VERSION) >> VERSION_SHIFT
+    }
+
+    fn link(&self) -> u16 {
+        self.place as u16
+    }
+
+    fn set_link(&mut self, link: u16) {
+        self.place = u32::from(link);
+    }
+}
+
+impl<P> Slot<P> {
+    #[inline]
+    pub(super) fn phase(&self) -> Phase {
+        Phase::from_bits((self.word & PHASE) as u8)
+    }
+
+    pub(super) fn set_phase(&mut self, phase: Phase) {
+        self.word = (self.word & !PHASE) | phase as u32;
+    }
+
+    /// Free -> Armed, with one pin for the handle that goes back to the caller.
+    #[inline]
+    pub(super) fn begin(&mut self, payload: P, deadline: u64, repeats: bool) {
+        debug_assert!(self.phase() == Phase::Free && self.payload.is_none());
+        self.payload = Some(payload);
+        self.deadline = deadline;
+        let repeats = if repeats { REPEATS } else { 0 };
+        self.word = (self.word & VERSION) | Phase::Armed as u32 | repeats | ONE_PIN;
+    }
+
+    /// Whether a record of this version stands for the timeout that is pending here.
+    #[inline]
+    pub(super) fn stands_for(&self, version: u16) -> bool {
+        self.phase() == Phase::Armed && self.version16() == version
+    }
+
+    /// Whether this run is the latest of this slot and goes on.
+    #[inline]
+    pub(super) fn runs(&self, run: u16) -> bool {
+        matches!(self.phase(), Phase::Running | Phase::Denied) && self.version16() == run
+    }
+
+    /// After a run, unless the timeout has been armed again: Running -> Expired, and Denied too,
+    /// but to Cancelled if the cancel was answered with true.
+    #[inline]
+    pub(super) fn finish(&mut self, run: u16) {
+        if self.runs(run) {
+            let cancelled = self.phase() == Phase::Denied && self.repeats();
+            self.set_phase(if cancelled { Phase::Cancelled } else { Phase::Expired });
+        }
+    }
+
+    pub(super) fn repeats(&self) -> bool {
+        self.word & REPEATS != 0
+    }
+
+    pub(super) fn set_repeats(&mut self) {
+        self.word |= REPEATS;
+    }
+
+    pub(super) fn version16(&self) -> u16 {
+        slab::Slot::version(self) as u16
+    }
+
+    pub(super) fn bump_version(&mut self) {
+        let next = (self.word & VERSION).wrapping_add(1 << VERSION_SHIFT) & VERSION;
+        self.word = (self.word & !VERSION) | next;
+    }
+
+    /// 65,535 pins are the most that the word can count. A slot that ever had so many stays pinned
+    /// until its timer is gone, which is the safe side.
+    pub(super) fn pin(&mut self) {
+        if self.word & PINS != PINS {
+            self.word += ONE_PIN;
+        }
+    }
+
+    /// Takes one pin away; true if that was the last of an ended one, which is Free now.
+    #[inline]
+    pub(super) fn unpin(&mut self) -> bool {
+        debug_assert!(self.word & PINS != 0, "unpinned more often than pinned");
+        if self.word & PINS != PINS {
+            self.word -= ONE_PIN;
+        }
+        let freed = !self.is_pinned() && self.phase().has_ended();
+        if freed {
+            self.set_phase(Phase::Free);
+        }
+        freed
+    }
+
+    /// Ends it, and takes one pin away, as `unpin`.
+    #[inline]
+    pub(super) fn end(&mut self, end: Phase) -> bool {
+        self.set_phase(end);
+        self.unpin()
+    }
+
+    pub(super) fn is_pinned(&self) -> bool {
+        self.word & PINS != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::slab::Slot as _;
+
+    #[test]
+    fn every_phase_survives_its_bits() {
+        use Phase::{Armed, Cancelled, Denied, Expired, Free, Returned, Running};
+        for phase in [Free, Armed, Running, Denied, Expired, Cancelled, Returned] {
+            assert_eq!(Phase::from_bits(phase as u8), phase);
+            let ended = matches!(phase, Expired | Cancelled | Returned);
+            assert_eq!(phase.has_ended(), ended);
+        }
+    }
+
+    #[test]
+    fn a_slot_is_32_bytes() {
+        assert_eq!(size_of::<Slot<Box<dyn FnOnce() + Send>>>(), 32);
+    }
+
+    #[test]
+    fn the_fields_of_the_word_do_not_touch_each_other() {
+        let mut slot = Slot::<()>::fresh(4095);
+        slot.begin((), 7, true);
+        slot.pin();
+        slot.bump_version();
+        assert_eq!((slot.version(), slot.phase(), slot.repeats()), (0, Phase::Armed, true));
+        slot.set_phase(Phase::Returned);
+        assert!(!slot.unpin());
+        assert!(slot.is_pinned() && slot.repeats());
+        assert_eq!(slot.phase(), Phase::Returned);
+        assert!(slot.unpin());
+        assert_eq!((slot.is_pinned(), slot.phase()), (false, Phase::Free));
+    }
+
+    #[test]
+    fn too_many_pins_stick() {
+        let mut slot = Slot::<()>::fresh(1);
+        slot.begin((), 7, false);
+        for _ in 0..70_000 {
+            slot.pin();
+        }
+        for _ in 0..70_001 {
+            assert!(!slot.unpin());
+        }
+        assert!(slot.is_pinned());
+        assert_eq!((slot.version(), slot.phase()), (1, Phase::Armed));
+    }
+}

@@ -1,0 +1,379 @@
+//! A shard: the slots and the pending queue of some of the producer threads, under one lock.
+//!
+//! Every decision about a timeout is made here, in one critical section: whether it is admitted,
+//! who of cancel, expiry, reschedule and stop comes first. The states are in [`super::slot`].
+//! No code of a user runs in here: payloads go in and come out, they are dropped outside.
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use super::counts::Counts;
+use super::dead::Stale;
+use super::outcome::{Ask, Cancel, Claim, Claimed, Refusal};
+use super::pending::{Pending, Record};
+use super::slot::{Phase, Slot};
+use crate::base::slab::Slab;
+
+/// A queue with this many live timeouts wakes the worker, however far the next deadline is. Lower
+/// would be worse: what is cancelled while it is still in the queue never costs the worker a thing.
+const LONG_QUEUE: usize = 1 << 18;
+
+pub(crate) struct State<P> {
+    slots: Slab<Slot<P>>,
+    pending: Pending,
+    open: bool,
+    /// Slots in phase Armed.
+    live: usize,
+    /// Records of timeouts that are to run in the worker's present pass: see `rearm`.
+    urgent: Vec<Record>,
+    /// Of this shard's records in the wheel.
+    stale: Stale,
+    /// The queue is long, and the worker has been told.
+    drain_asked: bool,
+    counts: Counts,
+}
+
+impl<P> State<P> {
+    pub(super) fn new(slot_limit: usize, buckets: usize) -> Self {
+        Self {
+            slots: Slab::with_limit(slot_limit),
+            pending: Pending::default(),
+            open: true,
+            live: 0,
+            urgent: Vec::new(),
+            stale: Stale::new(buckets),
+            drain_asked: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Free -> Armed, with a pin for the caller's handle; otherwise the task comes back. `erase`
+    /// makes a payload of it.
+    #[inline]
+    pub(crate) fn admit<T>(
+        &mut self,
+        task: T,
+        erase: impl FnOnce(T) -> P,
+        deadline: u64,
+        repeats: bool,
+    ) -> Result<(u32, Ask), (Refusal, T)> {
+        if !self.open {
+            self.counts.rejected += 1;
+            return Err((Refusal::Closed, task));
+        }
+        let Some((index, slot)) = self.slots.acquire() else {
+            self.counts.rejected += 1;
+            return Err((Refusal::Full, task));
+        };
+        slot.begin(erase(task), deadline, repeats);
+        slot.place = self.pending.push(deadline, index, slot.version16());
+        self.live += 1;
+        self.counts.scheduled += 1;
+        Ok((index, self.ask_after_push()))
+    }
+
+    #[inline]
+    fn ask_after_push(&mut self) -> Ask {
+        if self.pending.live() < LONG_QUEUE || self.drain_asked {
+            return Ask::Deadline;
+        }
+        self.drain_asked = true;
+        Ask::Attention
+    }
+
+    /// Armed -> Cancelled, which takes the caller's pin as well; or Running -> Denied.
+    #[inline]
+    pub(crate) fn cancel(&mut self, index: u32) -> Cancel<P> {
+        let Some(slot) = self.slots.get_mut(index) else { return Cancel::Lost };
+        match slot.phase() {
+            Phase::Armed => {
+                let payload = slot.payload.take();
+                if !self.pending.remove(slot.place, index) {
+                    slot.bump_version();
+                    self.stale.left_behind();
+                }
+                if slot.end(Phase::Cancelled) {
+                    self.slots.release(index);
+                }
+                self.live -= 1;
+                self.counts.cancelled += 1;
+                let ask = self.tidy();
+                payload.map_or(Cancel::Lost, |payload| Cancel::Won(payload, ask))
+            }
+            Phase::Running => {
+                slot.set_phase(Phase::Denied);
+                Cancel::Denied(slot.repeats())
+            }
+            _ => Cancel::Lost,
+        }
+    }
+
+    /// Keeps what is dead below what is alive plus a constant.
+    #[inline]
+    fn tidy(&mut self) -> Ask {
+        if self.pending.wants_sweep() {
+            let slots = &mut self.slots;
+            self.pending.sweep(|record, place| {
+                let slot = slots.get_mut(record.index);
+                if let Some(slot) = slot.filter(|slot| slot.stands_for(record.version)) {
+                    slot.place = place;
+                }
+            });
+        }
+        if self.stale.wants_walk(self.live) { Ask::Attention } else { Ask::Nothing }
+    }
+
+    /// Moves the deadline of an Armed slot. Later: only the slot changes, and the record that
+    /// comes up too soon is filed again. Sooner: a new record, unless the old one can be amended.
+    pub(crate) fn reschedule(&mut self, index: u32, deadline: u64) -> Result<Ask, Refusal> {
+        if !self.open {
+            return Err(Refusal::Closed);
+        }
+        let slot = self.slots.get_mut(index).ok_or(Refusal::Phase(Phase::Free))?;
+        if slot.phase() != Phase::Armed {
+            return Err(Refusal::Phase(slot.phase()));
+        }
+        self.counts.rescheduled += 1;
+        let sooner = deadline < slot.deadline;
+        slot.deadline = deadline;
+        if !sooner {
+            return Ok(Ask::Nothing);
+        }
+        if self.pending.amend(slot.place, index, deadline) {
+            return Ok(Ask::Deadline);
+        }
+        slot.bump_version();
+        slot.place = self.pending.push(deadline, index, slot.version16());
+        self.stale.left_behind();
+        let pushed = self.ask_after_push();
+        let tidied = self.tidy();
+        Ok(if tidied == Ask::Attention { tidied } else { pushed })
+    }
+
+    /// Running -> Armed, for the run named `run`; otherwise the payload comes back.
+    ///
+    /// An urgent one, whose deadline has passed, goes past the queue: the worker takes it up within
+    /// its present pass, in the order of ticks.
+    pub(crate) fn rearm(
+        &mut self,
+        (index, run): (u32, u16),
+        payload: P,
+        deadline: u64,
+        urgent: bool,
+    ) -> Result<Ask, (Refusal, P)> {
+        let slot = self.slots.get_mut(index).filter(|slot| slot.version16() == run);
+        let Some(slot) = slot else { return Err((Refusal::Phase(Phase::Free), payload)) };
+        match slot.phase() {
+            Phase::Running if !self.open => Err((Refusal::Closed, payload)),
+            Phase::Running => {
+                slot.payload = Some(payload);
+                slot.deadline = deadline;
+                slot.set_phase(Phase::Armed);
+                slot.set_repeats();
+                slot.bump_version();
+                let version = slot.version16();
+                if urgent {
+                    self.urgent.push(Record::new(deadline, index, version));
+                } else {
+                    slot.place = self.pending.push(deadline, index, version);
+                }
+                self.live += 1;
+                self.counts.rearmed += 1;
+                Ok(if urgent { Ask::Attention } else { self.ask_after_push() })
+            }
+            Phase::Denied => Err((Refusal::Phase(Phase::Cancelled), payload)),
+            phase => Err((Refusal::Phase(phase), payload)),
+        }
+    }
+
+    /// Armed -> Running, if the record still stands for the slot and its deadline is not after
+    /// `now`. The slot is pinned for the runner. A closed shard keeps what it has, for `empty_into`.
+    #[inline]
+    pub(crate) fn claim(&mut self, index: u32, version: u16, now: u64) -> Claim<P> {
+        if !self.open {
+            return Claim::Stale;
+        }
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.stands_for(version)) else {
+            self.stale.found();
+            return Claim::Stale;
+        };
+        let deadline = slot.deadline;
+        if deadline > now {
+            return Claim::NotYet(deadline);
+        }
+        let Some(payload) = slot.payload.take() else { return Claim::Stale };
+        // A stale record can match by a version that has wrapped: the slot's own, if it is still
+        // queued, must not outlive it.
+        self.pending.remove(slot.place, index);
+        slot.set_phase(Phase::Running);
+        slot.pin();
+        self.live -= 1;
+        self.counts.expired += 1;
+        self.stale.wants_walk(self.live);
+        Claim::Due(Claimed { payload, deadline, run: version })
+    }
+
+    fn running(&mut self, (index, run): (u32, u16)) -> Option<&mut Slot<P>> {
+        self.slots.get_mut(index).filter(|slot| slot.runs(run))
+    }
+
+    /// After a run: ends the timeout, unless it has been armed again.
+    pub(crate) fn finish(&mut self, (index, run): (u32, u16)) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.finish(run);
+        }
+    }
+
+    /// As `finish`, and the runner's pin goes.
+    #[inline]
+    pub(crate) fn finish_and_unpin(&mut self, (index, run): (u32, u16)) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.finish(run);
+        if slot.unpin() {
+            self.slots.release(index);
+        }
+    }
+
+    /// Before a run that has waited in an executor: whether a cancel was answered with true
+    /// meanwhile. Then it must not begin, and counts as cancelled.
+    pub(crate) fn withdrawn(&mut self, run: (u32, u16)) -> bool {
+        let denied = self.running(run).filter(|s| s.phase() == Phase::Denied && s.repeats());
+        let denied = denied.map(|slot| slot.set_phase(Phase::Cancelled)).is_some();
+        if denied {
+            self.counts.expired -= 1;
+            self.counts.cancelled += 1;
+        }
+        denied
+    }
+
+    /// The runner has dropped the payload without running it: it counts as cancelled after all.
+    pub(crate) fn abandon(&mut self, run: (u32, u16)) {
+        if let Some(slot) = self.running(run) {
+            slot.set_phase(Phase::Cancelled);
+            self.counts.expired -= 1;
+            self.counts.cancelled += 1;
+            self.counts.abandoned += 1;
+        }
+    }
+
+    /// Returned -> Cancelled: nobody is left to take it from the timer. Does nothing to one that is
+    /// Cancelled already.
+    pub(crate) fn unreturn(&mut self, index: u32) {
+        let slot = self.slots.get_mut(index).filter(|slot| slot.phase() == Phase::Returned);
+        if let Some(slot) = slot {
+            slot.set_phase(Phase::Cancelled);
+            self.counts.returned -= 1;
+            self.counts.cancelled += 1;
+        }
+    }
+
+    pub(crate) fn phase(&self, index: u32) -> Phase {
+        self.slots.get(index).map_or(Phase::Free, Slot::phase)
+    }
+
+    pub(crate) fn deadline(&self, index: u32) -> u64 {
+        self.slots.get(index).map_or(0, |slot| slot.deadline)
+    }
+
+    pub(crate) fn pin(&mut self, index: u32) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.pin();
+        }
+    }
+
+    /// Takes one pin away, and frees the slot if that was the last of an ended one.
+    #[inline]
+    pub(crate) fn unpin(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.unpin() {
+            self.slots.release(index);
+        }
+    }
+
+    /// For the worker: moves at most `most` live records out of the queue.
+    pub(crate) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
+        self.drain_asked = false;
+        self.pending.take(most, into);
+    }
+
+    /// For the worker: what is to run in the present pass.
+    pub(crate) fn take_urgent(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.urgent)
+    }
+
+    /// Whether the wheel should be walked for dead entries.
+    pub(crate) fn reclaim_asked(&self) -> bool {
+        self.stale.walk_asked()
+    }
+
+    /// A walk over the wheel begins.
+    pub(crate) fn begin_reclaim(&mut self) {
+        self.stale.begin_walk();
+    }
+
+    /// The wheel has been walked from end to end: what was dead when that began is gone. True if so
+    /// much has died meanwhile that it is worth another walk.
+    pub(crate) fn end_reclaim(&mut self) -> bool {
+        self.stale.end_walk(self.live)
+    }
+
+    /// Whether a record stands for a timeout.
+    pub(crate) fn is_pending(&self, index: u32, version: u16) -> bool {
+        self.slots.get(index).is_some_and(|slot| slot.stands_for(version))
+    }
+
+    /// As `is_pending`, for a record in the wheel that is dropped if it does not.
+    pub(crate) fn stands(&mut self, index: u32, version: u16) -> bool {
+        let stands = self.is_pending(index, version);
+        if !stands {
+            self.stale.found();
+        }
+        stands
+    }
+
+    /// No timeout is admitted any more, and none is claimed.
+    pub(crate) fn close(&mut self) {
+        self.open = false;
+    }
+
+    /// Armed -> Returned or Cancelled for every slot, each pinned for whoever gets it. Returns
+    /// index, deadline and payload.
+    pub(crate) fn empty_into(&mut self, end: Phase, mut each: impl FnMut(u32, u64, P)) {
+        debug_assert!(!self.open && end.has_ended());
+        let mut ended = 0;
+        for (index, slot) in self.slots.iter_mut() {
+            if let Some(payload) = slot.payload.take() {
+                slot.set_phase(end);
+                slot.pin();
+                ended += 1;
+                each(index, slot.deadline, payload);
+            }
+        }
+        self.live -= ended;
+        match end {
+            Phase::Returned => self.counts.returned += ended as u64,
+            _ => self.counts.cancelled += ended as u64,
+        }
+        self.pending = Pending::default();
+        self.urgent = Vec::new();
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.pending.live()
+    }
+
+    /// For the worker: until when the queue can stay where it is. A queue that is long is to be
+    /// taken now; otherwise it waits until something in it may be due, since what is cancelled
+    /// while it is still in the queue never costs the worker a thing.
+    pub(crate) fn take_by(&self) -> u64 {
+        if self.drain_asked { 0 } else { self.pending.earliest() }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+}

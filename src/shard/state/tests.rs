@@ -1,0 +1,162 @@
+//! A shard's decisions, one after the other on one thread; the races are in `inbox/model.rs`.
+
+use super::*;
+use crate::shard::dead::STALE_ALLOWED;
+
+fn state() -> State<()> {
+    State::new(1 << 20, 1)
+}
+
+fn admit(state: &mut State<()>, deadline: u64) -> u32 {
+    state.admit((), |()| (), deadline, false).unwrap().0
+}
+
+fn cancel_all(state: &mut State<()>, indices: &[u32]) {
+    indices.iter().for_each(|&index| assert!(matches!(state.cancel(index), Cancel::Won(..))));
+}
+
+/// As the worker does, all of it; returns the last record.
+fn take(state: &mut State<()>) -> Record {
+    let mut taken = Vec::new();
+    state.take(usize::MAX, &mut taken);
+    *taken.last().unwrap()
+}
+
+#[test]
+fn a_walk_that_is_outrun_by_cancels_is_asked_for_again() {
+    let mut state = state();
+    let all: Vec<u32> = (0..100_000).map(|n| admit(&mut state, n)).collect();
+    take(&mut state);
+    let (first, rest) = all.split_at(60_000);
+    cancel_all(&mut state, first);
+    assert!(state.reclaim_asked());
+    state.begin_reclaim();
+    cancel_all(&mut state, rest);
+    assert!(state.end_reclaim() && state.reclaim_asked(), "40,000 dead ones are left");
+    state.begin_reclaim();
+    assert!(!state.end_reclaim() && !state.reclaim_asked());
+}
+
+#[test]
+fn the_dead_that_a_walk_has_dropped_do_not_count() {
+    let mut state = state();
+    let all: Vec<u32> = (0..10_000).map(|n| admit(&mut state, n)).collect();
+    let mut records = Vec::new();
+    state.take(usize::MAX, &mut records);
+    cancel_all(&mut state, &all[..4000]);
+    assert!(!records[..4000].iter().any(|record| state.stands(record.index, record.version)));
+    cancel_all(&mut state, &all[4000..8000]);
+    assert!(!state.reclaim_asked(), "4,000 are dead, and 2,000 alive");
+}
+
+/// A record that is left behind when its slot's version has come round matches the slot's next
+/// user, whose own record is still queued.
+fn run_by_a_wrapped_version(state: &mut State<()>) {
+    let mut stale = None;
+    for _ in 0..4096 {
+        let index = admit(state, 9);
+        let record = take(state);
+        stale.get_or_insert(record);
+        assert!(matches!(state.cancel(index), Cancel::Won(..)));
+    }
+    let Record { index, version, .. } = stale.unwrap();
+    let next = admit(state, 5);
+    state.unpin(next);
+    let Claim::Due(run) = state.claim(index, version, 9) else { panic!("another slot") };
+    state.finish_and_unpin((index, run.run));
+}
+
+#[test]
+fn a_version_that_wraps_spoils_no_free_slot() {
+    let mut state = state();
+    let kept = admit(&mut state, 1);
+    run_by_a_wrapped_version(&mut state);
+    assert_eq!(state.queued(), 0, "the record of the one that ran is gone with it");
+    let more: Vec<u32> = (0..3000).map(|_| admit(&mut state, 9)).collect();
+    cancel_all(&mut state, &more[..2999]); // the queue is swept
+    for _ in 0..3000 {
+        assert_ne!(admit(&mut state, 9), kept, "a slot in use");
+    }
+}
+
+#[test]
+fn what_finds_no_slot_comes_back_and_is_counted() {
+    let mut state = State::new(1, 1);
+    assert!(state.admit(7, |payload| payload, 5, false).is_ok());
+    let refused = state.admit(8, |payload| payload, 5, false);
+    assert_eq!(refused.map(drop), Err((Refusal::Full, 8)));
+    assert_eq!((state.counts().rejected, state.live()), (1, 1));
+}
+
+#[test]
+fn the_last_pin_of_an_ended_one_frees_its_slot() {
+    let mut state = state();
+    let index = admit(&mut state, 5);
+    state.pin(index);
+    cancel_all(&mut state, &[index]); // takes one pin away
+    assert_ne!(admit(&mut state, 5), index);
+    state.unpin(index);
+    assert_eq!(admit(&mut state, 5), index);
+}
+
+/// What was returned, and then collected by nobody, ends as cancelled.
+#[test]
+fn what_is_not_collected_is_counted_once() {
+    let mut state = state();
+    let index = admit(&mut state, 5);
+    state.close();
+    state.empty_into(Phase::Returned, |_, _, ()| ());
+    state.unreturn(index);
+    let Counts { returned, cancelled, .. } = state.counts();
+    assert_eq!((returned, cancelled, state.phase(index)), (0, 1, Phase::Cancelled));
+}
+
+#[test]
+fn what_is_emptied_is_counted_by_its_end() {
+    for end in [Phase::Cancelled, Phase::Returned] {
+        let mut state = state();
+        (0..5).for_each(|n| _ = admit(&mut state, n));
+        state.close();
+        state.empty_into(end, |_, _, ()| ());
+        let Counts { returned, cancelled, .. } = state.counts();
+        let expected = if end == Phase::Returned { (5, 0) } else { (0, 5) };
+        assert_eq!(((returned, cancelled), state.live()), (expected, 0));
+    }
+}
+
+/// The worker may sleep to the former deadline, so it must hear of a sooner one and need not hear
+/// of a later; once more is dead than alive, it is to walk over the wheel.
+#[test]
+fn pulling_forward_asks_for_a_sooner_wake_up() {
+    let mut state = State::new(2, 1);
+    let (index, _) = state.admit((), |()| (), 1 << 40, false).unwrap();
+    state.take(usize::MAX, &mut Vec::new());
+    assert_eq!(state.reschedule(index, 1 << 40), Ok(Ask::Nothing), "the same");
+    assert_eq!(state.reschedule(index, 1 << 41), Ok(Ask::Nothing));
+    let mut deadline = 1 << 40;
+    let mut sooner = || {
+        deadline -= 1;
+        let ask = state.reschedule(index, deadline);
+        state.take(usize::MAX, &mut Vec::new());
+        ask
+    };
+    for _ in 0..=STALE_ALLOWED {
+        assert_eq!(sooner(), Ok(Ask::Deadline));
+    }
+    assert_eq!(sooner(), Ok(Ask::Attention));
+    assert_eq!(sooner(), Ok(Ask::Deadline), "it has been asked");
+}
+
+/// The worker is called once for each queue that grows long, not once for ever.
+#[test]
+fn every_long_queue_asks_for_attention_once() {
+    let mut state = State::<()>::new(4 * LONG_QUEUE, 1);
+    for _ in 0..2 {
+        let mut admit = || state.admit((), |()| (), 5, false).map(|(_, ask)| ask).ok();
+        let asks: Vec<_> = (0..LONG_QUEUE + 2).filter_map(|_| admit()).collect();
+        let attention = asks.iter().filter(|&&ask| ask == Ask::Attention).count();
+        assert_eq!((asks.len(), attention), (LONG_QUEUE + 2, 1));
+        assert_eq!(asks[LONG_QUEUE - 1], Ask::Attention);
+        state.take(usize::MAX, &mut Vec::new());
+    }
+}

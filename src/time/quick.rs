@@ -1,0 +1,406 @@
+//! The time for producers: quicker than `Instant::now`, and never behind it.
+//!
+//! A deadline must not be early, so a producer may take the present for later than it is, but not
+//! for earlier. Each thread keeps an *anchor*: an `Instant`, and the processor's counter read just
+//! before it. For the next 65,536 counts (some 30 µs) the present is the anchor plus what has been
+//! counted since, at a rate that is three tenths too fast. Then the thread takes a new anchor.
+//!
+//! **Why it never falls behind `Instant`.** The kernel derives its monotonic clock from the same
+//! counter. To follow the wall clock it may run it faster or slower, by 11 % at most (`maxadj` in
+//! kernel/time/timekeeping.c): 1.11 / 0.89 is less than 1.3, whenever the rate was measured. That
+//! holds over any run time, since every anchor starts anew. A counter that jumps (a machine that
+//! was suspended) leaves the window, and a new anchor is taken. The processor may read the counter
+//! a few instructions early; `MARGIN` is for that. The rate is believed when two measurements in a
+//! row agree, so a suspended machine cannot spoil it.
+//!
+//! **When the counter fails.** The kernel may find the counter unreliable while the process runs, and
+//! nobody tells us. But whoever takes a new anchor has both clocks in hand, and the old anchor to
+//! judge by: by the argument above, its present is not behind `Instant` while the counter is sound,
+//! after any time. (The first anchor of a thread is judged by the pair of reads that the rate was
+//! measured with.) If it is behind, or the counter has gone back, the counter is given up: for good,
+//! by all threads of the process, from their next call on. They use `Instant` then.
+//!
+//! A counter that runs ahead makes nothing early, and is not given up: it is an ordinary thing on a
+//! machine that was suspended, where the counter may go on while the monotonic clock stands still. One
+//! that begins again from zero after that has gone back, and is given up.
+//!
+//! **The remaining error** lies in the window in which the counter fails. A deadline that a thread
+//! takes there, before its next anchor, may be early by as much as the counter has lost since the last
+//! one. Nobody sees the loss if the surplus of three tenths has made up for it when the window ends. A
+//! counter that stands still does not end the window: only a thread without an anchor sees that.
+//!
+//! **The price** is lateness of at most three tenths of the window (8 µs at 2.4 GHz), and as much as
+//! a thread that is interrupted between the two reads of an anchor loses there, at most 8,192 counts;
+//! where timeouts are rare it is nothing, since each takes a new anchor. A thread never sees this
+//! clock go back, so equal delays keep the order in which they were scheduled.
+
+use super::counter;
+use std::cell::Cell;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
+
+/// Counts for which an anchor holds.
+const WINDOW: u64 = 1 << 16;
+
+/// Nanoseconds by which a read of the counter could come too early.
+const MARGIN: u64 = 100;
+
+/// The nanoseconds over which the rate is measured.
+const CALIBRATION: RangeInclusive<u64> = 10_000_000..=1_000_000_000;
+
+/// A counter and an `Instant` read together make an anchor only if it took no more counts.
+const UNDISTURBED: u64 = 1 << 13;
+
+/// Nanoseconds in a count, plausible ones, with 32 binary places: 1 to 20 GHz.
+const RATES: RangeInclusive<u128> = (1 << 32) / 20..=1 << 32;
+
+/// Nanoseconds in a count, three tenths too many, with 32 binary places; 0 while it is not known, and
+/// `GIVEN_UP` once the counter has failed. Relaxed: the number is all there is.
+static RATE: AtomicU64 = AtomicU64::new(0);
+
+const GIVEN_UP: u64 = u64::MAX;
+
+static CALIBRATOR: Mutex<Calibrator> = Mutex::new(Calibrator { base: None, last: None });
+
+/// What the process counts from, and whether the counter is of use.
+static ORIGIN: OnceLock<(Instant, bool)> = OnceLock::new();
+
+#[derive(Clone, Copy)]
+struct Anchor {
+    count: u64,
+    nanos: u64,
+    /// Counts for which it holds: 0 while there is no rate.
+    window: u64,
+    rate: u64,
+}
+
+thread_local! {
+    static ANCHOR: Cell<Anchor> = const { Cell::new(Anchor { count: 0, nanos: 0, window: 0, rate: 0 }) };
+    /// The latest time that this thread was told.
+    static LATEST: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Sets the process's origin, if this is the first call. Instants before it cannot be told apart.
+pub(super) fn start() -> Instant {
+    origin().0
+}
+
+/// Nanoseconds between the process's origin and `instant`.
+pub(super) fn nanos_at(instant: Instant) -> u64 {
+    crate::time::tick::nanos(instant.saturating_duration_since(origin().0))
+}
+
+/// Nanoseconds since the process's origin: not less than `nanos_at(Instant::now())`.
+#[inline]
+pub(super) fn now() -> u64 {
+    let anchor = ANCHOR.get();
+    let now = match since(anchor) {
+        Some(counts) => anchor.nanos + ((counts * anchor.rate) >> 32),
+        None => take_anchor(),
+    };
+    let now = now.max(LATEST.get());
+    LATEST.set(now);
+    now
+}
+
+/// The counts since an anchor that still holds.
+#[inline]
+fn since(anchor: Anchor) -> Option<u64> {
+    if anchor.window == 0 || is_given_up() {
+        return None; // perhaps there is no counter
+    }
+    Some(counter::read().wrapping_sub(anchor.count)).filter(|&counts| counts < anchor.window)
+}
+
+fn origin() -> &'static (Instant, bool) {
+    ORIGIN.get_or_init(|| (Instant::now(), counter::drives_the_system_clock()))
+}
+
+#[inline]
+fn is_given_up() -> bool {
+    RATE.load(Ordering::Relaxed) == GIVEN_UP
+}
+
+#[cold]
+fn take_anchor() -> u64 {
+    if !origin().1 || is_given_up() {
+        return nanos_at(Instant::now());
+    }
+    let count = counter::read();
+    let nanos = nanos_at(Instant::now());
+    let until = counter::read();
+    if last_anchor().is_some_and(|last| last.is_behind(nanos, until)) {
+        RATE.store(GIVEN_UP, Ordering::Relaxed);
+    } else {
+        ANCHOR.set(anchor(count, nanos, until, rate));
+    }
+    nanos
+}
+
+/// This thread's, or one made of the reads that the rate was measured with.
+fn last_anchor() -> Option<Anchor> {
+    let last = ANCHOR.get();
+    if last.window > 0 {
+        return Some(last);
+    }
+    let rate = Some(RATE.load(Ordering::Relaxed)).filter(|&rate| rate != 0 && rate != GIVEN_UP)?;
+    // Whoever finds it locked is judged at the next anchor.
+    let (count, nanos) = CALIBRATOR.try_lock().ok()?.base?;
+    Some(anchor(count, nanos, count, |_, _| rate))
+}
+
+impl Anchor {
+    /// Whether the counter has lost time since this anchor: an `Instant` of `nanos`, read before the
+    /// counter stood at `until`, is later than this anchor makes of that.
+    fn is_behind(self, nanos: u64, until: u64) -> bool {
+        let counts = until.wrapping_sub(self.count);
+        let passed = (u128::from(counts) * u128::from(self.rate)) >> 32;
+        let went_back = counts > u64::MAX / 2;
+        went_back || u128::from(self.nanos) + passed < u128::from(nanos)
+    }
+}
+
+/// The anchor that was read from `count` to `until`.
+fn anchor(count: u64, nanos: u64, until: u64, rate: impl FnOnce(u64, u64) -> u64) -> Anchor {
+    let disturbed = until.wrapping_sub(count) >= UNDISTURBED;
+    let rate = if disturbed { 0 } else { rate(count, nanos) };
+    let window = if rate == 0 { 0 } else { WINDOW };
+    Anchor { count, nanos: nanos + MARGIN, window, rate }
+}
+
+/// The rate, or 0 if this pair of reads does not settle it either.
+fn rate(count: u64, nanos: u64) -> u64 {
+    let known = RATE.load(Ordering::Relaxed);
+    if known == GIVEN_UP {
+        return 0;
+    }
+    if known != 0 {
+        return known;
+    }
+    // Whoever finds it locked leaves the measuring to the other.
+    let measured = CALIBRATOR.try_lock().ok().and_then(|mut c| c.measure(count, nanos));
+    let Some(measured) = measured else { return 0 };
+    // Unless another has stored one, or has given up.
+    match RATE.compare_exchange(0, measured, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => measured,
+        Err(_) => 0,
+    }
+}
+
+/// Measures the rate until two measurements in a row agree.
+struct Calibrator {
+    base: Option<(u64, u64)>,
+    last: Option<u64>,
+}
+
+impl Calibrator {
+    /// The rate to count with, if this pair of reads settles it.
+    fn measure(&mut self, count: u64, nanos: u64) -> Option<u64> {
+        let (base_count, base_nanos) = *self.base.get_or_insert((count, nanos));
+        let passed = nanos.saturating_sub(base_nanos);
+        if passed < *CALIBRATION.start() {
+            return None;
+        }
+        self.base = Some((count, nanos));
+        let measured = rate_over(passed, count.wrapping_sub(base_count));
+        let measured = measured.filter(|_| CALIBRATION.contains(&passed));
+        let last = std::mem::replace(&mut self.last, measured)?;
+        measured.filter(|rate| rate.abs_diff(last) < last / 100)
+    }
+}
+
+/// The rate to count with, if it took `counts` to pass `nanos`; `None` if that is absurd.
+fn rate_over(nanos: u64, counts: u64) -> Option<u64> {
+    let exact = (u128::from(nanos) << 32).checked_div(u128::from(counts))?;
+    RATES.contains(&exact).then(|| (exact * 13 / 10) as u64)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::thread;
+    use std::time::Duration;
+
+    /// Reads the quick clock after `Instant`, in bursts with pauses that leave the window, until the
+    /// rate should be known and longer. Returns how many reads found an anchor.
+    fn compare() -> usize {
+        start();
+        let begin = Instant::now();
+        let (mut last, mut anchored) = (0, 0);
+        while begin.elapsed() < Duration::from_millis(100) {
+            for _ in 0..200 {
+                let before = Instant::now();
+                let quick = now();
+                assert!(quick >= nanos_at(before), "behind by {}", nanos_at(before) - quick);
+                assert!(quick >= last, "it went back");
+                last = quick;
+                anchored += usize::from(ANCHOR.get().window > 0);
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+        anchored
+    }
+
+    #[test]
+    fn it_is_never_behind_the_system_clock_and_never_goes_back() {
+        let anchored: usize = thread::scope(|scope| {
+            let threads = [(); 3].map(|()| scope.spawn(compare));
+            threads.map(|thread| thread.join().unwrap()).iter().sum()
+        });
+        assert_eq!(anchored > 0, counter::drives_the_system_clock());
+    }
+
+    /// A thread that was interrupted between the reads would run ahead for as long.
+    #[test]
+    fn an_anchor_is_ahead_of_its_instant_and_was_read_in_one_go() {
+        let read_until = |until| anchor(50, 1000, until, |_, _| 7);
+        let held = read_until(50 + UNDISTURBED - 1);
+        assert_eq!((held.count, held.window, held.rate), (50, WINDOW, 7));
+        assert!(held.nanos > 1000, "the counter may be read too early");
+        assert_eq!(read_until(50 + UNDISTURBED).window, 0, "interrupted");
+        assert_eq!(read_until(49).window, 0, "the counter went back");
+        assert_eq!(anchor(50, 1000, 51, |_, _| 0).window, 0, "no rate yet");
+    }
+
+    /// An anchor at count 1000 and 1 s, of a counter of 3 GHz, and the reads of both clocks after
+    /// `counted` and `passed` nanoseconds: is the counter given up?
+    fn gives_up(counted: u64, passed: u64) -> bool {
+        let rate = rate_over(1_000_000, 3_000_000).unwrap();
+        let last = anchor(1000, 1_000_000_000, 1001, |_, _| rate);
+        last.is_behind(1_000_000_000 + passed, (counted * 3).wrapping_add(1000))
+    }
+
+    /// The kernel may run its clock 11 % faster or slower, when the rate is measured and later.
+    #[test]
+    fn a_sound_counter_is_never_given_up() {
+        const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
+        for passed in [0, 50, 22_000, 30_000, 1_000_000, 3_600_000_000_000, 20 * YEAR] {
+            assert!(!gives_up(passed, passed));
+            assert!(!gives_up(passed, (u128::from(passed) * 111 / 89) as u64), "faster");
+            assert!(!gives_up(passed, (u128::from(passed) * 89 / 111) as u64), "slower");
+        }
+        assert!(!gives_up(0, MARGIN), "read a few instructions early");
+    }
+
+    #[test]
+    fn a_counter_that_loses_time_is_given_up() {
+        const SECOND: u64 = 1_000_000_000;
+        assert!(gives_up(30_000, 60_000), "half as fast");
+        assert!(gives_up(SECOND, SECOND * 14 / 10));
+        assert!(gives_up(30_000, 50_000), "20 us in one window");
+        assert!(gives_up(30_000, 3600 * SECOND), "it stood still");
+        assert!(gives_up(0, SECOND));
+        assert!(!gives_up(30_000, 37_000), "the surplus makes up for it");
+        let back = anchor(1 << 40, 0, 1 << 40, |_, _| 1 << 32);
+        assert!(back.is_behind(30_000, (1 << 40) - 1) && back.is_behind(30_000, 0), "it went back");
+    }
+
+    /// A suspended machine, whose counter runs on and whose clock stands still; and one that is faster.
+    #[test]
+    fn a_counter_that_runs_ahead_is_kept() {
+        const HOUR: u64 = 3600 * 1_000_000_000;
+        assert!(!gives_up(HOUR, 0) && !gives_up(100_000 * HOUR, 1000));
+        assert!(!gives_up(60_000, 30_000));
+    }
+
+    /// In a process of its own, for the whole process has lost its counter then.
+    #[test]
+    fn a_counter_that_fails_is_given_up_by_all_threads() {
+        let test = "clock::quick::tests::the_process_whose_counter_fails";
+        let own = std::env::current_exe().unwrap();
+        let status = std::process::Command::new(own).args(["--exact", test, "--ignored"]).status();
+        assert!(status.unwrap().success());
+    }
+
+    #[test]
+    #[ignore = "run by the test above, in a process of its own"]
+    fn the_process_whose_counter_fails() {
+        compare();
+        if !counter::drives_the_system_clock() {
+            return;
+        }
+        let uses_the_counter = || ANCHOR.get().window > 0 && since(ANCHOR.get()).is_some();
+        let anchored = || (0..1000).any(|_| now() > 0 && uses_the_counter());
+        assert!(anchored(), "it is in use");
+        thread::scope(|scope| {
+            // An anchor ahead of the counter and of the clock: the counter has gone back since.
+            scope.spawn(|| {
+                assert!(anchored(), "a new thread has nothing against it");
+                let (count, rate) = (counter::read() + (1 << 40), RATE.load(Ordering::Relaxed));
+                ANCHOR.set(Anchor { count, nanos: u64::MAX / 2, window: WINDOW, rate });
+                let before = nanos_at(Instant::now());
+                assert!((before..u64::MAX / 4).contains(&now()), "it is not believed");
+            });
+        });
+        assert!(is_given_up() && !uses_the_counter(), "an anchor that holds is not used any more");
+        compare();
+        thread::spawn(|| assert!(compare() == 0 && is_given_up())).join().unwrap();
+    }
+
+    #[test]
+    fn the_rate_is_three_tenths_too_fast_and_absurd_ones_are_refused() {
+        let three_gigahertz = rate_over(1_000_000, 3_000_000).unwrap();
+        let counted = (three_gigahertz * 30_000) >> 32;
+        assert!((12_999..=13_000).contains(&counted), "{counted}");
+        assert_eq!(rate_over(1_000_000, 0), None);
+        assert_eq!(rate_over(1_000_000, 10), None);
+        assert_eq!(rate_over(1, 1_000_000), None);
+        let fastest = *RATES.end() as u64 / 10 * 13;
+        assert!(WINDOW.checked_mul(fastest).is_some(), "no product overflows");
+    }
+
+    /// The counter goes on while a suspended machine's clock stands still: the rate measured over
+    /// that is far too low, and must not be used.
+    #[test]
+    fn a_measurement_that_disagrees_is_not_believed() {
+        const MS: u64 = 1_000_000;
+        let mut calibrator = Calibrator { base: None, last: None };
+        let mut measure = |count_ms: u64, ms| calibrator.measure(count_ms * 3 * MS, ms * MS);
+        assert_eq!(measure(0, 0), None);
+        assert_eq!(measure(5, 5), None, "too short");
+        assert_eq!(measure(5020, 20), None, "five seconds asleep, and the first measurement");
+        assert_eq!(measure(5040, 40), None, "differs from the first");
+        assert_eq!(measure(9040, 4040), None, "too long");
+        assert_eq!(measure(9060, 4060), None, "nothing to compare with");
+        assert_eq!(measure(9080, 4080), rate_over(MS, 3 * MS));
+    }
+
+    /// A hundredth apart is the most, and ten milliseconds the least.
+    #[test]
+    fn two_measurements_that_agree_are_believed() {
+        const US: u64 = 1000;
+        let second = |counts_per_us| {
+            let mut calibrator = Calibrator { base: None, last: None };
+            assert_eq!(calibrator.measure(0, 0), None);
+            assert_eq!(calibrator.measure(10_000 * 3000, 10_000 * US), None, "the first");
+            let counts = 10_000 * 3000 + 10_000 * counts_per_us;
+            calibrator.measure(counts, 20_000 * US)
+        };
+        for counts_per_us in [2980, 3000, 3020] {
+            assert_eq!(second(counts_per_us), rate_over(US, counts_per_us));
+        }
+        assert_eq!((second(2950), second(3050)), (None, None));
+    }
+
+    /// A thread that sees the counter jump ahead takes a new anchor, and keeps the counter.
+    #[test]
+    fn a_counter_that_jumps_is_not_believed() {
+        start();
+        let read_at = |count| {
+            let (nanos, rate) = (u64::MAX / 2, 1 << 32);
+            ANCHOR.set(Anchor { count, nanos, window: WINDOW, rate });
+            now()
+        };
+        for jump in [1 << 40, WINDOW] {
+            let count = counter::read().wrapping_sub(jump);
+            let before = nanos_at(Instant::now());
+            assert!((before..u64::MAX / 4).contains(&read_at(count)));
+        }
+        if counter::drives_the_system_clock() {
+            // Not interrupted for long in one of many attempts.
+            assert!((0..1000).any(|_| read_at(counter::read()) >= u64::MAX / 2), "it is of use");
+        }
+    }
+}

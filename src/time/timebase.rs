@@ -1,0 +1,84 @@
+//! What a timer counts its time from.
+
+use super::clock::{Clock, Follower, Pace};
+use super::quick;
+use super::tick::{instant_after, nanos};
+use crate::base::isolate;
+use crate::base::logging::warning;
+use crate::base::sync::Arc;
+use std::time::Instant;
+
+/// A clock, and the instant that a timer counts its nanoseconds from.
+pub(crate) struct Timebase {
+    /// `None` is the system clock, read without an indirect call.
+    clock: Option<Arc<dyn Clock>>,
+    origin: Instant,
+    /// The origin as the quick clock counts it.
+    quick_origin: u64,
+}
+
+impl Timebase {
+    pub(crate) fn starting_now(clock: Option<Arc<dyn Clock>>) -> Self {
+        let earliest = quick::start();
+        let origin = read(&clock);
+        debug_assert!(clock.is_some() || earliest <= origin);
+        let quick_origin = quick::nanos_at(origin);
+        Self { clock, origin, quick_origin }
+    }
+
+    pub(crate) fn attach(&self, follower: Follower) -> Pace {
+        self.clock.as_ref().map_or(Pace::RealTime, |clock| clock.attach(follower))
+    }
+
+    pub(crate) fn now_instant(&self) -> Instant {
+        read(&self.clock)
+    }
+
+    /// The present for the worker; `None` if the clock panics.
+    #[inline]
+    pub(crate) fn now_contained(&self) -> Option<u64> {
+        let now = match &self.clock {
+            None => Instant::now(),
+            Some(clock) => isolate::contained(|| clock.now())?,
+        };
+        Some(self.nanos_at(now))
+    }
+
+    /// The present for those who schedule: never behind the worker's, and some 10 µs ahead of it at
+    /// most.
+    #[inline]
+    pub(crate) fn now_or_later(&self) -> u64 {
+        match &self.clock {
+            None => quick::now().saturating_sub(self.quick_origin),
+            Some(clock) => self.nanos_at(clock.now()),
+        }
+    }
+
+    /// Before the origin counts as the origin.
+    #[inline]
+    pub(crate) fn nanos_at(&self, instant: Instant) -> u64 {
+        nanos(instant.saturating_duration_since(self.origin))
+    }
+
+    pub(crate) fn instant_at(&self, nanos: u64) -> Instant {
+        instant_after(self.origin, nanos)
+    }
+}
+
+/// The last reference to a clock may be anybody's, the worker's and a pool thread's included.
+impl Drop for Timebase {
+    fn drop(&mut self) {
+        let clock = self.clock.take();
+        if clock.is_some() && isolate::panics(|| drop(clock)) {
+            warning!("the clock panicked when it was dropped");
+        }
+    }
+}
+
+#[inline]
+fn read(clock: &Option<Arc<dyn Clock>>) -> Instant {
+    match clock {
+        None => Instant::now(),
+        Some(clock) => clock.now(),
+    }
+}

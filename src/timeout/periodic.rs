@@ -1,0 +1,144 @@
+//! Periodic timeouts: a task that arms its own timeout again. Nothing below knows of periods.
+
+use super::handle::{Timeout, TimerTask};
+use std::time::{Duration, Instant};
+
+/// How often a periodic timeout runs, counted from what, and what happens to runs it missed.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use wheelwork::{HashedWheelTimer, MissedTickBehavior, Period};
+///
+/// let timer = HashedWheelTimer::new()?;
+/// let every_second = Period::fixed_rate(Duration::from_secs(1))
+///     .initial_delay(Duration::ZERO)
+///     .missed(MissedTickBehavior::Skip);
+/// let heartbeat = timer.new_periodic(|| println!("still here"), every_second)?;
+/// assert!(heartbeat.cancel());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub(crate) every: Duration,
+    pub(crate) initial_delay: Option<Duration>,
+    cadence: Cadence,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cadence {
+    Rate(MissedTickBehavior),
+    Delay,
+}
+
+/// What a fixed-rate timeout does when it comes to run and finds that it should already have run
+/// again. After tokio's enum of the same name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissedTickBehavior {
+    /// Makes up for every missed run without waiting for a tick, each in its turn among all that is
+    /// due. A burst that outlasts a tick yields to the other timeouts that are due by then, and goes
+    /// on after them. A task that takes longer than its period never catches up, and takes all the
+    /// time that is left over: give it another behaviour, or an executor.
+    #[default]
+    Burst,
+    /// Lets the missed runs go, and counts the period from now.
+    Delay,
+    /// Lets the missed runs go, and keeps the beat: the next run is at a multiple of the period.
+    Skip,
+}
+
+impl Period {
+    /// Each run is due one period after the last one was *due*.
+    pub fn fixed_rate(every: Duration) -> Self {
+        Self { every, initial_delay: None, cadence: Cadence::Rate(MissedTickBehavior::default()) }
+    }
+
+    /// Each run is due one period after the last one has *ended*.
+    pub fn fixed_delay(every: Duration) -> Self {
+        Self { every, initial_delay: None, cadence: Cadence::Delay }
+    }
+
+    /// When the first run is due, from now. The default is one period.
+    pub fn initial_delay(self, delay: Duration) -> Self {
+        Self { initial_delay: Some(delay), ..self }
+    }
+
+    /// What to do about missed runs. A fixed delay misses none, and is not changed by this.
+    pub fn missed(self, behavior: MissedTickBehavior) -> Self {
+        match self.cadence {
+            Cadence::Rate(_) => Self { cadence: Cadence::Rate(behavior), ..self },
+            Cadence::Delay => self,
+        }
+    }
+
+    /// When to run next, after a run that was due at `due` and ended at `now`. With `Burst` this
+    /// may lie in the past.
+    fn next(&self, due: Instant, now: Instant) -> Option<Instant> {
+        let on_beat = due.checked_add(self.every);
+        let missed = on_beat.is_some_and(|next| next <= now);
+        match self.cadence {
+            Cadence::Delay => now.checked_add(self.every),
+            Cadence::Rate(MissedTickBehavior::Delay) if missed => now.checked_add(self.every),
+            Cadence::Rate(MissedTickBehavior::Skip) => self.next_beat(due, now),
+            Cadence::Rate(_) => on_beat,
+        }
+    }
+
+    /// The first multiple of the period after `due` that lies after `now`.
+    fn next_beat(&self, due: Instant, now: Instant) -> Option<Instant> {
+        let late = now.saturating_duration_since(due).as_nanos();
+        let since_beat = late % self.every.as_nanos().max(1);
+        let since_beat = Duration::from_nanos(u64::try_from(since_beat).ok()?);
+        now.checked_sub(since_beat)?.checked_add(self.every)
+    }
+}
+
+pub(crate) struct Periodic<F> {
+    pub(crate) task: F,
+    pub(crate) period: Period,
+}
+
+impl<F: FnMut() + Send + 'static> TimerTask for Periodic<F> {
+    fn run(mut self: Box<Self>, timeout: &Timeout) {
+        let due = timeout.deadline().unwrap_or_else(|| timeout.now());
+        (self.task)();
+        let now = timeout.now();
+        // A next run after the end of time is none: the series ends.
+        let Some(next) = self.period.next(due, now) else { return };
+        let missed = next <= now;
+        let armed =
+            if missed { timeout.catch_up_at(self, next) } else { timeout.rearm_at(self, next) };
+        // Refused if cancelled or stopped meanwhile: the series ends, and the task with it.
+        drop(armed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(period: Period, due_ms: u64, now_ms: u64) -> u128 {
+        let zero = Instant::now();
+        let at = |ms| zero + Duration::from_millis(ms);
+        (period.next(at(due_ms), at(now_ms)).unwrap() - zero).as_millis()
+    }
+
+    #[test]
+    fn the_next_run_by_cadence() {
+        let every = Duration::from_millis(10);
+        let rate = |missed| Period::fixed_rate(every).missed(missed);
+        for behavior in
+            [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip]
+        {
+            assert_eq!(after(rate(behavior), 100, 104), 110, "nothing missed: {behavior:?}");
+        }
+        assert_eq!(after(rate(MissedTickBehavior::Burst), 100, 134), 110);
+        assert_eq!(after(rate(MissedTickBehavior::Delay), 100, 134), 144);
+        assert_eq!(after(rate(MissedTickBehavior::Skip), 100, 134), 140);
+        assert_eq!(after(rate(MissedTickBehavior::Skip), 100, 130), 140);
+        assert_eq!(after(Period::fixed_delay(every), 100, 134), 144);
+        let unchanged = Period::fixed_delay(every).missed(MissedTickBehavior::Skip);
+        assert_eq!(unchanged, Period::fixed_delay(every));
+    }
+}

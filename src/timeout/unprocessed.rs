@@ -1,0 +1,54 @@
+//! What `stop` gives back.
+
+use super::handle::{Task, Timeout, TimerTask};
+use std::fmt;
+use std::time::Instant;
+
+/// A timeout that had not expired when its timer was stopped, with its task.
+///
+/// Run it, take the task out, or drop both.
+pub struct Unprocessed {
+    task: Task,
+    timeout: Timeout,
+    deadline: Instant,
+}
+
+impl Unprocessed {
+    pub(crate) fn new(task: Task, timeout: Timeout, deadline: Instant) -> Self {
+        Self { task, timeout, deadline }
+    }
+
+    /// When it would have expired.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// The handle that `new_timeout` returned. It is neither expired nor cancelled.
+    pub fn timeout(&self) -> &Timeout {
+        &self.timeout
+    }
+
+    /// Runs the task now, on this thread. A panic of the task is the caller's.
+    pub fn run(self) {
+        self.task.run(&self.timeout);
+    }
+
+    /// The task, for example to schedule it in another timer.
+    pub fn into_task(self) -> Box<dyn TimerTask> {
+        self.task
+    }
+}
+
+impl Unprocessed {
+    /// Cancels a timeout that nobody will collect.
+    pub(crate) fn cancel(self) {
+        self.timeout.unreturn();
+        self.timeout.tell_cancelled(self.task);
+    }
+}
+
+impl fmt::Debug for Unprocessed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unprocessed").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,295 @@
+//! The builder, and the thread that it starts.
+
+use super::error::BuildError;
+use super::handle::{Handle, HashedWheelTimer};
+use crate::base::logging::warning;
+use crate::base::spread;
+use crate::base::sync::thread::{self, JoinHandle};
+use crate::base::sync::{Arc, Mutex};
+use crate::executor::{Dispatch, Executor, OnRefusal};
+use crate::shard::Shard;
+use crate::shard::context::Shared;
+use crate::time::tick::{TickScale, nanos};
+use crate::time::{Clock, Follow, Follower, Timebase};
+use crate::timeout::TimerShard;
+use crate::wheel::{
+    Exact, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelSizeError,
+};
+use crate::worker::control::{Ending, Station};
+use crate::worker::{self, Worker};
+use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+const SHORTEST_TICK: Duration = Duration::from_micros(50);
+const LONGEST_TICK: Duration = Duration::from_nanos(1 << 62);
+const LONGEST_TURN_NANOS: u64 = 1 << 63;
+
+/// More live timers than this are warned of, once, as in Netty: a timer is made to be shared.
+const MANY_TIMERS: usize = 64;
+
+/// Relaxed, as whether that was said: they guard nothing.
+static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The structure under a [`HashedWheelTimer`](crate::HashedWheelTimer); see
+/// [`Builder::wheel`](crate::Builder::wheel).
+///
+/// All guarantees of the timer hold with each; docs/wheels.md compares them by measurement. The
+/// non-cascading wheel of Linux is not offered, because it is not exact: see
+/// [`LinuxWheel`](crate::wheel::LinuxWheel).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WheelKind {
+    /// One ring of `ticks_per_wheel` buckets, with rounds: [`HashedWheel`](crate::wheel::HashedWheel).
+    /// The least memory, and the fastest while delays are not many turns long.
+    #[default]
+    Hashed,
+    /// Levels of `ticks_per_wheel` buckets each, made on demand:
+    /// [`HierarchicalWheel`](crate::wheel::HierarchicalWheel).
+    Hierarchical,
+    /// One level of 256 buckets and four of 64: [`LinuxClassicWheel`](crate::wheel::LinuxClassicWheel).
+    LinuxClassic,
+}
+
+impl HashedWheelTimer {
+    /// A timer with the defaults: a tick of 100 ms, 512 ticks in a turn, no limit, tasks run on
+    /// the worker.
+    ///
+    /// # Errors
+    ///
+    /// If the worker thread cannot be started.
+    pub fn new() -> Result<Self, BuildError> {
+        Self::builder().build()
+    }
+
+    /// A builder with the defaults.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+/// Makes a [`HashedWheelTimer`]; from [`HashedWheelTimer::builder`].
+#[derive(Clone)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct Builder {
+    tick_duration: Duration,
+    wheel: WheelKind,
+    ticks_per_wheel: usize,
+    max_pending_timeouts: Option<usize>,
+    executor: Option<Arc<dyn Executor>>,
+    on_refusal: OnRefusal,
+    thread_name: String,
+    stack_size: Option<usize>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            tick_duration: Duration::from_millis(100),
+            wheel: WheelKind::default(),
+            ticks_per_wheel: 512,
+            max_pending_timeouts: None,
+            executor: None,
+            on_refusal: OnRefusal::default(),
+            thread_name: "wheelwork-timer".to_owned(),
+            stack_size: None,
+            clock: None,
+        }
+    }
+}
+
+impl Builder {
+    /// The length of a tick, from 50 µs: how late a timeout may be. The default is 100 ms.
+    pub fn tick_duration(self, tick_duration: Duration) -> Self {
+        Self { tick_duration, ..self }
+    }
+
+    /// The structure that the timer runs on. The default is the hashed wheel.
+    ///
+    /// ```
+    /// use wheelwork::{HashedWheelTimer, WheelKind};
+    ///
+    /// let timer = HashedWheelTimer::builder()
+    ///     .wheel(WheelKind::Hierarchical)
+    ///     .ticks_per_wheel(64) // in each level
+    ///     .build()?;
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
+    pub fn wheel(self, wheel: WheelKind) -> Self {
+        Self { wheel, ..self }
+    }
+
+    /// The number of buckets. The default is 512.
+    ///
+    /// Of the hashed wheel: at most 2^30, rounded up to a power of two. Of each level of a
+    /// hierarchical wheel: 2 to 65,536. The classic Linux wheel has its own sizes and ignores this.
+    pub fn ticks_per_wheel(self, ticks_per_wheel: usize) -> Self {
+        Self { ticks_per_wheel, ..self }
+    }
+
+    /// How many timeouts may be pending at once, at least 1. The default is no limit.
+    ///
+    /// A limit costs one counter that all threads share. Timeouts that arm themselves again are
+    /// always let in, and so is the one with which [`idle`](crate::idle) replaces its own that an
+    /// executor has dropped. So the number can exceed the limit by as many as the executor has had at
+    /// once.
+    pub fn max_pending_timeouts(self, limit: usize) -> Self {
+        Self { max_pending_timeouts: Some(limit), ..self }
+    }
+
+    /// Where tasks run. The default is on the worker.
+    pub fn executor(self, executor: impl Executor) -> Self {
+        Self { executor: Some(Arc::new(executor)), ..self }
+    }
+
+    /// What happens to a job that the executor refuses. The default is that it runs on the worker.
+    pub fn on_refusal(self, on_refusal: OnRefusal) -> Self {
+        Self { on_refusal, ..self }
+    }
+
+    /// The name of the worker thread.
+    pub fn thread_name(self, name: impl Into<String>) -> Self {
+        Self { thread_name: name.into(), ..self }
+    }
+
+    /// The stack size of the worker thread, on which inline tasks run. The default is the standard
+    /// library's.
+    pub fn stack_size(self, bytes: usize) -> Self {
+        Self { stack_size: Some(bytes), ..self }
+    }
+
+    /// Where the time comes from. The default is the monotonic system clock.
+    pub fn clock(self, clock: impl Clock) -> Self {
+        Self { clock: Some(Arc::new(clock)), ..self }
+    }
+
+    /// Starts the worker thread.
+    ///
+    /// # Errors
+    ///
+    /// If a value is out of its range, or if the thread cannot be started.
+    pub fn build(self) -> Result<HashedWheelTimer, BuildError> {
+        let scale = self.tick_scale()?;
+        match self.wheel {
+            WheelKind::Hashed => {
+                let wheel = self.hashed(scale)?;
+                self.start(scale, wheel)
+            }
+            WheelKind::Hierarchical => {
+                let wheel = Hierarchical::with_buckets(self.ticks_per_wheel)?;
+                self.start(scale, wheel)
+            }
+            WheelKind::LinuxClassic => self.start(scale, LinuxClassic::default()),
+        }
+    }
+
+    fn start(
+        self,
+        scale: TickScale,
+        wheel: impl Exact + Send + 'static,
+    ) -> Result<HashedWheelTimer, BuildError> {
+        if self.max_pending_timeouts == Some(0) {
+            return Err(BuildError::NoPendingAllowed);
+        }
+        if self.thread_name.contains('\0') {
+            return Err(BuildError::ThreadName { name: self.thread_name });
+        }
+        let station = Arc::new(self.station(scale, wheel.bucket_count()));
+        // From here on a clock may wait for the worker, even if its thread cannot start.
+        let ending = Ending::of(station.clone());
+        let weak: std::sync::Weak<Station> = Arc::downgrade(&station);
+        let pace = station.shared.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));
+        let Self { executor, on_refusal, .. } = self;
+        let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
+        let worker = Worker::new(station.clone(), wheel, dispatch, pace, ending);
+        let thread = start_thread(self.thread_name, self.stack_size, worker)?;
+        station.shared.alarm.parker().adopt(thread.thread());
+        Ok(HashedWheelTimer(Arc::new(Handle { station, thread: Mutex::new(Some(thread)) })))
+    }
+
+    fn tick_scale(&self) -> Result<TickScale, BuildError> {
+        let tick_duration = self.tick_duration;
+        Some(tick_duration)
+            .filter(|tick| (SHORTEST_TICK..=LONGEST_TICK).contains(tick))
+            .and_then(|tick| NonZeroU64::new(nanos(tick)))
+            .map(TickScale::new)
+            .ok_or(BuildError::TickDuration { tick_duration })
+    }
+
+    fn hashed(&self, scale: TickScale) -> Result<Hashed, BuildError> {
+        let size_error = WheelSizeError { ticks_per_wheel: self.ticks_per_wheel };
+        if !(1..=MAX_TICKS_PER_WHEEL).contains(&self.ticks_per_wheel) {
+            return Err(size_error.into());
+        }
+        let ticks_per_wheel = self.ticks_per_wheel.next_power_of_two();
+        if scale.start_of(ticks_per_wheel as u64) > LONGEST_TURN_NANOS {
+            let tick_duration = self.tick_duration;
+            return Err(BuildError::TurnTooLong { tick_duration, ticks_per_wheel });
+        }
+        Hashed::new(ticks_per_wheel).map_err(|_| size_error.into())
+    }
+
+    fn station(&self, scale: TickScale, buckets: usize) -> Station {
+        let time = Timebase::starting_now(self.clock.clone());
+        let shared = Arc::new(Shared::new(time, scale, self.max_pending_timeouts));
+        let count = spread::shard_count();
+        let part = buckets / count;
+        let shards = (0..count)
+            .map(|n| Arc::new(TimerShard { shard: Shard::new(n, part), shared: shared.clone() }))
+            .collect();
+        Station::new(shared, shards)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("tick_duration", &self.tick_duration)
+            .field("wheel", &self.wheel)
+            .field("ticks_per_wheel", &self.ticks_per_wheel)
+            .field("max_pending_timeouts", &self.max_pending_timeouts)
+            .field("on_refusal", &self.on_refusal)
+            .field("thread_name", &self.thread_name)
+            .field("stack_size", &self.stack_size)
+            .finish_non_exhaustive()
+    }
+}
+
+fn start_thread(
+    name: String,
+    stack_size: Option<usize>,
+    worker: Worker<impl Exact + Send + 'static>,
+) -> Result<JoinHandle<()>, BuildError> {
+    let mut builder = thread::Builder::new().name(name);
+    if let Some(bytes) = stack_size {
+        builder = builder.stack_size(bytes);
+    }
+    let counted = LiveTimer::count();
+    let started = builder.spawn(move || {
+        let _until_the_end = counted;
+        worker::live(worker);
+    });
+    started.map_err(|source| BuildError::ThreadStart { source })
+}
+
+/// One of the live timers, from before its thread starts until that ends.
+struct LiveTimer;
+
+impl LiveTimer {
+    fn count() -> Self {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        let live = LIVE_TIMERS.fetch_add(1, Ordering::Relaxed) + 1;
+        if live > MANY_TIMERS && !WARNED.swap(true, Ordering::Relaxed) {
+            warning!("{live} live timers in this process: a timer is made to be shared");
+        }
+        Self
+    }
+}
+
+impl Drop for LiveTimer {
+    fn drop(&mut self) {
+        LIVE_TIMERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}

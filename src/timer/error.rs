@@ -1,0 +1,144 @@
+//! Why a call of the timer fails. What was handed in comes back inside the error.
+
+use crate::timeout::Timeout;
+use std::fmt;
+use std::time::Duration;
+
+/// Why a timer could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The tick is shorter than 50 microseconds or longer than 2^62 nanoseconds (146 years).
+    #[error("a tick of {tick_duration:?}: expected 50µs to 146 years")]
+    TickDuration {
+        /// What was asked for.
+        tick_duration: Duration,
+    },
+    /// The number of ticks in a turn is zero or above 2^30, or there is no memory for its buckets.
+    #[error(transparent)]
+    TicksPerWheel(#[from] crate::wheel::WheelSizeError),
+    /// The number of buckets in a level of a hierarchical wheel is below 2 or above 65,536.
+    #[error(transparent)]
+    LevelSize(#[from] crate::wheel::LevelSizeError),
+    /// One turn of the wheel is longer than 2^63 nanoseconds (292 years).
+    #[error(
+        "a tick of {tick_duration:?} in a wheel of {ticks_per_wheel} ticks: \
+         expected a turn of at most 292 years"
+    )]
+    TurnTooLong {
+        /// What was asked for.
+        tick_duration: Duration,
+        /// What was asked for, rounded up to a power of two.
+        ticks_per_wheel: usize,
+    },
+    /// The limit of pending timeouts is zero.
+    #[error("a limit of 0 pending timeouts: expected at least 1")]
+    NoPendingAllowed,
+    /// The thread's name contains a zero byte.
+    #[error("the thread name {name:?} contains a zero byte: expected none")]
+    ThreadName {
+        /// What was asked for.
+        name: String,
+    },
+    /// The system did not start the worker thread.
+    #[error("the worker thread cannot be started")]
+    ThreadStart {
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Why a timeout was not accepted. The task is inside.
+#[non_exhaustive]
+pub enum ScheduleError<T> {
+    /// The timer has been stopped.
+    Stopped {
+        /// What was handed in.
+        task: T,
+    },
+    /// As many timeouts are pending as the builder allowed, or as one thread can have (2^28).
+    LimitReached {
+        /// The limit.
+        limit: usize,
+        /// What was handed in.
+        task: T,
+    },
+    /// The period of a periodic timeout is zero.
+    ZeroPeriod {
+        /// What was handed in.
+        task: T,
+    },
+}
+
+impl<T> ScheduleError<T> {
+    pub(crate) fn map<U>(self, task_of: impl FnOnce(T) -> U) -> ScheduleError<U> {
+        match self {
+            Self::Stopped { task } => ScheduleError::Stopped { task: task_of(task) },
+            Self::ZeroPeriod { task } => ScheduleError::ZeroPeriod { task: task_of(task) },
+            Self::LimitReached { limit, task } => {
+                ScheduleError::LimitReached { limit, task: task_of(task) }
+            }
+        }
+    }
+
+    /// The task that was handed in.
+    pub fn into_task(self) -> T {
+        match self {
+            Self::Stopped { task }
+            | Self::LimitReached { task, .. }
+            | Self::ZeroPeriod { task } => task,
+        }
+    }
+}
+
+impl<T> fmt::Display for ScheduleError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped { .. } => f.write_str("the timer is stopped: expected a running one"),
+            Self::LimitReached { limit, .. } => {
+                write!(f, "{limit} timeouts are pending: expected fewer, for this is the limit")
+            }
+            Self::ZeroPeriod { .. } => f.write_str("a period of 0s: expected a longer one"),
+        }
+    }
+}
+
+impl<T> fmt::Debug for ScheduleError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped { .. } => f.debug_struct("Stopped").finish_non_exhaustive(),
+            Self::LimitReached { limit, .. } => {
+                f.debug_struct("LimitReached").field("limit", limit).finish_non_exhaustive()
+            }
+            Self::ZeroPeriod { .. } => f.debug_struct("ZeroPeriod").finish_non_exhaustive(),
+        }
+    }
+}
+
+impl<T> std::error::Error for ScheduleError<T> {}
+
+/// Why a timer did not stop, or not yet.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StopError {
+    /// Called from the worker's own thread, by a task that it runs: it would wait for itself.
+    #[error("stop was called by a task on the timer's own worker: expected another thread")]
+    FromWorker,
+    /// The worker was still busy with a task when the limit came. Nothing is accepted any more; call
+    /// again to get what was unprocessed.
+    #[error("the timer has not stopped within {limit:?}: {}", held_up_by(timeout))]
+    StillRunning {
+        /// How long the caller was willing to wait.
+        limit: Duration,
+        /// The timeout whose task the worker is running, or handing to an executor that blocks.
+        /// `None` if that has changed since the limit came.
+        timeout: Option<Timeout>,
+    },
+}
+
+fn held_up_by(timeout: &Option<Timeout>) -> &'static str {
+    match timeout {
+        Some(_) => "the worker is busy with a task",
+        None => "the worker was busy at that moment",
+    }
+}

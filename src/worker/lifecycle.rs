@@ -1,0 +1,254 @@
+//! How a timer ends, and who waits for that.
+//!
+//! | `order` | set by | the worker then |
+//! |---|---|---|
+//! | RUN | build | goes on |
+//! | RETURN | the first stop, or a worker that dies | leaves its loop, returns what is unprocessed |
+//! | CANCEL | the drop of the last handle, also after a stop that gave up waiting | leaves its loop, cancels it |
+//!
+//! An order is given only after every shard is closed. A closed shard admits nothing and lets the
+//! worker claim nothing, so its contents are final: each timeout was either admitted before its shard
+//! closed, and is found, or refused. The order is stored with release after the closing and loaded
+//! with acquire by the worker; the shards' own locks carry the rest.
+//!
+//! | `report` (under its lock) | set by | who waits |
+//! |---|---|---|
+//! | `asked` = n | a clock that has been moved, before it calls the worker | |
+//! | `answered` = n | the worker, after a pass that began by reading `asked` and then the clock | the request n goes on |
+//! | `finished`, with what is unprocessed | the first of those below | all go on; the first stop, or the last handle's drop, takes what is unprocessed |
+//!
+//! | who finishes | when |
+//! |---|---|
+//! | the worker | at its end, whatever ended it, after the drop of its executor (`Ending` in `station`) |
+//! | a stop with a limit | if the worker runs and hands over no task (`Station::finish_if_idle`) |
+//! | a build that fails | there is no worker |
+//!
+//! Whoever finishes empties the shards under the lock of the report, and only once, so each timeout
+//! is in one report. The locks of the shards are taken under that of the report, never the other way
+//! round.
+
+use crate::base::sync::{AtomicU8, Condvar, Mutex, Ordering};
+use std::time::Instant;
+
+const RUN: u8 = 0;
+const RETURN: u8 = 1;
+const CANCEL: u8 = 2;
+
+/// What the worker has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Run,
+    Return,
+    Cancel,
+}
+
+pub(crate) struct Lifecycle<U> {
+    order: AtomicU8,
+    report: Mutex<Report<U>>,
+    changed: Condvar,
+}
+
+struct Report<U> {
+    /// Requests to catch up with the clock.
+    asked: u64,
+    /// Those that a whole pass has followed.
+    answered: u64,
+    finished: bool,
+    unprocessed: Vec<U>,
+}
+
+impl<U> Lifecycle<U> {
+    pub(crate) fn new() -> Self {
+        let report = Report { asked: 0, answered: 0, finished: false, unprocessed: Vec::new() };
+        Self { order: AtomicU8::new(RUN), report: Mutex::new(report), changed: Condvar::new() }
+    }
+
+    #[inline]
+    pub(crate) fn order(&self) -> Order {
+        match self.order.load(Ordering::Acquire) {
+            RUN => Order::Run,
+            RETURN => Order::Return,
+            _ => Order::Cancel,
+        }
+    }
+
+    /// Tells the worker to return what is unprocessed. Close the shards first.
+    pub(crate) fn order_return(&self) {
+        let _ = self.order.compare_exchange(RUN, RETURN, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Tells the worker to cancel what is unprocessed, for nobody will collect it. Close the shards
+    /// first. Returns what has been reported already.
+    pub(crate) fn order_cancel(&self) -> Vec<U> {
+        self.order.store(CANCEL, Ordering::Release);
+        std::mem::take(&mut self.report.lock().unprocessed)
+    }
+
+    /// Asks the worker to catch up; call it after that. Returns the request's number.
+    pub(crate) fn ask(&self) -> u64 {
+        let mut report = self.report.lock();
+        report.asked += 1;
+        report.asked
+    }
+
+    /// The number of the last request: for the worker, before it reads the clock.
+    pub(crate) fn asked(&self) -> u64 {
+        self.report.lock().asked
+    }
+
+    /// All that was due at the time of this request has been handed over.
+    pub(crate) fn answer(&self, request: u64) {
+        self.report.lock().answered = request;
+        self.changed.notify_all();
+    }
+
+    /// Ends the timer, unless it has ended: `empty` takes the remaining timeouts out of the shards.
+    /// Gives them back if nobody will collect them: the order is read under the lock that
+    /// `order_cancel` takes after it, so one of the two sides has them.
+    pub(crate) fn finish(&self, empty: impl FnOnce(Order) -> Vec<U>) -> Vec<U> {
+        let mut report = self.report.lock();
+        if report.finished {
+            return Vec::new();
+        }
+        let order = self.order();
+        let mut unprocessed = empty(order);
+        report.finished = true;
+        if order != Order::Cancel {
+            report.unprocessed = std::mem::take(&mut unprocessed);
+        }
+        drop(report);
+        self.changed.notify_all();
+        unprocessed
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.report.lock().finished
+    }
+
+    /// Waits until the worker has answered a request or has finished.
+    pub(crate) fn wait_answered(&self, request: u64) {
+        let mut report = self.report.lock();
+        while report.answered < request && !report.finished {
+            report = self.changed.wait(report);
+        }
+    }
+
+    /// Waits for the end and takes what is unprocessed; the second caller gets nothing. `None` if
+    /// `limit` comes first.
+    pub(crate) fn wait_finished(&self, limit: Option<Instant>) -> Option<Vec<U>> {
+        let mut report = self.report.lock();
+        while !report.finished {
+            if limit.is_some_and(|limit| Instant::now() >= limit) {
+                return None;
+            }
+            report = self.changed.wait_until(report, limit);
+        }
+        Some(std::mem::take(&mut report.unprocessed))
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{Arc, AtomicBool};
+    use loom::thread;
+
+    /// `closed` stands for the shards.
+    fn worker(
+        lifecycle: Arc<Lifecycle<u32>>,
+        closed: Arc<AtomicBool>,
+    ) -> thread::JoinHandle<usize> {
+        thread::spawn(move || {
+            while lifecycle.order() == Order::Run {
+                thread::yield_now();
+            }
+            assert!(closed.load(Ordering::Relaxed), "an order comes after the closing");
+            lifecycle.finish(|_| vec![1, 2, 3]).len()
+        })
+    }
+
+    /// A stop that finishes the timer itself, against the worker that does so too: the shards are
+    /// emptied once, before either goes on, and the stop has all.
+    #[test]
+    fn a_stop_and_the_worker_both_finish() {
+        crate::base::sync::check(|| {
+            let lifecycle = Arc::new(Lifecycle::new());
+            let full = Arc::new(AtomicBool::new(true));
+            let finish = |lifecycle: &Lifecycle<u32>, full: &AtomicBool| {
+                let empty =
+                    |_| if full.swap(false, Ordering::Relaxed) { vec![1, 2] } else { vec![] };
+                assert!(lifecycle.finish(empty).is_empty(), "a stop collects it");
+                assert!(lifecycle.is_finished() && !full.load(Ordering::Relaxed));
+            };
+            let other = (lifecycle.clone(), full.clone());
+            let worker = thread::spawn(move || {
+                while other.0.order() == Order::Run {
+                    thread::yield_now();
+                }
+                finish(&other.0, &other.1);
+            });
+            lifecycle.order_return();
+            finish(&lifecycle, &full);
+            assert_eq!(lifecycle.wait_finished(None).map(|left| left.len()), Some(2));
+            worker.join().unwrap();
+        });
+    }
+
+    /// Two stops at once: both return, and each timeout goes to one of them.
+    #[test]
+    fn stop_from_two_threads() {
+        crate::base::sync::check(|| {
+            let lifecycle = Arc::new(Lifecycle::new());
+            let closed = Arc::new(AtomicBool::new(false));
+            let worker = worker(lifecycle.clone(), closed.clone());
+            let stop = |lifecycle: &Lifecycle<u32>, closed: &AtomicBool| {
+                closed.store(true, Ordering::Relaxed);
+                lifecycle.order_return();
+                let unprocessed = lifecycle.wait_finished(None).expect("there is no limit");
+                assert!(lifecycle.is_finished());
+                unprocessed.len()
+            };
+            let other = (lifecycle.clone(), closed.clone());
+            let second = thread::spawn(move || stop(&other.0, &other.1));
+            assert_eq!(stop(&lifecycle, &closed) + second.join().unwrap(), 3);
+            assert_eq!(worker.join().unwrap(), 0);
+        });
+    }
+
+    /// The drop of the last handle, also after a stop that gave up waiting, against the worker's end:
+    /// what is unprocessed is with one of them.
+    #[test]
+    fn a_drop_leaves_nothing_uncollected() {
+        for stops in [true, false] {
+            crate::base::sync::check(move || {
+                let lifecycle = Arc::new(Lifecycle::new());
+                let closed = Arc::new(AtomicBool::new(false));
+                let worker = worker(lifecycle.clone(), closed.clone());
+                closed.store(true, Ordering::Relaxed);
+                if stops {
+                    lifecycle.order_return();
+                }
+                let collected = lifecycle.order_cancel().len();
+                assert_eq!(collected + worker.join().unwrap(), 3);
+                assert!(lifecycle.is_finished());
+            });
+        }
+    }
+
+    /// Requests to catch up from two threads are all answered.
+    #[test]
+    fn requests_to_catch_up_are_answered() {
+        crate::base::sync::check(|| {
+            let lifecycle = Arc::new(Lifecycle::<u32>::new());
+            let askers = [(); 2].map(|()| {
+                let lifecycle = lifecycle.clone();
+                thread::spawn(move || lifecycle.wait_answered(lifecycle.ask()))
+            });
+            while lifecycle.asked() < 2 {
+                thread::yield_now();
+            }
+            lifecycle.answer(lifecycle.asked());
+            askers.into_iter().for_each(|asker| asker.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,145 @@
+//! The worker: one thread that waits for a tick, transfers, expires, reclaims.
+//!
+//! It owns the wheel. What other threads share with it is the shards (`inbox`), the alarm that
+//! wakes it (`alarm`) and the order to end (`lifecycle`); each has its protocol at its head.
+
+pub(crate) mod control;
+mod expire;
+pub(crate) mod lifecycle;
+mod looks;
+mod sleep;
+mod stop;
+mod sweep;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+mod transfer;
+
+pub(crate) use stop::live;
+
+use crate::base::logging::warning;
+use crate::base::sync::Arc;
+use crate::executor::Dispatch;
+use crate::shard::Intake;
+use crate::shard::context::Shared;
+use crate::time::Pace;
+use crate::timeout::Timeout;
+use crate::wheel::{Agenda, Due, Exact};
+use control::{Ending, Station};
+use lifecycle::Order;
+
+/// `W` is the structure of the wheel.
+pub(crate) struct Worker<W> {
+    station: Arc<Station>,
+    wheel: W,
+    dispatch: Option<Dispatch>,
+    pace: Pace,
+    /// The handle that inline tasks are told, for each shard.
+    handles: Vec<Timeout>,
+    /// The shard whose handle's run has not been finished in the shard yet.
+    ran: Option<usize>,
+    agenda: Agenda,
+    /// What is being transferred.
+    intake: Intake,
+    /// The shard that the next transfer begins with.
+    first_shard: usize,
+    /// The last transfer has left a backlog, so the next may find what is due in a tick that has
+    /// been expired already.
+    behind: bool,
+    /// The tick that was current when the backlog began: what is older counts as of this tick.
+    backlog_from: u64,
+    /// A walk over the wheel for dead entries is under way.
+    reclaiming: bool,
+    /// The entry that the last look ahead has found to be next.
+    confirmed: Option<Due>,
+    /// The deadline that a producer last woke the worker for.
+    request: u64,
+    /// The tick in which a producer last woke the worker.
+    woken_at: Option<u64>,
+    last_pass: u64,
+    /// The last time that the clock has told. Clocks do not go back, so it is never too late.
+    known: u64,
+    /// The clock has panicked in this pass.
+    blind: bool,
+    ending: Ending,
+}
+
+impl<W: Exact> Worker<W> {
+    pub(crate) fn new(
+        station: Arc<Station>,
+        mut wheel: W,
+        dispatch: Option<Dispatch>,
+        pace: Pace,
+        ending: Ending,
+    ) -> Self {
+        let handles = station.shards.iter().map(|home| Timeout::idle(home.clone())).collect();
+        // Tick 0 begins at the origin, and a zero delay means the next tick after that.
+        let mut agenda = Agenda::default();
+        agenda.pop(&mut wheel, 0);
+        agenda.clear();
+        Self {
+            station,
+            wheel,
+            dispatch,
+            pace,
+            handles,
+            ran: None,
+            agenda,
+            intake: Intake::default(),
+            first_shard: 0,
+            behind: false,
+            backlog_from: 0,
+            reclaiming: false,
+            confirmed: None,
+            request: 0,
+            woken_at: None,
+            last_pass: 0,
+            known: 0,
+            blind: false,
+            ending,
+        }
+    }
+
+    /// The heartbeat, until an order to end.
+    pub(crate) fn run(&mut self) {
+        while self.station.lifecycle.order() == Order::Run {
+            let request = self.request_to_catch_up();
+            self.blind = false;
+            let now = self.now();
+            let backlog = self.transfer_in_order(now);
+            self.expire(now);
+            let unreclaimed = self.reclaim();
+            let all_done = !backlog && !unreclaimed && !self.shared().is_urgent();
+            if all_done && self.confirm_next() {
+                self.answer(request);
+                self.sleep(request);
+            }
+        }
+    }
+
+    /// Only a clock that moves in jumps makes requests.
+    fn request_to_catch_up(&self) -> u64 {
+        if self.pace == Pace::OnCall { self.station.lifecycle.asked() } else { 0 }
+    }
+
+    fn answer(&self, request: u64) {
+        if self.pace == Pace::OnCall {
+            self.station.lifecycle.answer(request);
+        }
+    }
+
+    /// The present; the last time that is known if the clock panics.
+    fn now(&mut self) -> u64 {
+        if let Some(now) = self.shared().time.now_contained() {
+            self.known = now;
+        } else {
+            self.blind = true;
+            self.shared().metrics.task_panicked();
+            warning!("the clock panicked on the worker");
+        }
+        self.known
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.station.shared
+    }
+}
