@@ -5,7 +5,7 @@ use std::time::Instant;
 
 /// A source of time for a timer.
 ///
-/// The default is [`SystemClock`]. [`ManualClock`] is for tests. A clock of your own must never go
+/// The default is [`SystemClock`]. [`ManualClock`](super::ManualClock) is for tests. A clock of your own must never go
 /// back, and must run at the pace of the system's monotonic clock unless its
 /// [`attach`](Self::attach) says otherwise, because the worker sleeps by the latter.
 pub trait Clock: Send + Sync + 'static {
