@@ -109,8 +109,8 @@ pub use executor::Executor;
 pub use shard::metrics::{Lateness, Metrics};
 pub use time::{Clock, ManualClock, SystemClock};
 pub use timeout::{
-    CancelOnDrop, MissedTickBehavior, Period, RearmError, RescheduleError, Timeout, TimerTask,
-    Unprocessed,
+    CancelOnDrop, MissedTickBehavior, Next, Period, Repeat, RescheduleError, Run, Task, Timeout,
+    TimerTask, Unprocessed,
 };
 pub use timer::{BuildError, Builder, HashedWheelTimer, ScheduleError, StopError, WheelKind};
 

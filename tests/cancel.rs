@@ -11,7 +11,9 @@ use common::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, RescheduleError, Timeout, TimerTask, WheelKind};
+use wheelwork::{
+    HashedWheelTimer, Next, RescheduleError, Run, Task, Timeout, TimerTask, WheelKind,
+};
 
 on_every_wheel!(
     a_cancel_races_with_the_expiry,
@@ -22,11 +24,12 @@ on_every_wheel!(
 struct Told(Record<&'static str>);
 
 impl TimerTask for Told {
-    fn run(self: Box<Self>, _: &Timeout) {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
         self.0.push("run");
+        Next::done()
     }
 
-    fn cancelled(self: Box<Self>, timeout: &Timeout) {
+    fn cancelled(self, timeout: &Timeout) {
         assert!(timeout.is_cancelled());
         self.0.push("cancelled");
     }
@@ -209,13 +212,17 @@ fn rescheduled_timeouts_fire_by_their_last_deadline(wheel: WheelKind) {
 
 /// A task that was taken out of another timer is still told.
 #[test]
-fn a_boxed_task_is_told_of_its_end() {
+fn a_task_from_another_timer_is_told_of_its_end() {
     let (timer, clock) = manual();
     let told = Record::new();
-    let boxed = || -> Box<dyn TimerTask> { Box::new(Told(told.clone())) };
-    assert!(timer.new_timeout(boxed(), ms(100)).unwrap().cancel());
+    let taken_out = || -> Task {
+        let (other, _clock) = manual();
+        other.new_timeout(Told(told.clone()), ms(100)).unwrap();
+        other.stop().unwrap().remove(0).into_task()
+    };
+    assert!(timer.new_timeout(taken_out(), ms(100)).unwrap().cancel());
     assert_eq!(told.take(), ["cancelled"]);
-    timer.new_timeout(boxed(), ms(100)).unwrap();
+    timer.new_timeout(taken_out(), ms(100)).unwrap();
     clock.advance(ms(100));
     assert_eq!(told.take(), ["run"]);
 }
@@ -224,8 +231,10 @@ fn a_boxed_task_is_told_of_its_end() {
 fn a_panicking_cancel_callback_or_drop_hurts_nobody() {
     struct Bad(bool);
     impl TimerTask for Bad {
-        fn run(self: Box<Self>, _: &Timeout) {}
-        fn cancelled(self: Box<Self>, _: &Timeout) {
+        fn run(self, _run: &Run<'_>) -> Next<Self> {
+            Next::done()
+        }
+        fn cancelled(self, _timeout: &Timeout) {
             assert!(!self.0, "a bad callback");
         }
     }

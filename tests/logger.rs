@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use wheelwork::executor::{Job, OnRefusal};
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::{Executor, HashedWheelTimer, Timeout, TimerTask};
+use wheelwork::{Executor, HashedWheelTimer, Next, Run, Timeout, TimerTask};
 
 struct BadLogger(AtomicUsize);
 
@@ -72,9 +72,11 @@ fn a_task_that_panics() {
 struct BadCancel;
 
 impl TimerTask for BadCancel {
-    fn run(self: Box<Self>, _: &Timeout) {}
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
+        Next::done()
+    }
 
-    fn cancelled(self: Box<Self>, _: &Timeout) {
+    fn cancelled(self, _timeout: &Timeout) {
         panic!("a bad cancelled callback");
     }
 }

@@ -87,16 +87,13 @@ fn the_histories_meet_everything_that_can_happen() {
     for no in [No::Stopped, No::Expired, No::Cancelled] {
         meets(&format!("reschedule: {no:?}"), &|e| *e == Event::Reschedule(0, Err(no)));
     }
-    for no in [No::Stopped, No::Cancelled, No::NotRunning] {
-        meets(&format!("rearm: {no:?}"), &|e| matches!(e, Event::Rearm(_, Err(n)) if *n == no));
-    }
     for no in [No::Stopped, No::LimitReached] {
         meets(&format!("{no:?}"), &|e| matches!(e, Event::Scheduled(_, Err(n)) if *n == no));
     }
     meets("a cancel that wins", &|e| matches!(e, Event::Cancel(_, true, true)));
     meets("a job withdrawn or denied", &|e| matches!(e, Event::Cancel(_, true, false)));
     meets("a move", &|e| matches!(e, Event::Reschedule(_, Ok(()))));
-    meets("a task armed again", &|e| matches!(e, Event::Rearm(_, Ok(()))));
+    meets("a run after which its timeout should go on", &|e| matches!(e, Event::Answer(_)));
     meets("the callback for refused jobs", &|e| matches!(e, Event::CalledBack(_)));
     meets("something returned", &|e| matches!(e, Event::Returned(d) if d.len() > 2));
     meets("a returned task that panics", &|e| *e == Event::Unprocessed(true));

@@ -38,7 +38,8 @@ use wheelwork::executor::{Job, OnRefusal};
 use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts};
 use wheelwork::time::{Follower, Pace};
 use wheelwork::{
-    Clock, Executor, HashedWheelTimer, ManualClock, Period, ScheduleError, Timeout, TimerTask,
+    Clock, Executor, HashedWheelTimer, ManualClock, Next, Period, Run, ScheduleError, Timeout,
+    TimerTask,
 };
 
 /// Panics when it is dropped, unless it is disarmed.
@@ -69,12 +70,16 @@ fn assert_unhurt(timer: &HashedWheelTimer, clock: &ManualClock) {
     assert_conserved(timer);
 }
 
+fn bad_task() {
+    panic!("a bad task");
+}
+
 #[test]
 fn a_run() {
     let (timer, clock) = manual();
     let ran = Record::new();
     let bad = timer.new_timeout(|| panic!("a bad task"), TICK).unwrap();
-    let series = timer.new_periodic(|| panic!("a bad task"), Period::fixed_rate(TICK)).unwrap();
+    let series = timer.new_periodic(bad_task, Period::fixed_rate(TICK)).unwrap();
     timer.new_timeout(ran.note("the same tick"), TICK).unwrap();
     clock.advance(TICK * 3);
     assert_eq!(ran.take(), ["the same tick"]);
@@ -86,9 +91,11 @@ fn a_run() {
 struct BadCancel(Record<&'static str>);
 
 impl TimerTask for BadCancel {
-    fn run(self: Box<Self>, _: &Timeout) {}
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
+        Next::done()
+    }
 
-    fn cancelled(self: Box<Self>, _: &Timeout) {
+    fn cancelled(self, _timeout: &Timeout) {
         self.0.push("told");
         panic!("a bad cancelled callback");
     }
@@ -421,20 +428,20 @@ fn a_clock_on_a_caller() {
 /// The task panics then. Its timeout has ended and gives its place back.
 #[test]
 fn a_clock_on_the_worker_within_a_task() {
-    struct Rearms(BadClock);
-    impl TimerTask for Rearms {
-        fn run(self: Box<Self>, timeout: &Timeout) {
-            let bad = self.0.bad.clone();
-            bad.store(true, SeqCst);
-            let rearmed = catch_unwind(AssertUnwindSafe(|| timeout.rearm(self, ms(1)).is_ok()));
-            bad.store(false, SeqCst);
-            rearmed.expect("the clock panics");
+    struct Asks(BadClock);
+    impl TimerTask for Asks {
+        fn run(self, run: &Run<'_>) -> Next<Self> {
+            self.0.bad.store(true, SeqCst);
+            let now = catch_unwind(AssertUnwindSafe(|| run.now()));
+            self.0.bad.store(false, SeqCst);
+            now.expect("the clock panics");
+            Next::done()
         }
     }
     let clock = BadClock::on_the_worker();
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(WORKER);
     let timer = builder.clock(clock.clone()).max_pending_timeouts(1).build().unwrap();
-    let timeout = timer.new_timeout(Rearms(clock.clone()), ms(1)).unwrap();
+    let timeout = timer.new_timeout(Asks(clock.clone()), ms(1)).unwrap();
     eventually("it has run", || timer.metrics().panicked == 1);
     assert!(timeout.is_expired());
     timer.new_timeout(|| (), ms(60_000)).expect("there is room again");

@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{Mutex, Record, TICK, assert_conserved, manual, manual_with, ms};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use common::{Mutex, Record, TICK, assert_conserved, manual, ms};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use wheelwork::{
-    HashedWheelTimer, ManualClock, MissedTickBehavior, Period, RearmError, ScheduleError, Timeout,
+    HashedWheelTimer, ManualClock, MissedTickBehavior, Next, Period, Run, ScheduleError, Timeout,
     TimerTask,
 };
 
@@ -21,6 +22,10 @@ fn noting(
     let (record, now) = (runs.clone(), clock.clone());
     let timeout = timer.new_periodic(move || record.push(now.elapsed().as_millis()), period);
     (timeout.unwrap(), runs)
+}
+
+fn bad_task() {
+    panic!("a bad task");
 }
 
 #[test]
@@ -112,7 +117,7 @@ fn a_stop_ends_a_burst() {
 #[test]
 fn a_panic_ends_the_series() {
     let (timer, clock) = manual();
-    let timeout = timer.new_periodic(|| panic!("a bad task"), Period::fixed_rate(TICK)).unwrap();
+    let timeout = timer.new_periodic(bad_task, Period::fixed_rate(TICK)).unwrap();
     (0..3).for_each(|_| clock.advance(TICK));
     assert_eq!(timer.metrics().panicked, 1);
     assert!(timeout.is_expired());
@@ -155,31 +160,86 @@ fn a_periodic_timeout_is_returned_by_stop() {
     assert_eq!(runs.take(), [100, 100], "run once more by hand, and not armed again");
 }
 
-/// Arming again is only for the run itself.
+/// Cancelled or stopped while a run is at work that would have its timeout go on.
 #[test]
-fn rearm_outside_of_a_run_gives_the_task_back() {
-    struct Rearms(Record<&'static str>);
-    impl TimerTask for Rearms {
-        fn run(self: Box<Self>, timeout: &Timeout) {
-            let record = self.0.clone();
-            timeout.rearm(self, TICK).unwrap();
-            // Pending again: a second time is refused.
-            let error = timeout.rearm(Box::new(|| ()), TICK).unwrap_err();
-            assert!(matches!(error, RearmError::NotRunning { .. }));
-            record.push("run");
+fn a_timeout_goes_on_only_if_nobody_has_ended_it_meanwhile() {
+    struct Asked(Record<bool>, fn(&Run<'_>), #[expect(dead_code, reason = "counted")] Arc<()>);
+    impl TimerTask for Asked {
+        fn run(self, run: &Run<'_>) -> Next<Self> {
+            (self.1)(run);
+            self.0.push(run.is_cancelled());
+            Next::after(self, TICK)
+        }
+    }
+    let (timer, clock) = manual();
+    let (runs, held) = (Record::new(), Arc::new(()));
+    let goes_on = Asked(runs.clone(), |_| (), held.clone());
+    let goes_on = timer.new_timeout(goes_on, TICK).unwrap();
+    let cancels = |run: &Run<'_>| assert!(!run.timeout().cancel(), "it runs already");
+    let ends = timer.new_timeout(Asked(runs.clone(), cancels, held.clone()), TICK).unwrap();
+    (0..3).for_each(|_| clock.advance(TICK));
+    assert_eq!(runs.take(), [false, true, false, false]);
+    assert!(ends.is_expired() && !goes_on.is_expired());
+    assert_eq!(Arc::strong_count(&held), 2, "the task of the one that ended is dropped");
+    assert!(goes_on.cancel());
+    assert_eq!((Arc::strong_count(&held), timer.metrics().rearmed), (1, 3));
+    assert_conserved(&timer);
+}
+
+/// What the next run is given can be another task of the same type.
+#[test]
+fn a_task_may_change_from_run_to_run() {
+    struct Count(u32, Record<u32>);
+    impl TimerTask for Count {
+        fn run(self, run: &Run<'_>) -> Next<Self> {
+            self.1.push(self.0);
+            let next = Count(self.0 + 1, self.1.clone());
+            if self.0 < 2 { Next::at(next, run.now() + TICK * 2) } else { Next::done() }
         }
     }
     let (timer, clock) = manual();
     let runs = Record::new();
-    let timeout = timer.new_timeout(Rearms(runs.clone()), TICK).unwrap();
-    let error = timeout.rearm(Box::new(|| ()), TICK).unwrap_err();
-    assert!(matches!(error, RearmError::NotRunning { .. }), "{error}");
-    (0..3).for_each(|_| clock.advance(TICK));
-    assert_eq!(runs.len(), 3);
-    assert!(timeout.cancel());
-    let error = timeout.rearm(Box::new(|| ()), TICK).unwrap_err();
-    drop(error.into_task());
-    assert_eq!(timer.metrics().panicked, 0);
+    let timeout = timer.new_timeout(Count(0, runs.clone()), TICK).unwrap();
+    (0..4).for_each(|_| clock.advance(TICK));
+    assert_eq!(runs.take(), [0, 1]);
+    clock.advance(TICK);
+    assert_eq!((runs.take(), timeout.is_expired()), (vec![2], true));
+}
+
+/// A delay of zero, and an instant that has passed, mean the next tick, not an endless loop.
+#[test]
+fn a_timeout_that_goes_on_at_once_waits_for_the_next_tick() {
+    struct AtOnce(Record<()>, bool);
+    impl TimerTask for AtOnce {
+        fn run(self, run: &Run<'_>) -> Next<Self> {
+            self.0.push(());
+            let due = run.deadline();
+            if self.1 { Next::after(self, Duration::ZERO) } else { Next::at(self, due) }
+        }
+    }
+    for after in [true, false] {
+        let (timer, clock) = manual();
+        let runs = Record::new();
+        timer.new_timeout(AtOnce(runs.clone(), after), TICK).unwrap();
+        (0..5).for_each(|_| clock.advance(TICK));
+        assert_eq!(runs.len(), 5);
+    }
+}
+
+#[test]
+fn a_periodic_closure_can_end_its_series() {
+    let (timer, clock) = manual();
+    let (runs, mut left) = (Record::new(), 3);
+    let record = runs.clone();
+    let task = move || {
+        record.push(());
+        left -= 1;
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let timeout = timer.new_periodic(task, Period::fixed_rate(TICK)).unwrap();
+    (0..5).for_each(|_| clock.advance(TICK));
+    assert_eq!((runs.len(), timer.pending_timeouts()), (3, 0));
+    assert!(timeout.is_expired());
     assert_conserved(&timer);
 }
 
@@ -240,77 +300,22 @@ fn a_cancel_that_was_true_withdraws_a_job_that_waits() {
     assert_conserved(&timer);
 }
 
-/// The first run arms the timeout again and works on; it ends during the second.
+/// On a pool of many threads, with a period much shorter than a run.
 #[test]
-fn overlapping_runs_do_not_end_each_other() {
-    struct Early(u32, Record<Result<(), RearmError>>);
-    impl TimerTask for Early {
-        fn run(self: Box<Self>, timeout: &Timeout) {
-            let Early(n, ref record) = *self;
-            let record = record.clone();
-            if n == 1 {
-                std::thread::sleep(ms(200));
-            }
-            if n < 3 {
-                record.push(timeout.rearm(Box::new(Early(n + 1, record.clone())), ms(10)));
-            }
-            if n == 0 {
-                std::thread::sleep(ms(100));
-                // The second run may have begun: this one cannot arm it a second time.
-                assert!(timeout.rearm(Box::new(|| ()), ms(10)).is_err());
-            }
-        }
-    }
+fn runs_of_one_timeout_never_overlap() {
     let pool = wheelwork::executor::ThreadPool::with_size(4, 16).unwrap();
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).executor(pool);
     let timer = builder.build().unwrap();
-    let armed = Record::new();
-    let timeout = timer.new_timeout(Early(0, armed.clone()), ms(1)).unwrap();
-    common::eventually("the series comes to its end", || {
-        armed.len() == 3 && timeout.is_expired() && timer.metrics().expired == 4
-    });
-    assert!(armed.take().iter().all(Result::is_ok));
+    let (at_work, runs) = (Arc::new(AtomicBool::new(false)), Record::new());
+    let record = runs.clone();
+    let task = move || {
+        assert!(!at_work.swap(true, SeqCst), "another run is at work");
+        std::thread::sleep(ms(5));
+        record.push(());
+        at_work.store(false, SeqCst);
+    };
+    timer.new_periodic(task, Period::fixed_rate(ms(1))).unwrap();
+    common::eventually("it has run", || runs.len() >= 20);
+    timer.stop().unwrap();
     assert_eq!(timer.metrics().panicked, 0);
-}
-
-/// A task that arms itself again at once, and on its first run then waits.
-struct Again(Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>);
-
-impl TimerTask for Again {
-    fn run(mut self: Box<Self>, timeout: &Timeout) {
-        let first = self.0.take();
-        timeout.rearm(self, TICK).expect("the latest run");
-        if let Some((armed, may_end)) = first {
-            armed.send(()).unwrap();
-            may_end.recv().unwrap();
-        }
-    }
-}
-
-/// Runs are told apart by 12 bits, and the first is still at work when its name comes round.
-#[test]
-fn a_run_that_outlasts_thousands_ends_none_of_them() {
-    let jobs = Record::new();
-    let queue = jobs.clone();
-    let executor = move |job| {
-        queue.push(job);
-        Ok(())
-    };
-    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
-    let next = || {
-        clock.advance(TICK);
-        jobs.take().pop().expect("one is due in each tick")
-    };
-    let (armed, is_armed) = mpsc::channel();
-    let (end, may_end) = mpsc::channel();
-    timer.new_timeout(Again(Some((armed, may_end))), TICK).unwrap();
-    let first = next();
-    let first = thread::spawn(move || first.run());
-    is_armed.recv().unwrap();
-    (0..4095).for_each(|_| next().run());
-    let of_its_name = next();
-    end.send(()).unwrap();
-    first.join().unwrap();
-    of_its_name.run();
-    assert_eq!((timer.metrics().panicked, timer.pending_timeouts()), (0, 1));
 }

@@ -14,7 +14,7 @@ use shuttle::thread;
 use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::executor::{OnRefusal, ThreadPool};
-use wheelwork::{HashedWheelTimer, ManualClock, Timeout, TimerTask};
+use wheelwork::{HashedWheelTimer, ManualClock, Next, Run, Timeout, TimerTask, Unprocessed};
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -30,24 +30,40 @@ struct Ends {
 
 struct Tracked {
     ends: Arc<Ends>,
-    rearms: u8,
+    more_runs: u8,
+    has_run: bool,
+}
+
+/// A run was its end if it is dropped after that: it was done, or was not to go on.
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        if self.has_run {
+            self.ends.run.fetch_add(1, SeqCst);
+        }
+    }
 }
 
 impl TimerTask for Tracked {
-    fn run(mut self: Box<Self>, timeout: &Timeout) {
-        let ends = self.ends.clone();
-        if self.rearms > 0 {
-            self.rearms -= 1;
-            if timeout.rearm(self, TICK).is_ok() {
-                return;
-            }
+    fn run(mut self, _run: &Run<'_>) -> Next<Self> {
+        self.has_run = true;
+        if self.more_runs == 0 {
+            return Next::done();
         }
-        ends.run.fetch_add(1, SeqCst);
+        self.more_runs -= 1;
+        Next::after(self, TICK)
     }
 
-    fn cancelled(self: Box<Self>, _timeout: &Timeout) {
+    fn cancelled(mut self, _timeout: &Timeout) {
+        self.has_run = false;
         self.ends.cancelled.fetch_add(1, SeqCst);
     }
+}
+
+/// The run of a task that was to go on was not its end.
+fn count(returned: Vec<Unprocessed>) -> u64 {
+    let tasks =
+        returned.into_iter().map(|unprocessed| unprocessed.into_task().downcast::<Tracked>());
+    tasks.map(|task| task.expect("tracked").has_run = false).count() as u64
 }
 
 /// One of the three threads. Returns how many of its timeouts were accepted.
@@ -65,7 +81,8 @@ fn producer(timer: &HashedWheelTimer, clock: &ManualClock, ends: &Arc<Ends>) -> 
             3 if !held.is_empty() => held.push(held[pick(&held)].clone()),
             4 => clock.advance(delay),
             _ => {
-                let task = Tracked { ends: ends.clone(), rearms: thread_rng().gen_range(0..3) };
+                let more_runs = thread_rng().gen_range(0..3);
+                let task = Tracked { ends: ends.clone(), more_runs, has_run: false };
                 if let Ok(timeout) = timer.new_timeout(task, delay) {
                     accepted += 1;
                     held.push(timeout);
@@ -109,11 +126,11 @@ fn check(executes: impl Fn() -> Option<(ThreadPool, OnRefusal)> + Send + Sync + 
             let wait = thread_rng().gen_range(0..200);
             thread::spawn(move || {
                 (0..wait).for_each(|_| thread::yield_now());
-                timer.stop().map(|returned| returned.len() as u64)
+                timer.stop().map(count)
             })
         };
         (0..thread_rng().gen_range(0..200)).for_each(|_| thread::yield_now());
-        let mut returned = timer.stop().expect("not on the worker").len() as u64;
+        let mut returned = count(timer.stop().expect("not on the worker"));
         returned += second.join().expect("no panic").expect("not on the worker");
         let accepted: u64 = producers.map(|p| p.join().expect("no panic")).iter().sum();
         if let Some((pool, _)) = pool {

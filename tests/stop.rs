@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use wheelwork::{
-    HashedWheelTimer, Period, RescheduleError, ScheduleError, StopError, Timeout, TimerTask,
-    WheelKind,
+    HashedWheelTimer, Next, Period, RescheduleError, Run, ScheduleError, StopError, Timeout,
+    TimerTask, WheelKind,
 };
 
 on_every_wheel!(stop_returns_what_is_unprocessed_by_deadline, new_timeout_races_with_stop,);
@@ -386,11 +386,12 @@ fn stop_is_quick_when_idle() {
 struct Told(Record<&'static str>);
 
 impl TimerTask for Told {
-    fn run(self: Box<Self>, _: &Timeout) {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
         self.0.push("run");
+        Next::done()
     }
 
-    fn cancelled(self: Box<Self>, _: &Timeout) {
+    fn cancelled(self, _timeout: &Timeout) {
         self.0.push("cancelled");
     }
 }
@@ -432,63 +433,6 @@ fn a_drop_after_a_stop_that_gave_up_cancels() {
         eventually("it is cancelled", || record.len() == 1);
         assert_eq!(record.take(), ["cancelled"]);
         assert!(pending.is_cancelled());
-    }
-}
-
-#[test]
-fn a_stop_with_a_limit_names_a_task_that_has_armed_itself_again() {
-    struct Lingers(mpsc::Sender<()>, mpsc::Receiver<()>);
-    impl TimerTask for Lingers {
-        fn run(self: Box<Self>, timeout: &Timeout) {
-            timeout.rearm(Box::new(|| ()), ms(60_000)).unwrap();
-            self.0.send(()).unwrap();
-            let _ = self.1.recv();
-        }
-    }
-    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
-    let (started, is_running) = mpsc::channel();
-    let (release, gate) = mpsc::channel();
-    timer.new_timeout(Lingers(started, gate), ms(1)).unwrap();
-    is_running.recv().unwrap();
-    let error = timer.stop_timeout(ms(1)).unwrap_err();
-    assert!(matches!(error, StopError::StillRunning { timeout: Some(_), .. }), "{error:?}");
-    release.send(()).unwrap();
-    assert_eq!(timer.stop().unwrap().len(), 1);
-}
-
-/// A run that has ended its own timeout goes on, and its slot must not be another's meanwhile: the
-/// handle in the error could cancel that.
-#[test]
-fn a_run_that_has_ended_its_timeout_is_not_taken_for_another() {
-    struct Ends(fn(&Timeout), mpsc::Sender<()>, mpsc::Receiver<()>);
-    impl TimerTask for Ends {
-        fn run(self: Box<Self>, timeout: &Timeout) {
-            timeout.rearm(Box::new(|| ()), ms(60_000)).unwrap();
-            self.0(timeout);
-            self.1.send(()).unwrap();
-            let _ = self.2.recv();
-        }
-    }
-    let ways: [fn(&Timeout); 2] = [
-        |timeout| assert!(timeout.cancel()),
-        |timeout| assert!(timeout.clone().cancel() && timeout.is_cancelled()),
-    ];
-    for end in ways {
-        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
-        let (started, is_running) = mpsc::channel();
-        let (release, gate) = mpsc::channel();
-        drop(timer.new_timeout(Ends(end, started, gate), ms(1)).unwrap());
-        is_running.recv().unwrap();
-        let other = timer.new_timeout(|| (), ms(60_000)).unwrap();
-        let error = timer.stop_timeout(ms(1)).unwrap_err();
-        let StopError::StillRunning { timeout: Some(named), .. } = error else {
-            panic!("{error:?}")
-        };
-        assert!(named.is_cancelled() && !named.cancel(), "the one that runs has been cancelled");
-        release.send(()).unwrap();
-        assert_eq!(timer.stop().unwrap().len(), 1);
-        assert!(!other.is_cancelled());
-        assert_conserved(&timer);
     }
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
-use wheelwork::{CancelOnDrop, HashedWheelTimer, RescheduleError, Timeout, TimerTask};
+use wheelwork::{CancelOnDrop, HashedWheelTimer, Next, RescheduleError, Run, TimerTask};
 
 /// A wheel of more buckets gains nothing: the rest of a longer delay is counted in rounds.
 const MOST_TICKS: u128 = 1 << 14;
@@ -24,10 +24,11 @@ struct Mailbox {
 }
 
 impl TimerTask for Look {
-    fn run(self: Box<Self>, _timeout: &Timeout) {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
         // Both fail only when the loop has ended, and then there is nobody to tell.
         let _ = self.mailbox.sender.send(self.key);
         let _ = self.mailbox.waker.wake();
+        Next::done()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Touch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use wheelwork::{CancelOnDrop, HashedWheelTimer, ScheduleError, Timeout, TimerTask};
+use wheelwork::{CancelOnDrop, HashedWheelTimer, Next, Run, ScheduleError, TimerTask};
 
 /// What the manager keeps for each connection, with the timeout in place of a seat.
 struct Pulse {
@@ -18,13 +18,10 @@ struct Pulse {
 struct Look(Arc<Pulse>);
 
 impl TimerTask for Look {
-    fn run(self: Box<Self>, timeout: &Timeout) {
+    fn run(self, run: &Run<'_>) -> Next<Self> {
         let last = Duration::from_nanos(self.0.read.load(Ordering::Relaxed));
         let due = self.0.started + last + self.0.idle;
-        if due > timeout.now() {
-            // Refused only when the timer is stopped, and then there is nothing more to look for.
-            drop(timeout.rearm_at(self, due));
-        }
+        if due > run.now() { Next::at(self, due) } else { Next::done() }
     }
 }
 

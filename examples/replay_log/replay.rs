@@ -13,8 +13,8 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 use wheelwork::{
-    BuildError, Clock as _, HashedWheelTimer, ManualClock, Metrics, RescheduleError, Timeout,
-    TimerTask,
+    BuildError, Clock as _, HashedWheelTimer, ManualClock, Metrics, Next, RescheduleError, Run,
+    Timeout, TimerTask,
 };
 
 /// What can be chosen.
@@ -130,10 +130,11 @@ struct EndSession {
 }
 
 impl TimerTask for EndSession {
-    fn run(self: Box<Self>, timeout: &Timeout) {
-        let expiry = Expiry { host: self.host, deadline: timeout.deadline(), now: timeout.now() };
+    fn run(self, run: &Run<'_>) -> Next<Self> {
+        let expiry = Expiry { host: self.host, deadline: Some(run.deadline()), now: run.now() };
         // Nobody listens any more when the replay was given up.
         let _ = self.expiries.send(expiry);
+        Next::done()
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync as imp;
 
 pub(crate) use imp::{
     MutexGuard,
-    atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
 };
 
 #[cfg(not(any(loom, shuttle)))]

@@ -1,38 +1,50 @@
 //! An expired timeout on its way to where it runs.
 
 use crate::base::logging::warning;
-use crate::timeout::{Task, Timeout};
+use crate::shard::Record;
+use crate::timeout::{BoxedTask, Timeout};
+use std::fmt;
 
 /// An expired timeout that an [`Executor`](super::Executor) has to run.
-#[derive(Debug)]
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
-    task: TaskCell,
+    task: Option<BoxedTask>,
+    /// The runner's pin is the one of this handle.
     timeout: Timeout,
-}
-
-struct TaskCell(Option<Task>);
-
-impl std::fmt::Debug for TaskCell {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TimerTask")
-    }
+    /// Nanoseconds since the timer's origin.
+    deadline: u64,
 }
 
 impl Job {
-    pub(crate) fn new(task: Task, timeout: Timeout) -> Self {
-        Self { task: TaskCell(Some(task)), timeout }
+    pub(crate) fn new(task: BoxedTask, timeout: Timeout, deadline: u64) -> Self {
+        Self { task: Some(task), timeout, deadline }
     }
 
     /// Runs the task on this thread, unless a periodic timeout was cancelled while the job waited.
     /// A panic of the task is caught and counted.
     pub fn run(mut self) {
-        let Some(task) = self.task.0.take() else { return };
+        let Some(task) = self.task.take() else { return };
         if self.timeout.is_withdrawn() {
             return self.timeout.tell_cancelled(task);
         }
-        self.timeout.run(task);
-        self.timeout.end_run();
+        let mut filed = None;
+        let goes_on = self.timeout.run(self.deadline).of(task, |state, record, missed| {
+            let Record { index, deadline, .. } = record;
+            let ask = state.queue(record);
+            if missed {
+                state.catch_up(index);
+            }
+            filed = Some((ask, deadline, missed));
+        });
+        if !goes_on {
+            return self.timeout.finish_run();
+        }
+        let shared = self.timeout.shared();
+        match filed {
+            Some((_, _, true)) => shared.catch_up(),
+            Some((ask, deadline, false)) => shared.answer(ask, deadline),
+            None => {}
+        }
     }
 
     /// The timeout that has expired.
@@ -41,9 +53,15 @@ impl Job {
     }
 }
 
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
 impl Drop for Job {
     fn drop(&mut self) {
-        if let Some(task) = self.task.0.take() {
+        if let Some(task) = self.task.take() {
             self.timeout.abandon();
             warning!("an executor dropped the job of {:?} without running it", self.timeout);
             self.timeout.tell_cancelled(task);

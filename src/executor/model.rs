@@ -6,7 +6,7 @@ use crate::shard::context::Shared;
 use crate::shard::{Claim, Phase, Shard};
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
-use crate::timeout::{Task, Timeout, TimerShard, TimerTask};
+use crate::timeout::{BoxedTask, Held, Hold, Next, Run, Timeout, TimerShard, TimerTask};
 use loom::thread;
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -22,11 +22,12 @@ pub(crate) struct Ends {
 pub(crate) struct Counted(pub(crate) Arc<Ends>);
 
 impl TimerTask for Counted {
-    fn run(self: Box<Self>, _timeout: &Timeout) {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
         self.0.run.fetch_add(1, Ordering::Relaxed);
+        Next::done()
     }
 
-    fn cancelled(self: Box<Self>, _timeout: &Timeout) {
+    fn cancelled(self, _timeout: &Timeout) {
         self.0.cancelled.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -38,8 +39,8 @@ fn home() -> Arc<TimerShard> {
 }
 
 fn schedule(home: &Arc<TimerShard>, ends: &Arc<Ends>, repeats: bool) -> (Timeout, u32) {
-    let task = Box::new(Counted(ends.clone()));
-    let admitted = home.shard.lock().admit(task, |task| task as Task, 5, repeats);
+    let task = Box::new(Held::hold(Counted(ends.clone())));
+    let admitted = home.shard.lock().admit(task, |task| task as BoxedTask, 5, repeats);
     let (index, _) = admitted.map_err(|_| "it is open and empty").unwrap();
     (Timeout::pinned(home.clone(), index), index)
 }
@@ -52,8 +53,8 @@ fn due(home: &Arc<TimerShard>) -> Vec<Job> {
     for record in queued.iter().filter(|record| !record.is_dead()) {
         let claim = home.shard.lock().claim(record.index, record.version, 9);
         if let Claim::Due(claimed) = claim {
-            let timeout = Timeout::for_run(home.clone(), record.index, claimed.run);
-            jobs.push(Job::new(claimed.payload, timeout));
+            let timeout = Timeout::pinned(home.clone(), record.index);
+            jobs.push(Job::new(claimed.payload, timeout, claimed.deadline));
         }
     }
     jobs

@@ -1,12 +1,12 @@
 //! The rosters of a group of threads under their lock, and the one timeout that looks after it.
 //!
 //! The timer holds one timeout for each shard in use, the *check*, due at the tick in which somebody
-//! has to be looked at. It arms itself again before it calls anybody back, so a slow callback on a
-//! pool holds up only those who are reported with it.
+//! has to be looked at. Its run schedules the next check before it calls anybody back, so a slow
+//! callback on a pool holds up only those who are reported with it.
 //!
 //! One run looks at a bounded number of connections under the lock (`rosters::LOOKS`). If more are
-//! to be looked at, it arms itself for the present tick: what else is due has its turn, and the next
-//! run goes on. So nobody waits for the lock for longer than a slice takes.
+//! to be looked at, the next check is for the present tick: what else is due has its turn, and that
+//! check goes on. So nobody waits for the lock for longer than a slice takes.
 //!
 //! A connection that was active or has left still has its entry in a wheel. A run that finds nobody
 //! else due looks ahead past such entries, so that it is armed for somebody who stands there for good
@@ -38,7 +38,7 @@ use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, thread};
 use crate::time::tick::{TickScale, instant_after, nanos};
-use crate::timeout::{RearmError, Timeout, TimerTask};
+use crate::timeout::{Next, Run, Timeout, TimerTask};
 use crate::timer::{HashedWheelTimer, ScheduleError};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -262,8 +262,8 @@ impl<T: Send + 'static> Shard<T> {
     }
 
     /// The check expires.
-    fn run(self: &Arc<Self>, check: Box<Check<T>>, timeout: &Timeout) {
-        let now = timeout.now();
+    fn run(self: &Arc<Self>, check: Check<T>, run: &Run<'_>) {
+        let now = run.now();
         let mut state = self.lock_after_others();
         if state.epoch != check.epoch || state.check.is_none() {
             return check.retire();
@@ -271,36 +271,47 @@ impl<T: Send + 'static> Shard<T> {
         let terms = self.core.terms_at(now);
         state.present = terms.now;
         let idle = state.rosters.take_idle(terms);
-        let refused = self.arm_again(&mut state, check, timeout, terms);
+        let followed = self.schedule_next(&mut state, terms);
         drop(state);
-        drop(refused); // and with it the check, which is lost
+        if followed {
+            check.retire();
+        } else {
+            drop(check); // it is lost
+        }
         self.report(idle, terms.now);
     }
 
-    /// Arms the check that runs: for the present tick, if one slice was not enough.
-    fn arm_again(
-        &self,
-        state: &mut State<T>,
-        check: Box<Check<T>>,
-        timeout: &Timeout,
-        terms: Terms,
-    ) -> Result<(), RearmError> {
+    /// Schedules the check after the one that runs: for the present tick, if one slice was not enough.
+    /// False if the timer takes none.
+    fn schedule_next(self: &Arc<Self>, state: &mut State<T>, terms: Terms) -> bool {
         let present = self.core.ticks.tick_at(terms.now);
         let due = state.rosters.next_look() <= present;
         let exact = due || state.rosters.look_ahead(terms, LOOKS);
         let next = state.rosters.next_look();
         // Each entry once: those that are touched all the time come up again and again.
         let most = state.rosters.len() + LOOKS;
-        let mut goes_on = due;
-        if let Some(check) = &mut state.check {
-            goes_on |= !exact && check.ahead < most && next < present + self.core.ticks_per_second;
-            check.ahead = if goes_on && !due { check.ahead + LOOKS } else { 0 };
-            check.tick = next; // even if it has passed: whoever is left does not hasten the check
-        }
-        if goes_on {
-            timeout.catch_up_at(check, self.core.start_of(present))
-        } else {
-            timeout.rearm_at(check, self.core.start_of(next))
+        let looked = state.check.as_ref().map_or(0, |check| check.ahead);
+        let soon = next < present + self.core.ticks_per_second;
+        let goes_on = due || (!exact && looked < most && soon);
+        let ahead = if goes_on && !due { looked + LOOKS } else { 0 };
+
+        let epoch = state.epoch + 1;
+        let check = Check { shard: Some(self.clone()), epoch };
+        let scheduled = match goes_on {
+            true => self.core.timer.replace_timeout_now(check),
+            false => self.core.timer.replace_timeout_at(check, self.core.start_of(next)),
+        };
+        match scheduled {
+            Ok(timeout) => {
+                state.epoch = epoch;
+                // Even if that tick has passed: whoever is left does not hasten the check.
+                state.check = Some(Pending { timeout, tick: next, ahead });
+                true
+            }
+            Err(error) => {
+                error.into_task().retire();
+                false
+            }
         }
     }
 
@@ -331,7 +342,7 @@ impl<T: Send + 'static> Shard<T> {
         }
     }
 
-    /// A check that counts has been dropped without having armed itself again.
+    /// A check that counts has been dropped and none has followed it.
     fn check_lost(self: &Arc<Self>, epoch: u64) {
         let mut state = self.lock_after_others();
         if state.epoch != epoch || state.check.take().is_none() {
@@ -414,10 +425,11 @@ impl<T: Send + 'static> Check<T> {
 }
 
 impl<T: Send + 'static> TimerTask for Check<T> {
-    fn run(self: Box<Self>, timeout: &Timeout) {
+    fn run(self, run: &Run<'_>) -> Next<Self> {
         if let Some(shard) = self.shard.clone() {
-            shard.run(self, timeout);
+            shard.run(self, run);
         }
+        Next::done()
     }
 }
 

@@ -1,12 +1,12 @@
 //! What every handle of one timer shares with its worker.
 //!
-//! | `urgent` | who arms again for a time that has passed | the worker |
+//! | `catching_up` | who hands in a timeout that is to run at once | the worker |
 //! |---|---|---|
 //! | false | puts the record into its shard, then sets it, then calls | may sleep |
 //! | true | the same | clears it, then looks into every shard |
 //!
-//! **Nothing urgent is slept over.** What is put into a shard after the worker has looked there sets
-//! the flag after the worker has cleared it, so the worker finds it set, or is called.
+//! **No sleep begins over it.** A record that is put into a shard after the worker has looked there
+//! sets the flag after the worker has cleared it, so the worker finds it set, or is called.
 
 use crate::base::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::shard::Ask;
@@ -21,9 +21,9 @@ pub(crate) struct Shared {
     pub(crate) alarm: Alarm,
     pub(crate) metrics: WorkerMetrics,
     pub(crate) quota: Option<Quota>,
-    /// A shard has something urgent. The release of the store in `answer_rearm` pairs with the
+    /// A shard has a record that catches up. The release of the store in `catch_up` pairs with the
     /// acquire of the worker's load and swap.
-    urgent: AtomicBool,
+    catching_up: AtomicBool,
 }
 
 impl Shared {
@@ -34,7 +34,7 @@ impl Shared {
             alarm: Alarm::new(),
             metrics: WorkerMetrics::new(),
             quota: limit.map(Quota::new),
-            urgent: AtomicBool::new(false),
+            catching_up: AtomicBool::new(false),
         }
     }
 
@@ -51,26 +51,23 @@ impl Shared {
         }
     }
 
-    /// As `answer`, for a timeout that has armed itself again.
-    pub(crate) fn answer_rearm(&self, ask: Ask, deadline: u64, urgent: bool) {
-        if !urgent {
-            return self.answer(ask, deadline);
-        }
-        self.urgent.store(true, Ordering::Release);
+    /// After a record has gone past the queue of its shard.
+    pub(crate) fn catch_up(&self) {
+        self.catching_up.store(true, Ordering::Release);
         if !self.alarm.parker().is_current_thread() {
             self.alarm.call();
         }
     }
 
-    /// Whether a shard may have something urgent; for the worker, which then looks.
+    /// Whether a shard may have a record that catches up; for the worker, which then looks.
     #[inline]
-    pub(crate) fn take_urgent(&self) -> bool {
-        self.is_urgent() && self.urgent.swap(false, Ordering::AcqRel)
+    pub(crate) fn take_catching_up(&self) -> bool {
+        self.is_catching_up() && self.catching_up.swap(false, Ordering::AcqRel)
     }
 
     #[inline]
-    pub(crate) fn is_urgent(&self) -> bool {
-        self.urgent.load(Ordering::Acquire)
+    pub(crate) fn is_catching_up(&self) -> bool {
+        self.catching_up.load(Ordering::Acquire)
     }
 
     /// A timeout that was admitted before is pending again.
@@ -147,8 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn an_urgent_run_on_another_thread_wakes_the_worker() {
-        assert!(wakes_the_worker(|shared| shared.answer_rearm(Ask::Attention, 0, true)));
+    fn a_record_that_catches_up_wakes_the_worker() {
+        assert!(wakes_the_worker(Shared::catch_up));
     }
 }
 
@@ -160,10 +157,10 @@ mod model {
     use loom::thread;
     use std::num::NonZeroU64;
 
-    /// Two runs arm themselves again, urgently, against a worker that goes to sleep: it takes up
-    /// both. If one were lost it would sleep for ever, and loom would report the deadlock.
+    /// Two runs go on at once, against a worker that goes to sleep: it takes up both. If one were lost
+    /// it would sleep for ever, and loom would report the deadlock.
     #[test]
-    fn nothing_urgent_is_slept_over() {
+    fn runs_that_catch_up_are_not_slept_over() {
         crate::base::sync::check(|| {
             let tick = TickScale::new(NonZeroU64::MIN);
             let shared = Arc::new(Shared::new(Timebase::starting_now(None), tick, None));
@@ -171,20 +168,24 @@ mod model {
             let runs = [(); 2].map(|()| {
                 let mut state = shard.lock();
                 let (index, _) = state.admit((), |()| (), 5, true).unwrap();
-                let Claim::Due(claimed) = state.claim(index, 0, 9) else { panic!("it is due") };
-                (index, claimed.run)
+                assert!(matches!(state.claim(index, 0, 9), Claim::Due(_)), "it is due");
+                index
             });
-            let runners = runs.map(|run| {
+            let runners = runs.map(|index| {
                 let (shared, shard) = (shared.clone(), shard.clone());
                 thread::spawn(move || {
-                    let ask = shard.lock().rearm(run, (), 6, true).map_err(drop).unwrap();
-                    shared.answer_rearm(ask, 6, true);
+                    let mut state = shard.lock();
+                    let record = state.go_on(index, (), 6).expect("nothing denies it");
+                    state.queue(record);
+                    state.catch_up(index);
+                    drop(state);
+                    shared.catch_up();
                 })
             });
             let mut taken = 0;
             while taken < 2 {
-                if shared.take_urgent() {
-                    taken += shard.lock().take_urgent().len();
+                if shared.take_catching_up() {
+                    taken += shard.lock().take_catching_up().len();
                 } else {
                     shared.alarm.sleep(None);
                 }

@@ -21,9 +21,8 @@ use std::time::Duration;
 pub struct Metrics {
     /// Timeouts accepted.
     pub scheduled: u64,
-    /// Runs that armed their timeout again: periodic ones, and [`Timeout::rearm`].
-    ///
-    /// [`Timeout::rearm`]: crate::Timeout::rearm
+    /// Runs after which their timeout went on: periodic ones, and those that returned
+    /// [`Next::after`](crate::Next::after) or [`Next::at`](crate::Next::at).
     pub rearmed: u64,
     /// Successful calls of [`Timeout::reschedule`](crate::Timeout::reschedule).
     pub rescheduled: u64,

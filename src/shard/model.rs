@@ -1,6 +1,6 @@
 //! Loom models of a shard: every pair of operations that can race, and conservation after it.
 
-use super::{Cancel, Claim, Claimed, Phase, Shard};
+use super::{Cancel, Claim, Phase, Shard};
 use crate::base::sync::Arc;
 use loom::thread;
 
@@ -16,9 +16,9 @@ fn expire(shard: &Shard<u32>, now: u64) -> usize {
     let mut ran = 0;
     for record in queued.iter().filter(|record| !record.is_dead()) {
         let mut state = shard.lock();
-        if let Claim::Due(claimed) = state.claim(record.index, record.version, now) {
+        if let Claim::Due(_) = state.claim(record.index, record.version, now) {
             ran += 1;
-            state.finish((record.index, claimed.run));
+            state.finish(record.index);
             state.unpin(record.index);
         }
     }
@@ -127,7 +127,7 @@ fn a_record_of_a_slots_former_user_finds_nothing() {
             if let Claim::Due(claimed) = state.claim(record.index, record.version, 9) {
                 assert_eq!(claimed.deadline, 5, "of the former user, not of the new one");
                 ran += 1;
-                state.finish((record.index, claimed.run));
+                state.finish(record.index);
                 state.unpin(record.index);
             }
         }
@@ -160,21 +160,30 @@ fn a_pinned_slot_is_not_used_again() {
 }
 
 /// As the worker and an executor: the run of what was filed, whose handle is gone.
-fn begin_run(shard: &Shard<u32>, now: u64) -> Option<(u32, u16)> {
+fn begin_run(shard: &Shard<u32>, now: u64) -> Option<u32> {
     let mut queued = Vec::new();
     shard.lock().take(usize::MAX, &mut queued);
     let record = queued.iter().find(|record| !record.is_dead())?;
     let claim = shard.lock().claim(record.index, record.version, now);
-    if let Claim::Due(Claimed { run, .. }) = claim { Some((record.index, run)) } else { None }
+    matches!(claim, Claim::Due(_)).then_some(record.index)
 }
 
-fn arm_again(shard: &Shard<u32>, run: (u32, u16)) -> bool {
-    shard.lock().rearm(run, 7, 50, false).is_ok()
+/// As the end of a job: true if the timeout goes on.
+fn go_on(shard: &Shard<u32>, index: u32) -> bool {
+    let mut state = shard.lock();
+    let record = state.go_on(index, 7, 50);
+    let goes_on = record.map(|record| state.queue(record)).is_ok();
+    if !goes_on {
+        state.finish(index);
+    }
+    state.unpin(index);
+    goes_on
 }
 
-/// A cancel against a task that arms itself again: armed and then cancelled, or denied.
+/// A cancel against a run after which the timeout would go on: it does, and is cancelled then, or it
+/// does not.
 #[test]
-fn cancel_against_rearm() {
+fn cancel_against_a_run_that_goes_on() {
     crate::base::sync::check(|| {
         let shard = Arc::new(Shard::new(0, 1));
         let index = file(&shard, 5).unwrap();
@@ -184,54 +193,25 @@ fn cancel_against_rearm() {
             (matches!(cancel, Cancel::Won(..)), matches!(cancel, Cancel::Denied(_)))
         });
         let run = begin_run(&shard, 9);
-        let armed = run.is_some_and(|run| arm_again(&shard, run));
-        if let Some(run) = run {
-            shard.lock().finish_and_unpin(run);
-        }
+        let goes_on = run.is_some_and(|index| go_on(&shard, index));
         let (won, denied) = canceller.join().unwrap();
-        assert!(!(denied && armed), "a cancel that finds it running keeps it from going on");
-        let ran = usize::from(run.is_some() && !armed);
-        assert_eq!(ran + usize::from(won) + close(&shard), 1);
+        assert!(!(denied && goes_on), "a cancel that finds it running keeps it from going on");
+        let ended = usize::from(run.is_some() && !goes_on);
+        assert_eq!(ended + usize::from(won) + close(&shard), 1);
     });
 }
 
-/// A close against a task that arms itself again: armed and then returned, or refused.
+/// A close against a run after which the timeout would go on: it does and is returned, or it ends.
 #[test]
-fn close_against_rearm() {
+fn close_against_a_run_that_goes_on() {
     crate::base::sync::check(|| {
         let shard = Arc::new(Shard::new(0, 1));
         file(&shard, 5).unwrap();
-        let run = begin_run(&shard, 9).unwrap();
+        let index = begin_run(&shard, 9).unwrap();
         let other = shard.clone();
-        let runner = thread::spawn(move || {
-            let armed = arm_again(&other, run);
-            other.lock().finish_and_unpin(run);
-            armed
-        });
+        let runner = thread::spawn(move || go_on(&other, index));
         let returned = close(&shard);
         assert_eq!(returned, usize::from(runner.join().unwrap()));
         assert_eq!(shard.lock().live(), 0);
-    });
-}
-
-/// A run that has armed its timeout again tries once more, while the next run begins and ends.
-#[test]
-fn a_run_arms_again_once() {
-    crate::base::sync::check(|| {
-        let shard = Arc::new(Shard::new(0, 1));
-        file(&shard, 5).unwrap();
-        let first = begin_run(&shard, 9).unwrap();
-        assert!(arm_again(&shard, first));
-        let other = shard.clone();
-        let former = thread::spawn(move || {
-            let armed = arm_again(&other, first);
-            other.lock().finish_and_unpin(first);
-            armed
-        });
-        let second = begin_run(&shard, 99).unwrap();
-        assert!(arm_again(&shard, second), "the former run has not ended it");
-        shard.lock().finish_and_unpin(second);
-        assert!(!former.join().unwrap());
-        assert_eq!(close(&shard), 1);
     });
 }

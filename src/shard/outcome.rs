@@ -33,8 +33,6 @@ pub(crate) enum Claim<P> {
 pub(crate) struct Claimed<P> {
     pub(crate) payload: P,
     pub(crate) deadline: u64,
-    /// The name of this run.
-    pub(crate) run: u16,
 }
 
 /// What a cancel found.

@@ -7,8 +7,8 @@
 //! |---|---|---|---|
 //! | Free | not in use | none | file -> Armed |
 //! | Armed | pending: in the queue or the wheel | here | cancel -> Cancelled; claim -> Running; close -> Returned |
-//! | Running | claimed by the worker, handed to the executor | with the runner | rearm -> Armed; cancel -> Denied; finish -> Expired; withdraw -> Cancelled |
-//! | Denied | running, and must not be armed again | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw -> Cancelled |
+//! | Running | claimed by the worker, handed to the executor | with the runner | go_on -> Armed; cancel -> Denied; finish -> Expired; withdraw -> Cancelled |
+//! | Denied | running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none | last unpin -> Free |
 //! | Returned | went back to the caller of stop | with the caller | last unpin -> Free |
@@ -18,17 +18,14 @@
 //!    payload with it, so each timeout has one end.
 //! 2. A slot is free only when its phase has ended and no handle pins it: a handle never meets
 //!    another timeout in its slot.
-//! 3. An Armed slot has a record with its index and version, in the queue, among the urgent or in
-//!    the wheel, filed not later than its deadline.
+//! 3. An Armed slot has a record with its index and version, in the queue, among those that
+//!    catch up, in the worker's hand or in the wheel, filed not later than its deadline.
 //! 4. The version changes whenever a record of the slot is left behind, and whenever it is armed
 //!    again. It wraps after 4,096; a stale record that matches by that chance costs one more look,
 //!    and breaks nothing: the deadline here decides, and who leaves Armed takes the slot's own
 //!    record out of the queue.
-//! 5. A run is named by the version it was claimed with. On a pool, a task that has armed its
-//!    timeout again may still be running when the next run begins: only the latest run may arm it
-//!    again or end it. A handle forgets its run when it arms the timeout again, for 4,096 runs
-//!    later the name comes round. (A clone of it does not know; a run that was armed again by a
-//!    clone and goes on through 4,095 others ends the one after.)
+//! 5. Only its runner moves a slot out of Running or Denied, and the runner is one: the run says as it
+//!    ends whether the timeout goes on, so the next run cannot begin before that.
 
 use crate::base::slab;
 
@@ -121,17 +118,17 @@ impl<P> Slot<P> {
         self.phase() == Phase::Armed && self.version16() == version
     }
 
-    /// Whether this run is the latest of this slot and goes on.
+    /// Whether a runner has it.
     #[inline]
-    pub(super) fn runs(&self, run: u16) -> bool {
-        matches!(self.phase(), Phase::Running | Phase::Denied) && self.version16() == run
+    pub(super) fn runs(&self) -> bool {
+        matches!(self.phase(), Phase::Running | Phase::Denied)
     }
 
-    /// After a run, unless the timeout has been armed again: Running -> Expired, and Denied too,
-    /// but to Cancelled if the cancel was answered with true.
+    /// After the last run: Running -> Expired, and Denied too, but to Cancelled if the cancel was
+    /// answered with true.
     #[inline]
-    pub(super) fn finish(&mut self, run: u16) {
-        if self.runs(run) {
+    pub(super) fn finish(&mut self) {
+        if self.runs() {
             let cancelled = self.phase() == Phase::Denied && self.repeats();
             self.set_phase(if cancelled { Phase::Cancelled } else { Phase::Expired });
         }

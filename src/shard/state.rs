@@ -24,8 +24,8 @@ pub(crate) struct State<P> {
     open: bool,
     /// Slots in phase Armed.
     live: usize,
-    /// Records of timeouts that are to run in the worker's present pass: see `rearm`.
-    urgent: Vec<Record>,
+    /// Records that have gone past the queue: see `catch_up`.
+    catching_up: Vec<Record>,
     /// Of this shard's records in the wheel.
     stale: Stale,
     /// The queue is long, and the worker has been told.
@@ -40,7 +40,7 @@ impl<P> State<P> {
             pending: Pending::default(),
             open: true,
             live: 0,
-            urgent: Vec::new(),
+            catching_up: Vec::new(),
             stale: Stale::new(buckets),
             drain_asked: false,
             counts: Counts::default(),
@@ -150,39 +150,39 @@ impl<P> State<P> {
         Ok(if tidied == Ask::Attention { tidied } else { pushed })
     }
 
-    /// Running -> Armed, for the run named `run`; otherwise the payload comes back.
-    ///
-    /// An urgent one, whose deadline has passed, goes past the queue: the worker takes it up within
-    /// its present pass, in the order of ticks.
-    pub(crate) fn rearm(
-        &mut self,
-        (index, run): (u32, u16),
-        payload: P,
-        deadline: u64,
-        urgent: bool,
-    ) -> Result<Ask, (Refusal, P)> {
-        let slot = self.slots.get_mut(index).filter(|slot| slot.version16() == run);
-        let Some(slot) = slot else { return Err((Refusal::Phase(Phase::Free), payload)) };
-        match slot.phase() {
-            Phase::Running if !self.open => Err((Refusal::Closed, payload)),
-            Phase::Running => {
-                slot.payload = Some(payload);
-                slot.deadline = deadline;
-                slot.set_phase(Phase::Armed);
-                slot.set_repeats();
-                slot.bump_version();
-                let version = slot.version16();
-                if urgent {
-                    self.urgent.push(Record::new(deadline, index, version));
-                } else {
-                    slot.place = self.pending.push(deadline, index, version);
-                }
-                self.live += 1;
-                self.counts.rearmed += 1;
-                Ok(if urgent { Ask::Attention } else { self.ask_after_push() })
-            }
-            Phase::Denied => Err((Refusal::Phase(Phase::Cancelled), payload)),
-            phase => Err((Refusal::Phase(phase), payload)),
+    /// Running -> Armed, as the run ends: returns a record, which is to be filed. If the timeout must
+    /// not go on, the payload comes back, and the run is still to be finished.
+    pub(crate) fn go_on(&mut self, index: u32, payload: P, deadline: u64) -> Result<Record, P> {
+        let slot = self.slots.get_mut(index);
+        let Some(slot) = slot.filter(|slot| self.open && slot.phase() == Phase::Running) else {
+            return Err(payload);
+        };
+        slot.payload = Some(payload);
+        slot.deadline = deadline;
+        slot.set_phase(Phase::Armed);
+        slot.set_repeats();
+        slot.bump_version();
+        self.live += 1;
+        self.counts.rearmed += 1;
+        Ok(Record::new(deadline, index, slot.version16()))
+    }
+
+    /// Puts a record of an Armed slot into the queue.
+    pub(crate) fn queue(&mut self, record: Record) -> Ask {
+        let place = self.pending.push(record.deadline, record.index, record.version);
+        if let Some(slot) = self.slots.get_mut(record.index) {
+            slot.place = place;
+        }
+        self.ask_after_push()
+    }
+
+    /// Moves what the queue holds for a slot past it: the worker takes it up within its present pass,
+    /// in the order of ticks.
+    pub(crate) fn catch_up(&mut self, index: u32) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let (deadline, version) = (slot.deadline, slot.version16());
+        if self.pending.remove(slot.place, index) {
+            self.catching_up.push(Record::new(deadline, index, version));
         }
     }
 
@@ -210,34 +210,22 @@ impl<P> State<P> {
         self.live -= 1;
         self.counts.expired += 1;
         self.stale.wants_walk(self.live);
-        Claim::Due(Claimed { payload, deadline, run: version })
+        Claim::Due(Claimed { payload, deadline })
     }
 
-    fn running(&mut self, (index, run): (u32, u16)) -> Option<&mut Slot<P>> {
-        self.slots.get_mut(index).filter(|slot| slot.runs(run))
-    }
-
-    /// After a run: ends the timeout, unless it has been armed again.
-    pub(crate) fn finish(&mut self, (index, run): (u32, u16)) {
-        if let Some(slot) = self.slots.get_mut(index) {
-            slot.finish(run);
-        }
-    }
-
-    /// As `finish`, and the runner's pin goes.
+    /// Ends a run that does not go on. The runner keeps its pin.
     #[inline]
-    pub(crate) fn finish_and_unpin(&mut self, (index, run): (u32, u16)) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.finish(run);
-        if slot.unpin() {
-            self.slots.release(index);
+    pub(crate) fn finish(&mut self, index: u32) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.finish();
         }
     }
 
     /// Before a run that has waited in an executor: whether a cancel was answered with true
     /// meanwhile. Then it must not begin, and counts as cancelled.
-    pub(crate) fn withdrawn(&mut self, run: (u32, u16)) -> bool {
-        let denied = self.running(run).filter(|s| s.phase() == Phase::Denied && s.repeats());
+    pub(crate) fn withdrawn(&mut self, index: u32) -> bool {
+        let slot = self.slots.get_mut(index);
+        let denied = slot.filter(|slot| slot.phase() == Phase::Denied && slot.repeats());
         let denied = denied.map(|slot| slot.set_phase(Phase::Cancelled)).is_some();
         if denied {
             self.counts.expired -= 1;
@@ -247,8 +235,8 @@ impl<P> State<P> {
     }
 
     /// The runner has dropped the payload without running it: it counts as cancelled after all.
-    pub(crate) fn abandon(&mut self, run: (u32, u16)) {
-        if let Some(slot) = self.running(run) {
+    pub(crate) fn abandon(&mut self, index: u32) {
+        if let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.runs()) {
             slot.set_phase(Phase::Cancelled);
             self.counts.expired -= 1;
             self.counts.cancelled += 1;
@@ -296,9 +284,9 @@ impl<P> State<P> {
         self.pending.take(most, into);
     }
 
-    /// For the worker: what is to run in the present pass.
-    pub(crate) fn take_urgent(&mut self) -> Vec<Record> {
-        std::mem::take(&mut self.urgent)
+    /// For the worker: the records that are to be taken up in the present pass.
+    pub(crate) fn take_catching_up(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.catching_up)
     }
 
     /// Whether the wheel should be walked for dead entries.
@@ -355,7 +343,7 @@ impl<P> State<P> {
             _ => self.counts.cancelled += ended as u64,
         }
         self.pending = Pending::default();
-        self.urgent = Vec::new();
+        self.catching_up = Vec::new();
     }
 
     pub(crate) fn live(&self) -> usize {

@@ -1,4 +1,4 @@
-//! A task, and the handle to the timeout it waits in.
+//! The handle to a timeout, and the run of its task.
 //!
 //! The phases of a timeout and who moves it between them stand in `shard/slot.rs`; every move is
 //! made under the lock of the timeout's shard. A handle pins its slot, so a handle never meets
@@ -10,83 +10,32 @@
 //! |---|---|---|
 //! | 0 | pins its slot | under the lock: sees the end, or makes it -> that phase, and the pin goes |
 //! | an ended phase | pins nothing, and answers from memory | never |
-//!
-//! The worker's own handle keeps its pin until the run is over, even if the task ends its timeout
-//! before: what the worker says it is running is looked up in that slot (`Station::running`).
 
-use super::error::{RearmError, RescheduleError};
+use super::error::RescheduleError;
+use super::next::{Next, When};
 use crate::base::isolate;
 use crate::base::logging::warning;
-use crate::base::sync::{Arc, AtomicU8, AtomicU16, Ordering};
+use crate::base::sync::{Arc, AtomicU8, Ordering};
 use crate::shard::context::Shared;
-use crate::shard::{Cancel, Phase, Refusal, Shard, State};
+use crate::shard::{Cancel, Phase, Record, Refusal, Shard, State};
 use crate::time::tick::nanos;
+use std::any::Any;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What a timeout does when it expires. Every `FnOnce() + Send + 'static` closure is one.
-///
-/// Implement it for a type of your own to be told the [`Timeout`], to be told of a cancel, or to
-/// arm the timeout again from within its run ([`Timeout::rearm`]).
-///
-/// # Examples
-///
-/// ```
-/// use wheelwork::{HashedWheelTimer, Timeout, TimerTask};
-/// use std::{sync::mpsc, time::Duration};
-///
-/// struct Close(mpsc::Sender<&'static str>);
-///
-/// impl TimerTask for Close {
-///     fn run(self: Box<Self>, _timeout: &Timeout) {
-///         let _ = self.0.send("closed");
-///     }
-///     fn cancelled(self: Box<Self>, _timeout: &Timeout) {
-///         let _ = self.0.send("kept open");
-///     }
-/// }
-///
-/// let (sender, events) = mpsc::channel();
-/// let timer = HashedWheelTimer::new()?;
-/// let timeout = timer.new_timeout(Close(sender), Duration::from_secs(30))?;
-/// assert!(timeout.cancel());
-/// assert_eq!(events.recv()?, "kept open");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait TimerTask: Send + 'static {
-    /// Called once, at or after the deadline, by the executor. A panic is caught and counted.
-    fn run(self: Box<Self>, timeout: &Timeout);
-
-    /// Called instead of `run` if the timeout is cancelled: on the thread that cancels it, before
-    /// `cancel` returns. A panic is caught and counted.
-    fn cancelled(self: Box<Self>, timeout: &Timeout) {
-        let _ = timeout;
-    }
+/// A task behind a pointer of one type for all; see `task`.
+pub(crate) trait ErasedTask: Send {
+    fn run(self: Box<Self>, run: &Run<'_>) -> Next<BoxedTask>;
+    fn cancelled(self: Box<Self>, timeout: &Timeout);
+    /// Puts the task into `into`, if that is an `Option` of its type.
+    fn give(self: Box<Self>, into: &mut dyn Any) -> Result<(), BoxedTask>;
 }
 
-impl<F: FnOnce() + Send + 'static> TimerTask for F {
-    #[inline]
-    fn run(self: Box<Self>, _timeout: &Timeout) {
-        (*self)();
-    }
-}
-
-/// A task taken out of one timer can be scheduled in another.
-impl TimerTask for Box<dyn TimerTask> {
-    fn run(self: Box<Self>, timeout: &Timeout) {
-        (*self).run(timeout);
-    }
-
-    fn cancelled(self: Box<Self>, timeout: &Timeout) {
-        (*self).cancelled(timeout);
-    }
-}
-
-pub(crate) type Task = Box<dyn TimerTask>;
+pub(crate) type BoxedTask = Box<dyn ErasedTask>;
 
 /// A shard of a timer, with the way to its worker.
 pub(crate) struct TimerShard {
-    pub(crate) shard: Shard<Task>,
+    pub(crate) shard: Shard<BoxedTask>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -104,49 +53,25 @@ pub struct Timeout {
     /// The phase it ended in, or `Phase::Free` (0) while this handle pins the slot. Written under
     /// the shard's lock; a relaxed load outside of it may miss the end and then looks again inside.
     settled: AtomicU8,
-    /// The run that this handle was made for, until it has armed the timeout again: only that run
-    /// may do so, or end the timeout. Read and written under the shard's lock, so relaxed.
-    run: AtomicU16,
-    /// Of the worker, whose pin goes with the run and not before.
-    keeps_pin: bool,
 }
-
-/// Of a handle that was made for no run, or has used it up: a version has 12 bits.
-const NO_RUN: u16 = u16::MAX;
 
 impl Timeout {
     /// For a slot that has been pinned for this handle.
     #[inline]
-    pub(crate) fn pinned(home: Arc<TimerShard>, index: u32) -> Self {
-        Self::for_run(home, index, NO_RUN)
-    }
-
-    /// As `pinned`, for the runner of a claimed timeout.
-    pub(crate) fn for_run(home: Arc<TimerShard>, index: u32, run: u16) -> Self {
-        let (settled, run) = (AtomicU8::new(0), AtomicU16::new(run));
-        Self { home, index, settled, run, keeps_pin: false }
-    }
-
-    /// The worker's own handle, before and between its runs: it pins nothing.
-    pub(crate) fn idle(home: Arc<TimerShard>) -> Self {
-        let settled = AtomicU8::new(Phase::Expired as u8);
-        Self { home, index: 0, settled, run: AtomicU16::new(NO_RUN), keeps_pin: true }
+    pub(crate) fn pinned(shard: Arc<TimerShard>, index: u32) -> Self {
+        Self { home: shard, index, settled: AtomicU8::new(0) }
     }
 
     /// Cancels the timeout: true for the one caller that won, over other callers and over the
     /// expiry. The task is told ([`TimerTask::cancelled`]) and dropped at once, on this thread.
     ///
-    /// While the task runs the answer is false, but it can no longer arm its timeout again. For a
-    /// periodic timeout, and one that was armed again before, the answer then is true: no further
-    /// run starts. If it had been handed to an executor and waits there, that run does not start
-    /// either.
+    /// While the task runs the answer is false, but the timeout does not go on. For a periodic
+    /// timeout, and one that has gone on before, the answer then is true: no further run starts. If
+    /// it had been handed to an executor and waits there, that run does not start either.
     pub fn cancel(&self) -> bool {
         let mut state = self.home.shard.lock();
         if self.settled_phase().is_some() {
             return false;
-        }
-        if self.keeps_pin && state.phase(self.index) == Phase::Armed {
-            state.pin(self.index); // for the cancel to take
         }
         match state.cancel(self.index) {
             Cancel::Won(task, ask) => {
@@ -171,7 +96,7 @@ impl Timeout {
     }
 
     /// Whether its deadline has passed and its task was handed to the executor: it runs or has run.
-    /// A timeout that has been armed again is pending again, and not expired.
+    /// A timeout that goes on is pending again, and not expired.
     pub fn is_expired(&self) -> bool {
         matches!(self.phase(), Phase::Running | Phase::Denied | Phase::Expired)
     }
@@ -223,165 +148,40 @@ impl Timeout {
         }
     }
 
-    /// Arms the timeout again, from within its own run: the same timeout, the same handles, no
-    /// allocation. `task` is usually the one that is running. Only the handle that the run was told
-    /// can do it, and its clones, and only once.
-    ///
-    /// On a pool, the next run may begin while this one is still at work.
-    ///
-    /// # Errors
-    ///
-    /// If the timeout was cancelled meanwhile, if the timer is stopped, or if this is not the handle
-    /// of the present run. The task comes back.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::{sync::mpsc, time::Duration};
-    /// # use wheelwork::{HashedWheelTimer, ManualClock, Timeout, TimerTask};
-    /// struct Countdown(u32, mpsc::Sender<u32>);
-    ///
-    /// impl TimerTask for Countdown {
-    ///     fn run(mut self: Box<Self>, timeout: &Timeout) {
-    ///         self.0 -= 1;
-    ///         let _ = self.1.send(self.0);
-    ///         if self.0 > 0 {
-    ///             let _ = timeout.rearm(self, Duration::from_secs(1));
-    ///         }
-    ///     }
-    /// }
-    ///
-    /// let clock = ManualClock::new();
-    /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
-    /// let (sender, left) = mpsc::channel();
-    /// timer.new_timeout(Countdown(3, sender), Duration::from_secs(1))?;
-    /// (0..3).for_each(|_| clock.advance(Duration::from_secs(1)));
-    /// assert_eq!(left.iter().collect::<Vec<_>>(), [2, 1, 0]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn rearm(&self, task: Box<dyn TimerTask>, delay: Duration) -> Result<(), RearmError> {
-        self.rearm_to(task, self.shared().time.now_or_later().saturating_add(nanos(delay)), false)
-    }
-
-    /// As [`rearm`](Self::rearm), to an instant: no clock is read.
-    ///
-    /// # Errors
-    ///
-    /// As `rearm`.
-    pub fn rearm_at(&self, task: Box<dyn TimerTask>, deadline: Instant) -> Result<(), RearmError> {
-        self.rearm_to(task, self.shared().time.nanos_at(deadline), false)
-    }
-
-    /// As `rearm_at`, for a deadline that has passed: it runs within the worker's present pass, in
-    /// its turn among all that is due, where `rearm_at` would mean the next tick.
-    pub(crate) fn catch_up_at(&self, task: Task, deadline: Instant) -> Result<(), RearmError> {
-        self.rearm_to(task, self.shared().time.nanos_at(deadline), true)
-    }
-
-    fn rearm_to(&self, task: Task, deadline: u64, urgent: bool) -> Result<(), RearmError> {
-        // Counted before it can end, so that the count never falls short.
-        self.shared().begins_again();
-        let mut state = self.home.shard.lock();
-        let armed = match self.settled_phase() {
-            Some(end) => Err((Refusal::Phase(end), task)),
-            None => state.rearm(self.this_run(), task, deadline, urgent),
-        };
-        if armed.is_ok() {
-            // Or this run, if it goes on for long enough, could end one whose version is the same.
-            self.run.store(NO_RUN, Ordering::Relaxed);
-        }
-        drop(state);
-        let (refusal, task) = match armed {
-            Ok(ask) => {
-                self.shared().answer_rearm(ask, deadline, urgent);
-                return Ok(());
-            }
-            Err(refused) => refused,
-        };
-        self.shared().ended(1);
-        Err(match refusal {
-            Refusal::Closed => RearmError::Stopped { task },
-            Refusal::Phase(Phase::Cancelled) => RearmError::Cancelled { task },
-            Refusal::Phase(_) | Refusal::Full => RearmError::NotRunning { task },
-        })
-    }
-
     /// The present instant by the timer's clock.
     pub fn now(&self) -> Instant {
         self.shared().time.now_instant()
-    }
-
-    /// Turns the handle into a guard that cancels the timeout when it is dropped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # let timer = wheelwork::HashedWheelTimer::new()?;
-    /// {
-    ///     let _deadline = timer
-    ///         .new_timeout(|| eprintln!("the request takes too long"), Duration::from_secs(5))?
-    ///         .cancel_on_drop();
-    ///     // handle the request
-    /// }
-    /// assert_eq!(timer.pending_timeouts(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn cancel_on_drop(self) -> CancelOnDrop {
-        CancelOnDrop(Some(self))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
         &self.home.shared
     }
 
-    pub(crate) fn tell_cancelled(&self, task: Task) {
+    pub(crate) fn tell_cancelled(&self, task: BoxedTask) {
         if isolate::panics(|| task.cancelled(self)) {
             self.shared().metrics.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
         }
     }
 
-    /// Runs a claimed task on this thread.
-    #[inline]
-    pub(crate) fn run(&self, task: Task) {
-        if isolate::panics(|| task.run(self)) {
-            self.shared().metrics.task_panicked();
-            warning!("the task of {self:?} panicked");
-        }
-    }
-
-    /// After the worker's run: ends the timeout unless it was armed again, and lets go of the pin.
-    #[inline]
-    pub(crate) fn finish(&self, state: &mut State<Task>) {
-        if self.settled_phase().is_none() {
-            state.finish_and_unpin(self.this_run());
-            self.settled.store(Phase::Expired as u8, Ordering::Relaxed);
-        } else {
-            state.unpin(self.index);
-        }
-    }
-
-    /// As `finish`, for a runner whose own handle it is: the pin goes with the handle.
-    pub(crate) fn end_run(&self) {
-        let mut state = self.home.shard.lock();
-        if self.settled_phase().is_none() {
-            state.finish(self.this_run());
-        }
+    /// The run of a task that was claimed with this deadline.
+    pub(crate) fn run(&self, deadline: u64) -> Run<'_> {
+        Run { shard: &self.home, index: self.index, deadline }
     }
 
     /// Whether the run must not begin, because a cancel was told so while the job waited.
     pub(crate) fn is_withdrawn(&self) -> bool {
-        let mut state = self.home.shard.lock();
-        self.settled_phase().is_some() || state.withdrawn(self.this_run())
+        self.home.shard.lock().withdrawn(self.index)
+    }
+
+    /// After the last run of a job.
+    pub(crate) fn finish_run(&self) {
+        self.home.shard.lock().finish(self.index);
     }
 
     /// The runner has lost the task: its timeout counts as cancelled.
     pub(crate) fn abandon(&self) {
-        let mut state = self.home.shard.lock();
-        if self.settled_phase().is_none() {
-            state.abandon(self.this_run());
-        }
+        self.home.shard.lock().abandon(self.index);
     }
 
     /// Nobody has taken this returned timeout: it counts as cancelled.
@@ -390,19 +190,6 @@ impl Timeout {
         if self.settled_phase().is_none() {
             state.unreturn(self.index);
         }
-    }
-
-    /// For the worker's own handle, which goes from slot to slot, each already pinned for it.
-    #[inline]
-    pub(crate) fn move_to(&mut self, index: u32, run: u16) {
-        self.index = index;
-        self.run = AtomicU16::new(run);
-        self.settled = AtomicU8::new(0);
-    }
-
-    #[inline]
-    fn this_run(&self) -> (u32, u16) {
-        (self.index, self.run.load(Ordering::Relaxed))
     }
 
     fn phase(&self) -> Phase {
@@ -420,14 +207,12 @@ impl Timeout {
         Some(Phase::from_bits(self.settled.load(Ordering::Relaxed))).filter(|&p| p != Phase::Free)
     }
 
-    fn settle(&self, state: &mut State<Task>, end: Phase) {
+    fn settle(&self, state: &mut State<BoxedTask>, end: Phase) {
         self.settled.store(end as u8, Ordering::Relaxed);
-        if !self.keeps_pin {
-            state.unpin(self.index);
-        }
+        state.unpin(self.index);
     }
 
-    fn observe(&self, state: &mut State<Task>) -> Phase {
+    fn observe(&self, state: &mut State<BoxedTask>) -> Phase {
         let phase = state.phase(self.index);
         if phase.has_ended() {
             self.settle(state, phase);
@@ -451,9 +236,7 @@ impl Clone for Timeout {
         if settled == 0 {
             state.pin(self.index);
         }
-        let (index, run) = self.this_run();
-        let (settled, run) = (AtomicU8::new(settled), AtomicU16::new(run));
-        Self { home: self.home.clone(), index, settled, run, keeps_pin: false }
+        Self { home: self.home.clone(), index: self.index, settled: AtomicU8::new(settled) }
     }
 }
 
@@ -496,27 +279,102 @@ impl fmt::Debug for Timeout {
     }
 }
 
-/// Cancels its timeout when it is dropped; from [`Timeout::cancel_on_drop`].
-#[derive(Debug)]
-#[must_use = "dropping the guard cancels the timeout"]
-pub struct CancelOnDrop(Option<Timeout>);
+/// A run of a task, as it sees it: the timeout, its deadline, the time. It cannot leave the run.
+pub struct Run<'a> {
+    shard: &'a Arc<TimerShard>,
+    index: u32,
+    deadline: u64,
+}
 
-impl CancelOnDrop {
-    /// Gives the handle back; the timeout stays.
-    pub fn disarm(mut self) -> Option<Timeout> {
-        self.0.take()
+impl<'a> Run<'a> {
+    /// Of a slot that is pinned for the runner.
+    #[inline]
+    pub(crate) fn new(shard: &'a Arc<TimerShard>, index: u32, deadline: u64) -> Self {
+        Self { shard, index, deadline }
     }
 
-    /// The guarded timeout.
-    pub fn timeout(&self) -> Option<&Timeout> {
-        self.0.as_ref()
+    /// The instant at which this run was due.
+    pub fn deadline(&self) -> Instant {
+        self.shard.shared.time.instant_at(self.deadline)
+    }
+
+    /// The present instant by the timer's clock.
+    pub fn now(&self) -> Instant {
+        self.shard.shared.time.now_instant()
+    }
+
+    /// A handle to the timeout.
+    pub fn timeout(&self) -> Timeout {
+        self.shard.shard.lock().pin(self.index);
+        Timeout::pinned(self.shard.clone(), self.index)
+    }
+
+    /// Whether the timeout was cancelled since the run began: then it does not go on.
+    pub fn is_cancelled(&self) -> bool {
+        self.shard.shard.lock().phase(self.index) == Phase::Denied
+    }
+
+    /// Runs the task on this thread. If the timeout goes on, `file` is told its new record, under the
+    /// lock of the shard, and whether that stands for a run that was missed. Otherwise returns false:
+    /// then the run is to be finished in the shard.
+    #[inline]
+    pub(crate) fn of(
+        &self,
+        task: BoxedTask,
+        file: impl FnOnce(&mut State<BoxedTask>, Record, bool),
+    ) -> bool {
+        let Some(next) = isolate::contained(|| task.run(self)) else {
+            self.shard.shared.metrics.task_panicked();
+            warning!("the task of {self:?} panicked");
+            return false;
+        };
+        next.into_parts().is_some_and(|(task, when)| self.go_on(task, when, file))
+    }
+
+    fn go_on(
+        &self,
+        task: BoxedTask,
+        when: When,
+        file: impl FnOnce(&mut State<BoxedTask>, Record, bool),
+    ) -> bool {
+        let shared = &self.shard.shared;
+        let (deadline, missed) = match when {
+            When::After(delay) => (self.later(delay), false),
+            When::At(instant) => (shared.time.nanos_at(instant), false),
+            When::Missed(instant) => (shared.time.nanos_at(instant), true),
+        };
+        // Counted before it can end, so that the count never falls short.
+        shared.begins_again();
+        let mut state = self.shard.shard.lock();
+        let refused = match state.go_on(self.index, task, deadline) {
+            Ok(record) => {
+                file(&mut state, record, missed);
+                None
+            }
+            Err(task) => Some(task),
+        };
+        drop(state);
+        let Some(task) = refused else { return true };
+        shared.ended(1);
+        if isolate::panics(|| drop(task)) {
+            shared.metrics.task_panicked();
+            warning!("the drop of the task of {self:?} panicked");
+        }
+        false
+    }
+
+    /// A clock that panics here has no time to tell: the task then never runs again.
+    fn later(&self, delay: u64) -> u64 {
+        let now = self.shard.shared.time.now_contained();
+        now.map_or(crate::time::tick::NEVER, |now| now.saturating_add(delay))
     }
 }
 
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        if let Some(timeout) = &self.0 {
-            timeout.cancel();
-        }
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("deadline", &self.deadline())
+            .field("is_cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,9 @@
-//! Periodic timeouts: a task that arms its own timeout again. Nothing below knows of periods.
+//! Periodic timeouts: a task whose timeout goes on. Nothing below knows of periods.
 
-use super::handle::{Timeout, TimerTask};
+use super::handle::Run;
+use super::next::Next;
+use super::task::TimerTask;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// How often a periodic timeout runs, counted from what, and what happens to runs it missed.
@@ -99,18 +102,52 @@ pub(crate) struct Periodic<F> {
     pub(crate) period: Period,
 }
 
-impl<F: FnMut() + Send + 'static> TimerTask for Periodic<F> {
-    fn run(mut self: Box<Self>, timeout: &Timeout) {
-        let due = timeout.deadline().unwrap_or_else(|| timeout.now());
-        (self.task)();
-        let now = timeout.now();
-        // A next run after the end of time is none: the series ends.
-        let Some(next) = self.period.next(due, now) else { return };
-        let missed = next <= now;
-        let armed =
-            if missed { timeout.catch_up_at(self, next) } else { timeout.rearm_at(self, next) };
-        // Refused if cancelled or stopped meanwhile: the series ends, and the task with it.
-        drop(armed);
+/// What a periodic closure may return: nothing, or whether to go on.
+#[diagnostic::on_unimplemented(
+    message = "a periodic task returns `()` or `ControlFlow<()>`, not `{Self}`",
+    note = "end the closure's last statement with a semicolon"
+)]
+pub trait Repeat: sealed::Sealed {}
+
+impl Repeat for () {}
+impl Repeat for ControlFlow<()> {}
+
+mod sealed {
+    use std::ops::ControlFlow;
+
+    pub trait Sealed {
+        fn flow(self) -> ControlFlow<()>;
+    }
+
+    impl Sealed for () {
+        fn flow(self) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
+
+    impl Sealed for ControlFlow<()> {
+        fn flow(self) -> ControlFlow<()> {
+            self
+        }
+    }
+}
+
+impl<F, R> TimerTask for Periodic<F>
+where
+    F: FnMut() -> R + Send + 'static,
+    R: Repeat,
+{
+    fn run(mut self, run: &Run<'_>) -> Next<Self> {
+        if (self.task)().flow().is_break() {
+            return Next::done();
+        }
+        let now = run.now();
+        match self.period.next(run.deadline(), now) {
+            // A next run after the end of time is none: the series ends.
+            None => Next::done(),
+            Some(next) if next <= now => Next::missed(self, next),
+            Some(next) => Next::at(self, next),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What `stop` gives back.
 
-use super::handle::{Task, Timeout, TimerTask};
+use super::handle::{BoxedTask, Timeout};
+use super::task::Task;
 use std::fmt;
 use std::time::Instant;
 
@@ -8,13 +9,13 @@ use std::time::Instant;
 ///
 /// Run it, take the task out, or drop both.
 pub struct Unprocessed {
-    task: Task,
+    task: BoxedTask,
     timeout: Timeout,
     deadline: Instant,
 }
 
 impl Unprocessed {
-    pub(crate) fn new(task: Task, timeout: Timeout, deadline: Instant) -> Self {
+    pub(crate) fn new(task: BoxedTask, timeout: Timeout, deadline: Instant) -> Self {
         Self { task, timeout, deadline }
     }
 
@@ -28,14 +29,16 @@ impl Unprocessed {
         &self.timeout
     }
 
-    /// Runs the task now, on this thread. A panic of the task is the caller's.
+    /// Runs the task now, on this thread, once: there is no timer in which it could go on. A panic of
+    /// the task is the caller's.
     pub fn run(self) {
-        self.task.run(&self.timeout);
+        let due = self.timeout.shared().time.nanos_at(self.deadline);
+        let _no_more = self.task.run(&self.timeout.run(due));
     }
 
     /// The task, for example to schedule it in another timer.
-    pub fn into_task(self) -> Box<dyn TimerTask> {
-        self.task
+    pub fn into_task(self) -> Task {
+        Task(self.task)
     }
 }
 

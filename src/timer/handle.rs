@@ -8,7 +8,9 @@ use crate::shard::context::Shared;
 use crate::shard::metrics::Metrics;
 use crate::shard::{self, Refusal};
 use crate::time::tick::nanos;
-use crate::timeout::{Period, Periodic, Task, Timeout, TimerTask, Unprocessed};
+use crate::timeout::{
+    BoxedTask, Held, Hold, Moved, Period, Periodic, Repeat, Timeout, TimerTask, Unprocessed,
+};
 use crate::worker::control::Station;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -26,6 +28,16 @@ pub struct HashedWheelTimer(pub(super) Arc<Handle>);
 pub(super) struct Handle {
     pub(super) station: Arc<Station>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What is known of a timeout as it is admitted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Admit {
+    Once,
+    /// It runs again and again.
+    Series,
+    /// It is to run within the worker's present pass.
+    AtOnce,
 }
 
 impl HashedWheelTimer {
@@ -67,15 +79,17 @@ impl HashedWheelTimer {
         self.schedule(task, self.shared().time.nanos_at(deadline), false)
     }
 
-    /// Runs `task` again and again, until its timeout is cancelled, the timer stops, or it panics.
-    /// Arming it again allocates nothing. A run in progress is not a pending timeout.
+    /// Runs `task` again and again, until its timeout is cancelled, the timer stops, it panics, or it
+    /// returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). A closure that returns nothing
+    /// goes on. A further run allocates nothing. A run in progress is not a pending timeout.
     ///
     /// # Errors
     ///
     /// As [`new_timeout`](Self::new_timeout), and if the period is zero.
-    pub fn new_periodic<F>(&self, task: F, period: Period) -> Result<Timeout, ScheduleError<F>>
+    pub fn new_periodic<F, R>(&self, task: F, period: Period) -> Result<Timeout, ScheduleError<F>>
     where
-        F: FnMut() + Send + 'static,
+        F: FnMut() -> R + Send + 'static,
+        R: Repeat,
     {
         if period.every.is_zero() {
             return Err(ScheduleError::ZeroPeriod { task });
@@ -99,7 +113,7 @@ impl HashedWheelTimer {
                 return Err(ScheduleError::LimitReached { limit, task });
             }
         }
-        self.admit(task, deadline, repeats)
+        self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
     }
 
     /// As [`new_timeout_at`](Self::new_timeout_at), in place of a timeout that was accepted and whose
@@ -110,27 +124,65 @@ impl HashedWheelTimer {
         deadline: Instant,
     ) -> Result<Timeout, ScheduleError<T>> {
         self.shared().begins_again();
-        self.admit(task, self.shared().time.nanos_at(deadline), false)
+        self.admit(task, self.shared().time.nanos_at(deadline), Admit::Once)
     }
 
-    /// What counts already as pending.
+    /// As [`replace_timeout_at`](Self::replace_timeout_at), for one that is to run within the
+    /// worker's present pass, in its turn among all that is due.
+    pub(crate) fn replace_timeout_now<T: TimerTask>(
+        &self,
+        task: T,
+    ) -> Result<Timeout, ScheduleError<T>> {
+        let shared = self.shared();
+        let now = shared.time.now_contained().unwrap_or_default();
+        shared.begins_again();
+        self.admit(task, shared.scale.start_of(shared.scale.tick_at(now)), Admit::AtOnce)
+    }
+
+    /// Admits a task whose quota is already taken.
     #[inline]
     fn admit<T: TimerTask>(
         &self,
         task: T,
         deadline: u64,
-        repeats: bool,
+        admit: Admit,
+    ) -> Result<Timeout, ScheduleError<T>> {
+        if T::RUNS_ONCE || size_of::<T>() == 0 {
+            self.admit_held::<T, Moved<T>>(task, deadline, admit)
+        } else {
+            self.admit_held::<T, Held<T>>(task, deadline, admit)
+        }
+    }
+
+    #[inline]
+    fn admit_held<T, H: Hold<T>>(
+        &self,
+        task: T,
+        deadline: u64,
+        admit: Admit,
     ) -> Result<Timeout, ScheduleError<T>> {
         let station = &*self.0.station;
-        let task = Box::new(task);
+        let task = Box::new(H::hold(task));
         let home = &station.shards[spread::home(station.shards.len())];
-        let admitted = home.shard.lock().admit(task, |task| task as Task, deadline, repeats);
+        let mut state = home.shard.lock();
+        let repeats = admit == Admit::Series;
+        let admitted = state.admit(task, |task| task as BoxedTask, deadline, repeats);
         match admitted {
+            Ok((index, _)) if admit == Admit::AtOnce => {
+                state.catch_up(index);
+                drop(state);
+                station.shared.catch_up();
+                Ok(Timeout::pinned(home.clone(), index))
+            }
             Ok((index, ask)) => {
+                drop(state);
                 station.shared.answer(ask, deadline);
                 Ok(Timeout::pinned(home.clone(), index))
             }
-            Err((refusal, task)) => Err(self.refused(*task, refusal)),
+            Err((refusal, task)) => {
+                drop(state);
+                Err(self.refused(task.release(), refusal))
+            }
         }
     }
 

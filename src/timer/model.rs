@@ -10,7 +10,7 @@ use crate::executor::model::{Counted, Ends};
 use crate::executor::{Inline, Job};
 use crate::shard::metrics::Metrics;
 use crate::time::{Clock, ManualClock};
-use crate::timeout::{RearmError, RescheduleError, Timeout, TimerTask};
+use crate::timeout::{Next, RescheduleError, Run, Task, Timeout, TimerTask};
 use crate::worker::control::Station;
 use std::time::{Duration, Instant};
 
@@ -30,9 +30,16 @@ fn counted(ends: &Arc<Ends>) -> Counted {
 }
 
 fn stop(timer: &HashedWheelTimer) -> usize {
-    let returned = timer.stop().expect("not on the worker").len();
+    let returned = timer.stop().expect("not on the worker");
     assert!(timer.is_stopped(), "whoever stops it returns after its end");
-    returned
+    returned.into_iter().map(|unprocessed| return_of(unprocessed.into_task())).count()
+}
+
+/// The former run of a task that was to go on was not its end.
+fn return_of(task: Task) {
+    if let Ok(mut again) = task.downcast::<Again>() {
+        again.has_run = false;
+    }
 }
 
 /// The worker's thread, for who outlives the last handle.
@@ -76,10 +83,11 @@ impl Clock for Restless {
 struct Bell(Arc<(Mutex<bool>, Condvar)>, Counted);
 
 impl TimerTask for Bell {
-    fn run(self: Box<Self>, timeout: &Timeout) {
-        Box::new(self.1).run(timeout);
+    fn run(self, run: &Run<'_>) -> Next<Self> {
+        let _done = self.1.run(run);
         *self.0.0.lock() = true;
         self.0.1.notify_one();
+        Next::done()
     }
 }
 
@@ -237,30 +245,48 @@ fn a_stop_that_does_not_wait_against_a_handing_over() {
     a_stop_that_does_not_wait_ends_all(|builder| builder.executor(Inline));
 }
 
-/// Arms itself again as often as it is told to.
-struct Again(u32, Counted);
+/// Goes on as often as it is told to. A run was its end if it is dropped after that.
+struct Again {
+    left: u32,
+    missed: bool,
+    has_run: bool,
+    ends: Arc<Ends>,
+}
 
-impl TimerTask for Again {
-    fn run(mut self: Box<Self>, timeout: &Timeout) {
-        if self.0 == 0 {
-            return Box::new(self.1).run(timeout);
-        }
-        self.0 -= 1;
-        if let Err(error) = timeout.rearm(self, TICK) {
-            assert!(!matches!(error, RearmError::NotRunning { .. }), "it is the latest run");
-            error.into_task().run(timeout);
-        }
-    }
-
-    fn cancelled(self: Box<Self>, timeout: &Timeout) {
-        Box::new(self.1).cancelled(timeout);
+impl Again {
+    fn new(left: u32, missed: bool, ends: &Arc<Ends>) -> Self {
+        Self { left, missed, has_run: false, ends: ends.clone() }
     }
 }
 
-/// A run on an executor's thread arms its timeout again, and the next run begins, or is cancelled,
-/// while the former is still at work: no end is lost, and the former ends nothing of the latter.
+impl TimerTask for Again {
+    fn run(mut self, run: &Run<'_>) -> Next<Self> {
+        self.has_run = true;
+        if self.left == 0 {
+            return Next::done();
+        }
+        self.left -= 1;
+        if self.missed { Next::missed(self, run.deadline()) } else { Next::after(self, TICK) }
+    }
+
+    fn cancelled(mut self, _timeout: &Timeout) {
+        self.has_run = false;
+        self.ends.cancelled.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Again {
+    fn drop(&mut self) {
+        if self.has_run {
+            self.ends.run.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A run ends on an executor's thread and its timeout goes on, while the clock moves on and somebody
+/// cancels: it goes on or ends, once.
 #[test]
-fn overlapping_runs_that_arm_again() {
+fn a_job_that_goes_on_against_the_worker_and_a_cancel() {
     for cancels in [false, true] {
         crate::base::sync::check_up_to(2, move || {
             let clock = ManualClock::new();
@@ -268,16 +294,15 @@ fn overlapping_runs_that_arm_again() {
             let queue = jobs.clone();
             let timer = built(clock.clone(), |b| b.executor(move |job| queue.push(job)));
             let ends = Arc::new(Ends::default());
-            let timeout = timer.new_timeout(Again(2, counted(&ends)), TICK);
+            let timeout = timer.new_timeout(Again::new(1, false, &ends), TICK);
             let timeout = timeout.map_err(drop).expect("it is open");
             clock.advance(TICK);
             let first = jobs.pop().expect("it is due");
             let runner = loom::thread::spawn(move || first.run());
-            clock.advance(TICK);
-            let second = jobs.pop();
             let won = cancels && timeout.cancel();
-            second.into_iter().for_each(Job::run);
+            clock.advance(TICK * 2);
             runner.join().unwrap();
+            jobs.pop().into_iter().for_each(Job::run);
             let cancelled = ends.cancelled.load(Ordering::Relaxed);
             assert_eq!(cancelled, usize::from(won), "what a cancel has stopped does not begin");
             let returned = stop(&timer);
@@ -286,18 +311,37 @@ fn overlapping_runs_that_arm_again() {
     }
 }
 
+/// A run ends on the worker and its timeout goes on, while somebody cancels and the timer stops.
+#[test]
+fn an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
+    crate::base::sync::check_up_to(2, || {
+        let clock = ManualClock::new();
+        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+        let timeout = timer.new_timeout(Again::new(1, false, &ends), TICK);
+        let timeout = timeout.map_err(drop).expect("it is open");
+        let mover = loom::thread::spawn(move || clock.advance(TICK));
+        let canceller = loom::thread::spawn(move || timeout.cancel());
+        let returned = stop(&timer);
+        mover.join().unwrap();
+        let won = canceller.join().unwrap();
+        assert!(!won || returned == 0);
+        accounted_for(&timer.0.station, &ends, returned, 1);
+    });
+}
+
 /// Lets the worker's next sleep begin without the wake-up that it may have been sent already, as any
 /// task may that parks its thread.
-fn eat_wake_up(timeout: &Timeout) {
-    timeout.shared().alarm.sleep(Some(Duration::ZERO));
+fn eat_wake_up(run: &Run<'_>) {
+    run.timeout().shared().alarm.sleep(Some(Duration::ZERO));
 }
 
 struct Parks(Counted);
 
 impl TimerTask for Parks {
-    fn run(self: Box<Self>, timeout: &Timeout) {
-        eat_wake_up(timeout);
-        Box::new(self.0).run(timeout);
+    fn run(self, run: &Run<'_>) -> Next<Self> {
+        eat_wake_up(run);
+        let _done = self.0.run(run);
+        Next::done()
     }
 }
 
@@ -339,21 +383,7 @@ impl Hands {
     }
 }
 
-/// Missed a run, and catches up.
-struct Late(bool, Counted);
-
-impl TimerTask for Late {
-    fn run(mut self: Box<Self>, timeout: &Timeout) {
-        if !std::mem::take(&mut self.0) {
-            return Box::new(self.1).run(timeout);
-        }
-        let due = timeout.deadline().expect("it is running");
-        timeout.catch_up_at(self, due).map_err(drop).expect("nothing denies it");
-    }
-}
-
-/// Two runs on other threads arm their timeouts again for a time that has passed, while the worker
-/// goes to sleep: the next runs come without another word, or loom would report the deadlock.
+/// Two runs on other threads have missed the next one, while the worker goes to sleep: those come without another word, or loom would report the deadlock.
 #[test]
 fn runs_that_catch_up_are_not_slept_over() {
     crate::base::sync::check_up_to(2, || {
@@ -368,7 +398,7 @@ fn runs_that_catch_up_are_not_slept_over() {
         });
         let ends = Arc::new(Ends::default());
         for _ in 0..2 {
-            let task = Late(true, counted(&ends));
+            let task = Again::new(1, true, &ends);
             drop(timer.new_timeout(task, TICK).map_err(drop).expect("it is open"));
         }
         clock.advance(TICK * 2);
@@ -383,26 +413,13 @@ fn runs_that_catch_up_are_not_slept_over() {
     });
 }
 
-/// Arms its timeout again, and cancels that.
-struct Withdraws(Counted);
-
-impl TimerTask for Withdraws {
-    fn run(self: Box<Self>, timeout: &Timeout) {
-        timeout.rearm(Box::new(self.0), TICK * 20).map_err(drop).expect("nothing denies it");
-        assert!(timeout.cancel(), "nobody else does");
-    }
-}
-
 /// Somebody asks which task the worker is busy with, while that run ends and its slot is used again:
 /// the answer is the timeout that has been handed over, or none.
-fn the_running_timeout_is_never_the_next<T: TimerTask>(
-    with: fn(Builder) -> Builder,
-    task: fn(Counted) -> T,
-) {
+fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
     let clock = ManualClock::new();
     let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
     let first = clock.now() + TICK;
-    drop(timer.new_timeout_at(task(counted(&ends)), first).map_err(drop).expect("it is open"));
+    drop(timer.new_timeout_at(counted(&ends), first).map_err(drop).expect("it is open"));
     let mover = loom::thread::spawn(move || clock.advance(TICK));
     let next = timer.new_timeout(counted(&ends), TICK * 9);
     if let Some(running) = timer.0.station.running() {
@@ -420,22 +437,13 @@ fn the_running_timeout_is_never_the_next<T: TimerTask>(
 #[test]
 fn the_running_timeout_is_never_the_next_in_its_slot() {
     crate::base::sync::check_up_to(2, || {
-        the_running_timeout_is_never_the_next(|builder| builder, |task| task);
+        the_running_timeout_is_never_the_next(|builder| builder);
     });
 }
 
 #[test]
 fn the_timeout_handed_over_is_never_the_next_in_its_slot() {
     crate::base::sync::check_up_to(2, || {
-        let inline = |builder: Builder| builder.executor(Inline);
-        the_running_timeout_is_never_the_next(inline, |task| task);
-    });
-}
-
-/// It is over before its run is.
-#[test]
-fn the_running_timeout_is_never_the_next_when_it_has_ended_itself() {
-    crate::base::sync::check_up_to(2, || {
-        the_running_timeout_is_never_the_next(|builder| builder, Withdraws);
+        the_running_timeout_is_never_the_next(|builder| builder.executor(Inline));
     });
 }

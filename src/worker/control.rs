@@ -17,14 +17,11 @@ use crate::shard::context::Shared;
 use crate::shard::{self, Phase, State};
 use crate::time::Follow;
 use crate::timeout::Unprocessed;
-use crate::timeout::{Task, Timeout, TimerShard};
+use crate::timeout::{BoxedTask, Timeout, TimerShard};
 use crate::wheel::Token;
 use crate::worker::lifecycle::{Lifecycle, Order};
 use std::cell::Cell;
 use std::time::Instant;
-
-/// In the name of the running timeout.
-const INLINE: u64 = 1 << 63;
 
 pub(crate) struct Station {
     pub(crate) shared: Arc<Shared>,
@@ -39,11 +36,10 @@ impl Station {
         Self { shared, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
     }
 
-    /// The worker says which timeout it hands over, and whether it runs it itself: under the lock of
-    /// the timeout's shard, which orders the store, so it is relaxed.
-    pub(crate) fn begin_run(&self, token: Token, inline: bool) {
-        let name = u64::from(token.index) + 1;
-        self.running.store(name | if inline { INLINE } else { 0 }, Ordering::Relaxed);
+    /// The worker says which timeout it runs or hands over: under the lock of the timeout's shard,
+    /// which orders the store, so it is relaxed.
+    pub(crate) fn begin_run(&self, token: Token) {
+        self.running.store(u64::from(token.index) + 1, Ordering::Relaxed);
     }
 
     /// The user's code has returned. Release: pairs with the acquire in `finish_if_idle`.
@@ -103,7 +99,7 @@ impl Station {
     /// Reads all shards at one moment: all are held, and no thread ever holds two otherwise.
     pub(crate) fn with_all_shards<R>(
         &self,
-        read: impl FnOnce(&[MutexGuard<'_, State<Task>>]) -> R,
+        read: impl FnOnce(&[MutexGuard<'_, State<BoxedTask>>]) -> R,
     ) -> R {
         let states: Vec<_> = self.shards.iter().map(|home| home.shard.lock()).collect();
         read(&states)
@@ -115,15 +111,13 @@ impl Station {
     /// that moment.
     pub(crate) fn running(&self) -> Option<Timeout> {
         let name = self.running.load(Ordering::Relaxed);
-        let token = Token { index: (name & !INLINE).checked_sub(1)? as u32, version: 0 };
+        let token = Token { index: name.checked_sub(1)? as u32, version: 0 };
         let (number, index) = shard::locate(token);
         let home = self.shards.get(number)?;
         let mut state = home.shard.lock();
         let phase = state.phase(index);
         let still = self.running.load(Ordering::Relaxed) == name;
-        // The worker's own handle keeps its pin while it runs this, whatever becomes of the phase.
-        let pinned = matches!(phase, Phase::Running | Phase::Denied) || name & INLINE != 0;
-        if !still || !pinned {
+        if !still || !matches!(phase, Phase::Running | Phase::Denied) {
             return None;
         }
         state.pin(index);

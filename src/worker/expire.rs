@@ -3,8 +3,8 @@
 use super::Worker;
 use super::lifecycle::Order;
 use crate::executor::Job;
-use crate::shard::{self, Claim, Claimed, State};
-use crate::timeout::{Task, Timeout};
+use crate::shard::{self, Claim, Claimed};
+use crate::timeout::{BoxedTask, Run, Timeout};
 use crate::wheel::{Agenda, Due, Exact, Token};
 
 /// Timeouts handed over between two reads of the clock.
@@ -20,10 +20,10 @@ impl<W: Exact> Worker<W> {
         let mut agenda = std::mem::take(&mut self.agenda);
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
         // A burst that the last pass has broken off comes after all that is due.
-        let burst_from = if self.shared().is_urgent() { tick } else { 0 };
+        let burst_from = if self.shared().is_catching_up() { tick } else { 0 };
         loop {
-            if self.shared().is_urgent() && self.is_in(tick) && self.shared().take_urgent() {
-                self.put_urgent_on(&mut agenda, burst_from, tick);
+            if self.shared().is_catching_up() && self.is_in(tick) {
+                self.let_catch_up(&mut agenda, burst_from, tick);
             }
             let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
             // What is left when an order comes is still in its shard, and is found there.
@@ -35,7 +35,7 @@ impl<W: Exact> Worker<W> {
                 Claim::NotYet(deadline) => self.postpone(due.token, deadline, tick, &mut agenda),
                 Claim::Due(claimed) => {
                     self.shared().metrics.late_by(now.saturating_sub(claimed.deadline));
-                    self.hand_over(due.token, claimed);
+                    self.hand_over(due.token, claimed, tick);
                     until_read -= 1;
                     if until_read == 0 {
                         (now, until_read) = (self.now(), FIRED_PER_CLOCK_READ);
@@ -54,13 +54,15 @@ impl<W: Exact> Worker<W> {
         self.shared().scale.tick_at(now) <= tick
     }
 
-    /// Puts what has armed itself again for a time that has passed on the agenda, not before tick
-    /// `from`.
-    pub(super) fn put_urgent_on(&mut self, agenda: &mut Agenda, from: u64, present: u64) {
+    /// Puts runs that were missed on the agenda, each in its own tick, but not before tick `from`.
+    pub(super) fn let_catch_up(&mut self, agenda: &mut Agenda, from: u64, present: u64) {
+        if !self.shared().take_catching_up() {
+            return;
+        }
         let station = self.station.clone();
         for home in &station.shards {
-            let urgent = home.shard.lock().take_urgent();
-            for record in &urgent {
+            let records = home.shard.lock().take_catching_up();
+            for record in &records {
                 let deadline = record.deadline.max(station.shared.scale.start_of(from));
                 self.postpone(home.shard.token(record), deadline, present, agenda);
             }
@@ -86,53 +88,78 @@ impl<W: Exact> Worker<W> {
 
     /// Finishes the last inline run, and claims and names the next timeout: one hold of the lock for
     /// all, if they are of one shard.
-    pub(super) fn claim(&mut self, due: Due) -> Claim<Task> {
+    pub(super) fn claim(&mut self, due: Due) -> Claim<BoxedTask> {
         let (number, index) = shard::locate(due.token);
-        if self.ran.is_some_and(|ran| ran != number) {
+        if self.ran.is_some_and(|(ran, _)| ran != number) {
             self.finish_last_run();
         }
         let mut state = self.station.shards[number].shard.lock();
-        if self.ran.take().is_some() {
-            self.finish(number, &mut state);
+        if let Some((_, ran)) = self.ran.take() {
+            state.finish(ran);
+            state.unpin(ran);
         }
-        let now = self.station.shared.scale.start_of(due.tick);
-        let claim = state.claim(index, due.token.version, now);
+        let begin = self.station.shared.scale.start_of(due.tick);
+        let claim = state.claim(index, due.token.version, begin);
         if matches!(claim, Claim::Due(_)) {
-            self.station.begin_run(due.token, self.dispatch.is_none());
+            self.station.begin_run(due.token);
         }
         claim
     }
 
     pub(super) fn finish_last_run(&mut self) {
-        if let Some(number) = self.ran.take() {
+        if let Some((number, index)) = self.ran.take() {
             let mut state = self.station.shards[number].shard.lock();
-            self.finish(number, &mut state);
+            state.finish(index);
+            state.unpin(index);
         }
     }
 
-    pub(super) fn finish(&self, number: usize, state: &mut State<Task>) {
-        self.handles[number].finish(state);
-    }
-
-    pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<Task>) {
+    pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<BoxedTask>, present: u64) {
         self.shared().ended(1);
-        let Claimed { payload: task, run, .. } = claimed;
+        let Claimed { payload: task, deadline } = claimed;
         let (number, index) = shard::locate(token);
-        match &self.dispatch {
-            None => {
-                let handle = &mut self.handles[number];
-                handle.move_to(index, run);
-                handle.run(task);
-                self.ran = Some(number);
-            }
-            Some(dispatch) => {
-                let timeout = Timeout::for_run(self.station.shards[number].clone(), index, run);
-                let lifecycle = &self.station.lifecycle;
-                let metrics = &self.station.shared.metrics;
-                dispatch.hand(Job::new(task, timeout), metrics, || lifecycle.order() != Order::Run);
-            }
-        }
-        // Before the run ends in its shard: then the slot may be another timeout's.
+        let Some(dispatch) = &self.dispatch else {
+            return self.run_inline(task, (number, index), deadline, present);
+        };
+        let timeout = Timeout::pinned(self.station.shards[number].clone(), index);
+        let lifecycle = &self.station.lifecycle;
+        let metrics = &self.station.shared.metrics;
+        let job = Job::new(task, timeout, deadline);
+        dispatch.hand(job, metrics, || lifecycle.order() != Order::Run);
         self.station.end_run();
+    }
+
+    /// Runs a task here, and files its timeout again if that goes on.
+    fn run_inline(
+        &mut self,
+        task: BoxedTask,
+        (number, index): (usize, u32),
+        deadline: u64,
+        present: u64,
+    ) {
+        let Self { station, wheel, .. } = self;
+        let home = &station.shards[number];
+        let mut next = None;
+        let goes_on = Run::new(home, index, deadline).of(task, |state, record, missed| {
+            if missed {
+                state.queue(record);
+                state.catch_up(index);
+            } else {
+                next = Some(record);
+            }
+            // Under the lock: from here on the slot may run out and be another timeout's.
+            state.unpin(index);
+            station.end_run();
+        });
+        if !goes_on {
+            // The name goes before the run is finished in its shard, for the same reason.
+            station.end_run();
+            self.ran = Some((number, index));
+        } else if let Some(record) = next {
+            let tick = station.shared.scale.tick_not_before(record.deadline).max(present + 1);
+            wheel.insert(tick, home.shard.token(&record));
+        } else {
+            station.shared.catch_up();
+        }
     }
 }

@@ -4,7 +4,7 @@
 use crate::base::sync::{Arc, MutexGuard};
 use crate::shard::{self, State};
 use crate::time::tick::TickScale;
-use crate::timeout::{Task, TimerShard};
+use crate::timeout::{BoxedTask, TimerShard};
 use crate::wheel::{Due, Standing, Token};
 
 /// Entries looked up under one hold of a shard's lock, since producers wait for it meanwhile.
@@ -14,7 +14,7 @@ const LOOKS: usize = 64;
 pub(super) struct Looks<'a> {
     shards: &'a [Arc<TimerShard>],
     /// Never two locks at a time.
-    held: Option<(usize, MutexGuard<'a, State<Task>>)>,
+    held: Option<(usize, MutexGuard<'a, State<BoxedTask>>)>,
     /// How many were looked up since the lock was taken.
     looked: usize,
 }
@@ -49,7 +49,7 @@ impl<'a> Looks<'a> {
         })
     }
 
-    fn look<R>(&mut self, token: Token, ask: impl FnOnce(&mut State<Task>, u32) -> R) -> R {
+    fn look<R>(&mut self, token: Token, ask: impl FnOnce(&mut State<BoxedTask>, u32) -> R) -> R {
         let (number, index) = shard::locate(token);
         if self.held.as_ref().is_some_and(|&(held, _)| held != number) {
             self.let_go();

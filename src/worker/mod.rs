@@ -22,7 +22,6 @@ use crate::executor::Dispatch;
 use crate::shard::Intake;
 use crate::shard::context::Shared;
 use crate::time::Pace;
-use crate::timeout::Timeout;
 use crate::wheel::{Agenda, Due, Exact};
 use control::{Ending, Station};
 use lifecycle::Order;
@@ -33,10 +32,8 @@ pub(crate) struct Worker<W> {
     wheel: W,
     dispatch: Option<Dispatch>,
     pace: Pace,
-    /// The handle that inline tasks are told, for each shard.
-    handles: Vec<Timeout>,
-    /// The shard whose handle's run has not been finished in the shard yet.
-    ran: Option<usize>,
+    /// The shard and the slot of an inline run that is over and not yet finished in its shard.
+    ran: Option<(usize, u32)>,
     agenda: Agenda,
     /// What is being transferred.
     intake: Intake,
@@ -71,7 +68,6 @@ impl<W: Exact> Worker<W> {
         pace: Pace,
         ending: Ending,
     ) -> Self {
-        let handles = station.shards.iter().map(|home| Timeout::idle(home.clone())).collect();
         // Tick 0 begins at the origin, and a zero delay means the next tick after that.
         let mut agenda = Agenda::default();
         agenda.pop(&mut wheel, 0);
@@ -81,7 +77,6 @@ impl<W: Exact> Worker<W> {
             wheel,
             dispatch,
             pace,
-            handles,
             ran: None,
             agenda,
             intake: Intake::default(),
@@ -108,7 +103,7 @@ impl<W: Exact> Worker<W> {
             let backlog = self.transfer_in_order(now);
             self.expire(now);
             let unreclaimed = self.reclaim();
-            let all_done = !backlog && !unreclaimed && !self.shared().is_urgent();
+            let all_done = !backlog && !unreclaimed && !self.shared().is_catching_up();
             if all_done && self.confirm_next() {
                 self.answer(request);
                 self.sleep(request);

@@ -53,7 +53,7 @@ impl<W: Exact> Worker<W> {
         if far && !armed {
             wake_at = shared.scale.start_of(tick + 1);
         }
-        let asked = self.request_to_catch_up() != answered || shared.is_urgent();
+        let asked = self.request_to_catch_up() != answered || shared.is_catching_up();
         if self.station.lifecycle.order() == Order::Run && !asked {
             shared.alarm.sleep(self.left_until(wake_at));
             shared.metrics.woken();

@@ -12,9 +12,8 @@ impl<W: Exact> Worker<W> {
     /// Drops what the worker owns, and ends the timer. The executor goes first: its drop is a user's
     /// code, and nobody who waits for the end should wait for more than it.
     pub(crate) fn end(self) {
-        let Self { station, handles, dispatch, ending, .. } = self;
+        let Self { station, dispatch, ending, .. } = self;
         station.end_run(); // also after a run that was not seen to its end
-        drop(handles);
         dispatch.into_iter().for_each(Dispatch::discard);
         drop(ending);
     }

@@ -10,7 +10,7 @@ use crate::shard::context::Shared;
 use crate::shard::{self, Ask, Cancel, Claim, Shard};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
-use crate::timeout::{Task, Timeout, TimerShard};
+use crate::timeout::{BoxedTask, Hold, Moved, Timeout, TimerShard};
 use crate::wheel::{Batch, Confirm, Core, Due, Exact, Hashed, Standing, Token};
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub(super) fn schedule<W: Core>(worker: &Worker<W>, shard: usize, count: u32) {
 fn schedule_at<W: Core>(worker: &Worker<W>, shard: usize, deadline: u64, count: u32) {
     let mut state = worker.station.shards[shard].shard.lock();
     for _ in 0..count {
-        let task: Task = Box::new(|| ());
+        let task: BoxedTask = Box::new(Moved::hold(|| ()));
         assert!(state.admit(task, |task| task, deadline, false).is_ok());
     }
 }
@@ -177,7 +177,7 @@ fn a_ring_before_the_sleep_counts_as_a_wake_up() {
         while !alarm.is_armed() {
             std::thread::yield_now(); // it will wait for the shard
         }
-        let task: Task = Box::new(|| ());
+        let task: BoxedTask = Box::new(Moved::hold(|| ()));
         assert!(state.admit(task, |task| task, DUE / 2, false).is_ok());
         alarm.submitted(DUE / 2);
         drop(state);
@@ -222,7 +222,7 @@ fn a_handle_that_is_dropped_lets_go_of_its_slot() {
     let worker = worker();
     let home = &worker.station.shards[1];
     let admit = || {
-        let task: Task = Box::new(|| ());
+        let task: BoxedTask = Box::new(Moved::hold(|| ()));
         home.shard.lock().admit(task, |task| task, DUE, false).ok().expect("it is open").0
     };
     let index = admit();
@@ -234,8 +234,7 @@ fn a_handle_that_is_dropped_lets_go_of_its_slot() {
     assert_eq!(admit(), index);
 }
 
-/// What an executor has run may be armed again, and its slot another's by the time it is named; what
-/// the worker runs itself is pinned by it until the end of the run.
+/// What an executor has run may go on, and be pending, by the time that it is asked for.
 #[test]
 fn only_what_is_running_is_named() {
     let mut worker = worker();
@@ -244,13 +243,12 @@ fn only_what_is_running_is_named() {
     assert!(!worker.transfer(DRAIN_CAP, DUE));
     let due = all_due(&mut worker);
     let station = worker.station.clone();
-    let named = |inline| {
-        station.begin_run(due[0].token, inline);
-        station.running().is_some()
-    };
-    assert_eq!((named(false), named(true)), (false, true), "armed again");
+    station.begin_run(due[0].token);
+    assert!(station.running().is_none(), "pending");
     assert!(matches!(worker.claim(due[0]), Claim::Due(_)));
-    assert_eq!((named(false), named(true)), (true, true), "running");
+    assert!(station.running().is_some());
+    station.end_run();
+    assert!(station.running().is_none(), "over");
 }
 
 /// A wheel with a defect: it panics when something is taken out of it, or when it is dropped.
@@ -334,7 +332,7 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Order) 
     let cancelled = counts.map(|counts| counts.cancelled).iter().sum::<u64>();
     let expected = if order == Order::Cancel { (0, 0, 5) } else { (5, 5, 0) };
     assert_eq!((left, returned, cancelled), expected);
-    let task: Task = Box::new(|| ());
+    let task: BoxedTask = Box::new(Moved::hold(|| ()));
     assert!(station.shards[0].shard.lock().admit(task, |task| task, DUE, false).is_err());
 }
 

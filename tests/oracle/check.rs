@@ -373,7 +373,7 @@ impl Check<'_> {
     }
 
     fn script(&mut self, id: usize, script: &Script, on: Thread) -> Checked {
-        let mut lives = script.lives;
+        let mut again = None;
         for act in &script.acts {
             match *act {
                 Act::Schedule(when) => {
@@ -387,15 +387,7 @@ impl Check<'_> {
                     self.with_handle(pick, |check, other| check.reschedule(other, when))?;
                 }
                 Act::Look(pick) => self.with_handle(pick, Self::look)?,
-                Act::Rearm(when) if lives > 0 => {
-                    lives -= 1;
-                    let armed = self.model.rearm(id, self.model.at(when), false);
-                    if armed.is_ok() {
-                        let again = Script { lives, ..script.clone() };
-                        self.model.timeouts[id].task = Task::Script(again);
-                    }
-                    self.expect(Event::Rearm(id, armed))?;
-                }
+                Act::GoOn(when) if script.lives > 0 => again = again.or(Some(when)),
                 Act::Stop if on == Thread::Worker && self.has_timer => {
                     self.expect(Event::StopInside(true))?;
                 }
@@ -404,8 +396,14 @@ impl Check<'_> {
                     self.model.open = false;
                     self.expect(Event::TimerDropped)?;
                 }
-                Act::Rearm(_) | Act::Stop | Act::DropTimer => {}
+                Act::GoOn(_) | Act::Stop | Act::DropTimer => {}
             }
+        }
+        let Some(when) = again.filter(|_| !script.panics) else { return Ok(()) };
+        self.expect(Event::Answer(id))?;
+        if self.model.rearm(id, self.model.at(when), false).is_ok() {
+            let again = Script { lives: script.lives - 1, ..script.clone() };
+            self.model.timeouts[id].task = Task::Script(again);
         }
         Ok(())
     }

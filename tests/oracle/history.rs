@@ -82,7 +82,7 @@ pub enum Op {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Script {
     pub acts: Vec<Act>,
-    /// How often `Act::Rearm` does arm it again.
+    /// How often `Act::GoOn` has an effect.
     pub lives: u8,
     pub panics: bool,
     pub panics_when_cancelled: bool,
@@ -94,7 +94,7 @@ pub enum Act {
     Cancel(usize),
     CancelSelf,
     Reschedule(usize, When),
-    Rearm(When),
+    GoOn(When),
     Look(usize),
     Stop,
     DropTimer,
@@ -275,7 +275,7 @@ impl Act {
             7 | 8 => Act::Cancel(pick),
             9 => Act::CancelSelf,
             10 | 11 => Act::Reschedule(pick, when(arg, act, tick)),
-            12 | 13 => Act::Rearm(when(arg, act, tick)),
+            12 | 13 => Act::GoOn(when(arg, act, tick)),
             14 => Act::Look(pick),
             _ if act < 240 => Act::Stop,
             _ => Act::DropTimer,

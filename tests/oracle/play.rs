@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, OnRefusal};
 use wheelwork::{
-    Clock, HashedWheelTimer, ManualClock, MissedTickBehavior, Period, RearmError, RescheduleError,
+    Clock, HashedWheelTimer, ManualClock, MissedTickBehavior, Next, Period, RescheduleError, Run,
     ScheduleError, StopError, Timeout, TimerTask,
 };
 
@@ -23,7 +23,7 @@ pub enum Event {
     Cancel(usize, bool, bool),
     Reschedule(usize, Result<(), No>),
     Look(usize, Looks),
-    Rearm(usize, Result<(), No>),
+    Answer(usize),
     /// `stop` within a task of the worker is an error, elsewhere it is not called.
     StopInside(bool),
     /// There is no timer any more to schedule with.
@@ -211,10 +211,10 @@ struct Scripted {
 }
 
 impl TimerTask for Scripted {
-    fn run(self: Box<Self>, timeout: &Timeout) {
+    fn run(mut self, run: &Run<'_>) -> Next<Self> {
         let (world, id) = (self.world.clone(), self.id);
         world.see(Event::Run(id));
-        let mut lives = self.script.lives;
+        let mut again = None;
         for act in &self.script.acts {
             match *act {
                 Act::Schedule(when) => world.schedule(
@@ -225,7 +225,7 @@ impl TimerTask for Scripted {
                         script: Script::default(),
                         token,
                     },
-                    &|| timeout.now(),
+                    &|| run.now(),
                 ),
                 Act::Cancel(pick) => {
                     let Some(other) = world.pick(pick) else { continue };
@@ -234,7 +234,7 @@ impl TimerTask for Scripted {
                         None => world.see(Event::Handle(other, false)),
                     }
                 }
-                Act::CancelSelf => world.cancel(id, timeout),
+                Act::CancelSelf => world.cancel(id, &run.timeout()),
                 Act::Reschedule(pick, when) => {
                     let Some(other) = world.pick(pick) else { continue };
                     match world.handle(other) {
@@ -242,23 +242,8 @@ impl TimerTask for Scripted {
                         None => world.see(Event::Handle(other, false)),
                     }
                 }
-                Act::Rearm(when) if lives > 0 => {
-                    lives -= 1;
-                    let script = Script { lives, ..self.script.clone() };
-                    let token = self.token.clone();
-                    let again = Box::new(Scripted { world: world.clone(), id, script, token });
-                    let armed = match when {
-                        When::After(delay) => timeout.rearm(again, length(delay)),
-                        When::Before(ago) => timeout.rearm_at(again, before(timeout.now(), ago)),
-                    };
-                    let armed = armed.map_err(|error| match error {
-                        RearmError::Cancelled { .. } => No::Cancelled,
-                        RearmError::Stopped { .. } => No::Stopped,
-                        _ => No::NotRunning,
-                    });
-                    world.see(Event::Rearm(id, armed));
-                }
-                Act::Rearm(_) => {}
+                Act::GoOn(when) if self.script.lives > 0 => again = again.or(Some(when)),
+                Act::GoOn(_) => {}
                 Act::Look(pick) => {
                     let Some(other) = world.pick(pick) else { continue };
                     match world.handle(other) {
@@ -282,9 +267,16 @@ impl TimerTask for Scripted {
             }
         }
         assert!(!self.script.panics, "{ON_PURPOSE}");
+        let Some(when) = again else { return Next::done() };
+        world.see(Event::Answer(id));
+        self.script.lives -= 1;
+        match when {
+            When::After(delay) => Next::after(self, length(delay)),
+            When::Before(ago) => Next::at(self, before(run.now(), ago)),
+        }
     }
 
-    fn cancelled(self: Box<Self>, _timeout: &Timeout) {
+    fn cancelled(self, _timeout: &Timeout) {
         self.world.see(Event::Told(self.id));
         assert!(!self.script.panics_when_cancelled, "{ON_PURPOSE}");
     }

@@ -1,0 +1,50 @@
+//! A guard that cancels its timeout.
+
+use super::handle::Timeout;
+
+impl Timeout {
+    /// Turns the handle into a guard that cancels the timeout when it is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// {
+    ///     let _deadline = timer
+    ///         .new_timeout(|| eprintln!("the request takes too long"), Duration::from_secs(5))?
+    ///         .cancel_on_drop();
+    ///     // handle the request
+    /// }
+    /// assert_eq!(timer.pending_timeouts(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cancel_on_drop(self) -> CancelOnDrop {
+        CancelOnDrop(Some(self))
+    }
+}
+
+/// Cancels its timeout when it is dropped; from [`Timeout::cancel_on_drop`].
+#[derive(Debug)]
+#[must_use = "dropping the guard cancels the timeout"]
+pub struct CancelOnDrop(Option<Timeout>);
+
+impl CancelOnDrop {
+    /// Gives the handle back; the timeout stays.
+    pub fn disarm(mut self) -> Option<Timeout> {
+        self.0.take()
+    }
+
+    /// The guarded timeout.
+    pub fn timeout(&self) -> Option<&Timeout> {
+        self.0.as_ref()
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(timeout) = &self.0 {
+            timeout.cancel();
+        }
+    }
+}
