@@ -221,6 +221,16 @@ impl<P> State<P> {
         }
     }
 
+    /// As `finish`, and the runner's pin goes: for the worker, with one look at the slot.
+    #[inline]
+    pub(crate) fn finish_and_unpin(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.finish();
+        if slot.unpin() {
+            self.slots.release(index);
+        }
+    }
+
     /// Before a run that has waited in an executor: whether a cancel was answered with true
     /// meanwhile. Then it must not begin, and counts as cancelled.
     pub(crate) fn withdrawn(&mut self, index: u32) -> bool {

@@ -95,8 +95,7 @@ impl<W: Exact> Worker<W> {
         }
         let mut state = self.station.shards[number].shard.lock();
         if let Some((_, ran)) = self.ran.take() {
-            state.finish(ran);
-            state.unpin(ran);
+            state.finish_and_unpin(ran);
         }
         let begin = self.station.shared.scale.start_of(due.tick);
         let claim = state.claim(index, due.token.version, begin);
@@ -108,9 +107,7 @@ impl<W: Exact> Worker<W> {
 
     pub(super) fn finish_last_run(&mut self) {
         if let Some((number, index)) = self.ran.take() {
-            let mut state = self.station.shards[number].shard.lock();
-            state.finish(index);
-            state.unpin(index);
+            self.station.shards[number].shard.lock().finish_and_unpin(index);
         }
     }
 
