@@ -30,19 +30,19 @@ impl Job {
         let mut filed = None;
         let goes_on = self.timeout.run(self.deadline).of(task, |state, record, missed| {
             let Record { index, deadline, .. } = record;
-            let ask = state.queue(record);
+            let wake = state.queue(record);
             if missed {
                 state.catch_up(index);
             }
-            filed = Some((ask, deadline, missed));
+            filed = Some((wake, deadline, missed));
         });
         if !goes_on {
             return self.timeout.finish_run();
         }
-        let shared = self.timeout.shared();
+        let context = self.timeout.context();
         match filed {
-            Some((_, _, true)) => shared.catch_up(),
-            Some((ask, deadline, false)) => shared.answer(ask, deadline),
+            Some((_, _, true)) => context.catch_up(),
+            Some((wake, deadline, false)) => context.wake(wake, deadline),
             None => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::base::sync::{Arc, ArrayQueue};
 use crate::executor::{Dispatch, Job, OnRefusal};
-use crate::shard::context::Shared;
+use crate::shard::context::Context;
 use crate::shard::{Claim, Phase, Shard};
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
@@ -34,26 +34,26 @@ impl TimerTask for Counted {
 
 fn home() -> Arc<TimerShard> {
     let scale = TickScale::new(NonZeroU64::MIN);
-    let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
-    Arc::new(TimerShard { shard: Shard::new(0, 1), shared })
+    let context = Arc::new(Context::new(Timebase::starting_now(None), scale, None));
+    Arc::new(TimerShard { shard: Shard::new(0, 1), context })
 }
 
-fn schedule(home: &Arc<TimerShard>, ends: &Arc<Ends>, repeats: bool) -> (Timeout, u32) {
+fn schedule(shard: &Arc<TimerShard>, ends: &Arc<Ends>, repeats: bool) -> (Timeout, u32) {
     let task = Box::new(Held::hold(Counted(ends.clone())));
-    let admitted = home.shard.lock().admit(task, |task| task as BoxedTask, 5, repeats);
+    let admitted = shard.lock().admit(task, |task| task as BoxedTask, 5, repeats);
     let (index, _) = admitted.map_err(|_| "it is open and empty").unwrap();
-    (Timeout::pinned(home.clone(), index), index)
+    (Timeout::pinned(shard.clone(), index), index)
 }
 
 /// As the worker: claims what is queued and due, as jobs.
-fn due(home: &Arc<TimerShard>) -> Vec<Job> {
+fn due(shard: &Arc<TimerShard>) -> Vec<Job> {
     let mut queued = Vec::new();
-    home.shard.lock().take(usize::MAX, &mut queued);
+    shard.lock().take(usize::MAX, &mut queued);
     let mut jobs = Vec::new();
     for record in queued.iter().filter(|record| !record.is_dead()) {
-        let claim = home.shard.lock().claim(record.index, record.version, 9);
+        let claim = shard.lock().claim(record.index, record.version, 9);
         if let Claim::Due(claimed) = claim {
-            let timeout = Timeout::pinned(home.clone(), record.index);
+            let timeout = Timeout::pinned(shard.clone(), record.index);
             jobs.push(Job::new(claimed.payload, timeout, claimed.deadline));
         }
     }
@@ -61,10 +61,10 @@ fn due(home: &Arc<TimerShard>) -> Vec<Job> {
 }
 
 /// Each of `count` timeouts has ended once: by its own account, and by the shard's.
-fn accounted_for(home: &TimerShard, ends: &Ends, count: usize) {
+fn accounted_for(shard: &TimerShard, ends: &Ends, count: usize) {
     let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
     assert_eq!(run + cancelled, count);
-    let state = home.shard.lock();
+    let state = shard.lock();
     let counts = state.counts();
     assert_eq!((counts.expired, counts.cancelled), (run as u64, cancelled as u64), "{counts:?}");
     assert_eq!(state.live(), 0);
@@ -73,16 +73,16 @@ fn accounted_for(home: &TimerShard, ends: &Ends, count: usize) {
 /// Two jobs for an executor with room for one, whose thread takes them out meanwhile, against a
 /// cancel of the first: each is run or told of the cancel, once, and each slot is free in the end.
 fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
-    let (home, ends) = (home(), Arc::new(Ends::default()));
-    let (first, a) = schedule(&home, &ends, true);
-    let (second, b) = schedule(&home, &ends, true);
+    let (shard, ends) = (home(), Arc::new(Ends::default()));
+    let (first, a) = schedule(&shard, &ends, true);
+    let (second, b) = schedule(&shard, &ends, true);
     let queue = Arc::new(ArrayQueue::new(1));
     let taker = {
         let queue = queue.clone();
         thread::spawn(move || queue.pop().into_iter().for_each(Job::run))
     };
     let canceller = thread::spawn(move || first.cancel());
-    let jobs = due(&home);
+    let jobs = due(&shard);
     let executor = {
         let queue = queue.clone();
         move |job| queue.push(job)
@@ -91,15 +91,15 @@ fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
     // A stop comes after one more offer.
     let offers = Cell::new(0);
     let stopping = || offers.replace(offers.get() + 1) > 0;
-    jobs.into_iter().for_each(|job| dispatch.hand(job, &home.shared.metrics, stopping));
+    jobs.into_iter().for_each(|job| dispatch.hand(job, &shard.context.metrics, stopping));
     taker.join().unwrap();
     std::iter::from_fn(|| queue.pop()).for_each(Job::run);
     let won = canceller.join().unwrap();
     drop(second);
-    accounted_for(&home, &ends, 2);
+    accounted_for(&shard, &ends, 2);
     // A series whose run had ended before the cancel came has no further run to stop.
     assert!(won || ends.run.load(Ordering::Relaxed) == 2);
-    let state = home.shard.lock();
+    let state = shard.lock();
     assert_eq!((state.phase(a), state.phase(b)), (Phase::Free, Phase::Free));
 }
 
@@ -118,14 +118,14 @@ fn a_refused_job_that_is_offered_again_ends_once() {
 fn a_dropped_job_ends_once() {
     for repeats in [false, true] {
         crate::base::sync::check(move || {
-            let (home, ends) = (home(), Arc::new(Ends::default()));
-            let (timeout, index) = schedule(&home, &ends, repeats);
+            let (shard, ends) = (home(), Arc::new(Ends::default()));
+            let (timeout, index) = schedule(&shard, &ends, repeats);
             let canceller = thread::spawn(move || timeout.cancel());
-            drop(due(&home));
+            drop(due(&shard));
             canceller.join().unwrap();
-            accounted_for(&home, &ends, 1);
+            accounted_for(&shard, &ends, 1);
             assert_eq!(ends.run.load(Ordering::Relaxed), 0);
-            assert_eq!(home.shard.lock().phase(index), Phase::Free);
+            assert_eq!(shard.lock().phase(index), Phase::Free);
         });
     }
 }
@@ -134,21 +134,21 @@ fn a_dropped_job_ends_once() {
 /// at it too. That never meets the new timeout.
 fn a_handle_leaves_the_next_timeout_alone(look: fn(&Timeout)) {
     crate::base::sync::check(move || {
-        let (home, ends) = (home(), Arc::new(Ends::default()));
-        let (timeout, _) = schedule(&home, &ends, false);
-        due(&home).into_iter().for_each(Job::run);
+        let (shard, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, _) = schedule(&shard, &ends, false);
+        due(&shard).into_iter().for_each(Job::run);
         let timeout = Arc::new(timeout);
         let other = {
             let timeout = timeout.clone();
             thread::spawn(move || look(&timeout))
         };
         assert!(timeout.is_expired());
-        let (next, index) = schedule(&home, &ends, false);
+        let (next, index) = schedule(&shard, &ends, false);
         other.join().unwrap();
         assert!(next.cancel());
         drop(next);
-        accounted_for(&home, &ends, 2);
-        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+        accounted_for(&shard, &ends, 2);
+        assert_eq!(shard.lock().phase(index), Phase::Free);
     });
 }
 
@@ -170,7 +170,7 @@ fn a_late_cancel_leaves_the_next_timeout_alone() {
 #[test]
 fn a_late_reschedule_leaves_the_next_timeout_alone() {
     a_handle_leaves_the_next_timeout_alone(|timeout| {
-        assert!(timeout.reschedule_at(timeout.shared().time.instant_at(7)).is_err());
+        assert!(timeout.reschedule_at(timeout.context().time.instant_at(7)).is_err());
     });
 }
 
@@ -179,8 +179,8 @@ fn a_late_reschedule_leaves_the_next_timeout_alone() {
 #[test]
 fn a_shared_handle_lets_go_once() {
     crate::base::sync::check(|| {
-        let (home, ends) = (home(), Arc::new(Ends::default()));
-        let (timeout, index) = schedule(&home, &ends, false);
+        let (shard, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, index) = schedule(&shard, &ends, false);
         let timeout = Arc::new(timeout);
         let canceller = {
             let timeout = timeout.clone();
@@ -190,14 +190,14 @@ fn a_shared_handle_lets_go_once() {
             let timeout = timeout.clone();
             thread::spawn(move || (timeout.is_expired(), timeout.is_cancelled()))
         };
-        due(&home).into_iter().for_each(Job::run);
+        due(&shard).into_iter().for_each(Job::run);
         let won = canceller.join().unwrap();
         let (expired, cancelled) = observer.join().unwrap();
         assert!(!(expired && won) && !(cancelled && !won));
         assert_eq!((timeout.is_cancelled(), timeout.is_expired()), (won, !won));
         drop(timeout);
-        accounted_for(&home, &ends, 1);
-        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+        accounted_for(&shard, &ends, 1);
+        assert_eq!(shard.lock().phase(index), Phase::Free);
     });
 }
 
@@ -205,14 +205,14 @@ fn a_shared_handle_lets_go_once() {
 #[test]
 fn dropped_handles_detach_the_timeout() {
     crate::base::sync::check(|| {
-        let (home, ends) = (home(), Arc::new(Ends::default()));
-        let (timeout, index) = schedule(&home, &ends, false);
+        let (shard, ends) = (home(), Arc::new(Ends::default()));
+        let (timeout, index) = schedule(&shard, &ends, false);
         let copies = [timeout.clone(), timeout];
         let droppers = copies.map(|copy| thread::spawn(move || drop(copy)));
-        due(&home).into_iter().for_each(Job::run);
+        due(&shard).into_iter().for_each(Job::run);
         droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
         assert_eq!(ends.run.load(Ordering::Relaxed), 1);
-        accounted_for(&home, &ends, 1);
-        assert_eq!(home.shard.lock().phase(index), Phase::Free);
+        accounted_for(&shard, &ends, 1);
+        assert_eq!(shard.lock().phase(index), Phase::Free);
     });
 }

@@ -102,15 +102,15 @@ impl Alarm {
 mod model {
     use super::*;
     use crate::base::sync::Arc;
-    use crate::shard::{Ask, Shard};
+    use crate::shard::{Shard, Wake};
     use loom::thread;
 
     type Both = Arc<(Shard<u32>, Alarm)>;
 
     fn submit(both: &Both, payload: u32, deadline: u64) {
         let admitted = both.0.lock().admit(payload, |payload| payload, deadline, false);
-        let (_, ask) = admitted.unwrap();
-        assert_eq!(ask, Ask::Deadline);
+        let (_, wake) = admitted.unwrap();
+        assert_eq!(wake, Wake::ForDeadline);
         both.1.submitted(deadline);
     }
 

@@ -9,13 +9,13 @@
 //! sets the flag after the worker has cleared it, so the worker finds it set, or is called.
 
 use crate::base::sync::{AtomicBool, AtomicUsize, Ordering};
-use crate::shard::Ask;
+use crate::shard::Wake;
 use crate::shard::alarm::Alarm;
 use crate::shard::metrics::WorkerMetrics;
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
 
-pub(crate) struct Shared {
+pub(crate) struct Context {
     pub(crate) time: Timebase,
     pub(crate) scale: TickScale,
     pub(crate) alarm: Alarm,
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     catching_up: AtomicBool,
 }
 
-impl Shared {
+impl Context {
     pub(crate) fn new(time: Timebase, scale: TickScale, limit: Option<usize>) -> Self {
         Self {
             time,
@@ -38,13 +38,13 @@ impl Shared {
         }
     }
 
-    /// Passes on what an operation on a timeout with this deadline asks of the worker.
+    /// Wakes the worker after an operation on a timeout with this deadline, if it has to be.
     #[inline]
-    pub(crate) fn answer(&self, ask: Ask, deadline: u64) {
-        match ask {
-            Ask::Nothing => {}
-            Ask::Deadline => self.alarm.submitted(deadline),
-            Ask::Attention => {
+    pub(crate) fn wake(&self, wake: Wake, deadline: u64) {
+        match wake {
+            Wake::No => {}
+            Wake::ForDeadline => self.alarm.submitted(deadline),
+            Wake::Now => {
                 self.alarm.submitted(deadline);
                 self.alarm.call();
             }
@@ -124,28 +124,28 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// Whether this thread, as the worker, is woken by what another does.
-    fn wakes_the_worker(act: impl FnOnce(&Shared) + Send + 'static) -> bool {
+    fn wakes_the_worker(act: impl FnOnce(&Context) + Send + 'static) -> bool {
         const LONG: Duration = Duration::from_secs(20);
         let tick = TickScale::new(NonZeroU64::MIN);
-        let shared = Arc::new(Shared::new(Timebase::starting_now(None), tick, None));
-        shared.alarm.parker().adopt(&std::thread::current());
-        let other = shared.clone();
+        let context = Arc::new(Context::new(Timebase::starting_now(None), tick, None));
+        context.alarm.parker().adopt(&std::thread::current());
+        let other = context.clone();
         // Not a scope: the end of one wakes its thread as well.
         std::thread::spawn(move || act(&other)).join().unwrap();
         let begun = Instant::now();
-        shared.alarm.sleep(Some(LONG));
+        context.alarm.sleep(Some(LONG));
         begun.elapsed() < LONG
     }
 
     /// Also if the worker has announced no sleep that a deadline could end.
     #[test]
     fn attention_wakes_the_worker_whatever_is_due() {
-        assert!(wakes_the_worker(|shared| shared.answer(Ask::Attention, crate::time::tick::NEVER)));
+        assert!(wakes_the_worker(|context| context.wake(Wake::Now, crate::time::tick::NEVER)));
     }
 
     #[test]
     fn a_record_that_catches_up_wakes_the_worker() {
-        assert!(wakes_the_worker(Shared::catch_up));
+        assert!(wakes_the_worker(Context::catch_up));
     }
 }
 
@@ -163,7 +163,7 @@ mod model {
     fn runs_that_catch_up_are_not_slept_over() {
         crate::base::sync::check(|| {
             let tick = TickScale::new(NonZeroU64::MIN);
-            let shared = Arc::new(Shared::new(Timebase::starting_now(None), tick, None));
+            let context = Arc::new(Context::new(Timebase::starting_now(None), tick, None));
             let shard = Arc::new(Shard::new(0, 1));
             let runs = [(); 2].map(|()| {
                 let mut state = shard.lock();
@@ -172,22 +172,22 @@ mod model {
                 index
             });
             let runners = runs.map(|index| {
-                let (shared, shard) = (shared.clone(), shard.clone());
+                let (context, shard) = (context.clone(), shard.clone());
                 thread::spawn(move || {
                     let mut state = shard.lock();
                     let record = state.go_on(index, (), 6).expect("nothing denies it");
                     state.queue(record);
                     state.catch_up(index);
                     drop(state);
-                    shared.catch_up();
+                    context.catch_up();
                 })
             });
             let mut taken = 0;
             while taken < 2 {
-                if shared.take_catching_up() {
+                if context.take_catching_up() {
                     taken += shard.lock().take_catching_up().len();
                 } else {
-                    shared.alarm.sleep(None);
+                    context.alarm.sleep(None);
                 }
             }
             runners.into_iter().for_each(|runner| runner.join().unwrap());

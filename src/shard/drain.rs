@@ -11,11 +11,11 @@ use std::ops::RangeInclusive;
 const KEPT_CAPACITY: RangeInclusive<usize> = 1 << 12..=1 << 16;
 
 #[derive(Default)]
-pub(crate) struct Intake {
+pub(crate) struct Drain {
     records: Vec<Record>,
 }
 
-impl Intake {
+impl Drain {
     /// Takes at most `most` live records from the queue.
     pub(crate) fn fill<P>(&mut self, state: &mut State<P>, most: usize) {
         state.take(most, &mut self.records);
@@ -63,30 +63,30 @@ mod tests {
     fn the_living_are_passed_on_in_order() {
         let shard = filled(5);
         let _ = shard.lock().cancel(1);
-        let mut intake = Intake::default();
-        intake.fill(&mut shard.lock(), 2);
+        let mut drain = Drain::default();
+        drain.fill(&mut shard.lock(), 2);
         let mut deadlines = Vec::new();
-        let mut note = |intake: &mut Intake| {
-            intake.empty(|record| {
+        let mut note = |drain: &mut Drain| {
+            drain.empty(|record| {
                 deadlines.push(record.deadline);
                 true
             })
         };
-        assert_eq!(note(&mut intake), 2);
-        intake.fill(&mut shard.lock(), 9);
-        assert_eq!(note(&mut intake), 2);
+        assert_eq!(note(&mut drain), 2);
+        drain.fill(&mut shard.lock(), 9);
+        assert_eq!(note(&mut drain), 2);
         assert_eq!(deadlines, [0, 2, 3, 4]);
     }
 
     #[test]
     fn memory_of_a_burst_is_let_go_of() {
         let shard = filled(100_000);
-        let mut intake = Intake::default();
+        let mut drain = Drain::default();
         let mut kept = Vec::new();
         for _ in 0..3 {
-            intake.fill(&mut shard.lock(), usize::MAX);
-            intake.empty(|_| true);
-            kept.push(intake.records.capacity());
+            drain.fill(&mut shard.lock(), usize::MAX);
+            drain.empty(|_| true);
+            kept.push(drain.records.capacity());
         }
         assert!(kept.iter().all(|&n| n <= 2 * KEPT_CAPACITY.end()), "{kept:?}");
         assert!(kept[1..].iter().all(|&n| n <= 2 * KEPT_CAPACITY.start()), "{kept:?}");

@@ -18,8 +18,8 @@ mod slot;
 mod state;
 
 pub(crate) use counts::Counts;
-pub(crate) use drain::Intake;
-pub(crate) use outcome::{Ask, Cancel, Claim, Claimed, Refusal};
+pub(crate) use drain::Drain;
+pub(crate) use outcome::{Cancel, Claim, Claimed, Refusal, Wake};
 pub(crate) use pending::Record;
 pub(crate) use slot::Phase;
 pub(crate) use state::State;

@@ -1,15 +1,15 @@
-//! What the operations on a shard answer.
+//! The outcomes of operations on a shard.
 
 use super::slot::Phase;
 
-/// What an operation asks of the worker, once the lock is released.
+/// Whether an operation has to wake the worker, once the lock is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    Nothing,
-    /// A timeout may be due sooner than it intends to wake.
-    Deadline,
-    /// The queue is long, or much in the wheel is dead: soon, whatever is due.
-    Attention,
+pub(crate) enum Wake {
+    No,
+    /// If it sleeps beyond the deadline of the timeout.
+    ForDeadline,
+    /// Whatever is due: the queue is long, or much in the wheel is dead.
+    Now,
 }
 
 /// Why a timeout cannot be armed or moved.
@@ -22,8 +22,8 @@ pub(crate) enum Refusal {
 
 /// What stands behind a record that has come out of the wheel.
 pub(crate) enum Claim<P> {
-    /// Nothing: it was cancelled, or another record stands for it now.
-    Stale,
+    /// Nothing: the timeout was cancelled, or has another record by now.
+    Dead,
     /// It has been pushed back to this time: to be filed again.
     NotYet(u64),
     Due(Claimed<P>),
@@ -38,7 +38,7 @@ pub(crate) struct Claimed<P> {
 /// What a cancel found.
 pub(crate) enum Cancel<P> {
     /// It won: here is what would have run. The caller's pin is gone.
-    Won(P, Ask),
+    Won(P, Wake),
     /// It is running, and will not be armed again; true if it would have been.
     Denied(bool),
     Lost,

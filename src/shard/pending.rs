@@ -1,7 +1,7 @@
 //! The pending queue of a shard: what has been submitted and not yet taken by the worker.
 //!
 //! First in, first out, and able to drop from its middle: a timeout that is cancelled before the
-//! worker has seen it leaves at most a tombstone, and none if it was the last. Tombstones are swept
+//! worker has seen it leaves at most a dead record, and none if it was the last. Dead records are dropped
 //! when they outnumber the living, so a storm of cancels does not grow the queue even while the
 //! worker is held up by a task.
 //!
@@ -10,7 +10,7 @@
 
 use crate::time::tick::NEVER;
 
-/// Tombstones that are not worth a sweep.
+/// Dead records that are not worth a compaction.
 const DEAD_ALLOWED: usize = 1024;
 
 /// A capacity that is not worth shrinking.
@@ -150,13 +150,13 @@ impl Pending {
     }
 
     #[inline]
-    pub(super) fn wants_sweep(&self) -> bool {
+    pub(super) fn wants_compaction(&self) -> bool {
         self.dead > DEAD_ALLOWED + self.live()
     }
 
-    /// Drops the tombstones; `moved` is told each record that stays, and its new place.
+    /// Drops the dead records; `moved` is told each record that stays, and its new place.
     #[cold]
-    pub(super) fn sweep(&mut self, mut moved: impl FnMut(&Record, u32)) {
+    pub(super) fn compact(&mut self, mut moved: impl FnMut(&Record, u32)) {
         self.drop_taken();
         let mut place = self.front;
         self.records.retain(|record| {
@@ -244,10 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_is_wanted_when_more_is_dead_than_alive_and_a_constant() {
+    fn a_compaction_is_wanted_when_more_is_dead_than_alive_and_a_constant() {
         let (mut pending, places) = queue(0..2 * DEAD_ALLOWED as u32);
         let (all, mut dead) = (2 * DEAD_ALLOWED, 0);
-        while !pending.wants_sweep() {
+        while !pending.wants_compaction() {
             assert!(pending.remove(places[dead], dead as u32));
             dead += 1;
         }
@@ -286,22 +286,22 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_gives_memory_back() {
+    fn a_compaction_gives_memory_back() {
         let (mut pending, places) = queue(0..100_000);
         (0..99_000).for_each(|i| assert!(pending.remove(places[i as usize], i)));
-        pending.sweep(|_, _| ());
+        pending.compact(|_, _| ());
         assert_eq!(pending.live(), 1000);
         assert!(pending.records.capacity() <= KEPT_CAPACITY);
     }
 
     #[test]
-    fn a_sweep_tells_the_new_places() {
+    fn a_compaction_tells_the_new_places() {
         let (mut pending, mut places) = queue(0..4000);
         for i in (0..4000).filter(|i| i % 4 != 3) {
             assert!(pending.remove(places[i as usize], i));
         }
-        assert!(pending.wants_sweep());
-        pending.sweep(|record, place| places[record.index as usize] = place);
+        assert!(pending.wants_compaction());
+        pending.compact(|record, place| places[record.index as usize] = place);
         assert_eq!((pending.records.len(), pending.live()), (1000, 1000));
         assert!(pending.remove(places[7], 7));
         assert!(pending.amend(places[11], 11, 5));

@@ -8,8 +8,8 @@
 mod tests;
 
 use super::counts::Counts;
-use super::dead::Stale;
-use super::outcome::{Ask, Cancel, Claim, Claimed, Refusal};
+use super::dead::DeadEntries;
+use super::outcome::{Cancel, Claim, Claimed, Refusal, Wake};
 use super::pending::{Pending, Record};
 use super::slot::{Phase, Slot};
 use crate::base::slab::Slab;
@@ -27,7 +27,7 @@ pub(crate) struct State<P> {
     /// Records that have gone past the queue: see `catch_up`.
     catching_up: Vec<Record>,
     /// Of this shard's records in the wheel.
-    stale: Stale,
+    dead: DeadEntries,
     /// The queue is long, and the worker has been told.
     drain_asked: bool,
     counts: Counts,
@@ -41,7 +41,7 @@ impl<P> State<P> {
             open: true,
             live: 0,
             catching_up: Vec::new(),
-            stale: Stale::new(buckets),
+            dead: DeadEntries::new(buckets),
             drain_asked: false,
             counts: Counts::default(),
         }
@@ -56,7 +56,7 @@ impl<P> State<P> {
         erase: impl FnOnce(T) -> P,
         deadline: u64,
         repeats: bool,
-    ) -> Result<(u32, Ask), (Refusal, T)> {
+    ) -> Result<(u32, Wake), (Refusal, T)> {
         if !self.open {
             self.counts.rejected += 1;
             return Err((Refusal::Closed, task));
@@ -69,16 +69,16 @@ impl<P> State<P> {
         slot.place = self.pending.push(deadline, index, slot.version16());
         self.live += 1;
         self.counts.scheduled += 1;
-        Ok((index, self.ask_after_push()))
+        Ok((index, self.wake_after_push()))
     }
 
     #[inline]
-    fn ask_after_push(&mut self) -> Ask {
+    fn wake_after_push(&mut self) -> Wake {
         if self.pending.live() < LONG_QUEUE || self.drain_asked {
-            return Ask::Deadline;
+            return Wake::ForDeadline;
         }
         self.drain_asked = true;
-        Ask::Attention
+        Wake::Now
     }
 
     /// Armed -> Cancelled, which takes the caller's pin as well; or Running -> Denied.
@@ -90,15 +90,15 @@ impl<P> State<P> {
                 let payload = slot.payload.take();
                 if !self.pending.remove(slot.place, index) {
                     slot.bump_version();
-                    self.stale.left_behind();
+                    self.dead.died();
                 }
                 if slot.end(Phase::Cancelled) {
                     self.slots.release(index);
                 }
                 self.live -= 1;
                 self.counts.cancelled += 1;
-                let ask = self.tidy();
-                payload.map_or(Cancel::Lost, |payload| Cancel::Won(payload, ask))
+                let wake = self.tidy();
+                payload.map_or(Cancel::Lost, |payload| Cancel::Won(payload, wake))
             }
             Phase::Running => {
                 slot.set_phase(Phase::Denied);
@@ -110,22 +110,22 @@ impl<P> State<P> {
 
     /// Keeps what is dead below what is alive plus a constant.
     #[inline]
-    fn tidy(&mut self) -> Ask {
-        if self.pending.wants_sweep() {
+    fn tidy(&mut self) -> Wake {
+        if self.pending.wants_compaction() {
             let slots = &mut self.slots;
-            self.pending.sweep(|record, place| {
+            self.pending.compact(|record, place| {
                 let slot = slots.get_mut(record.index);
                 if let Some(slot) = slot.filter(|slot| slot.stands_for(record.version)) {
                     slot.place = place;
                 }
             });
         }
-        if self.stale.wants_walk(self.live) { Ask::Attention } else { Ask::Nothing }
+        if self.dead.wants_sweep(self.live) { Wake::Now } else { Wake::No }
     }
 
     /// Moves the deadline of an Armed slot. Later: only the slot changes, and the record that
     /// comes up too soon is filed again. Sooner: a new record, unless the old one can be amended.
-    pub(crate) fn reschedule(&mut self, index: u32, deadline: u64) -> Result<Ask, Refusal> {
+    pub(crate) fn reschedule(&mut self, index: u32, deadline: u64) -> Result<Wake, Refusal> {
         if !self.open {
             return Err(Refusal::Closed);
         }
@@ -137,17 +137,17 @@ impl<P> State<P> {
         let sooner = deadline < slot.deadline;
         slot.deadline = deadline;
         if !sooner {
-            return Ok(Ask::Nothing);
+            return Ok(Wake::No);
         }
         if self.pending.amend(slot.place, index, deadline) {
-            return Ok(Ask::Deadline);
+            return Ok(Wake::ForDeadline);
         }
         slot.bump_version();
         slot.place = self.pending.push(deadline, index, slot.version16());
-        self.stale.left_behind();
-        let pushed = self.ask_after_push();
+        self.dead.died();
+        let pushed = self.wake_after_push();
         let tidied = self.tidy();
-        Ok(if tidied == Ask::Attention { tidied } else { pushed })
+        Ok(if tidied == Wake::Now { tidied } else { pushed })
     }
 
     /// Running -> Armed, as the run ends: returns a record, which is to be filed. If the timeout must
@@ -168,12 +168,12 @@ impl<P> State<P> {
     }
 
     /// Puts a record of an Armed slot into the queue.
-    pub(crate) fn queue(&mut self, record: Record) -> Ask {
+    pub(crate) fn queue(&mut self, record: Record) -> Wake {
         let place = self.pending.push(record.deadline, record.index, record.version);
         if let Some(slot) = self.slots.get_mut(record.index) {
             slot.place = place;
         }
-        self.ask_after_push()
+        self.wake_after_push()
     }
 
     /// Moves what the queue holds for a slot past it: the worker takes it up within its present pass,
@@ -187,21 +187,21 @@ impl<P> State<P> {
     }
 
     /// Armed -> Running, if the record still stands for the slot and its deadline is not after
-    /// `now`. The slot is pinned for the runner. A closed shard keeps what it has, for `empty_into`.
+    /// `tick_start`. The slot is pinned for the runner. A closed shard keeps what it has, for `empty_into`.
     #[inline]
-    pub(crate) fn claim(&mut self, index: u32, version: u16, now: u64) -> Claim<P> {
+    pub(crate) fn claim(&mut self, index: u32, version: u16, tick_start: u64) -> Claim<P> {
         if !self.open {
-            return Claim::Stale;
+            return Claim::Dead;
         }
         let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.stands_for(version)) else {
-            self.stale.found();
-            return Claim::Stale;
+            self.dead.found();
+            return Claim::Dead;
         };
         let deadline = slot.deadline;
-        if deadline > now {
+        if deadline > tick_start {
             return Claim::NotYet(deadline);
         }
-        let Some(payload) = slot.payload.take() else { return Claim::Stale };
+        let Some(payload) = slot.payload.take() else { return Claim::Dead };
         // A stale record can match by a version that has wrapped: the slot's own, if it is still
         // queued, must not outlive it.
         self.pending.remove(slot.place, index);
@@ -209,7 +209,7 @@ impl<P> State<P> {
         slot.pin();
         self.live -= 1;
         self.counts.expired += 1;
-        self.stale.wants_walk(self.live);
+        self.dead.wants_sweep(self.live);
         Claim::Due(Claimed { payload, deadline })
     }
 
@@ -300,19 +300,19 @@ impl<P> State<P> {
     }
 
     /// Whether the wheel should be walked for dead entries.
-    pub(crate) fn reclaim_asked(&self) -> bool {
-        self.stale.walk_asked()
+    pub(crate) fn sweep_wanted(&self) -> bool {
+        self.dead.sweep_wanted()
     }
 
     /// A walk over the wheel begins.
-    pub(crate) fn begin_reclaim(&mut self) {
-        self.stale.begin_walk();
+    pub(crate) fn begin_sweep(&mut self) {
+        self.dead.begin_sweep();
     }
 
     /// The wheel has been walked from end to end: what was dead when that began is gone. True if so
     /// much has died meanwhile that it is worth another walk.
-    pub(crate) fn end_reclaim(&mut self) -> bool {
-        self.stale.end_walk(self.live)
+    pub(crate) fn end_sweep(&mut self) -> bool {
+        self.dead.end_sweep(self.live)
     }
 
     /// Whether a record stands for a timeout.
@@ -324,7 +324,7 @@ impl<P> State<P> {
     pub(crate) fn stands(&mut self, index: u32, version: u16) -> bool {
         let stands = self.is_pending(index, version);
         if !stands {
-            self.stale.found();
+            self.dead.found();
         }
         stands
     }

@@ -46,7 +46,7 @@ pub struct Follower(std::sync::Weak<dyn Follow>);
 /// What a worker does for a clock.
 pub(crate) trait Follow: Send + Sync {
     /// Wakes the worker; returns the request's number.
-    fn ask(&self) -> u64;
+    fn request_catch_up(&self) -> u64;
     /// Waits until that request is answered.
     fn wait(&self, request: u64);
 }
@@ -60,14 +60,14 @@ impl Follower {
     /// the timer has stopped. Called on the worker of any timer, it does not wait.
     pub fn catch_up(&self) {
         if let Some(timer) = self.0.upgrade() {
-            timer.wait(timer.ask());
+            timer.wait(timer.request_catch_up());
         }
     }
 
     /// As `catch_up` for all of them at once: none waits for another to be called.
     pub(super) fn catch_up_all(followers: &[Follower]) {
         let timers: Vec<_> = followers.iter().filter_map(|f| f.0.upgrade()).collect();
-        let asked: Vec<_> = timers.iter().map(|timer| timer.ask()).collect();
+        let asked: Vec<_> = timers.iter().map(|timer| timer.request_catch_up()).collect();
         timers.iter().zip(asked).for_each(|(timer, request)| timer.wait(request));
     }
 

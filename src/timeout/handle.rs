@@ -15,10 +15,11 @@ use super::error::RescheduleError;
 use super::next::{Next, When};
 use crate::base::isolate;
 use crate::base::logging::warning;
-use crate::base::sync::{Arc, AtomicU8, Ordering};
-use crate::shard::context::Shared;
+use crate::base::sync::{Arc, AtomicU8, MutexGuard, Ordering};
+use crate::shard::context::Context;
 use crate::shard::{Cancel, Phase, Record, Refusal, Shard, State};
 use crate::time::tick::nanos;
+use crate::wheel::Token;
 use std::any::Any;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -36,7 +37,19 @@ pub(crate) type BoxedTask = Box<dyn ErasedTask>;
 /// A shard of a timer, with the way to its worker.
 pub(crate) struct TimerShard {
     pub(crate) shard: Shard<BoxedTask>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) context: Arc<Context>,
+}
+
+impl TimerShard {
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<BoxedTask>> {
+        self.shard.lock()
+    }
+
+    /// The wheel's name for a record of this shard.
+    pub(crate) fn token(&self, record: &Record) -> Token {
+        self.shard.token(record)
+    }
 }
 
 /// A handle to a timeout: cancel it, move it, ask what became of it.
@@ -48,7 +61,7 @@ pub(crate) struct TimerShard {
 /// about 40 bytes of its timer's memory in use, even after the timeout's end, until it is dropped
 /// or has itself reported that end.
 pub struct Timeout {
-    home: Arc<TimerShard>,
+    shard: Arc<TimerShard>,
     index: u32,
     /// The phase it ended in, or `Phase::Free` (0) while this handle pins the slot. Written under
     /// the shard's lock; a relaxed load outside of it may miss the end and then looks again inside.
@@ -59,7 +72,7 @@ impl Timeout {
     /// For a slot that has been pinned for this handle.
     #[inline]
     pub(crate) fn pinned(shard: Arc<TimerShard>, index: u32) -> Self {
-        Self { home: shard, index, settled: AtomicU8::new(0) }
+        Self { shard, index, settled: AtomicU8::new(0) }
     }
 
     /// Cancels the timeout: true for the one caller that won, over other callers and over the
@@ -69,16 +82,16 @@ impl Timeout {
     /// timeout, and one that has gone on before, the answer then is true: no further run starts. If
     /// it had been handed to an executor and waits there, that run does not start either.
     pub fn cancel(&self) -> bool {
-        let mut state = self.home.shard.lock();
+        let mut state = self.shard.lock();
         if self.settled_phase().is_some() {
             return false;
         }
         match state.cancel(self.index) {
-            Cancel::Won(task, ask) => {
+            Cancel::Won(task, wake) => {
                 self.settled.store(Phase::Cancelled as u8, Ordering::Relaxed);
                 drop(state);
-                self.shared().ended(1);
-                self.shared().answer(ask, crate::time::tick::NEVER);
+                self.context().ended(1);
+                self.context().wake(wake, crate::time::tick::NEVER);
                 self.tell_cancelled(task);
                 true
             }
@@ -103,9 +116,9 @@ impl Timeout {
 
     /// The instant at which it expires, or at which the present run was due; `None` after its end.
     pub fn deadline(&self) -> Option<Instant> {
-        let state = self.home.shard.lock();
+        let state = self.shard.lock();
         let present = self.settled_phase().is_none() && !state.phase(self.index).has_ended();
-        present.then(|| self.shared().time.instant_at(state.deadline(self.index)))
+        present.then(|| self.context().time.instant_at(state.deadline(self.index)))
     }
 
     /// Moves the deadline to `delay` from now, without an allocation.
@@ -120,7 +133,7 @@ impl Timeout {
     ///
     /// If the task has run or is running, if the timeout is cancelled, if the timer is stopped.
     pub fn reschedule(&self, delay: Duration) -> Result<(), RescheduleError> {
-        self.reschedule_to(self.shared().time.now_or_later().saturating_add(nanos(delay)))
+        self.reschedule_to(self.context().time.now_or_later().saturating_add(nanos(delay)))
     }
 
     /// As [`reschedule`](Self::reschedule), to an instant: no clock is read.
@@ -129,18 +142,18 @@ impl Timeout {
     ///
     /// As `reschedule`.
     pub fn reschedule_at(&self, deadline: Instant) -> Result<(), RescheduleError> {
-        self.reschedule_to(self.shared().time.nanos_at(deadline))
+        self.reschedule_to(self.context().time.nanos_at(deadline))
     }
 
     fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
-        let mut state = self.home.shard.lock();
+        let mut state = self.shard.lock();
         if let Some(end) = self.settled_phase() {
             return Err(why_not(end));
         }
         match state.reschedule(self.index, deadline) {
-            Ok(ask) => {
+            Ok(wake) => {
                 drop(state);
-                self.shared().answer(ask, deadline);
+                self.context().wake(wake, deadline);
                 Ok(())
             }
             Err(Refusal::Phase(phase)) => Err(why_not(phase)),
@@ -150,43 +163,43 @@ impl Timeout {
 
     /// The present instant by the timer's clock.
     pub fn now(&self) -> Instant {
-        self.shared().time.now_instant()
+        self.context().time.now_instant()
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.home.shared
+    pub(crate) fn context(&self) -> &Context {
+        &self.shard.context
     }
 
     pub(crate) fn tell_cancelled(&self, task: BoxedTask) {
         if isolate::panics(|| task.cancelled(self)) {
-            self.shared().metrics.task_panicked();
+            self.context().metrics.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
         }
     }
 
     /// The run of a task that was claimed with this deadline.
     pub(crate) fn run(&self, deadline: u64) -> Run<'_> {
-        Run { shard: &self.home, index: self.index, deadline }
+        Run { shard: &self.shard, index: self.index, deadline }
     }
 
     /// Whether the run must not begin, because a cancel was told so while the job waited.
     pub(crate) fn is_withdrawn(&self) -> bool {
-        self.home.shard.lock().withdrawn(self.index)
+        self.shard.lock().withdrawn(self.index)
     }
 
     /// After the last run of a job.
     pub(crate) fn finish_run(&self) {
-        self.home.shard.lock().finish(self.index);
+        self.shard.lock().finish(self.index);
     }
 
     /// The runner has lost the task: its timeout counts as cancelled.
     pub(crate) fn abandon(&self) {
-        self.home.shard.lock().abandon(self.index);
+        self.shard.lock().abandon(self.index);
     }
 
     /// Nobody has taken this returned timeout: it counts as cancelled.
     pub(crate) fn unreturn(&self) {
-        let mut state = self.home.shard.lock();
+        let mut state = self.shard.lock();
         if self.settled_phase().is_none() {
             state.unreturn(self.index);
         }
@@ -196,7 +209,7 @@ impl Timeout {
         if let Some(end) = self.settled_phase() {
             return end;
         }
-        let mut state = self.home.shard.lock();
+        let mut state = self.shard.lock();
         self.settled_phase().unwrap_or_else(|| self.observe(&mut state))
     }
 
@@ -231,12 +244,12 @@ fn why_not(phase: Phase) -> RescheduleError {
 
 impl Clone for Timeout {
     fn clone(&self) -> Self {
-        let mut state = self.home.shard.lock();
+        let mut state = self.shard.lock();
         let settled = self.settled.load(Ordering::Relaxed);
         if settled == 0 {
             state.pin(self.index);
         }
-        Self { home: self.home.clone(), index: self.index, settled: AtomicU8::new(settled) }
+        Self { shard: self.shard.clone(), index: self.index, settled: AtomicU8::new(settled) }
     }
 }
 
@@ -244,7 +257,7 @@ impl Timeout {
     /// Apart from the drop, so that a handle that has seen the end costs nothing more.
     #[inline(never)]
     fn detach(&self) {
-        self.home.shard.lock().unpin(self.index);
+        self.shard.lock().unpin(self.index);
     }
 }
 
@@ -295,23 +308,23 @@ impl<'a> Run<'a> {
 
     /// The instant at which this run was due.
     pub fn deadline(&self) -> Instant {
-        self.shard.shared.time.instant_at(self.deadline)
+        self.shard.context.time.instant_at(self.deadline)
     }
 
     /// The present instant by the timer's clock.
     pub fn now(&self) -> Instant {
-        self.shard.shared.time.now_instant()
+        self.shard.context.time.now_instant()
     }
 
     /// A handle to the timeout.
     pub fn timeout(&self) -> Timeout {
-        self.shard.shard.lock().pin(self.index);
+        self.shard.lock().pin(self.index);
         Timeout::pinned(self.shard.clone(), self.index)
     }
 
     /// Whether the timeout was cancelled since the run began: then it does not go on.
     pub fn is_cancelled(&self) -> bool {
-        self.shard.shard.lock().phase(self.index) == Phase::Denied
+        self.shard.lock().phase(self.index) == Phase::Denied
     }
 
     /// Runs the task on this thread. If the timeout goes on, `file` is told its new record, under the
@@ -324,7 +337,7 @@ impl<'a> Run<'a> {
         file: impl FnOnce(&mut State<BoxedTask>, Record, bool),
     ) -> bool {
         let Some(next) = isolate::contained(|| task.run(self)) else {
-            self.shard.shared.metrics.task_panicked();
+            self.shard.context.metrics.task_panicked();
             warning!("the task of {self:?} panicked");
             return false;
         };
@@ -337,15 +350,15 @@ impl<'a> Run<'a> {
         when: When,
         file: impl FnOnce(&mut State<BoxedTask>, Record, bool),
     ) -> bool {
-        let shared = &self.shard.shared;
+        let context = &self.shard.context;
         let (deadline, missed) = match when {
             When::After(delay) => (self.later(delay), false),
-            When::At(instant) => (shared.time.nanos_at(instant), false),
-            When::Missed(instant) => (shared.time.nanos_at(instant), true),
+            When::At(instant) => (context.time.nanos_at(instant), false),
+            When::Missed(instant) => (context.time.nanos_at(instant), true),
         };
         // Counted before it can end, so that the count never falls short.
-        shared.begins_again();
-        let mut state = self.shard.shard.lock();
+        context.begins_again();
+        let mut state = self.shard.lock();
         let refused = match state.go_on(self.index, task, deadline) {
             Ok(record) => {
                 file(&mut state, record, missed);
@@ -355,9 +368,9 @@ impl<'a> Run<'a> {
         };
         drop(state);
         let Some(task) = refused else { return true };
-        shared.ended(1);
+        context.ended(1);
         if isolate::panics(|| drop(task)) {
-            shared.metrics.task_panicked();
+            context.metrics.task_panicked();
             warning!("the drop of the task of {self:?} panicked");
         }
         false
@@ -365,7 +378,7 @@ impl<'a> Run<'a> {
 
     /// A clock that panics here has no time to tell: the task then never runs again.
     fn later(&self, delay: u64) -> u64 {
-        let now = self.shard.shared.time.now_contained();
+        let now = self.shard.context.time.now_contained();
         now.map_or(crate::time::tick::NEVER, |now| now.saturating_add(delay))
     }
 }

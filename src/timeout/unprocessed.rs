@@ -32,7 +32,7 @@ impl Unprocessed {
     /// Runs the task now, on this thread, once: there is no timer in which it could go on. A panic of
     /// the task is the caller's.
     pub fn run(self) {
-        let due = self.timeout.shared().time.nanos_at(self.deadline);
+        let due = self.timeout.context().time.nanos_at(self.deadline);
         let _no_more = self.task.run(&self.timeout.run(due));
     }
 

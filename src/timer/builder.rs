@@ -8,14 +8,14 @@ use crate::base::sync::thread::{self, JoinHandle};
 use crate::base::sync::{Arc, Mutex};
 use crate::executor::{Dispatch, Executor, OnRefusal};
 use crate::shard::Shard;
-use crate::shard::context::Shared;
+use crate::shard::context::Context;
 use crate::time::tick::{TickScale, nanos};
 use crate::time::{Clock, Follow, Follower, Timebase};
 use crate::timeout::TimerShard;
 use crate::wheel::{
     Exact, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelSizeError,
 };
-use crate::worker::control::{Ending, Station};
+use crate::worker::control::{Control, Ending};
 use crate::worker::{self, Worker};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -196,17 +196,17 @@ impl Builder {
         if self.thread_name.contains('\0') {
             return Err(BuildError::ThreadName { name: self.thread_name });
         }
-        let station = Arc::new(self.station(scale, wheel.bucket_count()));
+        let control = Arc::new(self.control(scale, wheel.bucket_count()));
         // From here on a clock may wait for the worker, even if its thread cannot start.
-        let ending = Ending::of(station.clone());
-        let weak: std::sync::Weak<Station> = Arc::downgrade(&station);
-        let pace = station.shared.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));
+        let ending = Ending::of(control.clone());
+        let weak: std::sync::Weak<Control> = Arc::downgrade(&control);
+        let pace = control.context.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));
         let Self { executor, on_refusal, .. } = self;
         let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
-        let worker = Worker::new(station.clone(), wheel, dispatch, pace, ending);
+        let worker = Worker::new(control.clone(), wheel, dispatch, pace, ending);
         let thread = start_thread(self.thread_name, self.stack_size, worker)?;
-        station.shared.alarm.parker().adopt(thread.thread());
-        Ok(HashedWheelTimer(Arc::new(Handle { station, thread: Mutex::new(Some(thread)) })))
+        control.context.alarm.parker().adopt(thread.thread());
+        Ok(HashedWheelTimer(Arc::new(Handle { control, thread: Mutex::new(Some(thread)) })))
     }
 
     fn tick_scale(&self) -> Result<TickScale, BuildError> {
@@ -231,15 +231,15 @@ impl Builder {
         Hashed::new(ticks_per_wheel).map_err(|_| size_error.into())
     }
 
-    fn station(&self, scale: TickScale, buckets: usize) -> Station {
+    fn control(&self, scale: TickScale, buckets: usize) -> Control {
         let time = Timebase::starting_now(self.clock.clone());
-        let shared = Arc::new(Shared::new(time, scale, self.max_pending_timeouts));
+        let context = Arc::new(Context::new(time, scale, self.max_pending_timeouts));
         let count = spread::shard_count();
         let part = buckets / count;
         let shards = (0..count)
-            .map(|n| Arc::new(TimerShard { shard: Shard::new(n, part), shared: shared.clone() }))
+            .map(|n| Arc::new(TimerShard { shard: Shard::new(n, part), context: context.clone() }))
             .collect();
-        Station::new(shared, shards)
+        Control::new(context, shards)
     }
 }
 
@@ -282,7 +282,7 @@ impl LiveTimer {
         static WARNED: AtomicBool = AtomicBool::new(false);
         let live = LIVE_TIMERS.fetch_add(1, Ordering::Relaxed) + 1;
         if live > MANY_TIMERS && !WARNED.swap(true, Ordering::Relaxed) {
-            warning!("{live} live timers in this process: a timer is made to be shared");
+            warning!("{live} live timers in this process: a timer is made to be context");
         }
         Self
     }

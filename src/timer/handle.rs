@@ -4,14 +4,14 @@ use super::error::{ScheduleError, StopError};
 use crate::base::spread;
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
-use crate::shard::context::Shared;
+use crate::shard::context::Context;
 use crate::shard::metrics::Metrics;
 use crate::shard::{self, Refusal};
 use crate::time::tick::nanos;
 use crate::timeout::{
     BoxedTask, Held, Hold, Moved, Period, Periodic, Repeat, Timeout, TimerTask, Unprocessed,
 };
-use crate::worker::control::Station;
+use crate::worker::control::Control;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 pub struct HashedWheelTimer(pub(super) Arc<Handle>);
 
 pub(super) struct Handle {
-    pub(super) station: Arc<Station>,
+    pub(super) control: Arc<Control>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -60,7 +60,7 @@ impl HashedWheelTimer {
         task: T,
         delay: Duration,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let deadline = self.shared().time.now_or_later().saturating_add(nanos(delay));
+        let deadline = self.context().time.now_or_later().saturating_add(nanos(delay));
         self.schedule(task, deadline, false)
     }
 
@@ -76,7 +76,7 @@ impl HashedWheelTimer {
         task: T,
         deadline: Instant,
     ) -> Result<Timeout, ScheduleError<T>> {
-        self.schedule(task, self.shared().time.nanos_at(deadline), false)
+        self.schedule(task, self.context().time.nanos_at(deadline), false)
     }
 
     /// Runs `task` again and again, until its timeout is cancelled, the timer stops, it panics, or it
@@ -95,7 +95,7 @@ impl HashedWheelTimer {
             return Err(ScheduleError::ZeroPeriod { task });
         }
         let delay = period.initial_delay.unwrap_or(period.every);
-        let deadline = self.shared().time.now_or_later().saturating_add(nanos(delay));
+        let deadline = self.context().time.now_or_later().saturating_add(nanos(delay));
         let scheduled = self.schedule(Periodic { task, period }, deadline, true);
         scheduled.map_err(|error| error.map(|periodic| periodic.task))
     }
@@ -107,9 +107,9 @@ impl HashedWheelTimer {
         deadline: u64,
         repeats: bool,
     ) -> Result<Timeout, ScheduleError<T>> {
-        if let Some(quota) = &self.shared().quota {
+        if let Some(quota) = &self.context().quota {
             if let Err(limit) = quota.acquire() {
-                self.shared().metrics.over_limit();
+                self.context().metrics.over_limit();
                 return Err(ScheduleError::LimitReached { limit, task });
             }
         }
@@ -123,8 +123,8 @@ impl HashedWheelTimer {
         task: T,
         deadline: Instant,
     ) -> Result<Timeout, ScheduleError<T>> {
-        self.shared().begins_again();
-        self.admit(task, self.shared().time.nanos_at(deadline), Admit::Once)
+        self.context().begins_again();
+        self.admit(task, self.context().time.nanos_at(deadline), Admit::Once)
     }
 
     /// As [`replace_timeout_at`](Self::replace_timeout_at), for one that is to run within the
@@ -133,10 +133,10 @@ impl HashedWheelTimer {
         &self,
         task: T,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let shared = self.shared();
-        let now = shared.time.now_contained().unwrap_or_default();
-        shared.begins_again();
-        self.admit(task, shared.scale.start_of(shared.scale.tick_at(now)), Admit::AtOnce)
+        let context = self.context();
+        let now = context.time.now_contained().unwrap_or_default();
+        context.begins_again();
+        self.admit(task, context.scale.start_of(context.scale.tick_at(now)), Admit::AtOnce)
     }
 
     /// Admits a task whose quota is already taken.
@@ -161,23 +161,23 @@ impl HashedWheelTimer {
         deadline: u64,
         admit: Admit,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let station = &*self.0.station;
+        let control = &*self.0.control;
         let task = Box::new(H::hold(task));
-        let home = &station.shards[spread::home(station.shards.len())];
-        let mut state = home.shard.lock();
+        let shard = &control.shards[spread::home(control.shards.len())];
+        let mut state = shard.lock();
         let repeats = admit == Admit::Series;
         let admitted = state.admit(task, |task| task as BoxedTask, deadline, repeats);
         match admitted {
             Ok((index, _)) if admit == Admit::AtOnce => {
                 state.catch_up(index);
                 drop(state);
-                station.shared.catch_up();
-                Ok(Timeout::pinned(home.clone(), index))
+                control.context.catch_up();
+                Ok(Timeout::pinned(shard.clone(), index))
             }
-            Ok((index, ask)) => {
+            Ok((index, wake)) => {
                 drop(state);
-                station.shared.answer(ask, deadline);
-                Ok(Timeout::pinned(home.clone(), index))
+                control.context.wake(wake, deadline);
+                Ok(Timeout::pinned(shard.clone(), index))
             }
             Err((refusal, task)) => {
                 drop(state);
@@ -188,7 +188,7 @@ impl HashedWheelTimer {
 
     #[cold]
     fn refused<T>(&self, task: T, refusal: Refusal) -> ScheduleError<T> {
-        self.shared().ended(1);
+        self.context().ended(1);
         match refusal {
             Refusal::Full => ScheduleError::LimitReached { limit: shard::SHARD_CAPACITY, task },
             Refusal::Closed | Refusal::Phase(_) => ScheduleError::Stopped { task },
@@ -198,36 +198,36 @@ impl HashedWheelTimer {
     /// The present instant by the timer's clock.
     #[inline]
     pub fn now(&self) -> Instant {
-        self.shared().time.now_instant()
+        self.context().time.now_instant()
     }
 
     /// The length of a tick.
     pub fn tick_duration(&self) -> Duration {
-        Duration::from_nanos(self.shared().scale.tick_nanos())
+        Duration::from_nanos(self.context().scale.tick_nanos())
     }
 
     /// The instant that ticks are counted from: tick n begins n ticks later. Deadlines at a tick's
     /// begin are met without the wait for the next one.
     pub fn started_at(&self) -> Instant {
-        self.shared().time.instant_at(0)
+        self.context().time.instant_at(0)
     }
 
     /// Timeouts accepted, and not yet run, cancelled or returned. Exact: 0 after `stop`.
     pub fn pending_timeouts(&self) -> usize {
-        self.0.station.with_all_shards(|states| states.iter().map(|s| s.live()).sum())
+        self.0.control.with_all_shards(|states| states.iter().map(|s| s.live()).sum())
     }
 
     /// A snapshot of what the timer has done so far.
     pub fn metrics(&self) -> Metrics {
         let mut metrics = Metrics::default();
-        self.0.station.with_all_shards(|states| {
+        self.0.control.with_all_shards(|states| {
             for state in states {
                 metrics.add(state.counts());
                 metrics.pending += state.live() as u64;
                 metrics.queue_depth += state.queued() as u64;
             }
         });
-        self.shared().metrics.fill(&mut metrics);
+        self.context().metrics.fill(&mut metrics);
         metrics
     }
 
@@ -265,20 +265,20 @@ impl HashedWheelTimer {
     }
 
     fn stop_until(&self, limit: Option<Duration>) -> Result<Vec<Unprocessed>, StopError> {
-        let station = &*self.0.station;
-        if station.shared.alarm.parker().is_current_thread() {
+        let control = &*self.0.control;
+        if control.context.alarm.parker().is_current_thread() {
             return Err(StopError::FromWorker);
         }
-        station.close();
-        station.lifecycle.order_return();
-        station.shared.alarm.call();
+        control.close();
+        control.lifecycle.command_return();
+        control.context.alarm.call();
         if let Some(limit) = limit {
             // A limit beyond the end of time is no limit.
             let until = Instant::now().checked_add(limit);
-            let running = || StopError::StillRunning { limit, timeout: station.running() };
-            return station.finish_until(until).ok_or_else(running);
+            let running = || StopError::StillRunning { limit, timeout: control.running() };
+            return control.finish_until(until).ok_or_else(running);
         }
-        let unprocessed = station.lifecycle.wait_finished(None).unwrap_or_default();
+        let unprocessed = control.lifecycle.wait_finished(None).unwrap_or_default();
         // The drop of the executor and of the values that tasks have stored in the thread may take
         // longer than any limit. A panic there ends with the thread.
         let thread = self.0.thread.lock().take();
@@ -289,19 +289,19 @@ impl HashedWheelTimer {
     /// Whether the timer has ended, after a stop: nothing runs or is handed over any more. The
     /// worker's thread may take a moment longer.
     pub fn is_stopped(&self) -> bool {
-        self.0.station.lifecycle.is_finished()
+        self.0.control.lifecycle.is_finished()
     }
 
-    fn shared(&self) -> &Shared {
-        &self.0.station.shared
+    fn context(&self) -> &Context {
+        &self.0.control.context
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.station.close();
-        let uncollected = self.station.lifecycle.order_cancel();
-        self.station.shared.alarm.call();
+        self.control.close();
+        let uncollected = self.control.lifecycle.command_cancel();
+        self.control.context.alarm.call();
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 }

@@ -11,7 +11,7 @@ use crate::executor::{Inline, Job};
 use crate::shard::metrics::Metrics;
 use crate::time::{Clock, ManualClock};
 use crate::timeout::{Next, RescheduleError, Run, Task, Timeout, TimerTask};
-use crate::worker::control::Station;
+use crate::worker::control::Control;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(1);
@@ -48,11 +48,11 @@ fn worker_of(timer: &HashedWheelTimer) -> JoinHandle<()> {
 }
 
 /// Each of `accepted` timeouts has ended once: by its own account, and by the timer's.
-fn accounted_for(station: &Station, ends: &Ends, returned: usize, accepted: usize) {
+fn accounted_for(control: &Control, ends: &Ends, returned: usize, accepted: usize) {
     let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
     assert_eq!(run + cancelled + returned, accepted, "{run}, {cancelled}, {returned}");
     let mut metrics = Metrics::default();
-    station.with_all_shards(|states| {
+    control.with_all_shards(|states| {
         states.iter().for_each(|state| metrics.add(state.counts()));
         assert_eq!(states.iter().map(|state| state.live()).sum::<usize>(), 0);
     });
@@ -63,7 +63,7 @@ fn accounted_for(station: &Station, ends: &Ends, returned: usize, accepted: usiz
         [run, cancelled, returned].map(|n| n as u64),
         "{metrics:?}"
     );
-    let quota = station.shared.quota.as_ref().expect("every model has a limit");
+    let quota = control.context.quota.as_ref().expect("every model has a limit");
     assert_eq!(quota.acquire(), Ok(()), "there is room again");
 }
 
@@ -108,7 +108,7 @@ fn a_worker_that_goes_to_sleep_hears_of_a_timeout() {
         }
         drop(rung);
         let returned = stop(&timer);
-        accounted_for(&timer.0.station, &ends, returned, 1);
+        accounted_for(&timer.0.control, &ends, returned, 1);
     });
 }
 
@@ -128,7 +128,7 @@ fn admission_against_two_stops() {
         let second = loom::thread::spawn(move || stop(&other));
         let returned = stop(&timer) + second.join().unwrap();
         let accepted = producer.join().unwrap();
-        accounted_for(&timer.0.station, &ends, returned, accepted);
+        accounted_for(&timer.0.control, &ends, returned, accepted);
     });
 }
 
@@ -145,7 +145,7 @@ fn cancel_against_the_worker() {
         assert_eq!((ends.run.load(Ordering::Relaxed) == 0), won);
         let returned = stop(&timer);
         assert_eq!(returned, 0);
-        accounted_for(&timer.0.station, &ends, returned, 1);
+        accounted_for(&timer.0.control, &ends, returned, 1);
     });
 }
 
@@ -170,7 +170,7 @@ fn reschedule_against_the_worker() {
             clock.advance(TICK * 3);
             let returned = stop(&timer);
             assert_eq!(returned, 0, "its last deadline has come");
-            accounted_for(&timer.0.station, &ends, returned, 1);
+            accounted_for(&timer.0.control, &ends, returned, 1);
         });
     }
 }
@@ -181,13 +181,13 @@ fn the_drop_of_the_last_handle_against_the_worker() {
     crate::base::sync::check(|| {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
-        let (station, worker) = (timer.0.station.clone(), worker_of(&timer));
+        let (control, worker) = (timer.0.control.clone(), worker_of(&timer));
         drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
         let dropper = loom::thread::spawn(move || drop(timer));
         clock.advance(TICK * 2);
         dropper.join().unwrap();
         worker.join().unwrap();
-        accounted_for(&station, &ends, 0, 1);
+        accounted_for(&control, &ends, 0, 1);
     });
 }
 
@@ -198,7 +198,7 @@ fn a_stop_that_gave_up_loses_nothing() {
         crate::base::sync::check(move || {
             let clock = ManualClock::new();
             let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
-            let (station, worker) = (timer.0.station.clone(), worker_of(&timer));
+            let (control, worker) = (timer.0.control.clone(), worker_of(&timer));
             drop(timer.new_timeout(counted(&ends), TICK).map_err(drop).expect("it is open"));
             let mut returned = timer.stop_timeout(Duration::ZERO).map_or(0, |left| left.len());
             if again {
@@ -207,7 +207,7 @@ fn a_stop_that_gave_up_loses_nothing() {
             }
             drop(timer);
             worker.join().unwrap();
-            accounted_for(&station, &ends, returned, 1);
+            accounted_for(&control, &ends, returned, 1);
         });
     }
 }
@@ -231,7 +231,7 @@ fn a_stop_that_does_not_wait_ends_all(with: fn(Builder) -> Builder) {
         }
         returned += stop(&timer);
         mover.join().unwrap();
-        accounted_for(&timer.0.station, &ends, returned, 1);
+        accounted_for(&timer.0.control, &ends, returned, 1);
     });
 }
 
@@ -306,7 +306,7 @@ fn a_job_that_goes_on_against_the_worker_and_a_cancel() {
             let cancelled = ends.cancelled.load(Ordering::Relaxed);
             assert_eq!(cancelled, usize::from(won), "what a cancel has stopped does not begin");
             let returned = stop(&timer);
-            accounted_for(&timer.0.station, &ends, returned, 1);
+            accounted_for(&timer.0.control, &ends, returned, 1);
         });
     }
 }
@@ -325,14 +325,14 @@ fn an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
         mover.join().unwrap();
         let won = canceller.join().unwrap();
         assert!(!won || returned == 0);
-        accounted_for(&timer.0.station, &ends, returned, 1);
+        accounted_for(&timer.0.control, &ends, returned, 1);
     });
 }
 
 /// Lets the worker's next sleep begin without the wake-up that it may have been sent already, as any
 /// task may that parks its thread.
 fn eat_wake_up(run: &Run<'_>) {
-    run.timeout().shared().alarm.sleep(Some(Duration::ZERO));
+    run.timeout().context().alarm.sleep(Some(Duration::ZERO));
 }
 
 struct Parks(Counted);
@@ -359,7 +359,7 @@ fn a_task_that_parks_keeps_nobody_waiting() {
         clock.advance(TICK);
         let returned = stop(&timer);
         mover.join().unwrap();
-        accounted_for(&timer.0.station, &ends, returned, 1);
+        accounted_for(&timer.0.control, &ends, returned, 1);
     });
 }
 
@@ -409,7 +409,7 @@ fn runs_that_catch_up_are_not_slept_over() {
         (0..2).for_each(|_| hands.run_one());
         runner.join().unwrap();
         let returned = stop(&timer);
-        accounted_for(&timer.0.station, &ends, returned, 2);
+        accounted_for(&timer.0.control, &ends, returned, 2);
     });
 }
 
@@ -422,7 +422,7 @@ fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
     drop(timer.new_timeout_at(counted(&ends), first).map_err(drop).expect("it is open"));
     let mover = loom::thread::spawn(move || clock.advance(TICK));
     let next = timer.new_timeout(counted(&ends), TICK * 9);
-    if let Some(running) = timer.0.station.running() {
+    if let Some(running) = timer.0.control.running() {
         let begun = running.is_expired() || running.deadline() != Some(first);
         let next = next.as_ref().ok().and_then(Timeout::deadline);
         assert!(begun && (next.is_none() || running.deadline() != next), "{running:?}");
@@ -431,7 +431,7 @@ fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
     let accepted = 1 + usize::from(next.is_ok());
     let returned = stop(&timer);
     drop(next);
-    accounted_for(&timer.0.station, &ends, returned, accepted);
+    accounted_for(&timer.0.control, &ends, returned, accepted);
 }
 
 #[test]

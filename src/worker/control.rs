@@ -13,27 +13,27 @@
 //! has done.
 
 use crate::base::sync::{Arc, AtomicU64, MutexGuard, Ordering, thread_local};
-use crate::shard::context::Shared;
+use crate::shard::context::Context;
 use crate::shard::{self, Phase, State};
 use crate::time::Follow;
 use crate::timeout::Unprocessed;
 use crate::timeout::{BoxedTask, Timeout, TimerShard};
 use crate::wheel::Token;
-use crate::worker::lifecycle::{Lifecycle, Order};
+use crate::worker::lifecycle::{Command, Lifecycle};
 use std::cell::Cell;
 use std::time::Instant;
 
-pub(crate) struct Station {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct Control {
+    pub(crate) context: Arc<Context>,
     pub(crate) shards: Box<[Arc<TimerShard>]>,
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
     /// The wheel's name for the timeout being handed over, plus one; 0 for none. See the head.
     running: AtomicU64,
 }
 
-impl Station {
-    pub(crate) fn new(shared: Arc<Shared>, shards: Box<[Arc<TimerShard>]>) -> Self {
-        Self { shared, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
+impl Control {
+    pub(crate) fn new(context: Arc<Context>, shards: Box<[Arc<TimerShard>]>) -> Self {
+        Self { context, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
     }
 
     /// The worker says which timeout it runs or hands over: under the lock of the timeout's shard,
@@ -49,8 +49,8 @@ impl Station {
 
     /// Ends admission and expiry: after this, no shard accepts a timeout or lets one be claimed.
     pub(crate) fn close(&self) {
-        for home in &self.shards {
-            home.shard.lock().close();
+        for shard in &self.shards {
+            shard.lock().close();
         }
     }
 
@@ -69,19 +69,19 @@ impl Station {
     }
 
     /// Takes the remaining timeouts out of the shards, ordered by deadline.
-    fn empty(&self, order: Order) -> Vec<Unprocessed> {
+    fn empty(&self, order: Command) -> Vec<Unprocessed> {
         let end = match order {
-            Order::Cancel => Phase::Cancelled,
-            Order::Run | Order::Return => Phase::Returned,
+            Command::Cancel => Phase::Cancelled,
+            Command::Run | Command::Return => Phase::Returned,
         };
         let mut left = Vec::new();
-        for home in &self.shards {
-            home.shard.lock().empty_into(end, |index, deadline, task| {
-                let timeout = Timeout::pinned(home.clone(), index);
-                left.push(Unprocessed::new(task, timeout, self.shared.time.instant_at(deadline)));
+        for shard in &self.shards {
+            shard.lock().empty_into(end, |index, deadline, task| {
+                let timeout = Timeout::pinned(shard.clone(), index);
+                left.push(Unprocessed::new(task, timeout, self.context.time.instant_at(deadline)));
             });
         }
-        self.shared.ended(left.len());
+        self.context.ended(left.len());
         left.sort_by_key(Unprocessed::deadline);
         left
     }
@@ -101,7 +101,7 @@ impl Station {
         &self,
         read: impl FnOnce(&[MutexGuard<'_, State<BoxedTask>>]) -> R,
     ) -> R {
-        let states: Vec<_> = self.shards.iter().map(|home| home.shard.lock()).collect();
+        let states: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
         read(&states)
     }
 
@@ -113,8 +113,8 @@ impl Station {
         let name = self.running.load(Ordering::Relaxed);
         let token = Token { index: name.checked_sub(1)? as u32, version: 0 };
         let (number, index) = shard::locate(token);
-        let home = self.shards.get(number)?;
-        let mut state = home.shard.lock();
+        let shard = self.shards.get(number)?;
+        let mut state = shard.lock();
         let phase = state.phase(index);
         let still = self.running.load(Ordering::Relaxed) == name;
         if !still || !matches!(phase, Phase::Running | Phase::Denied) {
@@ -122,38 +122,38 @@ impl Station {
         }
         state.pin(index);
         drop(state);
-        Some(Timeout::pinned(home.clone(), index))
+        Some(Timeout::pinned(shard.clone(), index))
     }
 }
 
 /// Ends its timer when it is dropped. The worker owns it, so a worker that ends for any cause leaves
 /// no timer that accepts timeouts and never runs them, and no stop that waits for ever.
-pub(crate) struct Ending(Arc<Station>);
+pub(crate) struct Ending(Arc<Control>);
 
 impl Ending {
-    pub(crate) fn of(station: Arc<Station>) -> Self {
-        Self(station)
+    pub(crate) fn of(control: Arc<Control>) -> Self {
+        Self(control)
     }
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
         self.0.close();
-        self.0.lifecycle.order_return();
+        self.0.lifecycle.command_return();
         self.0.finish();
     }
 }
 
-impl Follow for Station {
-    fn ask(&self) -> u64 {
-        let request = self.lifecycle.ask();
-        self.shared.alarm.call();
+impl Follow for Control {
+    fn request_catch_up(&self) -> u64 {
+        let request = self.lifecycle.request_catch_up();
+        self.context.alarm.call();
         request
     }
 
     fn wait(&self, request: u64) {
         if !on_a_worker() {
-            self.lifecycle.wait_answered(request);
+            self.lifecycle.wait_caught_up(request);
         }
     }
 }

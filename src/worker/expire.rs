@@ -1,7 +1,7 @@
 //! Expire: what is due goes to the executor, in the order of ticks.
 
 use super::Worker;
-use super::lifecycle::Order;
+use super::lifecycle::Command;
 use crate::executor::Job;
 use crate::shard::{self, Claim, Claimed};
 use crate::timeout::{BoxedTask, Run, Timeout};
@@ -13,28 +13,28 @@ const FIRED_PER_CLOCK_READ: u32 = 16;
 impl<W: Exact> Worker<W> {
     /// Hands over all that is due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
-        let tick = self.shared().scale.tick_at(now);
-        self.shared().metrics.skipped(tick.saturating_sub(self.last_pass + 1));
+        let tick = self.context().scale.tick_at(now);
+        self.context().metrics.skipped(tick.saturating_sub(self.last_pass + 1));
         self.last_pass = tick;
 
         let mut agenda = std::mem::take(&mut self.agenda);
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
         // A burst that the last pass has broken off comes after all that is due.
-        let burst_from = if self.shared().is_catching_up() { tick } else { 0 };
+        let burst_from = if self.context().is_catching_up() { tick } else { 0 };
         loop {
-            if self.shared().is_catching_up() && self.is_in(tick) {
+            if self.context().is_catching_up() && self.is_in(tick) {
                 self.let_catch_up(&mut agenda, burst_from, tick);
             }
             let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
             // What is left when an order comes is still in its shard, and is found there.
-            if self.station.lifecycle.order() != Order::Run {
+            if self.control.lifecycle.command() != Command::Run {
                 break;
             }
             match self.claim(due) {
-                Claim::Stale => {}
+                Claim::Dead => {}
                 Claim::NotYet(deadline) => self.postpone(due.token, deadline, tick, &mut agenda),
                 Claim::Due(claimed) => {
-                    self.shared().metrics.late_by(now.saturating_sub(claimed.deadline));
+                    self.context().metrics.late_by(now.saturating_sub(claimed.deadline));
                     self.hand_over(due.token, claimed, tick);
                     until_read -= 1;
                     if until_read == 0 {
@@ -51,20 +51,20 @@ impl<W: Exact> Worker<W> {
     /// Whether this is the present tick: if it is over, a burst yields to what is due by now.
     pub(super) fn is_in(&mut self, tick: u64) -> bool {
         let now = self.now();
-        self.shared().scale.tick_at(now) <= tick
+        self.context().scale.tick_at(now) <= tick
     }
 
     /// Puts runs that were missed on the agenda, each in its own tick, but not before tick `from`.
     pub(super) fn let_catch_up(&mut self, agenda: &mut Agenda, from: u64, present: u64) {
-        if !self.shared().take_catching_up() {
+        if !self.context().take_catching_up() {
             return;
         }
-        let station = self.station.clone();
-        for home in &station.shards {
-            let records = home.shard.lock().take_catching_up();
+        let control = self.control.clone();
+        for shard in &control.shards {
+            let records = shard.lock().take_catching_up();
             for record in &records {
-                let deadline = record.deadline.max(station.shared.scale.start_of(from));
-                self.postpone(home.shard.token(record), deadline, present, agenda);
+                let deadline = record.deadline.max(control.context.scale.start_of(from));
+                self.postpone(shard.token(record), deadline, present, agenda);
             }
         }
     }
@@ -78,7 +78,7 @@ impl<W: Exact> Worker<W> {
         present: u64,
         agenda: &mut Agenda,
     ) {
-        let tick = self.shared().scale.tick_not_before(deadline);
+        let tick = self.context().scale.tick_not_before(deadline);
         if tick <= present {
             agenda.postpone(tick, token);
         } else {
@@ -93,37 +93,37 @@ impl<W: Exact> Worker<W> {
         if self.ran.is_some_and(|(ran, _)| ran != number) {
             self.finish_last_run();
         }
-        let mut state = self.station.shards[number].shard.lock();
+        let mut state = self.control.shards[number].lock();
         if let Some((_, ran)) = self.ran.take() {
             state.finish_and_unpin(ran);
         }
-        let begin = self.station.shared.scale.start_of(due.tick);
+        let begin = self.control.context.scale.start_of(due.tick);
         let claim = state.claim(index, due.token.version, begin);
         if matches!(claim, Claim::Due(_)) {
-            self.station.begin_run(due.token);
+            self.control.begin_run(due.token);
         }
         claim
     }
 
     pub(super) fn finish_last_run(&mut self) {
         if let Some((number, index)) = self.ran.take() {
-            self.station.shards[number].shard.lock().finish_and_unpin(index);
+            self.control.shards[number].lock().finish_and_unpin(index);
         }
     }
 
     pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<BoxedTask>, present: u64) {
-        self.shared().ended(1);
+        self.context().ended(1);
         let Claimed { payload: task, deadline } = claimed;
         let (number, index) = shard::locate(token);
         let Some(dispatch) = &self.dispatch else {
             return self.run_inline(task, (number, index), deadline, present);
         };
-        let timeout = Timeout::pinned(self.station.shards[number].clone(), index);
-        let lifecycle = &self.station.lifecycle;
-        let metrics = &self.station.shared.metrics;
+        let timeout = Timeout::pinned(self.control.shards[number].clone(), index);
+        let lifecycle = &self.control.lifecycle;
+        let metrics = &self.control.context.metrics;
         let job = Job::new(task, timeout, deadline);
-        dispatch.hand(job, metrics, || lifecycle.order() != Order::Run);
-        self.station.end_run();
+        dispatch.hand(job, metrics, || lifecycle.command() != Command::Run);
+        self.control.end_run();
     }
 
     /// Runs a task here, and files its timeout again if that goes on.
@@ -134,10 +134,10 @@ impl<W: Exact> Worker<W> {
         deadline: u64,
         present: u64,
     ) {
-        let Self { station, wheel, .. } = self;
-        let home = &station.shards[number];
+        let Self { control, wheel, .. } = self;
+        let shard = &control.shards[number];
         let mut next = None;
-        let goes_on = Run::new(home, index, deadline).of(task, |state, record, missed| {
+        let goes_on = Run::new(shard, index, deadline).of(task, |state, record, missed| {
             if missed {
                 state.queue(record);
                 state.catch_up(index);
@@ -146,17 +146,17 @@ impl<W: Exact> Worker<W> {
             }
             // Under the lock: from here on the slot may run out and be another timeout's.
             state.unpin(index);
-            station.end_run();
+            control.end_run();
         });
         if !goes_on {
             // The name goes before the run is finished in its shard, for the same reason.
-            station.end_run();
+            control.end_run();
             self.ran = Some((number, index));
         } else if let Some(record) = next {
-            let tick = station.shared.scale.tick_not_before(record.deadline).max(present + 1);
-            wheel.insert(tick, home.shard.token(&record));
+            let tick = control.context.scale.tick_not_before(record.deadline).max(present + 1);
+            wheel.insert(tick, shard.token(&record));
         } else {
-            station.shared.catch_up();
+            control.context.catch_up();
         }
     }
 }

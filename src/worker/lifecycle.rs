@@ -13,14 +13,14 @@
 //!
 //! | `report` (under its lock) | set by | who waits |
 //! |---|---|---|
-//! | `asked` = n | a clock that has been moved, before it calls the worker | |
-//! | `answered` = n | the worker, after a pass that began by reading `asked` and then the clock | the request n goes on |
+//! | `requested` = n | a clock that has been moved, before it calls the worker | |
+//! | `caught_up` = n | the worker, after a pass that began by reading `requested` and then the clock | the request n goes on |
 //! | `finished`, with what is unprocessed | the first of those below | all go on; the first stop, or the last handle's drop, takes what is unprocessed |
 //!
 //! | who finishes | when |
 //! |---|---|
-//! | the worker | at its end, whatever ended it, after the drop of its executor (`Ending` in `station`) |
-//! | a stop with a limit | if the worker runs and hands over no task (`Station::finish_if_idle`) |
+//! | the worker | at its end, whatever ended it, after the drop of its executor (`Ending` in `control`) |
+//! | a stop with a limit | if the worker runs and hands over no task (`Control::finish_if_idle`) |
 //! | a build that fails | there is no worker |
 //!
 //! Whoever finishes empties the shards under the lock of the report, and only once, so each timeout
@@ -36,7 +36,7 @@ const CANCEL: u8 = 2;
 
 /// What the worker has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum Command {
     Run,
     Return,
     Cancel,
@@ -50,70 +50,71 @@ pub(crate) struct Lifecycle<U> {
 
 struct Report<U> {
     /// Requests to catch up with the clock.
-    asked: u64,
+    requested: u64,
     /// Those that a whole pass has followed.
-    answered: u64,
+    caught_up: u64,
     finished: bool,
     unprocessed: Vec<U>,
 }
 
 impl<U> Lifecycle<U> {
     pub(crate) fn new() -> Self {
-        let report = Report { asked: 0, answered: 0, finished: false, unprocessed: Vec::new() };
+        let report =
+            Report { requested: 0, caught_up: 0, finished: false, unprocessed: Vec::new() };
         Self { order: AtomicU8::new(RUN), report: Mutex::new(report), changed: Condvar::new() }
     }
 
     #[inline]
-    pub(crate) fn order(&self) -> Order {
+    pub(crate) fn command(&self) -> Command {
         match self.order.load(Ordering::Acquire) {
-            RUN => Order::Run,
-            RETURN => Order::Return,
-            _ => Order::Cancel,
+            RUN => Command::Run,
+            RETURN => Command::Return,
+            _ => Command::Cancel,
         }
     }
 
     /// Tells the worker to return what is unprocessed. Close the shards first.
-    pub(crate) fn order_return(&self) {
+    pub(crate) fn command_return(&self) {
         let _ = self.order.compare_exchange(RUN, RETURN, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Tells the worker to cancel what is unprocessed, for nobody will collect it. Close the shards
     /// first. Returns what has been reported already.
-    pub(crate) fn order_cancel(&self) -> Vec<U> {
+    pub(crate) fn command_cancel(&self) -> Vec<U> {
         self.order.store(CANCEL, Ordering::Release);
         std::mem::take(&mut self.report.lock().unprocessed)
     }
 
     /// Asks the worker to catch up; call it after that. Returns the request's number.
-    pub(crate) fn ask(&self) -> u64 {
+    pub(crate) fn request_catch_up(&self) -> u64 {
         let mut report = self.report.lock();
-        report.asked += 1;
-        report.asked
+        report.requested += 1;
+        report.requested
     }
 
     /// The number of the last request: for the worker, before it reads the clock.
-    pub(crate) fn asked(&self) -> u64 {
-        self.report.lock().asked
+    pub(crate) fn requested(&self) -> u64 {
+        self.report.lock().requested
     }
 
     /// All that was due at the time of this request has been handed over.
-    pub(crate) fn answer(&self, request: u64) {
-        self.report.lock().answered = request;
+    pub(crate) fn caught_up(&self, request: u64) {
+        self.report.lock().caught_up = request;
         self.changed.notify_all();
     }
 
     /// Ends the timer, unless it has ended: `empty` takes the remaining timeouts out of the shards.
     /// Gives them back if nobody will collect them: the order is read under the lock that
-    /// `order_cancel` takes after it, so one of the two sides has them.
-    pub(crate) fn finish(&self, empty: impl FnOnce(Order) -> Vec<U>) -> Vec<U> {
+    /// `command_cancel` takes after it, so one of the two sides has them.
+    pub(crate) fn finish(&self, empty: impl FnOnce(Command) -> Vec<U>) -> Vec<U> {
         let mut report = self.report.lock();
         if report.finished {
             return Vec::new();
         }
-        let order = self.order();
+        let order = self.command();
         let mut unprocessed = empty(order);
         report.finished = true;
-        if order != Order::Cancel {
+        if order != Command::Cancel {
             report.unprocessed = std::mem::take(&mut unprocessed);
         }
         drop(report);
@@ -126,9 +127,9 @@ impl<U> Lifecycle<U> {
     }
 
     /// Waits until the worker has answered a request or has finished.
-    pub(crate) fn wait_answered(&self, request: u64) {
+    pub(crate) fn wait_caught_up(&self, request: u64) {
         let mut report = self.report.lock();
-        while report.answered < request && !report.finished {
+        while report.caught_up < request && !report.finished {
             report = self.changed.wait(report);
         }
     }
@@ -159,7 +160,7 @@ mod model {
         closed: Arc<AtomicBool>,
     ) -> thread::JoinHandle<usize> {
         thread::spawn(move || {
-            while lifecycle.order() == Order::Run {
+            while lifecycle.command() == Command::Run {
                 thread::yield_now();
             }
             assert!(closed.load(Ordering::Relaxed), "an order comes after the closing");
@@ -182,12 +183,12 @@ mod model {
             };
             let other = (lifecycle.clone(), full.clone());
             let worker = thread::spawn(move || {
-                while other.0.order() == Order::Run {
+                while other.0.command() == Command::Run {
                     thread::yield_now();
                 }
                 finish(&other.0, &other.1);
             });
-            lifecycle.order_return();
+            lifecycle.command_return();
             finish(&lifecycle, &full);
             assert_eq!(lifecycle.wait_finished(None).map(|left| left.len()), Some(2));
             worker.join().unwrap();
@@ -203,7 +204,7 @@ mod model {
             let worker = worker(lifecycle.clone(), closed.clone());
             let stop = |lifecycle: &Lifecycle<u32>, closed: &AtomicBool| {
                 closed.store(true, Ordering::Relaxed);
-                lifecycle.order_return();
+                lifecycle.command_return();
                 let unprocessed = lifecycle.wait_finished(None).expect("there is no limit");
                 assert!(lifecycle.is_finished());
                 unprocessed.len()
@@ -226,9 +227,9 @@ mod model {
                 let worker = worker(lifecycle.clone(), closed.clone());
                 closed.store(true, Ordering::Relaxed);
                 if stops {
-                    lifecycle.order_return();
+                    lifecycle.command_return();
                 }
-                let collected = lifecycle.order_cancel().len();
+                let collected = lifecycle.command_cancel().len();
                 assert_eq!(collected + worker.join().unwrap(), 3);
                 assert!(lifecycle.is_finished());
             });
@@ -242,12 +243,12 @@ mod model {
             let lifecycle = Arc::new(Lifecycle::<u32>::new());
             let askers = [(); 2].map(|()| {
                 let lifecycle = lifecycle.clone();
-                thread::spawn(move || lifecycle.wait_answered(lifecycle.ask()))
+                thread::spawn(move || lifecycle.wait_caught_up(lifecycle.request_catch_up()))
             });
-            while lifecycle.asked() < 2 {
+            while lifecycle.requested() < 2 {
                 thread::yield_now();
             }
-            lifecycle.answer(lifecycle.asked());
+            lifecycle.caught_up(lifecycle.requested());
             askers.into_iter().for_each(|asker| asker.join().unwrap());
         });
     }

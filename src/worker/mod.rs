@@ -6,7 +6,7 @@
 pub(crate) mod control;
 mod expire;
 pub(crate) mod lifecycle;
-mod looks;
+mod lookup;
 mod sleep;
 mod stop;
 mod sweep;
@@ -19,16 +19,16 @@ pub(crate) use stop::live;
 use crate::base::logging::warning;
 use crate::base::sync::Arc;
 use crate::executor::Dispatch;
-use crate::shard::Intake;
-use crate::shard::context::Shared;
+use crate::shard::Drain;
+use crate::shard::context::Context;
 use crate::time::Pace;
 use crate::wheel::{Agenda, Due, Exact};
-use control::{Ending, Station};
-use lifecycle::Order;
+use control::{Control, Ending};
+use lifecycle::Command;
 
 /// `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
-    station: Arc<Station>,
+    control: Arc<Control>,
     wheel: W,
     dispatch: Option<Dispatch>,
     pace: Pace,
@@ -36,7 +36,7 @@ pub(crate) struct Worker<W> {
     ran: Option<(usize, u32)>,
     agenda: Agenda,
     /// What is being transferred.
-    intake: Intake,
+    drain: Drain,
     /// The shard that the next transfer begins with.
     first_shard: usize,
     /// The last transfer has left a backlog, so the next may find what is due in a tick that has
@@ -45,11 +45,11 @@ pub(crate) struct Worker<W> {
     /// The tick that was current when the backlog began: what is older counts as of this tick.
     backlog_from: u64,
     /// A walk over the wheel for dead entries is under way.
-    reclaiming: bool,
+    sweeping: bool,
     /// The entry that the last look ahead has found to be next.
     confirmed: Option<Due>,
     /// The deadline that a producer last woke the worker for.
-    request: u64,
+    woken_for: u64,
     /// The tick in which a producer last woke the worker.
     woken_at: Option<u64>,
     last_pass: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Worker<W> {
 
 impl<W: Exact> Worker<W> {
     pub(crate) fn new(
-        station: Arc<Station>,
+        control: Arc<Control>,
         mut wheel: W,
         dispatch: Option<Dispatch>,
         pace: Pace,
@@ -73,19 +73,19 @@ impl<W: Exact> Worker<W> {
         agenda.pop(&mut wheel, 0);
         agenda.clear();
         Self {
-            station,
+            control,
             wheel,
             dispatch,
             pace,
             ran: None,
             agenda,
-            intake: Intake::default(),
+            drain: Drain::default(),
             first_shard: 0,
             behind: false,
             backlog_from: 0,
-            reclaiming: false,
+            sweeping: false,
             confirmed: None,
-            request: 0,
+            woken_for: 0,
             woken_at: None,
             last_pass: 0,
             known: 0,
@@ -96,16 +96,16 @@ impl<W: Exact> Worker<W> {
 
     /// The heartbeat, until an order to end.
     pub(crate) fn run(&mut self) {
-        while self.station.lifecycle.order() == Order::Run {
+        while self.control.lifecycle.command() == Command::Run {
             let request = self.request_to_catch_up();
             self.blind = false;
             let now = self.now();
             let backlog = self.transfer_in_order(now);
             self.expire(now);
-            let unreclaimed = self.reclaim();
-            let all_done = !backlog && !unreclaimed && !self.shared().is_catching_up();
+            let unswept = self.sweep();
+            let all_done = !backlog && !unswept && !self.context().is_catching_up();
             if all_done && self.confirm_next() {
-                self.answer(request);
+                self.caught_up(request);
                 self.sleep(request);
             }
         }
@@ -113,28 +113,28 @@ impl<W: Exact> Worker<W> {
 
     /// Only a clock that moves in jumps makes requests.
     fn request_to_catch_up(&self) -> u64 {
-        if self.pace == Pace::OnCall { self.station.lifecycle.asked() } else { 0 }
+        if self.pace == Pace::OnCall { self.control.lifecycle.requested() } else { 0 }
     }
 
-    fn answer(&self, request: u64) {
+    fn caught_up(&self, request: u64) {
         if self.pace == Pace::OnCall {
-            self.station.lifecycle.answer(request);
+            self.control.lifecycle.caught_up(request);
         }
     }
 
     /// The present; the last time that is known if the clock panics.
     fn now(&mut self) -> u64 {
-        if let Some(now) = self.shared().time.now_contained() {
+        if let Some(now) = self.context().time.now_contained() {
             self.known = now;
         } else {
             self.blind = true;
-            self.shared().metrics.task_panicked();
+            self.context().metrics.task_panicked();
             warning!("the clock panicked on the worker");
         }
         self.known
     }
 
-    fn shared(&self) -> &Shared {
-        &self.station.shared
+    fn context(&self) -> &Context {
+        &self.control.context
     }
 }

@@ -1,9 +1,9 @@
 //! Sleep: until the next tick in which something may be due.
 
 use super::Worker;
-use super::lifecycle::Order;
-use super::looks::Looks;
-use super::sweep::LOOKS_PER_PASS;
+use super::lifecycle::Command;
+use super::lookup::Lookup;
+use super::sweep::LOOKUPS_PER_PASS;
 use crate::base::sync::Arc;
 use crate::shard::alarm::Woken;
 use crate::time::Pace;
@@ -23,15 +23,15 @@ impl<W: Exact> Worker<W> {
     /// Before a sleep: sees that the next entry of the wheel is something to wake up for, and not
     /// dead or pushed back. False if that takes another pass.
     pub(super) fn confirm_next(&mut self) -> bool {
-        let Self { station, wheel, confirmed, last_pass, .. } = self;
-        let last = *last_pass + (LOOK_AHEAD / station.shared.scale.tick_nanos()).max(1);
+        let Self { control, wheel, confirmed, last_pass, .. } = self;
+        let last = *last_pass + (LOOK_AHEAD / control.context.scale.tick_nanos()).max(1);
         let Some(next) = wheel.next_expiry().filter(|&next| next <= last) else { return true };
-        let mut looks = Looks::new(&station.shards);
-        let scale = station.shared.scale;
-        if confirmed.is_some_and(|due| due.tick == next && looks.is_still_due(due, scale)) {
+        let mut lookup = Lookup::new(&control.shards);
+        let scale = control.context.scale;
+        if confirmed.is_some_and(|due| due.tick == next && lookup.is_still_due(due, scale)) {
             return true;
         }
-        match wheel.confirm_next(last, LOOKS_PER_PASS, |due| looks.standing(due, scale)) {
+        match wheel.confirm_next(last, LOOKUPS_PER_PASS, |due| lookup.standing(due, scale)) {
             Next::Unknown => false,
             Next::Later => true,
             Next::At(due) => {
@@ -43,20 +43,20 @@ impl<W: Exact> Worker<W> {
 
     /// Sleeps until the next tick in which something may be due, and while producers are active at
     /// most until the next tick.
-    pub(super) fn sleep(&mut self, answered: u64) {
-        let shared = self.station.shared.clone();
-        let tick = shared.scale.tick_at(self.now());
+    pub(super) fn sleep(&mut self, caught_up: u64) {
+        let context = self.control.context.clone();
+        let tick = context.scale.tick_at(self.now());
         let Some(target) = self.wake_tick(tick) else { return };
-        let mut wake_at = shared.scale.start_of(target);
+        let mut wake_at = context.scale.start_of(target);
         let far = target > tick + 1;
         let armed = far && self.announce(target);
         if far && !armed {
-            wake_at = shared.scale.start_of(tick + 1);
+            wake_at = context.scale.start_of(tick + 1);
         }
-        let asked = self.request_to_catch_up() != answered || shared.is_catching_up();
-        if self.station.lifecycle.order() == Order::Run && !asked {
-            shared.alarm.sleep(self.left_until(wake_at));
-            shared.metrics.woken();
+        let asked = self.request_to_catch_up() != caught_up || context.is_catching_up();
+        if self.control.lifecycle.command() == Command::Run && !asked {
+            context.alarm.sleep(self.left_until(wake_at));
+            context.metrics.woken();
         }
         if armed {
             self.disarm();
@@ -75,15 +75,15 @@ impl<W: Exact> Worker<W> {
         if !self.blind {
             return left;
         }
-        let tick = Duration::from_nanos(self.shared().scale.tick_nanos());
+        let tick = Duration::from_nanos(self.context().scale.tick_nanos());
         Some(tick.min(CLOCK_RETRY))
     }
 
     /// Arms the alarm for a sleep to `target`, and looks once more; false if there is something
     /// sooner, for which the alarm is not armed any more.
     pub(super) fn announce(&mut self, target: u64) -> bool {
-        let shared = self.shared();
-        shared.alarm.arm(shared.scale.start_of(target - 1));
+        let context = self.context();
+        context.alarm.arm(context.scale.start_of(target - 1));
         let armed = !self.anything_sooner(target);
         if !armed {
             self.disarm();
@@ -94,10 +94,10 @@ impl<W: Exact> Worker<W> {
     /// A producer that rang while the alarm was armed has had the wake-up of this tick, whether the
     /// worker slept or not.
     pub(super) fn disarm(&mut self) {
-        if let Woken::For(deadline) = self.shared().alarm.disarm() {
+        if let Woken::For(deadline) = self.context().alarm.disarm() {
             let now = self.now();
-            let tick = self.shared().scale.tick_at(now);
-            (self.request, self.woken_at) = (deadline, Some(tick));
+            let tick = self.context().scale.tick_at(now);
+            (self.woken_for, self.woken_at) = (deadline, Some(tick));
         }
     }
 
@@ -116,23 +116,23 @@ impl<W: Exact> Worker<W> {
         let due = in_wheel.min(self.queues_due().max(tick + 1));
         // A timeout that woke the worker and was cancelled at once keeps its wake-up, so that a
         // caller who does this all the time wakes the worker once in a delay, not each time.
-        let requested = self.shared().scale.tick_not_before(self.request);
+        let requested = self.context().scale.tick_not_before(self.woken_for);
         Some(if requested > tick { due.min(requested) } else { due })
     }
 
     pub(super) fn is_anything_pending(&self) -> bool {
-        self.station.shards.iter().any(|home| home.shard.lock().live() > 0)
+        self.control.shards.iter().any(|shard| shard.lock().live() > 0)
     }
 
     /// The tick by which a queue has to be taken.
     pub(super) fn queues_due(&self) -> u64 {
-        let by = self.station.shards.iter().map(|home| home.shard.lock().take_by()).min();
-        self.shared().scale.tick_not_before(by.unwrap_or(NEVER))
+        let by = self.control.shards.iter().map(|shard| shard.lock().take_by()).min();
+        self.context().scale.tick_not_before(by.unwrap_or(NEVER))
     }
 
     /// The worker's half of the argument in `alarm`: a look under each lock, after arming.
     pub(super) fn anything_sooner(&self, target: u64) -> bool {
-        let asks = |home: &Arc<TimerShard>| home.shard.lock().reclaim_asked();
-        self.queues_due() < target || self.station.shards.iter().any(asks)
+        let asks = |shard: &Arc<TimerShard>| shard.lock().sweep_wanted();
+        self.queues_due() < target || self.control.shards.iter().any(asks)
     }
 }

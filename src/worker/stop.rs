@@ -12,8 +12,8 @@ impl<W: Exact> Worker<W> {
     /// Drops what the worker owns, and ends the timer. The executor goes first: its drop is a user's
     /// code, and nobody who waits for the end should wait for more than it.
     pub(crate) fn end(self) {
-        let Self { station, dispatch, ending, .. } = self;
-        station.end_run(); // also after a run that was not seen to its end
+        let Self { control, dispatch, ending, .. } = self;
+        control.end_run(); // also after a run that was not seen to its end
         dispatch.into_iter().for_each(Dispatch::discard);
         drop(ending);
     }
@@ -23,11 +23,11 @@ impl<W: Exact> Worker<W> {
 /// nobody waits for ever (see `Ending`).
 pub(crate) fn live<W: Exact>(mut worker: Worker<W>) {
     control::mark_worker();
-    worker.station.shared.alarm.parker().adopt(&thread::current());
-    crate::time::timer_slack::fit_to(worker.shared().scale.tick_nanos());
+    worker.control.context.alarm.parker().adopt(&thread::current());
+    crate::time::timer_slack::fit_to(worker.context().scale.tick_nanos());
     if isolate::panics(|| worker.run()) {
-        worker.station.close();
-        worker.station.lifecycle.order_return();
+        worker.control.close();
+        worker.control.lifecycle.command_return();
         warning!("the worker stopped by a defect; its timer is closed");
     }
     worker.end();

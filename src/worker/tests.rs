@@ -1,13 +1,13 @@
 //! The worker's steps, one at a time, with the shards set up by hand.
 
-use super::control::{Ending, Station};
-use super::lifecycle::Order;
-use super::sweep::LOOKS_PER_PASS;
+use super::control::{Control, Ending};
+use super::lifecycle::Command;
+use super::sweep::LOOKUPS_PER_PASS;
 use super::transfer::{DRAIN_CAP, FILED_PER_LOOK};
 use super::{Worker, live};
 use crate::base::sync::Arc;
-use crate::shard::context::Shared;
-use crate::shard::{self, Ask, Cancel, Claim, Shard};
+use crate::shard::context::Context;
+use crate::shard::{self, Cancel, Claim, Shard, Wake};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
 use crate::timeout::{BoxedTask, Hold, Moved, Timeout, TimerShard};
@@ -25,11 +25,11 @@ pub(super) fn worker() -> Worker<Hashed> {
 
 fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
     let scale = TickScale::new(NonZeroU64::MIN);
-    let shared = Arc::new(Shared::new(Timebase::starting_now(None), scale, None));
-    let home = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), shared: shared.clone() });
-    let station = Arc::new(Station::new(shared.clone(), Box::new([home(0), home(1)])));
-    let ending = Ending::of(station.clone());
-    Worker::new(station, wheel, None, Pace::OnCall, ending)
+    let context = Arc::new(Context::new(Timebase::starting_now(None), scale, None));
+    let shard = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), context: context.clone() });
+    let control = Arc::new(Control::new(context.clone(), Box::new([shard(0), shard(1)])));
+    let ending = Ending::of(control.clone());
+    Worker::new(control, wheel, None, Pace::OnCall, ending)
 }
 
 pub(super) fn schedule<W: Core>(worker: &Worker<W>, shard: usize, count: u32) {
@@ -37,7 +37,7 @@ pub(super) fn schedule<W: Core>(worker: &Worker<W>, shard: usize, count: u32) {
 }
 
 fn schedule_at<W: Core>(worker: &Worker<W>, shard: usize, deadline: u64, count: u32) {
-    let mut state = worker.station.shards[shard].shard.lock();
+    let mut state = worker.control.shards[shard].lock();
     for _ in 0..count {
         let task: BoxedTask = Box::new(Moved::hold(|| ()));
         assert!(state.admit(task, |task| task, deadline, false).is_ok());
@@ -50,9 +50,9 @@ fn all_due(worker: &mut Worker<Hashed>) -> Vec<Due> {
 
 /// How often that asked for attention.
 fn cancel(worker: &Worker<Hashed>, shard: usize, slots: Range<u32>) -> usize {
-    let mut state = worker.station.shards[shard].shard.lock();
+    let mut state = worker.control.shards[shard].lock();
     let asks = slots.map(|index| match state.cancel(index) {
-        Cancel::Won(_, ask) => usize::from(ask == Ask::Attention),
+        Cancel::Won(_, wake) => usize::from(wake == Wake::Now),
         _ => panic!("slot {index} is not pending"),
     });
     asks.sum()
@@ -67,7 +67,7 @@ fn much_that_is_dead_keeps_the_worker_awake() {
     assert!(!worker.transfer(DRAIN_CAP, DUE));
     assert_eq!(cancel(&worker, 1, 0..5000), 1);
     assert!(worker.anything_sooner(1));
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.reclaim());
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.sweep());
     assert!(!worker.anything_sooner(1) && worker.wheel.next_expiry().is_none());
 }
 
@@ -77,11 +77,11 @@ fn a_walk_drops_what_is_dead_and_nothing_else() {
     let mut worker = worker();
     schedule(&worker, 0, 5000);
     schedule(&worker, 1, 5000);
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.reclaiming, "nobody has asked");
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.sweeping, "nobody has asked");
     assert_eq!(cancel(&worker, 0, 0..4990) + cancel(&worker, 1, 4900..5000), 1);
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.reclaiming);
-    while worker.reclaim() {}
-    assert!(!worker.reclaiming);
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.sweeping);
+    while worker.sweep() {}
+    assert!(!worker.sweeping);
     let left = all_due(&mut worker);
     let left_of = |shard| left.iter().filter(|due| shard::locate(due.token).0 == shard).count();
     assert_eq!((left_of(0), left_of(1)), (10, 4900));
@@ -90,19 +90,19 @@ fn a_walk_drops_what_is_dead_and_nothing_else() {
 /// What dies in a bucket behind the walk is left for another.
 #[test]
 fn a_walk_that_is_outrun_is_not_the_last() {
-    const EACH: u32 = LOOKS_PER_PASS as u32 - 100; // a pass goes through one bucket and no more
+    const EACH: u32 = LOOKUPS_PER_PASS as u32 - 100; // a pass goes through one bucket and no more
     let mut worker = worker();
     schedule_at(&worker, 0, 1000, EACH);
     schedule_at(&worker, 0, 1001, EACH);
     while worker.transfer(DRAIN_CAP, DUE) {}
     assert_eq!(cancel(&worker, 0, EACH - 3000..2 * EACH), 1);
     assert!(!worker.transfer(DRAIN_CAP, DUE), "the walk begins");
-    assert!(worker.reclaim(), "and has passed the first bucket");
+    assert!(worker.sweep(), "and has passed the first bucket");
     cancel(&worker, 0, 0..EACH - 3000);
     assert!(!worker.transfer(DRAIN_CAP, DUE), "it is not begun again before its end");
-    assert!(worker.reclaim() && !worker.reclaiming, "it ends, and that is not all");
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.reclaiming);
-    while worker.reclaim() {}
+    assert!(worker.sweep() && !worker.sweeping, "it ends, and that is not all");
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.sweeping);
+    while worker.sweep() {}
     assert!(worker.wheel.next_expiry().is_none());
 }
 
@@ -116,7 +116,7 @@ fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
     while !worker.confirm_next() {}
     assert_eq!(worker.wheel.next_expiry(), Some(1000));
     cancel(&worker, 0, 0..3000);
-    let mut state = worker.station.shards[0].shard.lock();
+    let mut state = worker.control.shards[0].lock();
     (3000..3990).for_each(|index| assert!(state.reschedule(index, 1 << 29).is_ok()));
     drop(state);
     while !worker.confirm_next() {}
@@ -146,10 +146,10 @@ fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
 #[test]
 fn a_look_ahead_is_bounded() {
     let mut worker = worker();
-    schedule_at(&worker, 0, 1000, 3 * LOOKS_PER_PASS as u32);
+    schedule_at(&worker, 0, 1000, 3 * LOOKUPS_PER_PASS as u32);
     schedule_at(&worker, 0, 5000, 1);
     assert!(!worker.transfer(DRAIN_CAP, DUE));
-    cancel(&worker, 0, 0..3 * LOOKS_PER_PASS as u32);
+    cancel(&worker, 0, 0..3 * LOOKUPS_PER_PASS as u32);
     let passes = (1..).find(|_| worker.confirm_next()).expect("it comes to an end");
     assert!((3..10).contains(&passes), "{passes} passes");
     assert_eq!(worker.wheel.next_expiry(), Some(5000));
@@ -160,7 +160,7 @@ fn a_look_ahead_is_bounded() {
 fn an_order_to_end_breaks_off_a_transfer() {
     let mut worker = worker();
     schedule_at(&worker, 0, 1000, 10 * FILED_PER_LOOK as u32);
-    worker.station.lifecycle.order_return();
+    worker.control.lifecycle.command_return();
     worker.transfer(usize::MAX, DUE);
     assert_eq!(all_due(&mut worker).len(), FILED_PER_LOOK);
 }
@@ -169,9 +169,9 @@ fn an_order_to_end_breaks_off_a_transfer() {
 #[test]
 fn a_ring_before_the_sleep_counts_as_a_wake_up() {
     let mut worker = worker();
-    let station = worker.station.clone();
-    let alarm = &station.shared.alarm;
-    let mut state = station.shards[1].shard.lock();
+    let control = worker.control.clone();
+    let alarm = &control.context.alarm;
+    let mut state = control.shards[1].lock();
     std::thread::scope(|scope| {
         let announced = scope.spawn(|| worker.announce(DUE + 1));
         while !alarm.is_armed() {
@@ -183,7 +183,7 @@ fn a_ring_before_the_sleep_counts_as_a_wake_up() {
         drop(state);
         assert!(!announced.join().unwrap(), "there is something sooner");
     });
-    assert_eq!(worker.request, DUE / 2);
+    assert_eq!(worker.woken_for, DUE / 2);
     let rung_in = worker.woken_at.expect("it was rung");
     assert_eq!(worker.wake_tick(rung_in), Some(rung_in + 1), "no other ring in this tick");
 }
@@ -208,7 +208,7 @@ fn after_a_full_pass_the_next_begins_with_the_next_shard() {
     let mut worker = worker();
     schedule(&worker, 0, DRAIN_CAP as u32);
     schedule(&worker, 1, 5);
-    let queued = |worker: &Worker<Hashed>, n: usize| worker.station.shards[n].shard.lock().queued();
+    let queued = |worker: &Worker<Hashed>, n: usize| worker.control.shards[n].lock().queued();
     assert!(worker.transfer(DRAIN_CAP, DUE), "the cap is reached");
     assert_eq!(queued(&worker, 1), 5);
     schedule(&worker, 0, DRAIN_CAP as u32);
@@ -220,14 +220,14 @@ fn after_a_full_pass_the_next_begins_with_the_next_shard() {
 #[test]
 fn a_handle_that_is_dropped_lets_go_of_its_slot() {
     let worker = worker();
-    let home = &worker.station.shards[1];
+    let shard = &worker.control.shards[1];
     let admit = || {
         let task: BoxedTask = Box::new(Moved::hold(|| ()));
-        home.shard.lock().admit(task, |task| task, DUE, false).ok().expect("it is open").0
+        shard.lock().admit(task, |task| task, DUE, false).ok().expect("it is open").0
     };
     let index = admit();
-    home.shard.lock().pin(index);
-    let handle = Timeout::pinned(home.clone(), index);
+    shard.lock().pin(index);
+    let handle = Timeout::pinned(shard.clone(), index);
     assert_eq!(cancel(&worker, 1, index..index + 1), 0);
     assert_ne!(admit(), index);
     drop(handle);
@@ -239,16 +239,16 @@ fn a_handle_that_is_dropped_lets_go_of_its_slot() {
 fn only_what_is_running_is_named() {
     let mut worker = worker();
     schedule(&worker, 1, 1);
-    assert!(worker.station.running().is_none());
+    assert!(worker.control.running().is_none());
     assert!(!worker.transfer(DRAIN_CAP, DUE));
     let due = all_due(&mut worker);
-    let station = worker.station.clone();
-    station.begin_run(due[0].token);
-    assert!(station.running().is_none(), "pending");
+    let control = worker.control.clone();
+    control.begin_run(due[0].token);
+    assert!(control.running().is_none(), "pending");
     assert!(matches!(worker.claim(due[0]), Claim::Due(_)));
-    assert!(station.running().is_some());
-    station.end_run();
-    assert!(station.running().is_none(), "over");
+    assert!(control.running().is_some());
+    control.end_run();
+    assert!(control.running().is_none(), "over");
 }
 
 /// A wheel with a defect: it panics when something is taken out of it, or when it is dropped.
@@ -309,42 +309,42 @@ impl Drop for Faulty {
 
 /// Rules 1 and 9: a worker that dies returns what it held, accepts nothing more, and keeps nobody
 /// waiting.
-fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Order) {
+fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command) {
     let wheel = Faulty { wheel: Hashed::new(8).unwrap(), taken: 0, panics_in_drop };
     let worker = worker_on(wheel);
     schedule(&worker, 0, 3);
     schedule(&worker, 1, 2);
-    let station = worker.station.clone();
+    let control = worker.control.clone();
     if panics_in_drop {
-        station.close();
-        station.lifecycle.order_return();
+        control.close();
+        control.lifecycle.command_return();
     }
-    if order == Order::Cancel {
-        station.close();
-        assert!(station.lifecycle.order_cancel().is_empty());
+    if order == Command::Cancel {
+        control.close();
+        assert!(control.lifecycle.command_cancel().is_empty());
     }
     let died = std::thread::spawn(|| live(worker)).join();
     assert_eq!(died.is_err(), panics_in_drop);
-    assert!(station.lifecycle.is_finished());
-    let left = station.lifecycle.wait_finished(None).unwrap().len() as u64;
-    let counts = [0, 1].map(|n| station.shards[n].shard.lock().counts());
+    assert!(control.lifecycle.is_finished());
+    let left = control.lifecycle.wait_finished(None).unwrap().len() as u64;
+    let counts = [0, 1].map(|n| control.shards[n].lock().counts());
     let returned = counts.map(|counts| counts.returned).iter().sum::<u64>();
     let cancelled = counts.map(|counts| counts.cancelled).iter().sum::<u64>();
-    let expected = if order == Order::Cancel { (0, 0, 5) } else { (5, 5, 0) };
+    let expected = if order == Command::Cancel { (0, 0, 5) } else { (5, 5, 0) };
     assert_eq!((left, returned, cancelled), expected);
     let task: BoxedTask = Box::new(Moved::hold(|| ()));
-    assert!(station.shards[0].shard.lock().admit(task, |task| task, DUE, false).is_err());
+    assert!(control.shards[0].lock().admit(task, |task| task, DUE, false).is_err());
 }
 
 #[test]
 fn a_worker_that_panics_leaves_a_closed_timer() {
-    a_worker_that_dies_leaves_a_closed_timer(false, Order::Return);
+    a_worker_that_dies_leaves_a_closed_timer(false, Command::Return);
 }
 
 #[test]
 fn a_worker_whose_end_panics_leaves_a_closed_timer() {
-    a_worker_that_dies_leaves_a_closed_timer(true, Order::Return);
-    a_worker_that_dies_leaves_a_closed_timer(true, Order::Cancel);
+    a_worker_that_dies_leaves_a_closed_timer(true, Command::Return);
+    a_worker_that_dies_leaves_a_closed_timer(true, Command::Cancel);
 }
 
 /// A due timeout stays in its shard once that is closed.
@@ -354,10 +354,10 @@ fn a_closed_shard_lets_nothing_be_claimed() {
     schedule(&worker, 1, 1);
     assert!(!worker.transfer(DRAIN_CAP, DUE));
     let due = all_due(&mut worker);
-    worker.station.close();
-    assert!(matches!(worker.claim(due[0]), Claim::Stale));
-    assert!(worker.station.running().is_none());
-    assert_eq!(worker.station.shards[1].shard.lock().live(), 1);
+    worker.control.close();
+    assert!(matches!(worker.claim(due[0]), Claim::Dead));
+    assert!(worker.control.running().is_none());
+    assert_eq!(worker.control.shards[1].lock().live(), 1);
 }
 
 /// The time that is known may be just before the end of a tick, and stays there: by that alone, the
@@ -368,7 +368,7 @@ fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     worker.pace = Pace::RealTime;
     assert_eq!(worker.left_until(1), Some(Duration::ZERO));
     worker.blind = true;
-    let tick = Duration::from_nanos(worker.shared().scale.tick_nanos());
+    let tick = Duration::from_nanos(worker.context().scale.tick_nanos());
     assert_eq!(worker.left_until(1), Some(tick));
     assert_eq!(worker.left_until(NEVER), None, "there is nothing to miss");
 }

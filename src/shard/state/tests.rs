@@ -1,7 +1,7 @@
 //! A shard's decisions, one after the other on one thread; the races are in `shard/model.rs`.
 
 use super::*;
-use crate::shard::dead::STALE_ALLOWED;
+use crate::shard::dead::DEAD_ALLOWED;
 
 fn state() -> State<()> {
     State::new(1 << 20, 1)
@@ -29,12 +29,12 @@ fn a_walk_that_is_outrun_by_cancels_is_asked_for_again() {
     take(&mut state);
     let (first, rest) = all.split_at(60_000);
     cancel_all(&mut state, first);
-    assert!(state.reclaim_asked());
-    state.begin_reclaim();
+    assert!(state.sweep_wanted());
+    state.begin_sweep();
     cancel_all(&mut state, rest);
-    assert!(state.end_reclaim() && state.reclaim_asked(), "40,000 dead ones are left");
-    state.begin_reclaim();
-    assert!(!state.end_reclaim() && !state.reclaim_asked());
+    assert!(state.end_sweep() && state.sweep_wanted(), "40,000 dead ones are left");
+    state.begin_sweep();
+    assert!(!state.end_sweep() && !state.sweep_wanted());
 }
 
 #[test]
@@ -46,20 +46,20 @@ fn the_dead_that_a_walk_has_dropped_do_not_count() {
     cancel_all(&mut state, &all[..4000]);
     assert!(!records[..4000].iter().any(|record| state.stands(record.index, record.version)));
     cancel_all(&mut state, &all[4000..8000]);
-    assert!(!state.reclaim_asked(), "4,000 are dead, and 2,000 alive");
+    assert!(!state.sweep_wanted(), "4,000 are dead, and 2,000 alive");
 }
 
 /// A record that is left behind when its slot's version has come round matches the slot's next
 /// user, whose own record is still queued.
 fn run_by_a_wrapped_version(state: &mut State<()>) {
-    let mut stale = None;
+    let mut dead = None;
     for _ in 0..4096 {
         let index = admit(state, 9);
         let record = take(state);
-        stale.get_or_insert(record);
+        dead.get_or_insert(record);
         assert!(matches!(state.cancel(index), Cancel::Won(..)));
     }
-    let Record { index, version, .. } = stale.unwrap();
+    let Record { index, version, .. } = dead.unwrap();
     let next = admit(state, 5);
     state.unpin(next);
     assert!(matches!(state.claim(index, version, 9), Claim::Due(_)), "another slot");
@@ -132,20 +132,20 @@ fn pulling_forward_asks_for_a_sooner_wake_up() {
     let mut state = State::new(2, 1);
     let (index, _) = state.admit((), |()| (), 1 << 40, false).unwrap();
     state.take(usize::MAX, &mut Vec::new());
-    assert_eq!(state.reschedule(index, 1 << 40), Ok(Ask::Nothing), "the same");
-    assert_eq!(state.reschedule(index, 1 << 41), Ok(Ask::Nothing));
+    assert_eq!(state.reschedule(index, 1 << 40), Ok(Wake::No), "the same");
+    assert_eq!(state.reschedule(index, 1 << 41), Ok(Wake::No));
     let mut deadline = 1 << 40;
     let mut sooner = || {
         deadline -= 1;
-        let ask = state.reschedule(index, deadline);
+        let wake = state.reschedule(index, deadline);
         state.take(usize::MAX, &mut Vec::new());
-        ask
+        wake
     };
-    for _ in 0..=STALE_ALLOWED {
-        assert_eq!(sooner(), Ok(Ask::Deadline));
+    for _ in 0..=DEAD_ALLOWED {
+        assert_eq!(sooner(), Ok(Wake::ForDeadline));
     }
-    assert_eq!(sooner(), Ok(Ask::Attention));
-    assert_eq!(sooner(), Ok(Ask::Deadline), "it has been asked");
+    assert_eq!(sooner(), Ok(Wake::Now));
+    assert_eq!(sooner(), Ok(Wake::ForDeadline), "it has been asked");
 }
 
 /// The worker is called once for each queue that grows long, not once for ever.
@@ -153,11 +153,11 @@ fn pulling_forward_asks_for_a_sooner_wake_up() {
 fn every_long_queue_asks_for_attention_once() {
     let mut state = State::<()>::new(4 * LONG_QUEUE, 1);
     for _ in 0..2 {
-        let mut admit = || state.admit((), |()| (), 5, false).map(|(_, ask)| ask).ok();
+        let mut admit = || state.admit((), |()| (), 5, false).map(|(_, wake)| wake).ok();
         let asks: Vec<_> = (0..LONG_QUEUE + 2).filter_map(|_| admit()).collect();
-        let attention = asks.iter().filter(|&&ask| ask == Ask::Attention).count();
+        let attention = asks.iter().filter(|&&wake| wake == Wake::Now).count();
         assert_eq!((asks.len(), attention), (LONG_QUEUE + 2, 1));
-        assert_eq!(asks[LONG_QUEUE - 1], Ask::Attention);
+        assert_eq!(asks[LONG_QUEUE - 1], Wake::Now);
         state.take(usize::MAX, &mut Vec::new());
     }
 }

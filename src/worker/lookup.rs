@@ -8,10 +8,10 @@ use crate::timeout::{BoxedTask, TimerShard};
 use crate::wheel::{Due, Standing, Token};
 
 /// Entries looked up under one hold of a shard's lock, since producers wait for it meanwhile.
-const LOOKS: usize = 64;
+const LOOKUPS_PER_LOCK: usize = 64;
 
 /// Keeps the lock of the shard of the last entry, for the next is often of that shard too.
-pub(super) struct Looks<'a> {
+pub(super) struct Lookup<'a> {
     shards: &'a [Arc<TimerShard>],
     /// Never two locks at a time.
     held: Option<(usize, MutexGuard<'a, State<BoxedTask>>)>,
@@ -19,7 +19,7 @@ pub(super) struct Looks<'a> {
     looked: usize,
 }
 
-impl<'a> Looks<'a> {
+impl<'a> Lookup<'a> {
     pub(super) fn new(shards: &'a [Arc<TimerShard>]) -> Self {
         Self { shards, held: None, looked: 0 }
     }
@@ -54,11 +54,11 @@ impl<'a> Looks<'a> {
         if self.held.as_ref().is_some_and(|&(held, _)| held != number) {
             self.let_go();
         }
-        let lock = || (number, self.shards[number].shard.lock());
+        let lock = || (number, self.shards[number].lock());
         let (_, state) = self.held.get_or_insert_with(lock);
         let answer = ask(state, index);
         self.looked += 1;
-        if self.looked == LOOKS {
+        if self.looked == LOOKUPS_PER_LOCK {
             self.let_go();
         }
         answer
@@ -81,17 +81,21 @@ mod tests {
         let worker = worker();
         (0..2).for_each(|shard| schedule(&worker, shard, 1));
         let entry = |shard: u32| Token { index: shard * shard::SHARD_CAPACITY as u32, version: 0 };
-        let mut looks = Looks::new(&worker.station.shards);
+        let mut lookup = Lookup::new(&worker.control.shards);
         for shard in [0, 0, 1] {
-            for look in 1..=LOOKS {
-                looks.stands(entry(shard));
-                let held = looks.held.as_ref().map(|&(number, _)| number as u32);
-                assert_eq!(held, Some(shard).filter(|_| look < LOOKS), "after {look} looks");
+            for look in 1..=LOOKUPS_PER_LOCK {
+                lookup.stands(entry(shard));
+                let held = lookup.held.as_ref().map(|&(number, _)| number as u32);
+                assert_eq!(
+                    held,
+                    Some(shard).filter(|_| look < LOOKUPS_PER_LOCK),
+                    "after {look} lookup"
+                );
             }
         }
-        for look in 0..3 * LOOKS as u32 {
-            looks.stands(entry(look % 2));
-            assert_eq!((looks.held.as_ref().unwrap().0 as u32, looks.looked), (look % 2, 1));
+        for look in 0..3 * LOOKUPS_PER_LOCK as u32 {
+            lookup.stands(entry(look % 2));
+            assert_eq!((lookup.held.as_ref().unwrap().0 as u32, lookup.looked), (look % 2, 1));
         }
     }
 }
