@@ -308,10 +308,13 @@ mod tests {
     /// In a process of its own, for the whole process has lost its counter then.
     #[test]
     fn a_counter_that_fails_is_given_up_by_all_threads() {
-        let test = "clock::quick::tests::the_process_whose_counter_fails";
+        let path = concat!(module_path!(), "::the_process_whose_counter_fails");
+        let test = path.split_once("::").unwrap().1; // without the crate's name
         let own = std::env::current_exe().unwrap();
-        let status = std::process::Command::new(own).args(["--exact", test, "--ignored"]).status();
-        assert!(status.unwrap().success());
+        let child = std::process::Command::new(own).args(["--exact", test, "--ignored"]).output();
+        let child = child.unwrap();
+        let report = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && report.contains("1 passed"), "{report}");
     }
 
     #[test]
