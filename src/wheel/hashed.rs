@@ -11,9 +11,9 @@ use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
 use super::far::Far;
-use super::keyed::{Key, Wheel};
 use super::structure::{self, Batch, Core, Exact, LET_IN, Placement, Unlimited, Walk};
 use super::token::{Due, Token};
+use super::values::{Key, Wheel};
 use std::collections::TryReserveError;
 use std::fmt;
 

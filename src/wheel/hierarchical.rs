@@ -1,8 +1,8 @@
 //! The hierarchical wheel, laid out as in Kafka.
 
 use super::cascade::{Cascade, Layout};
-use super::keyed::Wheel;
 use super::structure::Unlimited;
+use super::values::Wheel;
 
 /// A level more is made on demand, in the midst of an insert, so it must not be large.
 const MAX_BUCKETS: usize = 1 << 16;

@@ -8,9 +8,9 @@
 use super::bucket::Bucket;
 use super::earliest::NOTHING;
 use super::far::Far;
-use super::keyed::Wheel;
 use super::structure::{self, Batch, Core, Placement, Unlimited, Walk};
 use super::token::{Due, Token};
+use super::values::Wheel;
 use std::fmt;
 
 /// Buckets of a level: as many as a bitmap's word has bits.

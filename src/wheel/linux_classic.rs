@@ -1,8 +1,8 @@
 //! The wheel of Linux before 4.8.
 
 use super::cascade::{Cascade, Layout};
-use super::keyed::Wheel;
 use super::structure::Unlimited;
+use super::values::Wheel;
 
 /// log2 of the ticks that a bucket of each level spans, tv1 to tv5.
 const SHIFTS: [u32; 5] = [0, 8, 14, 20, 26];

@@ -21,7 +21,6 @@ mod earliest;
 mod far;
 mod hashed;
 mod hierarchical;
-mod keyed;
 mod level;
 mod linux;
 mod linux_classic;
@@ -30,14 +29,15 @@ mod structure;
 #[cfg(test)]
 mod tests;
 mod token;
+mod values;
 
 pub use hashed::{HashedWheel, Ring as Hashed, WheelSizeError};
 pub use hierarchical::{Hierarchical, HierarchicalWheel, LevelSizeError};
-pub use keyed::{Key, Wheel};
 pub use linux::{Linux, LinuxWheel};
 pub use linux_classic::{LinuxClassic, LinuxClassicWheel};
 pub use simple::{DelayError, Simple, SimpleWheel};
 pub use structure::{Placement, Structure, Unlimited};
+pub use values::{Key, Wheel};
 
 pub(crate) use agenda::Agenda;
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -2,8 +2,8 @@
 
 use super::cascade::{Cascade, Layout};
 use super::hashed::{MAX_TICKS_PER_WHEEL, WheelSizeError};
-use super::keyed::{Key, Wheel};
 use super::structure::Core;
+use super::values::{Key, Wheel};
 use std::fmt;
 
 /// One ring of buckets without rounds, for delays shorter than one turn.
