@@ -5,7 +5,7 @@
 //! back, come out at their former tick and are due again at a later tick of the pass; and those
 //! that lay in one bucket with others but are due in a later tick.
 
-use super::structure::{Batch, Core};
+use super::structure::{Batch, TokenWheel};
 use super::token::{Due, Token};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,19 +26,19 @@ pub(crate) struct Agenda {
 impl Agenda {
     /// What comes next of all that is due up to `now`, in this pass.
     #[inline]
-    pub(crate) fn pop(&mut self, core: &mut impl Core, now: u64) -> Option<Due> {
+    pub(crate) fn pop(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
         if self.waiting.is_empty() {
             if let Some(token) = self.batch.get(self.popped) {
                 self.popped += 1;
                 return Some(Due { tick: self.tick, token });
             }
         }
-        self.pop_otherwise(core, now)
+        self.pop_otherwise(structure, now)
     }
 
-    fn pop_otherwise(&mut self, core: &mut impl Core, now: u64) -> Option<Due> {
+    fn pop_otherwise(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
         while self.peek().is_none() && !self.complete {
-            self.refill(core, now);
+            self.refill(structure, now);
         }
         let next = self.peek();
         let tick = next.map_or(u64::MAX, |due| due.tick);
@@ -59,10 +59,10 @@ impl Agenda {
     }
 
     #[cold]
-    fn refill(&mut self, core: &mut impl Core, now: u64) {
+    fn refill(&mut self, structure: &mut impl TokenWheel, now: u64) {
         let Self { batch, waiting, arrivals, .. } = self;
         batch.clear();
-        let next = core.take_next(now, batch, |due| wait(waiting, arrivals, due));
+        let next = structure.take_next(now, batch, |due| wait(waiting, arrivals, due));
         self.popped = 0;
         self.tick = next.unwrap_or_default();
         self.complete = next.is_none();

@@ -22,7 +22,7 @@ use super::confirm::{Confirm, Standing};
 use super::earliest::NOTHING;
 use super::far::Far;
 use super::level::{Arrival, Level, PARTS};
-use super::structure::{self, Batch, Core, Exact, LET_IN, Placement, Walk};
+use super::structure::{self, Batch, Exact, LET_IN, Placement, TokenWheel, Walk};
 use super::token::{Due, Token};
 use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;
@@ -180,7 +180,7 @@ impl<L: Layout> Cascade<L> {
     }
 }
 
-impl<L: Layout> Core for Cascade<L> {
+impl<L: Layout> TokenWheel for Cascade<L> {
     /// O(m) for m levels, but for the bucket's growth, and for what is out of reach.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {

@@ -11,7 +11,7 @@ use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
 use super::far::Far;
-use super::structure::{self, Batch, Core, Exact, LET_IN, Placement, Unlimited, Walk};
+use super::structure::{self, Batch, Exact, LET_IN, Placement, TokenWheel, Unlimited, Walk};
 use super::token::{Due, Token};
 use super::values::{Key, Wheel};
 use std::collections::TryReserveError;
@@ -130,7 +130,7 @@ impl Ring {
     }
 }
 
-impl Core for Ring {
+impl TokenWheel for Ring {
     /// O(1), but for the bucket's growth, and for what is too far away for a bucket.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {

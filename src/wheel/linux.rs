@@ -8,7 +8,7 @@
 use super::bucket::Bucket;
 use super::earliest::NOTHING;
 use super::far::Far;
-use super::structure::{self, Batch, Core, Placement, Unlimited, Walk};
+use super::structure::{self, Batch, Placement, TokenWheel, Unlimited, Walk};
 use super::token::{Due, Token};
 use super::values::Wheel;
 use std::fmt;
@@ -168,7 +168,7 @@ impl Linux {
     }
 }
 
-impl Core for Linux {
+impl TokenWheel for Linux {
     /// O(1), but for the bucket's growth, and for what is out of reach.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {

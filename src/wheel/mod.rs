@@ -46,5 +46,5 @@ pub(crate) use confirm::{Next, Standing};
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
 pub(crate) use structure::Exact;
 #[cfg(all(test, not(any(loom, shuttle))))]
-pub(crate) use structure::{Batch, Core};
+pub(crate) use structure::{Batch, TokenWheel};
 pub(crate) use token::{Due, Token};

@@ -2,7 +2,7 @@
 
 use super::cascade::{Cascade, Layout};
 use super::hashed::{MAX_TICKS_PER_WHEEL, WheelSizeError};
-use super::structure::Core;
+use super::structure::TokenWheel;
 use super::values::{Key, Wheel};
 use std::fmt;
 

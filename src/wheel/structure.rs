@@ -18,9 +18,9 @@ pub(crate) type Batch = Bucket<u16>;
 pub(super) const LET_IN: usize = 1 << 12;
 
 /// The structure that a [`Wheel`](super::Wheel) runs on. Only this crate's own implement it.
-pub trait Structure: Core {}
+pub trait Structure: TokenWheel {}
 
-impl<C: Core> Structure for C {}
+impl<W: TokenWheel> Structure for W {}
 
 /// A structure that takes any delay: all but the simple wheel.
 pub trait Unlimited: Structure {}
@@ -36,7 +36,7 @@ pub struct Placement {
 }
 
 /// Tick `u64::MAX` never comes.
-pub trait Core: fmt::Debug {
+pub trait TokenWheel: fmt::Debug {
     /// Files a token under `tick`, or under the current tick if that is later.
     fn insert(&mut self, tick: u64, token: Token);
 
@@ -64,7 +64,7 @@ pub trait Core: fmt::Debug {
 }
 
 /// A structure that expires each token in the very tick it was filed under.
-pub(crate) trait Exact: Core {
+pub(crate) trait Exact: TokenWheel {
     /// Moves some of what is far into the buckets, if they can hold it; true if there is more.
     fn let_in(&mut self) -> bool;
 
@@ -138,10 +138,14 @@ impl Walk {
 }
 
 /// What there is to say of a structure.
-pub(super) fn debug(name: &str, core: &impl Core, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(super) fn debug(
+    name: &str,
+    structure: &impl TokenWheel,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
     f.debug_struct(name)
-        .field("buckets", &core.bucket_count())
-        .field("current_tick", &core.current_tick())
-        .field("next_expiry", &core.next_expiry())
+        .field("buckets", &structure.bucket_count())
+        .field("current_tick", &structure.current_tick())
+        .field("next_expiry", &structure.next_expiry())
         .finish_non_exhaustive()
 }

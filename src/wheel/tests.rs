@@ -3,7 +3,7 @@
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
-use super::structure::{Core, Exact};
+use super::structure::{Exact, TokenWheel};
 use super::token::{Due, Token};
 use super::{Hashed, Hierarchical, Linux, LinuxClassic};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,8 @@ impl Random {
 }
 
 /// A structure, and what should be in it.
-struct Check<C> {
-    core: C,
+struct Check<W> {
+    wheel: W,
     /// By the tick in which they were filed, then by arrival.
     live: BTreeMap<(u64, u32), Token>,
     /// Dead, and perhaps still in the structure.
@@ -35,23 +35,23 @@ struct Check<C> {
     /// And the time that the structure had been told.
     told: Vec<u64>,
     /// `Exact::confirm_next`, where the structure has it.
-    confirm: Confirm<C>,
+    confirm: Confirm<W>,
     /// New ticks of those that were pushed back, of which the structure is not told.
     pushed_back: BTreeMap<u32, u64>,
 }
 
-type Confirm<C> = fn(&mut C, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
+type Confirm<W> = fn(&mut W, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
 
 /// So far away, and one after the other, that no two share a tick.
 const PUSHED_BACK: u64 = 1 << 60;
 
-impl<C: Core> Check<C> {
-    fn new(core: C, late: fn(u64) -> u64, confirm: Confirm<C>) -> Self {
+impl<W: TokenWheel> Check<W> {
+    fn new(wheel: W, late: fn(u64) -> u64, confirm: Confirm<W>) -> Self {
         let (live, dead) = (BTreeMap::new(), BTreeSet::new());
         let (delays, told) = (Vec::new(), Vec::new());
         let (dead_at_begin, arrivals, now, pushed_back) = (None, 0, 0, BTreeMap::new());
         Self {
-            core,
+            wheel,
             live,
             dead,
             dead_at_begin,
@@ -104,7 +104,7 @@ impl<C: Core> Check<C> {
     /// `delay` is how far ahead that lies.
     fn file(&mut self, tick: u64, delay: u64) {
         let token = token(self.arrivals);
-        self.core.insert(tick, token);
+        self.wheel.insert(tick, token);
         self.live.insert((tick, self.arrivals), token);
         self.delays.push(delay);
         self.told.push(self.now);
@@ -133,8 +133,8 @@ impl<C: Core> Check<C> {
 
     /// After it, the structure knows what comes next up to tick `last`.
     fn look_ahead(&mut self, last: u64, budget: usize) {
-        let Self { core, dead, pushed_back, live, .. } = self;
-        let found = (self.confirm)(core, last, budget, &mut |Due { tick, token }| {
+        let Self { wheel, dead, pushed_back, live, .. } = self;
+        let found = (self.confirm)(wheel, last, budget, &mut |Due { tick, token }| {
             if dead.remove(&token.index) {
                 return Standing::Dead;
             }
@@ -147,12 +147,12 @@ impl<C: Core> Check<C> {
             None | Some(Next::Unknown) => assert!(found.is_none() || budget < usize::MAX),
             Some(Next::Later) => {
                 assert!(live.keys().next().is_none_or(|&(tick, _)| tick > last));
-                assert!(core.next_expiry().is_none_or(|tick| tick > last));
+                assert!(wheel.next_expiry().is_none_or(|tick| tick > last));
             }
             Some(Next::At(due)) => {
                 assert_eq!(live.keys().next().map(|key| key.0), Some(due.tick));
                 assert!(live.contains_key(&(due.tick, due.token.index)));
-                assert_eq!(core.next_expiry(), Some(due.tick));
+                assert_eq!(wheel.next_expiry(), Some(due.tick));
             }
         }
     }
@@ -161,7 +161,7 @@ impl<C: Core> Check<C> {
     fn walk(&mut self, budget: usize) {
         self.dead_at_begin.get_or_insert_with(|| self.dead.clone());
         let dead = &mut self.dead;
-        if self.core.reclaim(budget, |token| !dead.remove(&token.index)) {
+        if self.wheel.reclaim(budget, |token| !dead.remove(&token.index)) {
             let left = self.dead_at_begin.take().unwrap_or_default();
             assert!(left.is_disjoint(&self.dead), "left by the walk: {left:?}");
         }
@@ -175,7 +175,7 @@ impl<C: Core> Check<C> {
         }
         self.walk(usize::MAX);
         let mut met = Vec::new();
-        assert!(self.core.reclaim(usize::MAX, |token| {
+        assert!(self.wheel.reclaim(usize::MAX, |token| {
             met.push(token.index);
             true
         }));
@@ -183,17 +183,17 @@ impl<C: Core> Check<C> {
         let mut live: Vec<u32> = self.live.keys().map(|&(_, arrival)| arrival).collect();
         live.sort_unstable();
         assert_eq!(met, live);
-        assert!(self.core.reclaim(usize::MAX, |_| false));
-        assert_eq!(self.core.next_expiry(), None);
+        assert!(self.wheel.reclaim(usize::MAX, |_| false));
+        assert_eq!(self.wheel.next_expiry(), None);
     }
 
     /// The next expiry is never late.
     fn look(&self) {
         let Some(&(tick, arrival)) = self.live.keys().next() else { return };
         let latest = tick.saturating_add((self.late)(self.delays[arrival as usize]));
-        let next = self.core.next_expiry();
+        let next = self.wheel.next_expiry();
         assert!(next.is_some_and(|next| next <= latest), "{next:?} is after {tick}");
-        assert_eq!(self.core.current_tick(), self.now + 1);
+        assert_eq!(self.wheel.current_tick(), self.now + 1);
     }
 
     fn advance(&mut self, random: &mut Random) {
@@ -204,7 +204,7 @@ impl<C: Core> Check<C> {
             _ => random.below(1 << 31) << random.below(16),
         };
         // Sometimes to just before the next expiry, or to it.
-        let next = self.core.next_expiry().unwrap_or(self.now);
+        let next = self.wheel.next_expiry().unwrap_or(self.now);
         let to = match random.below(4) {
             0 => next.saturating_sub(1),
             1 => next,
@@ -235,12 +235,12 @@ impl<C: Core> Check<C> {
 
     /// What was pushed back is filed again when it comes out, as the worker does.
     fn take_due(&mut self, now: u64) -> Vec<Due> {
-        let mut due = all_due(&mut self.core, now);
+        let mut due = all_due(&mut self.wheel, now);
         due.retain(|&Due { tick, token }| {
             let Some(later) = self.pushed_back.remove(&token.index) else { return true };
             if self.live.remove(&(tick, token.index)).is_some() {
                 self.live.insert((later, token.index), token);
-                self.core.insert(later, token);
+                self.wheel.insert(later, token);
                 return false;
             }
             true // it was cancelled besides
@@ -276,22 +276,22 @@ impl<C: Core> Check<C> {
     }
 }
 
-fn all_due(core: &mut impl Core, now: u64) -> Vec<Due> {
+fn all_due(wheel: &mut impl TokenWheel, now: u64) -> Vec<Due> {
     let mut agenda = Agenda::default();
-    std::iter::from_fn(|| agenda.pop(core, now)).collect()
+    std::iter::from_fn(|| agenda.pop(wheel, now)).collect()
 }
 
-fn play<C: Core>(make: impl Fn() -> C, late: fn(u64) -> u64, confirm: Confirm<C>) {
+fn play<W: TokenWheel>(make: impl Fn() -> W, late: fn(u64) -> u64, confirm: Confirm<W>) {
     let mut random = Random(3);
     for _ in 0..60 {
-        let mut core = make();
-        assert!(all_due(&mut core, 0).is_empty());
-        Check::new(core, late, confirm).play(&mut random);
+        let mut wheel = make();
+        assert!(all_due(&mut wheel, 0).is_empty());
+        Check::new(wheel, late, confirm).play(&mut random);
     }
 }
 
-fn play_exact<C: Exact>(make: impl Fn() -> C) {
-    play(make, |_| 0, |core, last, budget, check| Some(core.confirm_next(last, budget, check)));
+fn play_exact<W: Exact>(make: impl Fn() -> W) {
+    play(make, |_| 0, |wheel, last, budget, check| Some(wheel.confirm_next(last, budget, check)));
 }
 
 #[test]
@@ -324,7 +324,7 @@ const fn token(index: u32) -> Token {
     Token { index, version: 7 }
 }
 
-fn taken(wheel: &mut impl Core, now: u64) -> Vec<u32> {
+fn taken(wheel: &mut impl TokenWheel, now: u64) -> Vec<u32> {
     all_due(wheel, now).iter().map(|due| due.token.index).collect()
 }
 
@@ -358,7 +358,7 @@ fn what_is_not_quite_in_reach_waits() {
 /// However many lie in one place, a step of a walk looks at no more than its budget.
 #[test]
 fn a_walk_keeps_to_its_budget() {
-    fn steps(mut wheel: impl Core, tick: u64) {
+    fn steps(mut wheel: impl TokenWheel, tick: u64) {
         (0..1000).for_each(|n| wheel.insert(tick, token(n)));
         let (mut met, mut ended) = (0, false);
         while !ended {
@@ -382,7 +382,7 @@ fn a_walk_keeps_to_its_budget() {
 /// The last tick never comes.
 #[test]
 fn time_can_be_told_to_its_end() {
-    fn at_the_end(mut wheel: impl Core) {
+    fn at_the_end(mut wheel: impl TokenWheel) {
         wheel.insert(u64::MAX, token(1));
         wheel.insert(5, token(2));
         assert_eq!(taken(&mut wheel, u64::MAX), [2]);

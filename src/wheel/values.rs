@@ -300,7 +300,7 @@ impl<S: Structure> Drop for Rest<'_, S> {
 mod tests {
     use super::*;
     use crate::wheel::HashedWheel;
-    use crate::wheel::structure::Core;
+    use crate::wheel::structure::TokenWheel;
 
     /// What is removed stays in the buckets no longer than there is as much alive, and a constant.
     #[test]

@@ -11,7 +11,7 @@ use crate::shard::{self, Cancel, Claim, Shard, Wake};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
 use crate::timeout::{BoxedTask, Hold, Moved, Timeout, TimerShard};
-use crate::wheel::{Batch, Confirm, Core, Due, Exact, Hashed, Standing, Token};
+use crate::wheel::{Batch, Confirm, Due, Exact, Hashed, Standing, Token, TokenWheel};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::time::Duration;
@@ -32,11 +32,11 @@ fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
     Worker::new(control, wheel, None, Pace::OnCall, ending)
 }
 
-pub(super) fn schedule<W: Core>(worker: &Worker<W>, shard: usize, count: u32) {
+pub(super) fn schedule<W: TokenWheel>(worker: &Worker<W>, shard: usize, count: u32) {
     schedule_at(worker, shard, DUE, count);
 }
 
-fn schedule_at<W: Core>(worker: &Worker<W>, shard: usize, deadline: u64, count: u32) {
+fn schedule_at<W: TokenWheel>(worker: &Worker<W>, shard: usize, deadline: u64, count: u32) {
     let mut state = worker.control.shards[shard].lock();
     for _ in 0..count {
         let task: BoxedTask = Box::new(Moved::hold(|| ()));
@@ -259,7 +259,7 @@ struct Faulty {
     panics_in_drop: bool,
 }
 
-impl Core for Faulty {
+impl TokenWheel for Faulty {
     fn insert(&mut self, tick: u64, token: Token) {
         self.wheel.insert(tick, token);
     }
