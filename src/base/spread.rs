@@ -15,7 +15,7 @@ pub(crate) fn shard_count() -> usize {
 
 /// The calling thread's shard among `count`, a power of two. Threads are numbered as they come.
 #[inline]
-pub(crate) fn home(count: usize) -> usize {
+pub(crate) fn shard_of_this_thread(count: usize) -> usize {
     const UNNUMBERED: usize = usize::MAX;
     // Relaxed: each number is given once, and that is all.
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -113,7 +113,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// The shard of this thread.
     pub(super) fn home(&self) -> &Arc<Shard<T>> {
-        &self.shards[spread::home(self.shards.len())]
+        &self.shards[spread::shard_of_this_thread(self.shards.len())]
     }
 
     /// The present, for the `_at` methods of [`Watch`].

@@ -163,7 +163,7 @@ impl HashedWheelTimer {
     ) -> Result<Timeout, ScheduleError<T>> {
         let control = &*self.0.control;
         let task = Box::new(H::hold(task));
-        let shard = &control.shards[spread::home(control.shards.len())];
+        let shard = &control.shards[spread::shard_of_this_thread(control.shards.len())];
         let mut state = shard.lock();
         let repeats = admit == Admit::Series;
         let admitted = state.admit(task, |task| task as BoxedTask, deadline, repeats);
