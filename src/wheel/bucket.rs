@@ -73,7 +73,7 @@ impl<M: Copy> Bucket<M> {
 
     /// Keeps what `keep` says of at most `budget` entries that lie before `end`, and returns where
     /// those begin. It goes from the end to the front, so what comes to the bucket between two
-    /// calls, or is taken out of it, hides no entry from a walk.
+    /// calls, or is taken out of it, hides no entry from a sweep.
     pub(super) fn retain_before(
         &mut self,
         end: usize,
@@ -203,7 +203,7 @@ mod tests {
 
     /// Whatever is pushed or taken between two steps, each entry that was there is looked at.
     #[test]
-    fn a_walk_in_steps_meets_every_entry() {
+    fn a_sweep_in_steps_meets_every_entry() {
         let mut bucket = filled();
         let (mut end, mut met) = (bucket.len(), 0);
         while end > 0 {

@@ -22,7 +22,7 @@ use super::confirm::{Confirm, Standing};
 use super::earliest::NOTHING;
 use super::far::Far;
 use super::level::{Arrival, Level, PARTS};
-use super::structure::{self, Batch, Exact, LET_IN, Placement, TokenWheel, Walk};
+use super::structure::{self, Batch, Exact, LET_IN, Placement, SweepPosition, TokenWheel};
 use super::token::{Due, Token};
 use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;
@@ -65,7 +65,7 @@ pub struct Cascade<L> {
     reach: u64,
     /// The next tick to expire: one after the layout's clock.
     current_tick: u64,
-    walk: Walk,
+    sweep_position: SweepPosition,
     /// What moves down and is due.
     moving: Vec<(Token, u64)>,
     /// What moves down once the clock stands at the present.
@@ -80,9 +80,10 @@ impl<L: Layout> Cascade<L> {
             Level::new(size, unit)
         });
         let levels = made.collect::<Result<_, _>>()?;
-        let (far, reach, walk) = (Far::new(L::ERA), layout.last_in_reach(), Walk::default());
+        let (far, reach, sweep_position) =
+            (Far::new(L::ERA), layout.last_in_reach(), SweepPosition::default());
         let (moving, later) = (Vec::new(), Vec::new());
-        Ok(Self { layout, levels, far, reach, current_tick: 0, walk, moving, later })
+        Ok(Self { layout, levels, far, reach, current_tick: 0, sweep_position, moving, later })
     }
 
     pub(super) fn levels(&self) -> usize {
@@ -225,18 +226,18 @@ impl<L: Layout> TokenWheel for Cascade<L> {
     }
 
     /// From what is far and the coarsest level to the finest, as the entries move, so that none slips
-    /// past the walk.
-    fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
-        let (mut walk, parts) = (self.walk, PARTS * self.bucket_count());
-        let ended = walk.go_on(1 + parts, budget, |unit, rest, budget| {
+    /// past the sweep.
+    fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
+        let (mut position, parts) = (self.sweep_position, PARTS * self.bucket_count());
+        let ended = position.resume(1 + parts, budget, |unit, rest, budget| {
             if unit == 0 {
-                return self.far.reclaim(rest, budget, &mut keep);
+                return self.far.sweep(rest, budget, &mut keep);
             }
             let part = parts - unit;
             let (level, bucket) = self.locate(part / PARTS);
-            self.levels[level].reclaim(bucket * PARTS + part % PARTS, rest, budget, &mut keep)
+            self.levels[level].sweep(bucket * PARTS + part % PARTS, rest, budget, &mut keep)
         });
-        self.walk = walk;
+        self.sweep_position = position;
         ended
     }
 

@@ -29,13 +29,13 @@ pub(super) struct Far {
     eras: BTreeMap<u64, Era>,
     /// log2 of the ticks in an era.
     shift: u32,
-    /// The era that a walk looks at next.
-    walk: u64,
+    /// The era that a sweep looks at next.
+    sweep_era: u64,
 }
 
 impl Far {
     pub(super) fn new(shift: u32) -> Self {
-        Self { eras: BTreeMap::new(), shift, walk: 0 }
+        Self { eras: BTreeMap::new(), shift, sweep_era: 0 }
     }
 
     pub(super) fn insert(&mut self, tick: u64, token: Token) {
@@ -100,18 +100,19 @@ impl Far {
     /// Drops what `keep` denies of at most `budget` entries: those of an era before `rest`, or the
     /// last of the next era if that is `None`. Returns how many it has looked at, and where to go
     /// on unless that was all.
-    pub(super) fn reclaim(
+    pub(super) fn sweep(
         &mut self,
         rest: Option<usize>,
         budget: usize,
         mut keep: impl FnMut(Token) -> bool,
     ) -> (usize, Option<usize>) {
-        let Some((&number, era)) = self.eras.range_mut(self.walk..).next() else {
-            self.walk = 0;
+        let Some((&number, era)) = self.eras.range_mut(self.sweep_era..).next() else {
+            self.sweep_era = 0;
             return (0, None);
         };
         // The era that was begun may be gone: then this is another, of which all is to be seen.
-        let end = rest.filter(|_| number == self.walk).unwrap_or(usize::MAX).min(era.tokens.len());
+        let end =
+            rest.filter(|_| number == self.sweep_era).unwrap_or(usize::MAX).min(era.tokens.len());
         let begin = end.saturating_sub(budget);
         let mut kept = begin;
         for at in begin..end {
@@ -121,7 +122,7 @@ impl Far {
             }
         }
         era.tokens.drain(kept..end);
-        self.walk = number;
+        self.sweep_era = number;
         if begin == 0 {
             era.look_through();
             if era.tokens.is_empty() {
@@ -129,7 +130,7 @@ impl Far {
             } else {
                 era.tokens.shrink_to(2 * era.tokens.len());
             }
-            self.walk = number + 1;
+            self.sweep_era = number + 1;
         }
         (end - begin, Some(if begin > 0 { begin } else { usize::MAX }))
     }
@@ -163,12 +164,12 @@ mod tests {
 
     /// Each is looked at, whatever is taken or comes between the steps.
     #[test]
-    fn a_walk_in_steps_meets_every_entry() {
+    fn a_sweep_in_steps_meets_every_entry() {
         let ticks: Vec<u64> = (16..200).chain(20..40).collect();
         let mut far = filled(&ticks);
         let (mut rest, mut met) = (None, Vec::new());
         loop {
-            let (looked, next) = far.reclaim(rest, 7, |token| {
+            let (looked, next) = far.sweep(rest, 7, |token| {
                 met.push(u64::from(token.index));
                 token.index % 2 == 0
             });

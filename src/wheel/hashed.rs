@@ -11,7 +11,9 @@ use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
 use super::far::Far;
-use super::structure::{self, Batch, Exact, LET_IN, Placement, TokenWheel, Unlimited, Walk};
+use super::structure::{
+    self, Batch, Exact, LET_IN, Placement, SweepPosition, TokenWheel, Unlimited,
+};
 use super::token::{Due, Token};
 use super::values::{Key, Wheel};
 use std::collections::TryReserveError;
@@ -36,7 +38,7 @@ pub struct Ring {
     round_shift: u32,
     /// The next tick to expire.
     current_tick: u64,
-    walk: Walk,
+    sweep_position: SweepPosition,
 }
 
 impl Ring {
@@ -59,7 +61,7 @@ impl Ring {
             slot_mask: ticks_per_wheel as u64 - 1,
             round_shift: ticks_per_wheel.trailing_zeros(),
             current_tick: 0,
-            walk: Walk::default(),
+            sweep_position: SweepPosition::default(),
         };
         ring.let_in_some(0);
         Ok(ring)
@@ -185,11 +187,11 @@ impl TokenWheel for Ring {
         self.buckets.len()
     }
 
-    fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
-        let mut walk = self.walk;
-        let ended = walk.go_on(1 + self.buckets.len(), budget, |unit, rest, budget| {
+    fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
+        let mut position = self.sweep_position;
+        let ended = position.resume(1 + self.buckets.len(), budget, |unit, rest, budget| {
             let Some(bucket) = unit.checked_sub(1) else {
-                return self.far.reclaim(rest, budget, &mut keep);
+                return self.far.sweep(rest, budget, &mut keep);
             };
             let len = self.buckets[bucket].len();
             let end = rest.map_or(len, |rest| rest.min(len));
@@ -203,7 +205,7 @@ impl TokenWheel for Ring {
             }
             (end - begin, Some(begin).filter(|&begin| begin > 0))
         });
-        self.walk = walk;
+        self.sweep_position = position;
         ended
     }
 

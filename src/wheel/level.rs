@@ -109,7 +109,7 @@ impl Level {
     /// Drops what `keep` denies of at most `budget` entries, in one of the two parts of a bucket:
     /// those before `rest`, or the last if that is `None`. Returns how many it has looked at, and
     /// where those begin unless they were the first.
-    pub(super) fn reclaim(
+    pub(super) fn sweep(
         &mut self,
         part: usize,
         rest: Option<usize>,

@@ -8,7 +8,7 @@
 use super::bucket::Bucket;
 use super::earliest::NOTHING;
 use super::far::Far;
-use super::structure::{self, Batch, Placement, TokenWheel, Unlimited, Walk};
+use super::structure::{self, Batch, Placement, SweepPosition, TokenWheel, Unlimited};
 use super::token::{Due, Token};
 use super::values::Wheel;
 use std::fmt;
@@ -80,7 +80,7 @@ pub struct Linux {
     current_tick: u64,
     /// Entries that were overdue when they came.
     overdue: Bucket<()>,
-    walk: Walk,
+    sweep_position: SweepPosition,
 }
 
 impl Default for Linux {
@@ -94,7 +94,7 @@ impl Default for Linux {
             clock: 0,
             current_tick: 0,
             overdue: Bucket::default(),
-            walk: Walk::default(),
+            sweep_position: SweepPosition::default(),
         }
     }
 }
@@ -214,11 +214,11 @@ impl TokenWheel for Linux {
         self.buckets.len()
     }
 
-    fn reclaim(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
-        let mut walk = self.walk;
-        let ended = walk.go_on(2 + self.buckets.len(), budget, |unit, rest, budget| {
+    fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
+        let mut position = self.sweep_position;
+        let ended = position.resume(2 + self.buckets.len(), budget, |unit, rest, budget| {
             let bucket = match unit {
-                0 => return self.far.reclaim(rest, budget, &mut keep),
+                0 => return self.far.sweep(rest, budget, &mut keep),
                 1 => &mut self.overdue,
                 _ => &mut self.buckets[unit - 2],
             };
@@ -234,7 +234,7 @@ impl TokenWheel for Linux {
             }
             (end, None)
         });
-        self.walk = walk;
+        self.sweep_position = position;
         ended
     }
 

@@ -52,12 +52,12 @@ pub trait TokenWheel: fmt::Debug {
     /// The next tick to expire.
     fn current_tick(&self) -> u64;
 
-    /// The number of buckets that a walk over the structure visits.
+    /// The number of buckets that a sweep visits.
     fn bucket_count(&self) -> usize;
 
-    /// Walks on over about `budget` entries, from where the last call ended, and drops those that
-    /// `keep` denies. Returns true when that was the last; the next call begins a new walk.
-    fn reclaim(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool;
+    /// Sweeps on over about `budget` entries, from where the last call ended, and drops those that
+    /// `keep` denies. Returns true when that was the last; the next call begins a new sweep.
+    fn sweep(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool;
 
     /// Where a token that was filed under `tick` lies; `None` if it is in no bucket.
     fn placement(&self, tick: u64, token: Token) -> Option<Placement>;
@@ -104,19 +104,19 @@ pub(crate) trait Exact: TokenWheel {
     }
 }
 
-/// The position of a walk, kept between calls of `reclaim`. It visits one unit after the other: a
+/// The position of a sweep, kept between calls of `sweep`. It visits one unit after the other: a
 /// bucket, a part of one, or what is far.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Walk {
+pub(super) struct SweepPosition {
     unit: usize,
     /// Where in the unit it goes on; `None` if the unit has not been begun.
     rest: Option<usize>,
 }
 
-impl Walk {
+impl SweepPosition {
     /// `visit` is told a unit, where it goes on there, and how many entries it may look at. It
     /// returns how many those were, and where the unit goes on, if it does.
-    pub(super) fn go_on(
+    pub(super) fn resume(
         &mut self,
         units: usize,
         budget: usize,

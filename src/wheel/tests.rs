@@ -1,5 +1,5 @@
-//! Random histories of every structure, with walks for dead entries and looks ahead, against a
-//! sorted map. (The histories of the public wheels are in tests/wheel.rs; those seldom walk.)
+//! Random histories of every structure, with sweeps and looks ahead, against a
+//! sorted map. (The histories of the public wheels are in tests/wheel.rs; those seldom sweep.)
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
@@ -24,7 +24,7 @@ struct Check<W> {
     live: BTreeMap<(u64, u32), Token>,
     /// Dead, and perhaps still in the structure.
     dead: BTreeSet<u32>,
-    /// Those of them that were dead when the present walk began.
+    /// Those of them that were dead when the present sweep began.
     dead_at_begin: Option<BTreeSet<u32>>,
     arrivals: u32,
     now: u64,
@@ -70,7 +70,7 @@ impl<W: TokenWheel> Check<W> {
             match random.below(12) {
                 0..=4 => self.insert(random),
                 5 | 6 => self.kill(random),
-                7 => self.walk([1, 3, 10, usize::MAX][random.below(4) as usize]),
+                7 => self.sweep([1, 3, 10, usize::MAX][random.below(4) as usize]),
                 8 => self.push_back(random),
                 9 => {
                     let last = [self.now + 1000, u64::MAX][random.below(2) as usize];
@@ -80,7 +80,7 @@ impl<W: TokenWheel> Check<W> {
             }
             self.look();
         }
-        self.walk_all();
+        self.sweep_all();
     }
 
     /// Often in the tick of one that lives, which by now may lie in another level.
@@ -157,25 +157,25 @@ impl<W: TokenWheel> Check<W> {
         }
     }
 
-    /// Drops what is dead. At the end of a walk nothing is left that was dead at its beginning.
-    fn walk(&mut self, budget: usize) {
+    /// Drops what is dead. At the end of a sweep nothing is left that was dead at its beginning.
+    fn sweep(&mut self, budget: usize) {
         self.dead_at_begin.get_or_insert_with(|| self.dead.clone());
         let dead = &mut self.dead;
-        if self.wheel.reclaim(budget, |token| !dead.remove(&token.index)) {
+        if self.wheel.sweep(budget, |token| !dead.remove(&token.index)) {
             let left = self.dead_at_begin.take().unwrap_or_default();
-            assert!(left.is_disjoint(&self.dead), "left by the walk: {left:?}");
+            assert!(left.is_disjoint(&self.dead), "left by the sweep: {left:?}");
         }
     }
 
-    /// Walks to the end, and once more: each that lives is met once, and nothing else. When all are
+    /// Sweeps to the end, and once more: each that lives is met once, and nothing else. When all are
     /// dead and dropped, nothing is left to wake up for.
-    fn walk_all(&mut self) {
+    fn sweep_all(&mut self) {
         while self.dead_at_begin.is_some() {
-            self.walk(10);
+            self.sweep(10);
         }
-        self.walk(usize::MAX);
+        self.sweep(usize::MAX);
         let mut met = Vec::new();
-        assert!(self.wheel.reclaim(usize::MAX, |token| {
+        assert!(self.wheel.sweep(usize::MAX, |token| {
             met.push(token.index);
             true
         }));
@@ -183,7 +183,7 @@ impl<W: TokenWheel> Check<W> {
         let mut live: Vec<u32> = self.live.keys().map(|&(_, arrival)| arrival).collect();
         live.sort_unstable();
         assert_eq!(met, live);
-        assert!(self.wheel.reclaim(usize::MAX, |_| false));
+        assert!(self.wheel.sweep(usize::MAX, |_| false));
         assert_eq!(self.wheel.next_expiry(), None);
     }
 
@@ -355,15 +355,15 @@ fn what_is_not_quite_in_reach_waits() {
     assert_eq!(taken(&mut wheel, 3 * OUT_OF_REACH).len(), 3);
 }
 
-/// However many lie in one place, a step of a walk looks at no more than its budget.
+/// However many lie in one place, a step of a sweep looks at no more than its budget.
 #[test]
-fn a_walk_keeps_to_its_budget() {
+fn a_sweep_keeps_to_its_budget() {
     fn steps(mut wheel: impl TokenWheel, tick: u64) {
         (0..1000).for_each(|n| wheel.insert(tick, token(n)));
         let (mut met, mut ended) = (0, false);
         while !ended {
             let before = met;
-            ended = wheel.reclaim(70, |_| {
+            ended = wheel.sweep(70, |_| {
                 met += 1;
                 false
             });

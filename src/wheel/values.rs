@@ -7,7 +7,7 @@ use super::token::{Due, Token};
 use crate::base::slab::{Slab, Slot};
 use std::fmt;
 
-/// Dead entries that are not worth a walk.
+/// Dead entries that are not worth a sweep.
 const DEAD_ALLOWED: usize = 64;
 
 /// A timing wheel: a pure data structure that is told the time in ticks.
@@ -121,10 +121,10 @@ impl<T, S: Structure> Wheel<T, S> {
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let (_, value) = self.items.end(key)?;
         self.dead += 1;
-        // A walk looks at every bucket, so there must be as much to gain.
+        // A sweep looks at every bucket, so there must be as much to gain.
         if self.dead > DEAD_ALLOWED + self.items.used() + self.structure.bucket_count() {
             let items = &self.items;
-            self.structure.reclaim(usize::MAX, |token| items.lives(token));
+            self.structure.sweep(usize::MAX, |token| items.lives(token));
             self.dead = 0;
         }
         Some(value)
@@ -213,7 +213,7 @@ impl<T, S: Structure> Wheel<T, S> {
             .collect();
         let mut all: Vec<_> = keys.into_iter().filter_map(|key| self.items.end(key)).collect();
         all.sort_by_key(|&(deadline, _)| deadline);
-        self.structure.reclaim(usize::MAX, |_| false);
+        self.structure.sweep(usize::MAX, |_| false);
         self.dead = 0;
         all
     }
@@ -313,7 +313,7 @@ mod tests {
         }
         let entries = entries(&mut wheel);
         assert!(entries <= kept.len() + DEAD_ALLOWED + kept.len() + 8 + 1, "{entries}");
-        assert!(entries > kept.len() + DEAD_ALLOWED, "a walk for each would cost too much");
+        assert!(entries > kept.len() + DEAD_ALLOWED, "a sweep for each would cost too much");
         assert!(kept.iter().all(|&key| wheel.get(key).is_some()));
         assert_eq!(wheel.expire(104, |_, _| ()), 100);
     }
@@ -332,7 +332,7 @@ mod tests {
 
     fn entries<T>(wheel: &mut HashedWheel<T>) -> usize {
         let mut entries = 0;
-        wheel.structure.reclaim(usize::MAX, |_| {
+        wheel.structure.sweep(usize::MAX, |_| {
             entries += 1;
             true
         });

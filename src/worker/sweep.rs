@@ -20,7 +20,7 @@ impl<W: Exact> Worker<W> {
         }
         let shards = &self.control.shards;
         let mut lookup = Lookup::new(shards);
-        let ended = self.wheel.reclaim(LOOKUPS_PER_PASS, |token| lookup.stands(token));
+        let ended = self.wheel.sweep(LOOKUPS_PER_PASS, |token| lookup.stands(token));
         drop(lookup);
         if !ended {
             return true;

@@ -282,8 +282,8 @@ impl TokenWheel for Faulty {
         self.wheel.bucket_count()
     }
 
-    fn reclaim(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool {
-        self.wheel.reclaim(budget, keep)
+    fn sweep(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool {
+        self.wheel.sweep(budget, keep)
     }
 
     fn placement(&self, tick: u64, token: Token) -> Option<crate::wheel::Placement> {
