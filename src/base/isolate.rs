@@ -1,22 +1,24 @@
-//! One task cannot hurt another: a panic of user code ends here.
+//! Panic isolation: the crate calls user code through this module, which catches its panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs user code; `None` if it panicked. Unwind safety is asserted because what a panicking task
-/// leaves half done is its own: the timer's state is not touched while user code runs.
+/// Runs user code. Returns `None` if it panicked.
+///
+/// Unwind safety is asserted: the timer does not touch its own state while user code runs, so a
+/// panic can leave only the user's state half changed.
 #[inline]
 pub(crate) fn contained<R>(user_code: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(user_code)).map_err(discard).ok()
 }
 
-/// Whether user code panics.
+/// Runs user code. Returns whether it panicked.
 #[inline]
 pub(crate) fn panics(user_code: impl FnOnce()) -> bool {
     contained(user_code).is_none()
 }
 
-/// The payload of a panic is a user's value as well, and its drop may panic in turn; what a second
-/// payload holds is leaked rather than tried.
+/// Drops the payload of a panic. The payload is a user's value too, so its drop may panic again. The
+/// payload of that second panic is leaked, because its drop could panic without end.
 #[cold]
 fn discard(payload: Box<dyn std::any::Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {

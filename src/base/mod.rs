@@ -1,4 +1,11 @@
-//! The ground floor: what every layer may use, and what knows of none.
+//! The lowest layer: helpers that every other layer may use. They import nothing from the crate.
+//!
+//! - `isolate`: runs user code and contains its panics.
+//! - `logging`: the `warning!` macro, which writes to the `log` facade if that feature is on.
+//! - `parker`: puts one thread to sleep; other threads wake it.
+//! - `slab`: slots with stable indices, in chunks that give their memory back.
+//! - `spread`: how many shards there are, and which one the calling thread uses.
+//! - `sync`: the switch between the standard library's primitives and those of the model checkers.
 
 pub(crate) mod isolate;
 pub(crate) mod logging;

@@ -1,5 +1,7 @@
-//! One thread that sleeps, and others that wake it: the standard library's park and unpark, or
-//! under loom and shuttle, which have no time, a flag and a condition variable.
+//! A parker: one thread sleeps in it, other threads wake it.
+//!
+//! It wraps the standard library's park and unpark. Loom and shuttle have no time, so under them it is
+//! a flag and a condition variable.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use real::Parker;
@@ -13,7 +15,7 @@ mod real {
     use std::thread::{self, Thread};
     use std::time::Duration;
 
-    /// Wakes the thread that called `adopt`; a wake-up before that is dropped.
+    /// Wakes the thread that was given to `adopt`. A wake-up before that is dropped.
     #[derive(Debug)]
     pub(crate) struct Parker(OnceLock<Thread>);
 
@@ -22,7 +24,7 @@ mod real {
             Self(OnceLock::new())
         }
 
-        /// Names the thread to wake.
+        /// Sets the thread to wake. Only the first call counts.
         pub(crate) fn adopt(&self, thread: &Thread) {
             self.0.get_or_init(|| thread.clone());
         }
@@ -38,7 +40,8 @@ mod real {
             }
         }
 
-        /// On the adopted thread only.
+        /// Sleeps until woken, or until `limit` has passed. Only the adopted thread may call it. It
+        /// may return early, as the standard library's park does.
         pub(crate) fn park(&self, limit: Option<Duration>) {
             match limit {
                 Some(limit) => thread::park_timeout(limit),
@@ -56,7 +59,8 @@ mod model {
     use std::time::Duration;
 
     pub(crate) struct Parker {
-        /// Not a lock that a model branches at: it is written once, before anybody asks.
+        /// Not one of the model checker's types, so that the model does not branch here. It is
+        /// written once, before any thread reads it.
         adopted: OnceLock<ThreadId>,
         called: Mutex<bool>,
         changed: Condvar,
@@ -86,7 +90,7 @@ mod model {
             self.changed.notify_one();
         }
 
-        /// A limit has passed at once.
+        /// Sleeps until woken. Models have no time, so a limit passes immediately.
         pub(crate) fn park(&self, limit: Option<Duration>) {
             let mut called = self.called.lock();
             while !*called && limit.is_none() {

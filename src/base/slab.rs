@@ -1,57 +1,64 @@
-//! A chunked slab: slots with stable indices, handed out again when they are free.
+//! A chunked slab: slots with stable indices. A released slot is handed out again.
 //!
-//! Chunks rather than one growing vector, for three reasons: growing never copies what is there,
-//! the memory for n slots is n slots (a doubling vector wastes up to half), and a chunk whose
-//! slots are all free gives its memory back. So a used slot keeps at most the memory of one chunk.
+//! The slots lie in chunks of 64 instead of one growing vector, for three reasons. Growth never copies
+//! existing slots. The memory for n slots is n slots, where a doubling vector wastes up to half. A
+//! chunk without used slots can give its memory back, so one used slot keeps at most one chunk.
 //!
-//! A slot keeps its content across release and acquire, so that its version survives; a chunk that
-//! is given back remembers a version past all of its slots' for the day it is made again.
+//! A slot keeps its content between release and acquire, so its version survives. A chunk that gives
+//! its memory back stores a version newer than those of all its slots. Its slots start with that
+//! version when the chunk is allocated again.
+//!
+//! A chunk is in one of three states:
+//!
+//! - **open**: it has memory and a free slot. It is in the list of open chunks.
+//! - **full**: all of its slots are used. It is in no list.
+//! - **gone**: its memory was given back. It is in the vector `gone`. It can remain in the list of open
+//!   chunks too, until it would come to the front; then it is unlinked.
 
-/// Slots in one chunk: 2 KiB of the timer's. Fewer would let a survivor of a burst keep less, but
-/// cost an allocation for each so many.
+/// Slots in one chunk. A chunk of the timer's slots takes 2 KiB. With smaller chunks a survivor of a
+/// burst would keep less memory, but there would be more allocations.
 const CHUNK: usize = 64;
 
 /// The end of the list of open chunks.
 const NO_CHUNK: u32 = u32::MAX;
 
-/// Chunks without a used slot that keep their memory, for the next rise.
+/// Chunks without a used slot that keep their memory for later use.
 const EMPTY_KEPT: usize = 32;
 
 /// The end of a chunk's free list.
 const NONE: u16 = CHUNK as u16;
 
-/// What a slab holds.
+/// The requirements on a slab's elements.
 pub(crate) trait Slot {
-    /// An unused slot, whose version is `version`.
+    /// An unused slot with this version.
     fn fresh(version: u32) -> Self;
     /// Tells two uses of the same slot apart. May wrap.
     fn version(&self) -> u32;
-    /// The link of a free slot to the next one. A used slot may keep other things in its place.
+    /// The link of a free slot to the next free one. A used slot may store other data in its place.
     fn link(&self) -> u16;
-    /// Makes that link.
+    /// Sets that link.
     fn set_link(&mut self, link: u16);
 }
 
 struct Chunk<S> {
-    /// `None` while the chunk's memory is given back.
+    /// `None` while the chunk is gone.
     slots: Option<Box<[S; CHUNK]>>,
-    /// The first free slot, which links to the next; `NONE` while `slots` is `None`.
+    /// The first free slot, which links to the next. `NONE` if the chunk is full or gone.
     free: u16,
     used: u16,
-    /// The version that fresh slots of this chunk start with.
+    /// The version that this chunk's slots start with when it is allocated again.
     version: u32,
-    /// The next open chunk, of one that is in that list.
+    /// The next chunk in the list of open chunks, if this one is in the list.
     next_open: u32,
 }
 
 pub(crate) struct Slab<S> {
     chunks: Vec<Chunk<S>>,
-    /// The first open chunk. A chunk is in the list of open chunks while it has a free slot; one
-    /// that is given back stays in it until it comes to the front, and is never at the front.
+    /// The front of the list of open chunks, or `NO_CHUNK`. It is never a gone chunk.
     open: u32,
-    /// Chunks that are given back.
+    /// Chunks whose memory was given back.
     gone: Vec<u32>,
-    /// Chunks that hold memory and no used slot.
+    /// The number of chunks that have memory and no used slot.
     empty: usize,
     used: usize,
     limit: usize,
@@ -92,7 +99,8 @@ impl<S: Slot> Slab<S> {
         Some((index(at, offset), slot))
     }
 
-    /// Makes a used slot free. Its index must have come from `acquire` and is not used after.
+    /// Frees a used slot. The index must have come from `acquire`, and the caller must not use it
+    /// again.
     #[inline]
     pub(crate) fn release(&mut self, index: u32) {
         let (at, offset) = split(index);
@@ -123,7 +131,7 @@ impl<S: Slot> Slab<S> {
         Some(&mut self.chunks.get_mut(at)?.slots.as_mut()?[offset])
     }
 
-    /// Every slot that has memory, free ones included, with its index.
+    /// All slots that have memory, each with its index. Free slots are included.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut S)> {
         self.chunks.iter_mut().enumerate().flat_map(|(at, chunk)| {
             let slots = chunk.slots.iter_mut().flat_map(|slots| slots.iter_mut());
@@ -131,7 +139,7 @@ impl<S: Slot> Slab<S> {
         })
     }
 
-    /// Makes a chunk, or the memory of one that was given back, when none is open.
+    /// Allocates a gone chunk again, or adds a new one. Called when no chunk is open.
     #[cold]
     fn open_chunk(&mut self) {
         let at = self.gone.pop().unwrap_or_else(|| {
@@ -166,7 +174,7 @@ impl<S: Slot> Slab<S> {
     }
 }
 
-/// The first chunk from `at` on, in the list of open chunks, that has memory.
+/// The first chunk that has memory, in the list of open chunks from `at` on.
 fn next_with_memory<S>(chunks: &[Chunk<S>], mut at: u32) -> u32 {
     while let Some(Chunk { slots: None, next_open, .. }) = chunks.get(at as usize) {
         at = *next_open;
@@ -174,7 +182,7 @@ fn next_with_memory<S>(chunks: &[Chunk<S>], mut at: u32) -> u32 {
     at
 }
 
-/// The slots of a chunk, each linked to the next. `Some`, for as many are made as fit.
+/// The slots of a new chunk, each linked to the next. Always `Some`: the count matches the array.
 fn fresh_slots<S: Slot>(version: u32) -> Option<Box<[S; CHUNK]>> {
     let slots = (1..=CHUNK as u16).map(|next| {
         let mut slot = S::fresh(version);

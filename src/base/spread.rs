@@ -1,23 +1,24 @@
-//! How threads are spread over shards.
+//! Spreads threads over shards: the number of shards, and each thread's shard.
 
 use crate::base::sync::thread_local;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// At most 16 shards, so that a token's 32 bits can name 2^28 slots in each.
+/// A token has 32 bits. 16 shards take 4 of them and leave 2^28 slots for each shard.
 const MAX_SHARDS: usize = 16;
 
-/// Enough that the threads of a server seldom meet; a power of two. A model has one, so that its
-/// threads do meet.
+/// The number of shards, a power of two: large enough that the threads of a server seldom share one.
+/// A loom model has one shard, so that its threads do share it.
 pub(crate) fn shard_count() -> usize {
     if cfg!(loom) { 1 } else { (2 * num_cpus::get()).next_power_of_two().min(MAX_SHARDS) }
 }
 
-/// The calling thread's shard among `count`, a power of two. Threads are numbered as they come.
+/// The calling thread's shard among `count`, a power of two. Threads are numbered in the order of
+/// their first call.
 #[inline]
 pub(crate) fn shard_of_this_thread(count: usize) -> usize {
     const UNNUMBERED: usize = usize::MAX;
-    // Relaxed: each number is given once, and that is all.
+    // Relaxed: the numbers only have to be distinct.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static MINE: Cell<usize> = const { Cell::new(UNNUMBERED) };

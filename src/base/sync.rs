@@ -1,10 +1,10 @@
-//! The one switch between the standard library's primitives and those of loom and shuttle.
+//! The switch between the standard library's primitives and those of loom and shuttle.
 //!
-//! Everything that crosses threads takes its primitives from here, so that the models run on the
-//! real code. Locks ignore poisoning: no code of a user ever runs under one of them, so a poisoned
-//! lock could only come from a defect of this crate, and refusing service would make it worse.
+//! Code that shares data between threads imports its primitives from here, so that the models run the
+//! real code. The mutex ignores poisoning: user code never runs under a lock, so only a defect of this
+//! crate could poison one, and refusing service would make that worse.
 
-pub(crate) use std::sync::Arc; // counts references, decides no race
+pub(crate) use std::sync::Arc; // only counts references; no race depends on it
 
 #[cfg(loom)]
 use loom::sync as imp;
@@ -49,7 +49,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A condition variable for the slow paths: stopping, and waiting for a manual clock.
+/// A condition variable for the slow paths: stopping, and waiting until a manual clock's jump is done.
 pub(crate) struct Condvar(imp::Condvar);
 
 impl Condvar {
@@ -69,8 +69,8 @@ impl Condvar {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until notified or until `limit`; `None` waits without a limit. Under loom and shuttle,
-    /// which have no time, a limit is ignored.
+    /// Waits until notified or until `limit`. `None` waits without a limit. Loom and shuttle have no
+    /// time, so there a limit is ignored.
     pub(crate) fn wait_until<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -87,8 +87,8 @@ impl Condvar {
     }
 }
 
-/// Locks that the thread sanitizer sees into: those of the standard library come compiled, without
-/// it. The shape is the standard library's.
+/// Locks that are compiled with the thread sanitizer's instrumentation. The standard library comes
+/// precompiled without it. The interface is the standard library's.
 #[cfg(tsan)]
 mod seen {
     pub(crate) use parking_lot::MutexGuard;
@@ -157,7 +157,7 @@ mod model {
         }
     }
 
-    /// Loom's does not know `const`.
+    /// Loom's macro does not accept `const`.
     #[cfg(loom)]
     macro_rules! local {
         (static $name:ident: $of:ty = const $value:block;) => {
@@ -167,7 +167,7 @@ mod model {
     #[cfg(loom)]
     pub(crate) use local as thread_local;
 
-    /// A bounded queue that loom and shuttle can see into.
+    /// A bounded queue built on the model checkers' primitives.
     pub(crate) struct ArrayQueue<T>(Mutex<VecDeque<T>>, usize);
 
     impl<T> ArrayQueue<T> {
@@ -198,14 +198,14 @@ mod model {
     }
 }
 
-/// Runs a model through every schedule with at most three preemptions, which is where the known
-/// bugs of such protocols lie. `LOOM_MAX_PREEMPTIONS` changes that.
+/// Runs a model through every schedule with at most three preemptions. The known bugs of such
+/// protocols need no more. `LOOM_MAX_PREEMPTIONS` changes the bound.
 #[cfg(all(test, loom))]
 pub(crate) fn check(model: impl Fn() + Sync + Send + 'static) {
     check_up_to(3, model);
 }
 
-/// As `check`, with another bound: for the large models.
+/// Like `check`, with another bound. The large models need a smaller one.
 #[cfg(all(test, loom))]
 pub(crate) fn check_up_to(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
