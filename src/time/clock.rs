@@ -1,28 +1,28 @@
-//! Where the time comes from.
+//! The trait `Clock`: where a timer gets the time from.
 
 use std::fmt;
 use std::time::Instant;
 
 /// A source of time for a timer.
 ///
-/// The default is [`SystemClock`]. [`ManualClock`](super::ManualClock) is for tests. A clock of your own must never go
-/// back, and must run at the pace of the system's monotonic clock unless its
-/// [`attach`](Self::attach) says otherwise, because the worker sleeps by the latter.
+/// The default is [`SystemClock`]. [`ManualClock`](super::ManualClock) is for tests. A clock of your
+/// own must never go back. The worker sleeps by the system's monotonic clock, so your clock must run
+/// at the same pace, unless its [`attach`](Self::attach) says otherwise.
 pub trait Clock: Send + Sync + 'static {
     /// The present instant. Called once for each timeout that is scheduled with a delay.
     ///
-    /// A panic on a caller's thread is that caller's, and changes nothing. A panic on the worker is
-    /// caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)): the worker goes on with
-    /// the last time that it knows, so nothing is early, and asks again after a tick, or 100 ms if
-    /// that is less. Until the clock answers, timeouts are late, and a
-    /// [`catch_up`](Follower::catch_up) may return before they have run.
+    /// A panic on a thread that schedules reaches that caller, and the timer is unchanged. A panic on
+    /// the worker is caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)). The worker
+    /// then continues with the last time that it knows, so no timeout is early, and reads the clock
+    /// again after a tick or 100 ms, whichever is shorter. Until the clock works again, timeouts are
+    /// late, and a [`catch_up`](Follower::catch_up) may return before they have run.
     fn now(&self) -> Instant;
 
     /// Called once by each timer that is built on this clock.
     ///
     /// A clock that stands still between jumps keeps the `Follower`, calls its
     /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`]. It must not call
-    /// that in here: the timer is not running yet, so the call would wait for ever.
+    /// `catch_up` inside `attach`: the timer does not run yet, so that call would never return.
     fn attach(&self, follower: Follower) -> Pace {
         drop(follower);
         Pace::RealTime
@@ -33,17 +33,18 @@ pub trait Clock: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pace {
-    /// As the system's monotonic clock does: the worker sleeps until the next due tick.
+    /// At the pace of the system's monotonic clock. The worker sleeps until the next due tick.
     RealTime,
-    /// Only in jumps, each announced to the [`Follower`]: the worker sleeps until it is called.
+    /// Only in jumps. The clock announces each jump to its [`Follower`], and the worker sleeps until
+    /// then.
     OnCall,
 }
 
-/// A timer as a clock sees it.
+/// A clock's handle to a timer that runs on it.
 #[derive(Clone)]
 pub struct Follower(std::sync::Weak<dyn Follow>);
 
-/// What a worker does for a clock.
+/// A worker's side of a [`Follower`].
 pub(crate) trait Follow: Send + Sync {
     /// Wakes the worker; returns the request's number.
     fn request_catch_up(&self) -> u64;
@@ -56,22 +57,22 @@ impl Follower {
         Self(timer)
     }
 
-    /// Wakes the worker and waits until everything that is due has been handed to the executor, or
-    /// the timer has stopped. Called on the worker of any timer, it does not wait.
+    /// Wakes the worker and waits until it has handed all due timeouts to the executor, or until the
+    /// timer has stopped. On the worker thread of any timer it does not wait.
     pub fn catch_up(&self) {
         if let Some(timer) = self.0.upgrade() {
             timer.wait(timer.request_catch_up());
         }
     }
 
-    /// As `catch_up` for all of them at once: none waits for another to be called.
+    /// Does `catch_up` for all of them at once: it wakes all workers before it waits for one.
     pub(super) fn catch_up_all(followers: &[Follower]) {
         let timers: Vec<_> = followers.iter().filter_map(|f| f.0.upgrade()).collect();
         let asked: Vec<_> = timers.iter().map(|timer| timer.request_catch_up()).collect();
         timers.iter().zip(asked).for_each(|(timer, request)| timer.wait(request));
     }
 
-    /// Whether the timer is still there.
+    /// Whether the timer still exists.
     pub fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }

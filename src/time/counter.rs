@@ -1,10 +1,10 @@
-//! The processor's time-stamp counter, where the system's monotonic clock is made of it.
+//! The processor's time-stamp counter, on systems that derive their monotonic clock from it.
 //!
-//! The only `unsafe` of the crate. Measured: 12 ns a read, against 32 for `Instant::now`, which is
-//! the largest part of scheduling a timeout.
+//! This file has the crate's only `unsafe`. Reading the time is the largest part of the cost of
+//! scheduling a timeout. Measured: the counter takes 12 ns a read, `Instant::now` takes 32.
 
-/// Whether the counter ticks as the monotonic clock does: the kernel has found it constant,
-/// synchronous between processors, and derives the clock from it.
+/// Whether the kernel derives the monotonic clock from the counter. It does so only if it has found
+/// the counter to run at a constant rate and in step on all processors.
 pub(super) fn drives_the_system_clock() -> bool {
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
     {
@@ -15,14 +15,14 @@ pub(super) fn drives_the_system_clock() -> bool {
     false
 }
 
-/// Reads the counter; 0 where there is none.
+/// Reads the counter. Returns 0 on systems without one.
 #[inline]
 pub(super) fn read() -> u64 {
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(loom)))]
     {
         // SAFETY: every x86-64 processor has the instruction. The kernel can forbid it to a
-        // process, but `read` is called only after `drives_the_system_clock` was true, and then
-        // the system's own clock executes it in the same process.
+        // process. But `read` is called only after `drives_the_system_clock` has returned true, and
+        // then the system's own clock executes the same instruction in this process.
         unsafe { core::arch::x86_64::_rdtsc() }
     }
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(loom))))]

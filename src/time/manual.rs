@@ -1,4 +1,4 @@
-//! A clock that moves when it is told to.
+//! A clock for tests that moves only when it is told to.
 
 use super::{Clock, Follower, Pace};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
@@ -36,14 +36,15 @@ pub struct ManualClock(Arc<Inner>);
 
 struct Inner {
     origin: Instant,
-    /// Nanoseconds since `origin`. Release on the write and acquire on the read: who sees a time
-    /// also sees what was done before the clock was moved to it.
+    /// Nanoseconds since `origin`. The acquire load in `elapsed` pairs with the release of the
+    /// `fetch_update` in `advance`: a thread that reads a time also sees everything that happened
+    /// before the clock was moved to it.
     elapsed: AtomicU64,
     followers: Mutex<Vec<Follower>>,
 }
 
 impl ManualClock {
-    /// A clock that stands at the present instant.
+    /// A clock that shows the present instant.
     pub fn new() -> Self {
         Self(Arc::new(Inner {
             origin: Instant::now(),
@@ -52,24 +53,25 @@ impl ManualClock {
         }))
     }
 
-    /// Moves the time ahead in one jump, and returns when every timer on this clock has handed all
-    /// that is due to its executor, in the order of ticks.
+    /// Moves the time ahead in one jump. Returns when every timer on this clock has handed all due
+    /// timeouts to its executor, in the order of ticks.
     ///
-    /// With the inline executor, that means all of it has run. A task that runs during the jump
-    /// sees the time at the jump's end; what it schedules counts from there. A jump of zero lets
-    /// each worker make one more pass: it takes in and hands over what is due by now. What is not
-    /// may stay [queued](crate::Metrics::queue_depth). Called from a task on the worker of any
-    /// timer, it moves the time and does not wait. The time saturates after 584 years.
+    /// With the inline executor, all of them have run by then. A task that runs during the jump sees
+    /// the time at the jump's end, and delays that it schedules count from there. A jump of zero makes
+    /// each worker do one more pass, in which it transfers and expires everything that is due by now.
+    /// Timeouts that are not due may stay [queued](crate::Metrics::queue_depth). In a task on the
+    /// worker of any timer, `advance` moves the time and does not wait. The time saturates after 584
+    /// years.
     pub fn advance(&self, by: Duration) {
         let by = nanos(by);
         let moved = self.0.elapsed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
             Some(now.saturating_add(by).min(LAST))
         });
-        debug_assert!(moved.is_ok(), "the closure always gives a value");
+        debug_assert!(moved.is_ok(), "the closure always returns a value");
         Follower::catch_up_all(&self.living_followers());
     }
 
-    /// How far the time has been moved since this clock was made.
+    /// How far the time has been moved since this clock was created.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.0.elapsed.load(Ordering::Acquire))
     }
@@ -81,7 +83,7 @@ impl ManualClock {
     }
 }
 
-/// One short of what a timer takes for never.
+/// The last time of the clock. One nanosecond more would mean never.
 const LAST: u64 = u64::MAX - 1;
 
 impl Clock for ManualClock {

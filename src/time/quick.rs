@@ -1,38 +1,39 @@
-//! The time for producers: quicker than `Instant::now`, and never behind it.
+//! The time for threads that schedule: faster to read than `Instant::now`, and never behind it.
 //!
-//! A deadline must not be early, so a producer may take the present for later than it is, but not
-//! for earlier. Each thread keeps an *anchor*: an `Instant`, and the processor's counter read just
-//! before it. For the next 65,536 counts (some 30 µs) the present is the anchor plus what has been
-//! counted since, at a rate that is three tenths too fast. Then the thread takes a new anchor.
+//! A timeout must not be early. So a thread that computes a deadline may take the present for later
+//! than it is, but not for earlier. Each thread keeps an *anchor*: an `Instant`, and a read of the
+//! processor's counter just before it. For the next 65,536 counts (the *window*, some 30 µs) the
+//! present is the anchor plus the counts since, at a rate that is three tenths too fast (the
+//! *surplus*). Then the thread takes a new anchor.
 //!
-//! **Why it never falls behind `Instant`.** The kernel derives its monotonic clock from the same
-//! counter. To follow the wall clock it may run it faster or slower, by 11 % at most (`maxadj` in
-//! kernel/time/timekeeping.c): 1.11 / 0.89 is less than 1.3, whenever the rate was measured. That
-//! holds over any run time, since every anchor starts anew. A counter that jumps (a machine that
-//! was suspended) leaves the window, and a new anchor is taken. The processor may read the counter
-//! a few instructions early; `MARGIN` is for that. The rate is believed when two measurements in a
-//! row agree, so a suspended machine cannot spoil it.
+//! **Why it is never behind `Instant`.** The kernel derives its monotonic clock from the same counter.
+//! To follow the wall clock, the kernel may run its clock faster or slower, by 11 % at most (`maxadj`
+//! in kernel/time/timekeeping.c). 1.11 / 0.89 is less than 1.3, so the surplus covers this, whenever
+//! the rate was measured. Each anchor starts anew, so the argument holds over any run time. If the
+//! counter jumps ahead (the machine was suspended), it leaves the window, and the thread takes a new
+//! anchor. The processor may read the counter a few instructions early; `MARGIN` covers that. A rate is
+//! used only after two measurements in a row agree, so a suspended machine cannot spoil it.
 //!
 //! **When the counter fails.** The kernel may find the counter unreliable while the process runs, and
-//! nobody tells us. But whoever takes a new anchor has both clocks in hand, and the old anchor to
-//! judge by: by the argument above, its present is not behind `Instant` while the counter is sound,
-//! after any time. (The first anchor of a thread is judged by the pair of reads that the rate was
-//! measured with.) If it is behind, or the counter has gone back, the counter is given up: for good,
-//! by all threads of the process, from their next call on. They use `Instant` then.
+//! does not tell us. But a thread that takes a new anchor has read both clocks, and can check them
+//! against its old anchor. (A thread without an old anchor uses the pair of reads that the rate was
+//! measured with.) By the argument above, a sound counter is never behind `Instant`, after any time. If
+//! it is behind, or if it has gone back, the process gives the counter up for good. From their next
+//! call on, all threads use `Instant`.
 //!
-//! A counter that runs ahead makes nothing early, and is not given up: it is an ordinary thing on a
-//! machine that was suspended, where the counter may go on while the monotonic clock stands still. One
-//! that begins again from zero after that has gone back, and is given up.
+//! A counter that runs ahead makes no timeout early, so it is kept. This is ordinary on a machine that
+//! was suspended: the counter may run on while the monotonic clock stands still. A counter that
+//! restarts from zero after a suspend has gone back, and is given up.
 //!
 //! **The remaining error** lies in the window in which the counter fails. A deadline that a thread
-//! takes there, before its next anchor, may be early by as much as the counter has lost since the last
-//! one. Nobody sees the loss if the surplus of three tenths has made up for it when the window ends. A
-//! counter that stands still does not end the window: only a thread without an anchor sees that.
+//! computes there, before its next anchor, may be early by as much as the counter has lost since the
+//! last one. If the surplus makes up for the loss before the window ends, no check notices it. A
+//! counter that stands still never ends the window; only a thread without an anchor notices that.
 //!
-//! **The price** is lateness of at most three tenths of the window (8 µs at 2.4 GHz), and as much as
-//! a thread that is interrupted between the two reads of an anchor loses there, at most 8,192 counts;
-//! where timeouts are rare it is nothing, since each takes a new anchor. A thread never sees this
-//! clock go back, so equal delays keep the order in which they were scheduled.
+//! **The price** is lateness: at most three tenths of the window (8 µs at 2.4 GHz), plus the time that
+//! a thread is interrupted between the two reads of an anchor, at most 8,192 counts. A thread that
+//! schedules rarely takes a new anchor each time, and pays nothing. A thread never sees this clock go
+//! back, so equal delays keep the order in which they were scheduled.
 
 use super::counter;
 use std::cell::Cell;
@@ -41,48 +42,50 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
-/// Counts for which an anchor holds.
+/// The number of counts for which an anchor is valid.
 const WINDOW: u64 = 1 << 16;
 
-/// Nanoseconds by which a read of the counter could come too early.
+/// Nanoseconds by which the processor may read the counter too early.
 const MARGIN: u64 = 100;
 
-/// The nanoseconds over which the rate is measured.
+/// The shortest and the longest time over which the rate is measured, in nanoseconds.
 const CALIBRATION: RangeInclusive<u64> = 10_000_000..=1_000_000_000;
 
-/// A counter and an `Instant` read together make an anchor only if it took no more counts.
+/// The reads of an anchor must take fewer counts than this. Otherwise the thread was interrupted
+/// between them.
 const UNDISTURBED: u64 = 1 << 13;
 
-/// Nanoseconds in a count, plausible ones, with 32 binary places: 1 to 20 GHz.
+/// Plausible rates, 1 to 20 GHz: nanoseconds per count, with 32 fractional bits.
 const RATES: RangeInclusive<u128> = (1 << 32) / 20..=1 << 32;
 
-/// Nanoseconds in a count, three tenths too many, with 32 binary places; 0 while it is not known, and
-/// `GIVEN_UP` once the counter has failed. Relaxed: the number is all there is.
+/// Nanoseconds per count, three tenths too many, with 32 fractional bits. It is 0 until it is measured,
+/// and `GIVEN_UP` after the counter has failed. Relaxed: no other data depends on it.
 static RATE: AtomicU64 = AtomicU64::new(0);
 
 const GIVEN_UP: u64 = u64::MAX;
 
 static CALIBRATOR: Mutex<Calibrator> = Mutex::new(Calibrator { base: None, last: None });
 
-/// What the process counts from, and whether the counter is of use.
+/// The instant that the process counts from, and whether the counter may be used.
 static ORIGIN: OnceLock<(Instant, bool)> = OnceLock::new();
 
 #[derive(Clone, Copy)]
 struct Anchor {
     count: u64,
     nanos: u64,
-    /// Counts for which it holds: 0 while there is no rate.
+    /// The number of counts for which the anchor is valid: 0 while there is no rate.
     window: u64,
     rate: u64,
 }
 
 thread_local! {
     static ANCHOR: Cell<Anchor> = const { Cell::new(Anchor { count: 0, nanos: 0, window: 0, rate: 0 }) };
-    /// The latest time that this thread was told.
+    /// The latest time that `now` has returned on this thread.
     static LATEST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sets the process's origin, if this is the first call. Instants before it cannot be told apart.
+/// Returns the process's origin, which the first call sets. All instants before it count as the
+/// origin.
 pub(super) fn start() -> Instant {
     origin().0
 }
@@ -92,7 +95,7 @@ pub(super) fn nanos_at(instant: Instant) -> u64 {
     crate::time::tick::nanos(instant.saturating_duration_since(origin().0))
 }
 
-/// Nanoseconds since the process's origin: not less than `nanos_at(Instant::now())`.
+/// Nanoseconds since the process's origin. Never less than `nanos_at(Instant::now())`.
 #[inline]
 pub(super) fn now() -> u64 {
     let anchor = ANCHOR.get();
@@ -105,11 +108,11 @@ pub(super) fn now() -> u64 {
     now
 }
 
-/// The counts since an anchor that still holds.
+/// The counts since `anchor`, if it is still valid.
 #[inline]
 fn since(anchor: Anchor) -> Option<u64> {
     if anchor.window == 0 || is_given_up() {
-        return None; // perhaps there is no counter
+        return None; // there may be no counter to read
     }
     Some(counter::read().wrapping_sub(anchor.count)).filter(|&counts| counts < anchor.window)
 }
@@ -139,21 +142,23 @@ fn take_anchor() -> u64 {
     nanos
 }
 
-/// This thread's, or one made of the reads that the rate was measured with.
+/// This thread's last anchor. If it has none, an anchor from the reads that the rate was measured
+/// with.
 fn last_anchor() -> Option<Anchor> {
     let last = ANCHOR.get();
     if last.window > 0 {
         return Some(last);
     }
     let rate = Some(RATE.load(Ordering::Relaxed)).filter(|&rate| rate != 0 && rate != GIVEN_UP)?;
-    // Whoever finds it locked is judged at the next anchor.
+    // If another thread holds the lock, this thread checks the counter at its next anchor.
     let (count, nanos) = CALIBRATOR.try_lock().ok()?.base?;
     Some(anchor(count, nanos, count, |_, _| rate))
 }
 
 impl Anchor {
-    /// Whether the counter has lost time since this anchor: an `Instant` of `nanos`, read before the
-    /// counter stood at `until`, is later than this anchor makes of that.
+    /// Whether the counter has lost time since this anchor. `nanos` is an `Instant` that was read
+    /// before the counter showed `until`. The counter has lost time if this anchor and `until` give an
+    /// earlier time than `nanos`.
     fn is_behind(self, nanos: u64, until: u64) -> bool {
         let counts = until.wrapping_sub(self.count);
         let passed = (u128::from(counts) * u128::from(self.rate)) >> 32;
@@ -162,7 +167,7 @@ impl Anchor {
     }
 }
 
-/// The anchor that was read from `count` to `until`.
+/// Makes an anchor. The counter showed `count` before the `Instant` was read, and `until` after.
 fn anchor(count: u64, nanos: u64, until: u64, rate: impl FnOnce(u64, u64) -> u64) -> Anchor {
     let disturbed = until.wrapping_sub(count) >= UNDISTURBED;
     let rate = if disturbed { 0 } else { rate(count, nanos) };
@@ -170,7 +175,8 @@ fn anchor(count: u64, nanos: u64, until: u64, rate: impl FnOnce(u64, u64) -> u64
     Anchor { count, nanos: nanos + MARGIN, window, rate }
 }
 
-/// The rate, or 0 if this pair of reads does not settle it either.
+/// The rate. If it is not known yet, this pair of reads is used to measure it; 0 if that does not
+/// suffice.
 fn rate(count: u64, nanos: u64) -> u64 {
     let known = RATE.load(Ordering::Relaxed);
     if known == GIVEN_UP {
@@ -179,10 +185,10 @@ fn rate(count: u64, nanos: u64) -> u64 {
     if known != 0 {
         return known;
     }
-    // Whoever finds it locked leaves the measuring to the other.
+    // If another thread holds the lock, that thread measures.
     let measured = CALIBRATOR.try_lock().ok().and_then(|mut c| c.measure(count, nanos));
     let Some(measured) = measured else { return 0 };
-    // Unless another has stored one, or has given up.
+    // Fails if another thread has stored a rate, or has given the counter up.
     match RATE.compare_exchange(0, measured, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => measured,
         Err(_) => 0,
@@ -196,7 +202,7 @@ struct Calibrator {
 }
 
 impl Calibrator {
-    /// The rate to count with, if this pair of reads settles it.
+    /// The rate to count with, if this pair of reads completes the measurement.
     fn measure(&mut self, count: u64, nanos: u64) -> Option<u64> {
         let (base_count, base_nanos) = *self.base.get_or_insert((count, nanos));
         let passed = nanos.saturating_sub(base_nanos);
@@ -211,7 +217,7 @@ impl Calibrator {
     }
 }
 
-/// The rate to count with, if it took `counts` to pass `nanos`; `None` if that is absurd.
+/// The rate to count with, if `counts` were counted in `nanos`. `None` if that is not plausible.
 fn rate_over(nanos: u64, counts: u64) -> Option<u64> {
     let exact = (u128::from(nanos) << 32).checked_div(u128::from(counts))?;
     RATES.contains(&exact).then(|| (exact * 13 / 10) as u64)
@@ -223,8 +229,9 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    /// Reads the quick clock after `Instant`, in bursts with pauses that leave the window, until the
-    /// rate should be known and longer. Returns how many reads found an anchor.
+    /// Compares the quick clock with `Instant` for 100 ms, in bursts. The pauses between them are longer
+    /// than a window, and the rate is known well before the end. Returns how many reads found an
+    /// anchor.
     fn compare() -> usize {
         start();
         let begin = Instant::now();
@@ -234,7 +241,7 @@ mod tests {
                 let before = Instant::now();
                 let quick = now();
                 assert!(quick >= nanos_at(before), "behind by {}", nanos_at(before) - quick);
-                assert!(quick >= last, "it went back");
+                assert!(quick >= last, "the quick clock went back");
                 last = quick;
                 anchored += usize::from(ANCHOR.get().window > 0);
             }
@@ -252,7 +259,7 @@ mod tests {
         assert_eq!(anchored > 0, counter::drives_the_system_clock());
     }
 
-    /// A thread that was interrupted between the reads would run ahead for as long.
+    /// If a thread were interrupted between the reads, its clock would run ahead by that time.
     #[test]
     fn an_anchor_is_ahead_of_its_instant_and_was_read_in_one_go() {
         let read_until = |until| anchor(50, 1000, until, |_, _| 7);
@@ -264,15 +271,15 @@ mod tests {
         assert_eq!(anchor(50, 1000, 51, |_, _| 0).window, 0, "no rate yet");
     }
 
-    /// An anchor at count 1000 and 1 s, of a counter of 3 GHz, and the reads of both clocks after
-    /// `counted` and `passed` nanoseconds: is the counter given up?
+    /// Takes an anchor at count 1000 and 1 s, with a counter of 3 GHz. Then the counter advances by
+    /// `counted` nanoseconds and `Instant` by `passed`. Returns whether the counter is given up.
     fn gives_up(counted: u64, passed: u64) -> bool {
         let rate = rate_over(1_000_000, 3_000_000).unwrap();
         let last = anchor(1000, 1_000_000_000, 1001, |_, _| rate);
         last.is_behind(1_000_000_000 + passed, (counted * 3).wrapping_add(1000))
     }
 
-    /// The kernel may run its clock 11 % faster or slower, when the rate is measured and later.
+    /// The kernel may run its clock 11 % faster or slower, both while the rate is measured and later.
     #[test]
     fn a_sound_counter_is_never_given_up() {
         const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
@@ -289,7 +296,7 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         assert!(gives_up(30_000, 60_000), "half as fast");
         assert!(gives_up(SECOND, SECOND * 14 / 10));
-        assert!(gives_up(30_000, 50_000), "20 us in one window");
+        assert!(gives_up(30_000, 50_000), "lost 20 us in one window");
         assert!(gives_up(30_000, 3600 * SECOND), "it stood still");
         assert!(gives_up(0, SECOND));
         assert!(!gives_up(30_000, 37_000), "the surplus makes up for it");
@@ -297,7 +304,8 @@ mod tests {
         assert!(back.is_behind(30_000, (1 << 40) - 1) && back.is_behind(30_000, 0), "it went back");
     }
 
-    /// A suspended machine, whose counter runs on and whose clock stands still; and one that is faster.
+    /// First a suspended machine: the counter runs on, the clock stands still. Then a counter that is
+    /// too fast.
     #[test]
     fn a_counter_that_runs_ahead_is_kept() {
         const HOUR: u64 = 3600 * 1_000_000_000;
@@ -305,7 +313,7 @@ mod tests {
         assert!(!gives_up(60_000, 30_000));
     }
 
-    /// In a process of its own, for the whole process has lost its counter then.
+    /// Runs in a process of its own, because that process gives the counter up.
     #[test]
     fn a_counter_that_fails_is_given_up_by_all_threads() {
         let path = concat!(module_path!(), "::the_process_whose_counter_fails");
@@ -328,16 +336,17 @@ mod tests {
         let anchored = || (0..1000).any(|_| now() > 0 && uses_the_counter());
         assert!(anchored(), "it is in use");
         thread::scope(|scope| {
-            // An anchor ahead of the counter and of the clock: the counter has gone back since.
+            // The anchor is ahead of the counter and of the clock, so the counter seems to have gone
+            // back.
             scope.spawn(|| {
-                assert!(anchored(), "a new thread has nothing against it");
+                assert!(anchored(), "a new thread uses the counter");
                 let (count, rate) = (counter::read() + (1 << 40), RATE.load(Ordering::Relaxed));
                 ANCHOR.set(Anchor { count, nanos: u64::MAX / 2, window: WINDOW, rate });
                 let before = nanos_at(Instant::now());
-                assert!((before..u64::MAX / 4).contains(&now()), "it is not believed");
+                assert!((before..u64::MAX / 4).contains(&now()), "the anchor is rejected");
             });
         });
-        assert!(is_given_up() && !uses_the_counter(), "an anchor that holds is not used any more");
+        assert!(is_given_up() && !uses_the_counter(), "a valid anchor is no longer used");
         compare();
         thread::spawn(|| assert!(compare() == 0 && is_given_up())).join().unwrap();
     }
@@ -354,10 +363,10 @@ mod tests {
         assert!(WINDOW.checked_mul(fastest).is_some(), "no product overflows");
     }
 
-    /// The counter goes on while a suspended machine's clock stands still: the rate measured over
+    /// On a suspended machine the counter runs on and the clock stands still. A rate measured across
     /// that is far too low, and must not be used.
     #[test]
-    fn a_measurement_that_disagrees_is_not_believed() {
+    fn a_measurement_that_disagrees_is_not_used() {
         const MS: u64 = 1_000_000;
         let mut calibrator = Calibrator { base: None, last: None };
         let mut measure = |count_ms: u64, ms| calibrator.measure(count_ms * 3 * MS, ms * MS);
@@ -370,9 +379,9 @@ mod tests {
         assert_eq!(measure(9080, 4080), rate_over(MS, 3 * MS));
     }
 
-    /// A hundredth apart is the most, and ten milliseconds the least.
+    /// They may differ by one percent, and each must take at least ten milliseconds.
     #[test]
-    fn two_measurements_that_agree_are_believed() {
+    fn two_measurements_that_agree_are_used() {
         const US: u64 = 1000;
         let second = |counts_per_us| {
             let mut calibrator = Calibrator { base: None, last: None };
@@ -387,9 +396,9 @@ mod tests {
         assert_eq!((second(2950), second(3050)), (None, None));
     }
 
-    /// A thread that sees the counter jump ahead takes a new anchor, and keeps the counter.
+    /// A thread whose counter jumps ahead takes a new anchor, and the counter stays in use.
     #[test]
-    fn a_counter_that_jumps_is_not_believed() {
+    fn a_counter_that_jumps_makes_a_new_anchor() {
         start();
         let read_at = |count| {
             let (nanos, rate) = (u64::MAX / 2, 1 << 32);
@@ -402,8 +411,11 @@ mod tests {
             assert!((before..u64::MAX / 4).contains(&read_at(count)));
         }
         if counter::drives_the_system_clock() {
-            // Not interrupted for long in one of many attempts.
-            assert!((0..1000).any(|_| read_at(counter::read()) >= u64::MAX / 2), "it is of use");
+            // In one of many attempts, the thread is not interrupted.
+            assert!(
+                (0..1000).any(|_| read_at(counter::read()) >= u64::MAX / 2),
+                "a valid anchor is used"
+            );
         }
     }
 }

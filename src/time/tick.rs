@@ -1,10 +1,13 @@
-//! Duration <-> tick arithmetic. Time inside is nanoseconds since the timer's origin, in 64 bits:
-//! 584 years. Everything saturates; what saturates never fires.
+//! Arithmetic between durations, nanoseconds and ticks.
+//!
+//! Inside the timer a time is the number of nanoseconds since the timer's origin, in 64 bits: 584
+//! years. A *delay* is relative and a *deadline* is absolute. A deadline becomes a *tick* here. All
+//! arithmetic saturates, and a saturated deadline never fires.
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds that no clock reaches.
+/// A time that no clock reaches.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 #[inline]
@@ -14,7 +17,8 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
         .unwrap_or(NEVER)
 }
 
-/// Where an `Instant` cannot lie so far ahead (on Linux it can), a century stands for never.
+/// The instant `nanos` after `origin`. If an `Instant` cannot lie so far ahead (on Linux it can), the
+/// result is a century after `origin`, which stands for never.
 pub(crate) fn instant_after(origin: Instant, nanos: u64) -> Instant {
     const A_CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
     let exact = origin.checked_add(Duration::from_nanos(nanos));
@@ -36,19 +40,19 @@ impl TickScale {
         self.tick.get()
     }
 
-    /// The first tick that does not begin before `deadline`: what makes a timer never early.
+    /// The first tick that does not begin before `deadline`. A timeout filed under it is never early.
     #[inline]
     pub(crate) fn tick_not_before(self, deadline: u64) -> u64 {
         deadline.div_ceil(self.tick.get())
     }
 
-    /// The tick that has begun last at `now`.
+    /// The tick that `now` lies in.
     #[inline]
     pub(crate) fn tick_at(self, now: u64) -> u64 {
         now / self.tick
     }
 
-    /// When `tick` begins.
+    /// The time at which `tick` begins.
     #[inline]
     pub(crate) fn start_of(self, tick: u64) -> u64 {
         tick.saturating_mul(self.tick.get())

@@ -1,4 +1,4 @@
-//! What a timer counts its time from.
+//! A timer's clock together with its origin, the instant that the timer counts nanoseconds from.
 
 use super::clock::{Clock, Follower, Pace};
 use super::quick;
@@ -8,12 +8,12 @@ use crate::base::logging::warning;
 use crate::base::sync::Arc;
 use std::time::Instant;
 
-/// A clock, and the instant that a timer counts its nanoseconds from.
+/// A timer's clock and origin.
 pub(crate) struct Timebase {
     /// `None` is the system clock, read without an indirect call.
     clock: Option<Arc<dyn Clock>>,
     origin: Instant,
-    /// The origin as the quick clock counts it.
+    /// The origin in the quick clock's nanoseconds.
     quick_origin: u64,
 }
 
@@ -34,7 +34,7 @@ impl Timebase {
         read(&self.clock)
     }
 
-    /// The present for the worker; `None` if the clock panics.
+    /// The present for the worker. `None` if the clock panics.
     #[inline]
     pub(crate) fn now_contained(&self) -> Option<u64> {
         let now = match &self.clock {
@@ -44,8 +44,8 @@ impl Timebase {
         Some(self.nanos_at(now))
     }
 
-    /// The present for those who schedule: never behind the worker's, and some 10 µs ahead of it at
-    /// most.
+    /// The present for threads that schedule. It is never behind the worker's present, and at most
+    /// some 10 µs ahead of it.
     #[inline]
     pub(crate) fn now_or_later(&self) -> u64 {
         match &self.clock {
@@ -54,7 +54,7 @@ impl Timebase {
         }
     }
 
-    /// Before the origin counts as the origin.
+    /// Nanoseconds from the origin to `instant`; 0 if `instant` is earlier.
     #[inline]
     pub(crate) fn nanos_at(&self, instant: Instant) -> u64 {
         nanos(instant.saturating_duration_since(self.origin))
@@ -65,7 +65,8 @@ impl Timebase {
     }
 }
 
-/// The last reference to a clock may be anybody's, the worker's and a pool thread's included.
+/// Any thread may hold the last reference to a clock, the worker and a pool thread included. So a
+/// panic in its drop is caught here.
 impl Drop for Timebase {
     fn drop(&mut self) {
         let clock = self.clock.take();
