@@ -1,9 +1,9 @@
-//! What is due in one pass, in the order of ticks.
+//! The agenda of one pass: all due timeouts in the order of ticks.
 //!
-//! Mostly it comes out of the structure as it is, one bucket after the other. Two kinds of timeouts
-//! wait here for their turn among the others, which matters after a stall: those that were pushed
-//! back, come out at their former tick and are due again at a later tick of the pass; and those
-//! that lay in one bucket with others but are due in a later tick.
+//! Most of them come out of the structure in this order, one bucket after the other. Two kinds have to
+//! wait for their turn, which matters after a stall. The first kind was pushed back: such a timeout
+//! comes out at its former tick, but is due at a later tick of the same pass. The second kind shared a
+//! bucket with earlier timeouts, and is due at a later tick.
 
 use super::structure::{Batch, TokenWheel};
 use super::token::{Due, Token};
@@ -12,19 +12,19 @@ use std::collections::BinaryHeap;
 
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    /// Tokens that are due in `tick`, and how many of them have been popped.
+    /// The tokens that are due in `tick`. `popped` counts those that were popped.
     batch: Batch,
     tick: u64,
     popped: usize,
-    /// The structure has nothing more that is due in this pass.
+    /// Whether the structure has no more due tokens in this pass.
     complete: bool,
-    /// Tick, order of arrival, token.
+    /// Tokens that wait for their turn: tick, order of arrival, token.
     waiting: BinaryHeap<Reverse<(u64, u64, Token)>>,
     arrivals: u64,
 }
 
 impl Agenda {
-    /// What comes next of all that is due up to `now`, in this pass.
+    /// Pops the next token that is due up to `now`. `None` ends the pass.
     #[inline]
     pub(crate) fn pop(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
         if self.waiting.is_empty() {
@@ -73,7 +73,7 @@ impl Agenda {
         wait(&mut self.waiting, &mut self.arrivals, Due { tick, token });
     }
 
-    /// Empties the agenda for the next pass, and keeps little memory.
+    /// Empties the agenda for the next pass. It keeps little memory.
     pub(crate) fn clear(&mut self) {
         self.batch.clear();
         self.popped = 0;
@@ -102,9 +102,9 @@ mod tests {
         wheel
     }
 
-    /// After those of that tick which the wheel had, and in the order in which they came up.
+    /// They come after the wheel's own tokens of that tick.
     #[test]
-    fn what_was_moved_to_one_tick_comes_last_and_in_order() {
+    fn postponed_tokens_of_one_tick_keep_their_order() {
         let (mut wheel, mut agenda) = (filled(&[4, 4, 6]), Agenda::default());
         for index in [3, 1, 2] {
             agenda.postpone(4, token(index));
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(order, [(4, 40), (4, 40), (4, 3), (4, 1), (4, 2), (6, 60)]);
     }
 
-    /// In ticks 1 and 2 a timeout is found to have been pushed back, to 9 and 4.
+    /// The timeouts of ticks 1 and 2 were pushed back, to ticks 9 and 4.
     fn order(wheel: &mut Hashed, now: u64) -> Vec<(u64, u32)> {
         let mut agenda = Agenda::default();
         let mut order = Vec::new();
@@ -129,11 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_moved_comes_in_its_turn() {
+    fn postponed_tokens_come_in_the_order_of_ticks() {
         let expected = [(3, 30), (4, 20), (5, 50), (9, 10)];
         assert_eq!(order(&mut filled(&[1, 2, 3, 5]), 7), expected);
         assert_eq!(order(&mut filled(&[1, 2, 3, 5]), 100), expected, "after a stall");
-        // Tick 10 lies in the bucket of tick 2, which is therefore not taken whole.
+        // Tick 10 shares the bucket of tick 2, so that bucket is not taken as a whole.
         let mut wheel = filled(&[1, 2, 3, 5, 10]);
         assert_eq!(order(&mut wheel, 7), expected);
         assert_eq!(order(&mut wheel, 10), [(10, 100)]);

@@ -1,19 +1,20 @@
-//! A dense bucket: eight or sixteen bytes for each timeout, in the order of insertion, never linked.
+//! A bucket: one slot of a wheel. It is a dense vector of entries, 8 or 16 bytes each, in the order of
+//! insertion. Entries are never linked, so going through a bucket reads memory in order.
 //!
-//! A walk over it reads memory in order. A cancelled timeout stays as a dead entry until it is due
-//! or reclaimed; the entry's version tells it from the slot's next user.
+//! An entry is a token and a *mark* of its tick. The hashed wheel marks the low 16 bits of the round,
+//! the wheels that cascade mark the tick, and the others mark nothing.
 //!
-//! An entry keeps a mark of its tick. The hashed wheel marks the low 16 bits of the round, wheels
-//! that cascade the tick, others nothing.
+//! An entry whose timeout was cancelled is *dead*. It stays until it is due, or until a sweep drops it.
+//! Its version tells it from the slot's next user.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};
 
-/// Rounds are kept as the low 16 bits of the absolute round, so an entry may lie at most this many
-/// rounds ahead.
+/// A mark has the low 16 bits of the absolute round, so an entry may lie at most this many rounds
+/// ahead.
 pub(super) const FARTHEST_ROUND: u64 = u16::MAX as u64;
 
-/// Keep at least this capacity; below, shrinking saves nothing.
+/// The capacity that a bucket always keeps. Shrinking below it would save nothing.
 const SMALL: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -59,21 +60,23 @@ impl<M: Copy> Bucket<M> {
         self.entries.get(at).map(Entry::token)
     }
 
-    /// Empties it; keeps little memory.
+    /// Empties the bucket. It keeps little memory.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.shrink();
     }
 
-    /// Takes out everything, in the order of insertion.
+    /// Takes out all entries, in the order of insertion.
     pub(super) fn take_all(&mut self, mut taken: impl FnMut(Token, M)) {
         self.entries.drain(..).for_each(|entry| taken(entry.token(), entry.mark));
         self.shrink();
     }
 
-    /// Keeps what `keep` says of at most `budget` entries that lie before `end`, and returns where
-    /// those begin. It goes from the end to the front, so what comes to the bucket between two
-    /// calls, or is taken out of it, hides no entry from a sweep.
+    /// Checks the last `budget` entries before `end`, or all if there are fewer, and drops those that
+    /// `keep` denies. Returns where the checked entries began: the `end` of the next call.
+    ///
+    /// A sweep goes from the end of the bucket to its front. So it misses no entry, even if entries are
+    /// added or taken out between two calls.
     pub(super) fn retain_before(
         &mut self,
         end: usize,
@@ -106,8 +109,8 @@ impl<M: Copy> Bucket<M> {
 }
 
 impl<M: Copy + PartialEq> Bucket<M> {
-    /// Looks at the entries with this mark, which are due in `tick`, until one stands, and drops
-    /// those before it that do not. Returns true if it came to the bucket's end.
+    /// Checks the entries with this mark, which are due in `tick`, until it finds a live one. Drops the
+    /// dead ones before it. Returns true if it reached the bucket's end.
     pub(super) fn confirm(
         &mut self,
         mark: M,
@@ -130,15 +133,15 @@ impl<M: Copy + PartialEq> Bucket<M> {
     }
 }
 
-/// With rounds.
+/// The bucket of a hashed wheel, which marks rounds.
 impl Bucket<u16> {
     #[inline]
     pub(super) fn push_in_round(&mut self, token: Token, round: u64) {
         self.push(token, round as u16);
     }
 
-    /// Takes out what is due up to round `last`, in the order of insertion: what is due in `first`
-    /// goes to `batch`, the rest to `later`. `current` is a round that no entry lies before.
+    /// Takes out the entries of all rounds up to `last`, in the order of insertion. Entries of round
+    /// `first` go to `batch`, the others to `later`. No entry may lie before round `current`.
     pub(super) fn take_rounds(
         &mut self,
         current: u64,
@@ -158,7 +161,7 @@ impl Bucket<u16> {
         self.shrink();
     }
 
-    /// The first and the last round of its entries.
+    /// The first and the last round of the entries. No entry may lie before round `current`.
     pub(super) fn rounds(&self, current: u64) -> Option<(u64, u64)> {
         self.marks().map(|mark| absolute(mark, current)).fold(None, |span, round| {
             let (first, last) = span.unwrap_or((round, round));
@@ -167,7 +170,7 @@ impl Bucket<u16> {
     }
 }
 
-/// The absolute round of an entry, which is not before `current`.
+/// The absolute round of a mark, which must not be before `current`.
 fn absolute(mark: u16, current: u64) -> u64 {
     current + u64::from(mark.wrapping_sub(current as u16))
 }
@@ -182,7 +185,7 @@ mod tests {
         bucket
     }
 
-    /// Whichever way a burst leaves it.
+    /// No matter how a burst leaves it.
     #[test]
     fn an_emptied_bucket_keeps_little_memory() {
         let ways: [fn(&mut Bucket<u16>); 4] = [
@@ -201,9 +204,9 @@ mod tests {
         }
     }
 
-    /// Whatever is pushed or taken between two steps, each entry that was there is looked at.
+    /// Entries that are pushed between two steps do not hide any that were there before.
     #[test]
-    fn a_sweep_in_steps_meets_every_entry() {
+    fn a_sweep_in_steps_checks_every_entry() {
         let mut bucket = filled();
         let (mut end, mut met) = (bucket.len(), 0);
         while end > 0 {

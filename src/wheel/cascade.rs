@@ -1,22 +1,26 @@
-//! The structure of all wheels that have levels and move timeouts down from one to the next.
+//! A cascade: levels of buckets, each coarser than the one below, between which timeouts are moved
+//! down. The three wheels that do this differ only in their [`Layout`], which says where a timeout
+//! goes: Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
 //!
-//! Where a timeout goes is the [`Layout`]'s to say: after Kafka, after the classic Linux timers, or,
-//! with a single level, the simple wheel's.
+//! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer level,
+//! or run if it is a bucket of the finest. The *clock* is the last tick that has expired or is expiring.
 //!
-//! Time goes from one bucket with something in it to the next, never tick by tick, so empty ticks
-//! and empty buckets cost nothing. At each stop the clock stands at that *bucket's* expiration, not
-//! at the present: what is moved down after a stall therefore lands in the bucket of its own tick,
-//! and the order of ticks holds. Once nothing is left that has expired, the clock goes on to the
-//! present, and only there is filed again what is not due: once, however far the time has jumped. It
-//! goes to where it would lie had time gone through every bucket: the coarsest level whose bucket for
-//! its tick does not expire yet. (A finer one may reach it; but what came after it may wait above that,
-//! and would be moved down before it.)
+//! Time goes from one bucket with entries to the next, never tick by tick. So empty ticks and empty
+//! buckets cost nothing. At each stop the clock shows the expiration of that *bucket*, not the present.
+//! So after a stall a timeout that is moved down lands in the bucket of its own tick, and the order of
+//! ticks holds.
 //!
-//! What is farther away than the last level reaches waits in `far`, and is filed before anything of
-//! the same tick can be filed directly.
+//! When no expired bucket is left, the clock goes on to the present. Only there the entries that are
+//! not yet due are refiled: once, however far the time has jumped. Each goes to the level where it would
+//! lie if time had gone through every bucket: the coarsest level whose bucket for its tick has not
+//! expired yet. (A finer level may reach it too. But a younger timeout of the same tick may still wait
+//! above that level, and would be moved down before it, because the coarsest level goes first.)
 //!
-//! Moving down never needs a wake-up. It is caught up on when the next timeout is due, which
-//! `next_expiry` names exactly.
+//! Timeouts beyond the last level wait in `far`. They are filed before any other timeout of the same
+//! tick can be filed directly.
+//!
+//! Moving down never needs a wake-up of its own. It is done when the next timeout is due, and
+//! `next_expiry` names that tick exactly.
 
 use super::confirm::{Confirm, Standing};
 use super::earliest::NOTHING;
@@ -28,52 +32,52 @@ use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;
 use std::fmt;
 
-/// Entries for which memory is kept between two buckets that are moved down.
+/// The number of entries for which memory is kept between two moves.
 const IDLE_CAPACITY: usize = 4096;
 
-/// The levels of a wheel, and the level that a timeout goes to.
+/// The sizes of a cascade's levels, and the rule that picks a timeout's level.
 pub trait Layout {
-    /// The structure's name in what is printed of it.
+    /// The structure's name in debug output.
     const NAME: &'static str;
 
-    /// The number of buckets of a level, and the ticks that each spans.
+    /// The number of buckets of a level, and the number of ticks in a bucket.
     fn level(&self, level: usize) -> (usize, u64);
 
-    /// The level of a timeout of `tick`, which need not exist yet. `tick` is not before the clock,
-    /// and in reach.
+    /// The level of a timeout due at `tick`, which is in reach and not before the clock. The level need
+    /// not exist yet.
     fn place(&mut self, tick: u64) -> usize;
 
-    /// The clock moves to `clock`, the last tick that has expired or is expiring.
+    /// Moves the clock to `clock`.
     fn advance(&mut self, clock: u64);
 
-    /// The last tick in reach of the levels, as the clock stands.
+    /// The last tick that the levels reach at the present clock.
     fn last_in_reach(&self) -> u64 {
         NOTHING
     }
 
-    /// log2 of the ticks in an era of what is out of reach. Two eras are in reach at any time.
+    /// log2 of the ticks in an era of `far`. The levels must reach two eras at any time.
     const ERA: u32 = 0;
 }
 
-/// Levels between which timeouts are moved down.
+/// A structure of levels between which timeouts are moved down.
 pub struct Cascade<L> {
     layout: L,
     levels: Vec<Level>,
-    /// What the levels do not reach, or did not when it came and has not been filed since.
+    /// Timeouts that the levels did not reach when they came, and that have not been filed since.
     far: Far,
-    /// The last tick that is filed in a level.
+    /// The last tick that goes to a level. Later ones go to `far`.
     reach: u64,
     /// The next tick to expire: one after the layout's clock.
     current_tick: u64,
     sweep_position: SweepPosition,
-    /// What moves down and is due.
+    /// Entries that are being moved down and are due by now. Kept for its memory.
     moving: Vec<(Token, u64)>,
-    /// What moves down once the clock stands at the present.
+    /// Entries that will be moved down when the clock shows the present.
     later: Vec<(Token, u64)>,
 }
 
 impl<L: Layout> Cascade<L> {
-    /// With its first `levels` levels made.
+    /// A cascade with `levels` levels. More are made on demand.
     pub(super) fn new(layout: L, levels: usize) -> Result<Self, TryReserveError> {
         let made = (0..levels).map(|level| {
             let (size, unit) = layout.level(level);
@@ -104,21 +108,21 @@ impl<L: Layout> Cascade<L> {
         for level in self.levels.len()..=last {
             let (size, unit) = self.layout.level(level);
             let made = Level::new(size, unit);
-            // As for any vector that grows.
+            // Aborts as a growing vector does when memory runs out.
             self.levels.push(made.unwrap_or_else(|_| handle_alloc_error(Memory::new::<Level>())));
         }
     }
 
-    /// When the next bucket expires, or the first of what is far.
+    /// The next tick at which a bucket expires or a far timeout is due.
     fn first_stop(&self) -> Option<u64> {
         self.levels.iter().filter_map(Level::first_expiration).chain(self.far.next()).min()
     }
 
-    /// Time stands at `tick`, at which a bucket expires. The coarsest goes first: what is in it is
-    /// the oldest. Returns whether anything is due in this tick.
+    /// Moves the clock to `tick`, at which one or more buckets expire. The coarsest bucket goes first,
+    /// since its timeouts are the oldest. Returns whether any timeout is due in this tick.
     fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
         self.layout.advance(tick);
-        // An era that has begun has to be in the levels.
+        // All timeouts of an era that has begun must be in the levels.
         let most = if self.far.next() == Some(tick) { usize::MAX } else { LET_IN };
         self.let_in_some(most);
         for level in (1..self.levels.len()).rev() {
@@ -133,7 +137,7 @@ impl<L: Layout> Cascade<L> {
         due
     }
 
-    /// Files at most `most` far timeouts that are in reach by now.
+    /// Files far timeouts that have come into reach, at most `most`.
     fn let_in_some(&mut self, most: usize) {
         let last = self.layout.last_in_reach();
         for _ in 0..most {
@@ -143,7 +147,8 @@ impl<L: Layout> Cascade<L> {
         self.reach = last.min(self.far.limit());
     }
 
-    /// What has to run now lands in the finest level too, in the bucket that expires next.
+    /// Moves down the first bucket of a level. A timeout that is due at this stop lands in the finest
+    /// level's bucket that expires next.
     fn move_down(&mut self, level: usize, now: u64) {
         let mut moving = std::mem::take(&mut self.moving);
         let later = &mut self.later;
@@ -158,7 +163,7 @@ impl<L: Layout> Cascade<L> {
         self.moving = moving;
     }
 
-    /// The clock stands at the present.
+    /// Refiles the entries in `later`. The clock shows the present, `now`.
     fn move_the_rest_down(&mut self, now: u64) {
         let mut later = std::mem::take(&mut self.later);
         for (token, tick) in later.drain(..) {
@@ -170,7 +175,7 @@ impl<L: Layout> Cascade<L> {
         self.later = later;
     }
 
-    /// The level of a bucket, and its place in it, when all are counted through.
+    /// The level of a bucket and its number there, if `bucket` counts through all levels.
     fn locate(&self, mut bucket: usize) -> (usize, usize) {
         let mut level = 0;
         while bucket >= self.levels[level].size() {
@@ -182,7 +187,7 @@ impl<L: Layout> Cascade<L> {
 }
 
 impl<L: Layout> TokenWheel for Cascade<L> {
-    /// O(m) for m levels, but for the bucket's growth, and for what is out of reach.
+    /// O(m) for m levels, apart from growth of the bucket and from far timeouts.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         let tick = tick.max(self.current_tick);
@@ -193,7 +198,7 @@ impl<L: Layout> TokenWheel for Cascade<L> {
         }
     }
 
-    /// O(m) for each bucket that expires; a timeout is moved down at most m - 1 times.
+    /// O(m) for each bucket that expires. A timeout is moved down at most m - 1 times.
     fn take_next(&mut self, now: u64, batch: &mut Batch, _: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
@@ -225,8 +230,8 @@ impl<L: Layout> TokenWheel for Cascade<L> {
         self.levels.iter().map(Level::size).sum()
     }
 
-    /// From what is far and the coarsest level to the finest, as the entries move, so that none slips
-    /// past the sweep.
+    /// Goes from the far timeouts over the coarsest level to the finest. Entries move in the same
+    /// direction, so none slips past the sweep.
     fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let (mut position, parts) = (self.sweep_position, PARTS * self.bucket_count());
         let ended = position.resume(1 + parts, budget, |unit, rest, budget| {

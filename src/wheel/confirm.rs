@@ -1,41 +1,45 @@
-//! The search for the earliest entry that stands.
+//! The search for the earliest live entry, which makes a structure's `next_expiry` exact.
+//!
+//! A structure does not know that a timeout was cancelled (its entry is *dead*) or pushed back (its
+//! entry lies in a tick that is too early). The search asks the owner of the deadlines about each
+//! entry. It drops dead entries and refiles those that are due later.
 
 use super::token::Due;
 
-/// Whether an entry still stands for a timeout.
+/// The state of an entry's timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Yes, and that is due in the tick of the entry.
+    /// The timeout is live and due in the entry's tick.
     Due,
-    /// Yes, but that is due in this later tick.
+    /// The timeout is live and due in this later tick.
     Later(u64),
-    /// No.
+    /// The entry is dead: it belongs to no pending timeout.
     Dead,
 }
 
-/// What [`Exact::confirm_next`](super::structure::Exact::confirm_next) has found.
+/// The result of [`Exact::confirm_next`](super::structure::Exact::confirm_next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// This comes next.
+    /// The next timeout.
     At(Due),
-    /// Nothing comes up to the last tick that was looked at.
+    /// No timeout is due up to the last tick of the search.
     Later,
-    /// The budget ran out before an entry was found that stands.
+    /// The budget ran out before a live entry was found.
     Unknown,
 }
 
-/// A search for the earliest entry that stands.
+/// A search for the earliest live entry.
 #[derive(Debug)]
 pub(crate) struct Confirm<F> {
     check: F,
-    /// Looks that are left.
+    /// The number of entries that may still be checked.
     budget: usize,
     pub(super) found: Option<Due>,
-    /// Entries that are to be filed again.
+    /// Entries to refile under a later tick.
     pub(super) later: Vec<Due>,
 }
 
-/// Entries that are passed over at the price of one look.
+/// Reading this many entries of a bucket costs as much as one check.
 const PASSED_PER_LOOK: usize = 64;
 
 impl<F: FnMut(Due) -> Standing> Confirm<F> {
@@ -47,7 +51,7 @@ impl<F: FnMut(Due) -> Standing> Confirm<F> {
         self.found.is_some() || self.budget == 0
     }
 
-    /// Looks at an entry; false if it is to be dropped.
+    /// Checks an entry. Returns false if the caller must drop it.
     pub(super) fn keeps(&mut self, due: Due) -> bool {
         self.budget -= 1;
         match (self.check)(due) {
@@ -58,7 +62,7 @@ impl<F: FnMut(Due) -> Standing> Confirm<F> {
         self.found.is_some()
     }
 
-    /// So many entries were read, whether they were of the tick or not.
+    /// Charges the budget for `entries` that were read, including those of other ticks.
     pub(super) fn has_passed(&mut self, entries: usize) {
         self.budget = self.budget.saturating_sub(entries / PASSED_PER_LOOK);
     }

@@ -1,14 +1,14 @@
-//! For each bucket the earliest tick at which anything in it may be due, and the least of them.
+//! The earliest tick of each bucket, and the earliest of all.
 //!
-//! A tournament tree: leaf n+i belongs to bucket i, each inner node holds the lesser of its two
-//! children, node 1 the least of all. Reading the least is O(1); lowering a leaf stops at the
-//! first ancestor that is already as low, raising one costs O(log n) at most. (n is the number of
-//! buckets, rounded up to a power of two.)
+//! It is a tournament tree. With n buckets (rounded up to a power of two), leaf n + i belongs to bucket
+//! i. Each inner node holds the lesser value of its two children, so node 1 holds the least of all.
+//! Reading the least is O(1). Lowering a leaf stops at the first ancestor that is already as low;
+//! raising one is O(log n).
 //!
-//! A leaf may be too low (what was earliest has been cancelled), never too high: the timer may
-//! look once in vain, but it is never late.
+//! A leaf may be too low, because its earliest timeout was cancelled. It is never too high. So the timer
+//! may check a bucket in vain, but it is never late.
 
-/// No timeout in this bucket.
+/// The value of an empty bucket.
 pub(super) const NOTHING: u64 = u64::MAX;
 
 pub(super) struct Earliest {
@@ -29,7 +29,7 @@ impl Earliest {
         self.nodes[1]
     }
 
-    /// Returns what the bucket's earliest tick was before.
+    /// Lowers a bucket's earliest tick to `tick`, if that is less. Returns the value before.
     #[inline]
     pub(super) fn lower(&mut self, bucket: usize, tick: u64) -> u64 {
         let mut node = self.nodes.len() / 2 + bucket;
@@ -41,6 +41,7 @@ impl Earliest {
         before
     }
 
+    /// Sets a bucket's earliest tick.
     pub(super) fn set(&mut self, bucket: usize, tick: u64) {
         let mut node = self.nodes.len() / 2 + bucket;
         self.nodes[node] = tick;

@@ -1,10 +1,12 @@
-//! Timeouts so far away that no bucket can hold them.
+//! Timeouts that are too far away for any bucket.
 //!
-//! In the hashed wheel those are more than 65,535 turns ahead, which is 38 days by default; in the
-//! two Linux wheels they are beyond the last level. They wait by *era*, a span of ticks, each era
-//! in the order of insertion. An era moves to the buckets once they can hold all of it, and until
-//! the last of it has moved, whatever comes for that era waits here too. So within a tick the order
-//! of insertion holds. Nothing is sorted: an insert is a push, and 16 bytes.
+//! In the hashed wheel these are more than 65,535 turns ahead, which is 38 days by default. In the two
+//! Linux wheels they are beyond the last level.
+//!
+//! They wait by *era*, a span of ticks, each era in the order of insertion. An era moves to the buckets
+//! when the buckets can hold all of it. Until the last timeout of the era has moved, new timeouts of that
+//! era are added here too. So the order of insertion holds within a tick. Nothing is sorted: an insert is
+//! a push of 16 bytes.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};
@@ -12,9 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Default)]
 struct Era {
-    /// Each with its tick.
+    /// The tokens, each with its tick.
     tokens: VecDeque<(u64, Token)>,
-    /// No token here has an earlier tick.
+    /// A tick that is not after any token's tick.
     earliest: u64,
 }
 
@@ -25,11 +27,11 @@ impl Era {
 }
 
 pub(super) struct Far {
-    /// None is empty.
+    /// By number. No era here is empty.
     eras: BTreeMap<u64, Era>,
     /// log2 of the ticks in an era.
     shift: u32,
-    /// The era that a sweep looks at next.
+    /// The era at which a sweep continues.
     sweep_era: u64,
 }
 
@@ -45,17 +47,17 @@ impl Far {
         era.earliest = era.earliest.min(tick);
     }
 
-    /// A tick before which nothing here is due.
+    /// A tick before which no timeout here is due. `None` if there is no timeout.
     pub(super) fn next(&self) -> Option<u64> {
         self.eras.first_key_value().map(|(_, era)| era.earliest)
     }
 
-    /// The last tick before the first era: up to there nothing waits here.
+    /// The last tick before the first era. No timeout here is due up to this tick.
     pub(super) fn limit(&self) -> u64 {
         self.eras.first_key_value().map_or(u64::MAX, |(&era, _)| (era << self.shift) - 1)
     }
 
-    /// Takes out the next of an era that ends at `last` or before.
+    /// Takes out the next timeout of the first era, if the era ends at `last` or before.
     pub(super) fn take(&mut self, last: u64) -> Option<Due> {
         if !self.has_come_into_reach(last) {
             return None;
@@ -68,12 +70,12 @@ impl Far {
         taken.map(|(tick, token)| Due { tick, token })
     }
 
-    /// The last tick of the era that comes first.
+    /// The last tick of the first era.
     pub(super) fn end_of_first(&self) -> Option<u64> {
         self.eras.first_key_value().map(|(&era, _)| self.end_of(era))
     }
 
-    /// Whether an era ends at `last` or before.
+    /// Whether the first era ends at `last` or before.
     pub(super) fn has_come_into_reach(&self, last: u64) -> bool {
         self.end_of_first().is_some_and(|end| end <= last)
     }
@@ -82,7 +84,7 @@ impl Far {
         (era << self.shift) | ((1 << self.shift) - 1)
     }
 
-    /// Looks at the entries of the earliest tick until one stands, and drops those that do not.
+    /// Checks the entries of the earliest tick until it finds a live one. Drops the dead ones.
     pub(super) fn confirm(&mut self, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
         let Some(mut first) = self.eras.first_entry() else { return };
         let era = first.get_mut();
@@ -97,9 +99,9 @@ impl Far {
         }
     }
 
-    /// Drops what `keep` denies of at most `budget` entries: those of an era before `rest`, or the
-    /// last of the next era if that is `None`. Returns how many it has looked at, and where to go
-    /// on unless that was all.
+    /// Checks at most `budget` entries of one era, from the end to the front, and drops those that `keep`
+    /// denies. It checks the entries before `rest`, or the last ones if that is `None`. Returns the
+    /// number of checked entries, and the next `rest`, or `None` after the last era.
     pub(super) fn sweep(
         &mut self,
         rest: Option<usize>,
@@ -110,7 +112,7 @@ impl Far {
             self.sweep_era = 0;
             return (0, None);
         };
-        // The era that was begun may be gone: then this is another, of which all is to be seen.
+        // The era that was begun may be gone. Then this is another era, and all of it must be checked.
         let end =
             rest.filter(|_| number == self.sweep_era).unwrap_or(usize::MAX).min(era.tokens.len());
         let begin = end.saturating_sub(budget);
@@ -162,9 +164,8 @@ mod tests {
         assert_eq!((far.next(), far.limit()), (None, u64::MAX));
     }
 
-    /// Each is looked at, whatever is taken or comes between the steps.
     #[test]
-    fn a_sweep_in_steps_meets_every_entry() {
+    fn a_sweep_in_steps_checks_every_entry() {
         let ticks: Vec<u64> = (16..200).chain(20..40).collect();
         let mut far = filled(&ticks);
         let (mut rest, mut met) = (None, Vec::new());

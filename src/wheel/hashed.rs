@@ -1,11 +1,15 @@
-//! The hashed wheel: a ring of buckets with rounds, scheme 6.
+//! The hashed wheel: one ring of buckets with rounds, scheme 6 of Varghese and Lauck.
+//!
+//! A *round* is one turn of the wheel. A timeout's tick gives its bucket (the low bits) and its round
+//! (the others). A bucket may hold timeouts of several rounds. Timeouts more than 65,535 rounds ahead
+//! wait in `far`.
 //!
 //! Invariants:
-//! 1. No entry of a bucket lies before `current_tick` or after `reach`, and none in `far` up to
-//!    `reach`, which lies at most `FARTHEST_ROUND` rounds after the current one.
-//! 2. `earliest` of a bucket is not after the tick of any entry in it.
-//! 3. Within a bucket, entries of one tick stand in the order of their insertion.
-//! 4. In a bucket that is not `mixed` all entries are of one tick, its `earliest`.
+//! 1. Entries in buckets lie between `current_tick` and `reach`, entries in `far` after `reach`. `reach`
+//!    is at most `FARTHEST_ROUND` rounds after the current one.
+//! 2. A bucket's `earliest` is not after the tick of any entry in it.
+//! 3. Within a bucket, the entries of one tick are in the order of insertion.
+//! 4. If a bucket is not `mixed`, all of its entries have the same tick, its `earliest`.
 
 use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::confirm::{Confirm, Standing};
@@ -19,18 +23,18 @@ use super::values::{Key, Wheel};
 use std::collections::TryReserveError;
 use std::fmt;
 
-/// log2 of the rounds in an era of what is far: half of what a bucket can count, so that at any
-/// time a whole era beyond the present one is in reach.
+/// log2 of the rounds in an era of `far`. An era is half of what a bucket can count, so at any time one
+/// whole era after the present one is in reach.
 const ROUNDS_PER_ERA: u32 = 15;
 
-/// One ring of buckets, and for each timeout the rounds that the pointer still has to make.
+/// One ring of buckets. The pointer passes a timeout's bucket once in each remaining round.
 pub struct Ring {
     buckets: Vec<Bucket<u16>>,
     earliest: Earliest,
     /// Whether a bucket may hold entries of several ticks.
     mixed: Vec<bool>,
     far: Far,
-    /// The last tick that is filed in a bucket.
+    /// The last tick that goes to a bucket. Later ones go to `far`.
     reach: u64,
     /// ticks_per_wheel - 1.
     slot_mask: u64,
@@ -67,7 +71,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// The bucket of a timeout due at `tick`: an overdue one goes into the current bucket.
+    /// The bucket of a timeout due at `tick`. An overdue one goes to the current bucket.
     pub(crate) fn bucket_of(&self, tick: u64) -> usize {
         (tick.max(self.current_tick) & self.slot_mask) as usize
     }
@@ -88,7 +92,7 @@ impl Ring {
         round.saturating_mul(self.buckets.len() as u64).saturating_add(self.slot_mask)
     }
 
-    /// Files at most `most` far timeouts that a bucket can count by now.
+    /// Files far timeouts that have come into reach, at most `most`.
     fn let_in_some(&mut self, most: usize) {
         let farthest = self.farthest_tick();
         for _ in 0..most {
@@ -98,7 +102,7 @@ impl Ring {
         self.reach = farthest.min(self.far.limit());
     }
 
-    /// Takes all that is due out of a bucket with several ticks.
+    /// Takes all due timeouts out of a mixed bucket.
     fn take_from_mixed(
         &mut self,
         (tick, now): (u64, u64),
@@ -115,7 +119,7 @@ impl Ring {
         self.look_through(bucket);
     }
 
-    /// Sets what is known of a bucket's entries.
+    /// Recomputes `earliest` and `mixed` of a bucket from its entries.
     fn look_through(&mut self, bucket: usize) {
         let rounds = self.buckets[bucket].rounds(self.current_round());
         let earliest = rounds.map_or(NOTHING, |(first, _)| self.tick(bucket, first));
@@ -133,7 +137,7 @@ impl Ring {
 }
 
 impl TokenWheel for Ring {
-    /// O(1), but for the bucket's growth, and for what is too far away for a bucket.
+    /// O(1), apart from growth of the bucket and from far timeouts.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         let tick = tick.max(self.current_tick);
@@ -144,15 +148,15 @@ impl TokenWheel for Ring {
         }
     }
 
-    /// Buckets in which nothing is due are not touched, and each of the others once, however many
-    /// rounds of it are due. A bucket of one tick changes hands as it is: a million timeouts of one
-    /// tick are then a million entries that nobody copies.
+    /// Visits only buckets in which something is due, and each once, however many of its rounds are due.
+    /// A bucket that is not mixed becomes the batch as a whole, so a million timeouts of one tick are
+    /// never copied.
     fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
             return None;
         }
-        // All that is far comes after all that is in the buckets.
+        // Every far timeout comes after every timeout in a bucket.
         while self.earliest.least() > now {
             let Some(tick) = self.far.next().filter(|&tick| tick <= now) else {
                 self.current_tick = now + 1;
@@ -173,7 +177,7 @@ impl TokenWheel for Ring {
         Some(tick)
     }
 
-    /// O(1), but for what is far away.
+    /// O(1), apart from far timeouts.
     fn next_expiry(&self) -> Option<u64> {
         let next = self.earliest.least().min(self.far.next().unwrap_or(NOTHING));
         Some(next).filter(|&tick| tick != NOTHING)
@@ -241,18 +245,17 @@ impl fmt::Debug for Ring {
     }
 }
 
-/// As in Netty: a wheel of more buckets than this is a mistake.
+/// Netty's limit. A wheel with more buckets is a mistake.
 pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 
 /// One ring of buckets, with rounds.
 ///
-/// After Netty's `HashedWheelTimer` and scheme 6 of Varghese and Lauck (1987). It is exact.
-/// `insert` and `next_expiry` are O(1), `remove` O(1) amortised. Values that share a bucket but not
-/// a round never hide each other; but a bucket is walked when anything in it is due, so timeouts
-/// much longer than a turn cost a look each time.
+/// Modelled on Netty's `HashedWheelTimer` and scheme 6 of Varghese and Lauck (1987). It is exact.
+/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. Values that share a bucket but not
+/// a round never hide each other. But if anything in a bucket is due, all of its entries are checked, so
+/// a timeout much longer than a turn costs one check each time.
 ///
-/// It allocates for its buckets up front (41 bytes each) and then about 8 bytes for each entry
-/// besides the value.
+/// It allocates its buckets up front, 41 bytes each. An entry takes about 8 bytes besides the value.
 ///
 /// # Examples
 ///
@@ -274,11 +277,11 @@ pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 /// ```
 pub type HashedWheel<T> = Wheel<T, Ring>;
 
-/// The number of ticks in a turn was zero or above 2^30, or there is no memory for so many buckets.
+/// The number of ticks in a turn was zero or above 2^30, or memory for the buckets was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a wheel of {ticks_per_wheel} ticks: expected 1 to 1073741824 (2^30), and memory for them")]
 pub struct WheelSizeError {
-    /// What was asked for.
+    /// The requested number of ticks.
     pub ticks_per_wheel: usize,
 }
 
@@ -296,14 +299,14 @@ impl<T> HashedWheel<T> {
         Ring::new(ticks_per_wheel.next_power_of_two()).map(Self::on).map_err(|_| error)
     }
 
-    /// How often the pointer will still pass the bucket of `key` before the pass that expires it:
-    /// `(deadline - current_tick) / ticks_per_wheel`, as in Netty.
+    /// The number of times that the pointer will still pass the bucket of `key` before the pass that
+    /// expires it: `(deadline - current_tick) / ticks_per_wheel`, as in Netty.
     pub fn remaining_rounds(&self, key: Key) -> Option<u64> {
         let ahead = self.deadline(key)?.saturating_sub(self.current_tick());
         Some(ahead / self.ticks_per_wheel() as u64)
     }
 
-    /// The bucket that `key` lies in: `max(deadline, current_tick) & (ticks_per_wheel - 1)`.
+    /// The bucket of `key`: `max(deadline, current_tick) & (ticks_per_wheel - 1)`.
     pub fn bucket(&self, key: Key) -> Option<usize> {
         Some(self.structure.bucket_of(self.deadline(key)?))
     }

@@ -1,26 +1,27 @@
-//! The hierarchical wheel, laid out as in Kafka.
+//! The hierarchical wheel: a cascade whose levels are made on demand, as in Kafka.
 
 use super::cascade::{Cascade, Layout};
 use super::structure::Unlimited;
 use super::values::Wheel;
 
-/// A level more is made on demand, in the midst of an insert, so it must not be large.
+/// A new level is made during an insert, so it must not be large.
 const MAX_BUCKETS: usize = 1 << 16;
 
-/// A wheel of levels that are made on demand, each as many times coarser as it has buckets.
+/// A wheel of levels that are made on demand. With n buckets in a level, each level is n times coarser
+/// than the one below.
 ///
-/// Scheme 7 of Varghese and Lauck (1987), laid out as Kafka's `TimingWheel`: level 1 has n buckets
-/// of one tick, level k + 1 has n buckets of n^k ticks. A timeout goes to the finest level whose
-/// window, from that level's clock on, reaches it. When a bucket of an upper level expires, what
-/// is in it is filed again and lands lower.
+/// Scheme 7 of Varghese and Lauck (1987), laid out like Kafka's `TimingWheel`. Level 1 has n buckets of
+/// one tick, level k + 1 has n buckets of n^k ticks. Each level has a window that starts at its clock. A
+/// timeout goes to the finest level whose window reaches it. When a bucket of an upper level expires,
+/// its timeouts are filed again and land in a lower level.
 ///
-/// Its range is unlimited and it is exact. `insert` is O(m) for m levels, m = log(delay) / log(n);
-/// `remove` O(1) amortised; `next_expiry` O(m). A timeout is moved down at most m - 1 times. It
-/// takes 64 bytes for each bucket of the levels there are, and 16 for each entry besides the value.
+/// Its range is unlimited and it is exact. `insert` is O(m) for m levels, with m = log(delay) / log(n).
+/// `remove` is O(1) amortised, `next_expiry` is O(m). A timeout is moved down at most m - 1 times. Each
+/// bucket of an existing level takes 64 bytes; an entry takes 16 bytes besides the value.
 ///
-/// Unlike in Kafka, the clocks of the levels go on to the time told once all that has expired is
-/// handed over, so that a timeout that comes after a quiet time does not land too high; and within
-/// a tick the order of insertion holds.
+/// Two things differ from Kafka. After all expired timeouts are handed over, the levels' clocks go on to
+/// the present, so a timeout that is inserted after a quiet period does not land too high. And within a
+/// tick, the order of insertion holds.
 ///
 /// # Examples
 ///
@@ -39,14 +40,14 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// ```
 pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 
-/// What a [`HierarchicalWheel`] runs on.
+/// The structure of a [`HierarchicalWheel`].
 pub type Hierarchical = Cascade<Powers>;
 
-/// The number of buckets in each level was below 2 or above 65,536.
+/// The number of buckets in each level was below 2 or above 65,536, or memory for them was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("levels of {buckets} buckets: expected 2 to 65536")]
 pub struct LevelSizeError {
-    /// What was asked for.
+    /// The requested number of buckets in a level.
     pub buckets: usize,
 }
 
@@ -57,13 +58,14 @@ pub struct Powers {
     windows: Vec<Window>,
 }
 
-/// What a level reaches: `span` ticks from its clock on.
+/// The window of a level: `span` ticks, beginning at its clock.
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    /// The time, rounded down to the unit.
+    /// The wheel's clock, rounded down to the unit.
     clock: u64,
+    /// The number of ticks in a bucket.
     unit: u64,
-    /// The last level's is `u64::MAX`, which stands for everything.
+    /// `u64::MAX` in the last possible level, which reaches every tick.
     span: u64,
 }
 
@@ -78,7 +80,7 @@ impl Powers {
         Self { size, windows: vec![Window { clock: 0, unit: 1, span: size }] }
     }
 
-    /// The next level, started at the clock of the one below, rounded down.
+    /// The window of the level above `below`. Its clock is that of `below`, rounded down to the new unit.
     fn overflow(&self, below: Window) -> Window {
         let unit = below.span;
         let span = unit.saturating_mul(self.size);
@@ -104,7 +106,7 @@ impl Layout for Powers {
         self.windows.len() - 1
     }
 
-    /// Level by level, as far as the clocks change.
+    /// Goes up from the finest level until a level's clock stays the same.
     fn advance(&mut self, clock: u64) {
         for window in &mut self.windows {
             if clock - window.clock < window.unit {

@@ -1,12 +1,12 @@
-//! One level of a wheel that cascades: a ring of buckets that each span the same number of ticks.
+//! One level of a cascade: a ring of buckets that each span the same number of ticks.
 //!
-//! At any time a bucket holds timeouts of one span only, so the buckets stand in the order of their
-//! ticks, and the one with the earliest timeout is the one to be visited first.
+//! At any time, all timeouts of a bucket belong to one span. So the bucket with the earliest timeout is
+//! the next one to visit.
 //!
-//! A bucket has two parts. What is moved down into it lay in a coarser level before, so it was
-//! inserted before anything of the same tick that came here directly: it goes first. (The window of
-//! a level slides, so a timeout can be filed directly while an older one of its tick still waits
-//! above.)
+//! A bucket has two parts: `moved_down` goes first, then `direct`. A timeout that is moved down lay in a
+//! coarser level before. So it was inserted before every timeout of the same tick that came to this level
+//! directly. (The window of a level slides, so a timeout can be filed directly while an older one of the
+//! same tick still waits above.)
 
 use super::bucket::Bucket;
 use super::confirm::{Confirm, Standing};
@@ -14,17 +14,17 @@ use super::earliest::{Earliest, NOTHING};
 use super::token::{Due, Token};
 use std::collections::TryReserveError;
 
-/// The parts of a bucket.
+/// The number of parts of a bucket.
 pub(super) const PARTS: usize = 2;
 
-/// How a timeout comes into a level.
+/// The part of a bucket that a timeout goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     Direct,
     MovedDown,
 }
 
-/// An entry remembers its tick.
+/// A bucket. The mark of an entry is its tick.
 #[derive(Default)]
 struct TwoParts {
     moved_down: Bucket<u64>,
@@ -33,11 +33,11 @@ struct TwoParts {
 
 pub(super) struct Level {
     buckets: Vec<TwoParts>,
-    /// For each bucket the earliest tick of anything in it.
+    /// The earliest tick in each bucket.
     earliest: Earliest,
-    /// Ticks that a bucket spans.
+    /// The number of ticks that a bucket spans.
     unit: u64,
-    /// If both the unit and the number of buckets are powers of two: log2 of the unit.
+    /// log2 of the unit, if both the unit and the number of buckets are powers of two.
     shift: Option<u32>,
 }
 
@@ -84,13 +84,13 @@ impl Level {
         }
     }
 
-    /// The earliest tick of anything here, or `NOTHING`.
+    /// The earliest tick in this level, or `NOTHING`.
     #[inline]
     pub(super) fn earliest(&self) -> u64 {
         self.earliest.least()
     }
 
-    /// The expiration of the first bucket with anything in it: its first tick.
+    /// The expiration of the first bucket that is not empty. A bucket expires at its first tick.
     #[inline]
     pub(super) fn first_expiration(&self) -> Option<u64> {
         let earliest = self.earliest.least();
@@ -106,9 +106,9 @@ impl Level {
         self.earliest.set(bucket, NOTHING);
     }
 
-    /// Drops what `keep` denies of at most `budget` entries, in one of the two parts of a bucket:
-    /// those before `rest`, or the last if that is `None`. Returns how many it has looked at, and
-    /// where those begin unless they were the first.
+    /// Checks at most `budget` entries in one part of a bucket, from the end to the front, and drops those
+    /// that `keep` denies. It checks the entries before `rest`, or the last ones if that is `None`.
+    /// Returns the number of checked entries, and the next `rest`, or `None` at the end of the part.
     pub(super) fn sweep(
         &mut self,
         part: usize,
@@ -132,7 +132,7 @@ impl Level {
         (end - begin, Some(begin).filter(|&begin| begin > 0))
     }
 
-    /// Looks at the entries of the earliest tick until one stands.
+    /// Checks the entries of the earliest tick until it finds a live one. Drops the dead ones before it.
     pub(super) fn confirm(&mut self, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
         let tick = self.earliest.least();
         let number = self.bucket_of(tick);
@@ -142,14 +142,14 @@ impl Level {
         }
     }
 
-    /// Sets the earliest tick of a bucket.
+    /// Recomputes the earliest tick of a bucket from its entries.
     fn look_through(&mut self, number: usize) {
         let TwoParts { moved_down, direct } = &self.buckets[number];
         let earliest = moved_down.marks().chain(direct.marks()).min();
         self.earliest.set(number, earliest.unwrap_or(NOTHING));
     }
 
-    /// The bucket that a token lies in.
+    /// The bucket of a token, by search.
     pub(super) fn find(&self, token: Token) -> Option<usize> {
         let holds =
             |parts: &TwoParts| parts.moved_down.contains(token) || parts.direct.contains(token);

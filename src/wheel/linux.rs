@@ -1,9 +1,11 @@
-//! The wheel of Linux since 4.8.
+//! The wheel of Linux since 4.8: nine levels, and nothing is moved down.
 //!
-//! Invariants, with the clock at the last tick that has expired:
-//! 1. What is in a bucket of level k expires together, at a multiple of 8^k after the clock and at
-//!    most 64 such units after the clock rounded down: so the bucket alone tells its tick.
-//! 2. A bucket's bit is set if there is anything in it.
+//! The *clock* is the last tick that has expired. A bucket of level k spans a *unit* of 8^k ticks.
+//!
+//! Invariants:
+//! 1. All timeouts in a bucket of level k expire together, at a multiple of 8^k after the clock. It is at
+//!    most 64 units after the clock rounded down to the unit. So the bucket alone determines the tick.
+//! 2. A bucket's bit in `occupied` is set if the bucket has entries.
 
 use super::bucket::Bucket;
 use super::earliest::NOTHING;
@@ -13,7 +15,7 @@ use super::token::{Due, Token};
 use super::values::Wheel;
 use std::fmt;
 
-/// Buckets of a level: as many as a bitmap's word has bits.
+/// The number of buckets in a level: one for each bit of a bitmap's word.
 const SIZE: usize = 64;
 
 /// Each level is 2^3 times coarser than the one below.
@@ -21,37 +23,37 @@ const SHIFT: u32 = 3;
 
 const LEVELS: usize = 9;
 
-/// log2 of the ticks in an era of what is out of reach: the unit of the last level.
+/// log2 of the ticks in an era of `far`: the unit of the last level.
 const ERA: u32 = SHIFT * (LEVELS as u32 - 1);
 
-/// From this delay on, level `level` is needed: 63, 504, 4032 ... ticks. One bucket less than the
-/// level below has, because the clock may stand within a bucket.
+/// The smallest delay that goes to level `level`: 63, 504, 4032 ... ticks. It is one bucket less than the
+/// span of the level below, because the clock may stand inside a bucket.
 const fn threshold(level: usize) -> u64 {
     (SIZE as u64 - 1) << (SHIFT * (level as u32 - 1))
 }
 
-/// Delays from here on are beyond the last level.
+/// The smallest delay beyond the last level.
 const OUT_OF_REACH: u64 = threshold(LEVELS);
 
-/// Nine levels of 64 buckets, each eight times coarser; nothing is ever moved, and far timeouts are
-/// late.
+/// Nine levels of 64 buckets, each level eight times coarser than the one below. Timeouts are never
+/// moved, and long ones are late.
 ///
-/// The timers of Linux since 4.8 (2016). A timeout stays in the bucket that it was filed in, so it
-/// expires when that does: **late by one tick, or by at most 8/63 of its delay** (12.7 %, which the
-/// kernel calls 12.5 %), and never early. Most timeouts are cancelled, and those do not care.
+/// These are the timers of Linux since 4.8 (2016). A timeout stays in the bucket that it was filed in, and
+/// expires with that bucket: **late by one tick, or by at most 8/63 of its delay** (12.7 %, which the
+/// kernel calls 12.5 %), and never early. Most timeouts are cancelled, and for those lateness does not
+/// matter.
 ///
-/// The delay is counted from the time that the wheel was last told, so tell it before an insert.
+/// The wheel counts the delay from the last time that it was told, so tell it the time before an insert.
 ///
-/// `insert` is O(1) and touches one bucket and one bit; `remove` is O(1) amortised; `next_expiry`
-/// looks at one bitmap for each level. The 576 buckets take 14 KiB; an entry takes 8 bytes besides
-/// the value.
+/// `insert` is O(1) and touches one bucket and one bit. `remove` is O(1) amortised. `next_expiry` reads
+/// one bitmap for each level. The 576 buckets take 14 KiB; an entry takes 8 bytes besides the value.
 ///
-/// What expires comes in the order of the ticks in which it does: of two timeouts whose deadlines
-/// lie closer than their lateness, the later may come first.
+/// Timeouts expire in the order of their buckets' ticks. If the deadlines of two timeouts differ by less
+/// than their lateness, the later one may expire first.
 ///
-/// **Where it ends**: the levels reach 1,056,964,607 ticks, 12 days at a tick of 1 ms. Linux expires
-/// what is farther at that limit, early; here it waits apart until a level
-/// reaches it. So there is no limit, at 2^32 ticks or elsewhere, and nothing is early.
+/// **Very long delays**: the levels reach 1,056,964,607 ticks, 12 days at a tick of 1 ms. Linux lets a
+/// longer timeout expire at that limit, early. Here it waits apart until a level reaches it. So there is
+/// no limit, at 2^32 ticks or elsewhere, and no timeout is early.
 ///
 /// # Examples
 ///
@@ -67,18 +69,18 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// ```
 pub type LinuxWheel<T> = Wheel<T, Linux>;
 
-/// What a [`LinuxWheel`] runs on.
+/// The structure of a [`LinuxWheel`].
 pub struct Linux {
-    /// Level by level.
+    /// The buckets of all levels, the finest level first.
     buckets: Vec<Bucket<()>>,
-    /// For each level, which of its buckets hold anything.
+    /// For each level, one bit for each bucket that has entries.
     occupied: [u64; LEVELS],
     far: Far,
-    /// Up to here everything has been taken out of the buckets.
+    /// The last tick up to which all buckets have been emptied.
     clock: u64,
     /// The next tick to expire.
     current_tick: u64,
-    /// Entries that were overdue when they came.
+    /// Entries that were already overdue at their insert.
     overdue: Bucket<()>,
     sweep_position: SweepPosition,
 }
@@ -100,8 +102,9 @@ impl Default for Linux {
 }
 
 impl Linux {
-    /// The bucket begins after `tick`, whatever the unit, so nothing is early. A tick on the unit is
-    /// late by a whole unit, as in the kernel: a deadline lies somewhere in its tick.
+    /// Files a timeout in the first bucket that begins after `tick`, so it is not early. A tick exactly on
+    /// a bucket boundary fires one bucket late, as in the kernel, because the deadline may lie anywhere in
+    /// its tick.
     #[inline]
     fn file(&mut self, tick: u64, token: Token) {
         let delay = tick - self.clock;
@@ -112,7 +115,7 @@ impl Linux {
         self.occupied[level] |= 1 << bucket;
     }
 
-    /// When the first bucket of a level expires.
+    /// The tick at which the first bucket of a level expires.
     #[inline]
     fn first_expiration(&self, level: usize) -> Option<u64> {
         let occupied = self.occupied[level];
@@ -125,12 +128,13 @@ impl Linux {
         Some((next + u64::from(ahead)).saturating_mul(1 << shift))
     }
 
-    /// The tick at which the first of what is far comes within reach.
+    /// The tick at which the first era of `far` comes into reach.
     fn next_in_reach(&self) -> Option<u64> {
         self.far.end_of_first().map(|end| end.saturating_sub(OUT_OF_REACH - 1))
     }
 
-    /// The next tick up to `now` in which a bucket expires. Files what comes into reach before.
+    /// The next tick up to `now` at which a bucket expires. Files far timeouts that come into reach before
+    /// it.
     fn next_bucket(&mut self, now: u64) -> Option<u64> {
         loop {
             let first = (0..LEVELS).filter_map(|level| self.first_expiration(level)).min();
@@ -142,7 +146,8 @@ impl Linux {
         }
     }
 
-    /// The coarsest first: of timeouts with one deadline, what is there was inserted first.
+    /// Empties the buckets that expire at `tick`. The coarsest goes first: if two timeouts have the same
+    /// deadline, the one in the coarser level was inserted first.
     fn take_tick(&mut self, tick: u64, batch: &mut Batch) {
         for level in (0..LEVELS).rev() {
             if self.first_expiration(level) == Some(tick) {
@@ -154,6 +159,7 @@ impl Linux {
         self.clock = tick;
     }
 
+    /// Moves the clock to `clock` and files the far timeouts that are then in reach.
     fn let_in(&mut self, clock: u64) {
         self.clock = self.clock.max(clock);
         while let Some(Due { tick, token }) =
@@ -169,7 +175,7 @@ impl Linux {
 }
 
 impl TokenWheel for Linux {
-    /// O(1), but for the bucket's growth, and for what is out of reach.
+    /// O(1), apart from growth of the bucket and from far timeouts.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         if tick < self.current_tick {
@@ -181,7 +187,7 @@ impl TokenWheel for Linux {
         }
     }
 
-    /// Each bucket with something due is visited once.
+    /// Visits each bucket that expires once.
     fn take_next(&mut self, now: u64, batch: &mut Batch, _: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {

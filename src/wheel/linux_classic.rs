@@ -1,10 +1,10 @@
-//! The wheel of Linux before 4.8.
+//! The wheel of Linux before 4.8: a cascade of five levels.
 
 use super::cascade::{Cascade, Layout};
 use super::structure::Unlimited;
 use super::values::Wheel;
 
-/// log2 of the ticks that a bucket of each level spans, tv1 to tv5.
+/// log2 of the ticks in a bucket, for the levels tv1 to tv5.
 const SHIFTS: [u32; 5] = [0, 8, 14, 20, 26];
 
 /// The longest delay that the last level reaches.
@@ -12,20 +12,20 @@ const REACH: u64 = u32::MAX as u64;
 
 /// Five levels for 2^32 ticks: one of 256 buckets, four of 64, with cascades.
 ///
-/// The timers of Linux before 4.8: `tv1` has 256 buckets of one tick, `tv2` to
-/// `tv5` have 64 each, of 2^8, 2^14, 2^20 and 2^26 ticks. The delay picks the level, the bits of
-/// the deadline pick the bucket.
+/// These are the timers of Linux before 4.8. `tv1` has 256 buckets of one tick. `tv2` to `tv5` have 64
+/// buckets each, of 2^8, 2^14, 2^20 and 2^26 ticks. The delay selects the level, and bits of the deadline
+/// select the bucket.
 ///
-/// It is exact. `insert` is O(1) within reach; `remove` O(1) amortised; `next_expiry` O(1). A timeout
-/// is moved down at most four times. The 512 buckets take 32 KiB; an entry takes 16 bytes besides the
-/// value.
+/// It is exact. `insert` is O(1) within reach, `remove` is O(1) amortised, `next_expiry` is O(1). A
+/// timeout is moved down at most four times. The 512 buckets take 32 KiB; an entry takes 16 bytes besides
+/// the value.
 ///
-/// **Where 2^32 ticks end**: the levels reach 2^32 - 1 ticks from now, 49.7 days at a tick of 1 ms.
-/// What is farther waits apart until a level reaches all of its 2^26 ticks; so there is no limit,
-/// and nothing is early. (Linux files it at that distance, and again whenever it comes up there. Then
-/// a younger timeout of the same tick can overtake an older one.)
+/// **Beyond 2^32 ticks**: the levels reach 2^32 - 1 ticks from now, 49.7 days at a tick of 1 ms. A longer
+/// timeout waits apart until the levels reach all 2^26 ticks of its era. So there is no limit, and no
+/// timeout is early. (Linux files such a timeout at the limit, and refiles it each time it comes up there.
+/// Then a younger timeout of the same tick can overtake an older one.)
 ///
-/// Unlike in Linux, empty ticks are stepped over, and within a tick the order of insertion holds.
+/// Two things differ from Linux: empty ticks are skipped, and within a tick the order of insertion holds.
 ///
 /// # Examples
 ///
@@ -41,10 +41,10 @@ const REACH: u64 = u32::MAX as u64;
 /// ```
 pub type LinuxClassicWheel<T> = Wheel<T, LinuxClassic>;
 
-/// What a [`LinuxClassicWheel`] runs on.
+/// The structure of a [`LinuxClassicWheel`].
 pub type LinuxClassic = Cascade<TimerVectors>;
 
-/// tv1 to tv5.
+/// The layout: the levels tv1 to tv5.
 #[derive(Debug, Default)]
 pub struct TimerVectors {
     clock: u64,
@@ -58,7 +58,7 @@ impl Layout for TimerVectors {
         (if level == 0 { 256 } else { 64 }, 1 << SHIFTS[level])
     }
 
-    /// The next level's unit is what a level spans.
+    /// A level spans one unit of the next level.
     #[inline]
     fn place(&mut self, tick: u64) -> usize {
         let delta = tick - self.clock;

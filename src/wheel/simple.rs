@@ -1,4 +1,4 @@
-//! The simple wheel.
+//! The simple wheel: a cascade with a single level, so nothing is ever moved down.
 
 use super::cascade::{Cascade, Layout};
 use super::hashed::{MAX_TICKS_PER_WHEEL, WheelSizeError};
@@ -8,12 +8,12 @@ use std::fmt;
 
 /// One ring of buckets without rounds, for delays shorter than one turn.
 ///
-/// Scheme 4 of Varghese and Lauck (1987), what every other wheel starts from: the bucket of a
-/// timeout is its deadline modulo the number of buckets, and all that a bucket holds is due at
-/// once. A delay that is not shorter than a turn has no bucket, and is refused.
+/// Scheme 4 of Varghese and Lauck (1987), the base of all other wheels. The bucket of a timeout is its
+/// deadline modulo the number of buckets, and all timeouts in a bucket are due in the same tick. A delay
+/// of a turn or longer has no bucket and is refused.
 ///
-/// `insert` and `next_expiry` are O(1), `remove` O(1) amortised. It takes 64 bytes for each bucket,
-/// up front, and 16 for each entry besides the value.
+/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. A bucket takes 64 bytes, up front; an
+/// entry takes 16 bytes besides the value.
 ///
 /// # Examples
 ///
@@ -29,18 +29,18 @@ use std::fmt;
 /// ```
 pub type SimpleWheel<T> = Wheel<T, Simple>;
 
-/// What a [`SimpleWheel`] runs on.
+/// The structure of a [`SimpleWheel`].
 pub type Simple = Cascade<OneLevel>;
 
-/// The delay is not shorter than one turn of the wheel. The value is inside.
+/// The delay is not shorter than one turn of the wheel. The error contains the value.
 #[derive(thiserror::Error)]
 #[error("a delay of {delay} ticks: expected less than {ticks_per_wheel}, one turn of the wheel")]
 pub struct DelayError<T> {
-    /// Ticks from the last one that has expired to the deadline.
+    /// The number of ticks from the last expired tick to the deadline.
     pub delay: u64,
-    /// The limit: the number of buckets.
+    /// The number of buckets. The delay must be less than this.
     pub ticks_per_wheel: usize,
-    /// What was handed in.
+    /// The refused value.
     pub value: T,
 }
 
@@ -53,7 +53,7 @@ impl<T> fmt::Debug for DelayError<T> {
     }
 }
 
-/// One level of buckets of one tick each.
+/// The layout: one level, whose buckets span one tick each.
 #[derive(Debug)]
 pub struct OneLevel {
     size: usize,
@@ -88,12 +88,12 @@ impl<T> SimpleWheel<T> {
         Simple::new(OneLevel { size: ticks_per_wheel }, 1).map(Self::on).map_err(|_| error)
     }
 
-    /// Files `value` under the absolute tick `deadline`; an overdue one expires with the next tick.
+    /// Files `value` under the absolute tick `deadline`. An overdue value expires with the next tick.
     ///
     /// # Errors
     ///
-    /// If the delay, from the last tick that has expired, is not shorter than one turn. The error
-    /// names both and gives the value back.
+    /// If the delay, counted from the last expired tick, is not shorter than one turn. The error has both
+    /// numbers and gives the value back.
     ///
     /// # Panics
     ///

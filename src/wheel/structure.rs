@@ -1,8 +1,9 @@
-//! What every wheel's structure does. The public wheels and the timer's worker know no more of it.
+//! The traits that every wheel's structure implements. The public wheels and the timer's worker use
+//! nothing else of a structure.
 //!
-//! A structure deals in [`Token`]s and knows nothing of what they stand for: a token comes out in
-//! its tick. Whoever owns the deadlines may find then that the deadline has moved on, and insert
-//! the token again; so the timer's `reschedule` need not touch the wheel.
+//! A structure holds [`Token`]s under ticks, and hands each token out in its tick. It does not know what
+//! a token stands for, nor its deadline. If the owner of the deadlines finds that a deadline has moved
+//! on, it inserts the token again. So the timer's `reschedule` need not touch the wheel.
 //!
 //! No step takes longer than one bucket, or than the budget that its caller gives.
 
@@ -14,19 +15,19 @@ use std::fmt;
 /// The tokens that are due in one tick.
 pub(crate) type Batch = Bucket<u16>;
 
-/// Far timeouts that a structure moves into its buckets in one step, since each costs O(log n).
+/// The number of far timeouts that a structure moves into its buckets in one step. Each costs O(log n).
 pub(super) const LET_IN: usize = 1 << 12;
 
-/// The structure that a [`Wheel`](super::Wheel) runs on. Only this crate's own implement it.
+/// The structure of a [`Wheel`](super::Wheel). Only types of this crate implement it.
 pub trait Structure: TokenWheel {}
 
 impl<W: TokenWheel> Structure for W {}
 
-/// A structure that takes any delay: all but the simple wheel.
+/// A structure that accepts any delay: every one except the simple wheel's.
 pub trait Unlimited: Structure {}
 
-/// Where a timeout lies in a wheel. Levels are counted from 1, the finest; a wheel that has no
-/// levels is all level 1. Buckets are counted from 0.
+/// The place of a timeout in a wheel. Levels are counted from 1, the finest. A wheel without levels has
+/// only level 1. Buckets are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Placement {
     /// The level, from 1.
@@ -35,18 +36,21 @@ pub struct Placement {
     pub bucket: usize,
 }
 
-/// Tick `u64::MAX` never comes.
+/// A structure that holds tokens under ticks. Tick `u64::MAX` never comes.
 pub trait TokenWheel: fmt::Debug {
-    /// Files a token under `tick`, or under the current tick if that is later.
+    /// Files a token under `tick`, or under the current tick if `tick` is overdue.
     fn insert(&mut self, tick: u64, token: Token);
 
-    /// Moves what is due in the earliest tick up to `now` into `batch`, which is empty, in the order
-    /// of insertion, and returns that tick. `later` is told of tokens that lay beside those and are
-    /// due by `now` in later ticks. Returns `None` when nothing is left that is due: the current tick
-    /// is then the one after `now`. A `now` before the current tick does nothing.
+    /// Finds the earliest tick up to `now` in which tokens are due. Moves these tokens into `batch`, in the
+    /// order of insertion, and returns the tick. `batch` must be empty.
+    ///
+    /// Other tokens of the same bucket may be due by `now` too, in later ticks. They are given to `later`.
+    ///
+    /// Returns `None` if no token is due. The current tick is then the one after `now`. A `now` before the
+    /// current tick does nothing.
     fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64>;
 
-    /// A tick before which nothing is due; early if the entry is dead, never late.
+    /// A tick before which no token is due. It may be too early, if the entry is dead, but never too late.
     fn next_expiry(&self) -> Option<u64>;
 
     /// The next tick to expire.
@@ -55,29 +59,28 @@ pub trait TokenWheel: fmt::Debug {
     /// The number of buckets that a sweep visits.
     fn bucket_count(&self) -> usize;
 
-    /// Sweeps on over about `budget` entries, from where the last call ended, and drops those that
-    /// `keep` denies. Returns true when that was the last; the next call begins a new sweep.
+    /// Continues the sweep where the last call ended: checks about `budget` entries and drops those that
+    /// `keep` denies. Returns true at the end of the sweep. The next call begins a new one.
     fn sweep(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool;
 
-    /// Where a token that was filed under `tick` lies; `None` if it is in no bucket.
+    /// The place of a token that was filed under `tick`. `None` if it is in no bucket.
     fn placement(&self, tick: u64, token: Token) -> Option<Placement>;
 }
 
-/// A structure that expires each token in the very tick it was filed under.
+/// A structure that expires each token exactly in the tick it was filed under.
 pub(crate) trait Exact: TokenWheel {
-    /// Moves some of what is far into the buckets, if they can hold it; true if there is more.
+    /// Moves some far timeouts that have come into reach into the buckets. Returns true if there are more.
     fn let_in(&mut self) -> bool;
 
-    /// Looks at the entries of the earliest tick, which is `tick`, until one stands, and drops those
-    /// that do not.
+    /// Checks the entries of `tick`, which is the earliest tick, until it finds a live one. Drops the dead
+    /// ones.
     fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>);
 
-    /// Finds the earliest entry that stands, if it is not after tick `last`: makes `next_expiry`
-    /// exact up to there.
+    /// Finds the earliest live entry up to tick `last`. This makes `next_expiry` exact up to `last`.
     ///
-    /// Entries that are dead are dropped on the way, and those that are due later are filed again,
-    /// so each is met at most once for each time that it was cancelled or pushed back. It costs no
-    /// more than to come to each of these ticks would.
+    /// On the way, dead entries are dropped and entries that are due later are refiled. So each cancel
+    /// and each reschedule costs at most one check. The search costs no more than it would to expire
+    /// these ticks.
     fn confirm_next(
         &mut self,
         last: u64,
@@ -104,18 +107,21 @@ pub(crate) trait Exact: TokenWheel {
     }
 }
 
-/// The position of a sweep, kept between calls of `sweep`. It visits one unit after the other: a
-/// bucket, a part of one, or what is far.
+/// The position of a sweep between two calls. A sweep visits one unit after the other: a bucket, a part
+/// of a bucket, or all far timeouts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SweepPosition {
     unit: usize,
-    /// Where in the unit it goes on; `None` if the unit has not been begun.
+    /// The place in the unit at which to continue. `None` at the beginning of a unit.
     rest: Option<usize>,
 }
 
 impl SweepPosition {
-    /// `visit` is told a unit, where it goes on there, and how many entries it may look at. It
-    /// returns how many those were, and where the unit goes on, if it does.
+    /// Continues the sweep for about `budget` entries. Returns true at its end.
+    ///
+    /// `visit` gets a unit, the place in it at which to continue, and the number of entries that it may
+    /// check. It returns the number of checked entries, and the next place in the unit, or `None` at the
+    /// unit's end.
     pub(super) fn resume(
         &mut self,
         units: usize,
@@ -137,7 +143,7 @@ impl SweepPosition {
     }
 }
 
-/// What there is to say of a structure.
+/// The debug output of a structure.
 pub(super) fn debug(
     name: &str,
     structure: &impl TokenWheel,

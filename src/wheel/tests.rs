@@ -1,5 +1,6 @@
-//! Random histories of every structure, with sweeps and looks ahead, against a
-//! sorted map. (The histories of the public wheels are in tests/wheel.rs; those seldom sweep.)
+//! Random histories of every structure, compared with a sorted map. They include sweeps and searches for
+//! the earliest live entry. (The histories of the public wheels are in tests/wheel.rs; those seldom
+//! sweep.)
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
@@ -17,32 +18,32 @@ impl Random {
     }
 }
 
-/// A structure, and what should be in it.
+/// A structure, and the expected contents.
 struct Check<W> {
     wheel: W,
-    /// By the tick in which they were filed, then by arrival.
+    /// Live tokens by the tick they were filed under, then by arrival.
     live: BTreeMap<(u64, u32), Token>,
-    /// Dead, and perhaps still in the structure.
+    /// Dead tokens, which may still be in the structure.
     dead: BTreeSet<u32>,
-    /// Those of them that were dead when the present sweep began.
+    /// The tokens that were dead when the present sweep began.
     dead_at_begin: Option<BTreeSet<u32>>,
     arrivals: u32,
     now: u64,
-    /// By how many ticks what lies so far ahead may be late.
+    /// The permitted lateness for a delay, in ticks.
     late: fn(u64) -> u64,
-    /// For each arrival, how far ahead it was.
+    /// The delay of each arrival.
     delays: Vec<u64>,
-    /// And the time that the structure had been told.
+    /// The structure's time at each arrival.
     told: Vec<u64>,
     /// `Exact::confirm_next`, where the structure has it.
     confirm: Confirm<W>,
-    /// New ticks of those that were pushed back, of which the structure is not told.
+    /// The new ticks of timeouts that were pushed back. The structure does not know them.
     pushed_back: BTreeMap<u32, u64>,
 }
 
 type Confirm<W> = fn(&mut W, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
 
-/// So far away, and one after the other, that no two share a tick.
+/// Timeouts are pushed back to consecutive ticks from here on, so no two share a tick.
 const PUSHED_BACK: u64 = 1 << 60;
 
 impl<W: TokenWheel> Check<W> {
@@ -83,7 +84,7 @@ impl<W: TokenWheel> Check<W> {
         self.sweep_all();
     }
 
-    /// Often in the tick of one that lives, which by now may lie in another level.
+    /// Often uses the tick of a live timeout, which may be in another level by now.
     fn insert(&mut self, random: &mut Random) {
         let delay = match random.below(11) {
             0..=3 => random.below(10),
@@ -101,7 +102,7 @@ impl<W: TokenWheel> Check<W> {
         ahead.map_or(0, |&(tick, _)| tick - self.now - 1)
     }
 
-    /// `delay` is how far ahead that lies.
+    /// Files a timeout under `tick`, which is `delay` ticks ahead.
     fn file(&mut self, tick: u64, delay: u64) {
         let token = token(self.arrivals);
         self.wheel.insert(tick, token);
@@ -111,7 +112,7 @@ impl<W: TokenWheel> Check<W> {
         self.arrivals += 1;
     }
 
-    /// The structure is not told.
+    /// Kills a timeout without telling the structure.
     fn kill(&mut self, random: &mut Random) {
         let nth = random.below(self.live.len().max(1) as u64) as usize;
         let Some(&key) = self.live.keys().nth(nth) else { return };
@@ -119,7 +120,7 @@ impl<W: TokenWheel> Check<W> {
         self.dead.insert(key.1);
     }
 
-    /// The structure is not told.
+    /// Pushes a timeout back without telling the structure.
     fn push_back(&mut self, random: &mut Random) {
         let nth = random.below(self.live.len().max(1) as u64) as usize;
         let Some(&(tick, arrival)) = self.live.keys().nth(nth) else { return };
@@ -131,7 +132,7 @@ impl<W: TokenWheel> Check<W> {
         }
     }
 
-    /// After it, the structure knows what comes next up to tick `last`.
+    /// Searches for the earliest live entry up to tick `last`. Afterwards `next_expiry` is exact.
     fn look_ahead(&mut self, last: u64, budget: usize) {
         let Self { wheel, dead, pushed_back, live, .. } = self;
         let found = (self.confirm)(wheel, last, budget, &mut |Due { tick, token }| {
@@ -157,7 +158,7 @@ impl<W: TokenWheel> Check<W> {
         }
     }
 
-    /// Drops what is dead. At the end of a sweep nothing is left that was dead at its beginning.
+    /// Continues a sweep. At its end, no entry is left that was dead at its beginning.
     fn sweep(&mut self, budget: usize) {
         self.dead_at_begin.get_or_insert_with(|| self.dead.clone());
         let dead = &mut self.dead;
@@ -167,8 +168,8 @@ impl<W: TokenWheel> Check<W> {
         }
     }
 
-    /// Sweeps to the end, and once more: each that lives is met once, and nothing else. When all are
-    /// dead and dropped, nothing is left to wake up for.
+    /// Sweeps to the end, then once more: that sweep checks each live entry once, and no others. When all
+    /// entries are dropped, there is no next expiry.
     fn sweep_all(&mut self) {
         while self.dead_at_begin.is_some() {
             self.sweep(10);
@@ -221,7 +222,7 @@ impl<W: TokenWheel> Check<W> {
         self.compare(&due);
     }
 
-    /// As the worker does, which comes to what was scheduled before what is due.
+    /// Like the worker, which transfers new timeouts before it expires due ones.
     fn file_after_the_time_has_come(&mut self, to: u64, random: &mut Random) {
         for _ in 0..random.below(4) {
             let passed = random.below((to - self.now).clamp(1, 1 << 31));
@@ -233,7 +234,7 @@ impl<W: TokenWheel> Check<W> {
         }
     }
 
-    /// What was pushed back is filed again when it comes out, as the worker does.
+    /// Like the worker: refiles a timeout that was pushed back when it comes out.
     fn take_due(&mut self, now: u64) -> Vec<Due> {
         let mut due = all_due(&mut self.wheel, now);
         due.retain(|&Due { tick, token }| {
@@ -243,13 +244,14 @@ impl<W: TokenWheel> Check<W> {
                 self.wheel.insert(later, token);
                 return false;
             }
-            true // it was cancelled besides
+            true // it was cancelled too
         });
         due
     }
 
-    /// In the order of ticks, within a tick in that of arrival, none early, none too late, and none
-    /// left behind. What may be late keeps its order if it was filed at one time for one tick.
+    /// Timeouts come in the order of ticks, and within a tick in the order of arrival. None is early, too
+    /// late or missing. Timeouts that may be late keep their order if they were filed at the same time for
+    /// the same tick.
     fn compare(&mut self, due: &[Due]) {
         assert!(due.is_sorted_by_key(|due| due.tick));
         let mut former = None;
@@ -313,7 +315,7 @@ fn linux_classic() {
     play_exact(LinuxClassic::default);
 }
 
-/// As documented: late by a tick up to 62 ticks, then by up to 8/63 of the delay.
+/// The documented lateness: one tick for delays up to 62 ticks, then up to 8/63 of the delay.
 #[test]
 fn linux() {
     let late = |delay: u64| if delay < 62 { 1 } else { (delay / 63).saturating_mul(8) + 9 };
@@ -328,12 +330,12 @@ fn taken(wheel: &mut impl TokenWheel, now: u64) -> Vec<u32> {
     all_due(wheel, now).iter().map(|due| due.token.index).collect()
 }
 
-/// Beyond the last level of Linux's wheel, as its documentation has it.
+/// The documented limit of the last level of the Linux wheel.
 const OUT_OF_REACH: u64 = 63 << 24;
 
-/// A bucket of the last level spans 2^24 ticks, so it may expire after what is farther.
+/// A bucket of the last level spans 2^24 ticks, so it may expire after a timeout that is farther away.
 #[test]
-fn what_comes_into_reach_is_filed_before_later_buckets_expire() {
+fn far_timeouts_in_reach_are_filed_before_later_buckets_expire() {
     let mut wheel = Linux::default();
     assert_eq!(taken(&mut wheel, 5), []);
     wheel.insert(5 + OUT_OF_REACH - 1, token(1));
@@ -342,9 +344,9 @@ fn what_comes_into_reach_is_filed_before_later_buckets_expire() {
     assert_eq!(taken(&mut wheel, 2 * OUT_OF_REACH), [1, 2]);
 }
 
-/// One tick too far would be a turn of the last level too early.
+/// If a timeout one tick out of reach were filed, it would be early by a turn of the last level.
 #[test]
-fn what_is_not_quite_in_reach_waits() {
+fn a_timeout_just_out_of_reach_waits() {
     const LAST_OF_A_UNIT: u64 = (1 << 24) - 1;
     let mut wheel = Linux::default();
     for ahead in [OUT_OF_REACH - 1, OUT_OF_REACH, OUT_OF_REACH + 1] {
@@ -355,7 +357,7 @@ fn what_is_not_quite_in_reach_waits() {
     assert_eq!(taken(&mut wheel, 3 * OUT_OF_REACH).len(), 3);
 }
 
-/// However many lie in one place, a step of a sweep looks at no more than its budget.
+/// A step of a sweep checks no more entries than its budget, even if all of them are in one bucket.
 #[test]
 fn a_sweep_keeps_to_its_budget() {
     fn steps(mut wheel: impl TokenWheel, tick: u64) {
@@ -379,7 +381,7 @@ fn a_sweep_keeps_to_its_budget() {
     }
 }
 
-/// The last tick never comes.
+/// Tick `u64::MAX` never comes.
 #[test]
 fn time_can_be_told_to_its_end() {
     fn at_the_end(mut wheel: impl TokenWheel) {

@@ -1,13 +1,13 @@
-//! What a structure deals in.
+//! Tokens: what a structure holds in place of a timeout.
 
-/// Names a slot, and which use of the slot is meant.
+/// Names a timeout: its slot, and a version that tells the uses of that slot apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     pub(crate) index: u32,
     pub(crate) version: u16,
 }
 
-/// A token that has come out of a structure, and the tick in which it does.
+/// A token that has come out of a structure, with its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     pub(crate) tick: u64,

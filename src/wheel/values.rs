@@ -1,4 +1,8 @@
-//! What all public wheels share: keys, the values behind them, the generation check, draining.
+//! The public [`Wheel`]: values and their keys, on top of any structure.
+//!
+//! The values lie in a slab. A [`Key`] names a slot of it, with a generation that tells the uses of the
+//! slot apart. The structure holds only tokens, with 16 bits of that generation. If a value is removed,
+//! its entry stays in the structure as a *dead* entry, until it is due or a sweep drops it.
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
@@ -7,23 +11,23 @@ use super::token::{Due, Token};
 use crate::base::slab::{Slab, Slot};
 use std::fmt;
 
-/// Dead entries that are not worth a sweep.
+/// Up to this many dead entries are never worth a sweep.
 const DEAD_ALLOWED: usize = 64;
 
-/// A timing wheel: a pure data structure that is told the time in ticks.
+/// A timing wheel: a pure data structure. The caller tells it the time in ticks.
 ///
-/// It is used by one of its names, which say what structure `S` it runs on:
+/// Use it by one of its aliases, each of which picks a structure `S`:
 /// [`HashedWheel`](super::HashedWheel), [`HierarchicalWheel`](super::HierarchicalWheel),
 /// [`LinuxClassicWheel`](super::LinuxClassicWheel), [`LinuxWheel`](super::LinuxWheel),
-/// [`SimpleWheel`](super::SimpleWheel). All have the same methods; what they cost and promise
-/// differs, and stands with each.
+/// [`SimpleWheel`](super::SimpleWheel). All have the same methods. Their costs and guarantees differ;
+/// each alias documents its own.
 ///
-/// Every wheel starts at tick 0. Ticks in which nothing is due cost nothing, however many are
-/// stepped over at once, and tick `u64::MAX` never comes.
+/// Every wheel starts at tick 0. Ticks in which nothing is due cost nothing, however many are skipped at
+/// once. Tick `u64::MAX` never comes.
 ///
 /// # Examples
 ///
-/// The same history on any structure:
+/// The same program on two structures:
 ///
 /// ```
 /// use wheelwork::wheel::{HierarchicalWheel, LinuxClassicWheel, Unlimited, Wheel};
@@ -45,7 +49,7 @@ const DEAD_ALLOWED: usize = 64;
 pub struct Wheel<T, S> {
     pub(super) structure: S,
     items: Slab<Item<T>>,
-    /// Entries of the structure whose value has been removed.
+    /// The number of dead entries in the structure.
     dead: usize,
     agenda: Agenda,
 }
@@ -88,8 +92,8 @@ impl<T> Item<T> {
 }
 
 impl<T, S: Unlimited> Wheel<T, S> {
-    /// Files `value` under the absolute tick `deadline`; an overdue one expires with the next tick,
-    /// and tick `u64::MAX` never comes.
+    /// Files `value` under the absolute tick `deadline`. An overdue value expires with the next tick. Tick
+    /// `u64::MAX` never comes.
     ///
     /// # Panics
     ///
@@ -116,12 +120,12 @@ impl<T, S: Structure> Wheel<T, S> {
         key
     }
 
-    /// Takes a value out before it expires. O(1) amortised: what stays in the bucket is 8 or 16
-    /// bytes, which are swept out when they outnumber the living.
+    /// Takes a value out before it expires. O(1) amortised. A dead entry of 8 or 16 bytes stays in the
+    /// bucket. Dead entries are swept out when they outnumber the live ones.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let (_, value) = self.items.end(key)?;
         self.dead += 1;
-        // A sweep looks at every bucket, so there must be as much to gain.
+        // A sweep visits every bucket and every entry, so it must have as much to drop.
         if self.dead > DEAD_ALLOWED + self.items.used() + self.structure.bucket_count() {
             let items = &self.items;
             self.structure.sweep(usize::MAX, |token| items.lives(token));
@@ -130,7 +134,7 @@ impl<T, S: Structure> Wheel<T, S> {
         Some(value)
     }
 
-    /// The value of `key`, if it is still in the wheel.
+    /// The value of `key`, if the value is still in the wheel.
     pub fn get(&self, key: Key) -> Option<&T> {
         self.items.live(key)?.value.as_ref()
     }
@@ -140,19 +144,19 @@ impl<T, S: Structure> Wheel<T, S> {
         self.items.live(key).map(|item| item.deadline)
     }
 
-    /// The level and the bucket that `key` lies in now. `None` if it has left the wheel, or if it is
-    /// so far away that it lies in no bucket yet.
+    /// The present level and bucket of `key`. `None` if its value has left the wheel, or if its deadline is
+    /// so far away that it is in no bucket yet.
     ///
-    /// For tests and for a look inside: a wheel with levels searches its buckets for it.
+    /// This is for tests and for inspection: a wheel with levels searches all its buckets.
     pub fn placement(&self, key: Key) -> Option<Placement> {
         self.structure.placement(self.deadline(key)?, key.token())
     }
 
-    /// Expires all that is due up to and including tick `now`, in the order of ticks and within a
-    /// tick in the order of insertion, and returns how many that were. `expired` is told each
-    /// value's own deadline. A `now` before the current tick does nothing.
+    /// Expires all values that are due up to and including tick `now`, in the order of ticks and within a
+    /// tick in the order of insertion. Returns their number. `expired` gets each value with its own
+    /// deadline. A `now` before the current tick does nothing.
     ///
-    /// If `expired` panics, what was due and not yet handed over expires with the next tick.
+    /// If `expired` panics, the due values that it has not yet got expire with the next tick.
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
         let rest = Rest { structure: &mut self.structure, agenda: &mut self.agenda, now };
         let mut count = 0;
@@ -167,17 +171,17 @@ impl<T, S: Structure> Wheel<T, S> {
         count
     }
 
-    /// A tick at which the wheel wants to be told the time again; nothing expires before it. It is
-    /// early, never late: the timeout that it was for may have been removed.
+    /// The next tick at which the caller should tell the wheel the time. No value expires before it. It
+    /// may be too early, if the value for which it was computed has been removed, but never too late.
     pub fn next_expiry(&self) -> Option<u64> {
         self.structure.next_expiry()
     }
 
-    /// Makes `next_expiry` exact up to tick `last`; false says that `budget` looks did not suffice.
-    /// `later` may name a later tick, under which a value is filed from now on.
+    /// Makes `next_expiry` exact up to tick `last`. Returns false if `budget` checks did not suffice.
+    /// `later` may return a later tick for a value. The value is then refiled under that tick.
     ///
-    /// It drops what was removed and lies before the first value that stays, so each removal and
-    /// each change of a tick costs one look.
+    /// It drops the dead entries before the first live one, so each removal and each new tick costs one
+    /// check.
     pub(crate) fn confirm_next(
         &mut self,
         last: u64,
@@ -205,7 +209,7 @@ impl<T, S: Structure> Wheel<T, S> {
         next != Next::Unknown
     }
 
-    /// Takes out everything, ordered by deadline.
+    /// Takes out all values, ordered by deadline.
     pub fn drain(&mut self) -> Vec<(u64, T)> {
         let keys: Vec<Key> = (self.items.iter_mut())
             .filter(|(_, item)| item.value.is_some())
@@ -218,7 +222,7 @@ impl<T, S: Structure> Wheel<T, S> {
         all
     }
 
-    /// Values in the wheel.
+    /// The number of values in the wheel.
     pub fn len(&self) -> usize {
         self.items.used()
     }
@@ -258,7 +262,7 @@ impl<T> Slab<Item<T>> {
         self.get(token.index).is_some_and(|item| item.is_named_by(token))
     }
 
-    /// Ends the use of a slot, which makes its key and its token find nothing.
+    /// Takes the value of `key` and ends that use of the slot, so that its key and token find nothing.
     fn end(&mut self, key: Key) -> Option<(u64, T)> {
         let item = self.get_mut(key.index).filter(|i| i.generation == key.generation)?;
         let value = item.value.take()?;
@@ -268,8 +272,9 @@ impl<T> Slab<Item<T>> {
         Some((deadline, value))
     }
 
-    /// A stale entry can match a later use of its slot by the 16 bits of generation that it holds;
-    /// then the deadline tells.
+    /// Takes a value that has come out of the structure, if its entry is live. A dead entry may match a
+    /// later use of its slot, because it has only 16 bits of the generation. The deadline tells them
+    /// apart.
     fn end_if(&mut self, Due { tick, token }: Due) -> Option<(u64, T)> {
         let item = self.get(token.index).filter(|item| item.deadline <= tick)?;
         let key = Key { index: token.index, generation: item.generation };
@@ -280,7 +285,8 @@ impl<T> Slab<Item<T>> {
     }
 }
 
-/// What is due and not yet handed over. If the callback panics, it goes back into the structure.
+/// The due tokens that have not been handed over. If the callback panics, they go back into the
+/// structure.
 struct Rest<'a, S: Structure> {
     structure: &'a mut S,
     agenda: &'a mut Agenda,
@@ -302,7 +308,7 @@ mod tests {
     use crate::wheel::HashedWheel;
     use crate::wheel::structure::TokenWheel;
 
-    /// What is removed stays in the buckets no longer than there is as much alive, and a constant.
+    /// There are at most as many dead entries as live ones and buckets together, plus a constant.
     #[test]
     fn removals_do_not_pile_up() {
         let mut wheel = HashedWheel::new(8).unwrap();
@@ -318,7 +324,7 @@ mod tests {
         assert_eq!(wheel.expire(104, |_, _| ()), 100);
     }
 
-    /// Whoever uses a slot now does not keep the entries of who used it before.
+    /// The present user of a slot does not keep alive the entries of its former users.
     #[test]
     fn removals_do_not_pile_up_while_their_slots_are_in_use() {
         let mut wheel = HashedWheel::new(8).unwrap();
