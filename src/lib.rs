@@ -28,7 +28,7 @@
 //! │ new_timeout   │   shard of threads     │ every tick in which something is due:    │
 //! │ reschedule    ├──► slots: 32 bytes  ───┼─► transfer   queue ──► buckets           │
 //! │ cancel        │    queue: 16 bytes     │   expire     bucket ──► executor ──► run │
-//! └───────────────┘                        │   reclaim    what cancels left behind    │
+//! └───────────────┘                        │   sweep      dead entries out of it      │
 //!   cancel frees the task at once,         │ and sleeps until the next one            │
 //!   on your thread                         └──────────────────────────────────────────┘
 //! ```
@@ -48,7 +48,7 @@
 //!    jump in time all that was queued moves first, because of guarantee 7.) The worker looks for
 //!    dead entries in slices of some milliseconds, and hears an order to stop between any two.
 //! 4. **Memory follows what is alive.** A cancel frees its task at once; what is left in the wheel
-//!    is eight bytes, reclaimed when they outnumber the living. (Sixteen on a wheel with levels that
+//!    is eight bytes, swept out when they outnumber the living. (Sixteen on a wheel with levels that
 //!    cascade, and for a timeout too far away for any bucket.) A burst gives its memory back, but
 //!    each timeout that survives it can keep the 2 KiB around its slot.
 //! 5. **No task can hurt another.** Panics are caught and counted: those of tasks, and on the worker

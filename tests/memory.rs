@@ -48,7 +48,7 @@ fn storm_on(wheel: WheelKind) {
         wave.extend((0..20_000).map(|n| timer.new_timeout(|| (), HOUR + ms(n)).unwrap()));
         into_the_wheel(&timer, &clock);
         wave.drain(..).for_each(|timeout: Timeout| assert!(timeout.cancel()));
-        clock.advance(Duration::ZERO); // until the worker has walked the wheel
+        clock.advance(Duration::ZERO); // until the worker has swept the wheel
         after.push(bytes());
     }
     let (early, late) = (after[5], *after.last().unwrap());
@@ -96,7 +96,7 @@ fn a_storm_of_fifty_million_cancels_does_not_grow_memory() {
             in_wheel += WAVE;
         }
         wave.drain(..).for_each(|timeout: Timeout| assert!(timeout.cancel()));
-        clock.advance(Duration::ZERO); // until the worker has walked the wheel
+        clock.advance(Duration::ZERO); // until the worker has swept the wheel
         after.push(bytes());
     }
     let (first, rest) = after.split_at(after.len() / 10);

@@ -260,7 +260,7 @@ fn a_year_passes_in_milliseconds(wheel: WheelKind) {
 }
 
 /// 50,000 far timeouts share one bucket, each in a round of its own: a jump over all of them must
-/// not walk the bucket once for each round. Quadratic work would be 2.5 billion visits; the proof
+/// not read the bucket once for each round. Quadratic work would be 2.5 billion visits; the proof
 /// is that the test ends soon, and the assertion that the order holds.
 fn a_long_stall_costs_what_is_due(wheel: WheelKind) {
     let buckets = fitting(wheel, 1);

@@ -110,7 +110,7 @@ fn cancelled_timeouts_do_not_keep_the_worker_awake(wheel: WheelKind) {
     assert!(wakeups <= 20, "{wakeups} wake-ups for some 500 timeouts that never fired");
 }
 
-/// Timeouts that never fire leave nothing behind that would have the wheel walked for ever.
+/// Timeouts that never fire leave no dead entries that would make the worker sweep for ever.
 fn cancels_of_what_never_fires_do_not_keep_the_worker_awake(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let never: Vec<_> =

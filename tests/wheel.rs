@@ -351,7 +351,7 @@ proptest! {
 
 /// An entry holds 16 bits of its slot's generation, and the slot has been used 65,536 times since.
 #[test]
-fn a_stale_entry_that_matches_by_chance_fires_nothing_early() {
+fn a_dead_entry_that_matches_by_chance_fires_nothing_early() {
     let mut wheel = HashedWheel::new(64).unwrap();
     (0..70_000).for_each(|_| _ = wheel.insert(5_000_000, 0)); // so that nothing is swept
     let first = wheel.insert(10, 1);

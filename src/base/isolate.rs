@@ -17,8 +17,8 @@ pub(crate) fn panics(user_code: impl FnOnce()) -> bool {
     contained(user_code).is_none()
 }
 
-/// Drops the payload of a panic. The payload is a user's value too, so its drop may panic again. The
-/// payload of that second panic is leaked, because its drop could panic without end.
+/// Drops the payload of a panic. The payload is a user's value too, so its drop may panic again.
+/// The payload of that second panic is leaked, because its drop could panic without end.
 #[cold]
 fn discard(payload: Box<dyn std::any::Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {

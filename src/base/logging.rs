@@ -1,7 +1,7 @@
 //! Warnings through the `log` facade, if that feature is on. The library never prints.
 //!
-//! A logger is user code. So is the clock that a timeout reads when it is printed. Both may panic, so
-//! each line is logged inside `isolate`. A panic of the logger itself cannot be reported.
+//! A logger is user code. So is the clock that a timeout reads when it is printed. Both may panic,
+//! so each line is logged inside `isolate`. A panic of the logger itself cannot be reported.
 
 #[cfg(feature = "log")]
 macro_rules! warning {

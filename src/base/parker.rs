@@ -1,7 +1,7 @@
 //! A parker: one thread sleeps in it, other threads wake it.
 //!
-//! It wraps the standard library's park and unpark. Loom and shuttle have no time, so under them it is
-//! a flag and a condition variable.
+//! It wraps the standard library's park and unpark. Loom and shuttle have no time, so under them it
+//! is a flag and a condition variable.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use real::Parker;

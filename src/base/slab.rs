@@ -1,22 +1,23 @@
 //! A chunked slab: slots with stable indices. A released slot is handed out again.
 //!
-//! The slots lie in chunks of 64 instead of one growing vector, for three reasons. Growth never copies
-//! existing slots. The memory for n slots is n slots, where a doubling vector wastes up to half. A
-//! chunk without used slots can give its memory back, so one used slot keeps at most one chunk.
+//! The slots lie in chunks of 64 instead of one growing vector, for three reasons. Growth never
+//! copies existing slots. The memory for n slots is n slots, where a doubling vector wastes up to
+//! half. A chunk without used slots can give its memory back, so one used slot keeps at most one
+//! chunk.
 //!
-//! A slot keeps its content between release and acquire, so its version survives. A chunk that gives
-//! its memory back stores a version newer than those of all its slots. Its slots start with that
-//! version when the chunk is allocated again.
+//! A slot keeps its content between release and acquire, so its version survives. A chunk that
+//! gives its memory back stores a version newer than those of all its slots. Its slots start with
+//! that version when the chunk is allocated again.
 //!
 //! A chunk is in one of three states:
 //!
 //! - **open**: it has memory and a free slot. It is in the list of open chunks.
 //! - **full**: all of its slots are used. It is in no list.
-//! - **gone**: its memory was given back. It is in the vector `gone`. It can remain in the list of open
-//!   chunks too, until it would come to the front; then it is unlinked.
+//! - **gone**: its memory was given back. It is in the vector `gone`. It can remain in the list of
+//!   open chunks too, until it would come to the front; then it is unlinked.
 
-/// Slots in one chunk. A chunk of the timer's slots takes 2 KiB. With smaller chunks a survivor of a
-/// burst would keep less memory, but there would be more allocations.
+/// Slots in one chunk. A chunk of the timer's slots takes 2 KiB. With smaller chunks a survivor of
+/// a burst would keep less memory, but there would be more allocations.
 const CHUNK: usize = 64;
 
 /// The end of the list of open chunks.

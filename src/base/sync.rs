@@ -1,8 +1,8 @@
 //! The switch between the standard library's primitives and those of loom and shuttle.
 //!
-//! Code that shares data between threads imports its primitives from here, so that the models run the
-//! real code. The mutex ignores poisoning: user code never runs under a lock, so only a defect of this
-//! crate could poison one, and refusing service would make that worse.
+//! Code that shares data between threads imports its primitives from here, so that the models run
+//! the real code. The mutex ignores poisoning: user code never runs under a lock, so only a defect
+//! of this crate could poison one, and refusing service would make that worse.
 
 pub(crate) use std::sync::Arc; // only counts references; no race depends on it
 
@@ -49,7 +49,8 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A condition variable for the slow paths: stopping, and waiting until a manual clock's jump is done.
+/// A condition variable for the slow paths: stopping, and waiting until a manual clock's jump is
+/// done.
 pub(crate) struct Condvar(imp::Condvar);
 
 impl Condvar {
@@ -69,8 +70,8 @@ impl Condvar {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until notified or until `limit`. `None` waits without a limit. Loom and shuttle have no
-    /// time, so there a limit is ignored.
+    /// Waits until notified or until `limit`. `None` waits without a limit. Loom and shuttle have
+    /// no time, so there a limit is ignored.
     pub(crate) fn wait_until<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,

@@ -5,24 +5,25 @@ use std::time::Instant;
 
 /// A source of time for a timer.
 ///
-/// The default is [`SystemClock`]. [`ManualClock`](super::ManualClock) is for tests. A clock of your
-/// own must never go back. The worker sleeps by the system's monotonic clock, so your clock must run
-/// at the same pace, unless its [`attach`](Self::attach) says otherwise.
+/// The default is [`SystemClock`]. [`ManualClock`](super::ManualClock) is for tests. A clock of
+/// your own must never go back. The worker sleeps by the system's monotonic clock, so your clock
+/// must run at the same pace, unless its [`attach`](Self::attach) says otherwise.
 pub trait Clock: Send + Sync + 'static {
     /// The present instant. Called once for each timeout that is scheduled with a delay.
     ///
-    /// A panic on a thread that schedules reaches that caller, and the timer is unchanged. A panic on
-    /// the worker is caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)). The worker
-    /// then continues with the last time that it knows, so no timeout is early, and reads the clock
-    /// again after a tick or 100 ms, whichever is shorter. Until the clock works again, timeouts are
-    /// late, and a [`catch_up`](Follower::catch_up) may return before they have run.
+    /// A panic on a thread that schedules reaches that caller, and the timer is unchanged. A panic
+    /// on the worker is caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)). The
+    /// worker then continues with the last time that it knows, so no timeout is early, and reads
+    /// the clock again after a tick or 100 ms, whichever is shorter. Until the clock works again,
+    /// timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
     fn now(&self) -> Instant;
 
     /// Called once by each timer that is built on this clock.
     ///
     /// A clock that stands still between jumps keeps the `Follower`, calls its
-    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`]. It must not call
-    /// `catch_up` inside `attach`: the timer does not run yet, so that call would never return.
+    /// [`catch_up`](Follower::catch_up) after each jump, and returns [`Pace::OnCall`]. It must not
+    /// call `catch_up` inside `attach`: the timer does not run yet, so that call would never
+    /// return.
     fn attach(&self, follower: Follower) -> Pace {
         drop(follower);
         Pace::RealTime
@@ -35,8 +36,8 @@ pub trait Clock: Send + Sync + 'static {
 pub enum Pace {
     /// At the pace of the system's monotonic clock. The worker sleeps until the next due tick.
     RealTime,
-    /// Only in jumps. The clock announces each jump to its [`Follower`], and the worker sleeps until
-    /// then.
+    /// Only in jumps. The clock announces each jump to its [`Follower`], and the worker sleeps
+    /// until then.
     OnCall,
 }
 
@@ -57,8 +58,8 @@ impl Follower {
         Self(timer)
     }
 
-    /// Wakes the worker and waits until it has handed all due timeouts to the executor, or until the
-    /// timer has stopped. On the worker thread of any timer it does not wait.
+    /// Wakes the worker and waits until it has handed all due timeouts to the executor, or until
+    /// the timer has stopped. On the worker thread of any timer it does not wait.
     pub fn catch_up(&self) {
         if let Some(timer) = self.0.upgrade() {
             timer.wait(timer.request_catch_up());

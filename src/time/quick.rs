@@ -6,34 +6,35 @@
 //! present is the anchor plus the counts since, at a rate that is three tenths too fast (the
 //! *surplus*). Then the thread takes a new anchor.
 //!
-//! **Why it is never behind `Instant`.** The kernel derives its monotonic clock from the same counter.
-//! To follow the wall clock, the kernel may run its clock faster or slower, by 11 % at most (`maxadj`
-//! in kernel/time/timekeeping.c). 1.11 / 0.89 is less than 1.3, so the surplus covers this, whenever
-//! the rate was measured. Each anchor starts anew, so the argument holds over any run time. If the
-//! counter jumps ahead (the machine was suspended), it leaves the window, and the thread takes a new
-//! anchor. The processor may read the counter a few instructions early; `MARGIN` covers that. A rate is
-//! used only after two measurements in a row agree, so a suspended machine cannot spoil it.
+//! **Why it is never behind `Instant`.** The kernel derives its monotonic clock from the same
+//! counter. To follow the wall clock, the kernel may run its clock faster or slower, by 11 % at
+//! most (`maxadj` in kernel/time/timekeeping.c). 1.11 / 0.89 is less than 1.3, so the surplus
+//! covers this, whenever the rate was measured. Each anchor starts anew, so the argument holds over
+//! any run time. If the counter jumps ahead (the machine was suspended), it leaves the window, and
+//! the thread takes a new anchor. The processor may read the counter a few instructions early;
+//! `MARGIN` covers that. A rate is used only after two measurements in a row agree, so a suspended
+//! machine cannot spoil it.
 //!
-//! **When the counter fails.** The kernel may find the counter unreliable while the process runs, and
-//! does not tell us. But a thread that takes a new anchor has read both clocks, and can check them
-//! against its old anchor. (A thread without an old anchor uses the pair of reads that the rate was
-//! measured with.) By the argument above, a sound counter is never behind `Instant`, after any time. If
-//! it is behind, or if it has gone back, the process gives the counter up for good. From their next
-//! call on, all threads use `Instant`.
+//! **When the counter fails.** The kernel may find the counter unreliable while the process runs,
+//! and does not tell us. But a thread that takes a new anchor has read both clocks, and can check
+//! them against its old anchor. (A thread without an old anchor uses the pair of reads that the
+//! rate was measured with.) By the argument above, a sound counter is never behind `Instant`, after
+//! any time. If it is behind, or if it has gone back, the process gives the counter up for good.
+//! From their next call on, all threads use `Instant`.
 //!
-//! A counter that runs ahead makes no timeout early, so it is kept. This is ordinary on a machine that
-//! was suspended: the counter may run on while the monotonic clock stands still. A counter that
-//! restarts from zero after a suspend has gone back, and is given up.
+//! A counter that runs ahead makes no timeout early, so it is kept. This is ordinary on a machine
+//! that was suspended: the counter may run on while the monotonic clock stands still. A counter
+//! that restarts from zero after a suspend has gone back, and is given up.
 //!
 //! **The remaining error** lies in the window in which the counter fails. A deadline that a thread
-//! computes there, before its next anchor, may be early by as much as the counter has lost since the
-//! last one. If the surplus makes up for the loss before the window ends, no check notices it. A
-//! counter that stands still never ends the window; only a thread without an anchor notices that.
+//! computes there, before its next anchor, may be early by as much as the counter has lost since
+//! the last one. If the surplus makes up for the loss before the window ends, no check notices it.
+//! A counter that stands still never ends the window; only a thread without an anchor notices that.
 //!
-//! **The price** is lateness: at most three tenths of the window (8 µs at 2.4 GHz), plus the time that
-//! a thread is interrupted between the two reads of an anchor, at most 8,192 counts. A thread that
-//! schedules rarely takes a new anchor each time, and pays nothing. A thread never sees this clock go
-//! back, so equal delays keep the order in which they were scheduled.
+//! **The price** is lateness: at most three tenths of the window (8 µs at 2.4 GHz), plus the time
+//! that a thread is interrupted between the two reads of an anchor, at most 8,192 counts. A thread
+//! that schedules rarely takes a new anchor each time, and pays nothing. A thread never sees this
+//! clock go back, so equal delays keep the order in which they were scheduled.
 
 use super::counter;
 use std::cell::Cell;
@@ -58,8 +59,8 @@ const UNDISTURBED: u64 = 1 << 13;
 /// Plausible rates, 1 to 20 GHz: nanoseconds per count, with 32 fractional bits.
 const RATES: RangeInclusive<u128> = (1 << 32) / 20..=1 << 32;
 
-/// Nanoseconds per count, three tenths too many, with 32 fractional bits. It is 0 until it is measured,
-/// and `GIVEN_UP` after the counter has failed. Relaxed: no other data depends on it.
+/// Nanoseconds per count, three tenths too many, with 32 fractional bits. It is 0 until it is
+/// measured, and `GIVEN_UP` after the counter has failed. Relaxed: no other data depends on it.
 static RATE: AtomicU64 = AtomicU64::new(0);
 
 const GIVEN_UP: u64 = u64::MAX;
@@ -157,8 +158,8 @@ fn last_anchor() -> Option<Anchor> {
 
 impl Anchor {
     /// Whether the counter has lost time since this anchor. `nanos` is an `Instant` that was read
-    /// before the counter showed `until`. The counter has lost time if this anchor and `until` give an
-    /// earlier time than `nanos`.
+    /// before the counter showed `until`. The counter has lost time if this anchor and `until` give
+    /// an earlier time than `nanos`.
     fn is_behind(self, nanos: u64, until: u64) -> bool {
         let counts = until.wrapping_sub(self.count);
         let passed = (u128::from(counts) * u128::from(self.rate)) >> 32;
@@ -229,9 +230,9 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    /// Compares the quick clock with `Instant` for 100 ms, in bursts. The pauses between them are longer
-    /// than a window, and the rate is known well before the end. Returns how many reads found an
-    /// anchor.
+    /// Compares the quick clock with `Instant` for 100 ms, in bursts. The pauses between them are
+    /// longer than a window, and the rate is known well before the end. Returns how many reads
+    /// found an anchor.
     fn compare() -> usize {
         start();
         let begin = Instant::now();
@@ -279,7 +280,8 @@ mod tests {
         last.is_behind(1_000_000_000 + passed, (counted * 3).wrapping_add(1000))
     }
 
-    /// The kernel may run its clock 11 % faster or slower, both while the rate is measured and later.
+    /// The kernel may run its clock 11 % faster or slower, both while the rate is measured and
+    /// later.
     #[test]
     fn a_sound_counter_is_never_given_up() {
         const YEAR: u64 = 365 * 24 * 3600 * 1_000_000_000;
@@ -304,8 +306,8 @@ mod tests {
         assert!(back.is_behind(30_000, (1 << 40) - 1) && back.is_behind(30_000, 0), "it went back");
     }
 
-    /// First a suspended machine: the counter runs on, the clock stands still. Then a counter that is
-    /// too fast.
+    /// First a suspended machine: the counter runs on, the clock stands still. Then a counter that
+    /// is too fast.
     #[test]
     fn a_counter_that_runs_ahead_is_kept() {
         const HOUR: u64 = 3600 * 1_000_000_000;
@@ -336,8 +338,8 @@ mod tests {
         let anchored = || (0..1000).any(|_| now() > 0 && uses_the_counter());
         assert!(anchored(), "it is in use");
         thread::scope(|scope| {
-            // The anchor is ahead of the counter and of the clock, so the counter seems to have gone
-            // back.
+            // The anchor is ahead of the counter and of the clock, so the counter seems to have
+            // gone back.
             scope.spawn(|| {
                 assert!(anchored(), "a new thread uses the counter");
                 let (count, rate) = (counter::read() + (1 << 40), RATE.load(Ordering::Relaxed));
@@ -363,8 +365,8 @@ mod tests {
         assert!(WINDOW.checked_mul(fastest).is_some(), "no product overflows");
     }
 
-    /// On a suspended machine the counter runs on and the clock stands still. A rate measured across
-    /// that is far too low, and must not be used.
+    /// On a suspended machine the counter runs on and the clock stands still. A rate measured
+    /// across that is far too low, and must not be used.
     #[test]
     fn a_measurement_that_disagrees_is_not_used() {
         const MS: u64 = 1_000_000;

@@ -17,8 +17,8 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
         .unwrap_or(NEVER)
 }
 
-/// The instant `nanos` after `origin`. If an `Instant` cannot lie so far ahead (on Linux it can), the
-/// result is a century after `origin`, which stands for never.
+/// The instant `nanos` after `origin`. If an `Instant` cannot lie so far ahead (on Linux it can),
+/// the result is a century after `origin`, which stands for never.
 pub(crate) fn instant_after(origin: Instant, nanos: u64) -> Instant {
     const A_CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
     let exact = origin.checked_add(Duration::from_nanos(nanos));
@@ -40,7 +40,8 @@ impl TickScale {
         self.tick.get()
     }
 
-    /// The first tick that does not begin before `deadline`. A timeout filed under it is never early.
+    /// The first tick that does not begin before `deadline`. A timeout filed under it is never
+    /// early.
     #[inline]
     pub(crate) fn tick_not_before(self, deadline: u64) -> u64 {
         deadline.div_ceil(self.tick.get())

@@ -1,9 +1,9 @@
 //! Timer slack: how exactly the kernel ends the worker's sleeps.
 //!
-//! By default, Linux lets a sleep end up to 50 µs late, so that it can group wake-ups. That is half of
-//! a tick of 100 µs. Measured with sleeps of 100 µs: a slack of 1 µs reduced the median overshoot from
-//! 102 to 58 µs. The slack is a property of the calling thread. Threads that a task starts on the
-//! worker inherit it; no others are affected.
+//! By default, Linux lets a sleep end up to 50 µs late, so that it can group wake-ups. That is half
+//! of a tick of 100 µs. Measured with sleeps of 100 µs: a slack of 1 µs reduced the median
+//! overshoot from 102 to 58 µs. The slack is a property of the calling thread. Threads that a task
+//! starts on the worker inherit it; no others are affected.
 
 #[cfg(target_os = "linux")]
 use std::num::NonZeroU64;

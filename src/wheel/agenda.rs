@@ -1,9 +1,9 @@
 //! The agenda of one pass: all due timeouts in the order of ticks.
 //!
-//! Most of them come out of the structure in this order, one bucket after the other. Two kinds have to
-//! wait for their turn, which matters after a stall. The first kind was pushed back: such a timeout
-//! comes out at its former tick, but is due at a later tick of the same pass. The second kind shared a
-//! bucket with earlier timeouts, and is due at a later tick.
+//! Most of them come out of the structure in this order, one bucket after the other. Two kinds have
+//! to wait for their turn, which matters after a stall. The first kind was pushed back: such a
+//! timeout comes out at its former tick, but is due at a later tick of the same pass. The second
+//! kind shared a bucket with earlier timeouts, and is due at a later tick.
 
 use super::structure::{Batch, TokenWheel};
 use super::token::{Due, Token};

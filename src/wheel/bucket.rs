@@ -1,11 +1,11 @@
-//! A bucket: one slot of a wheel. It is a dense vector of entries, 8 or 16 bytes each, in the order of
-//! insertion. Entries are never linked, so going through a bucket reads memory in order.
+//! A bucket: one slot of a wheel. It is a dense vector of entries, 8 or 16 bytes each, in the order
+//! of insertion. Entries are never linked, so going through a bucket reads memory in order.
 //!
-//! An entry is a token and a *mark* of its tick. The hashed wheel marks the low 16 bits of the round,
-//! the wheels that cascade mark the tick, and the others mark nothing.
+//! An entry is a token and a *mark* of its tick. The hashed wheel marks the low 16 bits of the
+//! round, the wheels that cascade mark the tick, and the others mark nothing.
 //!
-//! An entry whose timeout was cancelled is *dead*. It stays until it is due, or until a sweep drops it.
-//! Its version tells it from the slot's next user.
+//! An entry whose timeout was cancelled is *dead*. It stays until it is due, or until a sweep drops
+//! it. Its version tells it from the slot's next user.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};
@@ -72,11 +72,11 @@ impl<M: Copy> Bucket<M> {
         self.shrink();
     }
 
-    /// Checks the last `budget` entries before `end`, or all if there are fewer, and drops those that
-    /// `keep` denies. Returns where the checked entries began: the `end` of the next call.
+    /// Checks the last `budget` entries before `end`, or all if there are fewer, and drops those
+    /// that `keep` denies. Returns where the checked entries began: the `end` of the next call.
     ///
-    /// A sweep goes from the end of the bucket to its front. So it misses no entry, even if entries are
-    /// added or taken out between two calls.
+    /// A sweep goes from the end of the bucket to its front. So it misses no entry, even if entries
+    /// are added or taken out between two calls.
     pub(super) fn retain_before(
         &mut self,
         end: usize,
@@ -109,8 +109,8 @@ impl<M: Copy> Bucket<M> {
 }
 
 impl<M: Copy + PartialEq> Bucket<M> {
-    /// Checks the entries with this mark, which are due in `tick`, until it finds a live one. Drops the
-    /// dead ones before it. Returns true if it reached the bucket's end.
+    /// Checks the entries with this mark, which are due in `tick`, until it finds a live one. Drops
+    /// the dead ones before it. Returns true if it reached the bucket's end.
     pub(super) fn confirm(
         &mut self,
         mark: M,
@@ -140,8 +140,8 @@ impl Bucket<u16> {
         self.push(token, round as u16);
     }
 
-    /// Takes out the entries of all rounds up to `last`, in the order of insertion. Entries of round
-    /// `first` go to `batch`, the others to `later`. No entry may lie before round `current`.
+    /// Takes out the entries of all rounds up to `last`, in the order of insertion. Entries of
+    /// round `first` go to `batch`, the others to `later`. No entry may lie before round `current`.
     pub(super) fn take_rounds(
         &mut self,
         current: u64,

@@ -2,22 +2,24 @@
 //! down. The three wheels that do this differ only in their [`Layout`], which says where a timeout
 //! goes: Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
 //!
-//! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer level,
-//! or run if it is a bucket of the finest. The *clock* is the last tick that has expired or is expiring.
+//! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer
+//! level, or run if it is a bucket of the finest. The *clock* is the last tick that has expired or
+//! is expiring.
 //!
 //! Time goes from one bucket with entries to the next, never tick by tick. So empty ticks and empty
-//! buckets cost nothing. At each stop the clock shows the expiration of that *bucket*, not the present.
-//! So after a stall a timeout that is moved down lands in the bucket of its own tick, and the order of
-//! ticks holds.
+//! buckets cost nothing. At each stop the clock shows the expiration of that *bucket*, not the
+//! present. So after a stall a timeout that is moved down lands in the bucket of its own tick, and
+//! the order of ticks holds.
 //!
-//! When no expired bucket is left, the clock goes on to the present. Only there the entries that are
-//! not yet due are refiled: once, however far the time has jumped. Each goes to the level where it would
-//! lie if time had gone through every bucket: the coarsest level whose bucket for its tick has not
-//! expired yet. (A finer level may reach it too. But a younger timeout of the same tick may still wait
-//! above that level, and would be moved down before it, because the coarsest level goes first.)
+//! When no expired bucket is left, the clock goes on to the present. Only there the entries that
+//! are not yet due are refiled: once, however far the time has jumped. Each goes to the level where
+//! it would lie if time had gone through every bucket: the coarsest level whose bucket for its tick
+//! has not expired yet. (A finer level may reach it too. But a younger timeout of the same tick may
+//! still wait above that level, and would be moved down before it, because the coarsest level goes
+//! first.)
 //!
-//! Timeouts beyond the last level wait in `far`. They are filed before any other timeout of the same
-//! tick can be filed directly.
+//! Timeouts beyond the last level wait in `far`. They are filed before any other timeout of the
+//! same tick can be filed directly.
 //!
 //! Moving down never needs a wake-up of its own. It is done when the next timeout is due, and
 //! `next_expiry` names that tick exactly.
@@ -43,8 +45,8 @@ pub trait Layout {
     /// The number of buckets of a level, and the number of ticks in a bucket.
     fn level(&self, level: usize) -> (usize, u64);
 
-    /// The level of a timeout due at `tick`, which is in reach and not before the clock. The level need
-    /// not exist yet.
+    /// The level of a timeout due at `tick`, which is in reach and not before the clock. The level
+    /// need not exist yet.
     fn place(&mut self, tick: u64) -> usize;
 
     /// Moves the clock to `clock`.
@@ -118,8 +120,8 @@ impl<L: Layout> Cascade<L> {
         self.levels.iter().filter_map(Level::first_expiration).chain(self.far.next()).min()
     }
 
-    /// Moves the clock to `tick`, at which one or more buckets expire. The coarsest bucket goes first,
-    /// since its timeouts are the oldest. Returns whether any timeout is due in this tick.
+    /// Moves the clock to `tick`, at which one or more buckets expire. The coarsest bucket goes
+    /// first, since its timeouts are the oldest. Returns whether any timeout is due in this tick.
     fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
         self.layout.advance(tick);
         // All timeouts of an era that has begun must be in the levels.
@@ -147,8 +149,8 @@ impl<L: Layout> Cascade<L> {
         self.reach = last.min(self.far.limit());
     }
 
-    /// Moves down the first bucket of a level. A timeout that is due at this stop lands in the finest
-    /// level's bucket that expires next.
+    /// Moves down the first bucket of a level. A timeout that is due at this stop lands in the
+    /// finest level's bucket that expires next.
     fn move_down(&mut self, level: usize, now: u64) {
         let mut moving = std::mem::take(&mut self.moving);
         let later = &mut self.later;

@@ -1,12 +1,12 @@
 //! The earliest tick of each bucket, and the earliest of all.
 //!
-//! It is a tournament tree. With n buckets (rounded up to a power of two), leaf n + i belongs to bucket
-//! i. Each inner node holds the lesser value of its two children, so node 1 holds the least of all.
-//! Reading the least is O(1). Lowering a leaf stops at the first ancestor that is already as low;
-//! raising one is O(log n).
+//! It is a tournament tree. With n buckets (rounded up to a power of two), leaf n + i belongs to
+//! bucket i. Each inner node holds the lesser value of its two children, so node 1 holds the least
+//! of all. Reading the least is O(1). Lowering a leaf stops at the first ancestor that is already
+//! as low; raising one is O(log n).
 //!
-//! A leaf may be too low, because its earliest timeout was cancelled. It is never too high. So the timer
-//! may check a bucket in vain, but it is never late.
+//! A leaf may be too low, because its earliest timeout was cancelled. It is never too high. So the
+//! timer may check a bucket in vain, but it is never late.
 
 /// The value of an empty bucket.
 pub(super) const NOTHING: u64 = u64::MAX;

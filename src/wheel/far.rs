@@ -1,12 +1,12 @@
 //! Timeouts that are too far away for any bucket.
 //!
-//! In the hashed wheel these are more than 65,535 turns ahead, which is 38 days by default. In the two
-//! Linux wheels they are beyond the last level.
+//! In the hashed wheel these are more than 65,535 turns ahead, which is 38 days by default. In the
+//! two Linux wheels they are beyond the last level.
 //!
-//! They wait by *era*, a span of ticks, each era in the order of insertion. An era moves to the buckets
-//! when the buckets can hold all of it. Until the last timeout of the era has moved, new timeouts of that
-//! era are added here too. So the order of insertion holds within a tick. Nothing is sorted: an insert is
-//! a push of 16 bytes.
+//! They wait by *era*, a span of ticks, each era in the order of insertion. An era moves to the
+//! buckets when the buckets can hold all of it. Until the last timeout of the era has moved, new
+//! timeouts of that era are added here too. So the order of insertion holds within a tick. Nothing
+//! is sorted: an insert is a push of 16 bytes.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};
@@ -99,9 +99,9 @@ impl Far {
         }
     }
 
-    /// Checks at most `budget` entries of one era, from the end to the front, and drops those that `keep`
-    /// denies. It checks the entries before `rest`, or the last ones if that is `None`. Returns the
-    /// number of checked entries, and the next `rest`, or `None` after the last era.
+    /// Checks at most `budget` entries of one era, from the end to the front, and drops those that
+    /// `keep` denies. It checks the entries before `rest`, or the last ones if that is `None`.
+    /// Returns the number of checked entries, and the next `rest`, or `None` after the last era.
     pub(super) fn sweep(
         &mut self,
         rest: Option<usize>,
@@ -112,7 +112,8 @@ impl Far {
             self.sweep_era = 0;
             return (0, None);
         };
-        // The era that was begun may be gone. Then this is another era, and all of it must be checked.
+        // The era that was begun may be gone. Then this is another era, and all of it must be
+        // checked.
         let end =
             rest.filter(|_| number == self.sweep_era).unwrap_or(usize::MAX).min(era.tokens.len());
         let begin = end.saturating_sub(budget);

@@ -1,12 +1,12 @@
 //! The hashed wheel: one ring of buckets with rounds, scheme 6 of Varghese and Lauck.
 //!
-//! A *round* is one turn of the wheel. A timeout's tick gives its bucket (the low bits) and its round
-//! (the others). A bucket may hold timeouts of several rounds. Timeouts more than 65,535 rounds ahead
-//! wait in `far`.
+//! A *round* is one turn of the wheel. A timeout's tick gives its bucket (the low bits) and its
+//! round (the others). A bucket may hold timeouts of several rounds. Timeouts more than 65,535
+//! rounds ahead wait in `far`.
 //!
 //! Invariants:
-//! 1. Entries in buckets lie between `current_tick` and `reach`, entries in `far` after `reach`. `reach`
-//!    is at most `FARTHEST_ROUND` rounds after the current one.
+//! 1. Entries in buckets lie between `current_tick` and `reach`, entries in `far` after `reach`.
+//!    `reach` is at most `FARTHEST_ROUND` rounds after the current one.
 //! 2. A bucket's `earliest` is not after the tick of any entry in it.
 //! 3. Within a bucket, the entries of one tick are in the order of insertion.
 //! 4. If a bucket is not `mixed`, all of its entries have the same tick, its `earliest`.
@@ -23,8 +23,8 @@ use super::values::{Key, Wheel};
 use std::collections::TryReserveError;
 use std::fmt;
 
-/// log2 of the rounds in an era of `far`. An era is half of what a bucket can count, so at any time one
-/// whole era after the present one is in reach.
+/// log2 of the rounds in an era of `far`. An era is half of what a bucket can count, so at any time
+/// one whole era after the present one is in reach.
 const ROUNDS_PER_ERA: u32 = 15;
 
 /// One ring of buckets. The pointer passes a timeout's bucket once in each remaining round.
@@ -148,9 +148,9 @@ impl TokenWheel for Ring {
         }
     }
 
-    /// Visits only buckets in which something is due, and each once, however many of its rounds are due.
-    /// A bucket that is not mixed becomes the batch as a whole, so a million timeouts of one tick are
-    /// never copied.
+    /// Visits only buckets in which something is due, and each once, however many of its rounds are
+    /// due. A bucket that is not mixed becomes the batch as a whole, so a million timeouts of one
+    /// tick are never copied.
     fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
@@ -251,11 +251,12 @@ pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 /// One ring of buckets, with rounds.
 ///
 /// Modelled on Netty's `HashedWheelTimer` and scheme 6 of Varghese and Lauck (1987). It is exact.
-/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. Values that share a bucket but not
-/// a round never hide each other. But if anything in a bucket is due, all of its entries are checked, so
-/// a timeout much longer than a turn costs one check each time.
+/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. Values that share a bucket but
+/// not a round never hide each other. But if anything in a bucket is due, all of its entries are
+/// checked, so a timeout much longer than a turn costs one check each time.
 ///
-/// It allocates its buckets up front, 41 bytes each. An entry takes about 8 bytes besides the value.
+/// It allocates its buckets up front, 41 bytes each. An entry takes about 8 bytes besides the
+/// value.
 ///
 /// # Examples
 ///
@@ -299,8 +300,8 @@ impl<T> HashedWheel<T> {
         Ring::new(ticks_per_wheel.next_power_of_two()).map(Self::on).map_err(|_| error)
     }
 
-    /// The number of times that the pointer will still pass the bucket of `key` before the pass that
-    /// expires it: `(deadline - current_tick) / ticks_per_wheel`, as in Netty.
+    /// The number of times that the pointer will still pass the bucket of `key` before the pass
+    /// that expires it: `(deadline - current_tick) / ticks_per_wheel`, as in Netty.
     pub fn remaining_rounds(&self, key: Key) -> Option<u64> {
         let ahead = self.deadline(key)?.saturating_sub(self.current_tick());
         Some(ahead / self.ticks_per_wheel() as u64)

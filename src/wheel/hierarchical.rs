@@ -7,21 +7,22 @@ use super::values::Wheel;
 /// A new level is made during an insert, so it must not be large.
 const MAX_BUCKETS: usize = 1 << 16;
 
-/// A wheel of levels that are made on demand. With n buckets in a level, each level is n times coarser
-/// than the one below.
+/// A wheel of levels that are made on demand. With n buckets in a level, each level is n times
+/// coarser than the one below.
 ///
-/// Scheme 7 of Varghese and Lauck (1987), laid out like Kafka's `TimingWheel`. Level 1 has n buckets of
-/// one tick, level k + 1 has n buckets of n^k ticks. Each level has a window that starts at its clock. A
-/// timeout goes to the finest level whose window reaches it. When a bucket of an upper level expires,
-/// its timeouts are filed again and land in a lower level.
+/// Scheme 7 of Varghese and Lauck (1987), laid out like Kafka's `TimingWheel`. Level 1 has n
+/// buckets of one tick, level k + 1 has n buckets of n^k ticks. Each level has a window that starts
+/// at its clock. A timeout goes to the finest level whose window reaches it. When a bucket of an
+/// upper level expires, its timeouts are filed again and land in a lower level.
 ///
-/// Its range is unlimited and it is exact. `insert` is O(m) for m levels, with m = log(delay) / log(n).
-/// `remove` is O(1) amortised, `next_expiry` is O(m). A timeout is moved down at most m - 1 times. Each
-/// bucket of an existing level takes 64 bytes; an entry takes 16 bytes besides the value.
+/// Its range is unlimited and it is exact. `insert` is O(m) for m levels, with m = log(delay) /
+/// log(n). `remove` is O(1) amortised, `next_expiry` is O(m). A timeout is moved down at most m - 1
+/// times. Each bucket of an existing level takes 64 bytes; an entry takes 16 bytes besides the
+/// value.
 ///
-/// Two things differ from Kafka. After all expired timeouts are handed over, the levels' clocks go on to
-/// the present, so a timeout that is inserted after a quiet period does not land too high. And within a
-/// tick, the order of insertion holds.
+/// Two things differ from Kafka. After all expired timeouts are handed over, the levels' clocks go
+/// on to the present, so a timeout that is inserted after a quiet period does not land too high.
+/// And within a tick, the order of insertion holds.
 ///
 /// # Examples
 ///
@@ -80,7 +81,8 @@ impl Powers {
         Self { size, windows: vec![Window { clock: 0, unit: 1, span: size }] }
     }
 
-    /// The window of the level above `below`. Its clock is that of `below`, rounded down to the new unit.
+    /// The window of the level above `below`. Its clock is that of `below`, rounded down to the new
+    /// unit.
     fn overflow(&self, below: Window) -> Window {
         let unit = below.span;
         let span = unit.saturating_mul(self.size);

@@ -1,12 +1,12 @@
 //! One level of a cascade: a ring of buckets that each span the same number of ticks.
 //!
-//! At any time, all timeouts of a bucket belong to one span. So the bucket with the earliest timeout is
-//! the next one to visit.
+//! At any time, all timeouts of a bucket belong to one span. So the bucket with the earliest
+//! timeout is the next one to visit.
 //!
-//! A bucket has two parts: `moved_down` goes first, then `direct`. A timeout that is moved down lay in a
-//! coarser level before. So it was inserted before every timeout of the same tick that came to this level
-//! directly. (The window of a level slides, so a timeout can be filed directly while an older one of the
-//! same tick still waits above.)
+//! A bucket has two parts: `moved_down` goes first, then `direct`. A timeout that is moved down lay
+//! in a coarser level before. So it was inserted before every timeout of the same tick that came to
+//! this level directly. (The window of a level slides, so a timeout can be filed directly while an
+//! older one of the same tick still waits above.)
 
 use super::bucket::Bucket;
 use super::confirm::{Confirm, Standing};
@@ -106,9 +106,10 @@ impl Level {
         self.earliest.set(bucket, NOTHING);
     }
 
-    /// Checks at most `budget` entries in one part of a bucket, from the end to the front, and drops those
-    /// that `keep` denies. It checks the entries before `rest`, or the last ones if that is `None`.
-    /// Returns the number of checked entries, and the next `rest`, or `None` at the end of the part.
+    /// Checks at most `budget` entries in one part of a bucket, from the end to the front, and
+    /// drops those that `keep` denies. It checks the entries before `rest`, or the last ones if
+    /// that is `None`. Returns the number of checked entries, and the next `rest`, or `None` at the
+    /// end of the part.
     pub(super) fn sweep(
         &mut self,
         part: usize,
@@ -132,7 +133,8 @@ impl Level {
         (end - begin, Some(begin).filter(|&begin| begin > 0))
     }
 
-    /// Checks the entries of the earliest tick until it finds a live one. Drops the dead ones before it.
+    /// Checks the entries of the earliest tick until it finds a live one. Drops the dead ones
+    /// before it.
     pub(super) fn confirm(&mut self, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
         let tick = self.earliest.least();
         let number = self.bucket_of(tick);

@@ -3,8 +3,9 @@
 //! The *clock* is the last tick that has expired. A bucket of level k spans a *unit* of 8^k ticks.
 //!
 //! Invariants:
-//! 1. All timeouts in a bucket of level k expire together, at a multiple of 8^k after the clock. It is at
-//!    most 64 units after the clock rounded down to the unit. So the bucket alone determines the tick.
+//! 1. All timeouts in a bucket of level k expire together, at a multiple of 8^k after the clock. It
+//!    is at most 64 units after the clock rounded down to the unit. So the bucket alone determines
+//!    the tick.
 //! 2. A bucket's bit in `occupied` is set if the bucket has entries.
 
 use super::bucket::Bucket;
@@ -26,8 +27,8 @@ const LEVELS: usize = 9;
 /// log2 of the ticks in an era of `far`: the unit of the last level.
 const ERA: u32 = SHIFT * (LEVELS as u32 - 1);
 
-/// The smallest delay that goes to level `level`: 63, 504, 4032 ... ticks. It is one bucket less than the
-/// span of the level below, because the clock may stand inside a bucket.
+/// The smallest delay that goes to level `level`: 63, 504, 4032 ... ticks. It is one bucket less
+/// than the span of the level below, because the clock may stand inside a bucket.
 const fn threshold(level: usize) -> u64 {
     (SIZE as u64 - 1) << (SHIFT * (level as u32 - 1))
 }
@@ -38,22 +39,24 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// Nine levels of 64 buckets, each level eight times coarser than the one below. Timeouts are never
 /// moved, and long ones are late.
 ///
-/// These are the timers of Linux since 4.8 (2016). A timeout stays in the bucket that it was filed in, and
-/// expires with that bucket: **late by one tick, or by at most 8/63 of its delay** (12.7 %, which the
-/// kernel calls 12.5 %), and never early. Most timeouts are cancelled, and for those lateness does not
-/// matter.
+/// These are the timers of Linux since 4.8 (2016). A timeout stays in the bucket that it was filed
+/// in, and expires with that bucket: **late by one tick, or by at most 8/63 of its delay** (12.7 %,
+/// which the kernel calls 12.5 %), and never early. Most timeouts are cancelled, and for those
+/// lateness does not matter.
 ///
-/// The wheel counts the delay from the last time that it was told, so tell it the time before an insert.
+/// The wheel counts the delay from the last time that it was told, so tell it the time before an
+/// insert.
 ///
-/// `insert` is O(1) and touches one bucket and one bit. `remove` is O(1) amortised. `next_expiry` reads
-/// one bitmap for each level. The 576 buckets take 14 KiB; an entry takes 8 bytes besides the value.
+/// `insert` is O(1) and touches one bucket and one bit. `remove` is O(1) amortised. `next_expiry`
+/// reads one bitmap for each level. The 576 buckets take 14 KiB; an entry takes 8 bytes besides the
+/// value.
 ///
-/// Timeouts expire in the order of their buckets' ticks. If the deadlines of two timeouts differ by less
-/// than their lateness, the later one may expire first.
+/// Timeouts expire in the order of their buckets' ticks. If the deadlines of two timeouts differ by
+/// less than their lateness, the later one may expire first.
 ///
-/// **Very long delays**: the levels reach 1,056,964,607 ticks, 12 days at a tick of 1 ms. Linux lets a
-/// longer timeout expire at that limit, early. Here it waits apart until a level reaches it. So there is
-/// no limit, at 2^32 ticks or elsewhere, and no timeout is early.
+/// **Very long delays**: the levels reach 1,056,964,607 ticks, 12 days at a tick of 1 ms. Linux
+/// lets a longer timeout expire at that limit, early. Here it waits apart until a level reaches it.
+/// So there is no limit, at 2^32 ticks or elsewhere, and no timeout is early.
 ///
 /// # Examples
 ///
@@ -102,9 +105,9 @@ impl Default for Linux {
 }
 
 impl Linux {
-    /// Files a timeout in the first bucket that begins after `tick`, so it is not early. A tick exactly on
-    /// a bucket boundary fires one bucket late, as in the kernel, because the deadline may lie anywhere in
-    /// its tick.
+    /// Files a timeout in the first bucket that begins after `tick`, so it is not early. A tick
+    /// exactly on a bucket boundary fires one bucket late, as in the kernel, because the deadline
+    /// may lie anywhere in its tick.
     #[inline]
     fn file(&mut self, tick: u64, token: Token) {
         let delay = tick - self.clock;
@@ -133,8 +136,8 @@ impl Linux {
         self.far.end_of_first().map(|end| end.saturating_sub(OUT_OF_REACH - 1))
     }
 
-    /// The next tick up to `now` at which a bucket expires. Files far timeouts that come into reach before
-    /// it.
+    /// The next tick up to `now` at which a bucket expires. Files far timeouts that come into reach
+    /// before it.
     fn next_bucket(&mut self, now: u64) -> Option<u64> {
         loop {
             let first = (0..LEVELS).filter_map(|level| self.first_expiration(level)).min();
@@ -146,8 +149,8 @@ impl Linux {
         }
     }
 
-    /// Empties the buckets that expire at `tick`. The coarsest goes first: if two timeouts have the same
-    /// deadline, the one in the coarser level was inserted first.
+    /// Empties the buckets that expire at `tick`. The coarsest goes first: if two timeouts have the
+    /// same deadline, the one in the coarser level was inserted first.
     fn take_tick(&mut self, tick: u64, batch: &mut Batch) {
         for level in (0..LEVELS).rev() {
             if self.first_expiration(level) == Some(tick) {

@@ -12,20 +12,21 @@ const REACH: u64 = u32::MAX as u64;
 
 /// Five levels for 2^32 ticks: one of 256 buckets, four of 64, with cascades.
 ///
-/// These are the timers of Linux before 4.8. `tv1` has 256 buckets of one tick. `tv2` to `tv5` have 64
-/// buckets each, of 2^8, 2^14, 2^20 and 2^26 ticks. The delay selects the level, and bits of the deadline
-/// select the bucket.
+/// These are the timers of Linux before 4.8. `tv1` has 256 buckets of one tick. `tv2` to `tv5` have
+/// 64 buckets each, of 2^8, 2^14, 2^20 and 2^26 ticks. The delay selects the level, and bits of the
+/// deadline select the bucket.
 ///
 /// It is exact. `insert` is O(1) within reach, `remove` is O(1) amortised, `next_expiry` is O(1). A
-/// timeout is moved down at most four times. The 512 buckets take 32 KiB; an entry takes 16 bytes besides
-/// the value.
+/// timeout is moved down at most four times. The 512 buckets take 32 KiB; an entry takes 16 bytes
+/// besides the value.
 ///
-/// **Beyond 2^32 ticks**: the levels reach 2^32 - 1 ticks from now, 49.7 days at a tick of 1 ms. A longer
-/// timeout waits apart until the levels reach all 2^26 ticks of its era. So there is no limit, and no
-/// timeout is early. (Linux files such a timeout at the limit, and refiles it each time it comes up there.
-/// Then a younger timeout of the same tick can overtake an older one.)
+/// **Beyond 2^32 ticks**: the levels reach 2^32 - 1 ticks from now, 49.7 days at a tick of 1 ms. A
+/// longer timeout waits apart until the levels reach all 2^26 ticks of its era. So there is no
+/// limit, and no timeout is early. (Linux files such a timeout at the limit, and refiles it each
+/// time it comes up there. Then a younger timeout of the same tick can overtake an older one.)
 ///
-/// Two things differ from Linux: empty ticks are skipped, and within a tick the order of insertion holds.
+/// Two things differ from Linux: empty ticks are skipped, and within a tick the order of insertion
+/// holds.
 ///
 /// # Examples
 ///

@@ -1,10 +1,11 @@
-//! Timing wheels as pure data structures: no thread, no clock, no lock. The caller tells them the time.
+//! Timing wheels as pure data structures: no thread, no clock, no lock. The caller tells them the
+//! time.
 //!
 //! A test can drive them, or an event loop of your own. The worker of
 //! [`HashedWheelTimer`](crate::HashedWheelTimer) runs on the same structures.
 //!
-//! Every wheel is a [`Wheel`] with the same methods, on top of one of the structures below. The scheme
-//! numbers are those of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987).
+//! Every wheel is a [`Wheel`] with the same methods, on top of one of the structures below. The
+//! scheme numbers are those of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987).
 //!
 //! | | structure | scheme | takes | exact |
 //! |---|---|---|---|---|

@@ -8,12 +8,12 @@ use std::fmt;
 
 /// One ring of buckets without rounds, for delays shorter than one turn.
 ///
-/// Scheme 4 of Varghese and Lauck (1987), the base of all other wheels. The bucket of a timeout is its
-/// deadline modulo the number of buckets, and all timeouts in a bucket are due in the same tick. A delay
-/// of a turn or longer has no bucket and is refused.
+/// Scheme 4 of Varghese and Lauck (1987), the base of all other wheels. The bucket of a timeout is
+/// its deadline modulo the number of buckets, and all timeouts in a bucket are due in the same
+/// tick. A delay of a turn or longer has no bucket and is refused.
 ///
-/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. A bucket takes 64 bytes, up front; an
-/// entry takes 16 bytes besides the value.
+/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. A bucket takes 64 bytes, up
+/// front; an entry takes 16 bytes besides the value.
 ///
 /// # Examples
 ///
@@ -88,12 +88,13 @@ impl<T> SimpleWheel<T> {
         Simple::new(OneLevel { size: ticks_per_wheel }, 1).map(Self::on).map_err(|_| error)
     }
 
-    /// Files `value` under the absolute tick `deadline`. An overdue value expires with the next tick.
+    /// Files `value` under the absolute tick `deadline`. An overdue value expires with the next
+    /// tick.
     ///
     /// # Errors
     ///
-    /// If the delay, counted from the last expired tick, is not shorter than one turn. The error has both
-    /// numbers and gives the value back.
+    /// If the delay, counted from the last expired tick, is not shorter than one turn. The error
+    /// has both numbers and gives the value back.
     ///
     /// # Panics
     ///

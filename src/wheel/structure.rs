@@ -1,9 +1,9 @@
 //! The traits that every wheel's structure implements. The public wheels and the timer's worker use
 //! nothing else of a structure.
 //!
-//! A structure holds [`Token`]s under ticks, and hands each token out in its tick. It does not know what
-//! a token stands for, nor its deadline. If the owner of the deadlines finds that a deadline has moved
-//! on, it inserts the token again. So the timer's `reschedule` need not touch the wheel.
+//! A structure holds [`Token`]s under ticks, and hands each token out in its tick. It does not know
+//! what a token stands for, nor its deadline. If the owner of the deadlines finds that a deadline
+//! has moved on, it inserts the token again. So the timer's `reschedule` need not touch the wheel.
 //!
 //! No step takes longer than one bucket, or than the budget that its caller gives.
 
@@ -15,7 +15,8 @@ use std::fmt;
 /// The tokens that are due in one tick.
 pub(crate) type Batch = Bucket<u16>;
 
-/// The number of far timeouts that a structure moves into its buckets in one step. Each costs O(log n).
+/// The number of far timeouts that a structure moves into its buckets in one step. Each costs O(log
+/// n).
 pub(super) const LET_IN: usize = 1 << 12;
 
 /// The structure of a [`Wheel`](super::Wheel). Only types of this crate implement it.
@@ -26,8 +27,8 @@ impl<W: TokenWheel> Structure for W {}
 /// A structure that accepts any delay: every one except the simple wheel's.
 pub trait Unlimited: Structure {}
 
-/// The place of a timeout in a wheel. Levels are counted from 1, the finest. A wheel without levels has
-/// only level 1. Buckets are counted from 0.
+/// The place of a timeout in a wheel. Levels are counted from 1, the finest. A wheel without levels
+/// has only level 1. Buckets are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Placement {
     /// The level, from 1.
@@ -41,16 +42,18 @@ pub trait TokenWheel: fmt::Debug {
     /// Files a token under `tick`, or under the current tick if `tick` is overdue.
     fn insert(&mut self, tick: u64, token: Token);
 
-    /// Finds the earliest tick up to `now` in which tokens are due. Moves these tokens into `batch`, in the
-    /// order of insertion, and returns the tick. `batch` must be empty.
+    /// Finds the earliest tick up to `now` in which tokens are due. Moves these tokens into
+    /// `batch`, in the order of insertion, and returns the tick. `batch` must be empty.
     ///
-    /// Other tokens of the same bucket may be due by `now` too, in later ticks. They are given to `later`.
+    /// Other tokens of the same bucket may be due by `now` too, in later ticks. They are given to
+    /// `later`.
     ///
-    /// Returns `None` if no token is due. The current tick is then the one after `now`. A `now` before the
-    /// current tick does nothing.
+    /// Returns `None` if no token is due. The current tick is then the one after `now`. A `now`
+    /// before the current tick does nothing.
     fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64>;
 
-    /// A tick before which no token is due. It may be too early, if the entry is dead, but never too late.
+    /// A tick before which no token is due. It may be too early, if the entry is dead, but never
+    /// too late.
     fn next_expiry(&self) -> Option<u64>;
 
     /// The next tick to expire.
@@ -59,8 +62,8 @@ pub trait TokenWheel: fmt::Debug {
     /// The number of buckets that a sweep visits.
     fn bucket_count(&self) -> usize;
 
-    /// Continues the sweep where the last call ended: checks about `budget` entries and drops those that
-    /// `keep` denies. Returns true at the end of the sweep. The next call begins a new one.
+    /// Continues the sweep where the last call ended: checks about `budget` entries and drops those
+    /// that `keep` denies. Returns true at the end of the sweep. The next call begins a new one.
     fn sweep(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool;
 
     /// The place of a token that was filed under `tick`. `None` if it is in no bucket.
@@ -69,18 +72,20 @@ pub trait TokenWheel: fmt::Debug {
 
 /// A structure that expires each token exactly in the tick it was filed under.
 pub(crate) trait Exact: TokenWheel {
-    /// Moves some far timeouts that have come into reach into the buckets. Returns true if there are more.
+    /// Moves some far timeouts that have come into reach into the buckets. Returns true if there
+    /// are more.
     fn let_in(&mut self) -> bool;
 
-    /// Checks the entries of `tick`, which is the earliest tick, until it finds a live one. Drops the dead
-    /// ones.
+    /// Checks the entries of `tick`, which is the earliest tick, until it finds a live one. Drops
+    /// the dead ones.
     fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>);
 
-    /// Finds the earliest live entry up to tick `last`. This makes `next_expiry` exact up to `last`.
+    /// Finds the earliest live entry up to tick `last`. This makes `next_expiry` exact up to
+    /// `last`.
     ///
-    /// On the way, dead entries are dropped and entries that are due later are refiled. So each cancel
-    /// and each reschedule costs at most one check. The search costs no more than it would to expire
-    /// these ticks.
+    /// On the way, dead entries are dropped and entries that are due later are refiled. So each
+    /// cancel and each reschedule costs at most one check. The search costs no more than it would
+    /// to expire these ticks.
     fn confirm_next(
         &mut self,
         last: u64,
@@ -107,8 +112,8 @@ pub(crate) trait Exact: TokenWheel {
     }
 }
 
-/// The position of a sweep between two calls. A sweep visits one unit after the other: a bucket, a part
-/// of a bucket, or all far timeouts.
+/// The position of a sweep between two calls. A sweep visits one unit after the other: a bucket, a
+/// part of a bucket, or all far timeouts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SweepPosition {
     unit: usize,
@@ -119,9 +124,9 @@ pub(super) struct SweepPosition {
 impl SweepPosition {
     /// Continues the sweep for about `budget` entries. Returns true at its end.
     ///
-    /// `visit` gets a unit, the place in it at which to continue, and the number of entries that it may
-    /// check. It returns the number of checked entries, and the next place in the unit, or `None` at the
-    /// unit's end.
+    /// `visit` gets a unit, the place in it at which to continue, and the number of entries that it
+    /// may check. It returns the number of checked entries, and the next place in the unit, or
+    /// `None` at the unit's end.
     pub(super) fn resume(
         &mut self,
         units: usize,

@@ -1,6 +1,6 @@
-//! Random histories of every structure, compared with a sorted map. They include sweeps and searches for
-//! the earliest live entry. (The histories of the public wheels are in tests/wheel.rs; those seldom
-//! sweep.)
+//! Random histories of every structure, compared with a sorted map. They include sweeps and
+//! searches for the earliest live entry. (The histories of the public wheels are in tests/wheel.rs;
+//! those seldom sweep.)
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
@@ -168,8 +168,8 @@ impl<W: TokenWheel> Check<W> {
         }
     }
 
-    /// Sweeps to the end, then once more: that sweep checks each live entry once, and no others. When all
-    /// entries are dropped, there is no next expiry.
+    /// Sweeps to the end, then once more: that sweep checks each live entry once, and no others.
+    /// When all entries are dropped, there is no next expiry.
     fn sweep_all(&mut self) {
         while self.dead_at_begin.is_some() {
             self.sweep(10);
@@ -249,9 +249,9 @@ impl<W: TokenWheel> Check<W> {
         due
     }
 
-    /// Timeouts come in the order of ticks, and within a tick in the order of arrival. None is early, too
-    /// late or missing. Timeouts that may be late keep their order if they were filed at the same time for
-    /// the same tick.
+    /// Timeouts come in the order of ticks, and within a tick in the order of arrival. None is
+    /// early, too late or missing. Timeouts that may be late keep their order if they were filed at
+    /// the same time for the same tick.
     fn compare(&mut self, due: &[Due]) {
         assert!(due.is_sorted_by_key(|due| due.tick));
         let mut former = None;
@@ -333,7 +333,8 @@ fn taken(wheel: &mut impl TokenWheel, now: u64) -> Vec<u32> {
 /// The documented limit of the last level of the Linux wheel.
 const OUT_OF_REACH: u64 = 63 << 24;
 
-/// A bucket of the last level spans 2^24 ticks, so it may expire after a timeout that is farther away.
+/// A bucket of the last level spans 2^24 ticks, so it may expire after a timeout that is farther
+/// away.
 #[test]
 fn far_timeouts_in_reach_are_filed_before_later_buckets_expire() {
     let mut wheel = Linux::default();

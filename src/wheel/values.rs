@@ -1,8 +1,9 @@
 //! The public [`Wheel`]: values and their keys, on top of any structure.
 //!
-//! The values lie in a slab. A [`Key`] names a slot of it, with a generation that tells the uses of the
-//! slot apart. The structure holds only tokens, with 16 bits of that generation. If a value is removed,
-//! its entry stays in the structure as a *dead* entry, until it is due or a sweep drops it.
+//! The values lie in a slab. A [`Key`] names a slot of it, with a generation that tells the uses of
+//! the slot apart. The structure holds only tokens, with 16 bits of that generation. If a value is
+//! removed, its entry stays in the structure as a *dead* entry, until it is due or a sweep drops
+//! it.
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
@@ -19,11 +20,11 @@ const DEAD_ALLOWED: usize = 64;
 /// Use it by one of its aliases, each of which picks a structure `S`:
 /// [`HashedWheel`](super::HashedWheel), [`HierarchicalWheel`](super::HierarchicalWheel),
 /// [`LinuxClassicWheel`](super::LinuxClassicWheel), [`LinuxWheel`](super::LinuxWheel),
-/// [`SimpleWheel`](super::SimpleWheel). All have the same methods. Their costs and guarantees differ;
-/// each alias documents its own.
+/// [`SimpleWheel`](super::SimpleWheel). All have the same methods. Their costs and guarantees
+/// differ; each alias documents its own.
 ///
-/// Every wheel starts at tick 0. Ticks in which nothing is due cost nothing, however many are skipped at
-/// once. Tick `u64::MAX` never comes.
+/// Every wheel starts at tick 0. Ticks in which nothing is due cost nothing, however many are
+/// skipped at once. Tick `u64::MAX` never comes.
 ///
 /// # Examples
 ///
@@ -92,8 +93,8 @@ impl<T> Item<T> {
 }
 
 impl<T, S: Unlimited> Wheel<T, S> {
-    /// Files `value` under the absolute tick `deadline`. An overdue value expires with the next tick. Tick
-    /// `u64::MAX` never comes.
+    /// Files `value` under the absolute tick `deadline`. An overdue value expires with the next
+    /// tick. Tick `u64::MAX` never comes.
     ///
     /// # Panics
     ///
@@ -120,8 +121,8 @@ impl<T, S: Structure> Wheel<T, S> {
         key
     }
 
-    /// Takes a value out before it expires. O(1) amortised. A dead entry of 8 or 16 bytes stays in the
-    /// bucket. Dead entries are swept out when they outnumber the live ones.
+    /// Takes a value out before it expires. O(1) amortised. A dead entry of 8 or 16 bytes stays in
+    /// the bucket. Dead entries are swept out when they outnumber the live ones.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let (_, value) = self.items.end(key)?;
         self.dead += 1;
@@ -144,17 +145,17 @@ impl<T, S: Structure> Wheel<T, S> {
         self.items.live(key).map(|item| item.deadline)
     }
 
-    /// The present level and bucket of `key`. `None` if its value has left the wheel, or if its deadline is
-    /// so far away that it is in no bucket yet.
+    /// The present level and bucket of `key`. `None` if its value has left the wheel, or if its
+    /// deadline is so far away that it is in no bucket yet.
     ///
     /// This is for tests and for inspection: a wheel with levels searches all its buckets.
     pub fn placement(&self, key: Key) -> Option<Placement> {
         self.structure.placement(self.deadline(key)?, key.token())
     }
 
-    /// Expires all values that are due up to and including tick `now`, in the order of ticks and within a
-    /// tick in the order of insertion. Returns their number. `expired` gets each value with its own
-    /// deadline. A `now` before the current tick does nothing.
+    /// Expires all values that are due up to and including tick `now`, in the order of ticks and
+    /// within a tick in the order of insertion. Returns their number. `expired` gets each value
+    /// with its own deadline. A `now` before the current tick does nothing.
     ///
     /// If `expired` panics, the due values that it has not yet got expire with the next tick.
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
@@ -171,17 +172,19 @@ impl<T, S: Structure> Wheel<T, S> {
         count
     }
 
-    /// The next tick at which the caller should tell the wheel the time. No value expires before it. It
-    /// may be too early, if the value for which it was computed has been removed, but never too late.
+    /// The next tick at which the caller should tell the wheel the time. No value expires before
+    /// it. It may be too early, if the value for which it was computed has been removed, but never
+    /// too late.
     pub fn next_expiry(&self) -> Option<u64> {
         self.structure.next_expiry()
     }
 
-    /// Makes `next_expiry` exact up to tick `last`. Returns false if `budget` checks did not suffice.
-    /// `later` may return a later tick for a value. The value is then refiled under that tick.
+    /// Makes `next_expiry` exact up to tick `last`. Returns false if `budget` checks did not
+    /// suffice. `later` may return a later tick for a value. The value is then refiled under that
+    /// tick.
     ///
-    /// It drops the dead entries before the first live one, so each removal and each new tick costs one
-    /// check.
+    /// It drops the dead entries before the first live one, so each removal and each new tick costs
+    /// one check.
     pub(crate) fn confirm_next(
         &mut self,
         last: u64,
@@ -262,7 +265,8 @@ impl<T> Slab<Item<T>> {
         self.get(token.index).is_some_and(|item| item.is_named_by(token))
     }
 
-    /// Takes the value of `key` and ends that use of the slot, so that its key and token find nothing.
+    /// Takes the value of `key` and ends that use of the slot, so that its key and token find
+    /// nothing.
     fn end(&mut self, key: Key) -> Option<(u64, T)> {
         let item = self.get_mut(key.index).filter(|i| i.generation == key.generation)?;
         let value = item.value.take()?;
@@ -272,9 +276,9 @@ impl<T> Slab<Item<T>> {
         Some((deadline, value))
     }
 
-    /// Takes a value that has come out of the structure, if its entry is live. A dead entry may match a
-    /// later use of its slot, because it has only 16 bits of the generation. The deadline tells them
-    /// apart.
+    /// Takes a value that has come out of the structure, if its entry is live. A dead entry may
+    /// match a later use of its slot, because it has only 16 bits of the generation. The deadline
+    /// tells them apart.
     fn end_if(&mut self, Due { tick, token }: Due) -> Option<(u64, T)> {
         let item = self.get(token.index).filter(|item| item.deadline <= tick)?;
         let key = Key { index: token.index, generation: item.generation };

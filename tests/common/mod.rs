@@ -15,7 +15,7 @@ pub use seen::Mutex;
 #[cfg(not(tsan))]
 pub use std::sync::Mutex;
 
-/// A lock that the thread sanitizer sees into, for the reason that `src/sync.rs` gives.
+/// A lock that the thread sanitizer sees into, for the reason that `src/base/sync.rs` gives.
 #[cfg(tsan)]
 mod seen {
     use std::sync::LockResult;
