@@ -50,7 +50,7 @@ const YIELDS: usize = 256;
 pub(super) type Deliver<T> = dyn Fn(&mut [Idle<T>]) -> u64 + Send + Sync;
 
 /// What all shards share.
-pub(super) struct Core<T> {
+pub(super) struct Manager<T> {
     pub(super) timer: HashedWheelTimer,
     origin: Instant,
     ticks: TickScale,
@@ -62,7 +62,7 @@ pub(super) struct Core<T> {
     panicked: AtomicU64,
 }
 
-impl<T> Core<T> {
+impl<T> Manager<T> {
     pub(super) fn new(timer: HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
         let tick = NonZeroU64::new(nanos(timer.tick_duration())).unwrap_or(NonZeroU64::MIN);
         let ticks = TickScale::new(tick);
@@ -126,7 +126,7 @@ impl<T> Core<T> {
 }
 
 pub(super) struct Shard<T> {
-    core: Arc<Core<T>>,
+    manager: Arc<Manager<T>>,
     state: Mutex<State<T>>,
     /// Somebody waits for the lock. A hint: of two who wait, the first one to get it clears it.
     wanted: AtomicBool,
@@ -160,10 +160,10 @@ impl<T> State<T> {
 }
 
 impl<T: Send + 'static> Shard<T> {
-    pub(super) fn new(core: Arc<Core<T>>) -> Self {
-        let rosters = Rosters::new(core.origin, core.ticks);
+    pub(super) fn new(manager: Arc<Manager<T>>) -> Self {
+        let rosters = Rosters::new(manager.origin, manager.ticks);
         let state = State { rosters, check: None, epoch: 0, present: 0 };
-        Self { core, state: Mutex::new(state), wanted: AtomicBool::new(false) }
+        Self { manager, state: Mutex::new(state), wanted: AtomicBool::new(false) }
     }
 
     /// Relaxed, here and below: the lock orders all that matters.
@@ -191,9 +191,9 @@ impl<T: Send + 'static> Shard<T> {
         connection: T,
         policy: IdlePolicy,
     ) -> Result<Watch, ScheduleError<T>> {
-        let now = self.core.timer.now();
+        let now = self.manager.timer.now();
         let mut state = self.lock();
-        let terms = self.core.terms_at(now);
+        let terms = self.manager.terms_at(now);
         state.present = terms.now;
         let joins = state.rosters.len() > 0;
         let entered = state.rosters.enter(connection, policy, terms, || self.clone());
@@ -222,14 +222,14 @@ impl<T: Send + 'static> Shard<T> {
             return Ok(());
         }
         let epoch = state.epoch + 1;
-        let terms = self.core.terms_before(state);
+        let terms = self.manager.terms_before(state);
         state.rosters.look_ahead(terms, LOOKS);
         let tick = state.rosters.next_look();
         let check = Check { shard: Some(self.clone()), epoch };
-        let due = self.core.start_of(tick);
+        let due = self.manager.start_of(tick);
         let scheduled = match has_place {
-            true => self.core.timer.replace_timeout_at(check, due),
-            false => self.core.timer.new_timeout_at(check, due),
+            true => self.manager.timer.replace_timeout_at(check, due),
+            false => self.manager.timer.new_timeout_at(check, due),
         };
         let timeout = scheduled.map_err(|error| error.map(Check::retire))?;
         state.epoch = epoch;
@@ -243,7 +243,7 @@ impl<T: Send + 'static> Shard<T> {
         let Some(check) = &mut state.check else { return };
         // If it is refused, the check has expired and waits for the lock, or it is lost; either
         // way somebody comes and looks.
-        if tick < check.tick && check.timeout.reschedule_at(self.core.start_of(tick)).is_ok() {
+        if tick < check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)).is_ok() {
             check.tick = tick;
         }
     }
@@ -255,7 +255,7 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Durations have become shorter: has everybody judged again.
     pub(super) fn judge_everybody(&self) {
-        let present = self.core.present_tick();
+        let present = self.manager.present_tick();
         let mut state = self.lock();
         state.rosters.judge_all_at(present);
         self.hasten(&mut state);
@@ -268,7 +268,7 @@ impl<T: Send + 'static> Shard<T> {
         if state.epoch != check.epoch || state.check.is_none() {
             return check.retire();
         }
-        let terms = self.core.terms_at(now);
+        let terms = self.manager.terms_at(now);
         state.present = terms.now;
         let idle = state.rosters.take_idle(terms);
         let followed = self.schedule_next(&mut state, terms);
@@ -284,22 +284,22 @@ impl<T: Send + 'static> Shard<T> {
     /// Schedules the check after the one that runs: for the present tick, if one slice was not enough.
     /// False if the timer takes none.
     fn schedule_next(self: &Arc<Self>, state: &mut State<T>, terms: Terms) -> bool {
-        let present = self.core.ticks.tick_at(terms.now);
+        let present = self.manager.ticks.tick_at(terms.now);
         let due = state.rosters.next_look() <= present;
         let exact = due || state.rosters.look_ahead(terms, LOOKS);
         let next = state.rosters.next_look();
         // Each entry once: those that are touched all the time come up again and again.
         let most = state.rosters.len() + LOOKS;
         let looked = state.check.as_ref().map_or(0, |check| check.ahead);
-        let soon = next < present + self.core.ticks_per_second;
+        let soon = next < present + self.manager.ticks_per_second;
         let goes_on = due || (!exact && looked < most && soon);
         let ahead = if goes_on && !due { looked + LOOKS } else { 0 };
 
         let epoch = state.epoch + 1;
         let check = Check { shard: Some(self.clone()), epoch };
         let scheduled = match goes_on {
-            true => self.core.timer.replace_timeout_now(check),
-            false => self.core.timer.replace_timeout_at(check, self.core.start_of(next)),
+            true => self.manager.timer.replace_timeout_now(check),
+            false => self.manager.timer.replace_timeout_at(check, self.manager.start_of(next)),
         };
         match scheduled {
             Ok(timeout) => {
@@ -332,12 +332,12 @@ impl<T: Send + 'static> Shard<T> {
     /// The one in this seat, for whom the check is armed, has left: it may have time.
     #[cold]
     fn put_off(&self, state: &mut State<T>, seat: u32) {
-        let terms = self.core.terms_before(state);
+        let terms = self.manager.terms_before(state);
         state.rosters.look_past(seat, terms);
         let tick = state.rosters.next_look();
         let Some(check) = &mut state.check else { return };
         // If it is refused, the check has expired, and looks for itself who is next.
-        if tick > check.tick && check.timeout.reschedule_at(self.core.start_of(tick)).is_ok() {
+        if tick > check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)).is_ok() {
             check.tick = tick;
         }
     }
@@ -351,7 +351,7 @@ impl<T: Send + 'static> Shard<T> {
         if self.ensure_check(&mut state, true).is_ok() {
             return;
         }
-        let now = self.core.now_contained();
+        let now = self.manager.now_contained();
         let stopped = state.rosters.take_stopped(now);
         drop(state);
         self.report(stopped, now);
@@ -361,22 +361,22 @@ impl<T: Send + 'static> Shard<T> {
     /// If the timer takes no check any more, these are all who are watched, slice by slice.
     fn report(self: &Arc<Self>, mut batch: Vec<Idle<T>>, now: u64) {
         while !batch.is_empty() {
-            let panics = (self.core.deliver)(&mut batch);
+            let panics = (self.manager.deliver)(&mut batch);
             if panics > 0 {
-                self.core.panicked.fetch_add(panics, Ordering::Relaxed);
+                self.manager.panicked.fetch_add(panics, Ordering::Relaxed);
                 warning!("{panics} panics of an idle callback");
             }
             let mut state = self.lock_after_others();
             // The factor of this moment: a check that has judged everybody by it has missed these.
             // But the time of the report, so that an activity since then comes after it.
-            let terms = Terms { now, scale: self.core.scale() };
+            let terms = Terms { now, scale: self.manager.scale() };
             let Returned { mut again, dismissed } = state.rosters.put_back(batch, terms);
             let needless = state.needless_check();
             if state.rosters.len() > 0
                 && self.ensure_check(&mut state, true).is_err()
                 && again.is_empty()
             {
-                again = state.rosters.take_stopped(self.core.now_contained());
+                again = state.rosters.take_stopped(self.manager.now_contained());
             }
             drop(state);
             needless.map(|timeout| timeout.cancel());
@@ -395,7 +395,7 @@ fn dismiss<T>(connection: T) {
 
 impl<T: Send + 'static> Home for Shard<T> {
     fn now(&self) -> Instant {
-        self.core.timer.now()
+        self.manager.timer.now()
     }
 
     fn leave(&self, seat: u32) {
@@ -403,9 +403,9 @@ impl<T: Send + 'static> Home for Shard<T> {
     }
 
     fn set_policy(&self, seat: u32, policy: IdlePolicy) {
-        let now = self.core.timer.now();
+        let now = self.manager.timer.now();
         let mut state = self.lock();
-        let terms = self.core.terms_at(now);
+        let terms = self.manager.terms_at(now);
         state.rosters.set_policy(seat, policy, terms);
         self.hasten(&mut state);
     }

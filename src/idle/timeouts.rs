@@ -4,7 +4,7 @@ use super::event::{Answer, Idle, IdleEvent};
 
 use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
-use super::shard::{Core, Deliver, Shard};
+use super::shard::{Deliver, Manager, Shard};
 use super::watch::Watch;
 use crate::base::isolate;
 use crate::base::spread;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Clones are handles to the same thing. It keeps its timer alive while it lives and while anything
 /// is watched. See the [module](super) for a program.
 pub struct IdleTimeouts<T> {
-    core: Arc<Core<T>>,
+    manager: Arc<Manager<T>>,
     shards: Arc<[Arc<Shard<T>>]>,
 }
 
@@ -90,10 +90,10 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     }
 
     fn with(timer: &HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
-        let core = Arc::new(Core::new(timer.clone(), deliver));
+        let manager = Arc::new(Manager::new(timer.clone(), deliver));
         let shards =
-            (0..spread::shard_count()).map(|_| Arc::new(Shard::new(core.clone()))).collect();
-        Self { core, shards }
+            (0..spread::shard_count()).map(|_| Arc::new(Shard::new(manager.clone()))).collect();
+        Self { manager, shards }
     }
 
     /// Watches a connection, which counts as active now. `connection` is what the callback is told:
@@ -133,7 +133,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// ```
     #[inline]
     pub fn now(&self) -> Moment {
-        self.core.now()
+        self.manager.now()
     }
 
     /// How many connections are watched at present.
@@ -143,7 +143,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// How many calls of the callback have panicked.
     pub fn panicked(&self) -> u64 {
-        self.core.panicked()
+        self.manager.panicked()
     }
 
     /// Multiplies all durations by `factor`, those of connections already watched included, until
@@ -162,7 +162,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         if !(factor.is_finite() && factor >= 0.0) {
             return Err(ScaleError { factor });
         }
-        let former = self.core.set_scale(Scale(factor));
+        let former = self.manager.set_scale(Scale(factor));
         if factor < former.0 {
             self.shards.iter().for_each(|shard| shard.judge_everybody());
         }
@@ -194,7 +194,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         }
         let given_up = |(since, seat, shard): (u64, u32, usize)| {
             let connection = self.shards.get(shard)?.shed(seat, since)?;
-            Some(Shed { connection, silent_for: self.core.silence(since) })
+            Some(Shed { connection, silent_for: self.manager.silence(since) })
         };
         longest.into_sorted_vec().into_iter().filter_map(given_up).collect()
     }
@@ -225,7 +225,7 @@ fn one_by_one<T>(batch: &mut [Idle<T>], on_idle: &impl Fn(&mut T, IdleEvent) -> 
 
 impl<T> Clone for IdleTimeouts<T> {
     fn clone(&self) -> Self {
-        Self { core: self.core.clone(), shards: self.shards.clone() }
+        Self { manager: self.manager.clone(), shards: self.shards.clone() }
     }
 }
 
