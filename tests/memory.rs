@@ -333,7 +333,7 @@ fn a_connection_that_was_reported_and_is_watched_on_takes_at_most_140_bytes() {
     assert!(each <= 120, "{each} bytes after activity");
 }
 
-/// The worst case: one is left in each roster.
+/// The worst case: one is left in each segment.
 #[test]
 fn a_connection_left_of_a_burst_keeps_little_more_than_its_neighbours_row() {
     const SURVIVORS: usize = 100;

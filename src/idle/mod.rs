@@ -40,7 +40,7 @@
 //! rest. So a connection that is busy for an hour costs one wheel operation in each idle period. All
 //! connections of a group of threads share one timeout of the timer, and one lock.
 //!
-//! The seats of a group lie in rosters of 1024, each with a wheel of its own. The manager looks at
+//! The seats of a group lie in segments of 1024, each with a wheel of its own. The manager looks at
 //! two or three thousand connections under the lock, then lets others have it, and goes on. A
 //! million that are due in one tick are reported in some 500 batches, and a call of
 //! [`watch`](IdleTimeouts::watch) meanwhile waits for one of these looks, 0.1 to 0.5 ms, not for all
@@ -88,8 +88,8 @@ mod kind;
 mod moment;
 mod policy;
 mod pulse;
-mod roster;
-mod rosters;
+mod segment;
+mod segments;
 mod shard;
 mod timeouts;
 mod watch;

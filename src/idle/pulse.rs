@@ -49,7 +49,7 @@ impl Pulse {
         Self { read: AtomicU64::new(0), wrote: AtomicU64::new(0), pauses: AtomicUsize::new(0) }
     }
 
-    /// For the next connection in this place. Relaxed: the caller has it to itself, and the roster's
+    /// For the next connection in this place. Relaxed: the caller has it to itself, and the segment's
     /// lock passes it on.
     pub(super) fn begin(&self, now: u64) {
         self.touch(now);

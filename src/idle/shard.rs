@@ -1,10 +1,10 @@
-//! The rosters of a group of threads under their lock, and the one timeout that looks after it.
+//! The segments of a group of threads under their lock, and the one timeout that looks after it.
 //!
 //! The timer holds one timeout for each shard in use, the *check*, due at the tick in which somebody
 //! has to be looked at. Its run schedules the next check before it calls anybody back, so a slow
 //! callback on a pool holds up only those who are reported with it.
 //!
-//! One run looks at a bounded number of connections under the lock (`rosters::LOOKS`). If more are
+//! One run looks at a bounded number of connections under the lock (`segments::LOOKS`). If more are
 //! to be looked at, the next check is for the present tick: what else is due has its turn, and that
 //! check goes on. So nobody waits for the lock for longer than a slice takes.
 //!
@@ -20,7 +20,7 @@
 //!    the timer takes none.
 //! 2. The check that counts is the one of the latest epoch; any other does nothing when it runs or
 //!    is dropped.
-//! 3. While a roster is to be judged as a whole (`judge_all_at`), or has left somebody who is due to
+//! 3. While a segment is to be judged as a whole (`judge_all_at`), or has left somebody who is due to
 //!    the next slice, the check is due at once, and so is another in its place: `next_look` is not
 //!    after now.
 //! 4. No callback runs and no connection or check is dropped under the lock. The timer's own locks
@@ -31,8 +31,8 @@ use super::judge::Terms;
 use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::pulse::Home;
-use super::roster::Returned;
-use super::rosters::{LIMIT, LOOKS, Rosters};
+use super::segment::Returned;
+use super::segments::{LIMIT, LOOKS, Segments};
 use super::watch::Watch;
 use crate::base::isolate;
 use crate::base::logging::warning;
@@ -133,7 +133,7 @@ pub(super) struct Shard<T> {
 }
 
 pub(super) struct State<T> {
-    pub(super) rosters: Rosters<T>,
+    pub(super) segments: Segments<T>,
     check: Option<Pending>,
     epoch: u64,
     /// The last present that was told under the lock.
@@ -152,7 +152,7 @@ struct Pending {
 impl<T> State<T> {
     /// The check to cancel if nobody is watched any more.
     fn needless_check(&mut self) -> Option<Timeout> {
-        if self.rosters.len() > 0 {
+        if self.segments.len() > 0 {
             return None;
         }
         self.check.take().map(|pending| pending.timeout)
@@ -161,8 +161,8 @@ impl<T> State<T> {
 
 impl<T: Send + 'static> Shard<T> {
     pub(super) fn new(manager: Arc<Manager<T>>) -> Self {
-        let rosters = Rosters::new(manager.origin, manager.ticks);
-        let state = State { rosters, check: None, epoch: 0, present: 0 };
+        let segments = Segments::new(manager.origin, manager.ticks);
+        let state = State { segments, check: None, epoch: 0, present: 0 };
         Self { manager, state: Mutex::new(state), wanted: AtomicBool::new(false) }
     }
 
@@ -195,13 +195,13 @@ impl<T: Send + 'static> Shard<T> {
         let mut state = self.lock();
         let terms = self.manager.terms_at(now);
         state.present = terms.now;
-        let joins = state.rosters.len() > 0;
-        let entered = state.rosters.enter(connection, policy, terms, || self.clone());
+        let joins = state.segments.len() > 0;
+        let entered = state.segments.enter(connection, policy, terms, || self.clone());
         let full = |task| ScheduleError::LimitReached { limit: LIMIT, task };
         let seat = entered.map_err(full)?;
         match self.ensure_check(&mut state, joins) {
             Ok(()) => Ok(Watch::new(seat)),
-            Err(error) => match state.rosters.leave(seat.number) {
+            Err(error) => match state.segments.leave(seat.number) {
                 Some(connection) => Err(error.map(|()| connection)),
                 // Not reached: what has just entered is here.
                 None => Ok(Watch::new(seat)),
@@ -223,8 +223,8 @@ impl<T: Send + 'static> Shard<T> {
         }
         let epoch = state.epoch + 1;
         let terms = self.manager.terms_before(state);
-        state.rosters.look_ahead(terms, LOOKS);
-        let tick = state.rosters.next_look();
+        state.segments.look_ahead(terms, LOOKS);
+        let tick = state.segments.next_look();
         let check = Check { shard: Some(self.clone()), epoch };
         let due = self.manager.start_of(tick);
         let scheduled = match has_place {
@@ -239,7 +239,7 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Pulls the check forward if somebody has to be looked at sooner.
     fn hasten(&self, state: &mut State<T>) {
-        let tick = state.rosters.next_look();
+        let tick = state.segments.next_look();
         let Some(check) = &mut state.check else { return };
         // If it is refused, the check has expired and waits for the lock, or it is lost; either
         // way somebody comes and looks.
@@ -250,14 +250,14 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Gives up a seat that has been silent since `since`.
     pub(super) fn shed(&self, seat: u32, since: u64) -> Option<T> {
-        self.leave_by(seat, |rosters| rosters.shed(seat, since))
+        self.leave_by(seat, |segments| segments.shed(seat, since))
     }
 
     /// Durations have become shorter: has everybody judged again.
     pub(super) fn judge_everybody(&self) {
         let present = self.manager.present_tick();
         let mut state = self.lock();
-        state.rosters.judge_all_at(present);
+        state.segments.judge_all_at(present);
         self.hasten(&mut state);
     }
 
@@ -270,7 +270,7 @@ impl<T: Send + 'static> Shard<T> {
         }
         let terms = self.manager.terms_at(now);
         state.present = terms.now;
-        let idle = state.rosters.take_idle(terms);
+        let idle = state.segments.take_idle(terms);
         let followed = self.schedule_next(&mut state, terms);
         drop(state);
         if followed {
@@ -285,11 +285,11 @@ impl<T: Send + 'static> Shard<T> {
     /// False if the timer takes none.
     fn schedule_next(self: &Arc<Self>, state: &mut State<T>, terms: Terms) -> bool {
         let present = self.manager.ticks.tick_at(terms.now);
-        let due = state.rosters.next_look() <= present;
-        let exact = due || state.rosters.look_ahead(terms, LOOKS);
-        let next = state.rosters.next_look();
+        let due = state.segments.next_look() <= present;
+        let exact = due || state.segments.look_ahead(terms, LOOKS);
+        let next = state.segments.next_look();
         // Each entry once: those that are touched all the time come up again and again.
-        let most = state.rosters.len() + LOOKS;
+        let most = state.segments.len() + LOOKS;
         let looked = state.check.as_ref().map_or(0, |check| check.ahead);
         let soon = next < present + self.manager.ticks_per_second;
         let goes_on = due || (!exact && looked < most && soon);
@@ -316,10 +316,10 @@ impl<T: Send + 'static> Shard<T> {
     }
 
     /// Stops watching a seat by `leave`, which may give its connection.
-    fn leave_by(&self, seat: u32, leave: impl FnOnce(&mut Rosters<T>) -> Option<T>) -> Option<T> {
+    fn leave_by(&self, seat: u32, leave: impl FnOnce(&mut Segments<T>) -> Option<T>) -> Option<T> {
         let mut state = self.lock();
-        let filed_at = state.rosters.filed_at(seat);
-        let connection = leave(&mut state.rosters);
+        let filed_at = state.segments.filed_at(seat);
+        let connection = leave(&mut state.segments);
         let needless = state.needless_check();
         if state.check.as_ref().is_some_and(|check| Some(check.tick) == filed_at) {
             self.put_off(&mut state, seat);
@@ -333,8 +333,8 @@ impl<T: Send + 'static> Shard<T> {
     #[cold]
     fn put_off(&self, state: &mut State<T>, seat: u32) {
         let terms = self.manager.terms_before(state);
-        state.rosters.look_past(seat, terms);
-        let tick = state.rosters.next_look();
+        state.segments.look_past(seat, terms);
+        let tick = state.segments.next_look();
         let Some(check) = &mut state.check else { return };
         // If it is refused, the check has expired, and looks for itself who is next.
         if tick > check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)).is_ok() {
@@ -352,7 +352,7 @@ impl<T: Send + 'static> Shard<T> {
             return;
         }
         let now = self.manager.now_contained();
-        let stopped = state.rosters.take_stopped(now);
+        let stopped = state.segments.take_stopped(now);
         drop(state);
         self.report(stopped, now);
     }
@@ -370,13 +370,13 @@ impl<T: Send + 'static> Shard<T> {
             // The factor of this moment: a check that has judged everybody by it has missed these.
             // But the time of the report, so that an activity since then comes after it.
             let terms = Terms { now, scale: self.manager.scale() };
-            let Returned { mut again, dismissed } = state.rosters.put_back(batch, terms);
+            let Returned { mut again, dismissed } = state.segments.put_back(batch, terms);
             let needless = state.needless_check();
-            if state.rosters.len() > 0
+            if state.segments.len() > 0
                 && self.ensure_check(&mut state, true).is_err()
                 && again.is_empty()
             {
-                again = state.rosters.take_stopped(self.manager.now_contained());
+                again = state.segments.take_stopped(self.manager.now_contained());
             }
             drop(state);
             needless.map(|timeout| timeout.cancel());
@@ -399,14 +399,14 @@ impl<T: Send + 'static> Home for Shard<T> {
     }
 
     fn leave(&self, seat: u32) {
-        drop(self.leave_by(seat, |rosters| rosters.leave(seat)));
+        drop(self.leave_by(seat, |segments| segments.leave(seat)));
     }
 
     fn set_policy(&self, seat: u32, policy: IdlePolicy) {
         let now = self.manager.timer.now();
         let mut state = self.lock();
         let terms = self.manager.terms_at(now);
-        state.rosters.set_policy(seat, policy, terms);
+        state.segments.set_policy(seat, policy, terms);
         self.hasten(&mut state);
     }
 }

@@ -138,7 +138,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// How many connections are watched at present.
     pub fn watched(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().rosters.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().segments.len()).sum()
     }
 
     /// How many calls of the callback have panicked.
@@ -183,7 +183,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         for (number, shard) in self.shards.iter().enumerate() {
             for at in 0.. {
                 let latest = latest_wanted(&longest, n);
-                let Some(silent) = shard.lock().rosters.silent_since(latest, at) else { break };
+                let Some(silent) = shard.lock().segments.silent_since(latest, at) else { break };
                 for (since, seat) in silent {
                     longest.push((since, seat, number));
                     if longest.len() > n {

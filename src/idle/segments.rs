@@ -1,58 +1,58 @@
-//! The rosters of one shard. Told the time; no lock, no timer.
+//! The segments of one shard. Told the time; no lock, no timer.
 //!
 //! The lock of a shard is held for all that is done here, so each method deals with a bounded number
-//! of connections: with one roster ([`SEATS`]), or with rosters until [`LOOKS`] connections have been
+//! of connections: with one segment ([`SEATS`]), or with segments until [`LOOKS`] connections have been
 //! looked at. A caller that has to go through everybody calls again, and lets go of the lock
 //! between two calls.
 //!
 //! Invariants:
-//! 1. `next` of a roster is its `next_look`, and `earliest` is not after any `next`.
-//! 2. `watched` is the sum of what the rosters watch.
-//! 3. `room` names the rosters that have a free seat, those without memory included. The first of
+//! 1. `next` of a segment is its `next_look`, and `earliest` is not after any `next`.
+//! 2. `watched` is the sum of what the segments watch.
+//! 3. `room` names the segments that have a free seat, those without memory included. The first of
 //!    them takes whoever comes next, so the last ones become empty after a burst.
-//! 4. A roster without a used seat has given its memory back, but for the `spare` one.
+//! 4. A segment without a used seat has given its memory back, but for the `spare` one.
 
 use super::event::{Idle, Seat};
 
 use super::judge::Terms;
 use super::policy::IdlePolicy;
 use super::pulse::Home;
-use super::roster::{Returned, Roster, SEATS};
+use super::segment::{Returned, SEATS, Segment};
 use crate::base::sync::Arc;
 use crate::time::tick::{NEVER, TickScale};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// After so many looks in one hold of the lock no further roster is begun. Under a lock that others
+/// After so many looks in one hold of the lock no further segment is begun. Under a lock that others
 /// wait for, with cold memory, a look takes 100 to 200 ns.
 pub(super) const LOOKS: usize = 2048;
 
 /// The most looks ahead that the leave of one connection costs.
 const LOOKS_PAST_ONE: usize = 64;
 
-/// Looks ahead into one roster before another one may be first.
+/// Looks ahead into one segment before another one may be first.
 const LOOKS_PER_STEP: usize = 16;
 
 /// The most that one hold of the lock takes out, and so the size of a batch.
 #[cfg(all(test, not(loom)))]
 pub(super) const MOST: usize = LOOKS - 1 + SEATS;
 
-const MOST_ROSTERS: usize = u32::MAX as usize / SEATS;
+const MOST_SEGMENTS: usize = u32::MAX as usize / SEATS;
 
 /// The most connections that one shard can watch.
-pub(super) const LIMIT: usize = MOST_ROSTERS * SEATS;
+pub(super) const LIMIT: usize = MOST_SEGMENTS * SEATS;
 
-pub(super) struct Rosters<T> {
+pub(super) struct Segments<T> {
     origin: Instant,
     ticks: TickScale,
-    rosters: Vec<Held<T>>,
+    segments: Vec<Held<T>>,
     watched: usize,
     /// The tick at which somebody has to be looked at. Early if who it was for has left, never late.
     earliest: u64,
     room: BTreeSet<u32>,
-    /// The roster that holds memory and has no used seat.
+    /// The segment that holds memory and has no used seat.
     spare: Option<usize>,
-    /// Where the next search for those who are due begins: no roster waits for ever for its turn.
+    /// Where the next search for those who are due begins: no segment waits for ever for its turn.
     turn: usize,
     /// Empty between calls.
     due: Vec<u32>,
@@ -60,23 +60,23 @@ pub(super) struct Rosters<T> {
 
 struct Held<T> {
     /// `None` while its memory is given back.
-    roster: Option<Box<Roster<T>>>,
+    segment: Option<Box<Segment<T>>>,
     next: u64,
 }
 
-/// What of a roster counts in the whole.
+/// What of a segment counts in the whole.
 #[derive(Clone, Copy)]
 struct Share {
     watched: usize,
     used: usize,
 }
 
-impl<T> Rosters<T> {
+impl<T> Segments<T> {
     pub(super) fn new(origin: Instant, ticks: TickScale) -> Self {
         Self {
             origin,
             ticks,
-            rosters: Vec::new(),
+            segments: Vec::new(),
             watched: 0,
             earliest: NEVER,
             room: BTreeSet::new(),
@@ -106,33 +106,33 @@ impl<T> Rosters<T> {
     ) -> Result<Seat, T> {
         let Some(at) = self.with_room() else { return Err(connection) };
         let (origin, ticks, first) = (self.origin, self.ticks, (at * SEATS) as u32);
-        let made = || Box::new(Roster::new(origin, ticks, first));
-        let roster = self.rosters[at].roster.get_or_insert_with(made);
-        let before = share(roster);
-        let entered = roster.enter(connection, policy, terms, home);
+        let made = || Box::new(Segment::new(origin, ticks, first));
+        let segment = self.segments[at].segment.get_or_insert_with(made);
+        let before = share(segment);
+        let entered = segment.enter(connection, policy, terms, home);
         self.note(at, before);
         entered
     }
 
     /// The handle is dropped. Returns the connection, if it is here.
     pub(super) fn leave(&mut self, number: u32) -> Option<T> {
-        self.with(roster_of(number), |roster| roster.leave(number))?
+        self.with(segment_of(number), |segment| segment.leave(number))?
     }
 
     /// From now on it is judged by another policy.
     pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, terms: Terms) {
-        self.with(roster_of(number), |roster| roster.set_policy(number, policy, terms));
+        self.with(segment_of(number), |segment| segment.set_policy(number, policy, terms));
     }
 
     /// Stops watching a seat, unless it has been active after `since`.
     pub(super) fn shed(&mut self, number: u32, since: u64) -> Option<T> {
-        self.with(roster_of(number), |roster| roster.shed(number, since))?
+        self.with(segment_of(number), |segment| segment.shed(number, since))?
     }
 
     /// Has all who are here judged again, at `tick`.
     pub(super) fn judge_all_at(&mut self, tick: u64) {
-        for at in 0..self.rosters.len() {
-            self.with(at, |roster| roster.judge_all_at(tick));
+        for at in 0..self.segments.len() {
+            self.with(at, |segment| segment.judge_all_at(tick));
         }
     }
 
@@ -142,14 +142,14 @@ impl<T> Rosters<T> {
         let tick = self.ticks.tick_at(terms.now);
         let (mut idle, mut looks) = (Vec::new(), 0);
         let mut due = std::mem::take(&mut self.due);
-        for _ in 0..self.rosters.len() {
+        for _ in 0..self.segments.len() {
             if looks >= LOOKS {
                 break;
             }
-            let at = self.turn % self.rosters.len();
+            let at = self.turn % self.segments.len();
             self.turn = at + 1;
-            if self.rosters[at].next <= tick {
-                let looked = self.with(at, |roster| roster.take_idle(terms, &mut due, &mut idle));
+            if self.segments[at].next <= tick {
+                let looked = self.with(at, |segment| segment.take_idle(terms, &mut due, &mut idle));
                 looks += looked.unwrap_or_default().max(1);
             }
         }
@@ -162,13 +162,13 @@ impl<T> Rosters<T> {
     /// again who come up before the first who has to be looked at then. False if more than `looks`
     /// would be needed; the next call goes on.
     pub(super) fn look_ahead(&mut self, terms: Terms, mut looks: usize) -> bool {
-        let count = self.rosters.len();
-        let begin = (0..count).min_by_key(|&at| self.rosters[at].next).unwrap_or(0);
+        let count = self.segments.len();
+        let begin = (0..count).min_by_key(|&at| self.segments[at].next).unwrap_or(0);
         let mut first = NEVER;
         for at in (begin..count).chain(0..begin) {
-            while looks > 0 && self.rosters[at].next < first {
+            while looks > 0 && self.segments[at].next < first {
                 if self.confirm_next(at, &mut looks, terms) {
-                    first = first.min(self.rosters[at].next);
+                    first = first.min(self.segments[at].next);
                 }
             }
         }
@@ -179,11 +179,11 @@ impl<T> Rosters<T> {
     /// The one in this seat, for whom `next_look` stood, has left: finds out who is next instead.
     pub(super) fn look_past(&mut self, number: u32, terms: Terms) {
         let former = self.earliest;
-        let at = roster_of(number);
+        let at = segment_of(number);
         let mut looks = LOOKS_PAST_ONE;
         self.confirm_next(at, &mut looks, terms);
         // Others of this tick are neighbours, mostly.
-        if self.rosters.get(at).is_some_and(|held| held.next <= former) {
+        if self.segments.get(at).is_some_and(|held| held.next <= former) {
             return;
         }
         self.find_earliest();
@@ -194,15 +194,15 @@ impl<T> Rosters<T> {
 
     /// The tick in which a seat is looked at.
     pub(super) fn filed_at(&self, number: u32) -> Option<u64> {
-        self.rosters.get(roster_of(number))?.roster.as_ref()?.filed_at(number)
+        self.segments.get(segment_of(number))?.segment.as_ref()?.filed_at(number)
     }
 
-    /// Makes the next look of one roster exact, in steps that do not go too far beyond the first look
+    /// Makes the next look of one segment exact, in steps that do not go too far beyond the first look
     /// of another; true if that is done.
     fn confirm_next(&mut self, at: usize, looks: &mut usize, terms: Terms) -> bool {
         let mut step = LOOKS_PER_STEP.min(*looks);
         *looks -= step;
-        let exact = self.with(at, |roster| roster.confirm_next(&mut step, terms)).unwrap_or(true);
+        let exact = self.with(at, |segment| segment.confirm_next(&mut step, terms)).unwrap_or(true);
         if exact {
             *looks += step.saturating_sub(1); // or all of them went to those who have left
         }
@@ -213,8 +213,8 @@ impl<T> Rosters<T> {
     pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, terms: Terms) -> Returned<T> {
         let mut returned = Returned::new();
         for idle in batch {
-            let at = roster_of(idle.seat.number);
-            self.with(at, |roster| roster.put_back(idle, terms, &mut returned));
+            let at = segment_of(idle.seat.number);
+            self.with(at, |segment| segment.put_back(idle, terms, &mut returned));
         }
         returned
     }
@@ -222,51 +222,51 @@ impl<T> Rosters<T> {
     /// Takes out who is here, because the timer is gone. Nobody is here any more if that is nobody.
     pub(super) fn take_stopped(&mut self, now: u64) -> Vec<Idle<T>> {
         let mut idle = Vec::new();
-        for at in 0..self.rosters.len() {
+        for at in 0..self.segments.len() {
             if idle.len() >= LOOKS {
                 break;
             }
-            self.with(at, |roster| roster.take_all(now, &mut idle));
+            self.with(at, |segment| segment.take_all(now, &mut idle));
         }
         idle
     }
 
-    /// Those of one roster who are not paused and have been silent at least since `latest`, each as
-    /// its last activity and its seat; `None` after the last roster.
+    /// Those of one segment who are not paused and have been silent at least since `latest`, each as
+    /// its last activity and its seat; `None` after the last segment.
     pub(super) fn silent_since(&self, latest: u64, at: usize) -> Option<Vec<(u64, u32)>> {
-        let roster = &self.rosters.get(at)?.roster;
-        Some(roster.as_ref().map(|roster| roster.silent_since(latest)).unwrap_or_default())
+        let segment = &self.segments.get(at)?.segment;
+        Some(segment.as_ref().map(|segment| segment.silent_since(latest)).unwrap_or_default())
     }
 
-    /// A roster with a free seat.
+    /// A segment with a free seat.
     fn with_room(&mut self) -> Option<usize> {
         if let Some(&first) = self.room.first() {
             return Some(first as usize);
         }
-        let at = self.rosters.len();
-        if at == MOST_ROSTERS {
+        let at = self.segments.len();
+        if at == MOST_SEGMENTS {
             return None;
         }
-        self.rosters.push(Held { roster: None, next: NEVER });
+        self.segments.push(Held { segment: None, next: NEVER });
         self.room.insert(at as u32);
         Some(at)
     }
 
-    /// Everything that changes a roster goes through here, or ends with `note`.
-    fn with<R>(&mut self, at: usize, act: impl FnOnce(&mut Roster<T>) -> R) -> Option<R> {
-        let roster = self.rosters.get_mut(at)?.roster.as_mut()?;
-        let before = share(roster);
-        let result = act(roster);
+    /// Everything that changes a segment goes through here, or ends with `note`.
+    fn with<R>(&mut self, at: usize, act: impl FnOnce(&mut Segment<T>) -> R) -> Option<R> {
+        let segment = self.segments.get_mut(at)?.segment.as_mut()?;
+        let before = share(segment);
+        let result = act(segment);
         self.note(at, before);
         Some(result)
     }
 
-    /// Keeps the invariants after a change to one roster.
+    /// Keeps the invariants after a change to one segment.
     fn note(&mut self, at: usize, before: Share) {
-        let held = &mut self.rosters[at];
-        let Some(roster) = &held.roster else { return };
-        let after = share(roster);
-        held.next = roster.next_look();
+        let held = &mut self.segments[at];
+        let Some(segment) = &held.segment else { return };
+        let after = share(segment);
+        held.next = segment.next_look();
         self.earliest = self.earliest.min(held.next);
         self.watched = self.watched + after.watched - before.watched;
         if before.used == after.used {
@@ -289,26 +289,26 @@ impl<T> Rosters<T> {
     fn emptied(&mut self, at: usize) {
         let Some(spare) = self.spare.replace(at) else { return };
         self.spare = Some(at.min(spare));
-        self.rosters[at.max(spare)] = Held { roster: None, next: NEVER };
-        while self.rosters.last().is_some_and(|held| held.roster.is_none()) {
-            self.rosters.pop();
-            self.room.remove(&(self.rosters.len() as u32));
+        self.segments[at.max(spare)] = Held { segment: None, next: NEVER };
+        while self.segments.last().is_some_and(|held| held.segment.is_none()) {
+            self.segments.pop();
+            self.room.remove(&(self.segments.len() as u32));
         }
-        if self.rosters.len() < self.rosters.capacity() / 4 {
-            self.rosters.shrink_to(2 * self.rosters.len());
+        if self.segments.len() < self.segments.capacity() / 4 {
+            self.segments.shrink_to(2 * self.segments.len());
         }
     }
 
     fn find_earliest(&mut self) {
-        self.earliest = self.rosters.iter().map(|held| held.next).min().unwrap_or(NEVER);
+        self.earliest = self.segments.iter().map(|held| held.next).min().unwrap_or(NEVER);
     }
 }
 
-fn share<T>(roster: &Roster<T>) -> Share {
-    Share { watched: roster.len(), used: roster.used() }
+fn share<T>(segment: &Segment<T>) -> Share {
+    Share { watched: segment.len(), used: segment.used() }
 }
 
-fn roster_of(number: u32) -> usize {
+fn segment_of(number: u32) -> usize {
     number as usize / SEATS
 }
 
@@ -317,7 +317,7 @@ mod tests;
 
 #[cfg(all(test, loom))]
 mod model {
-    use super::super::roster::Nowhere;
+    use super::super::segment::Nowhere;
     use super::*;
     use crate::base::sync::{AtomicUsize, Mutex, Ordering};
     use loom::thread;
@@ -339,30 +339,30 @@ mod model {
         crate::base::sync::check(|| {
             let drops = Arc::new(AtomicUsize::new(0));
             let ticks = TickScale::new(NonZeroU64::MIN);
-            let roster = Arc::new(Mutex::new(Rosters::new(Instant::now(), ticks)));
+            let segment = Arc::new(Mutex::new(Segments::new(Instant::now(), ticks)));
             let at = |now| Terms { now, scale: super::super::policy::Scale::ONE };
             let policy = IdlePolicy::new().all(Duration::from_nanos(5));
             let entered =
-                roster.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(Nowhere));
+                segment.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(Nowhere));
             let Ok(Seat { number, block }) = entered else { panic!("there is a seat") };
             let checker = thread::spawn({
-                let roster = roster.clone();
+                let segment = segment.clone();
                 move || {
-                    let batch = roster.lock().take_idle(at(9));
+                    let batch = segment.lock().take_idle(at(9));
                     let silent = batch.iter().filter(|idle| idle.is_still_silent()).count();
                     assert!(silent <= 1);
-                    let returned = roster.lock().put_back(batch, at(9));
+                    let returned = segment.lock().put_back(batch, at(9));
                     assert!(returned.again.is_empty());
                     drop(returned.dismissed);
                 }
             });
             block.pulse(number).touch(8);
-            let left = roster.lock().leave(number);
+            let left = segment.lock().leave(number);
             drop(left);
             checker.join().unwrap();
             assert_eq!(drops.load(Ordering::Relaxed), 1);
-            let roster = roster.lock();
-            assert_eq!((roster.len(), roster.spare), (0, Some(0)));
+            let segment = segment.lock();
+            assert_eq!((segment.len(), segment.spare), (0, Some(0)));
         });
     }
 }

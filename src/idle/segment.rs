@@ -1,7 +1,7 @@
-//! Who is watched in one roster, and when to look at whom. Told the time; no lock, no timer.
+//! Who is watched in one segment, and when to look at whom. Told the time; no lock, no timer.
 //!
-//! A roster has [`SEATS`] seats. A shard has as many rosters as it needs (`rosters.rs`), so that it
-//! deals with a bounded number of connections in each hold of its lock, and a roster whose seats
+//! A segment has [`SEATS`] seats. A shard has as many segments as it needs (`segments.rs`), so that it
+//! deals with a bounded number of connections in each hold of its lock, and a segment whose seats
 //! are all free gives its memory back.
 //!
 //! A connection has a seat for as long as it is watched or its handle lives. What happens to a seat
@@ -18,11 +18,11 @@
 //! Invariants:
 //! 1. A Filed seat is in the wheel exactly once, not after the tick in which its connection may
 //!    first be idle. A touch moves only that instant, and only to later, so nothing is overlooked;
-//!    what comes up too soon is judged again and filed again. The one exception is a roster whose
+//!    what comes up too soon is judged again and filed again. The one exception is a segment whose
 //!    `all_at` is set: durations have become shorter, and everybody is judged again at that tick.
 //! 2. A connection is either here or in one `Idle`, so it is reported by one pass at a time.
 //! 3. A row and its block are kept while one of its seats is in use, and then one other row is.
-//!    Without a used seat there is no block: each keeps its shard alive, which has the roster.
+//!    Without a used seat there is no block: each keeps its shard alive, which has the segment.
 
 use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
 use super::judge::{Reported, Terms, Verdict, judge, lot};
@@ -35,7 +35,7 @@ use crate::wheel::{HashedWheel, Key};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-/// Seats of one roster. All of them can be judged in one hold of the lock.
+/// Seats of one segment. All of them can be judged in one hold of the lock.
 pub(super) const SEATS: usize = 1024;
 
 const ROWS: usize = SEATS / BLOCK;
@@ -46,7 +46,7 @@ const TICKS_PER_WHEEL: usize = 64;
 /// Seats that a wheel may have served and keep memory for.
 const FEW: usize = SEATS / 8;
 
-pub(super) struct Roster<T> {
+pub(super) struct Segment<T> {
     origin: Instant,
     ticks: TickScale,
     /// The number of its first seat.
@@ -112,7 +112,7 @@ impl<T> Returned<T> {
     }
 }
 
-impl<T> Roster<T> {
+impl<T> Segment<T> {
     pub(super) fn new(origin: Instant, ticks: TickScale, first: u32) -> Self {
         Self {
             origin,

@@ -1,0 +1,225 @@
+//! What the manager does not let one see or time: who shares memory, what happens between two locks,
+//! and how much happens under one.
+
+use super::super::event::Answer;
+use super::super::policy::Scale;
+use super::super::pulse::{BLOCK, Pulse};
+use super::super::segment::Nowhere;
+use super::*;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+fn at(now: u64) -> Terms {
+    Terms { now, scale: Scale::ONE }
+}
+
+/// Connections 0 to `n` in the seats of these numbers, silent since 1 and idle at 11.
+fn watching(n: u32) -> (Segments<u32>, Vec<Seat>) {
+    let mut segments = Segments::new(Instant::now(), TickScale::new(NonZeroU64::MIN));
+    let policy = IdlePolicy::new().all(Duration::from_nanos(10));
+    let enter = |n| segments.enter(n, policy.clone(), at(1), || Arc::new(Nowhere)).unwrap();
+    let seats = (0..n).map(enter).collect();
+    (segments, seats)
+}
+
+fn pulse_of(seat: &Seat) -> &Pulse {
+    seat.block.pulse(seat.number)
+}
+
+/// Slices, until nobody is to be looked at now.
+fn slices(segments: &mut Segments<u32>, terms: Terms) -> Vec<Vec<Idle<u32>>> {
+    let next = |_| (segments.next_look() <= terms.now).then(|| segments.take_idle(terms));
+    (0..).map_while(next).collect()
+}
+
+fn everybody(slices: &[Vec<Idle<u32>>]) -> Vec<u32> {
+    let mut all: Vec<u32> = slices.iter().flatten().map(|idle| idle.connection).collect();
+    all.sort_unstable();
+    all
+}
+
+const MANY: u32 = 5 * MOST as u32;
+
+fn is_bounded(slices: &[Vec<Idle<u32>>]) -> bool {
+    slices.len() >= 5 && slices.iter().all(|slice| slice.len() <= MOST)
+}
+
+#[test]
+fn neighbours_share_a_block() {
+    let (_segments, seats) = watching(BLOCK as u32 + 1);
+    let shares_the_first = |seat: &Seat| Arc::ptr_eq(&seat.block, &seats[0].block);
+    assert_eq!(seats.iter().filter(|seat| shares_the_first(seat)).count(), BLOCK);
+}
+
+#[test]
+fn who_is_active_or_paused_since_being_named_is_not_shed() {
+    let (mut segments, seats) = watching(3);
+    pulse_of(&seats[0]).touch(2);
+    pulse_of(&seats[1]).pause();
+    assert_eq!([0, 1, 2].map(|number| segments.shed(number, 1)), [None, None, Some(2)]);
+}
+
+#[test]
+fn many_who_are_due_are_taken_out_in_slices() {
+    let (mut segments, _seats) = watching(MANY);
+    assert!(segments.take_idle(at(10)).is_empty());
+    let slices = slices(&mut segments, at(11));
+    assert!(is_bounded(&slices));
+    assert_eq!(everybody(&slices), (0..MANY).collect::<Vec<_>>());
+    assert_eq!((segments.len(), segments.next_look()), (MANY as usize, NEVER), "all are out");
+    for slice in slices {
+        assert!(segments.put_back(slice, at(11)).again.is_empty());
+    }
+    assert_eq!(segments.next_look(), 21);
+}
+
+/// Who is due and waits for the next slice is watched as ever.
+#[test]
+fn who_waits_for_the_next_slice_can_leave_be_touched_or_given_up() {
+    let (mut segments, seats) = watching(MANY);
+    let first = segments.take_idle(at(11));
+    let [left, touched, shed, moved] = [1, 2, 3, 4].map(|n| MANY - n);
+    assert!(first.iter().all(|idle| idle.connection < moved));
+    assert_eq!(segments.leave(left), Some(left));
+    pulse_of(&seats[touched as usize]).touch(5);
+    assert_eq!(segments.shed(shed, 1), Some(shed));
+    segments.set_policy(moved, IdlePolicy::new().all(Duration::from_nanos(30)), at(11));
+    let rest = everybody(&slices(&mut segments, at(11)));
+    assert_eq!(rest, (first.len() as u32..moved).collect::<Vec<_>>());
+    assert_eq!(everybody(&slices(&mut segments, at(15))), [touched]);
+    assert_eq!(everybody(&slices(&mut segments, at(31))), [moved]);
+}
+
+#[test]
+fn everybody_is_judged_again_in_slices() {
+    let (mut segments, _seats) = watching(MANY);
+    let halved = Terms { now: 6, scale: Scale(0.5) };
+    assert!(segments.take_idle(halved).is_empty(), "nobody has come up");
+    segments.judge_all_at(6);
+    let slices = slices(&mut segments, halved);
+    assert!(is_bounded(&slices));
+    assert_eq!(everybody(&slices), (0..MANY).collect::<Vec<_>>());
+}
+
+#[test]
+fn whoever_comes_after_everybody_has_left_is_not_judged_twice() {
+    let (mut segments, seats) = watching(1);
+    segments.judge_all_at(6);
+    segments.leave(seats[0].number);
+    let policy = IdlePolicy::new().all(Duration::from_nanos(10));
+    let _seat = segments.enter(9, policy, at(6), || Arc::new(Nowhere));
+    assert!(segments.look_ahead(at(6), LOOKS));
+    assert_eq!(segments.next_look(), 16);
+}
+
+#[test]
+fn the_end_of_the_timer_is_told_in_slices() {
+    let (mut segments, _seats) = watching(MANY);
+    let next = |_| Some(segments.take_stopped(5)).filter(|slice| !slice.is_empty());
+    let slices: Vec<_> = (0..).map_while(next).collect();
+    assert!(is_bounded(&slices));
+    assert_eq!(everybody(&slices), (0..MANY).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_silent_are_named_segment_by_segment() {
+    let (mut segments, seats) = watching(MANY);
+    pulse_of(&seats[0]).touch(2);
+    pulse_of(&seats[1]).pause();
+    segments.leave(2);
+    let parts: Vec<_> = (0..).map_while(|at| segments.silent_since(1, at)).collect();
+    assert!(parts.iter().all(|part| part.len() <= SEATS));
+    let named: Vec<u32> = parts.concat().into_iter().map(|(_, number)| number).collect();
+    assert_eq!(named, (3..MANY).collect::<Vec<_>>());
+}
+
+/// One is due at every tick: the first segments come up again before the last have had their turn.
+#[test]
+fn no_segment_waits_for_ever() {
+    let (mut segments, _seats) = watching(MANY);
+    let short = IdlePolicy::new().all(Duration::from_nanos(1));
+    (0..MANY).for_each(|number| segments.set_policy(number, short.clone(), at(1)));
+    let mut reports = vec![0u32; MANY as usize];
+    for now in 2..40 {
+        let slice = segments.take_idle(at(now)); // one in each tick is too few
+        slice.iter().for_each(|idle| reports[idle.connection as usize] += 1);
+        segments.put_back(slice, at(now));
+    }
+    let (least, most) = (reports.iter().min().unwrap(), reports.iter().max().unwrap());
+    assert!(*least > 0 && most - least <= 1, "{least} to {most} reports");
+}
+
+#[test]
+fn segments_that_nobody_uses_give_their_memory_back() {
+    let with_memory = |segments: &Segments<u32>| {
+        segments.segments.iter().filter(|held| held.segment.is_some()).count()
+    };
+    for backwards in [false, true] {
+        let (mut segments, seats) = watching(MANY);
+        assert_eq!(with_memory(&segments), (MANY as usize).div_ceil(SEATS));
+        let mut idle: Vec<_> = slices(&mut segments, at(11)).into_iter().flatten().collect();
+        if backwards {
+            idle.reverse();
+        }
+        idle.iter_mut().for_each(|idle| idle.answer(Answer::StopWatching));
+        assert_eq!(segments.put_back(idle, at(11)).dismissed.len(), MANY as usize);
+        let mut numbers: Vec<u32> = seats.iter().map(|seat| seat.number).collect();
+        if backwards {
+            numbers.reverse();
+        }
+        numbers.into_iter().for_each(|number| assert_eq!(segments.leave(number), None));
+        assert_eq!((with_memory(&segments), segments.segments.len(), segments.len()), (1, 1, 0));
+        assert_eq!(segments.spare, Some(0));
+    }
+}
+
+/// Those who come fill the first free seats, so that what a burst needed comes to be free.
+#[test]
+fn a_free_seat_is_taken_before_a_segment_is_made() {
+    let (mut segments, seats) = watching(3 * SEATS as u32);
+    for number in [5, SEATS as u32 + 7] {
+        segments.leave(number);
+    }
+    let policy = IdlePolicy::new();
+    let mut enter =
+        || segments.enter(9, policy.clone(), at(1), || Arc::new(Nowhere)).unwrap().number;
+    let expected = [5, SEATS as u32 + 7, 3 * SEATS as u32];
+    assert_eq!([(); 3].map(|()| enter()), expected);
+    drop(seats);
+}
+
+#[test]
+fn a_look_ahead_goes_past_who_has_left_or_was_active() {
+    let (mut segments, seats) = watching(MANY);
+    let silent = MANY / 2;
+    segments.set_policy(silent, IdlePolicy::new().all(Duration::from_nanos(40)), at(1));
+    for seat in seats.iter().filter(|seat| seat.number != silent) {
+        match seat.number % 3 {
+            0 => assert!(segments.leave(seat.number).is_some()),
+            _ => pulse_of(seat).touch(50),
+        }
+    }
+    let slices = (1..).find(|_| segments.look_ahead(at(10), LOOKS)).unwrap();
+    assert!((5..20).contains(&slices), "{slices} slices");
+    assert_eq!(segments.next_look(), 41);
+    segments.leave(silent);
+    segments.look_past(silent, at(10));
+    assert_eq!(segments.next_look(), 60);
+    let due = everybody(&self::slices(&mut segments, at(60)));
+    assert!(due.iter().all(|number| number % 3 != 0) && due.len() >= MANY as usize * 2 / 3 - 1);
+}
+
+/// Who is first is looked for in all segments, and nobody is passed over who stands.
+#[test]
+fn a_look_ahead_finds_the_first_of_all_segments() {
+    let (mut segments, seats) = watching(MANY);
+    seats.iter().for_each(|seat| pulse_of(seat).touch(2 + u64::from(MANY - seat.number)));
+    while !segments.look_ahead(at(3), LOOKS) {}
+    assert_eq!(segments.next_look(), 13, "the last one");
+    for number in (MANY - 100..MANY).rev() {
+        assert_eq!(segments.filed_at(number), Some(segments.next_look()));
+        segments.leave(number);
+        segments.look_past(number, at(3));
+    }
+    assert_eq!(segments.next_look(), 113);
+}
