@@ -1,7 +1,7 @@
 //! What is said of an idle connection, and what is answered.
 
+use super::activity::{ActivityBlock, Reading};
 use super::kind::IdleKind;
-use super::pulse::{Block, Reading};
 use crate::base::sync::Arc;
 use std::fmt;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub struct Idle<T> {
 
 /// Where a connection sits.
 pub(super) struct Seat {
-    pub(super) block: Arc<Block>,
+    pub(super) block: Arc<ActivityBlock>,
     pub(super) number: u32,
 }
 
@@ -69,12 +69,12 @@ impl<T> Idle<T> {
     /// Whether it has still been silent up to now, and its handle is still there. In a long batch
     /// that may have changed since the batch was put together.
     pub fn is_still_silent(&self) -> bool {
-        let pulse = self.seat.block.pulse(self.seat.number);
-        let Reading { paused, since } = pulse.reading();
+        let activity = self.seat.block.activity(self.seat.number);
+        let Reading { paused, since } = activity.reading();
         match since.get(self.event.kind as usize) {
             Some(&since) => since <= self.since && !paused,
             // The end of the timer is told to the active and the paused as well.
-            None => !pulse.is_abandoned(),
+            None => !activity.is_abandoned(),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Is this connection idle now, and if not, when to look again? Pure: told everything.
 
+use super::activity::Reading;
 use super::event::IdleEvent;
 use super::kind::IdleKind;
 use super::policy::{Limits, Scale};
-use super::pulse::Reading;
 use crate::time::tick::NEVER;
 use std::time::Duration;
 

@@ -82,12 +82,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod activity;
 mod event;
 mod judge;
 mod kind;
 mod moment;
 mod policy;
-mod pulse;
 mod segment;
 mod segments;
 mod shard;

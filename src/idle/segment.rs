@@ -24,11 +24,11 @@
 //! 3. A row and its block are kept while one of its seats is in use, and then one other row is.
 //!    Without a used seat there is no block: each keeps its shard alive, which has the segment.
 
+use super::activity::{Activity, ActivityBlock, BLOCK, Home, Reading};
 use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
 use super::judge::{Reported, Terms, Verdict, judge, lot};
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;
-use super::pulse::{BLOCK, Block, Home, Pulse, Reading};
 use crate::base::sync::Arc;
 use crate::time::tick::{NEVER, TickScale};
 use crate::wheel::{HashedWheel, Key};
@@ -68,7 +68,7 @@ pub(super) struct Segment<T> {
 
 /// The seats of one block.
 struct Row<T> {
-    block: Arc<Block>,
+    block: Arc<ActivityBlock>,
     /// A bit for each seat in use.
     used: u64,
     entries: [Entry<T>; BLOCK],
@@ -159,7 +159,7 @@ impl<T> Segment<T> {
         let row = self.rows[at].get_or_insert_with(|| Row::new(home(), self.origin));
         let number = self.first + (at * BLOCK) as u32 + row.used.trailing_ones();
         row.occupy(number, connection, policy);
-        row.block.pulse(number).begin(terms.now);
+        row.block.activity(number).begin(terms.now);
         let block = row.block.clone();
         self.used += 1;
         self.peak = self.peak.max(self.used);
@@ -179,7 +179,7 @@ impl<T> Segment<T> {
             }
             Place::Out => {
                 entry.place = Place::Orphaned;
-                row.block.pulse(number).abandon();
+                row.block.activity(number).abandon();
                 self.out -= 1;
                 return None;
             }
@@ -294,7 +294,7 @@ impl<T> Segment<T> {
             let Some(row) = row else { continue };
             for (entry, number) in row.entries.iter().zip(first..) {
                 let Place::Filed(_) = entry.place else { continue };
-                let Reading { paused, since: [_, _, since] } = row.block.pulse(number).reading();
+                let Reading { paused, since: [_, _, since] } = row.block.activity(number).reading();
                 if !paused && since <= latest {
                     silent.push((since, number));
                 }
@@ -305,7 +305,7 @@ impl<T> Segment<T> {
 
     /// Stops watching a seat, unless it has been active after `since`.
     pub(super) fn shed(&mut self, number: u32, since: u64) -> Option<T> {
-        let reading = self.pulse(number)?.reading();
+        let reading = self.activity(number)?.reading();
         let entry = self.entry_mut(number)?;
         let Place::Filed(key) = entry.place else { return None };
         if reading.paused || reading.since[2] != since {
@@ -341,7 +341,7 @@ impl<T> Segment<T> {
     }
 
     fn take_stopped(&mut self, number: u32, now: u64) -> Option<Idle<T>> {
-        let since = self.pulse(number)?.reading().since[2];
+        let since = self.activity(number)?.reading().since[2];
         let silent_for = Duration::from_nanos(now.saturating_sub(since));
         let event = IdleEvent { kind: IdleKind::TimerStopped, first: true, silent_for };
         self.take_out(number, event, since)
@@ -419,15 +419,15 @@ impl<T> Segment<T> {
         Some(&mut self.row_mut(number)?.entries[place_in_row(number)])
     }
 
-    fn pulse(&self, number: u32) -> Option<&Pulse> {
-        Some(self.rows[row_of(number)].as_ref()?.block.pulse(number))
+    fn activity(&self, number: u32) -> Option<&Activity> {
+        Some(self.rows[row_of(number)].as_ref()?.block.activity(number))
     }
 }
 
 impl<T> Row<T> {
     fn new(home: Arc<dyn Home>, origin: Instant) -> Box<Self> {
         Box::new(Self {
-            block: Arc::new(Block::new(home, origin)),
+            block: Arc::new(ActivityBlock::new(home, origin)),
             used: 0,
             entries: std::array::from_fn(|_| Entry::free()),
             reports: Reports::default(),
@@ -449,7 +449,7 @@ impl<T> Row<T> {
     }
 
     fn judge(&mut self, number: u32, terms: Terms) -> Option<Verdict> {
-        let reading = self.block.pulse(number).reading();
+        let reading = self.block.activity(number).reading();
         let reported = self.reports.of(number);
         let active_after =
             |reported| reading.since.iter().zip(reported).all(|(&since, then)| since >= then);

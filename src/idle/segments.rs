@@ -14,9 +14,9 @@
 
 use super::event::{Idle, Seat};
 
+use super::activity::Home;
 use super::judge::Terms;
 use super::policy::IdlePolicy;
-use super::pulse::Home;
 use super::segment::{Returned, SEATS, Segment};
 use crate::base::sync::Arc;
 use crate::time::tick::{NEVER, TickScale};
@@ -356,7 +356,7 @@ mod model {
                     drop(returned.dismissed);
                 }
             });
-            block.pulse(number).touch(8);
+            block.activity(number).touch(8);
             let left = segment.lock().leave(number);
             drop(left);
             checker.join().unwrap();

@@ -26,11 +26,11 @@
 //! 4. No callback runs and no connection or check is dropped under the lock. The timer's own locks
 //!    are taken under it, never the other way round.
 
+use super::activity::Home;
 use super::event::Idle;
 use super::judge::Terms;
 use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
-use super::pulse::Home;
 use super::segment::Returned;
 use super::segments::{LIMIT, LOOKS, Segments};
 use super::watch::Watch;

@@ -1,9 +1,9 @@
 //! The handle of a watched connection.
 
+use super::activity::Activity;
 use super::event::Seat;
 use super::moment::When;
 use super::policy::IdlePolicy;
-use super::pulse::Pulse;
 use std::fmt;
 use std::time::Duration;
 
@@ -30,20 +30,20 @@ impl Watch {
     /// Bytes have been read.
     #[inline]
     pub fn read(&self) {
-        self.pulse().read(self.0.block.now());
+        self.activity().read(self.0.block.now());
     }
 
     /// Bytes have been written: call it whenever some have gone out, so that a slow peer to whom
     /// they do flow is not idle.
     #[inline]
     pub fn wrote(&self) {
-        self.pulse().wrote(self.0.block.now());
+        self.activity().wrote(self.0.block.now());
     }
 
     /// There was activity: both of them.
     #[inline]
     pub fn touch(&self) {
-        self.pulse().touch(self.0.block.now());
+        self.activity().touch(self.0.block.now());
     }
 
     /// As [`read`](Self::read), at a [`Moment`](super::Moment) or an
@@ -53,30 +53,30 @@ impl Watch {
     /// silence is counted too soon by the difference.
     #[inline]
     pub fn read_at(&self, at: impl When) {
-        self.pulse().read(self.0.block.nanos_at(at));
+        self.activity().read(self.0.block.nanos_at(at));
     }
 
     /// As [`wrote`](Self::wrote), at a known time, as [`read_at`](Self::read_at).
     #[inline]
     pub fn wrote_at(&self, at: impl When) {
-        self.pulse().wrote(self.0.block.nanos_at(at));
+        self.activity().wrote(self.0.block.nanos_at(at));
     }
 
     /// As [`touch`](Self::touch), at a known time, as [`read_at`](Self::read_at).
     #[inline]
     pub fn touch_at(&self, at: impl When) {
-        self.pulse().touch(self.0.block.nanos_at(at));
+        self.activity().touch(self.0.block.nanos_at(at));
     }
 
     /// From now on the connection is not idle, whatever it does, until [`resume`](Self::resume): a
     /// request is being worked on, an upload goes on elsewhere. Pauses nest. Takes no lock.
     pub fn pause(&self) {
-        self.pulse().pause();
+        self.activity().pause();
     }
 
     /// Takes one pause back, and counts as a touch. False if it was not paused. Takes no lock.
     pub fn resume(&self) -> bool {
-        self.pulse().resume(self.0.block.now())
+        self.activity().resume(self.0.block.now())
     }
 
     /// As [`pause`](Self::pause), until the guard is dropped.
@@ -111,13 +111,13 @@ impl Watch {
 
     /// For how long nothing has been read or written.
     pub fn silent_for(&self) -> Duration {
-        let [_, _, since] = self.pulse().reading().since;
+        let [_, _, since] = self.activity().reading().since;
         Duration::from_nanos(self.0.block.now().saturating_sub(since))
     }
 
     #[inline]
-    fn pulse(&self) -> &Pulse {
-        self.0.block.pulse(self.0.number)
+    fn activity(&self) -> &Activity {
+        self.0.block.activity(self.0.number)
     }
 }
 

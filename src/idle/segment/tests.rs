@@ -44,10 +44,10 @@ fn a_report_is_forgotten_after_activity() {
     let (mut segment, seats) = watching(2);
     report(&mut segment, 11);
     assert_eq!(remembered(&segment), [0, 1]);
-    seats[0].block.pulse(0).touch(15);
+    seats[0].block.activity(0).touch(15);
     report(&mut segment, 21);
     assert_eq!(remembered(&segment), [1]);
-    seats[1].block.pulse(1).touch(25);
+    seats[1].block.activity(1).touch(25);
     assert!(idle(&mut segment, 31).len() == 1 && remembered(&segment).is_empty());
     assert!(!has_memory(&segment));
 }

@@ -1,9 +1,9 @@
 //! What the manager does not let one see or time: who shares memory, what happens between two locks,
 //! and how much happens under one.
 
+use super::super::activity::{Activity, BLOCK};
 use super::super::event::Answer;
 use super::super::policy::Scale;
-use super::super::pulse::{BLOCK, Pulse};
 use super::super::segment::Nowhere;
 use super::*;
 use std::num::NonZeroU64;
@@ -22,8 +22,8 @@ fn watching(n: u32) -> (Segments<u32>, Vec<Seat>) {
     (segments, seats)
 }
 
-fn pulse_of(seat: &Seat) -> &Pulse {
-    seat.block.pulse(seat.number)
+fn activity_of(seat: &Seat) -> &Activity {
+    seat.block.activity(seat.number)
 }
 
 /// Slices, until nobody is to be looked at now.
@@ -54,8 +54,8 @@ fn neighbours_share_a_block() {
 #[test]
 fn who_is_active_or_paused_since_being_named_is_not_shed() {
     let (mut segments, seats) = watching(3);
-    pulse_of(&seats[0]).touch(2);
-    pulse_of(&seats[1]).pause();
+    activity_of(&seats[0]).touch(2);
+    activity_of(&seats[1]).pause();
     assert_eq!([0, 1, 2].map(|number| segments.shed(number, 1)), [None, None, Some(2)]);
 }
 
@@ -81,7 +81,7 @@ fn who_waits_for_the_next_slice_can_leave_be_touched_or_given_up() {
     let [left, touched, shed, moved] = [1, 2, 3, 4].map(|n| MANY - n);
     assert!(first.iter().all(|idle| idle.connection < moved));
     assert_eq!(segments.leave(left), Some(left));
-    pulse_of(&seats[touched as usize]).touch(5);
+    activity_of(&seats[touched as usize]).touch(5);
     assert_eq!(segments.shed(shed, 1), Some(shed));
     segments.set_policy(moved, IdlePolicy::new().all(Duration::from_nanos(30)), at(11));
     let rest = everybody(&slices(&mut segments, at(11)));
@@ -124,8 +124,8 @@ fn the_end_of_the_timer_is_told_in_slices() {
 #[test]
 fn the_silent_are_named_segment_by_segment() {
     let (mut segments, seats) = watching(MANY);
-    pulse_of(&seats[0]).touch(2);
-    pulse_of(&seats[1]).pause();
+    activity_of(&seats[0]).touch(2);
+    activity_of(&seats[1]).pause();
     segments.leave(2);
     let parts: Vec<_> = (0..).map_while(|at| segments.silent_since(1, at)).collect();
     assert!(parts.iter().all(|part| part.len() <= SEATS));
@@ -196,7 +196,7 @@ fn a_look_ahead_goes_past_who_has_left_or_was_active() {
     for seat in seats.iter().filter(|seat| seat.number != silent) {
         match seat.number % 3 {
             0 => assert!(segments.leave(seat.number).is_some()),
-            _ => pulse_of(seat).touch(50),
+            _ => activity_of(seat).touch(50),
         }
     }
     let slices = (1..).find(|_| segments.look_ahead(at(10), LOOKS)).unwrap();
@@ -213,7 +213,7 @@ fn a_look_ahead_goes_past_who_has_left_or_was_active() {
 #[test]
 fn a_look_ahead_finds_the_first_of_all_segments() {
     let (mut segments, seats) = watching(MANY);
-    seats.iter().for_each(|seat| pulse_of(seat).touch(2 + u64::from(MANY - seat.number)));
+    seats.iter().for_each(|seat| activity_of(seat).touch(2 + u64::from(MANY - seat.number)));
     while !segments.look_ahead(at(3), LOOKS) {}
     assert_eq!(segments.next_look(), 13, "the last one");
     for number in (MANY - 100..MANY).rev() {

@@ -29,14 +29,14 @@ const ABANDONED: usize = usize::MAX;
 pub(super) const BLOCK: usize = 64;
 
 /// Times are nanoseconds since the timer's origin.
-pub(super) struct Pulse {
+pub(super) struct Activity {
     read: AtomicU64,
     wrote: AtomicU64,
     /// Pauses that have not been resumed, or `ABANDONED`.
     pauses: AtomicUsize,
 }
 
-/// What a check sees of a pulse.
+/// What a check sees of a activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) paused: bool,
@@ -44,7 +44,7 @@ pub(super) struct Reading {
     pub(super) since: [u64; 3],
 }
 
-impl Pulse {
+impl Activity {
     fn new() -> Self {
         Self { read: AtomicU64::new(0), wrote: AtomicU64::new(0), pauses: AtomicUsize::new(0) }
     }
@@ -114,22 +114,22 @@ pub(super) trait Home: Send + Sync {
     fn set_policy(&self, seat: u32, policy: IdlePolicy);
 }
 
-/// The pulses of neighbouring seats, and the way home for their handles.
-pub(super) struct Block {
+/// The activities of neighbouring seats, and the way home for their handles.
+pub(super) struct ActivityBlock {
     pub(super) home: Arc<dyn Home>,
     /// The timer's origin.
     origin: Instant,
-    pulses: [Pulse; BLOCK],
+    activities: [Activity; BLOCK],
 }
 
-impl Block {
+impl ActivityBlock {
     pub(super) fn new(home: Arc<dyn Home>, origin: Instant) -> Self {
-        Self { home, origin, pulses: std::array::from_fn(|_| Pulse::new()) }
+        Self { home, origin, activities: std::array::from_fn(|_| Activity::new()) }
     }
 
     #[inline]
-    pub(super) fn pulse(&self, seat: u32) -> &Pulse {
-        &self.pulses[seat as usize % BLOCK]
+    pub(super) fn activity(&self, seat: u32) -> &Activity {
+        &self.activities[seat as usize % BLOCK]
     }
 
     #[inline]
@@ -149,17 +149,17 @@ mod tests {
 
     #[test]
     fn pauses_nest_and_a_resume_too_many_does_nothing() {
-        let pulse = Pulse::new();
-        pulse.begin(5);
-        assert!(!pulse.resume(6));
-        assert_eq!(pulse.reading(), Reading { paused: false, since: [5; 3] });
-        pulse.pause();
-        pulse.pause();
-        assert!(pulse.resume(7) && pulse.reading().paused);
-        assert!(pulse.resume(8));
-        assert_eq!(pulse.reading(), Reading { paused: false, since: [8; 3] });
-        pulse.wrote(9);
-        assert_eq!(pulse.reading().since, [8, 9, 9]);
+        let activity = Activity::new();
+        activity.begin(5);
+        assert!(!activity.resume(6));
+        assert_eq!(activity.reading(), Reading { paused: false, since: [5; 3] });
+        activity.pause();
+        activity.pause();
+        assert!(activity.resume(7) && activity.reading().paused);
+        assert!(activity.resume(8));
+        assert_eq!(activity.reading(), Reading { paused: false, since: [8; 3] });
+        activity.wrote(9);
+        assert_eq!(activity.reading().since, [8, 9, 9]);
     }
 }
 
@@ -172,21 +172,21 @@ mod model {
     #[test]
     fn a_check_never_sees_the_silence_that_a_pause_has_covered() {
         crate::base::sync::check(|| {
-            let pulse = Arc::new(Pulse::new());
-            pulse.begin(1);
-            pulse.pause();
+            let activity = Arc::new(Activity::new());
+            activity.begin(1);
+            activity.pause();
             let resumer = thread::spawn({
-                let pulse = pulse.clone();
+                let activity = activity.clone();
                 move || {
-                    assert!(pulse.resume(9));
-                    pulse.pause();
-                    assert!(pulse.resume(10));
+                    assert!(activity.resume(9));
+                    activity.pause();
+                    assert!(activity.resume(10));
                 }
             });
-            let Reading { paused, since } = pulse.reading();
+            let Reading { paused, since } = activity.reading();
             assert!(paused || since.iter().all(|&since| since >= 9));
             resumer.join().unwrap();
-            assert_eq!(pulse.reading(), Reading { paused: false, since: [10; 3] });
+            assert_eq!(activity.reading(), Reading { paused: false, since: [10; 3] });
         });
     }
 
@@ -194,18 +194,18 @@ mod model {
     #[test]
     fn pauses_from_two_threads_add_up() {
         crate::base::sync::check(|| {
-            let pulse = Arc::new(Pulse::new());
-            pulse.begin(1);
+            let activity = Arc::new(Activity::new());
+            activity.begin(1);
             let others = [2, 3].map(|now| {
-                let pulse = pulse.clone();
+                let activity = activity.clone();
                 thread::spawn(move || {
-                    pulse.pause();
-                    assert!(pulse.reading().paused);
-                    assert!(pulse.resume(now));
+                    activity.pause();
+                    assert!(activity.reading().paused);
+                    assert!(activity.resume(now));
                 })
             });
             others.into_iter().for_each(|other| other.join().unwrap());
-            assert!(!pulse.reading().paused && !pulse.resume(9));
+            assert!(!activity.reading().paused && !activity.resume(9));
         });
     }
 }
