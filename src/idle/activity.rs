@@ -108,23 +108,23 @@ impl Activity {
 }
 
 /// What a handle asks of where its connection is watched.
-pub(super) trait Home: Send + Sync {
+pub(super) trait Watcher: Send + Sync {
     fn now(&self) -> Instant;
     fn leave(&self, seat: u32);
     fn set_policy(&self, seat: u32, policy: IdlePolicy);
 }
 
-/// The activities of neighbouring seats, and the way home for their handles.
+/// The activities of neighbouring seats, and the way watcher for their handles.
 pub(super) struct ActivityBlock {
-    pub(super) home: Arc<dyn Home>,
+    pub(super) watcher: Arc<dyn Watcher>,
     /// The timer's origin.
     origin: Instant,
     activities: [Activity; BLOCK],
 }
 
 impl ActivityBlock {
-    pub(super) fn new(home: Arc<dyn Home>, origin: Instant) -> Self {
-        Self { home, origin, activities: std::array::from_fn(|_| Activity::new()) }
+    pub(super) fn new(watcher: Arc<dyn Watcher>, origin: Instant) -> Self {
+        Self { watcher, origin, activities: std::array::from_fn(|_| Activity::new()) }
     }
 
     #[inline]
@@ -139,7 +139,7 @@ impl ActivityBlock {
 
     #[inline]
     pub(super) fn now(&self) -> u64 {
-        self.nanos_at(self.home.now())
+        self.nanos_at(self.watcher.now())
     }
 }
 

@@ -24,7 +24,7 @@
 //! 3. A row and its block are kept while one of its seats is in use, and then one other row is.
 //!    Without a used seat there is no block: each keeps its shard alive, which has the segment.
 
-use super::activity::{Activity, ActivityBlock, BLOCK, Home, Reading};
+use super::activity::{Activity, ActivityBlock, BLOCK, Reading, Watcher};
 use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
 use super::judge::{Reported, Terms, Verdict, judge, lot};
 use super::kind::IdleKind;
@@ -152,11 +152,11 @@ impl<T> Segment<T> {
         connection: T,
         policy: IdlePolicy,
         terms: Terms,
-        home: impl FnOnce() -> Arc<dyn Home>,
+        watcher: impl FnOnce() -> Arc<dyn Watcher>,
     ) -> Result<Seat, T> {
         let has_room = |row: &Option<Box<Row<T>>>| row.as_ref().is_none_or(|row| row.used != !0);
         let Some(at) = self.rows.iter().position(has_room) else { return Err(connection) };
-        let row = self.rows[at].get_or_insert_with(|| Row::new(home(), self.origin));
+        let row = self.rows[at].get_or_insert_with(|| Row::new(watcher(), self.origin));
         let number = self.first + (at * BLOCK) as u32 + row.used.trailing_ones();
         row.occupy(number, connection, policy);
         row.block.activity(number).begin(terms.now);
@@ -425,9 +425,9 @@ impl<T> Segment<T> {
 }
 
 impl<T> Row<T> {
-    fn new(home: Arc<dyn Home>, origin: Instant) -> Box<Self> {
+    fn new(watcher: Arc<dyn Watcher>, origin: Instant) -> Box<Self> {
         Box::new(Self {
-            block: Arc::new(ActivityBlock::new(home, origin)),
+            block: Arc::new(ActivityBlock::new(watcher, origin)),
             used: 0,
             entries: std::array::from_fn(|_| Entry::free()),
             reports: Reports::default(),
@@ -513,12 +513,12 @@ fn bit(number: u32) -> u64 {
     1 << place_in_row(number)
 }
 
-/// A home for blocks whose handles ask it nothing.
+/// A watcher for blocks whose handles ask it nothing.
 #[cfg(test)]
-pub(super) struct Nowhere;
+pub(super) struct NoWatcher;
 
 #[cfg(test)]
-impl Home for Nowhere {
+impl Watcher for NoWatcher {
     fn now(&self) -> Instant {
         Instant::now()
     }

@@ -14,7 +14,7 @@
 
 use super::event::{Idle, Seat};
 
-use super::activity::Home;
+use super::activity::Watcher;
 use super::judge::Terms;
 use super::policy::IdlePolicy;
 use super::segment::{Returned, SEATS, Segment};
@@ -102,14 +102,14 @@ impl<T> Segments<T> {
         connection: T,
         policy: IdlePolicy,
         terms: Terms,
-        home: impl FnOnce() -> Arc<dyn Home>,
+        watcher: impl FnOnce() -> Arc<dyn Watcher>,
     ) -> Result<Seat, T> {
         let Some(at) = self.with_room() else { return Err(connection) };
         let (origin, ticks, first) = (self.origin, self.ticks, (at * SEATS) as u32);
         let made = || Box::new(Segment::new(origin, ticks, first));
         let segment = self.segments[at].segment.get_or_insert_with(made);
         let before = share(segment);
-        let entered = segment.enter(connection, policy, terms, home);
+        let entered = segment.enter(connection, policy, terms, watcher);
         self.note(at, before);
         entered
     }
@@ -317,7 +317,7 @@ mod tests;
 
 #[cfg(all(test, loom))]
 mod model {
-    use super::super::segment::Nowhere;
+    use super::super::segment::NoWatcher;
     use super::*;
     use crate::base::sync::{AtomicUsize, Mutex, Ordering};
     use loom::thread;
@@ -343,7 +343,7 @@ mod model {
             let at = |now| Terms { now, scale: super::super::policy::Scale::ONE };
             let policy = IdlePolicy::new().all(Duration::from_nanos(5));
             let entered =
-                segment.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(Nowhere));
+                segment.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(NoWatcher));
             let Ok(Seat { number, block }) = entered else { panic!("there is a seat") };
             let checker = thread::spawn({
                 let segment = segment.clone();

@@ -26,7 +26,7 @@
 //! 4. No callback runs and no connection or check is dropped under the lock. The timer's own locks
 //!    are taken under it, never the other way round.
 
-use super::activity::Home;
+use super::activity::Watcher;
 use super::event::Idle;
 use super::judge::Terms;
 use super::moment::Moment;
@@ -393,7 +393,7 @@ fn dismiss<T>(connection: T) {
     }
 }
 
-impl<T: Send + 'static> Home for Shard<T> {
+impl<T: Send + 'static> Watcher for Shard<T> {
     fn now(&self) -> Instant {
         self.manager.timer.now()
     }
@@ -456,7 +456,7 @@ mod tests {
         let idle = IdleTimeouts::new(&timer, |_, _| Answer::StopWatching);
         let policy = IdlePolicy::new().all(Duration::from_secs(1));
         let first = idle.watch(1, &policy).unwrap();
-        let check = idle.home().lock().check.take();
+        let check = idle.shard_of_this_thread().lock().check.take();
         let second = idle.watch(2, &policy).expect("the limit is not for one who joins");
         assert!(check.is_some_and(|check| check.timeout.deadline().is_some()), "has its place");
         clock.advance(Duration::from_secs(3));

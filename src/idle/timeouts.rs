@@ -108,11 +108,11 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// The connection is inside. That one timeout keeps its place while the group watches anything,
     /// so a timer's limit refuses connections, and loses none.
     pub fn watch(&self, connection: T, policy: &IdlePolicy) -> Result<Watch, ScheduleError<T>> {
-        self.home().watch(connection, policy.clone())
+        self.shard_of_this_thread().watch(connection, policy.clone())
     }
 
     /// The shard of this thread.
-    pub(super) fn home(&self) -> &Arc<Shard<T>> {
+    pub(super) fn shard_of_this_thread(&self) -> &Arc<Shard<T>> {
         &self.shards[spread::shard_of_this_thread(self.shards.len())]
     }
 

@@ -106,7 +106,7 @@ impl Watch {
     /// counts: with a duration that has passed, it is reported at the next tick. A report that is
     /// under way goes on. O(1), under the lock of the connection's shard.
     pub fn set_policy(&self, policy: &IdlePolicy) {
-        self.0.block.home.set_policy(self.0.number, policy.clone());
+        self.0.block.watcher.set_policy(self.0.number, policy.clone());
     }
 
     /// For how long nothing has been read or written.
@@ -123,7 +123,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.0.block.home.leave(self.0.number);
+        self.0.block.watcher.leave(self.0.number);
     }
 }
 

@@ -12,7 +12,7 @@ fn at(now: u64) -> Terms {
 fn watching(n: u32) -> (Segment<u32>, Vec<Seat>) {
     let mut segment = Segment::new(Instant::now(), TickScale::new(NonZeroU64::MIN), 0);
     let policy = IdlePolicy::new().all(Duration::from_nanos(10));
-    let enter = |n| segment.enter(n, policy.clone(), at(1), || Arc::new(Nowhere)).unwrap();
+    let enter = |n| segment.enter(n, policy.clone(), at(1), || Arc::new(NoWatcher)).unwrap();
     let seats = (0..n).map(enter).collect();
     (segment, seats)
 }
@@ -73,7 +73,7 @@ fn one_row_that_nobody_uses_is_kept() {
     assert_eq!(rows(&segment), [0, 1]);
     let policy = IdlePolicy::new();
     for number in [64, 65] {
-        let seat = segment.enter(9, policy.clone(), at(1), || Arc::new(Nowhere)).unwrap();
+        let seat = segment.enter(9, policy.clone(), at(1), || Arc::new(NoWatcher)).unwrap();
         assert_eq!(seat.number, number);
     }
     (1..=65).for_each(|number| assert!(segment.leave(number).is_some()));

@@ -4,7 +4,7 @@
 use super::super::activity::{Activity, BLOCK};
 use super::super::event::Answer;
 use super::super::policy::Scale;
-use super::super::segment::Nowhere;
+use super::super::segment::NoWatcher;
 use super::*;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn at(now: u64) -> Terms {
 fn watching(n: u32) -> (Segments<u32>, Vec<Seat>) {
     let mut segments = Segments::new(Instant::now(), TickScale::new(NonZeroU64::MIN));
     let policy = IdlePolicy::new().all(Duration::from_nanos(10));
-    let enter = |n| segments.enter(n, policy.clone(), at(1), || Arc::new(Nowhere)).unwrap();
+    let enter = |n| segments.enter(n, policy.clone(), at(1), || Arc::new(NoWatcher)).unwrap();
     let seats = (0..n).map(enter).collect();
     (segments, seats)
 }
@@ -107,7 +107,7 @@ fn whoever_comes_after_everybody_has_left_is_not_judged_twice() {
     segments.judge_all_at(6);
     segments.leave(seats[0].number);
     let policy = IdlePolicy::new().all(Duration::from_nanos(10));
-    let _seat = segments.enter(9, policy, at(6), || Arc::new(Nowhere));
+    let _seat = segments.enter(9, policy, at(6), || Arc::new(NoWatcher));
     assert!(segments.look_ahead(at(6), LOOKS));
     assert_eq!(segments.next_look(), 16);
 }
@@ -182,7 +182,7 @@ fn a_free_seat_is_taken_before_a_segment_is_made() {
     }
     let policy = IdlePolicy::new();
     let mut enter =
-        || segments.enter(9, policy.clone(), at(1), || Arc::new(Nowhere)).unwrap().number;
+        || segments.enter(9, policy.clone(), at(1), || Arc::new(NoWatcher)).unwrap().number;
     let expected = [5, SEATS as u32 + 7, 3 * SEATS as u32];
     assert_eq!([(); 3].map(|()| enter()), expected);
     drop(seats);
