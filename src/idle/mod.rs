@@ -84,7 +84,6 @@
 
 mod activity;
 mod event;
-mod judge;
 mod kind;
 mod moment;
 mod policy;
@@ -92,6 +91,7 @@ mod segment;
 mod segments;
 mod shard;
 mod timeouts;
+mod verdict;
 mod watch;
 
 pub use event::{Answer, Idle, IdleEvent};

@@ -77,9 +77,9 @@ impl IdlePolicy {
 
 impl Limits {
     /// What is in force for one connection: `None` if the kind is off.
-    pub(super) fn after(&self, kind: IdleKind, lot: u32, scale: Scale) -> Option<u64> {
+    pub(super) fn after(&self, kind: IdleKind, jitter_share: u32, scale: Scale) -> Option<u64> {
         let after = *self.after.get(kind as usize).filter(|&&after| after != 0)?;
-        let share = (u128::from(self.jitter) * u128::from(lot)) >> u32::BITS;
+        let share = (u128::from(self.jitter) * u128::from(jitter_share)) >> u32::BITS;
         Some(scale.apply(after.saturating_add(share as u64)).max(1))
     }
 }
@@ -121,8 +121,8 @@ impl fmt::Debug for IdlePolicy {
 mod tests {
     use super::*;
 
-    fn after(policy: &IdlePolicy, lot: u32, scale: f64) -> Option<u64> {
-        policy.limits().after(IdleKind::All, lot, Scale(scale))
+    fn after(policy: &IdlePolicy, jitter_share: u32, scale: f64) -> Option<u64> {
+        policy.limits().after(IdleKind::All, jitter_share, Scale(scale))
     }
 
     #[test]

@@ -26,9 +26,9 @@
 
 use super::activity::{Activity, ActivityBlock, BLOCK, Reading, Watcher};
 use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
-use super::judge::{Reported, Terms, Verdict, judge, lot};
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;
+use super::verdict::{CheckTime, Reported, Verdict, jitter_share, verdict};
 use crate::base::sync::Arc;
 use crate::time::tick::{NEVER, TickScale};
 use crate::wheel::{HashedWheel, Key};
@@ -151,7 +151,7 @@ impl<T> Segment<T> {
         &mut self,
         connection: T,
         policy: IdlePolicy,
-        terms: Terms,
+        time: CheckTime,
         watcher: impl FnOnce() -> Arc<dyn Watcher>,
     ) -> Result<Seat, T> {
         let has_room = |row: &Option<Box<Row<T>>>| row.as_ref().is_none_or(|row| row.used != !0);
@@ -159,12 +159,12 @@ impl<T> Segment<T> {
         let row = self.rows[at].get_or_insert_with(|| Row::new(watcher(), self.origin));
         let number = self.first + (at * BLOCK) as u32 + row.used.trailing_ones();
         row.occupy(number, connection, policy);
-        row.block.activity(number).begin(terms.now);
+        row.block.activity(number).begin(time.now);
         let block = row.block.clone();
         self.used += 1;
         self.peak = self.peak.max(self.used);
         self.spare = self.spare.filter(|&spare| spare != at);
-        let at = self.earliest(number, terms);
+        let at = self.earliest(number, time);
         self.file(number, at);
         Ok(Seat { block, number })
     }
@@ -189,12 +189,12 @@ impl<T> Segment<T> {
     }
 
     /// From now on it is judged by another policy.
-    pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, terms: Terms) {
+    pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, time: CheckTime) {
         let Some(entry) = self.entry_mut(number) else { return };
         entry.policy = Some(policy);
         // One that is out is filed by its new policy when it comes back.
         let Place::Filed(key) = entry.place else { return };
-        let at = self.earliest(number, terms);
+        let at = self.earliest(number, time);
         // If it is due later than before, the look that comes too soon sees to it.
         if self.wheel.deadline(key).is_none_or(|tick| tick_of(self.ticks, at) < tick) {
             self.wheel.remove(key);
@@ -203,7 +203,7 @@ impl<T> Segment<T> {
     }
 
     /// Has everybody judged again at `tick`.
-    pub(super) fn judge_all_at(&mut self, tick: u64) {
+    pub(super) fn check_all_at(&mut self, tick: u64) {
         if !self.wheel.is_empty() {
             self.all_at = self.all_at.min(tick);
         }
@@ -213,11 +213,11 @@ impl<T> Segment<T> {
     /// it has looked. `due` is empty before and after.
     pub(super) fn take_idle(
         &mut self,
-        terms: Terms,
+        time: CheckTime,
         due: &mut Vec<u32>,
         idle: &mut Vec<Idle<T>>,
     ) -> usize {
-        let tick = self.ticks.tick_at(terms.now);
+        let tick = self.ticks.tick_at(time.now);
         if self.all_at <= tick {
             self.all_at = NEVER;
             due.extend(self.wheel.drain().into_iter().map(|(_, filed)| seat_of(filed)));
@@ -225,13 +225,13 @@ impl<T> Segment<T> {
             self.wheel.expire(tick, |_, filed| due.push(seat_of(filed)));
         }
         let looks = due.len();
-        idle.extend(due.drain(..).filter_map(|number| self.look(number, terms)));
+        idle.extend(due.drain(..).filter_map(|number| self.look(number, time)));
         looks
     }
 
     /// Makes `next_look` exact: files again who was active and comes up before the first who was not.
     /// False if `looks`, which it takes from, did not suffice.
-    pub(super) fn confirm_next(&mut self, looks: &mut usize, terms: Terms) -> bool {
+    pub(super) fn confirm_next(&mut self, looks: &mut usize, time: CheckTime) -> bool {
         if self.all_at != NEVER {
             return true;
         }
@@ -240,7 +240,7 @@ impl<T> Segment<T> {
         wheel.confirm_next(NEVER, budget, |&filed| {
             *looks = looks.saturating_sub(1);
             let number = seat_of(filed);
-            match rows[row_of(number)].as_mut()?.judge(number, terms)? {
+            match rows[row_of(number)].as_mut()?.verdict(number, time)? {
                 Verdict::Look(at) => Some(tick_of(*ticks, at)),
                 Verdict::Idle(..) => None,
             }
@@ -255,7 +255,7 @@ impl<T> Segment<T> {
     }
 
     /// Takes in an answer. With several kinds of silence in one policy, another may be due too.
-    pub(super) fn put_back(&mut self, idle: Idle<T>, terms: Terms, returned: &mut Returned<T>) {
+    pub(super) fn put_back(&mut self, idle: Idle<T>, time: CheckTime, returned: &mut Returned<T>) {
         let (number, kind) = (idle.seat.number, idle.event().kind);
         let Some(row) = self.row_mut(number) else { return };
         let entry = &mut row.entries[place_in_row(number)];
@@ -272,11 +272,11 @@ impl<T> Segment<T> {
             return;
         }
         if idle.outcome != Outcome::Void {
-            row.reports.note(number, kind, terms.now);
+            row.reports.note(number, kind, time.now);
         }
         entry.connection = Some(idle.connection);
         self.out -= 1;
-        returned.again.extend(self.look(number, terms));
+        returned.again.extend(self.look(number, time));
     }
 
     /// Takes out everybody who is here, because the timer is gone.
@@ -318,8 +318,8 @@ impl<T> Segment<T> {
     }
 
     /// Judges one whose entry has left the wheel.
-    fn look(&mut self, number: u32, terms: Terms) -> Option<Idle<T>> {
-        match self.judge(number, terms)? {
+    fn look(&mut self, number: u32, time: CheckTime) -> Option<Idle<T>> {
+        match self.verdict(number, time)? {
             Verdict::Look(at) => {
                 self.file(number, at);
                 None
@@ -328,15 +328,15 @@ impl<T> Segment<T> {
         }
     }
 
-    fn judge(&mut self, number: u32, terms: Terms) -> Option<Verdict> {
-        self.row_mut(number)?.judge(number, terms)
+    fn verdict(&mut self, number: u32, time: CheckTime) -> Option<Verdict> {
+        self.row_mut(number)?.verdict(number, time)
     }
 
     /// When it may first be idle.
-    fn earliest(&mut self, number: u32, terms: Terms) -> u64 {
-        match self.judge(number, terms) {
+    fn earliest(&mut self, number: u32, time: CheckTime) -> u64 {
+        match self.verdict(number, time) {
             Some(Verdict::Look(at)) => at,
-            Some(Verdict::Idle(..)) | None => terms.now,
+            Some(Verdict::Idle(..)) | None => time.now,
         }
     }
 
@@ -448,7 +448,7 @@ impl<T> Row<T> {
         std::mem::replace(entry, Entry::free()).connection
     }
 
-    fn judge(&mut self, number: u32, terms: Terms) -> Option<Verdict> {
+    fn verdict(&mut self, number: u32, time: CheckTime) -> Option<Verdict> {
         let reading = self.block.activity(number).reading();
         let reported = self.reports.of(number);
         let active_after =
@@ -457,7 +457,13 @@ impl<T> Row<T> {
             self.reports.forget(number); // it has no say any more
         }
         let policy = self.entries[place_in_row(number)].policy.as_ref()?;
-        Some(judge(policy.limits(), reading, reported.unwrap_or_default(), lot(number), terms))
+        Some(verdict(
+            policy.limits(),
+            reading,
+            reported.unwrap_or_default(),
+            jitter_share(number),
+            time,
+        ))
     }
 }
 

@@ -15,9 +15,9 @@
 use super::event::{Idle, Seat};
 
 use super::activity::Watcher;
-use super::judge::Terms;
 use super::policy::IdlePolicy;
 use super::segment::{Returned, SEATS, Segment};
+use super::verdict::CheckTime;
 use crate::base::sync::Arc;
 use crate::time::tick::{NEVER, TickScale};
 use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ impl<T> Segments<T> {
         &mut self,
         connection: T,
         policy: IdlePolicy,
-        terms: Terms,
+        time: CheckTime,
         watcher: impl FnOnce() -> Arc<dyn Watcher>,
     ) -> Result<Seat, T> {
         let Some(at) = self.with_room() else { return Err(connection) };
@@ -109,7 +109,7 @@ impl<T> Segments<T> {
         let made = || Box::new(Segment::new(origin, ticks, first));
         let segment = self.segments[at].segment.get_or_insert_with(made);
         let before = share(segment);
-        let entered = segment.enter(connection, policy, terms, watcher);
+        let entered = segment.enter(connection, policy, time, watcher);
         self.note(at, before);
         entered
     }
@@ -120,8 +120,8 @@ impl<T> Segments<T> {
     }
 
     /// From now on it is judged by another policy.
-    pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, terms: Terms) {
-        self.with(segment_of(number), |segment| segment.set_policy(number, policy, terms));
+    pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, time: CheckTime) {
+        self.with(segment_of(number), |segment| segment.set_policy(number, policy, time));
     }
 
     /// Stops watching a seat, unless it has been active after `since`.
@@ -130,16 +130,16 @@ impl<T> Segments<T> {
     }
 
     /// Has all who are here judged again, at `tick`.
-    pub(super) fn judge_all_at(&mut self, tick: u64) {
+    pub(super) fn check_all_at(&mut self, tick: u64) {
         for at in 0..self.segments.len() {
-            self.with(at, |segment| segment.judge_all_at(tick));
+            self.with(at, |segment| segment.check_all_at(tick));
         }
     }
 
     /// Takes out who is idle now, and files again who has merely come up. If that were too many for
     /// one hold of the lock, `next_look` is not after now, and the next call goes on.
-    pub(super) fn take_idle(&mut self, terms: Terms) -> Vec<Idle<T>> {
-        let tick = self.ticks.tick_at(terms.now);
+    pub(super) fn take_idle(&mut self, time: CheckTime) -> Vec<Idle<T>> {
+        let tick = self.ticks.tick_at(time.now);
         let (mut idle, mut looks) = (Vec::new(), 0);
         let mut due = std::mem::take(&mut self.due);
         for _ in 0..self.segments.len() {
@@ -149,7 +149,7 @@ impl<T> Segments<T> {
             let at = self.turn % self.segments.len();
             self.turn = at + 1;
             if self.segments[at].next <= tick {
-                let looked = self.with(at, |segment| segment.take_idle(terms, &mut due, &mut idle));
+                let looked = self.with(at, |segment| segment.take_idle(time, &mut due, &mut idle));
                 looks += looked.unwrap_or_default().max(1);
             }
         }
@@ -161,13 +161,13 @@ impl<T> Segments<T> {
     /// Makes `next_look` exact, so that nobody is woken up for who has left or was active: files those
     /// again who come up before the first who has to be looked at then. False if more than `looks`
     /// would be needed; the next call goes on.
-    pub(super) fn look_ahead(&mut self, terms: Terms, mut looks: usize) -> bool {
+    pub(super) fn look_ahead(&mut self, time: CheckTime, mut looks: usize) -> bool {
         let count = self.segments.len();
         let begin = (0..count).min_by_key(|&at| self.segments[at].next).unwrap_or(0);
         let mut first = NEVER;
         for at in (begin..count).chain(0..begin) {
             while looks > 0 && self.segments[at].next < first {
-                if self.confirm_next(at, &mut looks, terms) {
+                if self.confirm_next(at, &mut looks, time) {
                     first = first.min(self.segments[at].next);
                 }
             }
@@ -177,18 +177,18 @@ impl<T> Segments<T> {
     }
 
     /// The one in this seat, for whom `next_look` stood, has left: finds out who is next instead.
-    pub(super) fn look_past(&mut self, number: u32, terms: Terms) {
+    pub(super) fn look_past(&mut self, number: u32, time: CheckTime) {
         let former = self.earliest;
         let at = segment_of(number);
         let mut looks = LOOKS_PAST_ONE;
-        self.confirm_next(at, &mut looks, terms);
+        self.confirm_next(at, &mut looks, time);
         // Others of this tick are neighbours, mostly.
         if self.segments.get(at).is_some_and(|held| held.next <= former) {
             return;
         }
         self.find_earliest();
         if self.earliest > former {
-            self.look_ahead(terms, looks);
+            self.look_ahead(time, looks);
         }
     }
 
@@ -199,10 +199,10 @@ impl<T> Segments<T> {
 
     /// Makes the next look of one segment exact, in steps that do not go too far beyond the first look
     /// of another; true if that is done.
-    fn confirm_next(&mut self, at: usize, looks: &mut usize, terms: Terms) -> bool {
+    fn confirm_next(&mut self, at: usize, looks: &mut usize, time: CheckTime) -> bool {
         let mut step = LOOKS_PER_STEP.min(*looks);
         *looks -= step;
-        let exact = self.with(at, |segment| segment.confirm_next(&mut step, terms)).unwrap_or(true);
+        let exact = self.with(at, |segment| segment.confirm_next(&mut step, time)).unwrap_or(true);
         if exact {
             *looks += step.saturating_sub(1); // or all of them went to those who have left
         }
@@ -210,11 +210,11 @@ impl<T> Segments<T> {
     }
 
     /// Takes in the answers to a batch.
-    pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, terms: Terms) -> Returned<T> {
+    pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, time: CheckTime) -> Returned<T> {
         let mut returned = Returned::new();
         for idle in batch {
             let at = segment_of(idle.seat.number);
-            self.with(at, |segment| segment.put_back(idle, terms, &mut returned));
+            self.with(at, |segment| segment.put_back(idle, time, &mut returned));
         }
         returned
     }
@@ -340,7 +340,7 @@ mod model {
             let drops = Arc::new(AtomicUsize::new(0));
             let ticks = TickScale::new(NonZeroU64::MIN);
             let segment = Arc::new(Mutex::new(Segments::new(Instant::now(), ticks)));
-            let at = |now| Terms { now, scale: super::super::policy::Scale::ONE };
+            let at = |now| CheckTime { now, scale: super::super::policy::Scale::ONE };
             let policy = IdlePolicy::new().all(Duration::from_nanos(5));
             let entered =
                 segment.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(NoWatcher));

@@ -20,7 +20,7 @@
 //!    the timer takes none.
 //! 2. The check that counts is the one of the latest epoch; any other does nothing when it runs or
 //!    is dropped.
-//! 3. While a segment is to be judged as a whole (`judge_all_at`), or has left somebody who is due to
+//! 3. While a segment is to be judged as a whole (`check_all_at`), or has left somebody who is due to
 //!    the next slice, the check is due at once, and so is another in its place: `next_look` is not
 //!    after now.
 //! 4. No callback runs and no connection or check is dropped under the lock. The timer's own locks
@@ -28,11 +28,11 @@
 
 use super::activity::Watcher;
 use super::event::Idle;
-use super::judge::Terms;
 use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::segment::Returned;
 use super::segments::{LIMIT, LOOKS, Segments};
+use super::verdict::CheckTime;
 use super::watch::Watch;
 use crate::base::isolate;
 use crate::base::logging::warning;
@@ -109,14 +109,14 @@ impl<T> Manager<T> {
         self.ticks.tick_at(self.now_contained())
     }
 
-    fn terms_at(&self, instant: Instant) -> Terms {
-        Terms { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
+    fn check_time_at(&self, instant: Instant) -> CheckTime {
+        CheckTime { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
     }
 
     /// For a look ahead, which a time that has passed serves as well: those who are paused are then
     /// looked at sooner than they need. It saves a clock read under the lock.
-    fn terms_before(&self, state: &State<T>) -> Terms {
-        Terms { now: state.present, scale: self.scale() }
+    fn check_time_before(&self, state: &State<T>) -> CheckTime {
+        CheckTime { now: state.present, scale: self.scale() }
     }
 
     /// When a tick begins; far away for one that never comes.
@@ -193,10 +193,10 @@ impl<T: Send + 'static> Shard<T> {
     ) -> Result<Watch, ScheduleError<T>> {
         let now = self.manager.timer.now();
         let mut state = self.lock();
-        let terms = self.manager.terms_at(now);
-        state.present = terms.now;
+        let time = self.manager.check_time_at(now);
+        state.present = time.now;
         let joins = state.segments.len() > 0;
-        let entered = state.segments.enter(connection, policy, terms, || self.clone());
+        let entered = state.segments.enter(connection, policy, time, || self.clone());
         let full = |task| ScheduleError::LimitReached { limit: LIMIT, task };
         let seat = entered.map_err(full)?;
         match self.ensure_check(&mut state, joins) {
@@ -222,8 +222,8 @@ impl<T: Send + 'static> Shard<T> {
             return Ok(());
         }
         let epoch = state.epoch + 1;
-        let terms = self.manager.terms_before(state);
-        state.segments.look_ahead(terms, LOOKS);
+        let time = self.manager.check_time_before(state);
+        state.segments.look_ahead(time, LOOKS);
         let tick = state.segments.next_look();
         let check = Check { shard: Some(self.clone()), epoch };
         let due = self.manager.start_of(tick);
@@ -254,10 +254,10 @@ impl<T: Send + 'static> Shard<T> {
     }
 
     /// Durations have become shorter: has everybody judged again.
-    pub(super) fn judge_everybody(&self) {
+    pub(super) fn check_everybody(&self) {
         let present = self.manager.present_tick();
         let mut state = self.lock();
-        state.segments.judge_all_at(present);
+        state.segments.check_all_at(present);
         self.hasten(&mut state);
     }
 
@@ -268,25 +268,25 @@ impl<T: Send + 'static> Shard<T> {
         if state.epoch != check.epoch || state.check.is_none() {
             return check.retire();
         }
-        let terms = self.manager.terms_at(now);
-        state.present = terms.now;
-        let idle = state.segments.take_idle(terms);
-        let followed = self.schedule_next(&mut state, terms);
+        let time = self.manager.check_time_at(now);
+        state.present = time.now;
+        let idle = state.segments.take_idle(time);
+        let followed = self.schedule_next(&mut state, time);
         drop(state);
         if followed {
             check.retire();
         } else {
             drop(check); // it is lost
         }
-        self.report(idle, terms.now);
+        self.report(idle, time.now);
     }
 
     /// Schedules the check after the one that runs: for the present tick, if one slice was not enough.
     /// False if the timer takes none.
-    fn schedule_next(self: &Arc<Self>, state: &mut State<T>, terms: Terms) -> bool {
-        let present = self.manager.ticks.tick_at(terms.now);
+    fn schedule_next(self: &Arc<Self>, state: &mut State<T>, time: CheckTime) -> bool {
+        let present = self.manager.ticks.tick_at(time.now);
         let due = state.segments.next_look() <= present;
-        let exact = due || state.segments.look_ahead(terms, LOOKS);
+        let exact = due || state.segments.look_ahead(time, LOOKS);
         let next = state.segments.next_look();
         // Each entry once: those that are touched all the time come up again and again.
         let most = state.segments.len() + LOOKS;
@@ -332,8 +332,8 @@ impl<T: Send + 'static> Shard<T> {
     /// The one in this seat, for whom the check is armed, has left: it may have time.
     #[cold]
     fn put_off(&self, state: &mut State<T>, seat: u32) {
-        let terms = self.manager.terms_before(state);
-        state.segments.look_past(seat, terms);
+        let time = self.manager.check_time_before(state);
+        state.segments.look_past(seat, time);
         let tick = state.segments.next_look();
         let Some(check) = &mut state.check else { return };
         // If it is refused, the check has expired, and looks for itself who is next.
@@ -369,8 +369,8 @@ impl<T: Send + 'static> Shard<T> {
             let mut state = self.lock_after_others();
             // The factor of this moment: a check that has judged everybody by it has missed these.
             // But the time of the report, so that an activity since then comes after it.
-            let terms = Terms { now, scale: self.manager.scale() };
-            let Returned { mut again, dismissed } = state.segments.put_back(batch, terms);
+            let time = CheckTime { now, scale: self.manager.scale() };
+            let Returned { mut again, dismissed } = state.segments.put_back(batch, time);
             let needless = state.needless_check();
             if state.segments.len() > 0
                 && self.ensure_check(&mut state, true).is_err()
@@ -405,8 +405,8 @@ impl<T: Send + 'static> Watcher for Shard<T> {
     fn set_policy(&self, seat: u32, policy: IdlePolicy) {
         let now = self.manager.timer.now();
         let mut state = self.lock();
-        let terms = self.manager.terms_at(now);
-        state.segments.set_policy(seat, policy, terms);
+        let time = self.manager.check_time_at(now);
+        state.segments.set_policy(seat, policy, time);
         self.hasten(&mut state);
     }
 }

@@ -4,8 +4,8 @@ use super::super::policy::Scale;
 use super::*;
 use std::num::NonZeroU64;
 
-fn at(now: u64) -> Terms {
-    Terms { now, scale: Scale::ONE }
+fn at(now: u64) -> CheckTime {
+    CheckTime { now, scale: Scale::ONE }
 }
 
 /// Connections 0 to `n` in the seats of these numbers, silent since 1 and idle at 11.

@@ -9,8 +9,8 @@ use super::*;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-fn at(now: u64) -> Terms {
-    Terms { now, scale: Scale::ONE }
+fn at(now: u64) -> CheckTime {
+    CheckTime { now, scale: Scale::ONE }
 }
 
 /// Connections 0 to `n` in the seats of these numbers, silent since 1 and idle at 11.
@@ -27,8 +27,8 @@ fn activity_of(seat: &Seat) -> &Activity {
 }
 
 /// Slices, until nobody is to be looked at now.
-fn slices(segments: &mut Segments<u32>, terms: Terms) -> Vec<Vec<Idle<u32>>> {
-    let next = |_| (segments.next_look() <= terms.now).then(|| segments.take_idle(terms));
+fn slices(segments: &mut Segments<u32>, time: CheckTime) -> Vec<Vec<Idle<u32>>> {
+    let next = |_| (segments.next_look() <= time.now).then(|| segments.take_idle(time));
     (0..).map_while(next).collect()
 }
 
@@ -93,9 +93,9 @@ fn who_waits_for_the_next_slice_can_leave_be_touched_or_given_up() {
 #[test]
 fn everybody_is_judged_again_in_slices() {
     let (mut segments, _seats) = watching(MANY);
-    let halved = Terms { now: 6, scale: Scale(0.5) };
+    let halved = CheckTime { now: 6, scale: Scale(0.5) };
     assert!(segments.take_idle(halved).is_empty(), "nobody has come up");
-    segments.judge_all_at(6);
+    segments.check_all_at(6);
     let slices = slices(&mut segments, halved);
     assert!(is_bounded(&slices));
     assert_eq!(everybody(&slices), (0..MANY).collect::<Vec<_>>());
@@ -104,7 +104,7 @@ fn everybody_is_judged_again_in_slices() {
 #[test]
 fn whoever_comes_after_everybody_has_left_is_not_judged_twice() {
     let (mut segments, seats) = watching(1);
-    segments.judge_all_at(6);
+    segments.check_all_at(6);
     segments.leave(seats[0].number);
     let policy = IdlePolicy::new().all(Duration::from_nanos(10));
     let _seat = segments.enter(9, policy, at(6), || Arc::new(NoWatcher));

@@ -20,23 +20,23 @@ pub(super) enum Verdict {
 
 /// What all connections are judged by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct CheckTime {
     pub(super) now: u64,
     pub(super) scale: Scale,
 }
 
 /// Of several kinds that are due, it names the one that was due first. A kind that has been
 /// reported is due again when its duration has passed once more.
-pub(super) fn judge(
+pub(super) fn verdict(
     limits: &Limits,
     reading: Reading,
     reported: Reported,
-    lot: u32,
-    terms: Terms,
+    jitter_share: u32,
+    time: CheckTime,
 ) -> Verdict {
-    let Terms { now, scale } = terms;
+    let CheckTime { now, scale } = time;
     let due = |kind: IdleKind| {
-        let after = limits.after(kind, lot, scale)?;
+        let after = limits.after(kind, jitter_share, scale)?;
         let [since, reported] = [reading.since, reported].map(|by_kind| by_kind[kind as usize]);
         // It may be resumed at any moment, and is idle at the earliest so long after that.
         let from = if reading.paused { now } else { since.max(reported) };
@@ -60,7 +60,7 @@ fn event(kind: IdleKind, since: u64, reported: u64, now: u64) -> IdleEvent {
 
 /// A number without a pattern for each seat, which its jitter follows from (Sebastiano Vigna's
 /// splitmix64).
-pub(super) fn lot(seat: u32) -> u32 {
+pub(super) fn jitter_share(seat: u32) -> u32 {
     let z = (u64::from(seat) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -74,9 +74,9 @@ mod tests {
 
     const NS: fn(u64) -> Duration = Duration::from_nanos;
 
-    fn judged(policy: &IdlePolicy, since: [u64; 3], reported: Reported, now: u64) -> Verdict {
+    fn verdict_at(policy: &IdlePolicy, since: [u64; 3], reported: Reported, now: u64) -> Verdict {
         let reading = Reading { paused: false, since };
-        judge(policy.limits(), reading, reported, 0, Terms { now, scale: Scale::ONE })
+        verdict(policy.limits(), reading, reported, 0, CheckTime { now, scale: Scale::ONE })
     }
 
     fn idle(kind: IdleKind, first: bool, silent_for: u64, since: u64) -> Verdict {
@@ -86,34 +86,43 @@ mod tests {
     #[test]
     fn the_kind_that_was_due_first_is_named() {
         let policy = IdlePolicy::new().reader(NS(50)).writer(NS(30)).all(NS(10));
-        assert_eq!(judged(&policy, [40, 60, 60], [0; 3], 69), Verdict::Look(70));
-        assert_eq!(judged(&policy, [40, 60, 60], [0; 3], 70), idle(IdleKind::All, true, 10, 60));
-        let both = judged(&policy, [40, 60, 60], [0, 0, 85], 91);
+        assert_eq!(verdict_at(&policy, [40, 60, 60], [0; 3], 69), Verdict::Look(70));
+        assert_eq!(
+            verdict_at(&policy, [40, 60, 60], [0; 3], 70),
+            idle(IdleKind::All, true, 10, 60)
+        );
+        let both = verdict_at(&policy, [40, 60, 60], [0, 0, 85], 91);
         assert_eq!(both, idle(IdleKind::Reader, true, 51, 40), "due at 90, the writer too");
-        let then = judged(&policy, [40, 60, 60], [91, 0, 91], 91);
+        let then = verdict_at(&policy, [40, 60, 60], [91, 0, 91], 91);
         assert_eq!(then, idle(IdleKind::Writer, true, 31, 60));
-        assert_eq!(judged(&policy, [40, 60, 60], [91; 3], 91), Verdict::Look(101));
+        assert_eq!(verdict_at(&policy, [40, 60, 60], [91; 3], 91), Verdict::Look(101));
     }
 
     #[test]
     fn it_is_first_again_after_activity() {
         let policy = IdlePolicy::new().reader(NS(10));
-        assert_eq!(judged(&policy, [5; 3], [15, 0, 0], 25), idle(IdleKind::Reader, false, 20, 5));
-        assert_eq!(judged(&policy, [15; 3], [15, 0, 0], 25), idle(IdleKind::Reader, true, 10, 15));
+        assert_eq!(
+            verdict_at(&policy, [5; 3], [15, 0, 0], 25),
+            idle(IdleKind::Reader, false, 20, 5)
+        );
+        assert_eq!(
+            verdict_at(&policy, [15; 3], [15, 0, 0], 25),
+            idle(IdleKind::Reader, true, 10, 15)
+        );
     }
 
     #[test]
     fn a_paused_one_is_looked_at_again_after_its_whole_time() {
         let policy = IdlePolicy::new().reader(NS(10)).all(NS(20));
         let reading = Reading { paused: true, since: [5; 3] };
-        let terms = Terms { now: 1000, scale: Scale::ONE };
-        assert_eq!(judge(policy.limits(), reading, [0; 3], 0, terms), Verdict::Look(1010));
+        let time = CheckTime { now: 1000, scale: Scale::ONE };
+        assert_eq!(verdict(policy.limits(), reading, [0; 3], 0, time), Verdict::Look(1010));
     }
 
     #[test]
     fn off_and_endless_are_never() {
         for policy in [IdlePolicy::new(), IdlePolicy::new().all(Duration::MAX)] {
-            assert_eq!(judged(&policy, [5; 3], [0; 3], NEVER - 1), Verdict::Look(NEVER));
+            assert_eq!(verdict_at(&policy, [5; 3], [0; 3], NEVER - 1), Verdict::Look(NEVER));
         }
     }
 
@@ -121,12 +130,15 @@ mod tests {
     #[test]
     fn the_lots_are_those_of_splitmix64() {
         let published = [0xe220_a839, 0x6e78_9e6a, 0x06c4_5d18];
-        assert_eq!([0, 1, 2].map(|seat| lot(seat) >> 1), published.map(|lot| lot >> 1));
+        assert_eq!(
+            [0, 1, 2].map(|seat| jitter_share(seat) >> 1),
+            published.map(|jitter_share| jitter_share >> 1)
+        );
     }
 
     #[test]
     fn a_time_ahead_of_the_check_is_no_silence() {
         let policy = IdlePolicy::new().all(NS(10));
-        assert_eq!(judged(&policy, [500; 3], [0; 3], 20), Verdict::Look(510));
+        assert_eq!(verdict_at(&policy, [500; 3], [0; 3], 20), Verdict::Look(510));
     }
 }
