@@ -17,8 +17,8 @@
 //! | n > 0 | paused n times | pause -> n + 1; resume: touch, then -> n - 1 |
 //! | `ABANDONED` | the handle is gone, its connection is with the callback | begin -> 0, for the seat's next user |
 
-use super::moment::When;
 use super::policy::IdlePolicy;
+use super::timestamp::IntoTimestamp;
 use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -133,8 +133,8 @@ impl ActivityBlock {
     }
 
     #[inline]
-    pub(super) fn nanos_at(&self, at: impl When) -> u64 {
-        at.moment(|| self.origin).nanos()
+    pub(super) fn nanos_at(&self, at: impl IntoTimestamp) -> u64 {
+        at.timestamp(|| self.origin).nanos()
     }
 
     #[inline]

@@ -85,18 +85,18 @@
 mod activity;
 mod event;
 mod kind;
-mod moment;
 mod policy;
 mod segment;
 mod segments;
 mod shard;
 mod timeouts;
+mod timestamp;
 mod verdict;
 mod watch;
 
 pub use event::{Answer, Idle, IdleEvent};
 pub use kind::IdleKind;
-pub use moment::{Moment, When};
 pub use policy::IdlePolicy;
 pub use timeouts::{IdleTimeouts, ScaleError, Shed};
+pub use timestamp::{IntoTimestamp, Timestamp};
 pub use watch::{Paused, Watch};

@@ -28,10 +28,10 @@
 
 use super::activity::Watcher;
 use super::event::Idle;
-use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::segment::Returned;
 use super::segments::{LIMIT, LOOKS, Segments};
+use super::timestamp::Timestamp;
 use super::verdict::CheckTime;
 use super::watch::Watch;
 use crate::base::isolate;
@@ -95,8 +95,8 @@ impl<T> Manager<T> {
     }
 
     #[inline]
-    pub(super) fn now(&self) -> Moment {
-        Moment::new(self.origin, self.timer.now())
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::new(self.origin, self.timer.now())
     }
 
     /// The present for reports that must be made even if the timer's clock panics: before all activity
@@ -110,7 +110,7 @@ impl<T> Manager<T> {
     }
 
     fn check_time_at(&self, instant: Instant) -> CheckTime {
-        CheckTime { now: Moment::new(self.origin, instant).nanos(), scale: self.scale() }
+        CheckTime { now: Timestamp::new(self.origin, instant).nanos(), scale: self.scale() }
     }
 
     /// For a look ahead, which a time that has passed serves as well: those who are paused are then

@@ -2,9 +2,9 @@
 
 use super::event::{Answer, Idle, IdleEvent};
 
-use super::moment::Moment;
 use super::policy::{IdlePolicy, Scale};
 use super::shard::{Deliver, Manager, Shard};
+use super::timestamp::Timestamp;
 use super::watch::Watch;
 use crate::base::isolate;
 use crate::base::spread;
@@ -132,7 +132,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Timestamp {
         self.manager.now()
     }
 

@@ -2,8 +2,8 @@
 
 use super::activity::Activity;
 use super::event::Seat;
-use super::moment::When;
 use super::policy::IdlePolicy;
+use super::timestamp::IntoTimestamp;
 use std::fmt;
 use std::time::Duration;
 
@@ -46,25 +46,25 @@ impl Watch {
         self.activity().touch(self.0.block.now());
     }
 
-    /// As [`read`](Self::read), at a [`Moment`](super::Moment) or an
+    /// As [`read`](Self::read), at a [`Timestamp`](super::Timestamp) or an
     /// [`Instant`](std::time::Instant): no clock is read.
     ///
     /// Take the time after the read, not before: from an instant that is older than the bytes, the
     /// silence is counted too soon by the difference.
     #[inline]
-    pub fn read_at(&self, at: impl When) {
+    pub fn read_at(&self, at: impl IntoTimestamp) {
         self.activity().read(self.0.block.nanos_at(at));
     }
 
     /// As [`wrote`](Self::wrote), at a known time, as [`read_at`](Self::read_at).
     #[inline]
-    pub fn wrote_at(&self, at: impl When) {
+    pub fn wrote_at(&self, at: impl IntoTimestamp) {
         self.activity().wrote(self.0.block.nanos_at(at));
     }
 
     /// As [`touch`](Self::touch), at a known time, as [`read_at`](Self::read_at).
     #[inline]
-    pub fn touch_at(&self, at: impl When) {
+    pub fn touch_at(&self, at: impl IntoTimestamp) {
         self.activity().touch(self.0.block.nanos_at(at));
     }
 

@@ -11,9 +11,9 @@ use std::time::Instant;
 ///
 /// [`IdleTimeouts::now`]: super::IdleTimeouts::now
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct Timestamp(u64);
 
-impl Moment {
+impl Timestamp {
     /// Before the origin counts as the origin.
     #[inline]
     pub(super) fn new(origin: Instant, instant: Instant) -> Self {
@@ -27,31 +27,31 @@ impl Moment {
     }
 }
 
-/// What the `_at` methods of [`Watch`](super::Watch) take for a time: a [`Moment`], or an
+/// What the `_at` methods of [`Watch`](super::Watch) take for a time: a [`Timestamp`], or an
 /// [`Instant`] by the timer's clock.
-pub trait When: sealed::Sealed {}
+pub trait IntoTimestamp: sealed::Sealed {}
 
-impl When for Moment {}
-impl When for Instant {}
+impl IntoTimestamp for Timestamp {}
+impl IntoTimestamp for Instant {}
 
 pub(super) mod sealed {
-    use super::{Instant, Moment};
+    use super::{Instant, Timestamp};
 
     pub trait Sealed: Copy {
-        fn moment(self, origin: impl FnOnce() -> Instant) -> Moment;
+        fn timestamp(self, origin: impl FnOnce() -> Instant) -> Timestamp;
     }
 
-    impl Sealed for Moment {
+    impl Sealed for Timestamp {
         #[inline]
-        fn moment(self, _origin: impl FnOnce() -> Instant) -> Moment {
+        fn timestamp(self, _origin: impl FnOnce() -> Instant) -> Timestamp {
             self
         }
     }
 
     impl Sealed for Instant {
         #[inline]
-        fn moment(self, origin: impl FnOnce() -> Instant) -> Moment {
-            Moment::new(origin(), self)
+        fn timestamp(self, origin: impl FnOnce() -> Instant) -> Timestamp {
+            Timestamp::new(origin(), self)
         }
     }
 }
