@@ -610,16 +610,16 @@ fn the_idlest_are_given_up_first() {
         watches[(n * 37) % 100].touch(); // each once, in another order
     }
     watches[37].pause(); // the second
-    let shed = idle.close_idlest(3);
+    let evicted = idle.evict_idlest(3);
     let expected = [(0, 990), (74, 970), (11, 960)];
     assert_eq!(
-        shed.iter().map(|s| (s.connection, s.silent_for.as_millis())).collect::<Vec<_>>(),
+        evicted.iter().map(|s| (s.connection, s.silent_for.as_millis())).collect::<Vec<_>>(),
         expected
     );
     assert_eq!(idle.watched(), 97);
-    assert!(idle.close_idlest(0).is_empty());
+    assert!(idle.evict_idlest(0).is_empty());
     watches[0].touch(); // does nothing more
-    assert_eq!(idle.close_idlest(usize::MAX).len(), 96, "all but the paused one");
+    assert_eq!(idle.evict_idlest(usize::MAX).len(), 96, "all but the paused one");
     clock.advance(Duration::from_secs(61));
     assert_eq!(events.len(), 0);
     watches[37].resume();

@@ -219,17 +219,17 @@ fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCa
                 world.connections.iter_mut().for_each(|known| known.changed = now);
             }
             Step::CloseIdlest(n) => {
-                let shed = idle.close_idlest(n);
+                let evicted = idle.evict_idlest(n);
                 let mut silences: Vec<u64> = (world.connections.iter())
                     .filter(|known| known.watched && known.pauses == 0)
                     .map(|known| now - known.since(2))
                     .collect();
                 silences.sort_unstable_by(|a, b| b.cmp(a));
                 silences.truncate(n);
-                let found: Vec<_> = shed.iter().map(|s| s.silent_for).collect();
+                let found: Vec<_> = evicted.iter().map(|s| s.silent_for).collect();
                 prop_assert_eq!(found, silences.into_iter().map(ms).collect::<Vec<Duration>>());
                 for known in &mut world.connections {
-                    known.watched &= !shed.iter().any(|shed| shed.connection == known.id);
+                    known.watched &= !evicted.iter().any(|evicted| evicted.connection == known.id);
                 }
             }
             Step::Advance(by) => {

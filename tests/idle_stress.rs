@@ -63,7 +63,7 @@ fn a_busy_connection_is_never_reported() {
     }
 }
 
-/// Threads watch, touch, pause, change and drop without order, while others shed and scale. At the
+/// Threads watch, touch, pause, change and drop without order, while others evicted and scale. At the
 /// end everybody falls silent, and each is reported or given up once.
 #[test]
 fn everybody_ends_once_under_any_mix() {
@@ -99,7 +99,7 @@ fn everybody_ends_once_under_any_mix() {
     let watches: Vec<Watch> = std::thread::scope(|scope| {
         let mixing: Vec<_> = (0..3).map(|seed| scope.spawn(move || mixed(seed))).collect();
         for round in 0..50 {
-            given_up += idle.close_idlest(3).len() as u64;
+            given_up += idle.evict_idlest(3).len() as u64;
             idle.scale(if round % 2 == 0 { 0.1 } else { 1.0 }).unwrap();
             std::thread::sleep(ms(1));
         }
@@ -160,13 +160,13 @@ fn everybody_in_a_crowd_is_told_once() {
     let given_up = std::thread::scope(|scope| {
         let leaving = scope.spawn(move || leave.into_iter().for_each(drop));
         let coming = scope.spawn(|| (0..1000).for_each(|_| drop(watch(&Arc::default()))));
-        let shed = idle.close_idlest(1000);
+        let evicted = idle.evict_idlest(1000);
         leaving.join().unwrap();
         coming.join().unwrap();
-        shed
+        evicted
     });
-    for shed in &given_up {
-        shed.connection.fetch_add(1, Relaxed);
+    for evicted in &given_up {
+        evicted.connection.fetch_add(1, Relaxed);
     }
     eventually("everybody has been told", || idle.watched() == 0);
     let counts = |range: std::ops::Range<usize>| told[range].iter().map(|told| told.load(Relaxed));

@@ -97,6 +97,6 @@ mod watch;
 pub use event::{Answer, Idle, IdleEvent};
 pub use kind::IdleKind;
 pub use policy::IdlePolicy;
-pub use timeouts::{IdleTimeouts, ScaleError, Shed};
+pub use timeouts::{Evicted, IdleTimeouts, ScaleError};
 pub use timestamp::{IntoTimestamp, Timestamp};
 pub use watch::{Paused, Watch};

@@ -10,7 +10,7 @@
 //! | place | means | leaves it by |
 //! |---|---|---|
 //! | Free | not in use | enter -> Filed |
-//! | Filed | in the wheel, its connection here | due and idle, or the timer gone -> Out; shed -> Ended; handle dropped -> Free |
+//! | Filed | in the wheel, its connection here | due and idle, or the timer gone -> Out; evict -> Ended; handle dropped -> Free |
 //! | Out | its connection is with the callback | answered -> Filed or Ended; handle dropped -> Orphaned |
 //! | Orphaned | with the callback, and nobody waits for it | answered -> Free |
 //! | Ended | not watched any more, the handle lives | handle dropped -> Free |
@@ -304,7 +304,7 @@ impl<T> Segment<T> {
     }
 
     /// Stops watching a seat, unless it has been active after `since`.
-    pub(super) fn shed(&mut self, number: u32, since: u64) -> Option<T> {
+    pub(super) fn evict(&mut self, number: u32, since: u64) -> Option<T> {
         let reading = self.activity(number)?.reading();
         let entry = self.entry_mut(number)?;
         let Place::Filed(key) = entry.place else { return None };

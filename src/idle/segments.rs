@@ -125,8 +125,8 @@ impl<T> Segments<T> {
     }
 
     /// Stops watching a seat, unless it has been active after `since`.
-    pub(super) fn shed(&mut self, number: u32, since: u64) -> Option<T> {
-        self.with(segment_of(number), |segment| segment.shed(number, since))?
+    pub(super) fn evict(&mut self, number: u32, since: u64) -> Option<T> {
+        self.with(segment_of(number), |segment| segment.evict(number, since))?
     }
 
     /// Has all who are here judged again, at `tick`.

@@ -249,8 +249,8 @@ impl<T: Send + 'static> Shard<T> {
     }
 
     /// Gives up a seat that has been silent since `since`.
-    pub(super) fn shed(&self, seat: u32, since: u64) -> Option<T> {
-        self.leave_by(seat, |segments| segments.shed(seat, since))
+    pub(super) fn evict(&self, seat: u32, since: u64) -> Option<T> {
+        self.leave_by(seat, |segments| segments.evict(seat, since))
     }
 
     /// Durations have become shorter: has everybody judged again.

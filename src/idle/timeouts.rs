@@ -23,10 +23,10 @@ pub struct IdleTimeouts<T> {
     shards: Arc<[Arc<Shard<T>>]>,
 }
 
-/// A connection that [`IdleTimeouts::close_idlest`] has given up.
+/// A connection that [`IdleTimeouts::evict_idlest`] has given up.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Shed<T> {
+pub struct Evicted<T> {
     /// What was given to `watch`.
     pub connection: T,
     /// For how long nothing has been read or written.
@@ -175,7 +175,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// are fewer, or if some become active meanwhile.
     ///
     /// O(connections), a few nanoseconds each, a thousand in one hold of a lock.
-    pub fn close_idlest(&self, n: usize) -> Vec<Shed<T>> {
+    pub fn evict_idlest(&self, n: usize) -> Vec<Evicted<T>> {
         if n == 0 {
             return Vec::new();
         }
@@ -193,8 +193,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
             }
         }
         let given_up = |(since, seat, shard): (u64, u32, usize)| {
-            let connection = self.shards.get(shard)?.shed(seat, since)?;
-            Some(Shed { connection, silent_for: self.manager.silence(since) })
+            let connection = self.shards.get(shard)?.evict(seat, since)?;
+            Some(Evicted { connection, silent_for: self.manager.silence(since) })
         };
         longest.into_sorted_vec().into_iter().filter_map(given_up).collect()
     }

@@ -52,11 +52,11 @@ fn neighbours_share_a_block() {
 }
 
 #[test]
-fn who_is_active_or_paused_since_being_named_is_not_shed() {
+fn who_is_active_or_paused_since_being_named_is_not_evicted() {
     let (mut segments, seats) = watching(3);
     activity_of(&seats[0]).touch(2);
     activity_of(&seats[1]).pause();
-    assert_eq!([0, 1, 2].map(|number| segments.shed(number, 1)), [None, None, Some(2)]);
+    assert_eq!([0, 1, 2].map(|number| segments.evict(number, 1)), [None, None, Some(2)]);
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn many_who_are_due_are_taken_out_in_slices() {
 fn who_waits_for_the_next_slice_can_leave_be_touched_or_given_up() {
     let (mut segments, seats) = watching(MANY);
     let first = segments.take_idle(at(11));
-    let [left, touched, shed, moved] = [1, 2, 3, 4].map(|n| MANY - n);
+    let [left, touched, evict, moved] = [1, 2, 3, 4].map(|n| MANY - n);
     assert!(first.iter().all(|idle| idle.connection < moved));
     assert_eq!(segments.leave(left), Some(left));
     activity_of(&seats[touched as usize]).touch(5);
-    assert_eq!(segments.shed(shed, 1), Some(shed));
+    assert_eq!(segments.evict(evict, 1), Some(evict));
     segments.set_policy(moved, IdlePolicy::new().all(Duration::from_nanos(30)), at(11));
     let rest = everybody(&slices(&mut segments, at(11)));
     assert_eq!(rest, (first.len() as u32..moved).collect::<Vec<_>>());
