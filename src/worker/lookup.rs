@@ -8,15 +8,15 @@ use crate::timeout::{BoxedTask, TimerShard};
 use crate::wheel::{Due, Standing, Token};
 
 /// Entries looked up under one hold of a shard's lock, since producers wait for it meanwhile.
-const LOOKUPS_PER_LOCK: usize = 64;
+pub(super) const LOOKUPS_PER_LOCK: usize = 64;
 
 /// Keeps the lock of the shard of the last entry, for the next is often of that shard too.
 pub(super) struct Lookup<'a> {
     shards: &'a [Arc<TimerShard>],
     /// Never two locks at a time.
-    held: Option<(usize, MutexGuard<'a, State<BoxedTask>>)>,
+    pub(super) held: Option<(usize, MutexGuard<'a, State<BoxedTask>>)>,
     /// How many were looked up since the lock was taken.
-    looked: usize,
+    pub(super) looked: usize,
 }
 
 impl<'a> Lookup<'a> {
@@ -67,35 +67,5 @@ impl<'a> Lookup<'a> {
     fn let_go(&mut self) {
         self.held = None;
         self.looked = 0;
-    }
-}
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::super::tests::{schedule, worker};
-    use super::*;
-
-    /// A producer waits for no more than so many looks, whatever their order.
-    #[test]
-    fn a_walk_lets_go_of_the_lock_in_time() {
-        let worker = worker();
-        (0..2).for_each(|shard| schedule(&worker, shard, 1));
-        let entry = |shard: u32| Token { index: shard * shard::SHARD_CAPACITY as u32, version: 0 };
-        let mut lookup = Lookup::new(&worker.control.shards);
-        for shard in [0, 0, 1] {
-            for look in 1..=LOOKUPS_PER_LOCK {
-                lookup.stands(entry(shard));
-                let held = lookup.held.as_ref().map(|&(number, _)| number as u32);
-                assert_eq!(
-                    held,
-                    Some(shard).filter(|_| look < LOOKUPS_PER_LOCK),
-                    "after {look} lookup"
-                );
-            }
-        }
-        for look in 0..3 * LOOKUPS_PER_LOCK as u32 {
-            lookup.stands(entry(look % 2));
-            assert_eq!((lookup.held.as_ref().unwrap().0 as u32, lookup.looked), (look % 2, 1));
-        }
     }
 }

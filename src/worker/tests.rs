@@ -2,6 +2,7 @@
 
 use super::control::{Control, Ending};
 use super::lifecycle::Command;
+use super::lookup::{LOOKUPS_PER_LOCK, Lookup};
 use super::sweep::LOOKUPS_PER_PASS;
 use super::transfer::{DRAIN_CAP, FILED_PER_LOOK};
 use super::{Worker, live};
@@ -19,7 +20,7 @@ use std::time::Duration;
 const DUE: u64 = 1 << 40;
 
 /// A worker of two shards that runs only when it is told.
-pub(super) fn worker() -> Worker<Hashed> {
+fn worker() -> Worker<Hashed> {
     worker_on(Hashed::new(8).unwrap())
 }
 
@@ -32,7 +33,7 @@ fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
     Worker::new(control, wheel, None, Pace::OnCall, ending)
 }
 
-pub(super) fn schedule<W: TokenWheel>(worker: &Worker<W>, shard: usize, count: u32) {
+fn schedule<W: TokenWheel>(worker: &Worker<W>, shard: usize, count: u32) {
     schedule_at(worker, shard, DUE, count);
 }
 
@@ -371,4 +372,28 @@ fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     let tick = Duration::from_nanos(worker.context().scale.tick_nanos());
     assert_eq!(worker.left_until(1), Some(tick));
     assert_eq!(worker.left_until(NEVER), None, "there is nothing to miss");
+}
+
+/// A producer waits for no more than so many looks, whatever their order.
+#[test]
+fn a_walk_lets_go_of_the_lock_in_time() {
+    let worker = worker();
+    (0..2).for_each(|shard| schedule(&worker, shard, 1));
+    let entry = |shard: u32| Token { index: shard * shard::SHARD_CAPACITY as u32, version: 0 };
+    let mut lookup = Lookup::new(&worker.control.shards);
+    for shard in [0, 0, 1] {
+        for look in 1..=LOOKUPS_PER_LOCK {
+            lookup.stands(entry(shard));
+            let held = lookup.held.as_ref().map(|&(number, _)| number as u32);
+            assert_eq!(
+                held,
+                Some(shard).filter(|_| look < LOOKUPS_PER_LOCK),
+                "after {look} lookup"
+            );
+        }
+    }
+    for look in 0..3 * LOOKUPS_PER_LOCK as u32 {
+        lookup.stands(entry(look % 2));
+        assert_eq!((lookup.held.as_ref().unwrap().0 as u32, lookup.looked), (look % 2, 1));
+    }
 }
