@@ -10,9 +10,10 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Mutex;
 use std::time::Duration;
+use wheelwork::executor::Inline;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::wheel::HashedWheel;
-use wheelwork::{HashedWheelTimer, Timeout, WheelKind};
+use wheelwork::{HashedWheelTimer, Period, Timeout, WheelKind};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -193,6 +194,32 @@ fn rescheduling_and_rearming_allocate_nothing() {
     let before = allocations();
     (0..1000).for_each(|n| timeout.reschedule(HOUR + ms(n)).unwrap());
     assert_eq!(allocations() - before, 0);
+}
+
+/// In a burst of a thousand runs, on the worker and on an executor.
+#[test]
+fn a_timeout_that_goes_on_allocates_nothing() {
+    const RUNS: u32 = 1000;
+    let _alone = ALONE.lock();
+    for inline in [true, false] {
+        let builder = HashedWheelTimer::builder().ticks_per_wheel(8);
+        let (timer, clock) = manual_with(match inline {
+            true => builder,
+            false => builder.executor(Inline),
+        });
+        let (mut runs, mut held) = (0, [0u64; 5]);
+        let task = move || {
+            runs += 1;
+            held[runs as usize % 5] += 1;
+        };
+        timer.new_periodic(task, Period::fixed_rate(ms(100))).unwrap();
+        clock.advance(ms(100) * 50);
+        let before = allocations();
+        clock.advance(ms(100) * RUNS);
+        let allocations = allocations() - before;
+        assert_eq!(timer.metrics().expired, u64::from(RUNS) + 50);
+        assert!(allocations < 20, "{allocations} allocations in {RUNS} runs");
+    }
 }
 
 #[test]

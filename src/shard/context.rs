@@ -185,7 +185,9 @@ mod model {
             let mut taken = 0;
             while taken < 2 {
                 if context.take_catching_up() {
-                    taken += shard.lock().take_catching_up().len();
+                    let mut records = Vec::new();
+                    shard.lock().take_catching_up(&mut records);
+                    taken += records.len();
                 } else {
                     context.alarm.sleep(None);
                 }

@@ -22,7 +22,7 @@ pub(crate) use drain::Drain;
 pub(crate) use outcome::{Cancel, Claim, Claimed, Refusal, Wake};
 pub(crate) use pending::Record;
 pub(crate) use slot::Phase;
-pub(crate) use state::State;
+pub(crate) use state::{CATCHING_UP_KEPT, State};
 
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::wheel::Token;

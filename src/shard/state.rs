@@ -18,6 +18,9 @@ use crate::base::slab::Slab;
 /// would be worse: what is cancelled while it is still in the queue never costs the worker a thing.
 const LONG_QUEUE: usize = 1 << 18;
 
+/// Records that catch up for which memory is kept.
+pub(crate) const CATCHING_UP_KEPT: usize = 1 << 10;
+
 pub(crate) struct State<P> {
     slots: Slab<Slot<P>>,
     pending: Pending,
@@ -295,8 +298,9 @@ impl<P> State<P> {
     }
 
     /// For the worker: the records that are to be taken up in the present pass.
-    pub(crate) fn take_catching_up(&mut self) -> Vec<Record> {
-        std::mem::take(&mut self.catching_up)
+    pub(crate) fn take_catching_up(&mut self, into: &mut Vec<Record>) {
+        into.append(&mut self.catching_up);
+        self.catching_up.shrink_to(CATCHING_UP_KEPT);
     }
 
     /// Whether the wheel should be walked for dead entries.

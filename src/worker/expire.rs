@@ -3,7 +3,7 @@
 use super::Worker;
 use super::lifecycle::Command;
 use crate::executor::Job;
-use crate::shard::{self, Claim, Claimed};
+use crate::shard::{self, CATCHING_UP_KEPT, Claim, Claimed};
 use crate::timeout::{BoxedTask, Run, Timeout};
 use crate::wheel::{Agenda, Due, Exact, Token};
 
@@ -60,13 +60,16 @@ impl<W: Exact> Worker<W> {
             return;
         }
         let control = self.control.clone();
+        let mut records = std::mem::take(&mut self.catching_up);
         for shard in &control.shards {
-            let records = shard.lock().take_catching_up();
-            for record in &records {
+            shard.lock().take_catching_up(&mut records);
+            for record in records.drain(..) {
                 let deadline = record.deadline.max(control.context.scale.start_of(from));
-                self.postpone(shard.token(record), deadline, present, agenda);
+                self.postpone(shard.token(&record), deadline, present, agenda);
             }
         }
+        records.shrink_to(CATCHING_UP_KEPT);
+        self.catching_up = records;
     }
 
     /// Files a timeout under its new deadline, which may be due in this very pass, after others. If

@@ -19,8 +19,8 @@ pub(crate) use stop::live;
 use crate::base::logging::warning;
 use crate::base::sync::Arc;
 use crate::executor::Dispatch;
-use crate::shard::Drain;
 use crate::shard::context::Context;
+use crate::shard::{Drain, Record};
 use crate::time::Pace;
 use crate::wheel::{Agenda, Due, Exact};
 use control::{Control, Ending};
@@ -35,6 +35,8 @@ pub(crate) struct Worker<W> {
     /// The shard and the slot of an inline run that is over and not yet finished in its shard.
     ran: Option<(usize, u32)>,
     agenda: Agenda,
+    /// Records on their way to the agenda.
+    catching_up: Vec<Record>,
     /// What is being transferred.
     drain: Drain,
     /// The shard that the next transfer begins with.
@@ -79,6 +81,7 @@ impl<W: Exact> Worker<W> {
             pace,
             ran: None,
             agenda,
+            catching_up: Vec::new(),
             drain: Drain::default(),
             first_shard: 0,
             behind: false,
