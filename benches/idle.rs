@@ -30,8 +30,8 @@ fn touches(c: &mut Criterion) {
     let one = watched(1);
     let (now, instant) = (one.idle.now(), Instant::now());
     let watch = &one.watches[0];
-    group.bench_function("read_at, a moment", |b| b.iter(|| watch.read_at(black_box(now))));
-    group.bench_function("touch_at, a moment", |b| b.iter(|| watch.touch_at(black_box(now))));
+    group.bench_function("read_at, a timestamp", |b| b.iter(|| watch.read_at(black_box(now))));
+    group.bench_function("touch_at, a timestamp", |b| b.iter(|| watch.touch_at(black_box(now))));
     group.bench_function("read_at, an instant", |b| b.iter(|| watch.read_at(black_box(instant))));
     group.bench_function("read", |b| b.iter(|| watch.read()));
     group.bench_function("floor: clock read", |b| b.iter(Instant::now));
@@ -39,7 +39,7 @@ fn touches(c: &mut Criterion) {
     for count in [1000, 1_000_000] {
         let all = watched(count);
         let mut i = 0;
-        group.bench_function(BenchmarkId::new("read_at, a moment, any one of", count), |b| {
+        group.bench_function(BenchmarkId::new("read_at, a timestamp, any one of", count), |b| {
             b.iter(|| {
                 i = (i + 514_229) % all.watches.len();
                 all.watches[i].read_at(black_box(now));

@@ -601,7 +601,7 @@ fn jitter_spreads_a_burst_and_closes_nobody_early() {
 }
 
 #[test]
-fn the_idlest_are_given_up_first() {
+fn the_idlest_are_evicted_first() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watches: Vec<_> = (0..100).map(|id| idle.watch(id, &all(60_000)).unwrap()).collect();
@@ -657,8 +657,8 @@ fn all_durations_scale_at_once() {
     }
 }
 
-/// As on a pool: while the first callback is at work, the factor changes and the check that judges
-/// everybody by it runs, and finds all but this one.
+/// Like on a pool: while the first callback runs, the factor changes. Then the check of all connections
+/// runs, and finds all except the one that is being reported.
 fn reports_when_the_factor_changes_in_a_callback(policy: &IdlePolicy, factor: f64) -> Vec<Seen> {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let world: Arc<Mutex<Option<IdleTimeouts<u32>>>> = Arc::default();
@@ -683,14 +683,14 @@ fn reports_when_the_factor_changes_in_a_callback(policy: &IdlePolicy, factor: f6
 }
 
 #[test]
-fn who_is_being_reported_when_durations_shrink_is_watched_by_the_new_ones() {
+fn scale_down_during_a_callback_uses_the_new_durations() {
     let reports = reports_when_the_factor_changes_in_a_callback(&all(2000), 0.1);
     let silences = [2000, 2200, 2400, 2600];
     assert_eq!(reports, silences.map(|ms| (1, IdleKind::All, ms == 2000, ms)));
 }
 
 #[test]
-fn who_is_being_reported_when_durations_stretch_has_no_other_silence_by_the_old_ones() {
+fn scale_up_during_a_callback_uses_the_new_durations() {
     let policy = IdlePolicy::new().reader(ms(1000)).writer(ms(1000));
     let reports = reports_when_the_factor_changes_in_a_callback(&policy, 2.0);
     let expected = [(1, IdleKind::Reader, true, 1000), (1, IdleKind::Writer, true, 2000)];
@@ -698,7 +698,7 @@ fn who_is_being_reported_when_durations_stretch_has_no_other_silence_by_the_old_
 }
 
 #[test]
-fn a_lost_check_that_was_to_judge_everybody_by_shorter_durations_is_made_good() {
+fn a_lost_check_of_all_connections_is_replaced() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watch = idle.watch(1, &all(10_000)).unwrap();

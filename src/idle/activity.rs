@@ -1,42 +1,45 @@
-//! When a connection was last active: the words that its handle writes and the check reads.
+//! The last activity of a connection: the words that its handle writes and a check reads.
 //!
-//! A touch is a relaxed store and takes no lock. That suffices for "either the event or the touch
-//! wins": if a touch happens before the check, by whatever synchronisation the program has, the
-//! check's load sees it or a later one, because loads of one variable that are ordered by
-//! happens-before never go back (coherence), and there is no event. If neither happens before the
-//! other, they race, and either may win. Nothing else is published by these stores.
+//! A *touch* stores the time of a read or a write. A *pause* suspends the watching until it is
+//! resumed. The word `pauses` has these states:
 //!
-//! A pause needs one order more. `resume` stores the time and then takes its pause back with
-//! release; the check loads the pauses with acquire before it loads the times. So a check that
-//! finds a connection no longer paused also finds the touch of the resume, and does not report a
-//! silence that the pause had covered. The model at the end checks this.
-//!
-//! | `pauses` | means | leaves it by |
+//! | `pauses` | state | transitions |
 //! |---|---|---|
 //! | 0 | watched | pause -> 1 |
 //! | n > 0 | paused n times | pause -> n + 1; resume: touch, then -> n - 1 |
-//! | `ABANDONED` | the handle is gone, its connection is with the callback | begin -> 0, for the seat's next user |
+//! | `ABANDONED` | the handle was dropped while the callback has the connection | begin -> 0, for the seat's next user |
+//!
+//! **The event or the touch wins.** A touch is a relaxed store and takes no lock. This suffices. If
+//! the touch happens before the check, by any synchronisation that the program has, the check's
+//! load sees this touch or a later one, because loads of one variable that are ordered by
+//! happens-before never go back (coherence). So there is no event. If neither happens before the
+//! other, they race, and either may win. These stores publish no other data.
+//!
+//! **A pause covers its silence.** `resume` stores the time, and then takes its pause back with
+//! release. A check loads `pauses` with acquire, and then loads the times. So if a check sees that
+//! a connection is no longer paused, it also sees the touch of the resume, and does not report a
+//! silence that the pause has covered. The model at the end checks this.
 
 use super::policy::IdlePolicy;
 use super::timestamp::IntoTimestamp;
 use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// In place of the pauses: the handle is gone.
+/// The value of `pauses` if the handle was dropped while the callback has the connection.
 const ABANDONED: usize = usize::MAX;
 
-/// Connections in one allocation.
+/// The number of connections in one block.
 pub(super) const BLOCK: usize = 64;
 
-/// Times are nanoseconds since the timer's origin.
+/// The last activity of one connection. Times are nanoseconds since the timer's origin.
 pub(super) struct Activity {
     read: AtomicU64,
     wrote: AtomicU64,
-    /// Pauses that have not been resumed, or `ABANDONED`.
+    /// The number of pauses that have not been resumed, or `ABANDONED`.
     pauses: AtomicUsize,
 }
 
-/// What a check sees of a activity.
+/// The activity of a connection as a check sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) paused: bool,
@@ -49,8 +52,8 @@ impl Activity {
         Self { read: AtomicU64::new(0), wrote: AtomicU64::new(0), pauses: AtomicUsize::new(0) }
     }
 
-    /// For the next connection in this place. Relaxed: the caller has it to itself, and the segment's
-    /// lock passes it on.
+    /// Resets the words for the seat's next connection. Relaxed: no other thread uses the seat now,
+    /// and the shard's lock orders this before later checks.
     pub(super) fn begin(&self, now: u64) {
         self.touch(now);
         self.pauses.store(0, Ordering::Relaxed);
@@ -72,14 +75,14 @@ impl Activity {
         self.wrote(now);
     }
 
-    /// Relaxed: a check that does not see it yet has won the race against it.
+    /// Adds a pause. Relaxed: a check that does not see it yet has won the race.
     pub(super) fn pause(&self) {
         self.pauses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// False if it was not paused.
+    /// Touches the connection and takes one pause back. Returns false if it was not paused.
     pub(super) fn resume(&self, now: u64) -> bool {
-        // Relaxed: only a hint, `fetch_update` decides.
+        // Relaxed: this is only a hint; the `fetch_update` below decides.
         if self.pauses.load(Ordering::Relaxed) == 0 {
             return false;
         }
@@ -89,7 +92,8 @@ impl Activity {
         self.pauses.fetch_update(Ordering::Release, Ordering::Relaxed, less).is_ok()
     }
 
-    /// The handle is gone while its connection is being reported. Relaxed, as a pause.
+    /// Notes that the handle was dropped while its connection is being reported. Relaxed, like a
+    /// pause.
     pub(super) fn abandon(&self) {
         self.pauses.store(ABANDONED, Ordering::Relaxed);
     }
@@ -99,7 +103,7 @@ impl Activity {
     }
 
     pub(super) fn reading(&self) -> Reading {
-        // Acquire, and before the times: pairs with the release in `resume`.
+        // Acquire: pairs with the release in `resume`. It must come before the loads of the times.
         let paused = self.pauses.load(Ordering::Acquire) > 0;
         let read = self.read.load(Ordering::Relaxed);
         let wrote = self.wrote.load(Ordering::Relaxed);
@@ -107,14 +111,14 @@ impl Activity {
     }
 }
 
-/// What a handle asks of where its connection is watched.
+/// The shard of a connection, as its handle uses it.
 pub(super) trait Watcher: Send + Sync {
     fn now(&self) -> Instant;
     fn leave(&self, seat: u32);
     fn set_policy(&self, seat: u32, policy: IdlePolicy);
 }
 
-/// The activities of neighbouring seats, and the way watcher for their handles.
+/// The activities of neighbouring seats, and the shard that watches them.
 pub(super) struct ActivityBlock {
     pub(super) watcher: Arc<dyn Watcher>,
     /// The timer's origin.
@@ -168,7 +172,7 @@ mod model {
     use super::*;
     use loom::thread;
 
-    /// Whoever finds the pause over finds the resume's touch.
+    /// A check that sees the end of the pause also sees the touch of the resume.
     #[test]
     fn a_check_never_sees_the_silence_that_a_pause_has_covered() {
         crate::base::sync::check(|| {
@@ -190,7 +194,7 @@ mod model {
         });
     }
 
-    /// Pauses of two threads that share a handle add up, and are all taken back.
+    /// Two threads that share a handle pause and resume it. At the end it is not paused.
     #[test]
     fn pauses_from_two_threads_add_up() {
         crate::base::sync::check(|| {

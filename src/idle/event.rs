@@ -1,4 +1,4 @@
-//! What is said of an idle connection, and what is answered.
+//! A report of an idle connection, and the callback's answer.
 
 use super::activity::{ActivityBlock, Reading};
 use super::kind::IdleKind;
@@ -6,79 +6,78 @@ use crate::base::sync::Arc;
 use std::fmt;
 use std::time::Duration;
 
-/// A connection has been silent for its time.
+/// A connection has been silent for its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdleEvent {
-    /// Which silence it is.
+    /// The kind of silence.
     pub kind: IdleKind,
-    /// Whether it is the first report of this kind since the connection last did what it is said
-    /// to lack.
+    /// Whether this is the first report of this kind since the last activity of this kind.
     pub first: bool,
-    /// For how long it has been silent in this sense.
+    /// How long this silence has lasted.
     pub silent_for: Duration,
 }
 
-/// What shall become of a connection that was reported.
+/// The answer to a report: whether to keep watching the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Report it again when it has been silent for as long once more.
+    /// Report the connection again when it has been silent for its duration once more.
     KeepWatching,
-    /// It is closed or of no more interest: drop what was given to `watch`. The handle stays valid
-    /// and does nothing more.
+    /// Stop watching and drop the value that was given to `watch`. The handle stays valid and has
+    /// no more effect.
     StopWatching,
 }
 
-/// A connection that is reported, in a batch; see [`IdleTimeouts::batched`](super::IdleTimeouts::batched).
+/// One reported connection of a batch. See [`IdleTimeouts::batched`](super::IdleTimeouts::batched).
 pub struct Idle<T> {
-    /// What was given to `watch`.
+    /// The value that was given to `watch`.
     pub connection: T,
     event: IdleEvent,
     pub(super) outcome: Outcome,
     pub(super) seat: Seat,
-    /// The last activity, on which the report rests.
+    /// The last activity before the report.
     since: u64,
 }
 
-/// Where a connection sits.
+/// A connection's place in a shard.
 pub(super) struct Seat {
     pub(super) block: Arc<ActivityBlock>,
     pub(super) number: u32,
 }
 
-/// What has come of a report.
+/// The result of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The connection was active before anybody was told.
+    /// The connection was active before its callback began, so the callback was not called.
     Void,
     Delivered(Answer),
 }
 
 impl<T> Idle<T> {
     pub(super) fn new(connection: T, event: IdleEvent, seat: Seat, since: u64) -> Self {
-        // Until there is an answer: a callback that panics has not dealt with its connection.
+        // The outcome if the callback panics or does not answer.
         let outcome = Outcome::Delivered(Answer::KeepWatching);
         Self { connection, event, outcome, seat, since }
     }
 
-    /// What is said of it.
+    /// The event.
     pub fn event(&self) -> IdleEvent {
         self.event
     }
 
-    /// Whether it has still been silent up to now, and its handle is still there. In a long batch
-    /// that may have changed since the batch was put together.
+    /// Whether the connection is still silent and its handle still exists. In a long batch this may
+    /// have changed since the batch was put together.
     pub fn is_still_silent(&self) -> bool {
         let activity = self.seat.block.activity(self.seat.number);
         let Reading { paused, since } = activity.reading();
         match since.get(self.event.kind as usize) {
             Some(&since) => since <= self.since && !paused,
-            // The end of the timer is told to the active and the paused as well.
+            // The end of the timer is reported for active and paused connections too.
             None => !activity.is_abandoned(),
         }
     }
 
-    /// Says what shall become of it. Without an answer it is watched on.
+    /// Sets the answer. Without one, the connection stays watched.
     pub fn answer(&mut self, answer: Answer) {
         self.outcome = Outcome::Delivered(answer);
     }

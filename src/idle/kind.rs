@@ -1,6 +1,6 @@
 //! The kinds of silence.
 
-/// What a connection has lacked.
+/// The reason for a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdleKind {
@@ -10,15 +10,17 @@ pub enum IdleKind {
     Writer,
     /// Nothing was read or written.
     All,
-    /// Its timer: that has been stopped, and the connection is no longer watched. Each connection
-    /// that was watched then is reported once, and the answer does not matter. A limit of pending
-    /// timeouts is no cause. One thread's 2^28 are, if the manager's own timeout has to be replaced
-    /// there because an executor has dropped its job.
+    /// The timer was stopped; this is the last report. Each connection that was watched then is
+    /// reported once, and the answer has no effect.
+    ///
+    /// The timer's limit of pending timeouts never causes this report. There is one other cause:
+    /// the manager's own timeout has to be replaced because an executor has dropped its job, and
+    /// the 2^28 timeouts that can be pending from one shard are all in use.
     TimerStopped,
 }
 
 impl IdleKind {
-    /// The kinds that have a duration; as numbers, they are 0, 1 and 2.
+    /// The kinds that have a duration. As numbers they are 0, 1 and 2.
     pub(super) const SILENCES: [Self; 3] = [Self::Reader, Self::Writer, Self::All];
 
     pub(super) fn name(self) -> &'static str {

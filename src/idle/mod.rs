@@ -1,9 +1,9 @@
-//! Idle timeouts for a million connections: report who has been silent for too long.
+//! Idle timeouts for a million connections: reports connections that have been silent for too long.
 //!
-//! A server tells the [`Watch`] of a connection of every read and write. That is a store, nothing
-//! more. When a connection has been silent for its time, a callback says so, and answers whether to
-//! watch on. The kinds of silence are those of Netty's `IdleStateHandler`: nothing read, nothing
-//! written, neither.
+//! A server tells the [`Watch`] of a connection about every read and write. This costs one or two
+//! stores. When a connection has been silent for its duration, a callback gets it, and answers
+//! whether to keep watching. The kinds of silence are those of Netty's `IdleStateHandler`: no
+//! reads, no writes, no activity.
 //!
 //! ```
 //! use std::{sync::mpsc, time::Duration};
@@ -19,55 +19,60 @@
 //!
 //! let policy = IdlePolicy::new().all(Duration::from_millis(20));
 //! let watch = idle.watch(7, &policy)?; // a connection is accepted
-//! watch.read();                        // bytes have come from it
-//! watch.wrote();                       // and some have gone out
-//! assert_eq!(closed.recv()?.0, 7);     // then nothing for 20 ms
+//! watch.read();                        // bytes were read
+//! watch.wrote();                       // bytes were written
+//! assert_eq!(closed.recv()?.0, 7);     // then silence for 20 ms
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # How it works
 //!
 //! ```text
-//!  your threads                     the timer's executor, each tick in which somebody comes up
+//!  your threads                     the timer's executor, in each tick with a check
 //! ┌──────────────┐  one store     ┌───────────────────────────────────────────────────────┐
-//! │ read, wrote  ├──────────────► │ look at the last touch:  active since ──► file again  │
+//! │ read, wrote  ├──────────────► │ check the last touch:    active since ──► refile      │
 //! │ touch        │  no lock       │                          silent       ──► callback    │
 //! └──────────────┘                └───────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A touch moves nothing. Each connection is filed in a wheel under the tick at which it may first
-//! be idle; when that comes, its last touch decides, and one that was active is filed again for the
-//! rest. So a connection that is busy for an hour costs one wheel operation in each idle period. All
-//! connections of a group of threads share one timeout of the timer, and one lock.
+//! A *touch* (a read or a write) moves nothing. Each connection is filed in a wheel under the tick
+//! at which it may first be idle. In that tick its last touch decides: a connection that was active
+//! meanwhile is refiled for the rest of its duration. So a connection that is busy for an hour
+//! costs one wheel operation in each idle period. A *shard* serves a group of threads. All
+//! connections of a shard share one timeout of the timer, the *check*, and one lock.
 //!
-//! The seats of a group lie in segments of 1024, each with a wheel of its own. The manager looks at
-//! two or three thousand connections under the lock, then lets others have it, and goes on. A
-//! million that are due in one tick are reported in some 500 batches, and a call of
-//! [`watch`](IdleTimeouts::watch) meanwhile waits for one of these looks, 0.1 to 0.5 ms, not for all
-//! of them.
+//! The connections of a shard lie in *segments* of 1024, each with a wheel of its own. The check
+//! handles two or three thousand connections under the lock, a *slice*. Then it releases the lock
+//! to others and continues. If a million connections are due in one tick, they are reported in some
+//! 500 batches. A call of [`watch`](IdleTimeouts::watch) meanwhile waits for one slice, 0.1 to 0.5
+//! ms, not for all of them.
 //!
-//! Whoever was active or has left still has an entry in a wheel. The manager looks ahead past such
-//! entries, so they cause at most one wake-up in a second or so, and none if nobody is watched.
+//! A connection that was active or has left still has an entry in a wheel. The manager looks ahead
+//! past such entries, so they cause at most one wake-up in a second or so, and none if no
+//! connection is watched.
 //!
 //! # Guarantees
 //!
 //! - **Never early**, by the timer's clock: no event before the connection has been silent for its
 //!   duration. Late by less than a tick, plus scheduling.
-//! - **The event or the touch wins.** A touch that happens before the check leaves no event.
-//! - **Nobody is lost.** If the timer is stopped, each connection that is watched is reported once,
-//!   as [`IdleKind::TimerStopped`], when what [`stop`](crate::HashedWheelTimer::stop) has returned
-//!   is dropped, or when a job of the manager that was with the executor is run or dropped. A job
-//!   dropped before is made good, even at the timer's limit.
+//! - **The event or the touch wins.** A touch that happens before the check suppresses the event.
+//! - **No connection is lost.** If the timer is stopped, each watched connection is reported once,
+//!   as [`IdleKind::TimerStopped`]. This happens when the timeouts that
+//!   [`stop`](crate::HashedWheelTimer::stop) has returned are dropped, or when a job of the manager
+//!   that the executor still has is run or dropped. If the executor drops a job before that, the
+//!   job is replaced, even at the timer's limit.
 //! - **A callback may do anything**: touch, watch or drop other connections, drop its own handle,
-//!   panic. None runs under a lock. A panic is caught and counted, and the connection is watched on.
-//! - **Memory**: about 110 bytes for each connection with its handle, and 24 more while it is watched
-//!   on after a report; `T` counts as 8 bytes of that. A burst that has ended keeps about 20 KB for
-//!   each group of threads, and for each connection that is left of it at most 16 KB.
+//!   panic. No callback runs under a lock. A panic is caught and counted, and the connection stays
+//!   watched.
+//! - **Memory**: about 110 bytes for each connection with its handle, and 24 more while it stays
+//!   watched after a report. `T` counts as 8 bytes of that. After a burst, each shard keeps about
+//!   20 KB, and each connection that survives the burst keeps at most 16 KB.
 //!
-//! An event says what one connection lacked, whether it is the first in a row, and for how long it
-//! was silent. A connection that is watched on is reported again after each further duration.
+//! An event tells the kind of silence, whether it is the first report in a row, and how long the
+//! connection was silent. A connection that stays watched is reported again after each further
+//! duration.
 //!
-//! A closure for each connection is a `watch` as well:
+//! The watched value can be a closure for each connection:
 //!
 //! ```
 //! # use std::time::Duration;
@@ -82,6 +87,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// From the public entry point down to the words that a touch writes:
+//   timeouts   `IdleTimeouts`, the public entry point
+//   watch      `Watch`, the handle of a connection
+//   shard      the segments of a group of threads under their lock, and their check
+//   segments   all segments of a shard
+//   segment    1024 seats and their wheel: the states of a connection
+//   verdict    decides whether a connection is idle
+//   activity   the words that a touch writes and a check reads
+//   event      what a callback gets, and its answer
+//   policy     the durations of a connection
+//   kind       the kinds of silence
+//   timestamp  a time that was taken once, for many touches
 mod activity;
 mod event;
 mod kind;

@@ -1,4 +1,4 @@
-//! For how long a connection may be silent.
+//! How long a connection may be silent.
 
 use super::kind::IdleKind;
 use crate::base::sync::Arc;
@@ -6,10 +6,10 @@ use crate::time::tick::nanos;
 use std::fmt;
 use std::time::Duration;
 
-/// After how long a silent connection is reported, for each kind of silence.
+/// How long a connection may be silent before it is reported, for each kind of silence.
 ///
-/// A duration of zero, the default, turns its kind off; [`Duration::MAX`] never comes. Clones share
-/// one allocation, so make a policy once and watch many connections with it.
+/// A duration of zero, the default, turns its kind off. [`Duration::MAX`] never passes. Clones
+/// share one allocation, so make a policy once and watch many connections with it.
 ///
 /// # Examples
 ///
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// use std::time::Duration;
 /// use wheelwork::idle::IdlePolicy;
 ///
-/// // Nothing read for a minute, or a write that makes no progress for ten seconds.
+/// // No reads for a minute, or no progress of a write for ten seconds.
 /// let policy = IdlePolicy::new()
 ///     .reader(Duration::from_secs(60))
 ///     .writer(Duration::from_secs(10));
@@ -28,7 +28,7 @@ pub struct IdlePolicy(Arc<Limits>);
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Nanoseconds by kind; 0 is off.
+    /// The duration of each kind in nanoseconds; 0 is off.
     after: [u64; IdleKind::SILENCES.len()],
     jitter: u64,
 }
@@ -39,27 +39,26 @@ impl IdlePolicy {
         Self(Arc::default())
     }
 
-    /// Reports a connection from which nothing has been read for so long.
+    /// Reports a connection that had no reads for `after`.
     #[must_use]
     pub fn reader(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::Reader as usize] = nanos(after))
     }
 
-    /// Reports a connection to which nothing has been written for so long.
+    /// Reports a connection that had no writes for `after`.
     #[must_use]
     pub fn writer(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::Writer as usize] = nanos(after))
     }
 
-    /// Reports a connection on which nothing has been read or written for so long.
+    /// Reports a connection that had no reads and no writes for `after`.
     #[must_use]
     pub fn all(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::All as usize] = nanos(after))
     }
 
-    /// Makes all three durations longer by up to so much, each connection by its own fixed part of
-    /// it. Connections that were made in one burst are then not reported in one burst. The default
-    /// is zero.
+    /// Adds a fixed per-connection delay of up to `most` to all three durations. So connections
+    /// that were accepted in one burst are not reported in one burst. The default is zero.
     #[must_use]
     pub fn jitter(self, most: Duration) -> Self {
         self.with(|limits| limits.jitter = nanos(most))
@@ -76,7 +75,7 @@ impl IdlePolicy {
 }
 
 impl Limits {
-    /// What is in force for one connection: `None` if the kind is off.
+    /// The duration for one connection, with its jitter and the scale. `None` if the kind is off.
     pub(super) fn after(&self, kind: IdleKind, jitter_share: u32, scale: Scale) -> Option<u64> {
         let after = *self.after.get(kind as usize).filter(|&&after| after != 0)?;
         let share = (u128::from(self.jitter) * u128::from(jitter_share)) >> u32::BITS;
@@ -84,7 +83,7 @@ impl Limits {
     }
 }
 
-/// The factor by which all durations are stretched or shrunk at present.
+/// The present factor for all durations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale(pub(super) f64);
 

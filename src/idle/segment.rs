@@ -1,28 +1,32 @@
-//! Who is watched in one segment, and when to look at whom. Told the time; no lock, no timer.
+//! A segment: 1024 seats, and the wheel in which their connections are filed.
 //!
-//! A segment has [`SEATS`] seats. A shard has as many segments as it needs (`segments.rs`), so that it
-//! deals with a bounded number of connections in each hold of its lock, and a segment whose seats
-//! are all free gives its memory back.
+//! A *seat* is a connection's place. The connection keeps it as long as it is watched or its handle
+//! exists. Seats lie in *rows* of 64; a row shares one `ActivityBlock`. A *check* of a seat looks
+//! at its last activity and reports or refiles its connection.
 //!
-//! A connection has a seat for as long as it is watched or its handle lives. What happens to a seat
-//! (everything under the lock of its shard):
+//! A shard has as many segments as it needs (`segments.rs`). So it handles a bounded number of
+//! connections under each hold of its lock, and a segment without used seats gives its memory back.
+//! The caller tells a segment the time; it has no lock and no timer.
 //!
-//! | place | means | leaves it by |
+//! The states of a seat, all under the lock of its shard:
+//!
+//! | place | state | transitions |
 //! |---|---|---|
 //! | Free | not in use | enter -> Filed |
-//! | Filed | in the wheel, its connection here | due and idle, or the timer gone -> Out; evict -> Ended; handle dropped -> Free |
-//! | Out | its connection is with the callback | answered -> Filed or Ended; handle dropped -> Orphaned |
-//! | Orphaned | with the callback, and nobody waits for it | answered -> Free |
-//! | Ended | not watched any more, the handle lives | handle dropped -> Free |
+//! | Filed | in the wheel; the connection is here | due and idle, or the timer stopped -> Out; evicted -> Ended; handle dropped -> Free |
+//! | Out | the callback has the connection | answered -> Filed or Ended; handle dropped -> Orphaned |
+//! | Orphaned | the callback has the connection; the handle was dropped | answered -> Free |
+//! | Ended | not watched any more; the handle still exists | handle dropped -> Free |
 //!
 //! Invariants:
 //! 1. A Filed seat is in the wheel exactly once, not after the tick in which its connection may
-//!    first be idle. A touch moves only that instant, and only to later, so nothing is overlooked;
-//!    what comes up too soon is judged again and filed again. The one exception is a segment whose
-//!    `all_at` is set: durations have become shorter, and everybody is judged again at that tick.
-//! 2. A connection is either here or in one `Idle`, so it is reported by one pass at a time.
-//! 3. A row and its block are kept while one of its seats is in use, and then one other row is.
-//!    Without a used seat there is no block: each keeps its shard alive, which has the segment.
+//!    first be idle. A touch only makes that tick later, so no silence is missed. A seat that comes
+//!    up too early is checked and refiled. There is one exception: if `all_at` is set, durations
+//!    have become shorter, and all Filed seats are checked at that tick.
+//! 2. A connection is either here or in one `Idle`, so only one pass reports it at a time.
+//! 3. A row and its block are kept while one of its seats is in use. While the segment has a used
+//!    seat, at most one unused row is kept too. A segment without used seats has no block, because a block
+//!    keeps its shard alive, and the shard owns the segment.
 
 use super::activity::{Activity, ActivityBlock, BLOCK, Reading, Watcher};
 use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
@@ -35,41 +39,41 @@ use crate::wheel::{HashedWheel, Key};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-/// Seats of one segment. All of them can be judged in one hold of the lock.
+/// The number of seats in a segment. All of them can be checked under one hold of the lock.
 pub(super) const SEATS: usize = 1024;
 
 const ROWS: usize = SEATS / BLOCK;
 
-/// Few, because there are few entries: a bucket then holds what a walk takes no time for.
+/// Few buckets, because there are few entries: with 1024 entries a bucket is still short.
 const TICKS_PER_WHEEL: usize = 64;
 
-/// Seats that a wheel may have served and keep memory for.
+/// A wheel that never had more used seats than this need not be renewed after a burst.
 const FEW: usize = SEATS / 8;
 
 pub(super) struct Segment<T> {
     origin: Instant,
     ticks: TickScale,
-    /// The number of its first seat.
+    /// The number of the first seat.
     first: u32,
-    /// Holds seat numbers plus one, which saves four bytes for each.
+    /// The Filed seats. It holds seat numbers plus one, which saves four bytes for each.
     wheel: HashedWheel<NonZeroU32>,
     rows: [Option<Box<Row<T>>>; ROWS],
-    /// The row that is kept although no seat of it is in use: for one who comes and goes.
+    /// A row without used seats that is kept, for a connection that comes and goes.
     spare: Option<usize>,
-    /// Seats that are not Free.
+    /// The number of seats that are not Free.
     used: usize,
-    /// The most of them since the wheel was made.
+    /// The maximum of `used` since the wheel was made.
     peak: usize,
-    /// Seats in place Out.
+    /// The number of seats in place Out.
     out: usize,
-    /// The tick at which everybody is judged again; `NEVER` if nobody has asked for it.
+    /// The tick at which all Filed seats are checked; `NEVER` if no such check is requested.
     all_at: u64,
 }
 
 /// The seats of one block.
 struct Row<T> {
     block: Arc<ActivityBlock>,
-    /// A bit for each seat in use.
+    /// One bit for each seat in use.
     used: u64,
     entries: [Entry<T>; BLOCK],
     reports: Reports,
@@ -93,16 +97,16 @@ enum Place {
 /// The past reports of a row's connections. Most rows have none.
 #[derive(Default)]
 struct Reports {
-    /// A bit for each seat that has been reported.
+    /// One bit for each seat with a report.
     told: u64,
     by_seat: Option<Box<[Reported; BLOCK]>>,
 }
 
-/// What comes of the answers to a batch.
+/// The result of the answers to a batch.
 pub(super) struct Returned<T> {
-    /// To be reported once more: another kind is due as well.
+    /// Connections to report again, because another kind is due too.
     pub(super) again: Vec<Idle<T>>,
-    /// Not watched any more; dropped outside of the lock.
+    /// Connections that are no longer watched. The caller drops them outside the lock.
     pub(super) dismissed: Vec<T>,
 }
 
@@ -128,25 +132,25 @@ impl<T> Segment<T> {
         }
     }
 
-    /// Connections that are watched.
+    /// The number of watched connections.
     pub(super) fn len(&self) -> usize {
         self.wheel.len() + self.out
     }
 
-    /// Seats that are not free.
+    /// The number of seats that are not Free.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// The tick at which somebody has to be looked at.
+    /// The tick at which the next check is needed.
     pub(super) fn next_look(&self) -> u64 {
         if self.wheel.is_empty() {
-            return NEVER; // what its entries stood for has left
+            return NEVER; // all of its entries are dead
         }
         self.wheel.next_expiry().unwrap_or(NEVER).min(self.all_at)
     }
 
-    /// Gives the connection a seat; back if there is none left.
+    /// Gives the connection a seat. Returns the connection if all seats are in use.
     pub(super) fn enter(
         &mut self,
         connection: T,
@@ -169,7 +173,7 @@ impl<T> Segment<T> {
         Ok(Seat { block, number })
     }
 
-    /// The handle is dropped. Returns the connection, if it is here.
+    /// Ends a seat whose handle was dropped. Returns the connection, if it is here.
     pub(super) fn leave(&mut self, number: u32) -> Option<T> {
         let row = self.row_mut(number)?;
         let entry = &mut row.entries[place_in_row(number)];
@@ -188,29 +192,29 @@ impl<T> Segment<T> {
         self.vacate(number)
     }
 
-    /// From now on it is judged by another policy.
+    /// Changes the policy of a seat.
     pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, time: CheckTime) {
         let Some(entry) = self.entry_mut(number) else { return };
         entry.policy = Some(policy);
-        // One that is out is filed by its new policy when it comes back.
+        // A connection that is out is filed by its new policy when it comes back.
         let Place::Filed(key) = entry.place else { return };
         let at = self.earliest(number, time);
-        // If it is due later than before, the look that comes too soon sees to it.
+        // If it is due later than before, the check at the former tick refiles it.
         if self.wheel.deadline(key).is_none_or(|tick| tick_of(self.ticks, at) < tick) {
             self.wheel.remove(key);
             self.file(number, at);
         }
     }
 
-    /// Has everybody judged again at `tick`.
+    /// Requests a check of all Filed seats at `tick`.
     pub(super) fn check_all_at(&mut self, tick: u64) {
         if !self.wheel.is_empty() {
             self.all_at = self.all_at.min(tick);
         }
     }
 
-    /// Takes out all who are idle now, and files again who has merely come up. Returns at how many
-    /// it has looked. `due` is empty before and after.
+    /// Checks all seats that have come up. Takes out the idle connections and refiles the others.
+    /// Returns the number of checks. `due` must be empty, and is left empty.
     pub(super) fn take_idle(
         &mut self,
         time: CheckTime,
@@ -229,8 +233,8 @@ impl<T> Segment<T> {
         looks
     }
 
-    /// Makes `next_look` exact: files again who was active and comes up before the first who was not.
-    /// False if `looks`, which it takes from, did not suffice.
+    /// Makes `next_look` exact. Refiles the active connections that come up before the first silent
+    /// one. Each check is taken from `looks`. Returns false if these did not suffice.
     pub(super) fn confirm_next(&mut self, looks: &mut usize, time: CheckTime) -> bool {
         if self.all_at != NEVER {
             return true;
@@ -247,14 +251,15 @@ impl<T> Segment<T> {
         })
     }
 
-    /// The tick in which a seat is looked at, if it is Filed.
+    /// The tick in which a seat will be checked, if it is Filed.
     pub(super) fn filed_at(&self, number: u32) -> Option<u64> {
         let row = self.rows[row_of(number)].as_ref()?;
         let Place::Filed(key) = row.entries[place_in_row(number)].place else { return None };
         self.wheel.deadline(key)
     }
 
-    /// Takes in an answer. With several kinds of silence in one policy, another may be due too.
+    /// Takes back a reported connection with its answer. If its policy has several kinds of
+    /// silence, another kind may be due too.
     pub(super) fn put_back(&mut self, idle: Idle<T>, time: CheckTime, returned: &mut Returned<T>) {
         let (number, kind) = (idle.seat.number, idle.event().kind);
         let Some(row) = self.row_mut(number) else { return };
@@ -279,15 +284,15 @@ impl<T> Segment<T> {
         returned.again.extend(self.look(number, time));
     }
 
-    /// Takes out everybody who is here, because the timer is gone.
+    /// Takes out all connections that are here, because the timer has stopped.
     pub(super) fn take_all(&mut self, now: u64, idle: &mut Vec<Idle<T>>) {
         let filed = self.wheel.drain();
         let numbers = filed.into_iter().map(|(_, filed)| seat_of(filed));
         idle.extend(numbers.filter_map(|number| self.take_stopped(number, now)));
     }
 
-    /// Those who are not paused and have been silent at least since `latest`: each as its last
-    /// activity and its seat.
+    /// The connections that are not paused and have been silent since `latest` or longer. Each is
+    /// given by its last activity and its seat.
     pub(super) fn silent_since(&self, latest: u64) -> Vec<(u64, u32)> {
         let mut silent = Vec::new();
         for (row, first) in self.rows.iter().zip((self.first..).step_by(BLOCK)) {
@@ -303,7 +308,7 @@ impl<T> Segment<T> {
         silent
     }
 
-    /// Stops watching a seat, unless it has been active after `since`.
+    /// Stops watching a connection and returns it, unless it was active after `since` or is paused.
     pub(super) fn evict(&mut self, number: u32, since: u64) -> Option<T> {
         let reading = self.activity(number)?.reading();
         let entry = self.entry_mut(number)?;
@@ -317,7 +322,8 @@ impl<T> Segment<T> {
         connection
     }
 
-    /// Judges one whose entry has left the wheel.
+    /// Checks a seat whose entry has left the wheel. Refiles it, or takes out its connection if
+    /// that is idle.
     fn look(&mut self, number: u32, time: CheckTime) -> Option<Idle<T>> {
         match self.verdict(number, time)? {
             Verdict::Look(at) => {
@@ -332,7 +338,7 @@ impl<T> Segment<T> {
         self.row_mut(number)?.verdict(number, time)
     }
 
-    /// When it may first be idle.
+    /// The earliest time at which the connection may be idle.
     fn earliest(&mut self, number: u32, time: CheckTime) -> u64 {
         match self.verdict(number, time) {
             Some(Verdict::Look(at)) => at,
@@ -359,7 +365,7 @@ impl<T> Segment<T> {
 
     fn file(&mut self, number: u32, at: u64) {
         if self.wheel.is_empty() {
-            self.all_at = NEVER; // whoever it was for has left
+            self.all_at = NEVER; // the seats to be checked have left
         }
         self.file_under(number, tick_of(self.ticks, at));
     }
@@ -371,7 +377,7 @@ impl<T> Segment<T> {
         }
     }
 
-    /// Frees a seat; returns the connection, if it is here.
+    /// Frees a seat. Returns the connection, if it is here.
     fn vacate(&mut self, number: u32) -> Option<T> {
         let row = self.row_mut(number)?;
         let connection = row.vacate(number);
@@ -386,11 +392,12 @@ impl<T> Segment<T> {
         connection
     }
 
-    /// Files those who are left of a burst in a wheel that keeps no memory of it.
+    /// Refiles the seats that are left after a burst in a new wheel, which has not grown.
     #[cold]
     fn renew_wheel(&mut self) {
         let mut former = std::mem::replace(&mut self.wheel, new_wheel());
-        // So far nothing is filed; the time is what an entry's round is counted from.
+        // The new wheel is empty. It must know the time before entries are filed, because their
+        // rounds are counted from it.
         self.wheel.expire(former.current_tick().saturating_sub(1), |_, _| ());
         self.peak = self.used;
         for (tick, filed) in former.drain() {
@@ -398,8 +405,8 @@ impl<T> Segment<T> {
         }
     }
 
-    /// Of two rows without a used seat, the last one goes. With nobody here all of them go, because a
-    /// block keeps its shard alive.
+    /// Called when row `at` has no used seat left. If two rows have none, the last one is dropped.
+    /// If the whole segment has none, all rows are dropped (invariant 3).
     fn emptied(&mut self, at: usize) {
         if self.used == 0 {
             self.rows = [const { None }; ROWS];
@@ -454,7 +461,7 @@ impl<T> Row<T> {
         let active_after =
             |reported| reading.since.iter().zip(reported).all(|(&since, then)| since >= then);
         if reported.is_some_and(active_after) {
-            self.reports.forget(number); // it has no say any more
+            self.reports.forget(number); // it has no effect any more
         }
         let policy = self.entries[place_in_row(number)].policy.as_ref()?;
         Some(verdict(
@@ -502,7 +509,7 @@ fn seat_of(filed: NonZeroU32) -> u32 {
     filed.get() - 1
 }
 
-/// The tick in which one that may be idle from `at` on is looked at.
+/// The tick in which a connection is checked that may be idle from `at` on.
 fn tick_of(ticks: TickScale, at: u64) -> u64 {
     if at == NEVER { NEVER } else { ticks.tick_not_before(at) }
 }
@@ -519,7 +526,7 @@ fn bit(number: u32) -> u64 {
     1 << place_in_row(number)
 }
 
-/// A watcher for blocks whose handles ask it nothing.
+/// A watcher for tests whose handles never call it.
 #[cfg(test)]
 pub(super) struct NoWatcher;
 

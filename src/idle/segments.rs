@@ -1,16 +1,17 @@
-//! The segments of one shard. Told the time; no lock, no timer.
+//! All segments of one shard.
 //!
-//! The lock of a shard is held for all that is done here, so each method deals with a bounded number
-//! of connections: with one segment ([`SEATS`]), or with segments until [`LOOKS`] connections have been
-//! looked at. A caller that has to go through everybody calls again, and lets go of the lock
-//! between two calls.
+//! The shard's lock is held during every method here, so each method handles a bounded number of
+//! connections, a *slice*. It handles either one segment ([`SEATS`]), or segments until [`LOOKS`]
+//! connections have been checked. A caller that must handle all connections calls again, and
+//! releases the lock between the calls. The caller tells the time; there is no lock and no timer
+//! here.
 //!
 //! Invariants:
-//! 1. `next` of a segment is its `next_look`, and `earliest` is not after any `next`.
-//! 2. `watched` is the sum of what the segments watch.
-//! 3. `room` names the segments that have a free seat, those without memory included. The first of
-//!    them takes whoever comes next, so the last ones become empty after a burst.
-//! 4. A segment without a used seat has given its memory back, but for the `spare` one.
+//! 1. `next` of a segment is its `next_look`. `earliest` is not after any `next`.
+//! 2. `watched` is the sum of the segments' watched connections.
+//! 3. `room` has the numbers of all segments with a free seat, those without memory included. A new
+//!    connection goes to the first of them, so the last segments become empty after a burst.
+//! 4. A segment without used seats has given its memory back, except for the `spare` one.
 
 use super::event::{Idle, Seat};
 
@@ -23,17 +24,17 @@ use crate::time::tick::{NEVER, TickScale};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// After so many looks in one hold of the lock no further segment is begun. Under a lock that others
-/// wait for, with cold memory, a look takes 100 to 200 ns.
+/// After this many checks under one hold of the lock, no further segment is begun. A check takes
+/// 100 to 200 ns with cold memory and while other threads wait for the lock.
 pub(super) const LOOKS: usize = 2048;
 
-/// The most looks ahead that the leave of one connection costs.
+/// The most checks that look ahead when one connection leaves.
 const LOOKS_PAST_ONE: usize = 64;
 
-/// Looks ahead into one segment before another one may be first.
+/// The number of checks in one segment before a look ahead may go on with another.
 const LOOKS_PER_STEP: usize = 16;
 
-/// The most that one hold of the lock takes out, and so the size of a batch.
+/// The most connections that one hold of the lock takes out: the largest batch.
 #[cfg(all(test, not(loom)))]
 pub(super) const MOST: usize = LOOKS - 1 + SEATS;
 
@@ -47,24 +48,25 @@ pub(super) struct Segments<T> {
     ticks: TickScale,
     segments: Vec<Held<T>>,
     watched: usize,
-    /// The tick at which somebody has to be looked at. Early if who it was for has left, never late.
+    /// The tick at which the next check is needed. It may be too early, if the connection has left,
+    /// but never too late.
     earliest: u64,
     room: BTreeSet<u32>,
-    /// The segment that holds memory and has no used seat.
+    /// The segment that has memory and no used seat.
     spare: Option<usize>,
-    /// Where the next search for those who are due begins: no segment waits for ever for its turn.
+    /// The segment at which the next slice begins. It rotates, so that every segment gets its turn.
     turn: usize,
     /// Empty between calls.
     due: Vec<u32>,
 }
 
 struct Held<T> {
-    /// `None` while its memory is given back.
+    /// `None` if its memory was given back.
     segment: Option<Box<Segment<T>>>,
     next: u64,
 }
 
-/// What of a segment counts in the whole.
+/// The part of one segment in the sums.
 #[derive(Clone, Copy)]
 struct Share {
     watched: usize,
@@ -86,17 +88,17 @@ impl<T> Segments<T> {
         }
     }
 
-    /// Connections that are watched.
+    /// The number of watched connections.
     pub(super) fn len(&self) -> usize {
         self.watched
     }
 
-    /// The tick at which somebody has to be looked at.
+    /// The tick at which the next check is needed.
     pub(super) fn next_look(&self) -> u64 {
         self.earliest
     }
 
-    /// Gives the connection a seat; back if there is none left.
+    /// Gives the connection a seat. Returns the connection if all seats are in use.
     pub(super) fn enter(
         &mut self,
         connection: T,
@@ -114,30 +116,30 @@ impl<T> Segments<T> {
         entered
     }
 
-    /// The handle is dropped. Returns the connection, if it is here.
+    /// Ends a seat whose handle was dropped. Returns the connection, if it is here.
     pub(super) fn leave(&mut self, number: u32) -> Option<T> {
         self.with(segment_of(number), |segment| segment.leave(number))?
     }
 
-    /// From now on it is judged by another policy.
+    /// Changes the policy of a seat.
     pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, time: CheckTime) {
         self.with(segment_of(number), |segment| segment.set_policy(number, policy, time));
     }
 
-    /// Stops watching a seat, unless it has been active after `since`.
+    /// Stops watching a connection and returns it, unless it was active after `since` or is paused.
     pub(super) fn evict(&mut self, number: u32, since: u64) -> Option<T> {
         self.with(segment_of(number), |segment| segment.evict(number, since))?
     }
 
-    /// Has all who are here judged again, at `tick`.
+    /// Requests a check of all connections that are here, at `tick`.
     pub(super) fn check_all_at(&mut self, tick: u64) {
         for at in 0..self.segments.len() {
             self.with(at, |segment| segment.check_all_at(tick));
         }
     }
 
-    /// Takes out who is idle now, and files again who has merely come up. If that were too many for
-    /// one hold of the lock, `next_look` is not after now, and the next call goes on.
+    /// Checks one slice of the connections that have come up. Takes out the idle ones and refiles
+    /// the others. If more are left, `next_look` is not after now, and the next call continues.
     pub(super) fn take_idle(&mut self, time: CheckTime) -> Vec<Idle<T>> {
         let tick = self.ticks.tick_at(time.now);
         let (mut idle, mut looks) = (Vec::new(), 0);
@@ -158,9 +160,9 @@ impl<T> Segments<T> {
         idle
     }
 
-    /// Makes `next_look` exact, so that nobody is woken up for who has left or was active: files those
-    /// again who come up before the first who has to be looked at then. False if more than `looks`
-    /// would be needed; the next call goes on.
+    /// Makes `next_look` exact, so that no wake-up is for a connection that has left or was active.
+    /// Refiles the active connections that come up before the first silent one. Returns false if
+    /// `looks` checks did not suffice; the next call continues.
     pub(super) fn look_ahead(&mut self, time: CheckTime, mut looks: usize) -> bool {
         let count = self.segments.len();
         let begin = (0..count).min_by_key(|&at| self.segments[at].next).unwrap_or(0);
@@ -176,13 +178,13 @@ impl<T> Segments<T> {
         looks > 0
     }
 
-    /// The one in this seat, for whom `next_look` stood, has left: finds out who is next instead.
+    /// Finds the next check after the connection in this seat has left, if `next_look` was for it.
     pub(super) fn look_past(&mut self, number: u32, time: CheckTime) {
         let former = self.earliest;
         let at = segment_of(number);
         let mut looks = LOOKS_PAST_ONE;
         self.confirm_next(at, &mut looks, time);
-        // Others of this tick are neighbours, mostly.
+        // Other connections of this tick are mostly in the same segment.
         if self.segments.get(at).is_some_and(|held| held.next <= former) {
             return;
         }
@@ -192,24 +194,25 @@ impl<T> Segments<T> {
         }
     }
 
-    /// The tick in which a seat is looked at.
+    /// The tick in which a seat will be checked, if it is Filed.
     pub(super) fn filed_at(&self, number: u32) -> Option<u64> {
         self.segments.get(segment_of(number))?.segment.as_ref()?.filed_at(number)
     }
 
-    /// Makes the next look of one segment exact, in steps that do not go too far beyond the first look
-    /// of another; true if that is done.
+    /// Does one step towards an exact `next_look` of one segment. Steps are small, because another
+    /// segment may come first meanwhile. Returns true if it is exact.
     fn confirm_next(&mut self, at: usize, looks: &mut usize, time: CheckTime) -> bool {
         let mut step = LOOKS_PER_STEP.min(*looks);
         *looks -= step;
         let exact = self.with(at, |segment| segment.confirm_next(&mut step, time)).unwrap_or(true);
         if exact {
-            *looks += step.saturating_sub(1); // or all of them went to those who have left
+            *looks += step.saturating_sub(1);
         }
+        // Otherwise the whole step is used up: `step` does not count the checks of dead entries.
         exact
     }
 
-    /// Takes in the answers to a batch.
+    /// Takes back a batch of reported connections with their answers.
     pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, time: CheckTime) -> Returned<T> {
         let mut returned = Returned::new();
         for idle in batch {
@@ -219,7 +222,8 @@ impl<T> Segments<T> {
         returned
     }
 
-    /// Takes out who is here, because the timer is gone. Nobody is here any more if that is nobody.
+    /// Takes out one slice of all connections, because the timer has stopped. An empty slice means
+    /// that none is left.
     pub(super) fn take_stopped(&mut self, now: u64) -> Vec<Idle<T>> {
         let mut idle = Vec::new();
         for at in 0..self.segments.len() {
@@ -231,8 +235,8 @@ impl<T> Segments<T> {
         idle
     }
 
-    /// Those of one segment who are not paused and have been silent at least since `latest`, each as
-    /// its last activity and its seat; `None` after the last segment.
+    /// The connections of segment `at` that are not paused and have been silent since `latest` or
+    /// longer. Each is given by its last activity and its seat. `None` after the last segment.
     pub(super) fn silent_since(&self, latest: u64, at: usize) -> Option<Vec<(u64, u32)>> {
         let segment = &self.segments.get(at)?.segment;
         Some(segment.as_ref().map(|segment| segment.silent_since(latest)).unwrap_or_default())
@@ -252,7 +256,8 @@ impl<T> Segments<T> {
         Some(at)
     }
 
-    /// Everything that changes a segment goes through here, or ends with `note`.
+    /// Runs `act` on a segment and keeps the invariants. Every other change of a segment ends with
+    /// `note`.
     fn with<R>(&mut self, at: usize, act: impl FnOnce(&mut Segment<T>) -> R) -> Option<R> {
         let segment = self.segments.get_mut(at)?.segment.as_mut()?;
         let before = share(segment);
@@ -261,7 +266,8 @@ impl<T> Segments<T> {
         Some(result)
     }
 
-    /// Keeps the invariants after a change to one segment.
+    /// Restores the invariants after a change of one segment. `before` is its share before the
+    /// change.
     fn note(&mut self, at: usize, before: Share) {
         let held = &mut self.segments[at];
         let Some(segment) = &held.segment else { return };
@@ -284,7 +290,8 @@ impl<T> Segments<T> {
         }
     }
 
-    /// Of two without a used seat, the last one gives its memory back.
+    /// Called when segment `at` has no used seat left. If two segments have none, the last one
+    /// gives its memory back.
     #[cold]
     fn emptied(&mut self, at: usize) {
         let Some(spare) = self.spare.replace(at) else { return };
@@ -332,8 +339,8 @@ mod model {
         }
     }
 
-    /// A handle is dropped while its connection is looked at, reported and put back: the connection
-    /// is dropped once, nobody is watched at the end, and the seat is free.
+    /// A handle is dropped while its connection is checked, reported and put back. The connection
+    /// is dropped once. At the end no connection is watched and the seat is free.
     #[test]
     fn a_handle_dropped_at_any_moment_ends_it_once() {
         crate::base::sync::check(|| {

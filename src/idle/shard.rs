@@ -1,30 +1,30 @@
-//! The segments of a group of threads under their lock, and the one timeout that looks after it.
+//! A shard: the segments of a group of threads under their lock, and the one timeout that checks
+//! them.
 //!
-//! The timer holds one timeout for each shard in use, the *check*, due at the tick in which somebody
-//! has to be looked at. Its run schedules the next check before it calls anybody back, so a slow
-//! callback on a pool holds up only those who are reported with it.
+//! The timer has one timeout for each shard in use, the *check*. It is due at the tick in which
+//! some connection must be checked. Its run schedules the next check before it calls any callback,
+//! so on a pool a slow callback delays only the connections that are reported with it.
 //!
-//! One run looks at a bounded number of connections under the lock (`segments::LOOKS`). If more are
-//! to be looked at, the next check is for the present tick: what else is due has its turn, and that
-//! check goes on. So nobody waits for the lock for longer than a slice takes.
+//! One run checks a *slice* of the connections under the lock (`segments::LOOKS`). If more are due,
+//! the next check is for the present tick: other due timeouts get their turn, and then that check
+//! continues. So no thread waits for the lock longer than one slice takes.
 //!
-//! A connection that was active or has left still has its entry in a wheel. A run that finds nobody
-//! else due looks ahead past such entries, so that it is armed for somebody who stands there for good
-//! reason. If the entries are too many for one slice, the next run goes on: at once if another
-//! wake-up would come within a second, or else with that wake-up.
+//! A connection that was active or has left still has its entry in a wheel. If no other connection
+//! is due, a run looks ahead past such entries, so that the next check is for a connection that may
+//! really be idle. If there are too many such entries for one slice, the next run continues:
+//! immediately if the next check would come within a second, otherwise with that check.
 //!
 //! Invariants:
-//! 1. While anybody is watched, a check is pending or running, or its loss is being dealt with. A
-//!    check is lost when a stop of the timer gives it back, or an executor drops its job: then it is
-//!    dropped, and its drop schedules another, whatever the timer's limit, or reports everybody if
-//!    the timer takes none.
-//! 2. The check that counts is the one of the latest epoch; any other does nothing when it runs or
-//!    is dropped.
-//! 3. While a segment is to be judged as a whole (`check_all_at`), or has left somebody who is due to
-//!    the next slice, the check is due at once, and so is another in its place: `next_look` is not
-//!    after now.
-//! 4. No callback runs and no connection or check is dropped under the lock. The timer's own locks
-//!    are taken under it, never the other way round.
+//! 1. While a connection is watched, a check is pending or running, or its loss is being handled. A
+//!    check is lost if a stop of the timer returns it, or if an executor drops its job. Then the
+//!    check is dropped. Its drop schedules another one, regardless of the timer's limit. If the
+//!    timer accepts none, the drop reports all connections.
+//! 2. Only the check of the latest epoch counts. Any other does nothing when it runs or is dropped.
+//! 3. If all connections of a segment must be checked (`check_all_at`), or if a slice has left due
+//!    connections to the next one, `next_look` is not after now. So the check is due immediately,
+//!    and so is one that replaces it.
+//! 4. No callback runs under the lock, and no connection or check is dropped under it. The timer's
+//!    own locks are taken under this lock, never the other way round.
 
 use super::activity::Watcher;
 use super::event::Idle;
@@ -43,22 +43,24 @@ use crate::timer::{HashedWheelTimer, ScheduleError};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// How often a check gives way to who waits for the lock: for 100 us or more, enough to wake up.
+/// How often a check yields to a thread that waits for the lock. This takes 100 us or more, enough
+/// for that thread to wake up.
 const YIELDS: usize = 256;
 
-/// Runs a callback for a batch; returns how many panics that were.
+/// Runs the callback for a batch. Returns the number of panics.
 pub(super) type Deliver<T> = dyn Fn(&mut [Idle<T>]) -> u64 + Send + Sync;
 
-/// What all shards share.
+/// The part of an idle manager that all of its shards share.
 pub(super) struct Manager<T> {
     pub(super) timer: HashedWheelTimer,
     origin: Instant,
     ticks: TickScale,
     ticks_per_second: u64,
     deliver: Box<Deliver<T>>,
-    /// The bits of the factor. Relaxed: who changes it takes the lock of each shard afterwards.
+    /// The bits of the factor. Relaxed: a thread that lowers it takes the lock of each shard
+    /// afterwards.
     scale: AtomicU64,
-    /// Relaxed: it guards nothing.
+    /// The number of callback calls that panicked. Relaxed: no other data depends on it.
     panicked: AtomicU64,
 }
 
@@ -81,7 +83,7 @@ impl<T> Manager<T> {
         Scale(f64::from_bits(self.scale.load(Ordering::Relaxed)))
     }
 
-    /// Returns the former one.
+    /// Returns the former scale.
     pub(super) fn set_scale(&self, scale: Scale) -> Scale {
         Scale(f64::from_bits(self.scale.swap(scale.0.to_bits(), Ordering::Relaxed)))
     }
@@ -99,8 +101,8 @@ impl<T> Manager<T> {
         Timestamp::new(self.origin, self.timer.now())
     }
 
-    /// The present for reports that must be made even if the timer's clock panics: before all activity
-    /// then, so that they tell of no silence.
+    /// The present for reports that must be made even if the timer's clock panics. In that case it
+    /// is before all activity, so the reports show no silence.
     fn now_contained(&self) -> u64 {
         isolate::contained(|| self.now().nanos()).unwrap_or(0)
     }
@@ -113,13 +115,14 @@ impl<T> Manager<T> {
         CheckTime { now: Timestamp::new(self.origin, instant).nanos(), scale: self.scale() }
     }
 
-    /// For a look ahead, which a time that has passed serves as well: those who are paused are then
-    /// looked at sooner than they need. It saves a clock read under the lock.
+    /// The time for a look ahead: the last one that was used under the lock. This saves a clock
+    /// read under the lock. The only effect of an old time is that paused connections are checked
+    /// sooner than needed.
     fn check_time_before(&self, state: &State<T>) -> CheckTime {
         CheckTime { now: state.present, scale: self.scale() }
     }
 
-    /// When a tick begins; far away for one that never comes.
+    /// The instant at which a tick begins. For a tick that never comes, it is far away.
     fn start_of(&self, tick: u64) -> Instant {
         instant_after(self.origin, self.ticks.start_of(tick))
     }
@@ -128,7 +131,8 @@ impl<T> Manager<T> {
 pub(super) struct Shard<T> {
     manager: Arc<Manager<T>>,
     state: Mutex<State<T>>,
-    /// Somebody waits for the lock. A hint: of two who wait, the first one to get it clears it.
+    /// Whether a thread waits for the lock. A hint: if two wait, the first one to get the lock
+    /// clears it.
     wanted: AtomicBool,
 }
 
@@ -136,21 +140,21 @@ pub(super) struct State<T> {
     pub(super) segments: Segments<T>,
     check: Option<Pending>,
     epoch: u64,
-    /// The last present that was told under the lock.
+    /// The last present time that was used under the lock.
     present: u64,
 }
 
 /// The check that counts.
 struct Pending {
     timeout: Timeout,
-    /// What it is armed for.
+    /// The tick that it is scheduled for.
     tick: u64,
-    /// Looks ahead since it was last armed for a tick to come.
+    /// The number of checks that looked ahead since it was last scheduled for a later tick.
     ahead: usize,
 }
 
 impl<T> State<T> {
-    /// The check to cancel if nobody is watched any more.
+    /// Takes the check's timeout if no connection is watched any more. The caller cancels it.
     fn needless_check(&mut self) -> Option<Timeout> {
         if self.segments.len() > 0 {
             return None;
@@ -166,7 +170,8 @@ impl<T: Send + 'static> Shard<T> {
         Self { manager, state: Mutex::new(state), wanted: AtomicBool::new(false) }
     }
 
-    /// Relaxed, here and below: the lock orders all that matters.
+    /// Locks the shard, and tells a check meanwhile that this thread waits. Relaxed, here and
+    /// below: the flag is a hint.
     pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.wanted.store(true, Ordering::Relaxed);
         let state = self.state.lock();
@@ -174,8 +179,8 @@ impl<T: Send + 'static> Shard<T> {
         state
     }
 
-    /// For a check, which takes the lock slice after slice: whoever waits comes first. The lock
-    /// itself does not see to that, because it goes to who is awake.
+    /// Locks the shard for a check, which takes the lock slice after slice. Threads that wait come
+    /// first. The lock itself does not ensure that: it favours threads that are awake.
     fn lock_after_others(&self) -> MutexGuard<'_, State<T>> {
         for _ in 0..YIELDS {
             if !self.wanted.load(Ordering::Relaxed) {
@@ -203,14 +208,15 @@ impl<T: Send + 'static> Shard<T> {
             Ok(()) => Ok(Watch::new(seat)),
             Err(error) => match state.segments.leave(seat.number) {
                 Some(connection) => Err(error.map(|()| connection)),
-                // Not reached: what has just entered is here.
+                // Not reached: a connection that has just entered is here.
                 None => Ok(Watch::new(seat)),
             },
         }
     }
 
-    /// Sees that a check is pending for whoever is to be looked at next. The timer's limit counts for
-    /// the first one watched; later the check has its place there, even if it was lost meanwhile.
+    /// Ensures that a check is pending for the next connection. The timer's limit counts only for
+    /// the first watched connection of a shard. Later the check has its place (`has_place`), even
+    /// if it was lost meanwhile.
     fn ensure_check(
         self: &Arc<Self>,
         state: &mut State<T>,
@@ -237,23 +243,23 @@ impl<T: Send + 'static> Shard<T> {
         Ok(())
     }
 
-    /// Pulls the check forward if somebody has to be looked at sooner.
+    /// Pulls the check forward if a connection must be checked sooner.
     fn hasten(&self, state: &mut State<T>) {
         let tick = state.segments.next_look();
         let Some(check) = &mut state.check else { return };
-        // If it is refused, the check has expired and waits for the lock, or it is lost; either
-        // way somebody comes and looks.
+        // If this is refused, the check has expired and waits for the lock, or it is lost. In both
+        // cases a check follows.
         if tick < check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)).is_ok() {
             check.tick = tick;
         }
     }
 
-    /// Gives up a seat that has been silent since `since`.
+    /// Stops watching a connection that has been silent since `since`, and returns it.
     pub(super) fn evict(&self, seat: u32, since: u64) -> Option<T> {
         self.leave_by(seat, |segments| segments.evict(seat, since))
     }
 
-    /// Durations have become shorter: has everybody judged again.
+    /// Requests a check of all connections, because durations have become shorter.
     pub(super) fn check_everybody(&self) {
         let present = self.manager.present_tick();
         let mut state = self.lock();
@@ -261,7 +267,7 @@ impl<T: Send + 'static> Shard<T> {
         self.hasten(&mut state);
     }
 
-    /// The check expires.
+    /// Runs a check.
     fn run(self: &Arc<Self>, check: Check<T>, run: &Run<'_>) {
         let now = run.now();
         let mut state = self.lock_after_others();
@@ -281,14 +287,15 @@ impl<T: Send + 'static> Shard<T> {
         self.report(idle, time.now);
     }
 
-    /// Schedules the check after the one that runs: for the present tick, if one slice was not enough.
-    /// False if the timer takes none.
+    /// Schedules the check after the one that runs, for the present tick if one slice was not
+    /// enough. Returns false if the timer accepts none.
     fn schedule_next(self: &Arc<Self>, state: &mut State<T>, time: CheckTime) -> bool {
         let present = self.manager.ticks.tick_at(time.now);
         let due = state.segments.next_look() <= present;
         let exact = due || state.segments.look_ahead(time, LOOKS);
         let next = state.segments.next_look();
-        // Each entry once: those that are touched all the time come up again and again.
+        // Looks at each entry once, since connections that are touched all the time come up
+        // repeatedly.
         let most = state.segments.len() + LOOKS;
         let looked = state.check.as_ref().map_or(0, |check| check.ahead);
         let soon = next < present + self.manager.ticks_per_second;
@@ -304,7 +311,8 @@ impl<T: Send + 'static> Shard<T> {
         match scheduled {
             Ok(timeout) => {
                 state.epoch = epoch;
-                // Even if that tick has passed: whoever is left does not hasten the check.
+                // This holds even if that tick has passed, so that the connections left over do not
+                // hasten the check.
                 state.check = Some(Pending { timeout, tick: next, ahead });
                 true
             }
@@ -315,7 +323,7 @@ impl<T: Send + 'static> Shard<T> {
         }
     }
 
-    /// Stops watching a seat by `leave`, which may give its connection.
+    /// Stops watching a seat by `leave`, which may return its connection.
     fn leave_by(&self, seat: u32, leave: impl FnOnce(&mut Segments<T>) -> Option<T>) -> Option<T> {
         let mut state = self.lock();
         let filed_at = state.segments.filed_at(seat);
@@ -329,20 +337,20 @@ impl<T: Send + 'static> Shard<T> {
         connection
     }
 
-    /// The one in this seat, for whom the check is armed, has left: it may have time.
+    /// Puts the check off, because the connection for which it was scheduled has left.
     #[cold]
     fn put_off(&self, state: &mut State<T>, seat: u32) {
         let time = self.manager.check_time_before(state);
         state.segments.look_past(seat, time);
         let tick = state.segments.next_look();
         let Some(check) = &mut state.check else { return };
-        // If it is refused, the check has expired, and looks for itself who is next.
+        // If this is refused, the check has expired, and finds the next connection itself.
         if tick > check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)).is_ok() {
             check.tick = tick;
         }
     }
 
-    /// A check that counts has been dropped and none has followed it.
+    /// Handles a check that was dropped and has no successor.
     fn check_lost(self: &Arc<Self>, epoch: u64) {
         let mut state = self.lock_after_others();
         if state.epoch != epoch || state.check.take().is_none() {
@@ -357,8 +365,9 @@ impl<T: Send + 'static> Shard<T> {
         self.report(stopped, now);
     }
 
-    /// Calls back for those found at `now`, and takes in the answers, until nobody is left to report.
-    /// If the timer takes no check any more, these are all who are watched, slice by slice.
+    /// Runs the callback for the connections found at `now` and takes the answers, until none is
+    /// left to report. If the timer accepts no check any more, it reports all watched connections,
+    /// slice by slice.
     fn report(self: &Arc<Self>, mut batch: Vec<Idle<T>>, now: u64) {
         while !batch.is_empty() {
             let panics = (self.manager.deliver)(&mut batch);
@@ -367,8 +376,8 @@ impl<T: Send + 'static> Shard<T> {
                 warning!("{panics} panics of an idle callback");
             }
             let mut state = self.lock_after_others();
-            // The factor of this moment: a check that has judged everybody by it has missed these.
-            // But the time of the report, so that an activity since then comes after it.
+            // The present scale, because a check of all connections has missed these. But the time
+            // of the report, so that an activity since then comes after it.
             let time = CheckTime { now, scale: self.manager.scale() };
             let Returned { mut again, dismissed } = state.segments.put_back(batch, time);
             let needless = state.needless_check();
@@ -386,7 +395,7 @@ impl<T: Send + 'static> Shard<T> {
     }
 }
 
-/// Drops what belongs to a user, who may panic.
+/// Drops a user's connection, whose drop may panic.
 fn dismiss<T>(connection: T) {
     if isolate::panics(|| drop(connection)) {
         warning!("the drop of a watched connection panicked");
@@ -411,9 +420,9 @@ impl<T: Send + 'static> Watcher for Shard<T> {
     }
 }
 
-/// The task of a shard's timeout.
+/// The task of a shard's timeout. Its drop reports the loss, unless it was retired.
 struct Check<T: Send + 'static> {
-    /// `None` once it does not count any more.
+    /// `None` after it was retired.
     shard: Option<Arc<Shard<T>>>,
     epoch: u64,
 }
@@ -447,9 +456,10 @@ mod tests {
     use crate::{HashedWheelTimer, ManualClock};
     use std::time::Duration;
 
-    /// Between the drop of a check's job and that of the check, others can take its place.
+    /// Between the drop of a check's job and the drop of the check, another timeout can take its
+    /// place.
     #[test]
-    fn who_joins_others_meets_no_limit_while_their_check_is_lost() {
+    fn a_second_watch_meets_no_limit_while_the_check_is_lost() {
         let clock = ManualClock::new();
         let builder = HashedWheelTimer::builder().clock(clock.clone()).max_pending_timeouts(1);
         let timer = builder.build().unwrap();
@@ -457,8 +467,8 @@ mod tests {
         let policy = IdlePolicy::new().all(Duration::from_secs(1));
         let first = idle.watch(1, &policy).unwrap();
         let check = idle.shard_of_this_thread().lock().check.take();
-        let second = idle.watch(2, &policy).expect("the limit is not for one who joins");
-        assert!(check.is_some_and(|check| check.timeout.deadline().is_some()), "has its place");
+        let second = idle.watch(2, &policy).expect("the limit counts only for the first");
+        assert!(check.is_some_and(|check| check.timeout.deadline().is_some()), "it has its place");
         clock.advance(Duration::from_secs(3));
         assert_eq!(idle.watched(), 0, "both have been reported");
         drop((first, second));

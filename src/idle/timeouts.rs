@@ -1,7 +1,6 @@
-//! `IdleTimeouts`: the face of it all.
+//! `IdleTimeouts`, the public entry point.
 
 use super::event::{Answer, Idle, IdleEvent};
-
 use super::policy::{IdlePolicy, Scale};
 use super::shard::{Deliver, Manager, Shard};
 use super::timestamp::Timestamp;
@@ -14,42 +13,44 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::time::Duration;
 
-/// Reports connections that have been silent for their time.
+/// Reports connections that have been silent for their duration.
 ///
-/// Clones are handles to the same thing. It keeps its timer alive while it lives and while anything
-/// is watched. See the [module](super) for a program.
+/// Clones are handles to the same manager. The manager keeps its timer alive while a clone exists
+/// or a connection is watched. See the [module](super) for a program.
 pub struct IdleTimeouts<T> {
     manager: Arc<Manager<T>>,
     shards: Arc<[Arc<Shard<T>>]>,
 }
 
-/// A connection that [`IdleTimeouts::evict_idlest`] has given up.
+/// A connection that [`IdleTimeouts::evict_idlest`] has stopped watching.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Evicted<T> {
-    /// What was given to `watch`.
+    /// The value that was given to `watch`.
     pub connection: T,
-    /// For how long nothing has been read or written.
+    /// The time since the last read or write.
     pub silent_for: Duration,
 }
 
-/// A factor that durations cannot be scaled by.
+/// A factor that is not a valid scale.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("a factor of {factor}: expected a finite number, 0 or more")]
 pub struct ScaleError {
-    /// What was asked for.
+    /// The requested factor.
     pub factor: f64,
 }
 
 impl<T: Send + 'static> IdleTimeouts<T> {
-    /// Calls `on_idle` for each connection that is idle, with what was given to `watch`, on the
-    /// executor of `timer`. One job serves those that are idle in a tick, up to about 3000 of a group
-    /// of threads that watch; more of them take more jobs. Each connection is looked at once more
-    /// right before its call.
+    /// Creates a manager that calls `on_idle` for each idle connection, on the executor of `timer`.
+    /// `on_idle` gets the value that was given to `watch`.
     ///
-    /// A panic is caught, counted ([`panicked`](Self::panicked)) and hurts nobody else; the
-    /// connection is watched on. Calls for different connections may overlap on a pool; two calls
-    /// for one connection never do.
+    /// One job reports the connections of one shard that are idle in a tick, up to about 3000. If
+    /// there are more, there are more jobs. Each connection is checked once more right before its
+    /// call.
+    ///
+    /// A panic is caught, counted ([`panicked`](Self::panicked)) and affects no other connection.
+    /// The connection stays watched. Calls for different connections may overlap on a pool; two
+    /// calls for one connection never do.
     pub fn new<F>(timer: &HashedWheelTimer, on_idle: F) -> Self
     where
         F: Fn(&mut T, IdleEvent) -> Answer + Send + Sync + 'static,
@@ -57,11 +58,12 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         Self::with(timer, Box::new(move |batch| one_by_one(batch, &on_idle)))
     }
 
-    /// As [`new`](Self::new), with all that one job serves in one call: for a server that passes
-    /// them on as one message. Answer with [`Idle::answer`]; without an answer a connection is
-    /// watched on.
+    /// Like [`new`](Self::new), but each job makes a single call with all of its connections. Use
+    /// it for a server that passes them on in one message. Answer with [`Idle::answer`]; without an
+    /// answer a connection stays watched.
     ///
-    /// If very many are idle in a tick, they come in several batches, which on a pool may overlap.
+    /// If very many connections are idle in a tick, they come in several batches. On a pool the
+    /// batches may overlap.
     ///
     /// # Examples
     ///
@@ -96,27 +98,27 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         Self { manager, shards }
     }
 
-    /// Watches a connection, which counts as active now. `connection` is what the callback is told:
-    /// an identifier, a socket, or a closure of its own.
+    /// Watches a connection, which counts as active now. The callback gets `connection`: an
+    /// identifier, a socket, or a closure.
     ///
-    /// Costs a clock read, a lock that only threads of the same shard share, and a few allocations
-    /// for each 64 connections.
+    /// It costs a clock read, a lock that only threads of the same shard share, and a few
+    /// allocations for every 64 connections.
     ///
     /// # Errors
     ///
-    /// If the timer is stopped, or has no room for the one timeout that each group of threads needs.
-    /// The connection is inside. That one timeout keeps its place while the group watches anything,
-    /// so a timer's limit refuses connections, and loses none.
+    /// If the timer is stopped, or has no room for the one timeout that each shard needs. The error
+    /// contains the connection. That timeout keeps its place while the shard watches any
+    /// connection. So a timer's limit may refuse a connection, but never loses one.
     pub fn watch(&self, connection: T, policy: &IdlePolicy) -> Result<Watch, ScheduleError<T>> {
         self.shard_of_this_thread().watch(connection, policy.clone())
     }
 
-    /// The shard of this thread.
+    /// The shard of the calling thread.
     pub(super) fn shard_of_this_thread(&self) -> &Arc<Shard<T>> {
         &self.shards[spread::shard_of_this_thread(self.shards.len())]
     }
 
-    /// The present, for the `_at` methods of [`Watch`].
+    /// The present time, for the `_at` methods of [`Watch`].
     ///
     /// # Examples
     ///
@@ -136,28 +138,28 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         self.manager.now()
     }
 
-    /// How many connections are watched at present.
+    /// The number of connections that are watched now.
     pub fn watched(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().segments.len()).sum()
     }
 
-    /// How many calls of the callback have panicked.
+    /// The number of callback calls that have panicked.
     pub fn panicked(&self) -> u64 {
         self.manager.panicked()
     }
 
-    /// Multiplies all durations by `factor`, those of connections already watched included, until
-    /// the next call: below 1 under pressure, and 1 again when it has passed. With 0 all that are
-    /// not paused are reported at the next tick, except what is off or never due. One that is just
-    /// being reported is judged by the new factor when its callback has answered.
+    /// Multiplies all durations by `factor` until the next call. This includes connections that are
+    /// already watched. Use a factor below 1 under pressure, and 1 when the pressure is over. With
+    /// 0, all connections that are not paused are reported at the next tick, except for kinds that
+    /// are off or never due. A connection that is being reported gets the new factor when its
+    /// callback has answered.
     ///
-    /// To shrink costs one look at every connection, on the executor, slice by slice; to stretch costs
-    /// nothing.
-    /// After Envoy's overload action that scales timers.
+    /// A smaller factor costs one check of every connection, on the executor, slice by slice. A
+    /// larger one costs nothing. Modelled on Envoy's overload action that scales timers.
     ///
     /// # Errors
     ///
-    /// If the factor is negative, infinite or not a number. The former one stays.
+    /// If the factor is negative, infinite or not a number. The former factor stays in force.
     pub fn scale(&self, factor: f64) -> Result<(), ScaleError> {
         if !(factor.is_finite() && factor >= 0.0) {
             return Err(ScaleError { factor });
@@ -169,12 +171,12 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         Ok(())
     }
 
-    /// Stops watching the `n` connections on which nothing has been read or written for longest,
-    /// and returns them, the most silent first: for a server that runs out of memory or of
-    /// descriptors. Those that are paused, or just being reported, stay. Fewer come back if there
-    /// are fewer, or if some become active meanwhile.
+    /// Stops watching the `n` connections that have been silent longest (no reads and no writes),
+    /// and returns them, the longest silent first. Use it in a server that runs out of memory or of
+    /// descriptors. Connections that are paused or being reported are not evicted. Fewer than `n`
+    /// come back if there are fewer, or if some become active meanwhile.
     ///
-    /// O(connections), a few nanoseconds each, a thousand in one hold of a lock.
+    /// O(connections), a few nanoseconds each, a thousand under one hold of a lock.
     pub fn evict_idlest(&self, n: usize) -> Vec<Evicted<T>> {
         if n == 0 {
             return Vec::new();
@@ -192,21 +194,21 @@ impl<T: Send + 'static> IdleTimeouts<T> {
                 }
             }
         }
-        let given_up = |(since, seat, shard): (u64, u32, usize)| {
+        let evicted = |(since, seat, shard): (u64, u32, usize)| {
             let connection = self.shards.get(shard)?.evict(seat, since)?;
             Some(Evicted { connection, silent_for: self.manager.silence(since) })
         };
-        longest.into_sorted_vec().into_iter().filter_map(given_up).collect()
+        longest.into_sorted_vec().into_iter().filter_map(evicted).collect()
     }
 }
 
-/// Who has been active later is not among the `n` who have been silent for longest.
+/// The latest last activity with which a connection can still be among the `n` longest silent.
 fn latest_wanted(longest: &BinaryHeap<(u64, u32, usize)>, n: usize) -> u64 {
     let full = longest.len() == n;
     longest.peek().filter(|_| full).map_or(u64::MAX, |&(latest, ..)| latest.saturating_sub(1))
 }
 
-/// Returns how many calls panicked.
+/// Calls `on_idle` for each connection of a batch. Returns the number of calls that panicked.
 fn one_by_one<T>(batch: &mut [Idle<T>], on_idle: &impl Fn(&mut T, IdleEvent) -> Answer) -> u64 {
     let mut panics = 0;
     for idle in batch {

@@ -1,34 +1,34 @@
-//! A time that is known already.
+//! A timestamp: a time that was taken once and is used for many touches.
 
 use crate::time::tick::nanos;
 use std::time::Instant;
 
-/// An instant as the idle timeouts of one timer count it; from [`IdleTimeouts::now`].
+/// A timestamp shared by many touches, from [`IdleTimeouts::now`].
 ///
-/// An event loop takes one when its poll returns and uses it for all the connections that are
-/// ready: that saves each of them a clock read, and the arithmetic of an [`Instant`] as well. It
-/// means nothing to another timer.
+/// An event loop takes one when its poll returns, and uses it for all connections that are ready.
+/// So a touch needs no clock read, and no arithmetic on an [`Instant`]. A timestamp is valid only
+/// for the timer that it was taken from.
 ///
 /// [`IdleTimeouts::now`]: super::IdleTimeouts::now
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// Before the origin counts as the origin.
+    /// The timestamp of `instant`; the origin's if `instant` is earlier.
     #[inline]
     pub(super) fn new(origin: Instant, instant: Instant) -> Self {
         Self(nanos(instant.saturating_duration_since(origin)))
     }
 
-    /// Since the timer's origin.
+    /// Nanoseconds since the timer's origin.
     #[inline]
     pub(super) fn nanos(self) -> u64 {
         self.0
     }
 }
 
-/// What the `_at` methods of [`Watch`](super::Watch) take for a time: a [`Timestamp`], or an
-/// [`Instant`] by the timer's clock.
+/// A time for the `_at` methods of [`Watch`](super::Watch): a [`Timestamp`], or an [`Instant`] of
+/// the timer's clock.
 pub trait IntoTimestamp: sealed::Sealed {}
 
 impl IntoTimestamp for Timestamp {}

@@ -1,4 +1,6 @@
-//! Is this connection idle now, and if not, when to look again? Pure: told everything.
+//! The verdict on a connection: whether it is idle now, and if not, when to check it again.
+//!
+//! These are pure functions. The caller gives them the policy, the last activity and the time.
 
 use super::activity::Reading;
 use super::event::IdleEvent;
@@ -7,26 +9,26 @@ use super::policy::{Limits, Scale};
 use crate::time::tick::NEVER;
 use std::time::Duration;
 
-/// When each kind was last reported, in nanoseconds since the timer's origin; 0 is never.
+/// The last report of each kind, in nanoseconds since the timer's origin; 0 is never.
 pub(super) type Reported = [u64; 3];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The event, and the last activity on which it rests.
+    /// The connection is idle: the event, and the last activity before it.
     Idle(IdleEvent, u64),
-    /// It cannot be idle before this instant.
+    /// The connection cannot be idle before this time. Check it then.
     Look(u64),
 }
 
-/// What all connections are judged by.
+/// The time of a check, and the scale that is in force then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CheckTime {
     pub(super) now: u64,
     pub(super) scale: Scale,
 }
 
-/// Of several kinds that are due, it names the one that was due first. A kind that has been
-/// reported is due again when its duration has passed once more.
+/// The verdict on one connection. If several kinds are due, it names the one that was due first. A
+/// kind that was reported is due again when its duration has passed once more.
 pub(super) fn verdict(
     limits: &Limits,
     reading: Reading,
@@ -38,7 +40,7 @@ pub(super) fn verdict(
     let due = |kind: IdleKind| {
         let after = limits.after(kind, jitter_share, scale)?;
         let [since, reported] = [reading.since, reported].map(|by_kind| by_kind[kind as usize]);
-        // It may be resumed at any moment, and is idle at the earliest so long after that.
+        // A paused connection may be resumed at any time, and may be idle `after` later.
         let from = if reading.paused { now } else { since.max(reported) };
         Some((from.saturating_add(after), kind))
     };
@@ -58,8 +60,8 @@ fn event(kind: IdleKind, since: u64, reported: u64, now: u64) -> IdleEvent {
     IdleEvent { kind, first: since >= reported, silent_for }
 }
 
-/// A number without a pattern for each seat, which its jitter follows from (Sebastiano Vigna's
-/// splitmix64).
+/// The part of the jitter that a seat gets, in units of 2^-32. It is a hash of the seat's number
+/// (Sebastiano Vigna's splitmix64).
 pub(super) fn jitter_share(seat: u32) -> u32 {
     let z = (u64::from(seat) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_first_again_after_activity() {
+    fn a_report_is_first_again_after_activity() {
         let policy = IdlePolicy::new().reader(NS(10));
         assert_eq!(
             verdict_at(&policy, [5; 3], [15, 0, 0], 25),
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_one_is_looked_at_again_after_its_whole_time() {
+    fn a_paused_connection_is_checked_again_after_its_duration() {
         let policy = IdlePolicy::new().reader(NS(10)).all(NS(20));
         let reading = Reading { paused: true, since: [5; 3] };
         let time = CheckTime { now: 1000, scale: Scale::ONE };
@@ -126,9 +128,9 @@ mod tests {
         }
     }
 
-    /// As published for the seed 0, but for the last step, which flips the lowest bit at most.
+    /// The published values for the seed 0. Our last step differs and flips at most the lowest bit.
     #[test]
-    fn the_lots_are_those_of_splitmix64() {
+    fn the_jitter_shares_are_those_of_splitmix64() {
         let published = [0xe220_a839, 0x6e78_9e6a, 0x06c4_5d18];
         assert_eq!(
             [0, 1, 2].map(|seat| jitter_share(seat) >> 1),
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_ahead_of_the_check_is_no_silence() {
+    fn a_touch_later_than_the_check_is_no_silence() {
         let policy = IdlePolicy::new().all(NS(10));
         assert_eq!(verdict_at(&policy, [500; 3], [0; 3], 20), Verdict::Look(510));
     }

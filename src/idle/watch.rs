@@ -1,4 +1,4 @@
-//! The handle of a watched connection.
+//! `Watch`, the handle of a watched connection.
 
 use super::activity::Activity;
 use super::event::Seat;
@@ -7,18 +7,20 @@ use super::timestamp::IntoTimestamp;
 use std::fmt;
 use std::time::Duration;
 
-/// A watched connection: tell it of every read and write. Dropping it stops watching.
+/// A watched connection. Tell it about every read and write. Dropping it stops watching.
 ///
-/// `read`, `wrote` and `touch` take no lock and touch no wheel: one or two relaxed stores into
-/// memory of the connection's own, after a clock read. The `_at` forms save the clock read: an event
-/// loop takes the time once, when its poll returns ([`IdleTimeouts::now`](super::IdleTimeouts::now)).
-/// `watch`, `set_policy` and the drop take a lock for a moment.
+/// `read`, `wrote` and `touch` take no lock and touch no wheel. Each is a clock read, and one or
+/// two relaxed stores into the connection's own memory. The `_at` forms save the clock read: an
+/// event loop takes the time once, when its poll returns
+/// ([`IdleTimeouts::now`](super::IdleTimeouts::now)). `watch`, `set_policy` and the drop take a
+/// lock for a short time.
 ///
-/// A touch that happens before the check makes that there is no event. If it races with the check,
-/// either wins. Of several touches the last one counts, even if its time is the earliest; but a time
-/// that is older than that of the touch before can make the report late by the difference.
+/// A touch that happens before the check suppresses the event. If it races with the check, either
+/// may win. If there are several touches, the last one counts, even if its time is the earliest.
+/// But if its time is older than that of the touch before, the report may be late by the
+/// difference.
 ///
-/// Share it between a reader and a writer by reference or in an [`Arc`](std::sync::Arc).
+/// A reader and a writer can share it by reference or in an [`Arc`](std::sync::Arc).
 #[must_use = "dropping the handle stops watching"]
 pub struct Watch(Seat);
 
@@ -27,59 +29,61 @@ impl Watch {
         Self(seat)
     }
 
-    /// Bytes have been read.
+    /// Notes that bytes were read.
     #[inline]
     pub fn read(&self) {
         self.activity().read(self.0.block.now());
     }
 
-    /// Bytes have been written: call it whenever some have gone out, so that a slow peer to whom
-    /// they do flow is not idle.
+    /// Notes that bytes were written. Call it after every write that made progress, so that a slow
+    /// peer does not count as idle while bytes still flow to it.
     #[inline]
     pub fn wrote(&self) {
         self.activity().wrote(self.0.block.now());
     }
 
-    /// There was activity: both of them.
+    /// Notes a read and a write.
     #[inline]
     pub fn touch(&self) {
         self.activity().touch(self.0.block.now());
     }
 
-    /// As [`read`](Self::read), at a [`Timestamp`](super::Timestamp) or an
-    /// [`Instant`](std::time::Instant): no clock is read.
+    /// Like [`read`](Self::read), at a [`Timestamp`](super::Timestamp) or an
+    /// [`Instant`](std::time::Instant). Reads no clock.
     ///
-    /// Take the time after the read, not before: from an instant that is older than the bytes, the
-    /// silence is counted too soon by the difference.
+    /// Take the time after the read, not before. The silence is counted from this time, so with a
+    /// time before the read, the connection may be reported too early by the difference.
     #[inline]
     pub fn read_at(&self, at: impl IntoTimestamp) {
         self.activity().read(self.0.block.nanos_at(at));
     }
 
-    /// As [`wrote`](Self::wrote), at a known time, as [`read_at`](Self::read_at).
+    /// Like [`wrote`](Self::wrote), at a given time. See [`read_at`](Self::read_at).
     #[inline]
     pub fn wrote_at(&self, at: impl IntoTimestamp) {
         self.activity().wrote(self.0.block.nanos_at(at));
     }
 
-    /// As [`touch`](Self::touch), at a known time, as [`read_at`](Self::read_at).
+    /// Like [`touch`](Self::touch), at a given time. See [`read_at`](Self::read_at).
     #[inline]
     pub fn touch_at(&self, at: impl IntoTimestamp) {
         self.activity().touch(self.0.block.nanos_at(at));
     }
 
-    /// From now on the connection is not idle, whatever it does, until [`resume`](Self::resume): a
-    /// request is being worked on, an upload goes on elsewhere. Pauses nest. Takes no lock.
+    /// Suspends the watching until [`resume`](Self::resume): until then the connection is never
+    /// idle. Use it while the server works on a request, or while an upload goes on elsewhere.
+    /// Pauses nest. Takes no lock.
     pub fn pause(&self) {
         self.activity().pause();
     }
 
-    /// Takes one pause back, and counts as a touch. False if it was not paused. Takes no lock.
+    /// Takes one pause back and counts as a touch. Returns false if the connection was not paused.
+    /// Takes no lock.
     pub fn resume(&self) -> bool {
         self.activity().resume(self.0.block.now())
     }
 
-    /// As [`pause`](Self::pause), until the guard is dropped.
+    /// Like [`pause`](Self::pause), until the guard is dropped.
     ///
     /// # Examples
     ///
@@ -94,7 +98,7 @@ impl Watch {
     ///     let _working = watch.paused();
     ///     // answer the request
     /// }
-    /// // idle for 30 s from here, if nothing else comes
+    /// // the 30 s begin here, if no touch follows
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn paused(&self) -> Paused<'_> {
@@ -102,14 +106,14 @@ impl Watch {
         Paused(self)
     }
 
-    /// Has the connection watched by another policy from now on. What has been silent already
-    /// counts: with a duration that has passed, it is reported at the next tick. A report that is
-    /// under way goes on. O(1), under the lock of the connection's shard.
+    /// Changes the connection's policy. The silence so far counts: if a new duration has already
+    /// passed, the connection is reported at the next tick. A report that has begun continues.
+    /// O(1), under the lock of the connection's shard.
     pub fn set_policy(&self, policy: &IdlePolicy) {
         self.0.block.watcher.set_policy(self.0.number, policy.clone());
     }
 
-    /// For how long nothing has been read or written.
+    /// The time since the last read or write.
     pub fn silent_for(&self) -> Duration {
         let [_, _, since] = self.activity().reading().since;
         Duration::from_nanos(self.0.block.now().saturating_sub(since))
@@ -133,7 +137,7 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// A pause that ends when this is dropped; from [`Watch::paused`].
+/// A pause that ends when this guard is dropped, from [`Watch::paused`].
 #[derive(Debug)]
 #[must_use = "dropping the guard ends the pause"]
 pub struct Paused<'a>(&'a Watch);

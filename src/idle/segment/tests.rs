@@ -1,4 +1,4 @@
-//! What is remembered of reports, and which rows are kept.
+//! The remembered reports, and which rows are kept.
 
 use super::super::policy::Scale;
 use super::*;
@@ -52,7 +52,7 @@ fn a_report_is_forgotten_after_activity() {
     assert!(!has_memory(&segment));
 }
 
-/// The next one in its seat has not been reported.
+/// The seat's next connection has not been reported.
 #[test]
 fn a_report_is_forgotten_with_its_connection() {
     let (mut segment, _seats) = watching(2);
@@ -64,7 +64,7 @@ fn a_report_is_forgotten_with_its_connection() {
 }
 
 #[test]
-fn one_row_that_nobody_uses_is_kept() {
+fn one_unused_row_is_kept() {
     let (mut segment, _seats) = watching(SEATS as u32);
     let rows = |segment: &Segment<u32>| {
         (0..ROWS).filter(|&at| segment.rows[at].is_some()).collect::<Vec<_>>()
@@ -82,9 +82,9 @@ fn one_row_that_nobody_uses_is_kept() {
     assert_eq!((rows(&segment), segment.used()), (vec![], 0));
 }
 
-/// They are reported at the same time as ever.
+/// They are reported at the same time as before.
 #[test]
-fn who_is_left_of_a_burst_moves_to_another_wheel() {
+fn the_rest_of_a_burst_moves_to_another_wheel() {
     let (mut segment, seats) = watching(SEATS as u32);
     let stay = |number: u32| number % 100 == 0;
     seats

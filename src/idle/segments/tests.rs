@@ -1,5 +1,5 @@
-//! What the manager does not let one see or time: who shares memory, what happens between two locks,
-//! and how much happens under one.
+//! Properties that the public manager does not show: shared memory, events between two holds of the
+//! lock, and the amount of work under one hold.
 
 use super::super::activity::{Activity, BLOCK};
 use super::super::event::Answer;
@@ -26,13 +26,13 @@ fn activity_of(seat: &Seat) -> &Activity {
     seat.block.activity(seat.number)
 }
 
-/// Slices, until nobody is to be looked at now.
+/// Takes slices until no check is due now.
 fn slices(segments: &mut Segments<u32>, time: CheckTime) -> Vec<Vec<Idle<u32>>> {
     let next = |_| (segments.next_look() <= time.now).then(|| segments.take_idle(time));
     (0..).map_while(next).collect()
 }
 
-fn everybody(slices: &[Vec<Idle<u32>>]) -> Vec<u32> {
+fn all_of(slices: &[Vec<Idle<u32>>]) -> Vec<u32> {
     let mut all: Vec<u32> = slices.iter().flatten().map(|idle| idle.connection).collect();
     all.sort_unstable();
     all
@@ -52,7 +52,7 @@ fn neighbours_share_a_block() {
 }
 
 #[test]
-fn who_is_active_or_paused_since_being_named_is_not_evicted() {
+fn an_active_or_paused_connection_is_not_evicted() {
     let (mut segments, seats) = watching(3);
     activity_of(&seats[0]).touch(2);
     activity_of(&seats[1]).pause();
@@ -60,12 +60,12 @@ fn who_is_active_or_paused_since_being_named_is_not_evicted() {
 }
 
 #[test]
-fn many_who_are_due_are_taken_out_in_slices() {
+fn many_due_connections_are_taken_out_in_slices() {
     let (mut segments, _seats) = watching(MANY);
     assert!(segments.take_idle(at(10)).is_empty());
     let slices = slices(&mut segments, at(11));
     assert!(is_bounded(&slices));
-    assert_eq!(everybody(&slices), (0..MANY).collect::<Vec<_>>());
+    assert_eq!(all_of(&slices), (0..MANY).collect::<Vec<_>>());
     assert_eq!((segments.len(), segments.next_look()), (MANY as usize, NEVER), "all are out");
     for slice in slices {
         assert!(segments.put_back(slice, at(11)).again.is_empty());
@@ -73,9 +73,9 @@ fn many_who_are_due_are_taken_out_in_slices() {
     assert_eq!(segments.next_look(), 21);
 }
 
-/// Who is due and waits for the next slice is watched as ever.
+/// A due connection that waits for the next slice is watched as before.
 #[test]
-fn who_waits_for_the_next_slice_can_leave_be_touched_or_given_up() {
+fn a_connection_that_waits_for_the_next_slice_can_leave_or_be_touched_or_evicted() {
     let (mut segments, seats) = watching(MANY);
     let first = segments.take_idle(at(11));
     let [left, touched, evict, moved] = [1, 2, 3, 4].map(|n| MANY - n);
@@ -84,25 +84,25 @@ fn who_waits_for_the_next_slice_can_leave_be_touched_or_given_up() {
     activity_of(&seats[touched as usize]).touch(5);
     assert_eq!(segments.evict(evict, 1), Some(evict));
     segments.set_policy(moved, IdlePolicy::new().all(Duration::from_nanos(30)), at(11));
-    let rest = everybody(&slices(&mut segments, at(11)));
+    let rest = all_of(&slices(&mut segments, at(11)));
     assert_eq!(rest, (first.len() as u32..moved).collect::<Vec<_>>());
-    assert_eq!(everybody(&slices(&mut segments, at(15))), [touched]);
-    assert_eq!(everybody(&slices(&mut segments, at(31))), [moved]);
+    assert_eq!(all_of(&slices(&mut segments, at(15))), [touched]);
+    assert_eq!(all_of(&slices(&mut segments, at(31))), [moved]);
 }
 
 #[test]
-fn everybody_is_judged_again_in_slices() {
+fn a_check_of_all_goes_in_slices() {
     let (mut segments, _seats) = watching(MANY);
     let halved = CheckTime { now: 6, scale: Scale(0.5) };
-    assert!(segments.take_idle(halved).is_empty(), "nobody has come up");
+    assert!(segments.take_idle(halved).is_empty(), "none has come up");
     segments.check_all_at(6);
     let slices = slices(&mut segments, halved);
     assert!(is_bounded(&slices));
-    assert_eq!(everybody(&slices), (0..MANY).collect::<Vec<_>>());
+    assert_eq!(all_of(&slices), (0..MANY).collect::<Vec<_>>());
 }
 
 #[test]
-fn whoever_comes_after_everybody_has_left_is_not_judged_twice() {
+fn a_check_of_all_is_void_when_all_have_left() {
     let (mut segments, seats) = watching(1);
     segments.check_all_at(6);
     segments.leave(seats[0].number);
@@ -113,12 +113,12 @@ fn whoever_comes_after_everybody_has_left_is_not_judged_twice() {
 }
 
 #[test]
-fn the_end_of_the_timer_is_told_in_slices() {
+fn the_end_of_the_timer_is_reported_in_slices() {
     let (mut segments, _seats) = watching(MANY);
     let next = |_| Some(segments.take_stopped(5)).filter(|slice| !slice.is_empty());
     let slices: Vec<_> = (0..).map_while(next).collect();
     assert!(is_bounded(&slices));
-    assert_eq!(everybody(&slices), (0..MANY).collect::<Vec<_>>());
+    assert_eq!(all_of(&slices), (0..MANY).collect::<Vec<_>>());
 }
 
 #[test]
@@ -133,7 +133,8 @@ fn the_silent_are_named_segment_by_segment() {
     assert_eq!(named, (3..MANY).collect::<Vec<_>>());
 }
 
-/// One is due at every tick: the first segments come up again before the last have had their turn.
+/// Every connection is due in each tick, so the first segments come up again before the last ones
+/// have had their turn.
 #[test]
 fn no_segment_waits_for_ever() {
     let (mut segments, _seats) = watching(MANY);
@@ -141,7 +142,7 @@ fn no_segment_waits_for_ever() {
     (0..MANY).for_each(|number| segments.set_policy(number, short.clone(), at(1)));
     let mut reports = vec![0u32; MANY as usize];
     for now in 2..40 {
-        let slice = segments.take_idle(at(now)); // one in each tick is too few
+        let slice = segments.take_idle(at(now)); // one slice in each tick is too few
         slice.iter().for_each(|idle| reports[idle.connection as usize] += 1);
         segments.put_back(slice, at(now));
     }
@@ -150,7 +151,7 @@ fn no_segment_waits_for_ever() {
 }
 
 #[test]
-fn segments_that_nobody_uses_give_their_memory_back() {
+fn unused_segments_give_their_memory_back() {
     let with_memory = |segments: &Segments<u32>| {
         segments.segments.iter().filter(|held| held.segment.is_some()).count()
     };
@@ -173,7 +174,7 @@ fn segments_that_nobody_uses_give_their_memory_back() {
     }
 }
 
-/// Those who come fill the first free seats, so that what a burst needed comes to be free.
+/// New connections fill the first free seats, so that the segments of a burst become empty.
 #[test]
 fn a_free_seat_is_taken_before_a_segment_is_made() {
     let (mut segments, seats) = watching(3 * SEATS as u32);
@@ -189,7 +190,7 @@ fn a_free_seat_is_taken_before_a_segment_is_made() {
 }
 
 #[test]
-fn a_look_ahead_goes_past_who_has_left_or_was_active() {
+fn a_look_ahead_passes_connections_that_left_or_were_active() {
     let (mut segments, seats) = watching(MANY);
     let silent = MANY / 2;
     segments.set_policy(silent, IdlePolicy::new().all(Duration::from_nanos(40)), at(1));
@@ -205,11 +206,11 @@ fn a_look_ahead_goes_past_who_has_left_or_was_active() {
     segments.leave(silent);
     segments.look_past(silent, at(10));
     assert_eq!(segments.next_look(), 60);
-    let due = everybody(&self::slices(&mut segments, at(60)));
+    let due = all_of(&self::slices(&mut segments, at(60)));
     assert!(due.iter().all(|number| number % 3 != 0) && due.len() >= MANY as usize * 2 / 3 - 1);
 }
 
-/// Who is first is looked for in all segments, and nobody is passed over who stands.
+/// The search covers all segments and passes no silent connection.
 #[test]
 fn a_look_ahead_finds_the_first_of_all_segments() {
     let (mut segments, seats) = watching(MANY);
