@@ -11,12 +11,12 @@
 //! present. So after a stall a timeout that is moved down lands in the bucket of its own tick, and
 //! the order of ticks holds.
 //!
-//! When no expired bucket is left, the clock goes on to the present. Only there the entries that
-//! are not yet due are refiled: once, however far the time has jumped. Each goes to the level where
-//! it would lie if time had gone through every bucket: the coarsest level whose bucket for its tick
-//! has not expired yet. (A finer level may reach it too. But a younger timeout of the same tick may
-//! still wait above that level, and would be moved down before it, because the coarsest level goes
-//! first.)
+//! When no expired bucket is left, the clock goes on to the present. Entries that were taken out of
+//! expired buckets and are not yet due are refiled only then: once, however far the time has jumped.
+//! Each goes to the level where it would lie if time had gone through every bucket: the coarsest
+//! level whose bucket for its tick has not expired yet. (A finer level may reach it too. But a
+//! younger timeout of the same tick may still wait above that level, and would be moved down before
+//! it, because the coarsest level goes first.)
 //!
 //! Timeouts beyond the last level wait in `far`. They are filed before any other timeout of the
 //! same tick can be filed directly.
