@@ -76,7 +76,7 @@ impl Timeout {
     }
 
     /// Cancels the timeout: true for the one caller that won, over other callers and over the
-    /// expiry. The task is told ([`TimerTask::cancelled`]) and dropped at once, on this thread.
+    /// expiry. The task is told ([`TimerTask::cancelled`](crate::TimerTask::cancelled)) and dropped at once, on this thread.
     ///
     /// While the task runs the answer is false, but the timeout does not go on. For a periodic
     /// timeout, and one that has gone on before, the answer then is true: no further run starts. If
