@@ -83,7 +83,8 @@
 //! # Around it
 //!
 //! [`idle`] watches connections and reports the silent ones, at the price of one store for each read
-//! or write. [`executor`] runs tasks elsewhere; [`Period`] repeats them; [`ManualClock`] tests them
+//! or write. [`executor`] runs tasks elsewhere; [`Period`] repeats them, and a
+//! task of your own goes on as long as it answers so ([`Next`]); [`ManualClock`] tests them
 //! without sleeping; [`Metrics`] counts them; [`WheelKind`] chooses the structure, and [`wheel`] has
 //! the structures alone, for an event loop of your own.
 //!
