@@ -1,11 +1,15 @@
 //! Sleeping and waking: how a producer wakes the worker, and when it need not.
 //!
+//! A *producer* is any thread that schedules a timeout or pulls one forward. Before a long sleep
+//! the worker *arms* the alarm: it announces the latest deadline for which it must be woken. To
+//! *unpark* is to end the worker's sleep, or its next one if it does not sleep now.
+//!
 //! | `latest` holds | the worker | a producer with deadline d |
 //! |---|---|---|
 //! | 0 | is awake, or sleeps only to the next tick | does nothing |
-//! | t > 0 | sleeps until one tick after t | d <= t: swaps in 0; who swapped t out unparks |
+//! | t > 0 | sleeps until one tick after t | if d <= t: swaps in 0; the one that swapped t out unparks |
 //!
-//! **No wake-up is lost.** The worker stores t, then looks into every shard under its lock. A
+//! **No wake-up is lost.** The worker stores t, then checks every shard under its lock. A
 //! producer submits under its shard's lock, then loads `latest`. One of the two critical sections
 //! comes first. If it is the producer's, the worker finds the timeout and does not sleep past
 //! its tick. If it is the worker's, the unlock and lock between them order the store of t before
@@ -14,9 +18,9 @@
 //! read-modify-write with acquire and release, which chains them: a load that is ordered after one
 //! of them cannot see what was there before it.
 //!
-//! The unpark token itself may be eaten by a task that parks on the worker thread. Therefore
-//! nothing rests on it: whoever unparks has changed a state first (a queue, the stop request, the
-//! clock), and the worker looks at all of these between storing t and parking.
+//! A task that parks on the worker thread may consume the unpark token. So no argument relies on
+//! the token alone. Whoever unparks has first changed a state (a queue, the command to stop, the
+//! clock), and the worker checks all of these between storing t and parking.
 
 use crate::base::parker::Parker;
 use crate::base::sync::{AtomicU64, Ordering};
@@ -25,19 +29,19 @@ use std::time::Duration;
 #[derive(Debug)]
 #[repr(align(128))] // read by every producer, written only around a sleep: alone on its line
 pub(crate) struct Alarm {
-    /// The latest deadline for which the worker must be woken.
+    /// The latest deadline for which the worker must be woken; 0 if the alarm is not armed.
     latest: AtomicU64,
-    /// The deadline that it was last woken for.
+    /// The deadline for which a producer last woke the worker.
     request: AtomicU64,
     parker: Parker,
 }
 
-/// Why a sleep ended, as far as producers are concerned.
+/// Whether a producer has used the alarm since it was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// Not by a producer.
+    /// No producer has.
     No,
-    /// For a timeout due at this time, which may have been cancelled meanwhile.
+    /// A producer has, for a timeout due at this time. The timeout may have been cancelled since.
     For(u64),
 }
 
@@ -46,7 +50,7 @@ impl Alarm {
         Self { latest: AtomicU64::new(0), request: AtomicU64::new(0), parker: Parker::new() }
     }
 
-    /// For producers, after submitting a timeout due at `deadline`.
+    /// Wakes the worker if it would sleep beyond `deadline`. Producers call it after submitting.
     #[inline]
     pub(crate) fn submitted(&self, deadline: u64) {
         if deadline <= self.latest.load(Ordering::Relaxed) {
@@ -58,23 +62,23 @@ impl Alarm {
     fn wake_for(&self, deadline: u64) {
         if self.latest.swap(0, Ordering::AcqRel) != 0 {
             // Released by unpark, acquired by the worker's park. A worker that has not parked may
-            // read the one before: it then wakes up once too often.
+            // read the previous value. It then wakes up one extra time.
             self.request.store(deadline, Ordering::Relaxed);
             self.parker.unpark();
         }
     }
 
-    /// Wakes the worker for anything else: a long queue, a stop, a moved clock.
+    /// Wakes the worker for any other cause: a long queue, a stop, a moved clock.
     pub(crate) fn call(&self) {
         self.parker.unpark();
     }
 
-    /// The worker announces that it will sleep until one tick after `latest`.
+    /// Announces that the worker will sleep until one tick after `latest`.
     pub(crate) fn arm(&self, latest: u64) {
         self.latest.swap(latest, Ordering::AcqRel);
     }
 
-    /// The worker sleeps; `None` is without a limit. May return at any time.
+    /// Puts the worker to sleep, for `limit` at most. May return at any time.
     pub(crate) fn sleep(&self, limit: Option<Duration>) {
         self.parker.park(limit);
     }
@@ -84,7 +88,7 @@ impl Alarm {
         self.latest.load(Ordering::Relaxed) != 0
     }
 
-    /// The worker takes its announcement back.
+    /// Withdraws the worker's announcement.
     pub(crate) fn disarm(&self) -> Woken {
         if self.latest.swap(0, Ordering::AcqRel) == 0 {
             Woken::For(self.request.load(Ordering::Relaxed))
@@ -114,8 +118,8 @@ mod model {
         both.1.submitted(deadline);
     }
 
-    /// The worker's loop around the alarm, as `Worker::sleep` has it: until `count` are taken. If a
-    /// wake-up were lost it would park for ever, and loom would report the deadlock.
+    /// Runs the worker's loop around the alarm, as in `Worker::sleep`, until it has taken `count`
+    /// records. If a wake-up were lost, it would park for ever, and loom would report the deadlock.
     fn take(both: &Both, count: usize) {
         let (mut taken, mut buffer) = (0, Vec::new());
         loop {

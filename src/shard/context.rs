@@ -1,12 +1,17 @@
-//! What every handle of one timer shares with its worker.
+//! The state that all handles of one timer share with its worker.
 //!
-//! | `catching_up` | who hands in a timeout that is to run at once | the worker |
+//! A record *catches up* if its timeout is to run within the worker's present pass, without waiting
+//! for a tick: a missed run of a periodic timeout, for example. Such a record goes past the queue
+//! of its shard. The flag `catching_up` tells the worker that a shard may have one.
+//!
+//! | `catching_up` | a thread with such a record | the worker |
 //! |---|---|---|
-//! | false | puts the record into its shard, then sets it, then calls | may sleep |
-//! | true | the same | clears it, then looks into every shard |
+//! | false | puts the record into its shard, then sets the flag, then calls the worker | may sleep |
+//! | true | does the same | clears the flag, then checks every shard |
 //!
-//! **No sleep begins over it.** A record that is put into a shard after the worker has looked there
-//! sets the flag after the worker has cleared it, so the worker finds it set, or is called.
+//! **The worker does not sleep past such a record.** If a thread puts a record into a shard after
+//! the worker has checked that shard, it sets the flag after the worker has cleared it. So the
+//! worker finds the flag set before it sleeps, or is called.
 
 use crate::base::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::shard::Wake;
@@ -15,14 +20,15 @@ use crate::shard::metrics::WorkerMetrics;
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
 
+/// A timer's clock, alarm, metrics and limit.
 pub(crate) struct Context {
     pub(crate) time: Timebase,
     pub(crate) scale: TickScale,
     pub(crate) alarm: Alarm,
     pub(crate) metrics: WorkerMetrics,
     pub(crate) quota: Option<Quota>,
-    /// A shard has a record that catches up. The release of the store in `catch_up` pairs with the
-    /// acquire of the worker's load and swap.
+    /// A shard may have a record that catches up. The release of the store in `catch_up` pairs with
+    /// the acquire of the worker's load and swap.
     catching_up: AtomicBool,
 }
 
@@ -38,7 +44,7 @@ impl Context {
         }
     }
 
-    /// Wakes the worker after an operation on a timeout with this deadline, if it has to be.
+    /// Wakes the worker, if `wake` asks for it, after an operation on a timeout due at `deadline`.
     #[inline]
     pub(crate) fn wake(&self, wake: Wake, deadline: u64) {
         match wake {
@@ -51,7 +57,7 @@ impl Context {
         }
     }
 
-    /// After a record has gone past the queue of its shard.
+    /// Tells the worker that a shard has a record that catches up. Call it after `State::catch_up`.
     pub(crate) fn catch_up(&self) {
         self.catching_up.store(true, Ordering::Release);
         if !self.alarm.parker().is_current_thread() {
@@ -59,7 +65,7 @@ impl Context {
         }
     }
 
-    /// Whether a shard may have a record that catches up; for the worker, which then looks.
+    /// Clears the flag for the worker; true if it was set. The worker then checks every shard.
     #[inline]
     pub(crate) fn take_catching_up(&self) -> bool {
         self.is_catching_up() && self.catching_up.swap(false, Ordering::AcqRel)
@@ -70,14 +76,14 @@ impl Context {
         self.catching_up.load(Ordering::Acquire)
     }
 
-    /// A timeout that was admitted before is pending again.
+    /// Counts a timeout as pending again that was admitted before.
     pub(crate) fn begins_again(&self) {
         if let Some(quota) = &self.quota {
             quota.acquire_again();
         }
     }
 
-    /// `count` timeouts are not pending any more.
+    /// Counts `count` timeouts as no longer pending.
     #[inline]
     pub(crate) fn ended(&self, count: usize) {
         if let Some(quota) = &self.quota {
@@ -86,8 +92,8 @@ impl Context {
     }
 }
 
-/// The limit of pending timeouts: one exact counter, which all threads share. It costs a contended
-/// cache line, so a timer without a limit has none.
+/// The limit of pending timeouts: one exact counter that all threads share. It costs a contended
+/// cache line, so a timer without a limit has no counter.
 #[repr(align(128))]
 pub(crate) struct Quota {
     limit: usize,
@@ -99,14 +105,15 @@ impl Quota {
         Self { limit, taken: AtomicUsize::new(0) }
     }
 
-    /// Relaxed, here and below: the counter guards nothing but itself.
+    /// Takes one place, or returns the limit. Relaxed, here and below: the counter guards only
+    /// itself.
     pub(crate) fn acquire(&self) -> Result<(), usize> {
         let more = |taken| Some(taken + 1).filter(|&n| n <= self.limit);
         let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.map(drop).map_err(|_| self.limit)
     }
 
-    /// For a timeout that was admitted before and is armed again: always granted.
+    /// Takes one place for a timeout that was admitted before. Always granted.
     fn acquire_again(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
@@ -123,21 +130,21 @@ mod tests {
     use std::num::NonZeroU64;
     use std::time::{Duration, Instant};
 
-    /// Whether this thread, as the worker, is woken by what another does.
+    /// Whether `act`, on another thread, wakes this thread as the worker.
     fn wakes_the_worker(act: impl FnOnce(&Context) + Send + 'static) -> bool {
         const LONG: Duration = Duration::from_secs(20);
         let tick = TickScale::new(NonZeroU64::MIN);
         let context = Arc::new(Context::new(Timebase::starting_now(None), tick, None));
         context.alarm.parker().adopt(&std::thread::current());
         let other = context.clone();
-        // Not a scope: the end of one wakes its thread as well.
+        // Not a scoped thread: its end would unpark this thread too.
         std::thread::spawn(move || act(&other)).join().unwrap();
         let begun = Instant::now();
         context.alarm.sleep(Some(LONG));
         begun.elapsed() < LONG
     }
 
-    /// Also if the worker has announced no sleep that a deadline could end.
+    /// `Wake::Now` wakes the worker even if the alarm is not armed.
     #[test]
     fn attention_wakes_the_worker_whatever_is_due() {
         assert!(wakes_the_worker(|context| context.wake(Wake::Now, crate::time::tick::NEVER)));
@@ -157,8 +164,8 @@ mod model {
     use loom::thread;
     use std::num::NonZeroU64;
 
-    /// Two runs go on at once, against a worker that goes to sleep: it takes up both. If one were lost
-    /// it would sleep for ever, and loom would report the deadlock.
+    /// Two runs catch up at once while the worker goes to sleep. It takes both records. If one were
+    /// lost, it would sleep for ever, and loom would report the deadlock.
     #[test]
     fn runs_that_catch_up_are_not_slept_over() {
         crate::base::sync::check(|| {
@@ -196,8 +203,8 @@ mod model {
         });
     }
 
-    /// Two threads want the last place, and one that has it gives it back: it is never given twice,
-    /// and free in the end.
+    /// Two threads compete for the last place: exactly one gets it. All places are free again after
+    /// their release.
     #[test]
     fn a_limit_is_never_exceeded() {
         crate::base::sync::check(|| {

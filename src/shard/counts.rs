@@ -1,6 +1,6 @@
 //! A shard's part of the metrics, kept under its lock.
 
-/// What happened to the timeouts of a shard so far. `scheduled + rearmed` is always
+/// The number of timeouts of a shard that met each event. `scheduled + rearmed` is always
 /// `expired + cancelled + returned + live`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {

@@ -1,36 +1,44 @@
-//! How much in the wheel is dead, and when it is worth a walk over the wheel.
+//! The count of dead entries in the wheel, and when a sweep is worth its cost.
+//!
+//! A record in the wheel is *dead* once it no longer stands for a timeout: the timeout was
+//! cancelled, or has another record. A *sweep* goes through the whole wheel, over several passes of
+//! the worker, and drops the dead records. A shard wants a sweep when its dead records outnumber
+//! its live timeouts by more than a constant. So the memory of dead records stays proportional to
+//! the live timeouts.
 
-/// Dead wheel entries of a shard that are not worth a walk over the wheel, if that is small.
+/// Dead records of a shard that are not worth a sweep, in a wheel with fewer buckets than this.
 pub(super) const DEAD_ALLOWED: usize = 4096;
 
-/// The records of a shard that are in the wheel and stand for nothing any more.
+/// Counts the dead records of a shard in the wheel.
 pub(super) struct DeadEntries {
     count: usize,
-    /// Those of them that came since the present walk over the wheel began.
+    /// The number that died since the last sweep began.
     since_sweep: usize,
+    /// The constant: this many dead records are never worth a sweep.
     allowed: usize,
     sweep_wanted: bool,
 }
 
 impl DeadEntries {
-    /// A walk passes all buckets, so that fewer dead records than those are not worth one.
+    /// A sweep visits all buckets, so fewer dead records than buckets are not worth one.
     pub(super) fn new(buckets: usize) -> Self {
         Self { count: 0, since_sweep: 0, allowed: DEAD_ALLOWED.max(buckets), sweep_wanted: false }
     }
 
-    /// A record in the wheel has died.
+    /// Counts a record in the wheel that has died.
     #[inline]
     pub(super) fn died(&mut self) {
         self.count += 1;
         self.since_sweep += 1;
     }
 
-    /// Such a record has come out of the wheel.
+    /// Counts a dead record that has left the wheel.
     pub(super) fn found(&mut self) {
         self.count = self.count.saturating_sub(1);
     }
 
-    /// True the first time that more is dead than `live` and a constant.
+    /// Asks for a sweep if more records are dead than `live` plus the constant. True only for the
+    /// call that asks first.
     #[inline]
     pub(super) fn wants_sweep(&mut self, live: usize) -> bool {
         self.count > self.allowed + live && !std::mem::replace(&mut self.sweep_wanted, true)
@@ -44,8 +52,8 @@ impl DeadEntries {
         self.since_sweep = 0;
     }
 
-    /// What was dead when the walk began is gone. True if so much has died meanwhile that it is
-    /// worth another.
+    /// Ends a sweep: the records that were dead when it began are gone. True if enough have died
+    /// since to ask for another sweep.
     pub(super) fn end_sweep(&mut self, live: usize) -> bool {
         self.count = self.count.min(self.since_sweep);
         self.sweep_wanted = false;

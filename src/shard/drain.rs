@@ -1,13 +1,13 @@
-//! What the worker takes out of a shard's queue in one pass.
+//! The drain: the records that the worker takes out of a shard's queue in one pass.
 //!
-//! Nothing stays here between passes: what the drain cap leaves behind stays in the queue, where a
-//! cancel still finds it.
+//! It is empty between passes. Records beyond the drain cap stay in the queue, where a cancel can
+//! still remove them.
 
 use super::pending::Record;
 use super::state::State;
 use std::ops::RangeInclusive;
 
-/// Keep the capacity that the last pass needed, within these bounds: 64 KiB and 1 MiB.
+/// Bounds of the capacity that is kept for the next pass: 64 KiB and 1 MiB of records.
 const KEPT_CAPACITY: RangeInclusive<usize> = 1 << 12..=1 << 16;
 
 #[derive(Default)]
@@ -21,8 +21,8 @@ impl Drain {
         state.take(most, &mut self.records);
     }
 
-    /// Passes on what was alive when it was taken, until `file` returns false, and returns how many
-    /// that were. The rest is dropped.
+    /// Passes the records that were live when they were taken to `file`, until it returns false.
+    /// Drops the others. Returns how many it passed.
     pub(crate) fn empty(&mut self, mut file: impl FnMut(&Record) -> bool) -> usize {
         let mut filed = 0;
         for record in self.records.iter().filter(|record| !record.is_dead()) {
@@ -35,8 +35,8 @@ impl Drain {
         filed
     }
 
-    /// Keeps memory for as much again, which is what the next pass needs while producers go on as
-    /// they do.
+    /// Empties the buffer. Keeps room for as many records again: at a steady rate the next pass
+    /// needs that much.
     fn recycle(&mut self) {
         let keep = self.records.len().clamp(*KEPT_CAPACITY.start(), *KEPT_CAPACITY.end());
         self.records.clear();

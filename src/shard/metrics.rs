@@ -1,19 +1,20 @@
 //! Counters and the lateness histogram: cheap enough to be always on.
 //!
-//! What producers count lies in their shard, under its lock (see `inbox`). What the worker counts
-//! lies here, and only the worker writes it, so a load and a store do; the two counters that
-//! others write too are marked. All of them are relaxed: a count guards nothing. So they are the
-//! standard library's in the models as well, which would otherwise try every order of counting.
+//! Producers count in their shard, under its lock (see `counts`). The worker counts here. Only the
+//! worker writes these counters, so it increments them with a load and a store. Two counters have
+//! other writers too; their comments say so. All operations are relaxed: a count guards nothing.
+//! The counters use the standard library's atomics in the loom models too. Otherwise loom would
+//! explore every order of counting.
 
 use crate::shard::Counts;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A snapshot of what a timer has done, from [`HashedWheelTimer::metrics`].
+/// A snapshot of a timer's counters, from [`HashedWheelTimer::metrics`].
 ///
-/// `scheduled + rearmed == expired + cancelled + returned + pending`, in every snapshot: the
-/// shards are all held while they are read.
+/// In every snapshot, `scheduled + rearmed == expired + cancelled + returned + pending`: all shards
+/// are locked while they are read.
 ///
 /// [`HashedWheelTimer::metrics`]: crate::HashedWheelTimer::metrics
 #[derive(Clone, Debug, Default)]
@@ -21,7 +22,7 @@ use std::time::Duration;
 pub struct Metrics {
     /// Timeouts accepted.
     pub scheduled: u64,
-    /// Runs after which their timeout went on: periodic ones, and those that returned
+    /// Runs after which the timeout went on: runs of periodic timeouts, and runs that returned
     /// [`Next::after`](crate::Next::after) or [`Next::at`](crate::Next::at).
     pub rearmed: u64,
     /// Successful calls of [`Timeout::reschedule`](crate::Timeout::reschedule).
@@ -32,9 +33,9 @@ pub struct Metrics {
     pub cancelled: u64,
     /// Timeouts returned by `stop`.
     pub returned: u64,
-    /// Timeouts refused: the timer was stopped, or the limit reached.
+    /// Timeouts refused because the timer was stopped or a limit was reached.
     pub rejected: u64,
-    /// Accepted, and not yet run, cancelled or returned.
+    /// Timeouts accepted, and not yet run, cancelled or returned.
     pub pending: u64,
     /// Tasks and callbacks that panicked.
     pub panicked: u64,
@@ -46,12 +47,12 @@ pub struct Metrics {
     pub queue_depth: u64,
     /// Passes that left timeouts in the queue because the drain cap was reached.
     pub passes_with_backlog: u64,
-    /// Ticks in which nothing was due and the worker slept on.
+    /// Ticks that the worker slept through because nothing was due.
     pub ticks_skipped: u64,
-    /// How often the worker has woken up.
+    /// The number of times the worker woke up.
     pub wakeups: u64,
-    /// How long after their deadline timeouts were handed to the executor. The clock is read once
-    /// in sixteen of them, and before the first in each pass.
+    /// The time from a timeout's deadline until it was handed to the executor. The worker reads the
+    /// clock before the first timeout of each pass, and then once in sixteen timeouts.
     pub lateness: Lateness,
 }
 
@@ -68,7 +69,7 @@ impl Metrics {
     }
 }
 
-/// Four buckets for each power of two nanoseconds: a quantile is at most 25 % too high.
+/// Four buckets per power of two of nanoseconds, so a quantile is at most 25 % too high.
 const BUCKETS: usize = 252;
 
 /// A histogram of lateness with fixed logarithmic buckets.
@@ -79,18 +80,18 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// How many were recorded.
+    /// The number of recorded values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The greatest lateness, exactly.
+    /// The greatest lateness; exact.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
 
-    /// The lateness that a share of `q` (from 0 to 1) did not exceed, rounded up to the end of its
-    /// bucket: at most 25 % too high. Zero if nothing was recorded.
+    /// The lateness that a share of `q` (from 0 to 1) of the timeouts did not exceed, rounded up to
+    /// the end of its bucket: at most 25 % too high. Zero if nothing was recorded.
     pub fn quantile(&self, q: f64) -> Duration {
         let rank = (q.clamp(0.0, 1.0) * self.count() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -103,7 +104,7 @@ impl Lateness {
         Duration::ZERO
     }
 
-    /// The buckets that hold anything: the greatest lateness that falls into each, and its count.
+    /// The buckets that are not empty: the greatest lateness that falls into each, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let all = self.counts.iter().enumerate();
         all.filter(|&(_, &n)| n > 0).map(|(b, &n)| (Duration::from_nanos(last_of(b)), n))
@@ -147,11 +148,11 @@ fn last_of(bucket: usize) -> u64 {
     (1u64 << power) + quarter * width + (width - 1)
 }
 
-/// What the worker counts.
+/// The worker's counters.
 pub(crate) struct WorkerMetrics {
-    /// Written by whoever runs a task.
+    /// Written by every thread that runs a task.
     panicked: AtomicU64,
-    /// Written by whoever is refused at the limit, before it has touched a shard.
+    /// Written by every thread that is refused at the limit, before it locks a shard.
     over_limit: AtomicU64,
     refused: AtomicU64,
     passes_with_backlog: AtomicU64,
@@ -223,7 +224,7 @@ impl WorkerMetrics {
     }
 }
 
-/// For a counter with one writer.
+/// Adds to a counter that has only one writer.
 #[inline]
 fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Loom models of a shard: every pair of operations that can race, and conservation after it.
+//! Loom models of a shard: every pair of operations that can race, and conservation afterwards.
 
 use super::{Cancel, Claim, Phase, Shard};
 use crate::base::sync::Arc;
@@ -9,7 +9,8 @@ fn file(shard: &Shard<u32>, deadline: u64) -> Option<u32> {
     admitted.ok().map(|(index, _)| index)
 }
 
-/// As the worker: takes what is queued and claims it at time `now`. Returns what it would run.
+/// Takes the queue and claims its records at time `now`, as the worker does. Returns the number of
+/// runs.
 fn expire(shard: &Shard<u32>, now: u64) -> usize {
     let mut queued = Vec::new();
     shard.lock().take(usize::MAX, &mut queued);
@@ -37,7 +38,7 @@ fn close(shard: &Shard<u32>) -> usize {
     returned
 }
 
-/// Two cancels, transfer and expiry, all at once: one end.
+/// Two cancels, the transfer and the expiry race: the timeout has one end.
 #[test]
 fn cancel_against_transfer_and_expiry() {
     crate::base::sync::check(|| {
@@ -54,7 +55,7 @@ fn cancel_against_transfer_and_expiry() {
     });
 }
 
-/// Admission against close: a timeout is refused, or returned.
+/// Admission against close: a timeout is refused or returned.
 #[test]
 fn admission_against_close() {
     crate::base::sync::check(|| {
@@ -70,7 +71,8 @@ fn admission_against_close() {
     });
 }
 
-/// A reschedule against the expiry, and the close after both: run, or moved and returned.
+/// A reschedule against the expiry, with a close after both: the timeout runs, or it is moved and
+/// returned.
 #[test]
 fn reschedule_against_expiry() {
     crate::base::sync::check(|| {
@@ -85,8 +87,8 @@ fn reschedule_against_expiry() {
     });
 }
 
-/// A timeout is pulled forward while its old record is transferred and comes up: run once, by the old
-/// record or the new, or moved beyond the present and returned.
+/// A timeout is pulled forward while its old record is transferred and comes up. It runs once, by
+/// the old record or the new one. If its new deadline is after the present, it is returned.
 #[test]
 fn pulling_forward_against_transfer_and_expiry() {
     for deadline in [3, 30] {
@@ -104,8 +106,9 @@ fn pulling_forward_against_transfer_and_expiry() {
     }
 }
 
-/// The generation check: the worker holds a record of a timeout that is cancelled meanwhile, and
-/// whose slot has a new user at once. The old record finds nothing, the new one its own.
+/// The version check. The worker holds a record of a timeout that is cancelled meanwhile, and its
+/// slot is used again at once. The old record claims nothing; the new record claims the new
+/// timeout.
 #[test]
 fn a_record_of_a_slots_former_user_finds_nothing() {
     crate::base::sync::check(|| {
@@ -159,7 +162,7 @@ fn a_pinned_slot_is_not_used_again() {
     });
 }
 
-/// As the worker and an executor: the run of what was filed, whose handle is gone.
+/// Begins a run, as the worker and an executor do. Returns its slot.
 fn begin_run(shard: &Shard<u32>, now: u64) -> Option<u32> {
     let mut queued = Vec::new();
     shard.lock().take(usize::MAX, &mut queued);
@@ -168,7 +171,7 @@ fn begin_run(shard: &Shard<u32>, now: u64) -> Option<u32> {
     matches!(claim, Claim::Due(_)).then_some(record.index)
 }
 
-/// As the end of a job: true if the timeout goes on.
+/// Ends a run, as a job does; true if the timeout goes on.
 fn go_on(shard: &Shard<u32>, index: u32) -> bool {
     let mut state = shard.lock();
     let record = state.go_on(index, 7, 50);
@@ -180,8 +183,8 @@ fn go_on(shard: &Shard<u32>, index: u32) -> bool {
     goes_on
 }
 
-/// A cancel against a run after which the timeout would go on: it does, and is cancelled then, or it
-/// does not.
+/// A cancel against a run after which the timeout would go on. It goes on and is cancelled then, or
+/// it does not go on.
 #[test]
 fn cancel_against_a_run_that_goes_on() {
     crate::base::sync::check(|| {
@@ -201,7 +204,8 @@ fn cancel_against_a_run_that_goes_on() {
     });
 }
 
-/// A close against a run after which the timeout would go on: it does and is returned, or it ends.
+/// A close against a run after which the timeout would go on. It goes on and is returned, or it
+/// ends.
 #[test]
 fn close_against_a_run_that_goes_on() {
     crate::base::sync::check(|| {

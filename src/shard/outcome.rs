@@ -1,18 +1,18 @@
-//! The outcomes of operations on a shard.
+//! The results of operations on a shard.
 
 use super::slot::Phase;
 
-/// Whether an operation has to wake the worker, once the lock is released.
+/// Whether the caller of an operation must wake the worker, after it has released the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
     No,
-    /// If it sleeps beyond the deadline of the timeout.
+    /// Only if the worker sleeps beyond the timeout's deadline.
     ForDeadline,
-    /// Whatever is due: the queue is long, or much in the wheel is dead.
+    /// In any case: the queue is long, or the wheel needs a sweep.
     Now,
 }
 
-/// Why a timeout cannot be armed or moved.
+/// Why a timeout cannot be admitted or moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Closed,
@@ -20,26 +20,29 @@ pub(crate) enum Refusal {
     Phase(Phase),
 }
 
-/// What stands behind a record that has come out of the wheel.
+/// The result of claiming a record that has come out of the wheel.
 pub(crate) enum Claim<P> {
-    /// Nothing: the timeout was cancelled, or has another record by now.
+    /// The record is dead (its timeout was cancelled, or has another record), or the shard is
+    /// closed.
     Dead,
-    /// It has been pushed back to this time: to be filed again.
+    /// The timeout was pushed back to this time. The caller files the record again.
     NotYet(u64),
     Due(Claimed<P>),
 }
 
-/// A timeout that is due: Running, and pinned for the runner.
+/// A timeout that is due. It is Running now, and pinned for its runner.
 pub(crate) struct Claimed<P> {
     pub(crate) payload: P,
     pub(crate) deadline: u64,
 }
 
-/// What a cancel found.
+/// The result of a cancel.
 pub(crate) enum Cancel<P> {
-    /// It won: here is what would have run. The caller's pin is gone.
+    /// The cancel won, and returns the payload. The caller's pin is gone.
     Won(P, Wake),
-    /// It is running, and will not be armed again; true if it would have been.
+    /// The task is running, and its timeout does not go on. True if it is periodic or has gone on
+    /// before.
     Denied(bool),
+    /// The timeout had ended, or an earlier cancel was denied.
     Lost,
 }

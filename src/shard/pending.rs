@@ -1,21 +1,24 @@
-//! The pending queue of a shard: what has been submitted and not yet taken by the worker.
+//! The pending queue of a shard: timeouts that were submitted and not yet taken by the worker.
 //!
-//! First in, first out, and able to drop from its middle: a timeout that is cancelled before the
-//! worker has seen it leaves at most a dead record, and none if it was the last. Dead records are dropped
-//! when they outnumber the living, so a storm of cancels does not grow the queue even while the
-//! worker is held up by a task.
+//! A *record* names a slot and a deadline. Its *place* is its sequence number in the queue. A
+//! record that was removed or taken, and still has its place, is *dead*.
 //!
-//! A record's place is a sequence number that wraps. A place that is too old can point at another
-//! record by wrapping, so a record is only taken for one's own if it bears one's index.
+//! The queue is first in, first out. A cancel removes the last record, and marks any other as dead.
+//! When the dead records outnumber the live ones by more than a constant, the queue *compacts*: it
+//! drops them. So a burst of cancels does not grow the queue, even while a task blocks the worker.
+//!
+//! A place wraps. An old place can then point at another timeout's record, so a record is ours only
+//! if its index matches.
 
 use crate::time::tick::NEVER;
 
 /// Dead records that are not worth a compaction.
 const DEAD_ALLOWED: usize = 1024;
 
-/// A capacity that is not worth shrinking.
+/// A capacity up to this is not worth shrinking.
 const KEPT_CAPACITY: usize = 1 << 12;
 
+/// Names a slot, at one of its versions, and when it is due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     pub(crate) deadline: u64,
@@ -26,9 +29,9 @@ pub(crate) struct Record {
 
 pub(super) struct Pending {
     records: Vec<Record>,
-    /// Records at the front that have been taken already; they are marked as dead.
+    /// The number of records at the front that the worker has taken. They are marked as dead.
     taken: usize,
-    /// No live record has an earlier deadline; `NEVER` if there is none. The earliest may be gone.
+    /// A lower bound of the live records' deadlines; `NEVER` if there are none.
     earliest: u64,
     /// The place of the first record.
     front: u32,
@@ -43,7 +46,7 @@ impl Default for Pending {
 }
 
 impl Pending {
-    /// Returns the record's place.
+    /// Appends a record and returns its place.
     #[inline]
     pub(super) fn push(&mut self, deadline: u64, index: u32, version: u16) -> u32 {
         let place = self.front.wrapping_add(self.records.len() as u32);
@@ -52,7 +55,7 @@ impl Pending {
         place
     }
 
-    /// Drops a record, if it is still here.
+    /// Drops a record; false if it is not in the queue.
     #[inline]
     pub(super) fn remove(&mut self, place: u32, index: u32) -> bool {
         let (at, end) = (self.at(place), self.records.len());
@@ -85,14 +88,14 @@ impl Pending {
         }
     }
 
-    /// Gives back what only a burst needed.
+    /// Gives back the memory that only a burst needed.
     fn shrink(&mut self) {
         if self.records.len() < self.records.capacity() / 4 {
             self.records.shrink_to((2 * self.records.len()).max(KEPT_CAPACITY / 2));
         }
     }
 
-    /// Changes the deadline of a record, if it is still here.
+    /// Changes the deadline of a record; false if it is not in the queue.
     pub(super) fn amend(&mut self, place: u32, index: u32, deadline: u64) -> bool {
         let at = self.at(place);
         let found = self.records.get_mut(at).filter(|record| record.index == index && !record.dead);
@@ -103,7 +106,7 @@ impl Pending {
         amended
     }
 
-    /// A time before which none of it is due.
+    /// A time before which no record is due.
     pub(super) fn earliest(&self) -> u64 {
         self.earliest
     }
@@ -112,14 +115,14 @@ impl Pending {
         place.wrapping_sub(self.front) as usize
     }
 
-    /// Records that stand for a timeout.
+    /// The number of live records.
     #[inline]
     pub(super) fn live(&self) -> usize {
         self.records.len() - self.taken - self.dead
     }
 
-    /// Moves the oldest live records to `into`, which is empty: at most `most` of them. If all fit,
-    /// the whole queue changes hands in O(1), and dead ones may be among them.
+    /// Moves the oldest live records, at most `most`, to `into`, which must be empty. If all of
+    /// them fit, the queue and `into` are swapped in O(1), and `into` may have dead records too.
     pub(super) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
         debug_assert!(into.is_empty());
         if self.live() <= most {
@@ -154,7 +157,7 @@ impl Pending {
         self.dead > DEAD_ALLOWED + self.live()
     }
 
-    /// Drops the dead records; `moved` is told each record that stays, and its new place.
+    /// Drops the dead records. Calls `moved` with each remaining record and its new place.
     #[cold]
     pub(super) fn compact(&mut self, mut moved: impl FnMut(&Record, u32)) {
         self.drop_taken();
@@ -207,7 +210,7 @@ mod tests {
         assert!(!pending.remove(places[2], 2), "only once");
     }
 
-    /// A place that has wrapped can lead to the record of another.
+    /// A place that has wrapped can point at another timeout's record.
     #[test]
     fn the_record_of_another_is_not_touched() {
         let (mut pending, places) = queue(1..4);
@@ -230,7 +233,7 @@ mod tests {
         assert_eq!((pending.records.len(), pending.live()), (0, 0));
     }
 
-    /// Not at every step, which would cost the square of the queue's length.
+    /// Dropping them at every step would cost the square of the queue's length.
     #[test]
     fn what_is_taken_is_dropped_once_it_is_the_greater_half() {
         let (mut pending, places) = queue(0..1000);

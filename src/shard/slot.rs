@@ -1,35 +1,43 @@
-//! One timeout's slot, and the word that decides its fate.
+//! One timeout's slot, and the word that decides how the timeout ends.
 //!
-//! Everything here happens under the lock of the slot's shard. The word holds, from the low end:
-//! 3 bits of phase, 1 bit `repeats`, 12 bits of version, 16 bits of pins.
+//! - The *payload* is the task.
+//! - The *runner* has the payload during a run: the worker, or a job in an executor.
+//! - A *record* names a slot and a version, in the pending queue or in the wheel. It *stands for*
+//!   the timeout if the slot is Armed and has that version. Otherwise the record is dead.
+//! - A *pin* keeps the slot for a handle or a runner.
+//!
+//! Every operation holds the lock of the slot's shard. From the low end, the word holds 3 bits of
+//! phase, 1 bit `repeats`, 12 bits of version and 16 bits of pins. `repeats` is set for a periodic
+//! timeout, and for one that has gone on before.
 //!
 //! | phase | means | payload | leaves it by |
 //! |---|---|---|---|
-//! | Free | not in use | none | file -> Armed |
-//! | Armed | pending: in the queue or the wheel | here | cancel -> Cancelled; claim -> Running; close -> Returned |
-//! | Running | claimed by the worker, handed to the executor | with the runner | go_on -> Armed; cancel -> Denied; finish -> Expired; withdraw -> Cancelled |
-//! | Denied | running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw -> Cancelled |
+//! | Free | not in use | none | admit -> Armed |
+//! | Armed | pending: in the queue or the wheel | here | cancel -> Cancelled; claim -> Running; empty_into -> Returned or Cancelled |
+//! | Running | claimed by the worker, handed to the executor | with the runner | go_on -> Armed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
+//! | Denied | running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdrawn or abandon -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none | last unpin -> Free |
-//! | Returned | went back to the caller of stop | with the caller | last unpin -> Free |
+//! | Returned | went back to the caller of stop | with the caller | unreturn -> Cancelled; last unpin -> Free |
 //!
 //! Invariants:
-//! 1. A payload is here exactly in phase Armed. Whoever moves the phase out of Armed takes the
-//!    payload with it, so each timeout has one end.
-//! 2. A slot is free only when its phase has ended and no handle pins it: a handle never meets
-//!    another timeout in its slot.
-//! 3. An Armed slot has a record with its index and version, in the queue, among those that
-//!    catch up, in the worker's hand or in the wheel, filed not later than its deadline.
-//! 4. The version changes whenever a record of the slot is left behind, and whenever it is armed
-//!    again. It wraps after 4,096; a stale record that matches by that chance costs one more look,
-//!    and breaks nothing: the deadline here decides, and who leaves Armed takes the slot's own
-//!    record out of the queue.
-//! 5. Only its runner moves a slot out of Running or Denied, and the runner is one: the run says as it
-//!    ends whether the timeout goes on, so the next run cannot begin before that.
+//! 1. The slot has a payload exactly in phase Armed. The operation that moves the phase out of
+//!    Armed takes the payload, so each timeout has one end.
+//! 2. A slot becomes Free only when its phase has ended and nothing pins it. So a handle never
+//!    finds another timeout in its slot.
+//! 3. An Armed slot has a record with its index and version. The record is in the queue, among
+//!    those that catch up, in the worker's hand or in the wheel, filed not later than the deadline.
+//! 4. The version changes whenever the slot leaves a dead record behind, and whenever the timeout
+//!    goes on. It wraps after 4,096 changes. A dead record can then match by chance. This costs one
+//!    more lookup and breaks nothing: the deadline in the slot decides, and an operation that
+//!    leaves Armed takes the slot's own record out of the queue.
+//! 5. Running and Denied belong to the runner. Others can only change Running to Denied. There is
+//!    one runner: a run says at its end whether the timeout goes on, so the next run cannot begin
+//!    earlier.
 
 use crate::base::slab;
 
-/// In this order: what comes from `Expired` on has ended.
+/// The order matters: all phases from `Expired` on are ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
 pub(crate) enum Phase {
@@ -64,11 +72,12 @@ const VERSION: u32 = 0xfff << VERSION_SHIFT;
 const ONE_PIN: u32 = 1 << 16;
 const PINS: u32 = 0xffff << 16;
 
+/// The place of one timeout in its shard.
 pub(crate) struct Slot<P> {
     pub(super) payload: Option<P>,
     /// Nanoseconds since the timer's origin.
     pub(super) deadline: u64,
-    /// Where the record was put into the pending queue. In a free slot, the link to the next.
+    /// The record's last place in the pending queue. In a free slot, the link to the next free one.
     pub(super) place: u32,
     word: u32,
 }
@@ -102,7 +111,7 @@ impl<P> Slot<P> {
         self.word = (self.word & !PHASE) | phase as u32;
     }
 
-    /// Free -> Armed, with one pin for the handle that goes back to the caller.
+    /// Moves Free to Armed, with one pin for the caller's handle.
     #[inline]
     pub(super) fn begin(&mut self, payload: P, deadline: u64, repeats: bool) {
         debug_assert!(self.phase() == Phase::Free && self.payload.is_none());
@@ -112,19 +121,19 @@ impl<P> Slot<P> {
         self.word = (self.word & VERSION) | Phase::Armed as u32 | repeats | ONE_PIN;
     }
 
-    /// Whether a record of this version stands for the timeout that is pending here.
+    /// Whether a record of this version stands for the timeout in this slot.
     #[inline]
     pub(super) fn stands_for(&self, version: u16) -> bool {
         self.phase() == Phase::Armed && self.version16() == version
     }
 
-    /// Whether a runner has it.
+    /// Whether a runner has the payload.
     #[inline]
     pub(super) fn runs(&self) -> bool {
         matches!(self.phase(), Phase::Running | Phase::Denied)
     }
 
-    /// After the last run: Running -> Expired, and Denied too, but to Cancelled if the cancel was
+    /// Ends the last run. The phase becomes Expired, or Cancelled if a cancel was denied and
     /// answered with true.
     #[inline]
     pub(super) fn finish(&mut self) {
@@ -151,15 +160,15 @@ impl<P> Slot<P> {
         self.word = (self.word & !VERSION) | next;
     }
 
-    /// 65,535 pins are the most that the word can count. A slot that ever had so many stays pinned
-    /// until its timer is gone, which is the safe side.
+    /// Adds a pin. The word counts 65,535 pins at most. A slot that has reached this number stays
+    /// pinned until its timer is gone, which is safe.
     pub(super) fn pin(&mut self) {
         if self.word & PINS != PINS {
             self.word += ONE_PIN;
         }
     }
 
-    /// Takes one pin away; true if that was the last of an ended one, which is Free now.
+    /// Removes a pin. True if it was the last one of an ended timeout: the slot is Free now.
     #[inline]
     pub(super) fn unpin(&mut self) -> bool {
         debug_assert!(self.word & PINS != 0, "unpinned more often than pinned");
@@ -173,7 +182,7 @@ impl<P> Slot<P> {
         freed
     }
 
-    /// Ends it, and takes one pin away, as `unpin`.
+    /// Ends the timeout and removes a pin, as `unpin` does.
     #[inline]
     pub(super) fn end(&mut self, end: Phase) -> bool {
         self.set_phase(end);

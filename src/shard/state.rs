@@ -1,8 +1,9 @@
-//! A shard: the slots and the pending queue of some of the producer threads, under one lock.
+//! The state of a shard: the slots and the pending queue of some of the producer threads, under one
+//! lock.
 //!
 //! Every decision about a timeout is made here, in one critical section: whether it is admitted,
-//! who of cancel, expiry, reschedule and stop comes first. The states are in [`super::slot`].
-//! No code of a user runs in here: payloads go in and come out, they are dropped outside.
+//! and which of cancel, expiry, reschedule and stop comes first. The phases are in [`super::slot`].
+//! No user code runs under the lock: payloads are moved in and out, and dropped by the caller.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -14,24 +15,25 @@ use super::pending::{Pending, Record};
 use super::slot::{Phase, Slot};
 use crate::base::slab::Slab;
 
-/// A queue with this many live timeouts wakes the worker, however far the next deadline is. Lower
-/// would be worse: what is cancelled while it is still in the queue never costs the worker a thing.
+/// A queue with this many live timeouts wakes the worker, whatever the next deadline. A lower
+/// number would be worse: a timeout that is cancelled in the queue costs the worker nothing.
 const LONG_QUEUE: usize = 1 << 18;
 
 /// Records that catch up for which memory is kept.
 pub(crate) const CATCHING_UP_KEPT: usize = 1 << 10;
 
+/// The contents of a shard, guarded by its lock.
 pub(crate) struct State<P> {
     slots: Slab<Slot<P>>,
     pending: Pending,
     open: bool,
-    /// Slots in phase Armed.
+    /// The number of slots in phase Armed.
     live: usize,
-    /// Records that have gone past the queue: see `catch_up`.
+    /// Records that go past the queue; see `catch_up`.
     catching_up: Vec<Record>,
-    /// Of this shard's records in the wheel.
+    /// The dead ones among this shard's records in the wheel.
     dead: DeadEntries,
-    /// The queue is long, and the worker has been told.
+    /// The queue is long, and a producer was told to wake the worker.
     drain_asked: bool,
     counts: Counts,
 }
@@ -50,8 +52,8 @@ impl<P> State<P> {
         }
     }
 
-    /// Free -> Armed, with a pin for the caller's handle; otherwise the task comes back. `erase`
-    /// makes a payload of it.
+    /// Admits a task: Free -> Armed, with a pin for the caller's handle. `erase` turns the task
+    /// into a payload. A refused task comes back.
     #[inline]
     pub(crate) fn admit<T>(
         &mut self,
@@ -84,7 +86,8 @@ impl<P> State<P> {
         Wake::Now
     }
 
-    /// Armed -> Cancelled, which takes the caller's pin as well; or Running -> Denied.
+    /// Cancels a timeout: Armed -> Cancelled, which also removes the caller's pin, or Running ->
+    /// Denied.
     #[inline]
     pub(crate) fn cancel(&mut self, index: u32) -> Cancel<P> {
         let Some(slot) = self.slots.get_mut(index) else { return Cancel::Lost };
@@ -111,7 +114,8 @@ impl<P> State<P> {
         }
     }
 
-    /// Keeps what is dead below what is alive plus a constant.
+    /// Keeps the number of dead records within that of the live timeouts plus a constant, in the
+    /// queue and in the wheel.
     #[inline]
     fn tidy(&mut self) -> Wake {
         if self.pending.wants_compaction() {
@@ -126,8 +130,9 @@ impl<P> State<P> {
         if self.dead.wants_sweep(self.live) { Wake::Now } else { Wake::No }
     }
 
-    /// Moves the deadline of an Armed slot. Later: only the slot changes, and the record that
-    /// comes up too soon is filed again. Sooner: a new record, unless the old one can be amended.
+    /// Moves the deadline of an Armed slot. A later deadline changes only the slot; the record
+    /// comes up too soon, and the worker files it again. A sooner one changes the record if it is
+    /// still in the queue, or else pushes a new record.
     pub(crate) fn reschedule(&mut self, index: u32, deadline: u64) -> Result<Wake, Refusal> {
         if !self.open {
             return Err(Refusal::Closed);
@@ -153,8 +158,9 @@ impl<P> State<P> {
         Ok(if tidied == Wake::Now { tidied } else { pushed })
     }
 
-    /// Running -> Armed, as the run ends: returns a record, which is to be filed. If the timeout must
-    /// not go on, the payload comes back, and the run is still to be finished.
+    /// Lets a timeout go on at the end of its run: Running -> Armed. Returns a record, which the
+    /// caller files. If the timeout must not go on, returns the payload, and the caller finishes
+    /// the run.
     pub(crate) fn go_on(&mut self, index: u32, payload: P, deadline: u64) -> Result<Record, P> {
         let slot = self.slots.get_mut(index);
         let Some(slot) = slot.filter(|slot| self.open && slot.phase() == Phase::Running) else {
@@ -170,7 +176,7 @@ impl<P> State<P> {
         Ok(Record::new(deadline, index, slot.version16()))
     }
 
-    /// Puts a record of an Armed slot into the queue.
+    /// Pushes a record of an Armed slot into the queue.
     pub(crate) fn queue(&mut self, record: Record) -> Wake {
         let place = self.pending.push(record.deadline, record.index, record.version);
         if let Some(slot) = self.slots.get_mut(record.index) {
@@ -179,8 +185,8 @@ impl<P> State<P> {
         self.wake_after_push()
     }
 
-    /// Moves what the queue holds for a slot past it: the worker takes it up within its present pass,
-    /// in the order of ticks.
+    /// Moves a slot's record past the queue. The worker takes it within its present pass, in the
+    /// order of ticks.
     pub(crate) fn catch_up(&mut self, index: u32) {
         let Some(slot) = self.slots.get(index) else { return };
         let (deadline, version) = (slot.deadline, slot.version16());
@@ -189,8 +195,9 @@ impl<P> State<P> {
         }
     }
 
-    /// Armed -> Running, if the record still stands for the slot and its deadline is not after
-    /// `tick_start`. The slot is pinned for the runner. A closed shard keeps what it has, for `empty_into`.
+    /// Claims a timeout for its run: Armed -> Running, if the record stands for it and its deadline
+    /// is not after `tick_start`. Pins the slot for the runner. A closed shard lets nothing be
+    /// claimed: its timeouts stay for `empty_into`.
     #[inline]
     pub(crate) fn claim(&mut self, index: u32, version: u16, tick_start: u64) -> Claim<P> {
         if !self.open {
@@ -205,8 +212,8 @@ impl<P> State<P> {
             return Claim::NotYet(deadline);
         }
         let Some(payload) = slot.payload.take() else { return Claim::Dead };
-        // A stale record can match by a version that has wrapped: the slot's own, if it is still
-        // queued, must not outlive it.
+        // A dead record can match if the version has wrapped. The slot's own record may then still
+        // be in the queue, and must not outlive this claim.
         self.pending.remove(slot.place, index);
         slot.set_phase(Phase::Running);
         slot.pin();
@@ -224,7 +231,7 @@ impl<P> State<P> {
         }
     }
 
-    /// As `finish`, and the runner's pin goes: for the worker, with one look at the slot.
+    /// Ends a run as `finish` does, and removes the runner's pin, with one access to the slot.
     #[inline]
     pub(crate) fn finish_and_unpin(&mut self, index: u32) {
         let Some(slot) = self.slots.get_mut(index) else { return };
@@ -234,8 +241,8 @@ impl<P> State<P> {
         }
     }
 
-    /// Before a run that has waited in an executor: whether a cancel was answered with true
-    /// meanwhile. Then it must not begin, and counts as cancelled.
+    /// Whether a run that waited in an executor must not begin, because a cancel was answered with
+    /// true meanwhile. If so, counts the timeout as cancelled.
     pub(crate) fn withdrawn(&mut self, index: u32) -> bool {
         let slot = self.slots.get_mut(index);
         let denied = slot.filter(|slot| slot.phase() == Phase::Denied && slot.repeats());
@@ -247,7 +254,7 @@ impl<P> State<P> {
         denied
     }
 
-    /// The runner has dropped the payload without running it: it counts as cancelled after all.
+    /// Counts a timeout as cancelled whose runner drops the payload without running it.
     pub(crate) fn abandon(&mut self, index: u32) {
         if let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.runs()) {
             slot.set_phase(Phase::Cancelled);
@@ -257,8 +264,8 @@ impl<P> State<P> {
         }
     }
 
-    /// Returned -> Cancelled: nobody is left to take it from the timer. Does nothing to one that is
-    /// Cancelled already.
+    /// Cancels a returned timeout that nobody will collect: Returned -> Cancelled. Does nothing in
+    /// another phase.
     pub(crate) fn unreturn(&mut self, index: u32) {
         let slot = self.slots.get_mut(index).filter(|slot| slot.phase() == Phase::Returned);
         if let Some(slot) = slot {
@@ -282,7 +289,7 @@ impl<P> State<P> {
         }
     }
 
-    /// Takes one pin away, and frees the slot if that was the last of an ended one.
+    /// Removes a pin. Frees the slot if that was the last pin of an ended timeout.
     #[inline]
     pub(crate) fn unpin(&mut self, index: u32) {
         let Some(slot) = self.slots.get_mut(index) else { return };
@@ -291,40 +298,41 @@ impl<P> State<P> {
         }
     }
 
-    /// For the worker: moves at most `most` live records out of the queue.
+    /// Moves at most `most` live records out of the queue, for the worker.
     pub(crate) fn take(&mut self, most: usize, into: &mut Vec<Record>) {
         self.drain_asked = false;
         self.pending.take(most, into);
     }
 
-    /// For the worker: the records that are to be taken up in the present pass.
+    /// Takes the records that catch up, for the worker's present pass.
     pub(crate) fn take_catching_up(&mut self, into: &mut Vec<Record>) {
         into.append(&mut self.catching_up);
         self.catching_up.shrink_to(CATCHING_UP_KEPT);
     }
 
-    /// Whether the wheel should be walked for dead entries.
+    /// Whether this shard wants a sweep of the wheel.
     pub(crate) fn sweep_wanted(&self) -> bool {
         self.dead.sweep_wanted()
     }
 
-    /// A walk over the wheel begins.
+    /// Notes that a sweep begins.
     pub(crate) fn begin_sweep(&mut self) {
         self.dead.begin_sweep();
     }
 
-    /// The wheel has been walked from end to end: what was dead when that began is gone. True if so
-    /// much has died meanwhile that it is worth another walk.
+    /// Notes that a sweep has gone through the whole wheel: the entries that were dead when it
+    /// began are gone. True if enough have died since to want another sweep.
     pub(crate) fn end_sweep(&mut self) -> bool {
         self.dead.end_sweep(self.live)
     }
 
-    /// Whether a record stands for a timeout.
+    /// Whether a record stands for a pending timeout.
     pub(crate) fn is_pending(&self, index: u32, version: u16) -> bool {
         self.slots.get(index).is_some_and(|slot| slot.stands_for(version))
     }
 
-    /// As `is_pending`, for a record in the wheel that is dropped if it does not.
+    /// Whether a record in the wheel stands for a timeout. If not, counts it out: the caller drops
+    /// it.
     pub(crate) fn stands(&mut self, index: u32, version: u16) -> bool {
         let stands = self.is_pending(index, version);
         if !stands {
@@ -333,13 +341,13 @@ impl<P> State<P> {
         stands
     }
 
-    /// No timeout is admitted any more, and none is claimed.
+    /// Closes the shard: from now on no timeout is admitted or claimed.
     pub(crate) fn close(&mut self) {
         self.open = false;
     }
 
-    /// Armed -> Returned or Cancelled for every slot, each pinned for whoever gets it. Returns
-    /// index, deadline and payload.
+    /// Ends every pending timeout: Armed -> `end`, which is Returned or Cancelled. Pins each slot,
+    /// and passes its index, deadline and payload to `each`.
     pub(crate) fn empty_into(&mut self, end: Phase, mut each: impl FnMut(u32, u64, P)) {
         debug_assert!(!self.open && end.has_ended());
         let mut ended = 0;
@@ -368,9 +376,9 @@ impl<P> State<P> {
         self.pending.live()
     }
 
-    /// For the worker: until when the queue can stay where it is. A queue that is long is to be
-    /// taken now; otherwise it waits until something in it may be due, since what is cancelled
-    /// while it is still in the queue never costs the worker a thing.
+    /// The time by which the worker must take the queue. A long queue must be taken now. Any other
+    /// waits until a record in it may be due, since a timeout that is cancelled in the queue costs
+    /// the worker nothing.
     pub(crate) fn take_by(&self) -> u64 {
         if self.drain_asked { 0 } else { self.pending.earliest() }
     }

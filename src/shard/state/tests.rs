@@ -1,4 +1,4 @@
-//! A shard's decisions, one after the other on one thread; the races are in `shard/model.rs`.
+//! A shard's decisions on one thread, one after the other. The races are in `shard/model.rs`.
 
 use super::*;
 use crate::shard::dead::DEAD_ALLOWED;
@@ -15,7 +15,7 @@ fn cancel_all(state: &mut State<()>, indices: &[u32]) {
     indices.iter().for_each(|&index| assert!(matches!(state.cancel(index), Cancel::Won(..))));
 }
 
-/// As the worker does, all of it; returns the last record.
+/// Takes the whole queue, as the worker does. Returns the last record.
 fn take(state: &mut State<()>) -> Record {
     let mut taken = Vec::new();
     state.take(usize::MAX, &mut taken);
@@ -49,8 +49,8 @@ fn the_dead_that_a_walk_has_dropped_do_not_count() {
     assert!(!state.sweep_wanted(), "4,000 are dead, and 2,000 alive");
 }
 
-/// A record that is left behind when its slot's version has come round matches the slot's next
-/// user, whose own record is still queued.
+/// Lets a slot's version wrap, so that a dead record matches the slot's next timeout, whose own
+/// record is still in the queue. Then runs that timeout by the dead record.
 fn run_by_a_wrapped_version(state: &mut State<()>) {
     let mut dead = None;
     for _ in 0..4096 {
@@ -74,7 +74,7 @@ fn a_version_that_wraps_spoils_no_free_slot() {
     run_by_a_wrapped_version(&mut state);
     assert_eq!(state.queued(), 0, "the record of the one that ran is gone with it");
     let more: Vec<u32> = (0..3000).map(|_| admit(&mut state, 9)).collect();
-    cancel_all(&mut state, &more[..2999]); // the queue is swept
+    cancel_all(&mut state, &more[..2999]); // the queue compacts
     for _ in 0..3000 {
         assert_ne!(admit(&mut state, 9), kept, "a slot in use");
     }
@@ -94,13 +94,13 @@ fn the_last_pin_of_an_ended_one_frees_its_slot() {
     let mut state = state();
     let index = admit(&mut state, 5);
     state.pin(index);
-    cancel_all(&mut state, &[index]); // takes one pin away
+    cancel_all(&mut state, &[index]); // removes one pin
     assert_ne!(admit(&mut state, 5), index);
     state.unpin(index);
     assert_eq!(admit(&mut state, 5), index);
 }
 
-/// What was returned, and then collected by nobody, ends as cancelled.
+/// A returned timeout that nobody collects counts as cancelled.
 #[test]
 fn what_is_not_collected_is_counted_once() {
     let mut state = state();
@@ -125,8 +125,8 @@ fn what_is_emptied_is_counted_by_its_end() {
     }
 }
 
-/// The worker may sleep to the former deadline, so it must hear of a sooner one and need not hear
-/// of a later; once more is dead than alive, it is to walk over the wheel.
+/// The worker may sleep until the former deadline. So a sooner deadline must wake it, and a later
+/// one need not. Once the dead records outnumber the live timeouts, the worker must sweep.
 #[test]
 fn pulling_forward_asks_for_a_sooner_wake_up() {
     let mut state = State::new(2, 1);
@@ -148,7 +148,7 @@ fn pulling_forward_asks_for_a_sooner_wake_up() {
     assert_eq!(sooner(), Ok(Wake::ForDeadline), "it has been asked");
 }
 
-/// The worker is called once for each queue that grows long, not once for ever.
+/// Each queue that grows long wakes the worker once; a later one does so again.
 #[test]
 fn every_long_queue_asks_for_attention_once() {
     let mut state = State::<()>::new(4 * LONG_QUEUE, 1);
