@@ -1,16 +1,16 @@
-//! Why a timeout keeps its deadline.
+//! Why a timeout cannot be rescheduled.
 
-/// Why a timeout keeps its deadline.
+/// Why a timeout could not be rescheduled. Its deadline is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RescheduleError {
-    /// Its task has run or is running.
+    /// The task has run or is running.
     #[error("the timeout has expired: expected a pending one")]
     Expired,
-    /// It has been cancelled.
+    /// The timeout was cancelled.
     #[error("the timeout is cancelled: expected a pending one")]
     Cancelled,
-    /// The timer has been stopped.
+    /// The timer was stopped.
     #[error("the timer is stopped: expected a running one")]
     Stopped,
 }

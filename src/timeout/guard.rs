@@ -24,13 +24,13 @@ impl Timeout {
     }
 }
 
-/// Cancels its timeout when it is dropped; from [`Timeout::cancel_on_drop`].
+/// Cancels its timeout when it is dropped. Created by [`Timeout::cancel_on_drop`].
 #[derive(Debug)]
 #[must_use = "dropping the guard cancels the timeout"]
 pub struct CancelOnDrop(Option<Timeout>);
 
 impl CancelOnDrop {
-    /// Gives the handle back; the timeout stays.
+    /// Gives the handle back without cancelling the timeout.
     pub fn disarm(mut self) -> Option<Timeout> {
         self.0.take()
     }

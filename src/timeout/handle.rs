@@ -1,14 +1,14 @@
 //! The handle to a timeout, and the run of its task.
 //!
-//! The phases of a timeout and who moves it between them stand in `shard/slot.rs`; every move is
-//! made under the lock of the timeout's shard. A handle pins its slot, so a handle never meets
-//! another timeout there. Once it has seen the end it is *settled*: it remembers the end, lets go
-//! of the slot, and never looks there again. Settling happens under the shard's lock as well, so
-//! two threads that share one handle cannot let go twice.
+//! The phases of a timeout are in `shard/slot.rs`. Every change of phase happens under the lock of
+//! the timeout's shard. A handle pins its slot, so it never finds another timeout there. Once a
+//! handle has seen the timeout's end, it is *settled*: it remembers the end, removes its pin, and
+//! never accesses the slot again. A handle settles under the shard's lock, so two threads that
+//! share one handle cannot remove its pin twice.
 //!
 //! | `settled` | the handle | leaves it by |
 //! |---|---|---|
-//! | 0 | pins its slot | under the lock: sees the end, or makes it -> that phase, and the pin goes |
+//! | 0 | pins its slot | under the lock: sees or causes the end -> that phase, and the pin is removed |
 //! | an ended phase | pins nothing, and answers from memory | never |
 
 use super::error::RescheduleError;
@@ -24,17 +24,17 @@ use std::any::Any;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// A task behind a pointer of one type for all; see `task`.
+/// A task whose type is erased; see `task`.
 pub(crate) trait ErasedTask: Send {
     fn run(self: Box<Self>, run: &Run<'_>) -> Next<BoxedTask>;
     fn cancelled(self: Box<Self>, timeout: &Timeout);
-    /// Puts the task into `into`, if that is an `Option` of its type.
+    /// Moves the task into `into` if that is an `Option` of its type. Otherwise returns it.
     fn give(self: Box<Self>, into: &mut dyn Any) -> Result<(), BoxedTask>;
 }
 
 pub(crate) type BoxedTask = Box<dyn ErasedTask>;
 
-/// A shard of a timer, with the way to its worker.
+/// A shard of a timer, with the timer's shared context.
 pub(crate) struct TimerShard {
     pub(crate) shard: Shard<BoxedTask>,
     pub(crate) context: Arc<Context>,
@@ -46,41 +46,43 @@ impl TimerShard {
         self.shard.lock()
     }
 
-    /// The wheel's name for a record of this shard.
+    /// The token under which the wheel holds a record of this shard.
     pub(crate) fn token(&self, record: &Record) -> Token {
         self.shard.token(record)
     }
 }
 
-/// A handle to a timeout: cancel it, move it, ask what became of it.
+/// A handle to a timeout: cancels it, moves it, tells its state.
 ///
-/// Clones are handles to the same timeout. Dropping the last one detaches the timeout, which goes
-/// on and fires; see [`cancel_on_drop`](Self::cancel_on_drop) for the opposite.
+/// Clones are handles to the same timeout. Dropping the last handle detaches the timeout, which
+/// still fires; see [`cancel_on_drop`](Self::cancel_on_drop) for the opposite.
 ///
-/// Every method is O(1) and takes the lock of the timeout's shard for a moment. A handle keeps
-/// about 40 bytes of its timer's memory in use, even after the timeout's end, until it is dropped
-/// or has itself reported that end.
+/// Every method is O(1) and briefly takes the lock of the timeout's shard. A handle keeps about 40
+/// bytes of its timer's memory in use, even after the timeout's end, until it is dropped or has
+/// itself reported that end.
 pub struct Timeout {
     shard: Arc<TimerShard>,
     index: u32,
-    /// The phase it ended in, or `Phase::Free` (0) while this handle pins the slot. Written under
-    /// the shard's lock; a relaxed load outside of it may miss the end and then looks again inside.
+    /// The phase in which the timeout ended, or `Phase::Free` (0) while this handle pins the slot.
+    /// Written under the shard's lock. A relaxed load outside the lock may miss the end; it is then
+    /// repeated under the lock.
     settled: AtomicU8,
 }
 
 impl Timeout {
-    /// For a slot that has been pinned for this handle.
+    /// A handle to the timeout in a slot that is already pinned for it.
     #[inline]
     pub(crate) fn pinned(shard: Arc<TimerShard>, index: u32) -> Self {
         Self { shard, index, settled: AtomicU8::new(0) }
     }
 
-    /// Cancels the timeout: true for the one caller that won, over other callers and over the
-    /// expiry. The task is told ([`TimerTask::cancelled`](crate::TimerTask::cancelled)) and dropped at once, on this thread.
+    /// Cancels the timeout. True for the one caller whose cancel comes before the expiry and before
+    /// all other cancels. The task is told ([`TimerTask::cancelled`](crate::TimerTask::cancelled))
+    /// and dropped immediately, on this thread.
     ///
-    /// While the task runs the answer is false, but the timeout does not go on. For a periodic
-    /// timeout, and one that has gone on before, the answer then is true: no further run starts. If
-    /// it had been handed to an executor and waits there, that run does not start either.
+    /// While the task runs, the result is false, but the timeout does not go on. For a periodic
+    /// timeout, and for one that has gone on before, the result is then true: no further run
+    /// starts. If its run still waits in an executor, that run does not start either.
     pub fn cancel(&self) -> bool {
         let mut state = self.shard.lock();
         if self.settled_phase().is_some() {
@@ -103,18 +105,19 @@ impl Timeout {
         }
     }
 
-    /// Whether it was cancelled before it could run, or run again.
+    /// Whether the timeout was cancelled before its task could run, or run again.
     pub fn is_cancelled(&self) -> bool {
         self.phase() == Phase::Cancelled
     }
 
-    /// Whether its deadline has passed and its task was handed to the executor: it runs or has run.
+    /// Whether the deadline has passed and the task was handed to the executor: it runs or has run.
     /// A timeout that goes on is pending again, and not expired.
     pub fn is_expired(&self) -> bool {
         matches!(self.phase(), Phase::Running | Phase::Denied | Phase::Expired)
     }
 
-    /// The instant at which it expires, or at which the present run was due; `None` after its end.
+    /// The instant at which the timeout expires, or at which its present run was due. `None` after
+    /// the timeout's end.
     pub fn deadline(&self) -> Option<Instant> {
         let state = self.shard.lock();
         let present = self.settled_phase().is_none() && !state.phase(self.index).has_ended();
@@ -123,24 +126,24 @@ impl Timeout {
 
     /// Moves the deadline to `delay` from now, without an allocation.
     ///
-    /// To push a timeout back costs a clock read and two stores under the shard's lock: the wheel
-    /// is not touched, and the entry that comes up too soon is filed again by the worker, at most
-    /// once in each former delay. To pull it forward submits a new entry.
+    /// Pushing a timeout back costs a clock read and two stores under the shard's lock. It does not
+    /// touch the wheel: the entry comes up too soon, and the worker files it again, at most once
+    /// per former delay. Pulling a timeout forward submits a new entry.
     ///
-    /// Among timeouts of the same tick, one that was rescheduled has no promised place.
+    /// A rescheduled timeout has no guaranteed order among the timeouts of its tick.
     ///
     /// # Errors
     ///
-    /// If the task has run or is running, if the timeout is cancelled, if the timer is stopped.
+    /// If the task has run or is running, if the timeout is cancelled, or if the timer is stopped.
     pub fn reschedule(&self, delay: Duration) -> Result<(), RescheduleError> {
         self.reschedule_to(self.context().time.now_or_later().saturating_add(nanos(delay)))
     }
 
-    /// As [`reschedule`](Self::reschedule), to an instant: no clock is read.
+    /// Moves the deadline to an instant, like [`reschedule`](Self::reschedule). Reads no clock.
     ///
     /// # Errors
     ///
-    /// As `reschedule`.
+    /// The errors of `reschedule`.
     pub fn reschedule_at(&self, deadline: Instant) -> Result<(), RescheduleError> {
         self.reschedule_to(self.context().time.nanos_at(deadline))
     }
@@ -177,27 +180,28 @@ impl Timeout {
         }
     }
 
-    /// The run of a task that was claimed with this deadline.
+    /// A run of this timeout's task, which was claimed with this deadline.
     pub(crate) fn run(&self, deadline: u64) -> Run<'_> {
         Run { shard: &self.shard, index: self.index, deadline }
     }
 
-    /// Whether the run must not begin, because a cancel was told so while the job waited.
+    /// Whether the run must not begin, because a cancel was answered with true while the job
+    /// waited.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.shard.lock().withdrawn(self.index)
     }
 
-    /// After the last run of a job.
+    /// Ends a run after which the timeout does not go on.
     pub(crate) fn finish_run(&self) {
         self.shard.lock().finish(self.index);
     }
 
-    /// The runner has lost the task: its timeout counts as cancelled.
+    /// Counts the timeout as cancelled after its runner has lost the task.
     pub(crate) fn abandon(&self) {
         self.shard.lock().abandon(self.index);
     }
 
-    /// Nobody has taken this returned timeout: it counts as cancelled.
+    /// Counts the timeout as cancelled after nobody has collected it from a stop.
     pub(crate) fn unreturn(&self) {
         let mut state = self.shard.lock();
         if self.settled_phase().is_none() {
@@ -213,8 +217,8 @@ impl Timeout {
         self.settled_phase().unwrap_or_else(|| self.observe(&mut state))
     }
 
-    /// Relaxed: what is settled is settled under the lock, and a load that misses it looks again
-    /// there.
+    /// The phase in which the timeout ended, if this handle has settled. Relaxed: the handle
+    /// settles under the lock, and a load that misses it is repeated there.
     #[inline]
     fn settled_phase(&self) -> Option<Phase> {
         Some(Phase::from_bits(self.settled.load(Ordering::Relaxed))).filter(|&p| p != Phase::Free)
@@ -254,7 +258,8 @@ impl Clone for Timeout {
 }
 
 impl Timeout {
-    /// Apart from the drop, so that a handle that has seen the end costs nothing more.
+    /// Removes the handle's pin. Kept out of line, so that the drop of a settled handle stays
+    /// cheap.
     #[inline(never)]
     fn detach(&self) {
         self.shard.lock().unpin(self.index);
@@ -292,7 +297,7 @@ impl fmt::Debug for Timeout {
     }
 }
 
-/// A run of a task, as it sees it: the timeout, its deadline, the time. It cannot leave the run.
+/// A run, as its task sees it: the timeout, its deadline, the time. It cannot outlive the run.
 pub struct Run<'a> {
     shard: &'a Arc<TimerShard>,
     index: u32,
@@ -300,7 +305,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Of a slot that is pinned for the runner.
+    /// A run of the timeout in a slot that is pinned for the runner.
     #[inline]
     pub(crate) fn new(shard: &'a Arc<TimerShard>, index: u32, deadline: u64) -> Self {
         Self { shard, index, deadline }
@@ -322,14 +327,14 @@ impl<'a> Run<'a> {
         Timeout::pinned(self.shard.clone(), self.index)
     }
 
-    /// Whether the timeout was cancelled since the run began: then it does not go on.
+    /// Whether the timeout was cancelled since the run began. It then does not go on.
     pub fn is_cancelled(&self) -> bool {
         self.shard.lock().phase(self.index) == Phase::Denied
     }
 
-    /// Runs the task on this thread. If the timeout goes on, `file` is told its new record, under the
-    /// lock of the shard, and whether that stands for a run that was missed. Otherwise returns false:
-    /// then the run is to be finished in the shard.
+    /// Runs the task on this thread; true if the timeout goes on. If so, calls `file` under the
+    /// shard's lock, with the new record and whether the next run is a missed one. If not, the
+    /// caller finishes the run in the shard.
     #[inline]
     pub(crate) fn of(
         &self,
@@ -356,7 +361,7 @@ impl<'a> Run<'a> {
             When::At(instant) => (context.time.nanos_at(instant), false),
             When::Missed(instant) => (context.time.nanos_at(instant), true),
         };
-        // Counted before it can end, so that the count never falls short.
+        // Counted before the timeout can end, so that the count is never too low.
         context.begins_again();
         let mut state = self.shard.lock();
         let refused = match state.go_on(self.index, task, deadline) {
@@ -376,7 +381,8 @@ impl<'a> Run<'a> {
         false
     }
 
-    /// A clock that panics here has no time to tell: the task then never runs again.
+    /// The time `delay` after the present. If the clock panics, this is never: the task does not
+    /// run again.
     fn later(&self, delay: u64) -> u64 {
         let now = self.shard.context.time.now_contained();
         now.map_or(crate::time::tick::NEVER, |now| now.saturating_add(delay))

@@ -1,12 +1,12 @@
-//! A timeout: its task, its handle, its run, and what comes back of it.
+//! Timeouts: the task, the handle, the run, and the return of unprocessed timeouts.
 //!
-//! - `task`: what runs, and how it is held
-//! - `next`: what a run answers as it ends
+//! - `task`: tasks, and how they are held until they run
+//! - `next`: the result of a run: whether and when the timeout goes on
 //! - `handle`: the handle to a timeout, and the run of its task
-//! - `guard`: a handle that cancels when it is dropped
+//! - `guard`: a guard that cancels its timeout when it is dropped
 //! - `periodic`: tasks that run again and again
-//! - `unprocessed`: what `stop` gives back
-//! - `error`: why a timeout keeps its deadline
+//! - `unprocessed`: a timeout that `stop` returns
+//! - `error`: why a timeout cannot be rescheduled
 
 mod error;
 mod guard;

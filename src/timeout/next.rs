@@ -1,11 +1,12 @@
-//! What a run answers as it ends.
+//! The result of a run: whether and when its timeout goes on.
 
 use crate::time::tick::nanos;
 use std::time::{Duration, Instant};
 
-/// What becomes of a timeout after a run of its task; from [`TimerTask::run`](crate::TimerTask::run).
+/// The result of a run: ends the timeout, or lets it go on. Returned by
+/// [`TimerTask::run`](crate::TimerTask::run).
 ///
-/// The next run cannot begin before this answer, so runs of one timeout never overlap.
+/// The next run cannot begin before this one has returned, so runs of one timeout never overlap.
 ///
 /// # Examples
 ///
@@ -37,35 +38,36 @@ pub struct Next<T>(Option<(T, When)>);
 /// When a timeout runs again.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum When {
-    /// So many nanoseconds after the run.
+    /// This many nanoseconds after the run.
     After(u64),
     /// Not before the next tick.
     At(Instant),
-    /// Within the worker's present pass, in its turn among all that is due.
+    /// Within the worker's present pass, in the order of all due timeouts.
     Missed(Instant),
 }
 
 impl<T> Next<T> {
-    /// The timeout has expired for good.
+    /// Ends the timeout: it has expired.
     pub fn done() -> Self {
         Self(None)
     }
 
-    /// The timeout runs `task` again, `delay` after the end of this run: the same timeout, the same
-    /// handles, and no allocation. [`Duration::ZERO`] means the next tick.
+    /// Runs `task` again, `delay` after the end of this run. The timeout and its handles stay the
+    /// same, and nothing is allocated. [`Duration::ZERO`] means the next tick.
     ///
-    /// If the timeout was cancelled meanwhile, or the timer stopped, it ends with this run instead, and
-    /// the task is dropped.
+    /// If the timeout was cancelled or the timer stopped during this run, the timeout ends with it,
+    /// and the task is dropped.
     pub fn after(task: T, delay: Duration) -> Self {
         Self(Some((task, When::After(nanos(delay)))))
     }
 
-    /// As [`after`](Self::after), at an instant. One that has passed means the next tick.
+    /// Runs `task` again at an instant, like [`after`](Self::after). A past instant means the next
+    /// tick.
     pub fn at(task: T, deadline: Instant) -> Self {
         Self(Some((task, When::At(deadline))))
     }
 
-    /// As `at`, for a run that was missed: it does not wait for a tick.
+    /// Makes up for a missed run, like `at`, but without waiting for a tick.
     pub(crate) fn missed(task: T, deadline: Instant) -> Self {
         Self(Some((task, When::Missed(deadline))))
     }

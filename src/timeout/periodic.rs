@@ -1,4 +1,4 @@
-//! Periodic timeouts: a task whose timeout goes on. Nothing below knows of periods.
+//! Periodic timeouts: tasks whose timeouts go on after each run. The layers below know no periods.
 
 use super::handle::Run;
 use super::next::Next;
@@ -6,7 +6,8 @@ use super::task::TimerTask;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// How often a periodic timeout runs, counted from what, and what happens to runs it missed.
+/// How often a periodic timeout runs, from which point the period counts, and what happens to
+/// missed runs.
 ///
 /// # Examples
 ///
@@ -35,19 +36,19 @@ enum Cadence {
     Delay,
 }
 
-/// What a fixed-rate timeout does when it comes to run and finds that it should already have run
-/// again. After tokio's enum of the same name.
+/// How a fixed-rate timeout handles missed runs: its next run is already due when a run ends.
+/// Modelled on tokio's enum of the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTickBehavior {
-    /// Makes up for every missed run without waiting for a tick, each in its turn among all that is
-    /// due. A burst that outlasts a tick yields to the other timeouts that are due by then, and goes
-    /// on after them. A task that takes longer than its period never catches up, and takes all the
-    /// time that is left over: give it another behaviour, or an executor.
+    /// Makes up for every missed run without waiting for a tick, in the order of all due timeouts.
+    /// A burst that outlasts a tick yields to the other timeouts that are due by then, and
+    /// continues after them. A task that takes longer than its period never catches up, and uses
+    /// all remaining time of the worker. Give such a task another behaviour, or an executor.
     #[default]
     Burst,
-    /// Lets the missed runs go, and counts the period from now.
+    /// Skips the missed runs, and counts the period from now.
     Delay,
-    /// Lets the missed runs go, and keeps the beat: the next run is at a multiple of the period.
+    /// Skips the missed runs, and keeps the schedule: the next run is at a multiple of the period.
     Skip,
 }
 
@@ -62,12 +63,12 @@ impl Period {
         Self { every, initial_delay: None, cadence: Cadence::Delay }
     }
 
-    /// When the first run is due, from now. The default is one period.
+    /// The delay of the first run, from now. The default is one period.
     pub fn initial_delay(self, delay: Duration) -> Self {
         Self { initial_delay: Some(delay), ..self }
     }
 
-    /// What to do about missed runs. A fixed delay misses none, and is not changed by this.
+    /// Sets how missed runs are handled. Has no effect on a fixed delay, which misses none.
     pub fn missed(self, behavior: MissedTickBehavior) -> Self {
         match self.cadence {
             Cadence::Rate(_) => Self { cadence: Cadence::Rate(behavior), ..self },
@@ -75,8 +76,8 @@ impl Period {
         }
     }
 
-    /// When to run next, after a run that was due at `due` and ended at `now`. With `Burst` this
-    /// may lie in the past.
+    /// Computes the instant of the next run, after a run that was due at `due` and ended at `now`.
+    /// With `Burst` it may lie in the past. `None` if it lies beyond the end of time.
     fn next(&self, due: Instant, now: Instant) -> Option<Instant> {
         let on_beat = due.checked_add(self.every);
         let missed = on_beat.is_some_and(|next| next <= now);
@@ -88,7 +89,7 @@ impl Period {
         }
     }
 
-    /// The first multiple of the period after `due` that lies after `now`.
+    /// Computes the first multiple of the period after `due` that lies after `now`.
     fn next_beat(&self, due: Instant, now: Instant) -> Option<Instant> {
         let late = now.saturating_duration_since(due).as_nanos();
         let since_beat = late % self.every.as_nanos().max(1);
@@ -97,12 +98,13 @@ impl Period {
     }
 }
 
+/// A task that runs `task` once per period.
 pub(crate) struct Periodic<F> {
     pub(crate) task: F,
     pub(crate) period: Period,
 }
 
-/// What a periodic closure may return: nothing, or whether to go on.
+/// The return types of a periodic closure: nothing, or whether to go on.
 #[diagnostic::on_unimplemented(
     message = "a periodic task returns `()` or `ControlFlow<()>`, not `{Self}`",
     note = "end the closure's last statement with a semicolon"
@@ -143,7 +145,7 @@ where
         }
         let now = run.now();
         match self.period.next(run.deadline(), now) {
-            // A next run after the end of time is none: the series ends.
+            // The next run lies beyond the end of time, so the series ends.
             None => Next::done(),
             Some(next) if next <= now => Next::missed(self, next),
             Some(next) => Next::at(self, next),

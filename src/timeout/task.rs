@@ -1,18 +1,20 @@
-//! A task, and how it is held until it runs.
+//! Tasks, and how they are held until they run.
 //!
-//! A task runs by value, but waits behind a pointer of one type for all. Between the two stands what
-//! holds it: `Held` takes the task out of its box for a run and puts it back if the timeout goes on,
-//! so that costs no allocation; `Moved`, for closures, which run once, is no larger than the task.
+//! A task runs by value, but waits in a box whose type does not depend on the task. There are two
+//! such boxes. `Held` takes the task out for a run and puts it back if the timeout goes on, so
+//! going on allocates nothing. `Moved` is no larger than its task. It is for closures, which run
+//! once, and for tasks of size zero.
 
 use super::handle::{BoxedTask, ErasedTask, Run, Timeout};
 use super::next::Next;
 use std::any::Any;
 use std::fmt;
 
-/// What a timeout does when it expires. Every `FnOnce() + Send + 'static` closure is one.
+/// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
+/// is one.
 ///
-/// Implement it for a type of your own to see the [`Run`], to be told of a cancel, or to have the
-/// timeout go on ([`Next`]).
+/// Implement it for your own type to use the [`Run`], to be told of a cancel, or to let the timeout
+/// go on ([`Next`]).
 ///
 /// # Examples
 ///
@@ -40,17 +42,17 @@ use std::fmt;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait TimerTask: Sized + Send + 'static {
-    /// Called at or after the deadline, by the executor. The answer says whether the timeout goes on.
+    /// Called by the executor, at or after the deadline. Returns whether the timeout goes on.
     /// A panic is caught and counted, and ends the timeout.
     fn run(self, run: &Run<'_>) -> Next<Self>;
 
-    /// Called instead of `run` if the timeout is cancelled: on the thread that cancels it, before
+    /// Called instead of `run` if the timeout is cancelled, on the thread that cancels it, before
     /// `cancel` returns. A panic is caught and counted.
     fn cancelled(self, timeout: &Timeout) {
         let _ = timeout;
     }
 
-    /// Whether `run` never asks for another run.
+    /// Whether `run` always returns [`Next::done`].
     #[doc(hidden)]
     const RUNS_ONCE: bool = false;
 }
@@ -65,12 +67,13 @@ impl<F: FnOnce() + Send + 'static> TimerTask for F {
     const RUNS_ONCE: bool = true;
 }
 
-/// A task of a type that is no longer known: what [`stop`](crate::HashedWheelTimer::stop) gives back.
-/// It can be scheduled in another timer.
+/// A task whose type is erased, as [`stop`](crate::HashedWheelTimer::stop) returns it. It can be
+/// scheduled in another timer.
 pub struct Task(pub(super) BoxedTask);
 
 impl Task {
-    /// The task itself, if it is of type `T`: to look at it, or to keep it beyond the program's end.
+    /// Returns the task itself if it is of type `T`, for example to inspect it, or to save it
+    /// beyond the program's end.
     ///
     /// # Errors
     ///
@@ -122,14 +125,14 @@ impl fmt::Debug for Task {
     }
 }
 
-/// How a task is boxed.
+/// A content of the box in which a task waits.
 pub(crate) trait Hold<T>: ErasedTask + Sized + 'static {
     fn hold(task: T) -> Self;
-    /// The task, which has not run.
+    /// Returns the task, which has not run.
     fn release(self) -> T;
 }
 
-/// Gives a held task to whoever knows its type.
+/// Moves a held task into `into` if that is an `Option` of its type. Otherwise returns it.
 fn give<T: 'static, H: Hold<T>>(held: Box<H>, into: &mut dyn Any) -> Result<(), BoxedTask> {
     match into.downcast_mut::<Option<T>>() {
         Some(into) => {
@@ -173,8 +176,8 @@ impl<T: TimerTask> ErasedTask for Held<T> {
     }
 }
 
-/// A task that leaves its box when it runs: one that runs once, or has no size, which needs no
-/// allocation anyway.
+/// A task that leaves its box when it runs: it runs once, or its size is zero and its box needs no
+/// allocation.
 pub(crate) struct Moved<T>(T);
 
 impl<T: TimerTask> Hold<T> for Moved<T> {

@@ -1,4 +1,4 @@
-//! What `stop` gives back.
+//! A timeout that `stop` returns.
 
 use super::handle::{BoxedTask, Timeout};
 use super::task::Task;
@@ -19,7 +19,7 @@ impl Unprocessed {
         Self { task, timeout, deadline }
     }
 
-    /// When it would have expired.
+    /// The instant at which it would have expired.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -29,14 +29,14 @@ impl Unprocessed {
         &self.timeout
     }
 
-    /// Runs the task now, on this thread, once: there is no timer in which it could go on. A panic of
-    /// the task is the caller's.
+    /// Runs the task once, now, on this thread. The timeout does not go on, since its timer is
+    /// stopped. A panic of the task reaches the caller.
     pub fn run(self) {
         let due = self.timeout.context().time.nanos_at(self.deadline);
         let _no_more = self.task.run(&self.timeout.run(due));
     }
 
-    /// The task, for example to schedule it in another timer.
+    /// Returns the task, for example to schedule it in another timer.
     pub fn into_task(self) -> Task {
         Task(self.task)
     }
