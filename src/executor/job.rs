@@ -1,4 +1,4 @@
-//! An expired timeout on its way to where it runs.
+//! An expired timeout on its way to the thread that runs it.
 
 use crate::base::logging::warning;
 use crate::shard::Record;
@@ -9,7 +9,7 @@ use std::fmt;
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
     task: Option<BoxedTask>,
-    /// The runner's pin is the one of this handle.
+    /// The pin of this handle is the runner's pin.
     timeout: Timeout,
     /// Nanoseconds since the timer's origin.
     deadline: u64,
@@ -20,8 +20,8 @@ impl Job {
         Self { task: Some(task), timeout, deadline }
     }
 
-    /// Runs the task on this thread, unless a periodic timeout was cancelled while the job waited.
-    /// A panic of the task is caught and counted.
+    /// Runs the task on this thread. Does not run it if the timeout is periodic, or has gone on
+    /// before, and was cancelled while the job waited. A panic of the task is caught and counted.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         if self.timeout.is_withdrawn() {
@@ -47,7 +47,7 @@ impl Job {
         }
     }
 
-    /// The timeout that has expired.
+    /// The expired timeout.
     pub fn timeout(&self) -> &Timeout {
         &self.timeout
     }

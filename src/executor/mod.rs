@@ -1,6 +1,12 @@
-//! Where tasks run: on the worker itself (the default), on the [`ThreadPool`] here, or on anything
-//! that implements [`Executor`], a closure included.
+//! Where tasks run: on the worker itself (the default), on a [`ThreadPool`], or on any
+//! [`Executor`], which can be a closure.
 
+// The files:
+//   job     an expired timeout on its way to the thread that runs it
+//   policy  `OnRefusal`: the policy for jobs that the executor refuses
+//   pool    `ThreadPool`: a fixed number of threads on a bounded queue
+//   rayon   a rayon thread pool as an executor
+//   tokio   a tokio runtime as an executor
 mod job;
 #[cfg(all(test, loom))]
 pub(crate) mod model;
@@ -23,9 +29,9 @@ pub use self::tokio::Tokio;
 /// Runs expired timeouts.
 ///
 /// `execute` is called on the timer's worker thread, so it should hand the job over and return. It
-/// may refuse by giving the job back; what happens then is the timer's [`OnRefusal`] policy. A job
-/// that is neither run nor given back but dropped counts as abandoned ([`Metrics::abandoned`]),
-/// and its timeout as cancelled.
+/// may refuse a job by giving it back; the timer's [`OnRefusal`] policy then applies. A job that is
+/// dropped without running counts as abandoned ([`Metrics::abandoned`]), and its timeout as
+/// cancelled.
 ///
 /// Every `Fn(Job) -> Result<(), Job> + Send + Sync + 'static` is an executor.
 ///
@@ -48,7 +54,7 @@ pub use self::tokio::Tokio;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Executor: Send + Sync + 'static {
-    /// Runs the job, or has it run, or gives it back.
+    /// Runs the job, or hands it to a thread that runs it, or gives it back.
     ///
     /// # Errors
     ///
@@ -65,7 +71,7 @@ where
     }
 }
 
-/// Runs each task at once on the worker thread: the default. A slow task holds up all others.
+/// Runs each task immediately on the worker thread; the default. A slow task delays all others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inline;
 

@@ -1,4 +1,4 @@
-//! Loom models of what several parts do together: a handle, a job, an executor that refuses.
+//! Loom models of several parts together: handles, jobs, and an executor that refuses.
 
 use crate::base::sync::{Arc, ArrayQueue};
 use crate::executor::{Dispatch, Job, OnRefusal};
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How often the tasks of a model have run, and have been told of a cancel.
+/// The number of tasks in a model that have run, and that were told of a cancel.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) run: AtomicUsize,
@@ -45,7 +45,7 @@ fn schedule(shard: &Arc<TimerShard>, ends: &Arc<Ends>, repeats: bool) -> (Timeou
     (Timeout::pinned(shard.clone(), index), index)
 }
 
-/// As the worker: claims what is queued and due, as jobs.
+/// Claims the due timeouts in the queue, as the worker does. Returns them as jobs.
 fn due(shard: &Arc<TimerShard>) -> Vec<Job> {
     let mut queued = Vec::new();
     shard.lock().take(usize::MAX, &mut queued);
@@ -60,7 +60,7 @@ fn due(shard: &Arc<TimerShard>) -> Vec<Job> {
     jobs
 }
 
-/// Each of `count` timeouts has ended once: by its own account, and by the shard's.
+/// Asserts that each of `count` timeouts has ended once, by its task's count and by the shard's.
 fn accounted_for(shard: &TimerShard, ends: &Ends, count: usize) {
     let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
     assert_eq!(run + cancelled, count);
@@ -70,8 +70,8 @@ fn accounted_for(shard: &TimerShard, ends: &Ends, count: usize) {
     assert_eq!(state.live(), 0);
 }
 
-/// Two jobs for an executor with room for one, whose thread takes them out meanwhile, against a
-/// cancel of the first: each is run or told of the cancel, once, and each slot is free in the end.
+/// Two jobs for an executor with room for one, while its thread takes one out and the first timeout
+/// is cancelled. Each task runs or is told of the cancel, once, and each slot is free in the end.
 fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
     let (shard, ends) = (home(), Arc::new(Ends::default()));
     let (first, a) = schedule(&shard, &ends, true);
@@ -88,7 +88,7 @@ fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
         move |job| queue.push(job)
     };
     let dispatch = Dispatch { executor: Arc::new(executor), on_refusal: on_refusal.clone() };
-    // A stop comes after one more offer.
+    // The timer stops after one more offer.
     let offers = Cell::new(0);
     let stopping = || offers.replace(offers.get() + 1) > 0;
     jobs.into_iter().for_each(|job| dispatch.hand(job, &shard.context.metrics, stopping));
@@ -97,7 +97,7 @@ fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
     let won = canceller.join().unwrap();
     drop(second);
     accounted_for(&shard, &ends, 2);
-    // A series whose run had ended before the cancel came has no further run to stop.
+    // The cancel fails only if the first run had ended before it: there is no further run to stop.
     assert!(won || ends.run.load(Ordering::Relaxed) == 2);
     let state = shard.lock();
     assert_eq!((state.phase(a), state.phase(b)), (Phase::Free, Phase::Free));
@@ -113,7 +113,7 @@ fn a_refused_job_that_is_offered_again_ends_once() {
     crate::base::sync::check(|| a_refused_job_ends_once(&OnRefusal::Wait));
 }
 
-/// An executor drops a job, against a cancel: it is told of that, once, whoever does it.
+/// An executor drops a job while its timeout is cancelled. The task is told of the cancel once.
 #[test]
 fn a_dropped_job_ends_once() {
     for repeats in [false, true] {
@@ -130,8 +130,8 @@ fn a_dropped_job_ends_once() {
     }
 }
 
-/// Two use one handle: one of them sees the end and its slot is used again, while the other looks
-/// at it too. That never meets the new timeout.
+/// Two threads use one handle. One of them sees the end, and the slot is used again while the other
+/// thread uses the handle. The other thread never affects the new timeout.
 fn a_handle_leaves_the_next_timeout_alone(look: fn(&Timeout)) {
     crate::base::sync::check(move || {
         let (shard, ends) = (home(), Arc::new(Ends::default()));
@@ -174,8 +174,8 @@ fn a_late_reschedule_leaves_the_next_timeout_alone() {
     });
 }
 
-/// Two threads share one handle, one cancels and one looks, while the timeout expires: it has one
-/// end, and the handle lets go of its slot once.
+/// Two threads share one handle while the timeout expires. One cancels it and one reads its state.
+/// The timeout has one end, and the handle removes its pin once.
 #[test]
 fn a_shared_handle_lets_go_once() {
     crate::base::sync::check(|| {
@@ -201,7 +201,7 @@ fn a_shared_handle_lets_go_once() {
     });
 }
 
-/// All handles are dropped while the timeout expires: it runs, and its slot is free.
+/// All handles are dropped while the timeout expires. It runs, and its slot is free afterwards.
 #[test]
 fn dropped_handles_detach_the_timeout() {
     crate::base::sync::check(|| {

@@ -1,4 +1,4 @@
-//! What happens to a job that the executor does not take. It is never lost.
+//! The policy for jobs that the executor refuses. Such a job is never lost.
 
 use super::{Executor, Job};
 use crate::base::isolate;
@@ -9,24 +9,25 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a timer does with a job that its executor refuses.
+/// How a timer handles a job that its executor refuses.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum OnRefusal {
-    /// Runs it on the worker thread. A full executor then slows the timer down, and thereby what
-    /// is handed to it.
+    /// Runs the job on the worker thread. A full executor then slows the timer down, and so
+    /// receives fewer jobs.
     #[default]
     RunOnWorker,
-    /// Offers it again and again, first at once and then once a millisecond, until it is taken.
-    /// When the timer is stopped meanwhile, it runs on the worker. A task on the executor that
-    /// waits for the worker, by advancing a manual clock, would wait for ever.
+    /// Offers the job again until the executor takes it: first without delay, then once a
+    /// millisecond. If the timer is stopped meanwhile, the job runs on the worker. A task on the
+    /// executor must not wait for the worker, for example by advancing a manual clock: both would
+    /// wait for ever.
     Wait,
-    /// Hands it to this callback, on the worker thread.
+    /// Hands the job to this callback, on the worker thread.
     Callback(Arc<dyn Fn(Job) + Send + Sync>),
 }
 
 impl OnRefusal {
-    /// [`OnRefusal::Callback`] from a closure.
+    /// Makes an [`OnRefusal::Callback`] from a closure.
     pub fn callback(callback: impl Fn(Job) + Send + Sync + 'static) -> Self {
         Self::Callback(Arc::new(callback))
     }
@@ -49,7 +50,7 @@ pub(crate) struct Dispatch {
 }
 
 impl Dispatch {
-    /// Hands a job over. `stopping` ends a wait.
+    /// Hands a job over. Stops waiting for the executor once `stopping` returns true.
     pub(crate) fn hand(&self, job: Job, metrics: &WorkerMetrics, stopping: impl Fn() -> bool) {
         let Some(job) = self.offer(job, metrics) else { return };
         metrics.job_refused();
@@ -62,7 +63,8 @@ impl Dispatch {
         }
     }
 
-    /// Drops the executor, then the callback: either may panic, and both at once would abort.
+    /// Drops the executor, then the callback. Either drop may panic, and a second panic during the
+    /// first would abort the process.
     pub(crate) fn discard(self) {
         let Self { executor, on_refusal } = self;
         if isolate::panics(|| drop(executor)) {
@@ -91,7 +93,8 @@ impl Dispatch {
         }
     }
 
-    /// Returns the job if it is refused. An executor that panics has dropped it.
+    /// Offers a job to the executor, and returns it if it is refused. An executor that panics drops
+    /// it.
     fn offer(&self, job: Job, metrics: &WorkerMetrics) -> Option<Job> {
         contained(metrics, || self.executor.execute(job)).and_then(Result::err)
     }

@@ -1,14 +1,17 @@
-//! The simple pool: a fixed number of threads on a bounded queue.
+//! The thread pool: a fixed number of threads on a bounded queue.
 //!
-//! | `sleepers` (under the lock) | a thread | `execute`, after its push |
+//! The queue of jobs has no lock. `sleepers` is the number of threads that wait for a job, and is
+//! guarded by a lock.
+//!
+//! | `sleepers` | a thread | `execute`, after its push |
 //! |---|---|---|
-//! | counts those who wait | pops; if empty: locks, pops again, counts itself, waits | locks; if any sleep: wakes one |
+//! | counts the waiting threads | pops; if empty: locks, pops again, counts itself, waits | locks; if any thread waits: wakes one |
 //!
-//! **No job is left behind while a thread sleeps.** The second pop and the look at `sleepers` are
-//! under the same lock, so one comes first. If the pop does, the thread is counted and gets woken;
-//! if the look does, the push before it is visible to the pop.
+//! **No job is left behind while a thread sleeps.** The thread's second pop and the producer's read
+//! of `sleepers` hold the same lock, so one comes first. If the pop comes first, the thread is
+//! counted and is woken. If the read comes first, the push before it is visible to the pop.
 //!
-//! Dropping the pool lets its threads finish what is queued, without waiting for them.
+//! The drop of the pool does not wait for its threads. They still run the queued jobs, then end.
 
 use super::{Executor, Job};
 use crate::base::sync::thread::{self, JoinHandle};
@@ -16,16 +19,16 @@ use crate::base::sync::{Arc, ArrayQueue, Condvar, Mutex};
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// Jobs that wait, for each thread of the default pool.
+/// The length of the default pool's queue, per thread.
 const QUEUE_PER_THREAD: usize = 1024;
 
-/// The queue's memory is there from the beginning: 40 bytes for each job that it can hold.
+/// The longest queue. Its memory is allocated when the pool is made: 40 bytes per job.
 const LONGEST_QUEUE: usize = 1 << 24;
 
 /// A fixed number of threads that run jobs from one bounded queue, first in first out.
 ///
 /// It refuses a job when the queue is full. The executor is a cheap handle: clone it to share a
-/// pool among timers. When the last handle is dropped, the threads run what is queued and end;
+/// pool among timers. When the last handle is dropped, the threads run the queued jobs and end;
 /// [`join`](Self::join) waits for that.
 ///
 /// # Examples
@@ -50,30 +53,30 @@ const LONGEST_QUEUE: usize = 1 << 24;
 #[derive(Clone)]
 pub struct ThreadPool(Arc<Owner>);
 
-/// Why a pool could not be made.
+/// Why a thread pool could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// A pool of no threads would never run anything.
+    /// The number of threads is 0. Such a pool would never run anything.
     #[error("a pool of 0 threads: expected at least 1")]
     NoThreads,
-    /// A queue of no jobs would refuse everything.
+    /// The capacity of the queue is 0. Such a queue would refuse every job.
     #[error("a queue of 0 jobs: expected at least 1")]
     NoQueue,
-    /// The memory of a queue is there from the beginning.
+    /// The capacity of the queue is too large. Its memory is allocated when the pool is made.
     #[error("a queue of {capacity} jobs: expected at most {LONGEST_QUEUE}")]
     QueueTooLong {
-        /// What was asked for.
+        /// The requested capacity.
         capacity: usize,
     },
-    /// The system did not start a thread. Those that had started have ended again.
+    /// The system did not start a thread. The threads that were already started end again.
     #[error("thread {number} of {threads} cannot be started")]
     ThreadStart {
-        /// Which one, from 1.
+        /// The number of that thread, from 1.
         number: usize,
-        /// How many were asked for.
+        /// The requested number of threads.
         threads: usize,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -89,14 +92,14 @@ struct Idle {
     closed: bool,
 }
 
-/// Closes the queue when the last handle goes.
+/// Closes the queue when the last handle is dropped.
 struct Owner {
     queue: Arc<Queue<Job>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl ThreadPool {
-    /// As many threads as there are processors, and a queue of 1,024 jobs for each.
+    /// A pool with one thread per processor, and a queue of 1,024 jobs per thread.
     ///
     /// # Errors
     ///
@@ -130,21 +133,21 @@ impl ThreadPool {
         Ok(Self(Arc::new(owner)))
     }
 
-    /// Gives up this handle and, if it was the last, waits until everything queued has run. Returns
-    /// whether it was. Never waits on a thread of the pool itself.
+    /// Drops this handle. If it was the last, waits until all queued jobs have run. Returns whether
+    /// it was the last. If called on a thread of the pool, does not wait for that thread.
     pub fn join(self) -> bool {
         let Some(owner) = Arc::into_inner(self.0) else { return false };
         owner.queue.close();
         let threads = std::mem::take(&mut *owner.threads.lock());
         let me = thread::current().id();
         for thread in threads.into_iter().filter(|t| t.thread().id() != me) {
-            // A thread of the pool runs nothing that panics outside of a job, which contains it.
+            // The threads do not panic: a job contains the panics of its task.
             let _ = thread.join();
         }
         true
     }
 
-    /// Jobs that wait in the queue.
+    /// The number of jobs that wait in the queue.
     pub fn queued(&self) -> usize {
         self.0.queue.jobs.len()
     }
@@ -179,7 +182,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// `None` when the queue is closed and empty.
+    /// Waits for a job. `None` if the queue is closed and empty.
     fn wait_for_one(&self) -> Option<J> {
         let mut idle = self.idle.lock();
         loop {
@@ -222,7 +225,7 @@ mod model {
     use super::*;
     use loom::thread;
 
-    /// What has run, and whoever waits for it.
+    /// The sum of the jobs that have run, and a signal for each.
     struct Done(Mutex<usize>, Condvar);
 
     fn served<const N: usize>(
@@ -241,7 +244,7 @@ mod model {
         (done, threads)
     }
 
-    /// Two threads, two jobs, a close: each job is run once, and every thread ends.
+    /// Two threads, two jobs, then a close. Each job runs once, and every thread ends.
     #[test]
     fn every_job_runs_and_every_thread_ends() {
         crate::base::sync::check(|| {
@@ -254,8 +257,8 @@ mod model {
         });
     }
 
-    /// Two jobs for a queue of one, which are waited for before the close: what is not refused is
-    /// run without another word. If a wake-up were lost, loom would report the deadlock.
+    /// Two jobs for a queue of length one, which the test waits for before the close. Each accepted
+    /// job runs without a further wake-up. If a wake-up were lost, loom would report the deadlock.
     fn no_job_is_left_behind<const N: usize>() {
         let queue = Arc::new(Queue::new(1));
         let (done, threads) = served::<N>(&queue);

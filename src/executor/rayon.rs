@@ -1,15 +1,15 @@
-//! Rayon as an executor.
+//! A rayon thread pool as an executor.
 
 use super::{Executor, Job};
 use std::sync::Arc;
 
-/// Runs tasks on a rayon thread pool: the global one ([`Rayon::global`]) or one of your own. Its
-/// queue has no bound, so it never refuses.
+/// Runs tasks on a rayon thread pool: the global one ([`Rayon::global`]) or your own. Its queue is
+/// unbounded, so it never refuses a job.
 #[derive(Clone, Debug)]
 pub struct Rayon(Option<Arc<rayon::ThreadPool>>);
 
 impl Rayon {
-    /// The global pool, started when the first job comes.
+    /// The global pool. It starts with the first job.
     pub fn global() -> Self {
         Self(None)
     }

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 /// Runs tasks on a tokio runtime. By default each is spawned as an async task, so it must not
 /// block; [`Tokio::blocking`] runs them on the runtime's blocking pool instead.
 ///
-/// A runtime never refuses. One that has been shut down drops what it is given: such jobs count as
+/// A runtime never refuses a job. A runtime that was shut down drops its jobs: they count as
 /// abandoned, and their timeouts as cancelled.
 #[derive(Clone, Debug)]
 pub struct Tokio {
@@ -27,7 +27,7 @@ impl From<Handle> for Tokio {
     }
 }
 
-/// As [`Tokio::from`].
+/// Runs tasks like [`Tokio::from`] this handle.
 impl Executor for Handle {
     fn execute(&self, job: Job) -> Result<(), Job> {
         drop(self.spawn(async move { job.run() }));
