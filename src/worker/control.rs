@@ -1,16 +1,19 @@
-//! Where a timer's handles and its worker meet: the shards, the order to end, and the task that the
-//! worker is busy with.
+//! The state that a timer's handles and its worker share: the shards, the command to end, and the
+//! name of the timeout that the worker is busy with.
+//!
+//! The worker is *busy* while it runs a task or hands one to the executor. The timeout's *name* is
+//! the index of its token plus one.
 //!
 //! | `running` | the worker | set by the worker |
 //! |---|---|---|
-//! | 0 | runs no task and hands none over | after the run, or the handing over |
-//! | a name | runs that task, or hands it over | when it claims the task, under the lock of its shard |
+//! | 0 | runs no task and hands none over | after the run, or after the hand-over |
+//! | a name | runs that timeout's task, or hands it over | when it claims the timeout, under the lock of its shard |
 //!
-//! **A stop that finds 0 may end the timer itself.** It has closed every shard before, under its
-//! lock. A claim that came before the closing has set its name under the same lock, so the stop finds
-//! that name or a later state; a claim that comes after the closing finds nothing. So with 0 no task
-//! runs and none will. The stop's load acquires the worker's release, so it sees what the last task
-//! has done.
+//! **A stop that finds 0 may end the timer itself.** It has already closed every shard, under the
+//! shard's lock. A claim before the closing has set its name under the same lock, so the stop finds
+//! that name or a later state. A claim after the closing finds nothing. So if the stop finds 0, no
+//! task runs and none will. The stop's load acquires the worker's release, so the stop sees the
+//! effects of the last task.
 
 use crate::base::sync::{Arc, AtomicU64, MutexGuard, Ordering, thread_local};
 use crate::shard::context::Context;
@@ -23,11 +26,12 @@ use crate::worker::lifecycle::{Command, Lifecycle};
 use std::cell::Cell;
 use std::time::Instant;
 
+/// Shared by a timer's handles and its worker.
 pub(crate) struct Control {
     pub(crate) context: Arc<Context>,
     pub(crate) shards: Box<[Arc<TimerShard>]>,
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
-    /// The wheel's name for the timeout being handed over, plus one; 0 for none. See the head.
+    /// The name of the timeout that the worker is busy with; 0 for none. See the head.
     running: AtomicU64,
 }
 
@@ -36,32 +40,33 @@ impl Control {
         Self { context, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
     }
 
-    /// The worker says which timeout it runs or hands over: under the lock of the timeout's shard,
-    /// which orders the store, so it is relaxed.
+    /// Names the timeout that the worker runs or hands over. Relaxed: the worker holds the lock of
+    /// the timeout's shard, which orders the store.
     pub(crate) fn begin_run(&self, token: Token) {
         self.running.store(u64::from(token.index) + 1, Ordering::Relaxed);
     }
 
-    /// The user's code has returned. Release: pairs with the acquire in `finish_if_idle`.
+    /// Clears the name after the user's code has returned. Release: pairs with the acquire in
+    /// `finish_if_idle`.
     pub(crate) fn end_run(&self) {
         self.running.store(0, Ordering::Release);
     }
 
-    /// Ends admission and expiry: after this, no shard accepts a timeout or lets one be claimed.
+    /// Closes all shards. From now on, no shard admits a timeout or lets one be claimed.
     pub(crate) fn close(&self) {
         for shard in &self.shards {
             shard.lock().close();
         }
     }
 
-    /// Ends every timeout that is left, as ordered, and reports the end, unless somebody has. Close
-    /// the shards and give the order first.
+    /// Ends the remaining timeouts as commanded and reports the end, unless that has happened.
+    /// Close the shards and give the command first.
     pub(crate) fn finish(&self) {
         let uncollected = self.lifecycle.finish(|order| self.empty(order));
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
-    /// Finishes in the worker's place, if the worker runs no task and hands none over. See the head.
+    /// Finishes in the worker's place if the worker is not busy. See the head.
     fn finish_if_idle(&self) {
         if self.running.load(Ordering::Acquire) == 0 {
             self.finish();
@@ -86,8 +91,8 @@ impl Control {
         left
     }
 
-    /// For a stop with a limit, after its order: waits for the worker to finish, or finishes in its
-    /// place. `None` if a task keeps the worker until then.
+    /// Waits for the worker to finish, or finishes in its place, for a stop with a limit that has
+    /// given its command. `None` if the worker is busy until the limit.
     pub(crate) fn finish_until(&self, limit: Option<Instant>) -> Option<Vec<Unprocessed>> {
         self.finish_if_idle();
         self.lifecycle.wait_finished(limit).or_else(|| {
@@ -96,7 +101,8 @@ impl Control {
         })
     }
 
-    /// Reads all shards at one moment: all are held, and no thread ever holds two otherwise.
+    /// Reads all shards at one moment, under all of their locks. No other code holds two shards'
+    /// locks at once.
     pub(crate) fn with_all_shards<R>(
         &self,
         read: impl FnOnce(&[MutexGuard<'_, State<BoxedTask>>]) -> R,
@@ -105,10 +111,12 @@ impl Control {
         read(&states)
     }
 
-    /// The timeout that the worker is busy with. The name is read again under the shard's lock, where
-    /// the pin is taken: the worker names what it runs when it claims it under that lock, and takes
-    /// the name back before it ends the run there. So the handle is to a timeout that was running at
-    /// that moment.
+    /// A handle to the timeout that the worker is busy with. Reads the name again, and the phase,
+    /// under the shard's lock, and pins the slot there. The worker sets the name under that lock,
+    /// when it claims the timeout. It clears the name before it finishes an inline run under that
+    /// lock. A run in an executor may end while the name is still set. Then the phase is not
+    /// Running or Denied any more, since only the worker could claim that slot again. So the handle
+    /// is to a timeout that was running at that moment.
     pub(crate) fn running(&self) -> Option<Timeout> {
         let name = self.running.load(Ordering::Relaxed);
         let token = Token { index: name.checked_sub(1)? as u32, version: 0 };
@@ -126,8 +134,8 @@ impl Control {
     }
 }
 
-/// Ends its timer when it is dropped. The worker owns it, so a worker that ends for any cause leaves
-/// no timer that accepts timeouts and never runs them, and no stop that waits for ever.
+/// Ends its timer when it is dropped. The worker owns it. So after a worker has ended, for whatever
+/// cause, its timer does not accept timeouts that it would never run, and no stop waits for ever.
 pub(crate) struct Ending(Arc<Control>);
 
 impl Ending {
@@ -167,8 +175,8 @@ pub(crate) fn mark_worker() {
     ON_A_WORKER.with(|on| on.set(true));
 }
 
-/// Whether this thread is the worker of any timer: two of them that wait for each other would wait
-/// for ever.
+/// Whether this thread is the worker of any timer. Two workers that waited for each other would
+/// wait for ever.
 fn on_a_worker() -> bool {
     ON_A_WORKER.with(Cell::get)
 }

@@ -1,4 +1,4 @@
-//! Expire: what is due goes to the executor, in the order of ticks.
+//! Expire: due timeouts go to the executor, in the order of ticks.
 
 use super::Worker;
 use super::lifecycle::Command;
@@ -7,11 +7,11 @@ use crate::shard::{self, CATCHING_UP_KEPT, Claim, Claimed};
 use crate::timeout::{BoxedTask, Run, Timeout};
 use crate::wheel::{Agenda, Due, Exact, Token};
 
-/// Timeouts handed over between two reads of the clock.
+/// The number of timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
 
 impl<W: Exact> Worker<W> {
-    /// Hands over all that is due at `now`, in the order of ticks.
+    /// Hands over all timeouts that are due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
         let tick = self.context().scale.tick_at(now);
         self.context().metrics.skipped(tick.saturating_sub(self.last_pass + 1));
@@ -19,14 +19,15 @@ impl<W: Exact> Worker<W> {
 
         let mut agenda = std::mem::take(&mut self.agenda);
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
-        // A burst that the last pass has broken off comes after all that is due.
+        // A burst that the last pass interrupted continues after all due timeouts.
         let burst_from = if self.context().is_catching_up() { tick } else { 0 };
         loop {
             if self.context().is_catching_up() && self.is_in(tick) {
                 self.let_catch_up(&mut agenda, burst_from, tick);
             }
             let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
-            // What is left when an order comes is still in its shard, and is found there.
+            // At a command to end, the remaining timeouts are still in their shards, and found
+            // there.
             if self.control.lifecycle.command() != Command::Run {
                 break;
             }
@@ -48,13 +49,14 @@ impl<W: Exact> Worker<W> {
         self.agenda = agenda;
     }
 
-    /// Whether this is the present tick: if it is over, a burst yields to what is due by now.
+    /// Whether `tick` is not over yet. Once it is over, a burst yields to the other due timeouts.
     pub(super) fn is_in(&mut self, tick: u64) -> bool {
         let now = self.now();
         self.context().scale.tick_at(now) <= tick
     }
 
-    /// Puts runs that were missed on the agenda, each in its own tick, but not before tick `from`.
+    /// Puts the records that catch up on the agenda, each in its own tick, but not before tick
+    /// `from`.
     pub(super) fn let_catch_up(&mut self, agenda: &mut Agenda, from: u64, present: u64) {
         if !self.context().take_catching_up() {
             return;
@@ -72,8 +74,8 @@ impl<W: Exact> Worker<W> {
         self.catching_up = records;
     }
 
-    /// Files a timeout under its new deadline, which may be due in this very pass, after others. If
-    /// not, it is left to a later pass, so that a pass comes to an end.
+    /// Files a timeout under its new deadline: on the agenda if that is due by the present tick, or
+    /// else in the wheel. The present tick is fixed for the pass, so the pass ends.
     pub(super) fn postpone(
         &mut self,
         token: Token,
@@ -89,8 +91,8 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Finishes the last inline run, and claims and names the next timeout: one hold of the lock for
-    /// all, if they are of one shard.
+    /// Finishes the last inline run, claims the next timeout, and names it as running. Takes the
+    /// lock only once if both are in one shard.
     pub(super) fn claim(&mut self, due: Due) -> Claim<BoxedTask> {
         let (number, index) = shard::locate(due.token);
         if self.ran.is_some_and(|(ran, _)| ran != number) {
@@ -108,12 +110,14 @@ impl<W: Exact> Worker<W> {
         claim
     }
 
+    /// Finishes the last inline run in its shard, if that has not happened yet.
     pub(super) fn finish_last_run(&mut self) {
         if let Some((number, index)) = self.ran.take() {
             self.control.shards[number].lock().finish_and_unpin(index);
         }
     }
 
+    /// Runs a claimed task inline, or hands it to the executor.
     pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<BoxedTask>, present: u64) {
         self.context().ended(1);
         let Claimed { payload: task, deadline } = claimed;
@@ -129,7 +133,7 @@ impl<W: Exact> Worker<W> {
         self.control.end_run();
     }
 
-    /// Runs a task here, and files its timeout again if that goes on.
+    /// Runs a task on the worker. Files its timeout again if it goes on.
     fn run_inline(
         &mut self,
         task: BoxedTask,
@@ -147,12 +151,13 @@ impl<W: Exact> Worker<W> {
             } else {
                 next = Some(record);
             }
-            // Under the lock: from here on the slot may run out and be another timeout's.
+            // Under the lock: once it is released, the timeout may end, and another may use the
+            // slot.
             state.unpin(index);
             control.end_run();
         });
         if !goes_on {
-            // The name goes before the run is finished in its shard, for the same reason.
+            // The name is cleared before the run is finished in its shard, for the same reason.
             control.end_run();
             self.ran = Some((number, index));
         } else if let Some(record) = next {

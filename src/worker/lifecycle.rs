@@ -1,31 +1,37 @@
-//! How a timer ends, and who waits for that.
+//! How a timer ends, and who waits for the end.
+//!
+//! - A *command* tells the worker to go on or to end. It is stored in `order`.
+//! - The *report* tells the waiting threads what the worker has done.
+//! - To *finish* is to empty the shards and to report the end. It happens once.
+//! - A timeout is *unprocessed* if it was still pending at that time.
 //!
 //! | `order` | set by | the worker then |
 //! |---|---|---|
-//! | RUN | build | goes on |
-//! | RETURN | the first stop, or a worker that dies | leaves its loop, returns what is unprocessed |
-//! | CANCEL | the drop of the last handle, also after a stop that gave up waiting | leaves its loop, cancels it |
+//! | RUN | the build | goes on |
+//! | RETURN | the first stop, or a worker that dies | leaves its loop, returns the unprocessed timeouts |
+//! | CANCEL | the drop of the last handle, also after a stop that gave up waiting | leaves its loop, cancels them |
 //!
-//! An order is given only after every shard is closed. A closed shard admits nothing and lets the
-//! worker claim nothing, so its contents are final: each timeout was either admitted before its shard
-//! closed, and is found, or refused. The order is stored with release after the closing and loaded
-//! with acquire by the worker; the shards' own locks carry the rest.
+//! A command to end is given only after every shard is closed. A closed shard admits nothing and
+//! lets the worker claim nothing, so its contents are final: each timeout was either admitted
+//! before its shard closed, and is found, or it was refused. The command is stored with release
+//! after the closing, and loaded with acquire by the worker. The shards' own locks order everything
+//! else.
 //!
-//! | `report` (under its lock) | set by | who waits |
+//! | `report` (under its lock) | set by | the waiting threads |
 //! |---|---|---|
-//! | `requested` = n | a clock that has been moved, before it calls the worker | |
-//! | `caught_up` = n | the worker, after a pass that began by reading `requested` and then the clock | the request n goes on |
-//! | `finished`, with what is unprocessed | the first of those below | all go on; the first stop, or the last handle's drop, takes what is unprocessed |
+//! | `requested` = n | a clock that was moved, before it calls the worker | wait |
+//! | `caught_up` = n | the worker, after a pass that began by reading `requested` and then the clock | those up to request n continue |
+//! | `finished`, with the unprocessed timeouts | the first in the next table | all continue; the first stop, or the last handle's drop, takes the unprocessed timeouts |
 //!
-//! | who finishes | when |
+//! | finishes | when |
 //! |---|---|
-//! | the worker | at its end, whatever ended it, after the drop of its executor (`Ending` in `control`) |
-//! | a stop with a limit | if the worker runs and hands over no task (`Control::finish_if_idle`) |
-//! | a build that fails | there is no worker |
+//! | the worker | at its end, whatever the cause, after the drop of its executor (`Ending` in `control`) |
+//! | a stop with a limit | if the worker runs no task and hands none over (`Control::finish_if_idle`) |
+//! | a build that fails | at its end, since there is no worker (`Ending` too) |
 //!
-//! Whoever finishes empties the shards under the lock of the report, and only once, so each timeout
-//! is in one report. The locks of the shards are taken under that of the report, never the other way
-//! round.
+//! The shards are emptied under the lock of the report, and only once, so each timeout is reported
+//! once. A shard's lock may be taken under the report's lock, but never the report's lock under a
+//! shard's.
 
 use crate::base::sync::{AtomicU8, Condvar, Mutex, Ordering};
 use std::time::Instant;
@@ -34,7 +40,7 @@ const RUN: u8 = 0;
 const RETURN: u8 = 1;
 const CANCEL: u8 = 2;
 
-/// What the worker has been told.
+/// The command to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Run,
@@ -42,6 +48,7 @@ pub(crate) enum Command {
     Cancel,
 }
 
+/// The command and the report of one timer. `U` is an unprocessed timeout.
 pub(crate) struct Lifecycle<U> {
     order: AtomicU8,
     report: Mutex<Report<U>>,
@@ -49,9 +56,9 @@ pub(crate) struct Lifecycle<U> {
 }
 
 struct Report<U> {
-    /// Requests to catch up with the clock.
+    /// The number of requests to catch up with the clock.
     requested: u64,
-    /// Those that a whole pass has followed.
+    /// The number of the last request that was followed by a whole pass.
     caught_up: u64,
     finished: bool,
     unprocessed: Vec<U>,
@@ -73,39 +80,40 @@ impl<U> Lifecycle<U> {
         }
     }
 
-    /// Tells the worker to return what is unprocessed. Close the shards first.
+    /// Tells the worker to return the unprocessed timeouts. Close the shards first.
     pub(crate) fn command_return(&self) {
         let _ = self.order.compare_exchange(RUN, RETURN, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Tells the worker to cancel what is unprocessed, for nobody will collect it. Close the shards
-    /// first. Returns what has been reported already.
+    /// Tells the worker to cancel the unprocessed timeouts, since nobody will collect them. Close
+    /// the shards first. Returns the timeouts that were already reported.
     pub(crate) fn command_cancel(&self) -> Vec<U> {
         self.order.store(CANCEL, Ordering::Release);
         std::mem::take(&mut self.report.lock().unprocessed)
     }
 
-    /// Asks the worker to catch up; call it after that. Returns the request's number.
+    /// Requests that the worker catch up. Returns the request's number. Wake the worker after it.
     pub(crate) fn request_catch_up(&self) -> u64 {
         let mut report = self.report.lock();
         report.requested += 1;
         report.requested
     }
 
-    /// The number of the last request: for the worker, before it reads the clock.
+    /// The number of the last request. The worker reads it before it reads the clock.
     pub(crate) fn requested(&self) -> u64 {
         self.report.lock().requested
     }
 
-    /// All that was due at the time of this request has been handed over.
+    /// Reports that all timeouts due at the time of this request were handed over.
     pub(crate) fn caught_up(&self, request: u64) {
         self.report.lock().caught_up = request;
         self.changed.notify_all();
     }
 
-    /// Ends the timer, unless it has ended: `empty` takes the remaining timeouts out of the shards.
-    /// Gives them back if nobody will collect them: the order is read under the lock that
-    /// `command_cancel` takes after it, so one of the two sides has them.
+    /// Ends the timer, unless it has ended. `empty` takes the remaining timeouts out of the shards.
+    /// Returns them if nobody will collect them. The command is read here under the report's lock,
+    /// and `command_cancel` takes that lock after it stores the command. So exactly one of the two
+    /// has them.
     pub(crate) fn finish(&self, empty: impl FnOnce(Command) -> Vec<U>) -> Vec<U> {
         let mut report = self.report.lock();
         if report.finished {
@@ -126,7 +134,7 @@ impl<U> Lifecycle<U> {
         self.report.lock().finished
     }
 
-    /// Waits until the worker has answered a request or has finished.
+    /// Waits until the worker has caught up with a request, or the timer has ended.
     pub(crate) fn wait_caught_up(&self, request: u64) {
         let mut report = self.report.lock();
         while report.caught_up < request && !report.finished {
@@ -134,7 +142,7 @@ impl<U> Lifecycle<U> {
         }
     }
 
-    /// Waits for the end and takes what is unprocessed; the second caller gets nothing. `None` if
+    /// Waits for the end and takes the unprocessed timeouts. A second caller gets none. `None` if
     /// `limit` comes first.
     pub(crate) fn wait_finished(&self, limit: Option<Instant>) -> Option<Vec<U>> {
         let mut report = self.report.lock();
@@ -154,7 +162,7 @@ mod model {
     use crate::base::sync::{Arc, AtomicBool};
     use loom::thread;
 
-    /// `closed` stands for the shards.
+    /// Runs a worker that waits for a command and finishes. `closed` stands for the shards.
     fn worker(
         lifecycle: Arc<Lifecycle<u32>>,
         closed: Arc<AtomicBool>,
@@ -168,8 +176,8 @@ mod model {
         })
     }
 
-    /// A stop that finishes the timer itself, against the worker that does so too: the shards are
-    /// emptied once, before either goes on, and the stop has all.
+    /// A stop and the worker both finish the timer. The shards are emptied once, before either
+    /// continues, and the stop gets all timeouts.
     #[test]
     fn a_stop_and_the_worker_both_finish() {
         crate::base::sync::check(|| {
@@ -195,7 +203,7 @@ mod model {
         });
     }
 
-    /// Two stops at once: both return, and each timeout goes to one of them.
+    /// Two stops race. Both return, and each timeout goes to one of them.
     #[test]
     fn stop_from_two_threads() {
         crate::base::sync::check(|| {
@@ -216,8 +224,8 @@ mod model {
         });
     }
 
-    /// The drop of the last handle, also after a stop that gave up waiting, against the worker's end:
-    /// what is unprocessed is with one of them.
+    /// The drop of the last handle against the worker's end, also after a stop that gave up
+    /// waiting. Exactly one of the two gets the unprocessed timeouts.
     #[test]
     fn a_drop_leaves_nothing_uncollected() {
         for stops in [true, false] {
@@ -236,7 +244,7 @@ mod model {
         }
     }
 
-    /// Requests to catch up from two threads are all answered.
+    /// Two threads request to catch up, and both requests are answered.
     #[test]
     fn requests_to_catch_up_are_answered() {
         crate::base::sync::check(|| {

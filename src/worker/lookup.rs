@@ -1,5 +1,5 @@
-//! What a walk over the wheel, and a look ahead, ask the shards: whether an entry still stands for
-//! a timeout.
+//! Lookups in the shards: whether an entry of the wheel still stands for a timeout. A sweep asks
+//! this, and the worker before a sleep.
 
 use crate::base::sync::{Arc, MutexGuard};
 use crate::shard::{self, State};
@@ -7,15 +7,16 @@ use crate::time::tick::TickScale;
 use crate::timeout::{BoxedTask, TimerShard};
 use crate::wheel::{Due, Standing, Token};
 
-/// Entries looked up under one hold of a shard's lock, since producers wait for it meanwhile.
+/// The number of lookups under one hold of a shard's lock. Producers wait for the lock meanwhile.
 pub(super) const LOOKUPS_PER_LOCK: usize = 64;
 
-/// Keeps the lock of the shard of the last entry, for the next is often of that shard too.
+/// Looks up entries. Keeps the lock of the last entry's shard, since the next entry is often in the
+/// same shard.
 pub(super) struct Lookup<'a> {
     shards: &'a [Arc<TimerShard>],
-    /// Never two locks at a time.
+    /// The shard whose lock is held, with its guard. Never two locks at a time.
     pub(super) held: Option<(usize, MutexGuard<'a, State<BoxedTask>>)>,
-    /// How many were looked up since the lock was taken.
+    /// The number of lookups since the lock was taken.
     pub(super) looked: usize,
 }
 
@@ -24,11 +25,13 @@ impl<'a> Lookup<'a> {
         Self { shards, held: None, looked: 0 }
     }
 
+    /// Whether an entry stands for a timeout. If not, counts it out: the caller drops it.
     pub(super) fn stands(&mut self, token: Token) -> bool {
         self.look(token, |state, index| state.stands(index, token.version))
     }
 
-    /// Whether an entry stands for something that is due in its tick.
+    /// Whether an entry is dead, pushed back, or due in its tick. A dead entry is counted out: the
+    /// caller drops it.
     pub(super) fn standing(&mut self, due: Due, scale: TickScale) -> Standing {
         let Due { tick, token } = due;
         self.look(token, |state, index| {
@@ -40,7 +43,8 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// Whether the entry that was found to be next still is: dead or not, it stays.
+    /// Whether a confirmed entry still stands for a timeout that is due in its tick. The entry
+    /// stays in the wheel either way, so it is not counted out.
     pub(super) fn is_still_due(&mut self, due: Due, scale: TickScale) -> bool {
         let Due { tick, token } = due;
         self.look(token, |state, index| {
@@ -67,5 +71,35 @@ impl<'a> Lookup<'a> {
     fn let_go(&mut self) {
         self.held = None;
         self.looked = 0;
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::tests::{schedule, worker};
+    use super::*;
+
+    /// A producer waits for at most `LOOKUPS_PER_LOCK` lookups, in whatever order they are.
+    #[test]
+    fn a_walk_lets_go_of_the_lock_in_time() {
+        let worker = worker();
+        (0..2).for_each(|shard| schedule(&worker, shard, 1));
+        let entry = |shard: u32| Token { index: shard * shard::SHARD_CAPACITY as u32, version: 0 };
+        let mut lookup = Lookup::new(&worker.control.shards);
+        for shard in [0, 0, 1] {
+            for look in 1..=LOOKUPS_PER_LOCK {
+                lookup.stands(entry(shard));
+                let held = lookup.held.as_ref().map(|&(number, _)| number as u32);
+                assert_eq!(
+                    held,
+                    Some(shard).filter(|_| look < LOOKUPS_PER_LOCK),
+                    "after {look} lookup"
+                );
+            }
+        }
+        for look in 0..3 * LOOKUPS_PER_LOCK as u32 {
+            lookup.stands(entry(look % 2));
+            assert_eq!((lookup.held.as_ref().unwrap().0 as u32, lookup.looked), (look % 2, 1));
+        }
     }
 }

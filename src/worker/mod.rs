@@ -1,7 +1,17 @@
-//! The worker: one thread that waits for a tick, transfers, expires, reclaims.
+//! The worker: one thread that transfers, expires, sweeps, and sleeps until the next tick.
 //!
-//! It owns the wheel. What other threads share with it is the shards (`inbox`), the alarm that
-//! wakes it (`alarm`) and the order to end (`lifecycle`); each has its protocol at its head.
+//! The worker owns the wheel. It shares three things with other threads: the shards
+//! (`shard/state`), the alarm that wakes it (`shard/alarm`) and the command to end (`lifecycle`).
+//! The protocol of each is at the head of its file.
+//!
+//! - `transfer`: moves timeouts from the pending queues into the wheel
+//! - `expire`: hands due timeouts to the executor, in the order of ticks
+//! - `sweep`: drops dead entries from the wheel
+//! - `sleep`: confirms the next entry, and sleeps until its tick
+//! - `stop`: ends the thread, whatever the cause
+//! - `control`: the state that the worker shares with the timer's handles
+//! - `lifecycle`: the command to end, and the report of the end
+//! - `lookup`: asks the shards whether an entry still stands for a timeout
 
 pub(crate) mod control;
 mod expire;
@@ -26,38 +36,40 @@ use crate::wheel::{Agenda, Due, Exact};
 use control::{Control, Ending};
 use lifecycle::Command;
 
-/// `W` is the structure of the wheel.
+/// The worker's state. `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
     control: Arc<Control>,
     wheel: W,
     dispatch: Option<Dispatch>,
     pace: Pace,
-    /// The shard and the slot of an inline run that is over and not yet finished in its shard.
+    /// Shard and slot of an inline run that has ended, but is not finished in its shard yet.
     ran: Option<(usize, u32)>,
     agenda: Agenda,
     /// Records on their way to the agenda.
     catching_up: Vec<Record>,
-    /// What is being transferred.
+    /// The records of the present transfer.
     drain: Drain,
-    /// The shard that the next transfer begins with.
+    /// The shard with which the next transfer begins.
     first_shard: usize,
-    /// The last transfer has left a backlog, so the next may find what is due in a tick that has
-    /// been expired already.
+    /// The last transfer left a backlog. So the next one may find timeouts due in a tick that has
+    /// already expired.
     behind: bool,
-    /// The tick that was current when the backlog began: what is older counts as of this tick.
+    /// The tick that was current when the backlog began. Timeouts due before it count as due in it.
     backlog_from: u64,
-    /// A walk over the wheel for dead entries is under way.
+    /// A sweep of the wheel is under way.
     sweeping: bool,
-    /// The entry that the last look ahead has found to be next.
+    /// The entry that `confirm_next` last found to be next.
     confirmed: Option<Due>,
-    /// The deadline that a producer last woke the worker for.
+    /// The deadline for which a producer last woke the worker.
     woken_for: u64,
     /// The tick in which a producer last woke the worker.
     woken_at: Option<u64>,
+    /// The tick of the last pass.
     last_pass: u64,
-    /// The last time that the clock has told. Clocks do not go back, so it is never too late.
+    /// The last time that the clock returned. Clocks do not go back, so it is never ahead of the
+    /// present.
     known: u64,
-    /// The clock has panicked in this pass.
+    /// The clock panicked in this pass.
     blind: bool,
     ending: Ending,
 }
@@ -97,7 +109,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// The heartbeat, until an order to end.
+    /// Runs the heartbeat until a command to end.
     pub(crate) fn run(&mut self) {
         while self.control.lifecycle.command() == Command::Run {
             let request = self.request_to_catch_up();
@@ -114,7 +126,8 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Only a clock that moves in jumps makes requests.
+    /// The number of the clock's last request to catch up. Only a clock that moves in jumps makes
+    /// requests.
     fn request_to_catch_up(&self) -> u64 {
         if self.pace == Pace::OnCall { self.control.lifecycle.requested() } else { 0 }
     }
@@ -125,7 +138,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// The present; the last time that is known if the clock panics.
+    /// Reads the clock. Returns the last known time if the clock panics.
     fn now(&mut self) -> u64 {
         if let Some(now) = self.context().time.now_contained() {
             self.known = now;

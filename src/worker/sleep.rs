@@ -1,4 +1,8 @@
-//! Sleep: until the next tick in which something may be due.
+//! Sleep: the worker sleeps until the next tick in which a timeout may be due.
+//!
+//! Before a sleep the worker *confirms* the next entry of the wheel: it skips entries that are dead
+//! or pushed back, so that they do not end the sleep. A sleep beyond the next tick is announced to
+//! producers by the alarm (see `shard/alarm`).
 
 use super::Worker;
 use super::lifecycle::Command;
@@ -12,16 +16,16 @@ use crate::timeout::TimerShard;
 use crate::wheel::{Exact, Next};
 use std::time::Duration;
 
-/// A sleep ends at most once in so many nanoseconds for an entry that was cancelled or pushed back
-/// before the sleep began: so far ahead the worker looks for such.
+/// How many nanoseconds ahead the worker confirms the next entry. So an entry that was cancelled or
+/// pushed back before a sleep began ends a sleep at most once in this time.
 const LOOK_AHEAD: u64 = 1_000_000_000;
 
-/// The longest time after which a worker whose clock has panicked asks it again.
+/// The longest sleep of a worker whose clock has panicked, before it reads the clock again.
 const CLOCK_RETRY: Duration = Duration::from_millis(100);
 
 impl<W: Exact> Worker<W> {
-    /// Before a sleep: sees that the next entry of the wheel is something to wake up for, and not
-    /// dead or pushed back. False if that takes another pass.
+    /// Confirms that the next entry of the wheel is live and not pushed back. False if this takes
+    /// another pass.
     pub(super) fn confirm_next(&mut self) -> bool {
         let Self { control, wheel, confirmed, last_pass, .. } = self;
         let last = *last_pass + (LOOK_AHEAD / control.context.scale.tick_nanos()).max(1);
@@ -41,8 +45,8 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Sleeps until the next tick in which something may be due, and while producers are active at
-    /// most until the next tick.
+    /// Sleeps until the next tick in which a timeout may be due. While producers are active, sleeps
+    /// at most until the next tick.
     pub(super) fn sleep(&mut self, caught_up: u64) {
         let context = self.control.context.clone();
         let tick = context.scale.tick_at(self.now());
@@ -63,9 +67,11 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// From this moment: the looks before a sleep may have waited for locks. After a panic of the clock
-    /// the worker sleeps for a tick: not longer, for it may have missed a deadline, and not for less,
-    /// for the time that it knows may stand just before the next tick.
+    /// Computes the length of a sleep until `wake_at`; `None` is without a limit. Reads the clock
+    /// again, since the checks before a sleep may have waited for locks. After a panic of the
+    /// clock, the sleep takes one tick, at most `CLOCK_RETRY`. A longer one could miss a deadline.
+    /// A shorter one could repeat without end, since the last known time may be just before the
+    /// next tick.
     pub(super) fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
         if wake_at == NEVER {
             return None;
@@ -79,8 +85,8 @@ impl<W: Exact> Worker<W> {
         Some(tick.min(CLOCK_RETRY))
     }
 
-    /// Arms the alarm for a sleep to `target`, and looks once more; false if there is something
-    /// sooner, for which the alarm is not armed any more.
+    /// Arms the alarm for a sleep until tick `target`, then checks the shards. If a shard needs the
+    /// worker sooner, disarms the alarm and returns false.
     pub(super) fn announce(&mut self, target: u64) -> bool {
         let context = self.context();
         context.alarm.arm(context.scale.start_of(target - 1));
@@ -91,8 +97,8 @@ impl<W: Exact> Worker<W> {
         armed
     }
 
-    /// A producer that rang while the alarm was armed has had the wake-up of this tick, whether the
-    /// worker slept or not.
+    /// Disarms the alarm. If a producer has used it, that counts as this tick's one wake-up,
+    /// whether the worker slept or not.
     pub(super) fn disarm(&mut self) {
         if let Woken::For(deadline) = self.context().alarm.disarm() {
             let now = self.now();
@@ -101,36 +107,39 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// The tick to sleep to; `None` if something is due already.
+    /// Computes the tick to sleep until. `None` if a timeout in the wheel is already due.
     pub(super) fn wake_tick(&self, tick: u64) -> Option<u64> {
         let in_wheel = self.wheel.next_expiry().unwrap_or(NEVER);
         if in_wheel <= tick {
             return None;
         }
-        // Whatever lies in the wheel is dead if nothing is pending.
+        // If no timeout is pending, every entry in the wheel is dead.
         let in_wheel = if self.is_anything_pending() { in_wheel } else { NEVER };
-        // At most one wake-up by a producer in a tick: after it, the next tick is soon enough.
+        // Producers wake the worker at most once per tick. After that, it sleeps until the next
+        // tick.
         if self.woken_at == Some(tick) {
             return Some(tick + 1);
         }
         let due = in_wheel.min(self.queues_due().max(tick + 1));
-        // A timeout that woke the worker and was cancelled at once keeps its wake-up, so that a
-        // caller who does this all the time wakes the worker once in a delay, not each time.
+        // A timeout that woke the worker keeps its wake-up even if it was cancelled immediately. So
+        // a caller who repeats this wakes the worker once per delay, not each time.
         let requested = self.context().scale.tick_not_before(self.woken_for);
         Some(if requested > tick { due.min(requested) } else { due })
     }
 
+    /// Whether any timeout is pending.
     pub(super) fn is_anything_pending(&self) -> bool {
         self.control.shards.iter().any(|shard| shard.lock().live() > 0)
     }
 
-    /// The tick by which a queue has to be taken.
+    /// The tick by which the worker must take a queue.
     pub(super) fn queues_due(&self) -> u64 {
         let by = self.control.shards.iter().map(|shard| shard.lock().take_by()).min();
         self.context().scale.tick_not_before(by.unwrap_or(NEVER))
     }
 
-    /// The worker's half of the argument in `alarm`: a look under each lock, after arming.
+    /// Whether a shard needs the worker before tick `target`. This is the worker's half of the
+    /// argument in `shard/alarm`: it checks each shard under its lock, after arming.
     pub(super) fn anything_sooner(&self, target: u64) -> bool {
         let asks = |shard: &Arc<TimerShard>| shard.lock().sweep_wanted();
         self.queues_due() < target || self.control.shards.iter().any(asks)

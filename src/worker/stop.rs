@@ -1,4 +1,4 @@
-//! Stop: how the worker's thread ends, whatever ends it.
+//! Stop: how the worker's thread ends, whatever the cause.
 
 use super::Worker;
 use super::control;
@@ -9,18 +9,19 @@ use crate::executor::Dispatch;
 use crate::wheel::Exact;
 
 impl<W: Exact> Worker<W> {
-    /// Drops what the worker owns, and ends the timer. The executor goes first: its drop is a user's
-    /// code, and nobody who waits for the end should wait for more than it.
+    /// Drops the worker's fields and ends the timer. The executor is dropped before the end is
+    /// reported, since its drop is user code. The other fields are dropped after it, so threads
+    /// that wait for the end do not wait for them.
     pub(crate) fn end(self) {
         let Self { control, dispatch, ending, .. } = self;
-        control.end_run(); // also after a run that was not seen to its end
+        control.end_run(); // a defect may have interrupted a run
         dispatch.into_iter().for_each(Dispatch::discard);
         drop(ending);
     }
 }
 
-/// The thread's whole life. Whatever ends the worker, even within `end`, its timer is closed then, and
-/// nobody waits for ever (see `Ending`).
+/// Runs the worker's thread from start to end. Whatever ends the worker, even a panic in `end`, its
+/// timer is then closed, and no thread waits for ever (see `Ending`).
 pub(crate) fn live<W: Exact>(mut worker: Worker<W>) {
     control::mark_worker();
     worker.control.context.alarm.parker().adopt(&thread::current());

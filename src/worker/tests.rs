@@ -1,4 +1,4 @@
-//! The worker's steps, one at a time, with the shards set up by hand.
+//! The worker's steps, one at a time, on shards that the tests set up.
 
 use super::control::{Control, Ending};
 use super::lifecycle::Command;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const DUE: u64 = 1 << 40;
 
-/// A worker of two shards that runs only when it is told.
+/// A worker with two shards and no thread: the tests call its steps.
 fn worker() -> Worker<Hashed> {
     worker_on(Hashed::new(8).unwrap())
 }
@@ -49,7 +49,7 @@ fn all_due(worker: &mut Worker<Hashed>) -> Vec<Due> {
     std::iter::from_fn(|| worker.agenda.pop(&mut worker.wheel, DUE)).collect()
 }
 
-/// How often that asked for attention.
+/// Cancels the timeouts in `slots`. Returns how many cancels asked for the worker.
 fn cancel(worker: &Worker<Hashed>, shard: usize, slots: Range<u32>) -> usize {
     let mut state = worker.control.shards[shard].lock();
     let asks = slots.map(|index| match state.cancel(index) {
@@ -59,7 +59,7 @@ fn cancel(worker: &Worker<Hashed>, shard: usize, slots: Range<u32>) -> usize {
     asks.sum()
 }
 
-/// A shard whose dead entries are to be reclaimed does not wait until something is due.
+/// A shard that wants a sweep does not wait until a timeout is due.
 #[test]
 fn much_that_is_dead_keeps_the_worker_awake() {
     let mut worker = worker();
@@ -88,7 +88,7 @@ fn a_walk_drops_what_is_dead_and_nothing_else() {
     assert_eq!((left_of(0), left_of(1)), (10, 4900));
 }
 
-/// What dies in a bucket behind the walk is left for another.
+/// Entries that die in a bucket behind the sweep are left for the next sweep.
 #[test]
 fn a_walk_that_is_outrun_is_not_the_last() {
     const EACH: u32 = LOOKUPS_PER_PASS as u32 - 100; // a pass goes through one bucket and no more
@@ -107,8 +107,8 @@ fn a_walk_that_is_outrun_is_not_the_last() {
     assert!(worker.wheel.next_expiry().is_none());
 }
 
-/// Rule 6: a worker that goes to sleep wakes up for a timeout that is pending and due then, and not
-/// once for each entry that was cancelled or pushed back.
+/// Rule 6: a sleep ends for a timeout that is pending and due, but not for each entry that was
+/// cancelled or pushed back.
 #[test]
 fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
     let mut worker = worker();
@@ -130,7 +130,7 @@ fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
     assert_eq!(worker.wheel.next_expiry(), None);
 }
 
-/// What was found to be next may be cancelled, and another of its tick pending.
+/// The confirmed timeout is cancelled, but another one of its tick is pending.
 #[test]
 fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
     let mut worker = worker();
@@ -143,7 +143,7 @@ fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
     assert_eq!(worker.confirmed.map(|due| shard::locate(due.token).1), Some(1));
 }
 
-/// Rule 3: a look ahead past very many takes several passes, each of bounded length.
+/// Rule 3: confirming past many dead entries takes several passes, each of bounded length.
 #[test]
 fn a_look_ahead_is_bounded() {
     let mut worker = worker();
@@ -156,7 +156,7 @@ fn a_look_ahead_is_bounded() {
     assert_eq!(worker.wheel.next_expiry(), Some(5000));
 }
 
-/// Rule 3: an order to end is heard in the midst of a long queue.
+/// Rule 3: a command to end interrupts the transfer of a long queue.
 #[test]
 fn an_order_to_end_breaks_off_a_transfer() {
     let mut worker = worker();
@@ -166,7 +166,8 @@ fn an_order_to_end_breaks_off_a_transfer() {
     assert_eq!(all_due(&mut worker).len(), FILED_PER_LOOK);
 }
 
-/// Rule 6: whoever rings while the worker looks once more is the one wake-up of the tick.
+/// Rule 6: a producer that uses the alarm during the worker's last check counts as the tick's one
+/// wake-up.
 #[test]
 fn a_ring_before_the_sleep_counts_as_a_wake_up() {
     let mut worker = worker();
@@ -189,7 +190,7 @@ fn a_ring_before_the_sleep_counts_as_a_wake_up() {
     assert_eq!(worker.wake_tick(rung_in), Some(rung_in + 1), "no other ring in this tick");
 }
 
-/// Or the worker would take another pass for nothing, and call what came meanwhile late.
+/// Otherwise the worker would take a needless pass, and treat later timeouts as overdue.
 #[test]
 fn a_pass_that_has_taken_all_leaves_no_backlog() {
     let mut worker = worker();
@@ -203,7 +204,7 @@ fn a_pass_that_has_taken_all_leaves_no_backlog() {
     assert!(worker.transfer(DRAIN_CAP, DUE), "each shard has something left");
 }
 
-/// Rule 3: one shard that fills every pass up to the cap does not keep the other waiting.
+/// Rule 3: a shard that fills every pass up to the drain cap does not starve the other shard.
 #[test]
 fn after_a_full_pass_the_next_begins_with_the_next_shard() {
     let mut worker = worker();
@@ -235,7 +236,7 @@ fn a_handle_that_is_dropped_lets_go_of_its_slot() {
     assert_eq!(admit(), index);
 }
 
-/// What an executor has run may go on, and be pending, by the time that it is asked for.
+/// A timeout that an executor has run may have gone on, and be pending, when `running` is called.
 #[test]
 fn only_what_is_running_is_named() {
     let mut worker = worker();
@@ -252,7 +253,7 @@ fn only_what_is_running_is_named() {
     assert!(control.running().is_none(), "over");
 }
 
-/// A wheel with a defect: it panics when something is taken out of it, or when it is dropped.
+/// A wheel with a defect: it panics when timeouts are taken out of it, or when it is dropped.
 #[derive(Debug)]
 struct Faulty {
     wheel: Hashed,
@@ -308,8 +309,8 @@ impl Drop for Faulty {
     }
 }
 
-/// Rules 1 and 9: a worker that dies returns what it held, accepts nothing more, and keeps nobody
-/// waiting.
+/// Rules 1 and 9: after a worker has died, its timeouts are returned, new ones are refused, and no
+/// thread waits.
 fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command) {
     let wheel = Faulty { wheel: Hashed::new(8).unwrap(), taken: 0, panics_in_drop };
     let worker = worker_on(wheel);
@@ -348,7 +349,7 @@ fn a_worker_whose_end_panics_leaves_a_closed_timer() {
     a_worker_that_dies_leaves_a_closed_timer(true, Command::Cancel);
 }
 
-/// A due timeout stays in its shard once that is closed.
+/// A due timeout stays in its shard after the shard is closed.
 #[test]
 fn a_closed_shard_lets_nothing_be_claimed() {
     let mut worker = worker();
@@ -361,8 +362,8 @@ fn a_closed_shard_lets_nothing_be_claimed() {
     assert_eq!(worker.control.shards[1].lock().live(), 1);
 }
 
-/// The time that is known may be just before the end of a tick, and stays there: by that alone, the
-/// worker would hardly sleep.
+/// The last known time may be just before the end of a tick, and does not move. Without the minimum
+/// of one tick, the worker would hardly sleep.
 #[test]
 fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     let mut worker = worker();

@@ -1,19 +1,22 @@
-//! Transfer: what other threads have handed in moves from the queues into the wheel.
+//! Transfer: timeouts move from the pending queues into the wheel.
+//!
+//! A *pass* is one turn of the worker's loop. A transfer leaves a *backlog* if it reaches the drain
+//! cap before it has taken every queue in which a timeout may be due.
 
 use super::Worker;
 use super::lifecycle::Command;
 use crate::wheel::Exact;
 
-/// Live timeouts that one pass moves from the queues into the wheel, as in Netty.
+/// The drain cap: the most live timeouts that one pass moves into the wheel, as in Netty.
 pub(super) const DRAIN_CAP: usize = 100_000;
 
-/// Timeouts that are filed between two looks at the order to end.
+/// The number of timeouts filed between two checks for a command to end.
 pub(super) const FILED_PER_LOOK: usize = 1 << 12;
 
 impl<W: Exact> Worker<W> {
-    /// Transfers once; true if that has left a backlog. If time has jumped over a tick, there may be
-    /// earlier ticks in the queues than in the wheel, so all that is queued is transferred first:
-    /// each shard once, so that producers cannot prolong it.
+    /// Transfers once; true if a backlog is left. If time has jumped over a tick, the queues may
+    /// have earlier ticks than the wheel. Then the transfer ignores the drain cap, but visits each
+    /// shard only once, so that producers cannot prolong it.
     pub(super) fn transfer_in_order(&mut self, now: u64) -> bool {
         let tick = self.context().scale.tick_at(now);
         if !self.behind {
@@ -28,8 +31,8 @@ impl<W: Exact> Worker<W> {
         self.behind
     }
 
-    /// Moves at most `most` live timeouts from the queues in which something is due by that time
-    /// into the wheel; true if that has left some behind.
+    /// Moves at most `most` live timeouts into the wheel, from the queues in which one may be due
+    /// at time `by`. True if such a queue is left.
     pub(super) fn transfer(&mut self, most: usize, by: u64) -> bool {
         let mut room = most;
         let count = self.control.shards.len();
@@ -44,7 +47,7 @@ impl<W: Exact> Worker<W> {
         false
     }
 
-    /// Returns how many it has moved, at most `room`.
+    /// Moves at most `room` live timeouts out of one shard's queue. Returns how many it moved.
     pub(super) fn transfer_shard(&mut self, number: usize, room: usize, by: u64) -> usize {
         let shard = self.control.shards[number].clone();
         let mut state = shard.lock();
@@ -66,7 +69,8 @@ impl<W: Exact> Worker<W> {
                 wheel.insert(tick, shard.token(record));
             }
             filed += 1;
-            // The timeouts themselves are in the shards, so an end may leave the rest unfiled.
+            // The timeouts themselves are in the shards, so a command to end may leave the rest
+            // unfiled.
             filed % FILED_PER_LOOK > 0 || control.lifecycle.command() == Command::Run
         })
     }
