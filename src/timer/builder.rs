@@ -1,4 +1,4 @@
-//! The builder, and the thread that it starts.
+//! The builder: checks the settings, and starts the worker's thread.
 
 use super::error::BuildError;
 use super::handle::{Handle, HashedWheelTimer};
@@ -26,35 +26,38 @@ const SHORTEST_TICK: Duration = Duration::from_micros(50);
 const LONGEST_TICK: Duration = Duration::from_nanos(1 << 62);
 const LONGEST_TURN_NANOS: u64 = 1 << 63;
 
-/// More live timers than this are warned of, once, as in Netty: a timer is made to be shared.
+/// More live timers than this cause one warning, as in Netty: a timer is made to be shared.
 const MANY_TIMERS: usize = 64;
 
-/// Relaxed, as whether that was said: they guard nothing.
+/// The number of live timers in this process. Relaxed, like the flag for the warning: they guard
+/// nothing.
 static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 
 /// The structure under a [`HashedWheelTimer`](crate::HashedWheelTimer); see
 /// [`Builder::wheel`](crate::Builder::wheel).
 ///
-/// All guarantees of the timer hold with each; docs/wheels.md compares them by measurement. The
-/// non-cascading wheel of Linux is not offered, because it is not exact: see
+/// All guarantees of the timer hold with each structure; docs/wheels.md compares them by
+/// measurement. The non-cascading wheel of Linux is not offered, because it is not exact: see
 /// [`LinuxWheel`](crate::wheel::LinuxWheel).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WheelKind {
-    /// One ring of `ticks_per_wheel` buckets, with rounds: [`HashedWheel`](crate::wheel::HashedWheel).
-    /// The least memory, and the fastest while delays are not many turns long.
+    /// One ring of `ticks_per_wheel` buckets, with rounds:
+    /// [`HashedWheel`](crate::wheel::HashedWheel). It takes the least memory, and is the fastest
+    /// unless delays are many turns long.
     #[default]
     Hashed,
-    /// Levels of `ticks_per_wheel` buckets each, made on demand:
+    /// Levels of `ticks_per_wheel` buckets each, allocated on demand:
     /// [`HierarchicalWheel`](crate::wheel::HierarchicalWheel).
     Hierarchical,
-    /// One level of 256 buckets and four of 64: [`LinuxClassicWheel`](crate::wheel::LinuxClassicWheel).
+    /// One level of 256 buckets and four of 64:
+    /// [`LinuxClassicWheel`](crate::wheel::LinuxClassicWheel).
     LinuxClassic,
 }
 
 impl HashedWheelTimer {
-    /// A timer with the defaults: a tick of 100 ms, 512 ticks in a turn, no limit, tasks run on
-    /// the worker.
+    /// A timer with the defaults: a tick of 100 ms, 512 ticks per turn, no limit, tasks run on the
+    /// worker.
     ///
     /// # Errors
     ///
@@ -69,7 +72,7 @@ impl HashedWheelTimer {
     }
 }
 
-/// Makes a [`HashedWheelTimer`]; from [`HashedWheelTimer::builder`].
+/// Builds a [`HashedWheelTimer`]. Created by [`HashedWheelTimer::builder`].
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
@@ -101,7 +104,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The length of a tick, from 50 µs: how late a timeout may be. The default is 100 ms.
+    /// The length of a tick, at least 50 µs. A timeout may be late by this much. The default is 100
+    /// ms.
     pub fn tick_duration(self, tick_duration: Duration) -> Self {
         Self { tick_duration, ..self }
     }
@@ -123,28 +127,30 @@ impl Builder {
 
     /// The number of buckets. The default is 512.
     ///
-    /// Of the hashed wheel: at most 2^30, rounded up to a power of two. Of each level of a
-    /// hierarchical wheel: 2 to 65,536. The classic Linux wheel has its own sizes and ignores this.
+    /// For the hashed wheel, this is at most 2^30, and rounded up to a power of two. For a
+    /// hierarchical wheel, this is the number of buckets in each level, 2 to 65,536. The classic
+    /// Linux wheel has fixed sizes and ignores this.
     pub fn ticks_per_wheel(self, ticks_per_wheel: usize) -> Self {
         Self { ticks_per_wheel, ..self }
     }
 
-    /// How many timeouts may be pending at once, at least 1. The default is no limit.
+    /// The greatest number of timeouts that may be pending at once, at least 1. The default is no
+    /// limit.
     ///
-    /// A limit costs one counter that all threads share. Timeouts that arm themselves again are
-    /// always let in, and so is the one with which [`idle`](crate::idle) replaces its own that an
-    /// executor has dropped. So the number can exceed the limit by as many as the executor has had at
-    /// once.
+    /// A limit costs one counter that all threads share. A timeout that goes on is always admitted.
+    /// So is a timeout of [`idle`](crate::idle) that replaces one whose job the executor dropped.
+    /// Therefore the number can exceed the limit, by at most the number of jobs that the executor
+    /// had at once.
     pub fn max_pending_timeouts(self, limit: usize) -> Self {
         Self { max_pending_timeouts: Some(limit), ..self }
     }
 
-    /// Where tasks run. The default is on the worker.
+    /// The executor that runs the tasks. By default, they run on the worker.
     pub fn executor(self, executor: impl Executor) -> Self {
         Self { executor: Some(Arc::new(executor)), ..self }
     }
 
-    /// What happens to a job that the executor refuses. The default is that it runs on the worker.
+    /// The policy for a job that the executor refuses. By default, it runs on the worker.
     pub fn on_refusal(self, on_refusal: OnRefusal) -> Self {
         Self { on_refusal, ..self }
     }
@@ -154,13 +160,13 @@ impl Builder {
         Self { thread_name: name.into(), ..self }
     }
 
-    /// The stack size of the worker thread, on which inline tasks run. The default is the standard
-    /// library's.
+    /// The stack size of the worker thread, in bytes. Inline tasks run on this stack. The default
+    /// is that of the standard library.
     pub fn stack_size(self, bytes: usize) -> Self {
         Self { stack_size: Some(bytes), ..self }
     }
 
-    /// Where the time comes from. The default is the monotonic system clock.
+    /// The clock that the timer runs on. The default is the system's monotonic clock.
     pub fn clock(self, clock: impl Clock) -> Self {
         Self { clock: Some(Arc::new(clock)), ..self }
     }
@@ -169,7 +175,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If a value is out of its range, or if the thread cannot be started.
+    /// If a setting is out of its range, or if the thread cannot be started.
     pub fn build(self) -> Result<HashedWheelTimer, BuildError> {
         let scale = self.tick_scale()?;
         match self.wheel {
@@ -197,7 +203,7 @@ impl Builder {
             return Err(BuildError::ThreadName { name: self.thread_name });
         }
         let control = Arc::new(self.control(scale, wheel.bucket_count()));
-        // From here on a clock may wait for the worker, even if its thread cannot start.
+        // From here on, a clock may wait for the worker, even if the worker's thread cannot start.
         let ending = Ending::of(control.clone());
         let weak: std::sync::Weak<Control> = Arc::downgrade(&control);
         let pace = control.context.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));
@@ -274,7 +280,7 @@ fn start_thread(
     started.map_err(|source| BuildError::ThreadStart { source })
 }
 
-/// One of the live timers, from before its thread starts until that ends.
+/// Counts one live timer, from before its thread starts until the thread ends.
 struct LiveTimer;
 
 impl LiveTimer {

@@ -1,4 +1,4 @@
-//! Why a call of the timer fails. What was handed in comes back inside the error.
+//! The errors of the timer's methods. A refused task comes back inside its error.
 
 use crate::timeout::Timeout;
 use std::fmt;
@@ -11,7 +11,7 @@ pub enum BuildError {
     /// The tick is shorter than 50 microseconds or longer than 2^62 nanoseconds (146 years).
     #[error("a tick of {tick_duration:?}: expected 50µs to 146 years")]
     TickDuration {
-        /// What was asked for.
+        /// The requested tick.
         tick_duration: Duration,
     },
     /// The number of ticks in a turn is zero or above 2^30, or there is no memory for its buckets.
@@ -26,9 +26,9 @@ pub enum BuildError {
          expected a turn of at most 292 years"
     )]
     TurnTooLong {
-        /// What was asked for.
+        /// The requested tick.
         tick_duration: Duration,
-        /// What was asked for, rounded up to a power of two.
+        /// The requested number of ticks, rounded up to a power of two.
         ticks_per_wheel: usize,
     },
     /// The limit of pending timeouts is zero.
@@ -37,13 +37,13 @@ pub enum BuildError {
     /// The thread's name contains a zero byte.
     #[error("the thread name {name:?} contains a zero byte: expected none")]
     ThreadName {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// The system did not start the worker thread.
     #[error("the worker thread cannot be started")]
     ThreadStart {
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -51,21 +51,21 @@ pub enum BuildError {
 /// Why a timeout was not accepted. The task is inside.
 #[non_exhaustive]
 pub enum ScheduleError<T> {
-    /// The timer has been stopped.
+    /// The timer was stopped.
     Stopped {
-        /// What was handed in.
+        /// The refused task.
         task: T,
     },
     /// As many timeouts are pending as the builder allowed, or as one thread can have (2^28).
     LimitReached {
         /// The limit.
         limit: usize,
-        /// What was handed in.
+        /// The refused task.
         task: T,
     },
     /// The period of a periodic timeout is zero.
     ZeroPeriod {
-        /// What was handed in.
+        /// The refused task.
         task: T,
     },
 }
@@ -81,7 +81,7 @@ impl<T> ScheduleError<T> {
         }
     }
 
-    /// The task that was handed in.
+    /// Returns the refused task.
     pub fn into_task(self) -> T {
         match self {
             Self::Stopped { task }
@@ -117,21 +117,21 @@ impl<T> fmt::Debug for ScheduleError<T> {
 
 impl<T> std::error::Error for ScheduleError<T> {}
 
-/// Why a timer did not stop, or not yet.
+/// Why a timer did not stop, or has not stopped yet.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
-    /// Called from the worker's own thread, by a task that it runs: it would wait for itself.
+    /// A task on the worker's own thread called `stop`: the worker would wait for itself.
     #[error("stop was called by a task on the timer's own worker: expected another thread")]
     FromWorker,
-    /// The worker was still busy with a task when the limit came. Nothing is accepted any more; call
-    /// again to get what was unprocessed.
+    /// The worker was still busy with a task at the end of the limit. The timer accepts no more
+    /// timeouts. Call again to get the unprocessed ones.
     #[error("the timer has not stopped within {limit:?}: {}", held_up_by(timeout))]
     StillRunning {
-        /// How long the caller was willing to wait.
+        /// The limit that the caller gave.
         limit: Duration,
         /// The timeout whose task the worker is running, or handing to an executor that blocks.
-        /// `None` if that has changed since the limit came.
+        /// `None` if the worker was no longer busy when it was asked.
         timeout: Option<Timeout>,
     },
 }

@@ -1,4 +1,4 @@
-//! `HashedWheelTimer`.
+//! `HashedWheelTimer`: schedules timeouts, reports on the timer, and stops it.
 
 use super::error::{ScheduleError, StopError};
 use crate::base::spread;
@@ -15,45 +15,48 @@ use crate::worker::control::Control;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// A timer for very many timeouts that seldom fire.
+/// A timer for very many timeouts that rarely fire.
 ///
-/// Clones are handles to the same timer. When the last one is dropped, the worker cancels what is
-/// pending and ends; the drop does not wait for it. To get what is pending back, call
+/// Clones are handles to the same timer. When the last one is dropped, the worker cancels the
+/// pending timeouts and ends; the drop does not wait for it. To get the pending timeouts back, call
 /// [`stop`](Self::stop). A pending task that holds a handle keeps its timer alive.
 ///
 /// See the [crate's page](crate) for the guarantees.
 #[derive(Clone)]
 pub struct HashedWheelTimer(pub(super) Arc<Handle>);
 
+/// The target of all handles. Its drop ends the timer.
 pub(super) struct Handle {
     pub(super) control: Arc<Control>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What is known of a timeout as it is admitted.
+/// The kinds of admission.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Admit {
+    /// The timeout runs at its deadline.
     Once,
-    /// It runs again and again.
+    /// The timeout is periodic.
     Series,
-    /// It is to run within the worker's present pass.
+    /// The timeout runs within the worker's present pass.
     AtOnce,
 }
 
 impl HashedWheelTimer {
-    /// Runs `task` once, `delay` from now, unless it is cancelled before.
+    /// Runs `task` once, `delay` from now, unless the timeout is cancelled before.
     ///
-    /// Never early by [`Instant`], and late by less than a tick plus scheduling while the worker
-    /// keeps up. [`Duration::ZERO`] means the next tick, [`Duration::MAX`] never. Timeouts that one
-    /// thread schedules for the same tick run in the order it scheduled them.
+    /// The task is never early by [`Instant`]. While the worker keeps up, it is late by less than a
+    /// tick plus scheduling. [`Duration::ZERO`] means the next tick, [`Duration::MAX`] never.
+    /// Timeouts that one thread schedules for the same tick run in the order it scheduled them.
     ///
-    /// Costs one read of the processor's clock (of `Instant` where the system does not use that),
-    /// one lock that only threads of the same shard share, and the boxing of the task, which is no
-    /// allocation if it captures nothing.
+    /// The call costs one read of the processor's clock (of `Instant` where the system does not use
+    /// that clock), one lock that only threads of the same shard share, and a box for the task. A
+    /// task that captures nothing needs no allocation.
     ///
     /// # Errors
     ///
-    /// If the timer is stopped or the limit of pending timeouts is reached. The task is inside.
+    /// If the timer is stopped, or the limit of pending timeouts is reached. The error contains the
+    /// task.
     #[inline]
     pub fn new_timeout<T: TimerTask>(
         &self,
@@ -64,12 +67,12 @@ impl HashedWheelTimer {
         self.schedule(task, deadline, false)
     }
 
-    /// As [`new_timeout`](Self::new_timeout), at an instant: no clock is read. An instant in the
-    /// past means the next tick.
+    /// Runs `task` once at an instant, like [`new_timeout`](Self::new_timeout). Reads no clock. A
+    /// past instant means the next tick.
     ///
     /// # Errors
     ///
-    /// As `new_timeout`.
+    /// The errors of `new_timeout`.
     #[inline]
     pub fn new_timeout_at<T: TimerTask>(
         &self,
@@ -79,13 +82,13 @@ impl HashedWheelTimer {
         self.schedule(task, self.context().time.nanos_at(deadline), false)
     }
 
-    /// Runs `task` again and again, until its timeout is cancelled, the timer stops, it panics, or it
-    /// returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). A closure that returns nothing
-    /// goes on. A further run allocates nothing. A run in progress is not a pending timeout.
+    /// Runs `task` repeatedly, until its timeout is cancelled, the timer stops, the task panics, or
+    /// it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). A closure that returns
+    /// nothing goes on. Further runs allocate nothing. During a run, the timeout is not pending.
     ///
     /// # Errors
     ///
-    /// As [`new_timeout`](Self::new_timeout), and if the period is zero.
+    /// The errors of [`new_timeout`](Self::new_timeout), and one if the period is zero.
     pub fn new_periodic<F, R>(&self, task: F, period: Period) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnMut() -> R + Send + 'static,
@@ -116,8 +119,9 @@ impl HashedWheelTimer {
         self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
     }
 
-    /// As [`new_timeout_at`](Self::new_timeout_at), in place of a timeout that was accepted and whose
-    /// task has been dropped: always within the limit, as one that arms itself again.
+    /// Replaces a timeout that was accepted and whose task was dropped. Works like
+    /// [`new_timeout_at`](Self::new_timeout_at), but ignores the limit, as for a timeout that goes
+    /// on.
     pub(crate) fn replace_timeout_at<T: TimerTask>(
         &self,
         task: T,
@@ -127,8 +131,8 @@ impl HashedWheelTimer {
         self.admit(task, self.context().time.nanos_at(deadline), Admit::Once)
     }
 
-    /// As [`replace_timeout_at`](Self::replace_timeout_at), for one that is to run within the
-    /// worker's present pass, in its turn among all that is due.
+    /// Replaces a timeout like [`replace_timeout_at`](Self::replace_timeout_at). The new one runs
+    /// within the worker's present pass, in the order of all due timeouts.
     pub(crate) fn replace_timeout_now<T: TimerTask>(
         &self,
         task: T,
@@ -206,18 +210,19 @@ impl HashedWheelTimer {
         Duration::from_nanos(self.context().scale.tick_nanos())
     }
 
-    /// The instant that ticks are counted from: tick n begins n ticks later. Deadlines at a tick's
-    /// begin are met without the wait for the next one.
+    /// The instant from which ticks are counted: tick n begins n ticks later. A deadline exactly at
+    /// the start of a tick does not wait for the next tick.
     pub fn started_at(&self) -> Instant {
         self.context().time.instant_at(0)
     }
 
-    /// Timeouts accepted, and not yet run, cancelled or returned. Exact: 0 after `stop`.
+    /// The number of timeouts accepted, and not yet run, cancelled or returned. Exact: 0 after
+    /// `stop`.
     pub fn pending_timeouts(&self) -> usize {
         self.0.control.with_all_shards(|states| states.iter().map(|s| s.live()).sum())
     }
 
-    /// A snapshot of what the timer has done so far.
+    /// A snapshot of the timer's counters.
     pub fn metrics(&self) -> Metrics {
         let mut metrics = Metrics::default();
         self.0.control.with_all_shards(|states| {
@@ -231,23 +236,24 @@ impl HashedWheelTimer {
         metrics
     }
 
-    /// Ends the timer and returns what has not expired, ordered by deadline.
+    /// Ends the timer and returns the timeouts that have not expired, ordered by deadline.
     ///
-    /// From here on every `new_timeout` is refused, and nothing more is handed to the executor. The
-    /// call waits for a task that runs on the worker, and for no other task that was handed over
-    /// before. When several threads stop a timer, all return when it has ended, and each timeout goes
-    /// to exactly one of them. One of those that call `stop` also waits for the end of the worker's
-    /// thread, and so for the drop of the executor and of thread-locals that tasks have used there.
+    /// From now on, every `new_timeout` is refused, and no more timeouts are handed to the
+    /// executor. The call waits for a task that runs on the worker, but not for other tasks that
+    /// were handed over before. If several threads stop a timer, all of them return after its end,
+    /// and each timeout goes to exactly one of them. One of the threads that call `stop` also waits
+    /// for the end of the worker's thread. It so waits for the drop of the executor, and of the
+    /// thread-locals that tasks have used there.
     ///
     /// # Errors
     ///
-    /// If called by a task on the timer's own worker: it would wait for itself. Two timers whose
-    /// tasks stop each other do wait for ever; use [`stop_timeout`](Self::stop_timeout) there.
+    /// If a task on the timer's own worker calls it: the worker would wait for itself. Two timers
+    /// whose tasks stop each other wait for ever; use [`stop_timeout`](Self::stop_timeout) there.
     pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(None)
     }
 
-    /// Stops the timer as [`stop`](Self::stop) does, and waits for `limit` at the longest. It waits
+    /// Stops the timer as [`stop`](Self::stop) does, and waits for at most `limit`. It waits
     /// neither for the end of the worker's thread nor for the drop of the executor.
     ///
     /// Only a task can make it fail. If the worker runs no task and hands none over, the call ends
@@ -273,7 +279,7 @@ impl HashedWheelTimer {
         control.lifecycle.command_return();
         control.context.alarm.call();
         if let Some(limit) = limit {
-            // A limit beyond the end of time is no limit.
+            // A limit beyond the last `Instant` is no limit.
             let until = Instant::now().checked_add(limit);
             let running = || StopError::StillRunning { limit, timeout: control.running() };
             return control.finish_until(until).ok_or_else(running);
@@ -286,8 +292,8 @@ impl HashedWheelTimer {
         Ok(unprocessed)
     }
 
-    /// Whether the timer has ended, after a stop: nothing runs or is handed over any more. The
-    /// worker's thread may take a moment longer.
+    /// Whether the timer has ended after a stop. Nothing runs on its worker or is handed over any
+    /// more. The worker's thread may end a little later.
     pub fn is_stopped(&self) -> bool {
         self.0.control.lifecycle.is_finished()
     }

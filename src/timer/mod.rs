@@ -1,4 +1,8 @@
-//! The timer's face: `HashedWheelTimer`, its builder, and why its calls fail.
+//! The public timer: `HashedWheelTimer`, its builder and its errors.
+//!
+//! - `builder`: checks the settings, and starts the worker's thread
+//! - `handle`: `HashedWheelTimer` and its methods
+//! - `error`: the errors of building, scheduling and stopping
 
 mod builder;
 mod error;

@@ -1,7 +1,7 @@
 //! Loom models of the whole timer: the worker's own thread, and the public calls against it.
 //!
-//! Each ends with `accounted_for`: the tasks, what `stop` returned and the timer's counters agree
-//! that every timeout has ended in exactly one way.
+//! Each model ends with `accounted_for`: the tasks, the results of `stop` and the timer's counters
+//! agree that every timeout has ended in exactly one way.
 
 use super::{Builder, HashedWheelTimer, StopError};
 use crate::base::sync::thread::JoinHandle;
@@ -35,19 +35,19 @@ fn stop(timer: &HashedWheelTimer) -> usize {
     returned.into_iter().map(|unprocessed| return_of(unprocessed.into_task())).count()
 }
 
-/// The former run of a task that was to go on was not its end.
+/// Takes a returned task. If its timeout went on after a run, that run was not its end.
 fn return_of(task: Task) {
     if let Ok(mut again) = task.downcast::<Again>() {
         again.has_run = false;
     }
 }
 
-/// The worker's thread, for who outlives the last handle.
+/// Takes the worker's thread out of the timer, for a model that drops the last handle.
 fn worker_of(timer: &HashedWheelTimer) -> JoinHandle<()> {
     timer.0.thread.lock().take().expect("nobody has stopped it")
 }
 
-/// Each of `accepted` timeouts has ended once: by its own account, and by the timer's.
+/// Asserts that each of `accepted` timeouts has ended once, by its task's count and by the timer's.
 fn accounted_for(control: &Control, ends: &Ends, returned: usize, accepted: usize) {
     let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
     assert_eq!(run + cancelled + returned, accepted, "{run}, {cancelled}, {returned}");
@@ -67,7 +67,7 @@ fn accounted_for(control: &Control, ends: &Ends, returned: usize, accepted: usiz
     assert_eq!(quota.acquire(), Ok(()), "there is room again");
 }
 
-/// A clock that moves on by a tick whenever it is read.
+/// A clock that moves by a tick at each read.
 struct Restless {
     origin: Instant,
     ticks: std::sync::atomic::AtomicU32,
@@ -79,7 +79,7 @@ impl Clock for Restless {
     }
 }
 
-/// A task that says when it has run.
+/// A task that signals its run.
 struct Bell(Arc<(Mutex<bool>, Condvar)>, Counted);
 
 impl TimerTask for Bell {
@@ -92,7 +92,7 @@ impl TimerTask for Bell {
 }
 
 /// A timeout is submitted while the worker goes to sleep without a limit. If the wake-up were lost,
-/// nobody would ever wake it, and loom would report the deadlock.
+/// nothing would wake the worker, and loom would report the deadlock.
 #[test]
 fn a_worker_that_goes_to_sleep_hears_of_a_timeout() {
     crate::base::sync::check(|| {
@@ -112,7 +112,8 @@ fn a_worker_that_goes_to_sleep_hears_of_a_timeout() {
     });
 }
 
-/// Admission against two stops: refused, with the task given back, or returned by one of them.
+/// Admission against two stops. The timeout is refused, and its task comes back, or one stop
+/// returns it.
 #[test]
 fn admission_against_two_stops() {
     crate::base::sync::check_up_to(2, || {
@@ -132,7 +133,7 @@ fn admission_against_two_stops() {
     });
 }
 
-/// The clock is moved over a deadline on one thread, the timeout cancelled on another.
+/// One thread moves the clock over a deadline while another cancels the timeout.
 #[test]
 fn cancel_against_the_worker() {
     crate::base::sync::check(|| {
@@ -149,8 +150,8 @@ fn cancel_against_the_worker() {
     });
 }
 
-/// The clock is moved over a deadline on one thread, the timeout pushed back or pulled forward on
-/// another: it runs once the clock has reached its last deadline, not before, and once.
+/// One thread moves the clock over a deadline while another pushes the timeout back or pulls it
+/// forward. It runs once, when the clock has reached its last deadline, and not before.
 #[test]
 fn reschedule_against_the_worker() {
     for (from, to) in [(1, 5), (5, 1)] {
@@ -175,7 +176,7 @@ fn reschedule_against_the_worker() {
     }
 }
 
-/// The last handle is dropped while the timeout expires: it runs, or is cancelled.
+/// The last handle is dropped while the timeout expires. The timeout runs or is cancelled.
 #[test]
 fn the_drop_of_the_last_handle_against_the_worker() {
     crate::base::sync::check(|| {
@@ -191,7 +192,7 @@ fn the_drop_of_the_last_handle_against_the_worker() {
     });
 }
 
-/// A stop gives up waiting at once, and the last handle is dropped after it or a second stop collects.
+/// A stop gives up waiting immediately. Then the last handle is dropped, or a second stop collects.
 #[test]
 fn a_stop_that_gave_up_loses_nothing() {
     for again in [false, true] {
@@ -212,8 +213,8 @@ fn a_stop_that_gave_up_loses_nothing() {
     }
 }
 
-/// A stop that does not wait, while the worker claims and runs: if it succeeds, the timeout has run or
-/// is returned, and nothing runs after it.
+/// A stop that does not wait, while the worker claims and runs. If it succeeds, the timeout has run
+/// or is returned, and nothing runs afterwards.
 fn a_stop_that_does_not_wait_ends_all(with: fn(Builder) -> Builder) {
     crate::base::sync::check_up_to(2, move || {
         let clock = ManualClock::new();
@@ -245,7 +246,7 @@ fn a_stop_that_does_not_wait_against_a_handing_over() {
     a_stop_that_does_not_wait_ends_all(|builder| builder.executor(Inline));
 }
 
-/// Goes on as often as it is told to. A run was its end if it is dropped after that.
+/// A task that goes on `left` times. If it is dropped after a run, that run was its end.
 struct Again {
     left: u32,
     missed: bool,
@@ -283,8 +284,8 @@ impl Drop for Again {
     }
 }
 
-/// A run ends on an executor's thread and its timeout goes on, while the clock moves on and somebody
-/// cancels: it goes on or ends, once.
+/// A run ends on an executor's thread and its timeout goes on, while the clock moves and another
+/// thread may cancel. The timeout goes on or ends, once.
 #[test]
 fn a_job_that_goes_on_against_the_worker_and_a_cancel() {
     for cancels in [false, true] {
@@ -311,7 +312,8 @@ fn a_job_that_goes_on_against_the_worker_and_a_cancel() {
     }
 }
 
-/// A run ends on the worker and its timeout goes on, while somebody cancels and the timer stops.
+/// A run ends on the worker and its timeout goes on, while one thread cancels it and another stops
+/// the timer.
 #[test]
 fn an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
     crate::base::sync::check_up_to(2, || {
@@ -329,8 +331,7 @@ fn an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
     });
 }
 
-/// Lets the worker's next sleep begin without the wake-up that it may have been sent already, as any
-/// task may that parks its thread.
+/// Consumes a wake-up that was already sent to the worker, as any task may that parks its thread.
 fn eat_wake_up(run: &Run<'_>) {
     run.timeout().context().alarm.sleep(Some(Duration::ZERO));
 }
@@ -345,8 +346,8 @@ impl TimerTask for Parks {
     }
 }
 
-/// A task eats the worker's wake-up while the clock is moved on another thread, and the timer is
-/// stopped: nobody waits for ever.
+/// A task consumes the worker's wake-up while another thread moves the clock and the timer is
+/// stopped. No thread waits for ever.
 #[test]
 fn a_task_that_parks_keeps_nobody_waiting() {
     crate::base::sync::check_up_to(2, || {
@@ -363,7 +364,7 @@ fn a_task_that_parks_keeps_nobody_waiting() {
     });
 }
 
-/// Jobs, and whoever waits for them.
+/// A list of jobs, and a signal for each.
 struct Hands(Mutex<Vec<Job>>, Condvar);
 
 impl Hands {
@@ -383,7 +384,8 @@ impl Hands {
     }
 }
 
-/// Two runs on other threads have missed the next one, while the worker goes to sleep: those come without another word, or loom would report the deadlock.
+/// Two runs on other threads have missed their next runs, while the worker goes to sleep. The next
+/// runs come without a further wake-up. Otherwise loom would report the deadlock.
 #[test]
 fn runs_that_catch_up_are_not_slept_over() {
     crate::base::sync::check_up_to(2, || {
@@ -413,8 +415,8 @@ fn runs_that_catch_up_are_not_slept_over() {
     });
 }
 
-/// Somebody asks which task the worker is busy with, while that run ends and its slot is used again:
-/// the answer is the timeout that has been handed over, or none.
+/// A thread asks for the worker's running timeout while that run ends and its slot is used again.
+/// The result is the timeout that was handed over, or none.
 fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
     let clock = ManualClock::new();
     let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
