@@ -11,13 +11,11 @@ pub struct Job {
     task: Option<BoxedTask>,
     /// The pin of this handle is the runner's pin.
     timeout: Timeout,
-    /// Nanoseconds since the timer's origin.
-    deadline: u64,
 }
 
 impl Job {
-    pub(crate) fn new(task: BoxedTask, timeout: Timeout, deadline: u64) -> Self {
-        Self { task: Some(task), timeout, deadline }
+    pub(crate) fn new(task: BoxedTask, timeout: Timeout) -> Self {
+        Self { task: Some(task), timeout }
     }
 
     /// Runs the task on this thread. Does not run it if the timeout is periodic, or has gone on
@@ -28,7 +26,7 @@ impl Job {
             return self.timeout.tell_cancelled(task);
         }
         let mut filed = None;
-        let goes_on = self.timeout.run(self.deadline).of(task, |state, record, missed| {
+        let goes_on = self.timeout.run().of(task, |state, record, missed| {
             let Record { index, deadline, .. } = record;
             let wake = state.queue(record);
             if missed {

@@ -54,7 +54,7 @@ fn due(shard: &Arc<TimerShard>) -> Vec<Job> {
         let claim = shard.lock().claim(record.index, record.version, 9);
         if let Claim::Due(claimed) = claim {
             let timeout = Timeout::pinned(shard.clone(), record.index);
-            jobs.push(Job::new(claimed.payload, timeout, claimed.deadline));
+            jobs.push(Job::new(claimed.payload, timeout));
         }
     }
     jobs

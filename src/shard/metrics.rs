@@ -27,9 +27,10 @@ pub struct Metrics {
     pub rearmed: u64,
     /// Successful calls of [`Timeout::reschedule`](crate::Timeout::reschedule).
     pub rescheduled: u64,
-    /// Timeouts handed to the executor.
+    /// Timeouts handed to the executor. One that is cancelled during its run counts here.
     pub expired: u64,
-    /// Timeouts cancelled, including those that were pending when the last handle was dropped.
+    /// Timeouts cancelled before a run, including those that were pending when the last handle was
+    /// dropped.
     pub cancelled: u64,
     /// Timeouts returned by `stop`.
     pub returned: u64,

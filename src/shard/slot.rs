@@ -26,7 +26,8 @@
 //! 2. A slot becomes Free only when its phase has ended and nothing pins it. So a handle never
 //!    finds another timeout in its slot.
 //! 3. An Armed slot has a record with its index and version. The record is in the queue, among
-//!    those that catch up, in the worker's hand or in the wheel, filed not later than the deadline.
+//!    those that catch up, in the worker's hand or in the wheel, filed not later than the deadline, or
+//!    in the next tick that can still expire if the deadline has passed.
 //! 4. The version changes whenever the slot leaves a dead record behind, and whenever the timeout
 //!    goes on. It wraps after 4,096 changes. A dead record can then match by chance. This costs one
 //!    more lookup and breaks nothing: the deadline in the slot decides, and an operation that

@@ -180,9 +180,9 @@ impl Timeout {
         }
     }
 
-    /// A run of this timeout's task, which was claimed with this deadline.
-    pub(crate) fn run(&self, deadline: u64) -> Run<'_> {
-        Run { shard: &self.shard, index: self.index, deadline }
+    /// A run of this timeout's task.
+    pub(crate) fn run(&self) -> Run<'_> {
+        Run::new(&self.shard, self.index)
     }
 
     /// Whether the run must not begin, because a cancel was answered with true while the job
@@ -301,19 +301,19 @@ impl fmt::Debug for Timeout {
 pub struct Run<'a> {
     shard: &'a Arc<TimerShard>,
     index: u32,
-    deadline: u64,
 }
 
 impl<'a> Run<'a> {
     /// A run of the timeout in a slot that is pinned for the runner.
     #[inline]
-    pub(crate) fn new(shard: &'a Arc<TimerShard>, index: u32, deadline: u64) -> Self {
-        Self { shard, index, deadline }
+    pub(crate) fn new(shard: &'a Arc<TimerShard>, index: u32) -> Self {
+        Self { shard, index }
     }
 
     /// The instant at which this run was due.
     pub fn deadline(&self) -> Instant {
-        self.shard.context.time.instant_at(self.deadline)
+        let deadline = self.shard.lock().deadline(self.index);
+        self.shard.context.time.instant_at(deadline)
     }
 
     /// The present instant by the timer's clock.

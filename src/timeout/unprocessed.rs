@@ -32,8 +32,7 @@ impl Unprocessed {
     /// Runs the task once, now, on this thread. The timeout does not go on, since its timer is
     /// stopped. A panic of the task reaches the caller.
     pub fn run(self) {
-        let due = self.timeout.context().time.nanos_at(self.deadline);
-        let _no_more = self.task.run(&self.timeout.run(due));
+        let _no_more = self.task.run(&self.timeout.run());
     }
 
     /// Returns the task, for example to schedule it in another timer.

@@ -288,7 +288,7 @@ impl LiveTimer {
         static WARNED: AtomicBool = AtomicBool::new(false);
         let live = LIVE_TIMERS.fetch_add(1, Ordering::Relaxed) + 1;
         if live > MANY_TIMERS && !WARNED.swap(true, Ordering::Relaxed) {
-            warning!("{live} live timers in this process: a timer is made to be context");
+            warning!("{live} live timers in this process: a timer is made to be shared");
         }
         Self
     }

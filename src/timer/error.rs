@@ -56,7 +56,8 @@ pub enum ScheduleError<T> {
         /// The refused task.
         task: T,
     },
-    /// As many timeouts are pending as the builder allowed, or as one thread can have (2^28).
+    /// As many timeouts are pending as the builder allowed, or as many
+    /// slots are in use as one shard of threads has (2^28).
     LimitReached {
         /// The limit.
         limit: usize,

@@ -120,31 +120,25 @@ impl<W: Exact> Worker<W> {
     /// Runs a claimed task inline, or hands it to the executor.
     pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<BoxedTask>, present: u64) {
         self.context().ended(1);
-        let Claimed { payload: task, deadline } = claimed;
+        let task = claimed.payload;
         let (number, index) = shard::locate(token);
         let Some(dispatch) = &self.dispatch else {
-            return self.run_inline(task, (number, index), deadline, present);
+            return self.run_inline(task, (number, index), present);
         };
         let timeout = Timeout::pinned(self.control.shards[number].clone(), index);
         let lifecycle = &self.control.lifecycle;
         let metrics = &self.control.context.metrics;
-        let job = Job::new(task, timeout, deadline);
+        let job = Job::new(task, timeout);
         dispatch.hand(job, metrics, || lifecycle.command() != Command::Run);
         self.control.end_run();
     }
 
     /// Runs a task on the worker. Files its timeout again if it goes on.
-    fn run_inline(
-        &mut self,
-        task: BoxedTask,
-        (number, index): (usize, u32),
-        deadline: u64,
-        present: u64,
-    ) {
+    fn run_inline(&mut self, task: BoxedTask, (number, index): (usize, u32), present: u64) {
         let Self { control, wheel, .. } = self;
         let shard = &control.shards[number];
         let mut next = None;
-        let goes_on = Run::new(shard, index, deadline).of(task, |state, record, missed| {
+        let goes_on = Run::new(shard, index).of(task, |state, record, missed| {
             if missed {
                 state.queue(record);
                 state.catch_up(index);

@@ -73,33 +73,3 @@ impl<'a> Lookup<'a> {
         self.looked = 0;
     }
 }
-
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::super::tests::{schedule, worker};
-    use super::*;
-
-    /// A producer waits for at most `LOOKUPS_PER_LOCK` lookups, in whatever order they are.
-    #[test]
-    fn a_walk_lets_go_of_the_lock_in_time() {
-        let worker = worker();
-        (0..2).for_each(|shard| schedule(&worker, shard, 1));
-        let entry = |shard: u32| Token { index: shard * shard::SHARD_CAPACITY as u32, version: 0 };
-        let mut lookup = Lookup::new(&worker.control.shards);
-        for shard in [0, 0, 1] {
-            for look in 1..=LOOKUPS_PER_LOCK {
-                lookup.stands(entry(shard));
-                let held = lookup.held.as_ref().map(|&(number, _)| number as u32);
-                assert_eq!(
-                    held,
-                    Some(shard).filter(|_| look < LOOKUPS_PER_LOCK),
-                    "after {look} lookup"
-                );
-            }
-        }
-        for look in 0..3 * LOOKUPS_PER_LOCK as u32 {
-            lookup.stands(entry(look % 2));
-            assert_eq!((lookup.held.as_ref().unwrap().0 as u32, lookup.looked), (look % 2, 1));
-        }
-    }
-}

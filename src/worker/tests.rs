@@ -389,7 +389,7 @@ fn a_walk_lets_go_of_the_lock_in_time() {
             assert_eq!(
                 held,
                 Some(shard).filter(|_| look < LOOKUPS_PER_LOCK),
-                "after {look} lookup"
+                "after {look} lookups"
             );
         }
     }
