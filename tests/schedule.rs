@@ -314,3 +314,34 @@ fn ticks_keep_their_order_across_the_drain_cap(wheel: WheelKind) {
     clock.advance(TICK * 10);
     assert_eq!(ran.take(), ["sooner", "later"]);
 }
+
+/// Time jumps into the ticks that have just come into reach of the buckets.
+#[test]
+fn ticks_run_in_order_after_a_jump_to_the_end_of_the_reach() {
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).ticks_per_wheel(1);
+    let (timer, clock) = manual_with(builder);
+    let (ran, start) = (Record::new(), timer.started_at());
+    let schedule = |at: u64| drop(timer.new_timeout_at(ran.note(at), start + ms(at)).unwrap());
+    schedule(100);
+    clock.advance(ms(100));
+    [65_600, 65_700, 105].into_iter().for_each(schedule);
+    clock.advance(ms(5));
+    [65_550, 110].into_iter().for_each(schedule);
+    clock.advance(ms(5));
+    clock.advance(ms(70_000));
+    assert_eq!(ran.take(), [100, 105, 110, 65_550, 65_600, 65_700]);
+}
+
+#[test]
+fn a_timer_survives_the_end_of_time() {
+    let (timer, clock) =
+        manual_with(HashedWheelTimer::builder().tick_duration(Duration::from_micros(50)));
+    let ran = Record::new();
+    timer.new_timeout(ran.note(()), Duration::from_secs(9)).unwrap();
+    timer.new_timeout(|| (), Duration::MAX).unwrap();
+    clock.advance(Duration::from_nanos(u64::MAX - 5));
+    assert_eq!(ran.len(), 1);
+    (0..2).for_each(|_| clock.advance(Duration::from_nanos(5)));
+    timer.new_timeout(|| (), Duration::ZERO).expect("it runs still");
+    assert_eq!(timer.stop().unwrap().len(), 2);
+}

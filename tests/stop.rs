@@ -487,3 +487,23 @@ fn a_stop_with_a_limit_does_not_wait_for_what_tasks_stored_in_the_thread() {
     assert!(dropped.load(SeqCst), "the thread has ended");
     later.join().unwrap().expect("it waited");
 }
+
+struct Remind(u64);
+
+impl TimerTask for Remind {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
+        Next::done()
+    }
+}
+
+/// Also if it was scheduled in another timer meanwhile.
+#[test]
+fn a_returned_task_can_be_downcast() {
+    let returned_by = |timer: HashedWheelTimer| timer.stop().unwrap().remove(0).into_task();
+    let first = HashedWheelTimer::new().unwrap();
+    first.new_timeout(Remind(7), ms(60_000)).unwrap();
+    let second = HashedWheelTimer::new().unwrap();
+    second.new_timeout(returned_by(first), ms(60_000)).unwrap();
+    let task = returned_by(second).downcast::<Told>().err().expect("it is a `Remind`");
+    assert_eq!(task.downcast::<Remind>().map(|Remind(user)| user).ok(), Some(7));
+}

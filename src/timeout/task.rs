@@ -103,9 +103,14 @@ impl Task {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn downcast<T: TimerTask>(self) -> Result<T, Task> {
-        let mut task: Option<T> = None;
-        self.0.give(&mut task).map_err(Task)?;
-        Ok(task.expect("given"))
+        let (mut task, mut inner) = (None::<T>, None::<Task>);
+        let other = match self.0.give(&mut task) {
+            Ok(()) => return Ok(task.expect("given")),
+            Err(other) => other,
+        };
+        // A task that was taken out of one timer and scheduled in another is held as a `Task`.
+        other.give(&mut inner).map_err(Task)?;
+        inner.expect("given").downcast()
     }
 }
 

@@ -115,18 +115,20 @@ impl<L: Layout> Cascade<L> {
         }
     }
 
-    /// The next tick at which a bucket expires or a far timeout is due.
+    /// The next tick at which a bucket expires or an era of far timeouts begins.
     fn first_stop(&self) -> Option<u64> {
-        self.levels.iter().filter_map(Level::first_expiration).chain(self.far.next()).min()
+        let era = self.far.begin_of_first().map(|begin| begin.max(self.current_tick));
+        self.levels.iter().filter_map(Level::first_expiration).chain(era).min()
     }
 
     /// Moves the clock to `tick`, at which one or more buckets expire. The coarsest bucket goes
     /// first, since its timeouts are the oldest. Returns whether any timeout is due in this tick.
     fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
         self.layout.advance(tick);
-        // All timeouts of an era that has begun must be in the levels.
-        let most = if self.far.next() == Some(tick) { usize::MAX } else { LET_IN };
-        self.let_in_some(most);
+        // All timeouts of an era that has begun must be in the levels. They are filed by the clock
+        // before this stop, or they would overtake older ones in a bucket that expires now.
+        let has_begun = self.far.begin_of_first().is_some_and(|begin| begin <= tick);
+        self.let_in_some(if has_begun { usize::MAX } else { LET_IN }, tick.saturating_sub(1));
         for level in (1..self.levels.len()).rev() {
             if self.levels[level].first_expiration() == Some(tick) {
                 self.move_down(level, now);
@@ -139,14 +141,22 @@ impl<L: Layout> Cascade<L> {
         due
     }
 
-    /// Files far timeouts that have come into reach, at most `most`.
-    fn let_in_some(&mut self, most: usize) {
+    /// Files far timeouts that have come into reach, at most `most`, as the clock stands.
+    fn let_in_some(&mut self, most: usize, clock: u64) {
         let last = self.layout.last_in_reach();
         for _ in 0..most {
             let Some(Due { tick, token }) = self.far.take(last) else { break };
-            self.file(tick, token, Arrival::MovedDown);
+            self.file_moved(tick, token, clock);
         }
         self.reach = last.min(self.far.limit());
+    }
+
+    /// Files a timeout where it would lie if it had been there all the time: in the coarsest level
+    /// whose bucket for its tick has not expired by `clock`.
+    fn file_moved(&mut self, tick: u64, token: Token, clock: u64) {
+        let waits = |level: &Level| level.start_of(tick) > clock;
+        let level = self.levels.iter().rposition(waits).unwrap_or(0);
+        self.levels[level].file(tick, token, Arrival::MovedDown);
     }
 
     /// Moves down the first bucket of a level. A timeout that is due at this stop lands in the
@@ -169,9 +179,7 @@ impl<L: Layout> Cascade<L> {
     fn move_the_rest_down(&mut self, now: u64) {
         let mut later = std::mem::take(&mut self.later);
         for (token, tick) in later.drain(..) {
-            let waits = |level: &Level| level.start_of(tick) > now;
-            let level = self.levels.iter().rposition(waits).unwrap_or(0);
-            self.levels[level].file(tick, token, Arrival::MovedDown);
+            self.file_moved(tick, token, now);
         }
         later.shrink_to(IDLE_CAPACITY);
         self.later = later;
@@ -214,7 +222,7 @@ impl<L: Layout> TokenWheel for Cascade<L> {
         self.layout.advance(now);
         self.current_tick = now + 1;
         self.move_the_rest_down(now);
-        self.let_in_some(LET_IN);
+        self.let_in_some(LET_IN, now);
         None
     }
 
@@ -258,7 +266,7 @@ impl<L: Layout> TokenWheel for Cascade<L> {
 
 impl<L: Layout> Exact for Cascade<L> {
     fn let_in(&mut self) -> bool {
-        self.let_in_some(LET_IN);
+        self.let_in_some(LET_IN, self.current_tick.saturating_sub(1));
         self.far.has_come_into_reach(self.layout.last_in_reach())
     }
 

@@ -52,9 +52,9 @@ impl Far {
         self.eras.first_key_value().map(|(_, era)| era.earliest)
     }
 
-    /// The last tick before the first era. No timeout here is due up to this tick.
+    /// The last tick before the earliest here: a tick after it may have older timeouts here.
     pub(super) fn limit(&self) -> u64 {
-        self.eras.first_key_value().map_or(u64::MAX, |(&era, _)| (era << self.shift) - 1)
+        self.next().map_or(u64::MAX, |earliest| earliest.saturating_sub(1))
     }
 
     /// Takes out the next timeout of the first era, if the era ends at `last` or before.
@@ -68,6 +68,11 @@ impl Far {
             first.remove();
         }
         taken.map(|(tick, token)| Due { tick, token })
+    }
+
+    /// The first tick of the first era.
+    pub(super) fn begin_of_first(&self) -> Option<u64> {
+        self.eras.first_key_value().map(|(&era, _)| era << self.shift)
     }
 
     /// The last tick of the first era.
@@ -156,10 +161,10 @@ mod tests {
     #[test]
     fn an_era_is_taken_in_the_order_of_insertion_and_only_when_all_of_it_is_in_reach() {
         let mut far = filled(&[40, 37, 20, 41]);
-        assert_eq!((far.next(), far.limit(), far.end_of_first()), (Some(20), 15, Some(31)));
+        assert_eq!((far.next(), far.limit(), far.end_of_first()), (Some(20), 19, Some(31)));
         assert_eq!(far.take(30), None);
         assert_eq!(far.take(31).map(|due| due.tick), Some(20));
-        assert_eq!((far.next(), far.limit()), (Some(37), 31));
+        assert_eq!((far.next(), far.limit()), (Some(37), 36));
         let ticks: Vec<u64> = std::iter::from_fn(|| far.take(47)).map(|due| due.tick).collect();
         assert_eq!(ticks, [40, 37, 41]);
         assert_eq!((far.next(), far.limit()), (None, u64::MAX));

@@ -5,8 +5,10 @@
 //! rounds ahead wait in `far`.
 //!
 //! Invariants:
-//! 1. Entries in buckets lie between `current_tick` and `reach`, entries in `far` after `reach`.
-//!    `reach` is at most `FARTHEST_ROUND` rounds after the current one.
+//! 1. `reach` is at most `FARTHEST_ROUND` rounds after the current one. A timeout up to `reach` goes
+//!    to a bucket, a later one to `far`. Entries in `far` lie after `reach`, and so `reach` never
+//!    shrinks. Entries in buckets lie at or after `current_tick`, and up to `reach` or in an era of
+//!    which the rest is still in `far`.
 //! 2. A bucket's `earliest` is not after the tick of any entry in it.
 //! 3. Within a bucket, the entries of one tick are in the order of insertion.
 //! 4. If a bucket is not `mixed`, all of its entries have the same tick, its `earliest`.
@@ -99,7 +101,8 @@ impl Ring {
             let Some(Due { tick, token }) = self.far.take(farthest) else { break };
             self.insert_near(tick, token);
         }
-        self.reach = farthest.min(self.far.limit());
+        // Tick `NOTHING` never comes, so it has no bucket.
+        self.reach = farthest.min(self.far.limit()).min(NOTHING - 1);
     }
 
     /// Takes all due timeouts out of a mixed bucket.
@@ -156,7 +159,11 @@ impl TokenWheel for Ring {
         if now < self.current_tick {
             return None;
         }
-        // Every far timeout comes after every timeout in a bucket.
+        // The rest of an era that has moved in part, among whose ticks time is going to stand.
+        if self.far.next().is_some_and(|tick| tick <= now) {
+            self.let_in_some(usize::MAX);
+        }
+        // Every other far timeout comes after every timeout in a bucket.
         while self.earliest.least() > now {
             let Some(tick) = self.far.next().filter(|&tick| tick <= now) else {
                 self.current_tick = now + 1;
