@@ -32,7 +32,7 @@ impl TimerTask for Counted {
     }
 }
 
-fn home() -> Arc<TimerShard> {
+fn shard() -> Arc<TimerShard> {
     let scale = TickScale::new(NonZeroU64::MIN);
     let context = Arc::new(Context::new(Timebase::starting_now(None), scale, None));
     Arc::new(TimerShard { shard: Shard::new(0, 1), context })
@@ -73,7 +73,7 @@ fn accounted_for(shard: &TimerShard, ends: &Ends, count: usize) {
 /// Two jobs for an executor with room for one, while its thread takes one out and the first timeout
 /// is cancelled. Each task runs or is told of the cancel, once, and each slot is free in the end.
 fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
-    let (shard, ends) = (home(), Arc::new(Ends::default()));
+    let (shard, ends) = (shard(), Arc::new(Ends::default()));
     let (first, a) = schedule(&shard, &ends, true);
     let (second, b) = schedule(&shard, &ends, true);
     let queue = Arc::new(ArrayQueue::new(1));
@@ -118,7 +118,7 @@ fn a_refused_job_that_is_offered_again_ends_once() {
 fn a_dropped_job_ends_once() {
     for repeats in [false, true] {
         crate::base::sync::check(move || {
-            let (shard, ends) = (home(), Arc::new(Ends::default()));
+            let (shard, ends) = (shard(), Arc::new(Ends::default()));
             let (timeout, index) = schedule(&shard, &ends, repeats);
             let canceller = thread::spawn(move || timeout.cancel());
             drop(due(&shard));
@@ -134,7 +134,7 @@ fn a_dropped_job_ends_once() {
 /// thread uses the handle. The other thread never affects the new timeout.
 fn a_handle_leaves_the_next_timeout_alone(look: fn(&Timeout)) {
     crate::base::sync::check(move || {
-        let (shard, ends) = (home(), Arc::new(Ends::default()));
+        let (shard, ends) = (shard(), Arc::new(Ends::default()));
         let (timeout, _) = schedule(&shard, &ends, false);
         due(&shard).into_iter().for_each(Job::run);
         let timeout = Arc::new(timeout);
@@ -179,7 +179,7 @@ fn a_late_reschedule_leaves_the_next_timeout_alone() {
 #[test]
 fn a_shared_handle_lets_go_once() {
     crate::base::sync::check(|| {
-        let (shard, ends) = (home(), Arc::new(Ends::default()));
+        let (shard, ends) = (shard(), Arc::new(Ends::default()));
         let (timeout, index) = schedule(&shard, &ends, false);
         let timeout = Arc::new(timeout);
         let canceller = {
@@ -205,7 +205,7 @@ fn a_shared_handle_lets_go_once() {
 #[test]
 fn dropped_handles_detach_the_timeout() {
     crate::base::sync::check(|| {
-        let (shard, ends) = (home(), Arc::new(Ends::default()));
+        let (shard, ends) = (shard(), Arc::new(Ends::default()));
         let (timeout, index) = schedule(&shard, &ends, false);
         let copies = [timeout.clone(), timeout];
         let droppers = copies.map(|copy| thread::spawn(move || drop(copy)));

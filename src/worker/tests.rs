@@ -74,7 +74,7 @@ fn much_that_is_dead_keeps_the_worker_awake() {
 
 /// Each entry is looked up in its own shard.
 #[test]
-fn a_walk_drops_what_is_dead_and_nothing_else() {
+fn a_sweep_drops_dead_entries_and_nothing_else() {
     let mut worker = worker();
     schedule(&worker, 0, 5000);
     schedule(&worker, 1, 5000);
@@ -90,14 +90,14 @@ fn a_walk_drops_what_is_dead_and_nothing_else() {
 
 /// Entries that die in a bucket behind the sweep are left for the next sweep.
 #[test]
-fn a_walk_that_is_outrun_is_not_the_last() {
+fn a_sweep_that_is_outrun_is_not_the_last() {
     const EACH: u32 = LOOKUPS_PER_PASS as u32 - 100; // a pass goes through one bucket and no more
     let mut worker = worker();
     schedule_at(&worker, 0, 1000, EACH);
     schedule_at(&worker, 0, 1001, EACH);
     while worker.transfer(DRAIN_CAP, DUE) {}
     assert_eq!(cancel(&worker, 0, EACH - 3000..2 * EACH), 1);
-    assert!(!worker.transfer(DRAIN_CAP, DUE), "the walk begins");
+    assert!(!worker.transfer(DRAIN_CAP, DUE), "the sweep begins");
     assert!(worker.sweep(), "and has passed the first bucket");
     cancel(&worker, 0, 0..EACH - 3000);
     assert!(!worker.transfer(DRAIN_CAP, DUE), "it is not begun again before its end");
@@ -377,7 +377,7 @@ fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
 
 /// A producer waits for no more than so many looks, whatever their order.
 #[test]
-fn a_walk_lets_go_of_the_lock_in_time() {
+fn a_sweep_releases_the_lock_in_time() {
     let worker = worker();
     (0..2).for_each(|shard| schedule(&worker, shard, 1));
     let entry = |shard: u32| Token { index: shard * shard::SHARD_CAPACITY as u32, version: 0 };

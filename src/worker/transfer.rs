@@ -51,12 +51,12 @@ impl<W: Exact> Worker<W> {
     pub(super) fn transfer_shard(&mut self, number: usize, room: usize, by: u64) -> usize {
         let shard = self.control.shards[number].clone();
         let mut state = shard.lock();
-        let walk = state.sweep_wanted() && !self.sweeping;
+        let sweep = state.sweep_wanted() && !self.sweeping;
         if state.take_by() <= by {
             self.drain.fill(&mut state, room);
         }
         drop(state);
-        if walk {
+        if sweep {
             self.begin_sweep();
         }
         let Self { control, drain, wheel, agenda, backlog_from, .. } = self;

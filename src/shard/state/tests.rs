@@ -23,7 +23,7 @@ fn take(state: &mut State<()>) -> Record {
 }
 
 #[test]
-fn a_walk_that_is_outrun_by_cancels_is_asked_for_again() {
+fn a_sweep_that_cancels_outrun_is_asked_for_again() {
     let mut state = state();
     let all: Vec<u32> = (0..100_000).map(|n| admit(&mut state, n)).collect();
     take(&mut state);
@@ -38,7 +38,7 @@ fn a_walk_that_is_outrun_by_cancels_is_asked_for_again() {
 }
 
 #[test]
-fn the_dead_that_a_walk_has_dropped_do_not_count() {
+fn dead_entries_that_a_sweep_dropped_do_not_count() {
     let mut state = state();
     let all: Vec<u32> = (0..10_000).map(|n| admit(&mut state, n)).collect();
     let mut records = Vec::new();
