@@ -198,7 +198,7 @@ impl<P> State<P> {
     /// Claims a timeout for its run: Armed -> Running, if the record stands for it and its deadline
     /// is not after `tick_start`. Pins the slot for the runner. A closed shard lets nothing be
     /// claimed: its timeouts stay for `empty_into`.
-    #[inline]
+    #[inline(always)] // a call here, and one in `insert_near`, cost 1.6 of 21 ns a run
     pub(crate) fn claim(&mut self, index: u32, version: u16, tick_start: u64) -> Claim<P> {
         if !self.open {
             return Claim::Dead;

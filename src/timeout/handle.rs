@@ -349,6 +349,7 @@ impl<'a> Run<'a> {
         next.into_parts().is_some_and(|(task, when)| self.go_on(task, when, file))
     }
 
+    #[cold]
     fn go_on(
         &self,
         task: BoxedTask,

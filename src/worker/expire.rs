@@ -93,6 +93,7 @@ impl<W: Exact> Worker<W> {
 
     /// Finishes the last inline run, claims the next timeout, and names it as running. Takes the
     /// lock only once if both are in one shard.
+    #[inline]
     pub(super) fn claim(&mut self, due: Due) -> Claim<BoxedTask> {
         let (number, index) = shard::locate(due.token);
         if self.ran.is_some_and(|(ran, _)| ran != number) {
@@ -118,6 +119,7 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Runs a claimed task inline, or hands it to the executor.
+    #[inline]
     pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<BoxedTask>, present: u64) {
         self.context().ended(1);
         let task = claimed.payload;
@@ -134,6 +136,7 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Runs a task on the worker. Files its timeout again if it goes on.
+    #[inline]
     fn run_inline(&mut self, task: BoxedTask, (number, index): (usize, u32), present: u64) {
         let Self { control, wheel, .. } = self;
         let shard = &control.shards[number];
