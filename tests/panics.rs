@@ -8,6 +8,7 @@
 //! | task: drop of its captures, after its run | worker, executor | caught, counted | `captures_after_the_run` |
 //! | task: drop, when it is cancelled | as `cancelled` | caught, counted | `captures_of_what_is_cancelled` |
 //! | task: drop, when an executor abandons its job | executor | caught, counted | `captures_of_what_is_abandoned` |
+//! | task: drop, when its timeout does not go on | worker, executor | caught, counted | `a_drop_of_a_task_that_does_not_go_on` |
 //! | task: drop, when it is refused or returned | the caller, who has it | the caller's | `captures_of_what_is_given_back` |
 //! | payload of a panic: drop | where it is caught | caught | `payloads` |
 //! | executor: `execute` | worker | caught, counted; the job is abandoned | `an_executor` |
@@ -601,5 +602,28 @@ fn a_watched_connection() {
     let watch = idle.watch(Bomb::armed(), &policy).unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| drop(watch))).is_err(), "it is the caller's");
     assert_eq!((idle.watched(), timer.pending_timeouts()), (0, 0));
+    assert_unhurt(&timer, &clock);
+}
+
+/// The timeout was cancelled during a run that would have it go on.
+#[test]
+fn a_drop_of_a_task_that_does_not_go_on() {
+    struct Lasting;
+    impl TimerTask for Lasting {
+        fn run(self, run: &Run<'_>) -> Next<Self> {
+            assert!(!run.timeout().cancel(), "it runs already");
+            Next::after(self, TICK)
+        }
+    }
+    impl Drop for Lasting {
+        fn drop(&mut self) {
+            panic!("a bad drop");
+        }
+    }
+    let (timer, clock) = manual();
+    let timeout = timer.new_timeout(Lasting, TICK).unwrap();
+    clock.advance(TICK);
+    assert!(timeout.is_expired());
+    assert_eq!(timer.metrics().panicked, 1);
     assert_unhurt(&timer, &clock);
 }

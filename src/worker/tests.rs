@@ -130,6 +130,19 @@ fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
     assert_eq!(worker.wheel.next_expiry(), None);
 }
 
+/// Rule 6: a dead entry beyond the look ahead causes no wake-up if nothing is pending.
+#[test]
+fn nothing_pending_means_no_wake_up() {
+    let mut worker = worker();
+    schedule(&worker, 0, 1);
+    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.confirm_next());
+    assert_eq!(worker.wake_tick(5), Some(DUE));
+    cancel(&worker, 0, 0..1);
+    assert!(worker.confirm_next());
+    assert_eq!(worker.wheel.next_expiry(), Some(DUE), "the entry is still there");
+    assert_eq!(worker.wake_tick(5), Some(NEVER));
+}
+
 /// The confirmed timeout is cancelled, but another one of its tick is pending.
 #[test]
 fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
