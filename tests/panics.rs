@@ -468,16 +468,25 @@ fn run_where_the_clock_is_bad(job: Job) {
     builder.spawn(move || job.run()).unwrap().join().expect("it is contained");
 }
 
+/// A manager that answers every event alike, and the events that it reported.
+fn a_recording_manager(
+    timer: &HashedWheelTimer,
+    answer: Answer,
+) -> (IdleTimeouts<u32>, Record<(u32, IdleKind)>) {
+    let events = Record::new();
+    let record = events.clone();
+    let idle = IdleTimeouts::new(timer, move |id: &mut u32, event| {
+        record.push((*id, event.kind));
+        answer
+    });
+    (idle, events)
+}
+
 /// The check is dropped by the panic, and another takes its place.
 #[test]
 fn a_clock_in_an_idle_check() {
     let (timer, clock, jobs) = with_a_bad_clock_in_jobs();
-    let events = Record::new();
-    let record = events.clone();
-    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, event| {
-        record.push((*id, event.kind));
-        Answer::StopWatching
-    });
+    let (idle, events) = a_recording_manager(&timer, Answer::StopWatching);
     let policy = IdlePolicy::new().all(ms(1));
     let watches = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
     run_where_the_clock_is_bad(jobs.recv().unwrap());
@@ -497,12 +506,7 @@ fn a_clock_in_an_idle_check() {
 #[test]
 fn a_clock_in_an_idle_check_of_a_timer_that_stops() {
     let (timer, clock, jobs) = with_a_bad_clock_in_jobs();
-    let events = Record::new();
-    let record = events.clone();
-    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, event| {
-        record.push((*id, event.kind));
-        Answer::KeepWatching
-    });
+    let (idle, events) = a_recording_manager(&timer, Answer::KeepWatching);
     let policy = IdlePolicy::new().all(ms(1));
     let watches = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
     let check = jobs.recv().unwrap();
