@@ -34,6 +34,17 @@ fn allocations() -> usize {
     stats.allocations + stats.reallocations
 }
 
+/// The allocations during `work`: the fewest of five times, since the test harness, which starts
+/// and reports the other tests of this file meanwhile, allocates too.
+fn fewest_allocations(mut work: impl FnMut()) -> usize {
+    let times = (0..5).map(|_| {
+        let before = allocations();
+        work();
+        allocations() - before
+    });
+    times.min().expect("five times")
+}
+
 /// Waves of timeouts that reach the wheel and are cancelled there, and none of which is ever due.
 #[test]
 fn a_storm_of_cancels_in_the_wheel_does_not_grow_memory() {
@@ -191,9 +202,8 @@ fn rescheduling_and_rearming_allocate_nothing() {
     let timer = HashedWheelTimer::builder().tick_duration(HOUR).build().unwrap();
     let timeout = timer.new_timeout(|| (), HOUR).unwrap();
     std::thread::sleep(ms(20));
-    let before = allocations();
-    (0..1000).for_each(|n| timeout.reschedule(HOUR + ms(n)).unwrap());
-    assert_eq!(allocations() - before, 0);
+    let push_back = || (0..1000).for_each(|n| timeout.reschedule(HOUR + ms(n)).unwrap());
+    assert_eq!(fewest_allocations(push_back), 0);
 }
 
 /// In a burst of a thousand runs, on the worker and on an executor.
@@ -214,10 +224,8 @@ fn a_timeout_that_goes_on_allocates_nothing() {
         };
         timer.new_periodic(task, Period::fixed_rate(ms(100))).unwrap();
         clock.advance(ms(100) * 50);
-        let before = allocations();
-        clock.advance(ms(100) * RUNS);
-        let allocations = allocations() - before;
-        assert_eq!(timer.metrics().expired, u64::from(RUNS) + 50);
+        let allocations = fewest_allocations(|| clock.advance(ms(100) * RUNS));
+        assert_eq!(timer.metrics().expired, u64::from(5 * RUNS) + 50);
         assert!(allocations < 20, "{allocations} allocations in {RUNS} runs");
     }
 }
