@@ -22,10 +22,14 @@ public final class Driver {
 
     private static void run(String workload, Param param) throws Exception {
         switch (workload) {
-            case "schedule" -> Operations.schedule(param.integer("producers"));
-            case "schedule_cancel" -> Operations.scheduleCancel(param.integer("producers"));
-            case "reschedule" -> Operations.reschedule(param.integer("producers"));
-            case "rolling" -> Operations.rolling(param.integer("producers"));
+            case "schedule" ->
+                    Operations.schedule(param.integer("producers"), param.integer("captures"));
+            case "schedule_cancel" ->
+                    Operations.scheduleCancel(param.integer("producers"), param.integer("captures"));
+            case "reschedule" ->
+                    Operations.reschedule(param.integer("producers"), param.integer("captures"));
+            case "rolling" ->
+                    Operations.rolling(param.integer("producers"), param.integer("captures"));
             case "growth" -> Growth.run(param.integer("present"));
             case "fire_same_tick" -> Firing.sameTick(param.integer("timeouts"));
             case "fire_spread" -> Firing.spread(param.integer("timeouts"));
@@ -43,8 +47,9 @@ public final class Driver {
     }
 
     private static String version() {
-        var common = io.netty.util.Version.identify().get("netty-common");
-        return common == null ? "unknown" : common.artifactVersion();
+        // A jar that bundles Netty may keep the version of one artifact only; all have the same.
+        var artifacts = io.netty.util.Version.identify().values().iterator();
+        return artifacts.hasNext() ? artifacts.next().artifactVersion() : "unknown";
     }
 
     /** {@code name=value;name=value}, or {@code -} for none. */

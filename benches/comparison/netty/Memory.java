@@ -1,4 +1,3 @@
-import io.netty.util.TimerTask;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
@@ -22,24 +21,10 @@ final class Memory {
         Wheel wheel = new Wheel();
         long before = heapAfterCollection();
         for (long i = 0; i < pending; i++) {
-            wheel.schedule(task(capturedBytes, i), FAR_MILLIS);
+            wheel.schedule(Captures.task(capturedBytes, i), FAR_MILLIS);
         }
         Thread.sleep(wheel.millisToMove(pending) + 500);
         Driver.print("bytes_per_timeout", (double) (heapAfterCollection() - before) / pending);
-    }
-
-    private static TimerTask task(int capturedBytes, long i) {
-        return switch (capturedBytes) {
-            case 0 -> Wheel.PROBE;
-            case 24 -> capturing(i, i + 1, i + 2);
-            default -> throw new IllegalArgumentException("captures=0 or 24, not " + capturedBytes);
-        };
-    }
-
-    private static long sink;
-
-    private static TimerTask capturing(long a, long b, long c) {
-        return timeout -> sink += a + b + c;
     }
 
     static void storm(int cancelled) throws Exception {

@@ -30,32 +30,38 @@ final class Operations {
         Producer producer(Wheel wheel, int operations, long firstIndex);
     }
 
-    static void schedule(int producers) throws Exception {
-        measure(producers, Schedule::new);
+    static void schedule(int producers, int captures) throws Exception {
+        measure(producers, (wheel, each, first) -> new Schedule(wheel, captures, each, first));
     }
 
-    static void scheduleCancel(int producers) throws Exception {
-        measure(producers, ScheduleCancel::new);
+    static void scheduleCancel(int producers, int captures) throws Exception {
+        measure(producers, (wheel, each, first) -> new ScheduleCancel(wheel, captures, each, first));
     }
 
-    static void rolling(int producers) throws Exception {
-        measure(producers, (wheel, each, first) -> new Rolling(wheel, each, first, Delays::usual));
+    static void rolling(int producers, int captures) throws Exception {
+        measure(
+                producers,
+                (wheel, each, first) ->
+                        new Rolling(wheel, captures, each, first, Delays::usual));
     }
 
     /** Netty has none: cancel, and schedule again. */
-    static void reschedule(int producers) throws Exception {
+    static void reschedule(int producers, int captures) throws Exception {
         measure(
                 producers,
-                (wheel, each, first) -> new Rolling(wheel, each, first, i -> Delays.PUSHED_BACK));
+                (wheel, each, first) ->
+                        new Rolling(wheel, captures, each, first, i -> Delays.PUSHED_BACK));
     }
 
     private static final class Schedule implements Producer {
         private final Wheel wheel;
+        private final int captures;
         private final long first;
         private final Timeout[] kept;
 
-        Schedule(Wheel wheel, int operations, long first) {
+        Schedule(Wheel wheel, int captures, int operations, long first) {
             this.wheel = wheel;
+            this.captures = captures;
             this.first = first;
             kept = new Timeout[operations];
         }
@@ -63,29 +69,33 @@ final class Operations {
         @Override
         public void produce() {
             for (int i = 0; i < kept.length; i++) {
-                kept[i] = wheel.schedule(Wheel.PROBE, Delays.usual(first + i));
+                kept[i] = wheel.schedule(Captures.task(captures, i), Delays.usual(first + i));
             }
         }
     }
 
-    private record ScheduleCancel(Wheel wheel, int operations, long first) implements Producer {
+    private record ScheduleCancel(Wheel wheel, int captures, int operations, long first)
+            implements Producer {
         @Override
         public void produce() {
             for (int i = 0; i < operations; i++) {
-                wheel.schedule(Wheel.PROBE, Delays.usual(first + i)).cancel();
+                wheel.schedule(Captures.task(captures, i), Delays.usual(first + i)).cancel();
             }
         }
     }
 
     private static final class Rolling implements Producer {
         private final Wheel wheel;
+        private final int captures;
         private final int operations;
         private final long first;
         private final LongUnaryOperator delay;
         private final Timeout[] live = new Timeout[Sizes.of(Sizes.WINDOW)];
 
-        Rolling(Wheel wheel, int operations, long first, LongUnaryOperator delay) {
+        Rolling(
+                Wheel wheel, int captures, int operations, long first, LongUnaryOperator delay) {
             this.wheel = wheel;
+            this.captures = captures;
             this.operations = operations;
             this.first = first;
             this.delay = delay;
@@ -94,7 +104,7 @@ final class Operations {
         @Override
         public void prepare() {
             for (int i = 0; i < live.length; i++) {
-                live[i] = wheel.schedule(Wheel.PROBE, Delays.usual(first + i));
+                live[i] = wheel.schedule(Captures.task(captures, i), Delays.usual(first + i));
             }
         }
 
@@ -103,7 +113,8 @@ final class Operations {
             int oldest = 0;
             for (int i = 0; i < operations; i++) {
                 live[oldest].cancel();
-                live[oldest] = wheel.schedule(Wheel.PROBE, delay.applyAsLong(first + i));
+                live[oldest] =
+                        wheel.schedule(Captures.task(captures, i), delay.applyAsLong(first + i));
                 oldest = oldest + 1 == live.length ? 0 : oldest + 1;
             }
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
     Floor,
-    Schedule { producers: u64 },
-    ScheduleCancel { producers: u64 },
-    Rolling { producers: u64 },
-    Reschedule,
+    Schedule { producers: u64, captures: u64 },
+    ScheduleCancel { producers: u64, captures: u64 },
+    Rolling { producers: u64, captures: u64 },
+    Reschedule { captures: u64 },
     FireSameTick { timeouts: u64 },
     FireSpread { timeouts: u64 },
     Resident { pending: u64 },
@@ -32,6 +32,10 @@ pub enum Load {
     Busy,
 }
 
+/// Bytes that the tasks of the micro-benches capture: nothing, and what most closures do (an `Arc`
+/// and an id).
+const CAPTURES: [u64; 2] = [0, 16];
+
 pub const WORKLOADS: [&str; 13] = [
     "floor",
     "schedule",
@@ -51,16 +55,21 @@ pub const WORKLOADS: [&str; 13] = [
 impl Case {
     /// All of them, in the order in which they are run.
     pub fn all(sizes: &Sizes, cores: u64) -> Vec<Self> {
-        let producers = || (0..).map(|n| 1 << n).take_while(move |n| *n <= cores.max(2));
         let mut cases = vec![Self::Floor];
-        cases.extend(producers().map(|producers| Self::Schedule { producers }));
-        cases.extend(producers().map(|producers| Self::ScheduleCancel { producers }));
-        cases.extend(producers().map(|producers| Self::Rolling { producers }));
-        cases.push(Self::Reschedule);
+        cases.extend(
+            crews(cores).map(|(producers, captures)| Self::Schedule { producers, captures }),
+        );
+        cases.extend(
+            crews(cores).map(|(producers, captures)| Self::ScheduleCancel { producers, captures }),
+        );
+        cases.extend(
+            crews(cores).map(|(producers, captures)| Self::Rolling { producers, captures }),
+        );
+        cases.extend(CAPTURES.map(|captures| Self::Reschedule { captures }));
         cases.push(Self::FireSameTick { timeouts: sizes.fire });
         cases.push(Self::FireSpread { timeouts: sizes.fire });
         cases.extend(sizes.pending.iter().map(|pending| Self::Resident { pending: *pending }));
-        cases.extend([0, 24].map(|captures| Self::Memory { captures }));
+        cases.extend([0, 16, 24].map(|captures| Self::Memory { captures }));
         cases.push(Self::MemoryStorm { cancelled: sizes.storm });
         for tick in [Tick::Millisecond, Tick::Tenth] {
             cases.extend([Load::Idle, Load::Busy].map(|load| Self::Lateness { tick, load }));
@@ -76,7 +85,7 @@ impl Case {
             Self::Schedule { .. } => "schedule",
             Self::ScheduleCancel { .. } => "schedule_cancel",
             Self::Rolling { .. } => "rolling",
-            Self::Reschedule => "reschedule",
+            Self::Reschedule { .. } => "reschedule",
             Self::FireSameTick { .. } => "fire_same_tick",
             Self::FireSpread { .. } => "fire_spread",
             Self::Resident { .. } => "resident",
@@ -91,10 +100,12 @@ impl Case {
     pub fn param(self) -> String {
         match self {
             Self::Floor | Self::Backlog => "-".to_owned(),
-            Self::Schedule { producers }
-            | Self::ScheduleCancel { producers }
-            | Self::Rolling { producers } => format!("producers={producers}"),
-            Self::Reschedule => "producers=1".to_owned(),
+            Self::Schedule { producers, captures }
+            | Self::ScheduleCancel { producers, captures }
+            | Self::Rolling { producers, captures } => {
+                format!("producers={producers};captures={captures}")
+            }
+            Self::Reschedule { captures } => format!("producers=1;captures={captures}"),
             Self::FireSameTick { timeouts } | Self::FireSpread { timeouts } => {
                 format!("timeouts={timeouts}")
             }
@@ -120,6 +131,12 @@ impl Case {
             _ => Duration::from_millis(100),
         }
     }
+}
+
+/// Numbers of producers, each with each number of captured bytes. Producers double up to the cores.
+fn crews(cores: u64) -> impl Iterator<Item = (u64, u64)> {
+    let producers = move || (0..).map(|n| 1 << n).take_while(move |n| *n <= cores.max(2));
+    CAPTURES.into_iter().flat_map(move |captures| producers().map(move |n| (n, captures)))
 }
 
 #[cfg(test)]
@@ -148,7 +165,7 @@ mod tests {
     fn producers_double_up_to_the_cores_and_are_two_at_least() {
         let producers = |cores| -> Vec<u64> {
             let of = |case| match case {
-                Case::Rolling { producers } => Some(producers),
+                Case::Rolling { producers, captures: 16 } => Some(producers),
                 _ => None,
             };
             Case::all(&FULL, cores).into_iter().filter_map(of).collect()
@@ -163,6 +180,6 @@ mod tests {
     fn params_are_written_as_agreed() {
         let lateness = Case::Lateness { tick: Tick::Tenth, load: Load::Busy };
         assert_eq!(lateness.param(), "tick=100us;load=busy");
-        assert_eq!(Case::Schedule { producers: 2 }.param(), "producers=2");
+        assert_eq!(Case::Reschedule { captures: 16 }.param(), "producers=1;captures=16");
     }
 }

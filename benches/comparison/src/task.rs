@@ -37,11 +37,11 @@ impl Task for Nothing {
     }
 }
 
-/// Captures 24 bytes and does nothing.
+/// Captures so many words and does nothing.
 #[derive(Clone, Copy)]
-pub struct Captures24(pub [u64; 3]);
+pub struct Captures<const WORDS: usize>(pub [u64; WORDS]);
 
-impl Task for Captures24 {
+impl<const WORDS: usize> Task for Captures<WORDS> {
     fn run(self) {
         std::hint::black_box(self.0);
     }

@@ -89,14 +89,20 @@ pub fn goals(results: &Results) -> Vec<Goal> {
     let look = Look(results);
     let mut goals = Vec::new();
     for (workload, name) in OPERATIONS {
-        goals.push(look.speed_up(name, workload, "producers=1", &NETTY_AND_TOKIO, 2.0));
+        goals.push(look.speed_up(name, workload, "producers=1;captures=0", &NETTY_AND_TOKIO, 2.0));
     }
     for (workload, name) in OPERATIONS {
-        goals.push(look.speed_up(name, workload, "producers=2", &NETTY_AND_TOKIO, 4.0));
-        goals.push(look.speed_up(name, workload, "producers=2", &[PINGORA], 2.0));
+        goals.push(look.speed_up(name, workload, "producers=2;captures=0", &NETTY_AND_TOKIO, 4.0));
+        goals.push(look.speed_up(name, workload, "producers=2;captures=0", &[PINGORA], 2.0));
     }
     goals.push(look.distance_to_the_floor());
-    goals.push(look.speed_up("reschedule", "reschedule", "producers=1", &[CANCEL_NEW], 2.0));
+    goals.push(look.speed_up(
+        "reschedule",
+        "reschedule",
+        "producers=1;captures=0",
+        &[CANCEL_NEW],
+        2.0,
+    ));
     let all = results.params("fire_same_tick").first().copied().unwrap_or_default();
     goals.push(look.speed_up("fire, same tick", "fire_same_tick", all, &[NETTY], 1.0));
     goals.push(look.speed_up("fire, same tick", "fire_same_tick", all, &TOKIO, 15.0));
@@ -151,8 +157,8 @@ impl Look<'_> {
             rivals.iter().filter(|rival| cost(rival).is_none()).map(|r| format!("no {r} here")),
         );
         let producers = match param {
-            "producers=1" => ", 1 producer",
-            "producers=2" => ", 2 producers",
+            "producers=1;captures=0" => ", 1 producer",
+            "producers=2;captures=0" => ", 2 producers",
             _ => "",
         };
         Goal {
@@ -167,7 +173,7 @@ impl Look<'_> {
     fn distance_to_the_floor(&self) -> Goal {
         let floor = Setting { workload: "floor", param: "-" };
         let part = |metric| self.0.median(floor, metric, crate::rivals::FLOOR);
-        let setting = Setting { workload: "schedule_cancel", param: "producers=1" };
+        let setting = Setting { workload: "schedule_cancel", param: "producers=1;captures=0" };
         let ours = self.0.median(setting, "ns_per_op", OURS);
         let all = [part("clock_ns"), part("atomic_ns"), part("queue_push_ns")];
         let (measured, parts) = match (all, ours) {

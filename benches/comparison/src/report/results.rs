@@ -138,18 +138,18 @@ workload,param,rival,round,metric,value
 floor,-,floor,1,clock_ns,9
 floor,-,floor,1,atomic_ns,5
 floor,-,floor,1,queue_push_ns,6
-schedule,producers=1,wheelwork,1,ns_per_op,20
-schedule,producers=1,wheelwork,2,ns_per_op,22
-schedule,producers=1,netty,1,ns_per_op,60
-schedule,producers=1,netty,2,ns_per_op,66
-schedule,producers=1,tokio-sleep,1,ns_per_op,80
-schedule,producers=1,tokio-sleep,2,ns_per_op,90
-schedule,producers=1,sorted-list,1,ns_per_op,9000
-schedule,producers=1,sorted-list,1,capped_at,20000
-schedule,producers=2,wheelwork,1,ns_per_op,30
-schedule,producers=2,netty,1,ns_per_op,60
-schedule,producers=2,tokio-sleep,1,crashed,-11
-schedule_cancel,producers=1,wheelwork,1,ns_per_op,36
+schedule,producers=1;captures=0,wheelwork,1,ns_per_op,20
+schedule,producers=1;captures=0,wheelwork,2,ns_per_op,22
+schedule,producers=1;captures=0,netty,1,ns_per_op,60
+schedule,producers=1;captures=0,netty,2,ns_per_op,66
+schedule,producers=1;captures=0,tokio-sleep,1,ns_per_op,80
+schedule,producers=1;captures=0,tokio-sleep,2,ns_per_op,90
+schedule,producers=1;captures=0,sorted-list,1,ns_per_op,9000
+schedule,producers=1;captures=0,sorted-list,1,capped_at,20000
+schedule,producers=2;captures=0,wheelwork,1,ns_per_op,30
+schedule,producers=2;captures=0,netty,1,ns_per_op,60
+schedule,producers=2;captures=0,tokio-sleep,1,crashed,-11
+schedule_cancel,producers=1;captures=0,wheelwork,1,ns_per_op,36
 growth,present=1000,wheelwork,1,schedule_ns,20
 growth,present=10000,wheelwork,1,schedule_ns,30
 growth,present=100000,wheelwork,1,schedule_ns,25
@@ -175,8 +175,8 @@ impl Results {
 mod tests {
     use super::*;
 
-    const ONE: Setting<'_> = Setting { workload: "schedule", param: "producers=1" };
-    const TWO: Setting<'_> = Setting { workload: "schedule", param: "producers=2" };
+    const ONE: Setting<'_> = Setting { workload: "schedule", param: "producers=1;captures=0" };
+    const TWO: Setting<'_> = Setting { workload: "schedule", param: "producers=2;captures=0" };
 
     #[test]
     fn median_and_spread() {
@@ -192,7 +192,10 @@ mod tests {
         let results = Results::fixture();
         assert_eq!(results.median(ONE, "ns_per_op", "netty"), Some(63.0));
         assert_eq!(results.median(ONE, "ns_per_op", "nobody"), None);
-        assert_eq!(results.params("schedule"), ["producers=1", "producers=2"]);
+        assert_eq!(
+            results.params("schedule"),
+            ["producers=1;captures=0", "producers=2;captures=0"]
+        );
         let rivals = ["wheelwork", "netty", "tokio-sleep", "sorted-list"];
         assert_eq!(results.rivals("schedule"), rivals);
     }

@@ -181,7 +181,10 @@ mod tests {
         let text = text();
         assert!(row(&text, "schedule\n", "tokio-sleep").contains("| crashed |"));
         assert!(row(&text, "schedule\n", "sorted-list").contains("429x †"));
-        assert!(text.contains("† sorted-list, 1 producer: with 20k timeouts only"), "{text}");
+        assert!(
+            text.contains("† sorted-list, 1 producer, no captures: with 20k timeouts only"),
+            "{text}"
+        );
         assert!(row(&text, "growth\n", "sorted-list").contains("| skipped |"));
     }
 

@@ -9,15 +9,15 @@ use comfy_table::{CellAlignment, Table};
 
 /// What tells most in the least space: workload, the param's beginning, metric, the heads.
 const COLUMNS: [(&str, &str, &str, &str); 11] = [
-    ("schedule", "producers=1", "ns_per_op", "schedule\n1p ns"),
-    ("schedule", "producers=2", "ns_per_op", "\n2p ns"),
-    ("schedule_cancel", "producers=1", "ns_per_op", "+cancel\n1p ns"),
-    ("schedule_cancel", "producers=2", "ns_per_op", "\n2p ns"),
-    ("rolling", "producers=1", "ns_per_op", "rolling\n1p ns"),
-    ("rolling", "producers=2", "ns_per_op", "\n2p ns"),
-    ("reschedule", "producers=1", "ns_per_op", "resched.\nns"),
+    ("schedule", "producers=1;captures=16", "ns_per_op", "schedule\n1p ns"),
+    ("schedule", "producers=2;captures=16", "ns_per_op", "\n2p ns"),
+    ("schedule_cancel", "producers=1;captures=16", "ns_per_op", "+cancel\n1p ns"),
+    ("schedule_cancel", "producers=2;captures=16", "ns_per_op", "\n2p ns"),
+    ("rolling", "producers=1;captures=16", "ns_per_op", "rolling\n1p ns"),
+    ("rolling", "producers=2;captures=16", "ns_per_op", "\n2p ns"),
+    ("reschedule", "producers=1;captures=16", "ns_per_op", "resched.\nns"),
     ("fire_same_tick", "timeouts=", "ns_per_op", "fire\nns"),
-    ("memory", "captures=0", "bytes_per_timeout", "memory\nbytes"),
+    ("memory", "captures=16", "bytes_per_timeout", "memory\nbytes"),
     ("lateness", "tick=1ms;load=idle", "p99_us", "late\np99 µs"),
     ("backlog", "-", "ticks_late", "backlog\nticks"),
 ];
@@ -29,7 +29,7 @@ pub fn table(results: &Results, goals: &[Goal]) -> String {
 /// The figure, and below it the ratio to ours.
 fn rivals(results: &Results) -> Table {
     let mut table = empty();
-    let mut header = vec![""];
+    let mut header = vec!["16 bytes\ncaptured"];
     header.extend(COLUMNS.iter().map(|(.., head)| *head));
     table.set_header(header);
     let mut names = Vec::new();
@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn ratios_stand_below_the_figures() {
         let results = Results::fixture();
-        let one = Setting { workload: "schedule", param: "producers=1" };
-        let two = Setting { workload: "schedule", param: "producers=2" };
+        let one = Setting { workload: "schedule", param: "producers=1;captures=0" };
+        let two = Setting { workload: "schedule", param: "producers=2;captures=0" };
         assert_eq!(cell(&results, one, "ns_per_op", "netty"), "63\n3.0x");
         assert_eq!(cell(&results, one, "ns_per_op", OURS), "21");
         assert_eq!(cell(&results, two, "ns_per_op", "tokio-sleep"), "crashed");

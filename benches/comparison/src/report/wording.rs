@@ -59,7 +59,8 @@ pub fn metric(metric: &str) -> &str {
 pub fn param(param: &str) -> String {
     let part = |part: &str| match part.split_once('=') {
         Some(("producers", "1")) => "1 producer".to_owned(),
-        Some(("captures", bytes)) => format!("captures {bytes} bytes"),
+        Some(("captures", "0")) => "no captures".to_owned(),
+        Some(("captures", bytes)) => format!("{bytes} bytes captured"),
         Some(("load", load)) => load.to_owned(),
         Some(("tick", tick)) => format!("tick {}", tick.replace("us", " µs").replace("ms", " ms")),
         Some((name, value)) => match value.parse() {
@@ -149,11 +150,10 @@ mod tests {
 
     #[test]
     fn params_read_well() {
-        assert_eq!(param("producers=1"), "1 producer");
-        assert_eq!(param("producers=2"), "2 producers");
+        assert_eq!(param("producers=1;captures=0"), "1 producer, no captures");
+        assert_eq!(param("producers=2;captures=16"), "2 producers, 16 bytes captured");
         assert_eq!(param("tick=100us;load=busy"), "tick 100 µs, busy");
         assert_eq!(param("pending=10000"), "10k pending");
-        assert_eq!(param("captures=24"), "captures 24 bytes");
         assert_eq!(param("-"), "-");
     }
 }

@@ -3,13 +3,15 @@
 use crate::crew::Routine;
 use crate::delays;
 use crate::rivals::Producer;
-use crate::task::Nothing;
+use crate::task::Task;
 use std::collections::VecDeque;
 
 /// Schedule and keep; what was scheduled in a batch is cancelled after it.
-pub struct Schedule;
+pub struct Schedule<T> {
+    pub task: T,
+}
 
-impl Routine for Schedule {
+impl<T: Task> Routine for Schedule<T> {
     type State<H: 'static> = Vec<H>;
 
     fn prepare<P: Producer>(&self, _producer: u64, _timer: &mut P) -> Vec<P::Handle> {
@@ -18,7 +20,7 @@ impl Routine for Schedule {
 
     fn batch<P: Producer>(&self, timer: &mut P, kept: &mut Vec<P::Handle>, operations: u64) {
         kept.reserve(operations as usize);
-        kept.extend((0..operations).map(|i| timer.schedule(Nothing, delays::usual(i))));
+        kept.extend((0..operations).map(|i| timer.schedule(self.task, delays::usual(i))));
     }
 
     fn tidy<P: Producer>(&self, timer: &mut P, kept: &mut Vec<P::Handle>) {
@@ -27,16 +29,18 @@ impl Routine for Schedule {
 }
 
 /// The answer arrives at once, as for most remote calls.
-pub struct ScheduleCancel;
+pub struct ScheduleCancel<T> {
+    pub task: T,
+}
 
-impl Routine for ScheduleCancel {
+impl<T: Task> Routine for ScheduleCancel<T> {
     type State<H: 'static> = ();
 
     fn prepare<P: Producer>(&self, _producer: u64, _timer: &mut P) {}
 
     fn batch<P: Producer>(&self, timer: &mut P, _state: &mut (), operations: u64) {
         for i in 0..operations {
-            timer.schedule_and_cancel(Nothing, delays::usual(i));
+            timer.schedule_and_cancel(self.task, delays::usual(i));
         }
     }
 }
@@ -48,10 +52,15 @@ pub struct Window<H> {
 }
 
 impl<H: 'static> Window<H> {
-    fn fill<P: Producer<Handle = H>>(timer: &mut P, producer: u64, size: u64) -> Self {
+    fn fill<P: Producer<Handle = H>>(
+        timer: &mut P,
+        task: impl Task,
+        producer: u64,
+        size: u64,
+    ) -> Self {
         // Producers begin at different places of the same sequence.
         let first = producer * size;
-        let live = (first..first + size).map(|i| timer.schedule(Nothing, delays::usual(i)));
+        let live = (first..first + size).map(|i| timer.schedule(task, delays::usual(i)));
         Self { live: live.collect(), scheduled: first + size }
     }
 
@@ -62,15 +71,16 @@ impl<H: 'static> Window<H> {
 }
 
 /// So many are live; each step cancels the oldest and schedules a new one.
-pub struct Rolling {
+pub struct Rolling<T> {
+    pub task: T,
     pub window: u64,
 }
 
-impl Routine for Rolling {
+impl<T: Task> Routine for Rolling<T> {
     type State<H: 'static> = Window<H>;
 
     fn prepare<P: Producer>(&self, producer: u64, timer: &mut P) -> Window<P::Handle> {
-        Window::fill(timer, producer, self.window)
+        Window::fill(timer, self.task, producer, self.window)
     }
 
     fn batch<P: Producer>(&self, timer: &mut P, window: &mut Window<P::Handle>, operations: u64) {
@@ -79,27 +89,28 @@ impl Routine for Rolling {
                 timer.cancel(oldest);
             }
             let delay = delays::usual(window.next());
-            window.live.push_back(timer.schedule(Nothing, delay));
+            window.live.push_back(timer.schedule(self.task, delay));
         }
     }
 }
 
 /// So many are live; each is pushed back in its turn.
-pub struct Reschedule {
+pub struct Reschedule<T> {
+    pub task: T,
     pub window: u64,
 }
 
-impl Routine for Reschedule {
+impl<T: Task> Routine for Reschedule<T> {
     type State<H: 'static> = Window<H>;
 
     fn prepare<P: Producer>(&self, producer: u64, timer: &mut P) -> Window<P::Handle> {
-        Window::fill(timer, producer, self.window)
+        Window::fill(timer, self.task, producer, self.window)
     }
 
     fn batch<P: Producer>(&self, timer: &mut P, window: &mut Window<P::Handle>, operations: u64) {
         for _ in 0..operations {
             if let Some(handle) = window.live.pop_front() {
-                let moved = timer.reschedule(handle, Nothing, delays::PUSHED_BACK);
+                let moved = timer.reschedule(handle, self.task, delays::PUSHED_BACK);
                 window.live.push_back(moved);
             }
         }

@@ -15,7 +15,7 @@ use crate::case::{Case, Load};
 use crate::crew;
 use crate::rivals::{Rival, Visit};
 use crate::sizes::Sizes;
-use crate::task::{Captures24, Nothing};
+use crate::task::{Captures, Nothing, Task};
 use std::io;
 use std::path::PathBuf;
 
@@ -53,23 +53,19 @@ impl Visit for Measure {
         let timer: &'static R = Box::leak(Box::new(R::start(self.case.tick())));
         match self.case {
             Case::Floor => self::floor(&self),
-            Case::Schedule { producers } => self.schedule(timer, producers),
-            Case::ScheduleCancel { producers } => {
-                self.micro(timer, &micro::ScheduleCancel, producers, &sizes)
-            }
-            Case::Rolling { producers } => {
-                let routine = micro::Rolling { window: sizes.window };
-                self.micro(timer, &routine, producers, &sizes)
-            }
-            Case::Reschedule => {
-                let routine = micro::Reschedule { window: sizes.window };
-                self.micro(timer, &routine, 1, &sizes)
-            }
+            Case::Schedule { captures, .. }
+            | Case::ScheduleCancel { captures, .. }
+            | Case::Rolling { captures, .. }
+            | Case::Reschedule { captures } => match captures {
+                0 => self.hot_path(timer, Nothing, &sizes),
+                _ => self.hot_path(timer, Captures([1, 2]), &sizes),
+            },
             Case::FireSameTick { timeouts } => fire::same_tick(timer, timeouts, &sizes),
             Case::FireSpread { timeouts } => fire::spread(timer, timeouts, &sizes),
             Case::Resident { pending } => resident::resident(timer, pending, &sizes),
             Case::Memory { captures: 0 } => memory::pending(timer, Nothing, &sizes),
-            Case::Memory { .. } => memory::pending(timer, Captures24([1, 2, 3]), &sizes),
+            Case::Memory { captures: 16 } => memory::pending(timer, Captures([1, 2]), &sizes),
+            Case::Memory { .. } => memory::pending(timer, Captures([1, 2, 3]), &sizes),
             Case::MemoryStorm { cancelled } => memory::storm(timer, cancelled),
             Case::Lateness { load, .. } => lateness::lateness(timer, load == Load::Busy, &sizes),
             Case::Growth { present } => growth::growth(timer, present, &sizes, &self.folder),
@@ -79,10 +75,34 @@ impl Visit for Measure {
 }
 
 impl Measure {
-    fn schedule<R: Rival>(&self, timer: &R, producers: u64) -> Result<Vec<Figure>, Error> {
+    fn hot_path<R: Rival>(
+        &self,
+        timer: &R,
+        task: impl Task,
+        sizes: &Sizes,
+    ) -> Result<Vec<Figure>, Error> {
+        let window = sizes.window;
+        match self.case {
+            Case::Schedule { producers, .. } => self.schedule(timer, task, producers),
+            Case::Rolling { producers, .. } => {
+                self.micro(timer, &micro::Rolling { task, window }, producers, sizes)
+            }
+            Case::ScheduleCancel { producers, .. } => {
+                self.micro(timer, &micro::ScheduleCancel { task }, producers, sizes)
+            }
+            _ => self.micro(timer, &micro::Reschedule { task, window }, 1, sizes),
+        }
+    }
+
+    fn schedule<R: Rival>(
+        &self,
+        timer: &R,
+        task: impl Task,
+        producers: u64,
+    ) -> Result<Vec<Figure>, Error> {
         let all = self.sizes.schedule.min(R::SCHEDULE_CAP);
         let sizes = Sizes { batch: all / producers, ..self.sizes };
-        let mut figures = self.micro(timer, &micro::Schedule, producers, &sizes)?;
+        let mut figures = self.micro(timer, &micro::Schedule { task }, producers, &sizes)?;
         if all < self.sizes.schedule {
             figures.push(("capped_at", all as f64));
         }

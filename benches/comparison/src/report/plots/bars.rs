@@ -13,6 +13,8 @@ const LEFT: f64 = 210.0;
 /// For the figures behind the bars.
 const RIGHT: f64 = 130.0;
 const TOP: f64 = 74.0;
+/// A line of the legend.
+const LEGEND: f64 = 18.0;
 const BOTTOM: f64 = 30.0;
 const BAR: f64 = 13.0;
 const GAP: f64 = 9.0;
@@ -56,7 +58,8 @@ impl<'a> Bars<'a> {
 
     pub fn draw(&self, file: &Path) -> io::Result<()> {
         let row_height = self.params.len() as f64 * BAR + GAP;
-        let bottom = TOP + row_height * self.rows.len() as f64;
+        let top = TOP + LEGEND * self.legend().last().map_or(0.0, |(_, line)| line + 1.0);
+        let bottom = top + row_height * self.rows.len() as f64;
         let canvas = Canvas::new(file, WIDTH, (bottom + BOTTOM) as u32)?;
         let all = self.rows.iter().flat_map(|row| row.figures.iter().flatten());
         let ends = all.flat_map(|figure| [figure.min, figure.median, figure.max]);
@@ -64,9 +67,9 @@ impl<'a> Bars<'a> {
             return canvas.finish();
         };
         self.head(&canvas, &scale)?;
-        axis(&canvas, &scale, TOP - 6.0, bottom)?;
+        axis(&canvas, &scale, top - 6.0, bottom)?;
         for (i, row) in self.rows.iter().enumerate() {
-            self.row(&canvas, &scale, row, TOP + row_height * i as f64)?;
+            self.row(&canvas, &scale, row, top + row_height * i as f64)?;
         }
         canvas.finish()
     }
@@ -78,18 +81,28 @@ impl<'a> Bars<'a> {
             "median, least to greatest; less is better; {kind}in brackets the ratio to wheelwork"
         );
         canvas.text(&note, (16.0, 41.0), Anchor::Start, SMALL, FAINT)?;
-        if self.params.len() < 2 {
-            return Ok(());
-        }
-        let mut x = f64::from(WIDTH) - 16.0;
-        for (i, param) in self.params.iter().enumerate().rev() {
-            let name = wording::param(param);
-            x -= width(&name, SMALL);
-            canvas.text(&name, (x, 20.0), Anchor::Start, SMALL, INK)?;
-            canvas.bar((x - 18.0, 14.0), (x - 6.0, 26.0), palette::rival_shade(i))?;
-            x -= 34.0;
+        for (i, (param, (x, line))) in self.params.iter().zip(self.legend()).enumerate() {
+            let y = 62.0 + LEGEND * line;
+            canvas.bar((x, y - 6.0), (x + 12.0, y + 6.0), palette::rival_shade(i))?;
+            canvas.text(&wording::param(param), (x + 18.0, y), Anchor::Start, SMALL, INK)?;
         }
         Ok(())
+    }
+
+    /// Where the name of each param begins, and in which line; empty if there is only one.
+    fn legend(&self) -> Vec<(f64, f64)> {
+        let (mut x, mut line) = (16.0, 0.0);
+        let place = |param: &&str| {
+            let space = 18.0 + width(&wording::param(param), SMALL) + 24.0;
+            if x + space > f64::from(WIDTH) {
+                (x, line) = (16.0, line + 1.0);
+            }
+            let place = (x, line);
+            x += space;
+            place
+        };
+        let params = self.params.iter().filter(|_| self.params.len() > 1);
+        params.map(place).collect()
     }
 
     fn row(&self, canvas: &Canvas<'_>, scale: &Scale, row: &Row<'_>, y: f64) -> io::Result<()> {

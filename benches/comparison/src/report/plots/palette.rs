@@ -5,10 +5,14 @@ use crate::rivals;
 use plotters::style::RGBColor;
 
 const OUR_COLOR: RGBColor = RGBColor(0x0b, 0x5f, 0xd8);
-const OUR_SHADES: [RGBColor; 3] =
-    [OUR_COLOR, RGBColor(0x6d, 0xa5, 0xf0), RGBColor(0xb3, 0xd1, 0xfa)];
-const RIVAL_SHADES: [RGBColor; 3] =
-    [RGBColor(0x59, 0x63, 0x6e), RGBColor(0x9a, 0xa4, 0xaf), RGBColor(0xcb, 0xd2, 0xda)];
+const OUR_SHADES: [RGBColor; 4] =
+    [OUR_COLOR, RGBColor(0x4f, 0x91, 0xec), RGBColor(0x8b, 0xb9, 0xf5), RGBColor(0xbf, 0xd9, 0xfb)];
+const RIVAL_SHADES: [RGBColor; 4] = [
+    RGBColor(0x59, 0x63, 0x6e),
+    RGBColor(0x84, 0x8e, 0x99),
+    RGBColor(0xae, 0xb6, 0xbf),
+    RGBColor(0xd3, 0xd9, 0xdf),
+];
 
 /// Ours has its color, and the others of these never have a line.
 const WITHOUT: [&str; 3] = [OURS, rivals::CANCEL_NEW, rivals::FLOOR];
