@@ -31,7 +31,8 @@ public final class Driver {
             case "rolling" ->
                     Operations.rolling(param.integer("producers"), param.integer("captures"));
             case "growth" -> Growth.run(param.integer("present"));
-            case "fire_same_tick" -> Firing.sameTick(param.integer("timeouts"));
+            case "fire_same_tick" ->
+                    Firing.sameTick(param.integer("timeouts"), param.text("captures"));
             case "fire_spread" -> Firing.spread(param.integer("timeouts"));
             case "resident" -> Resident.run(param.integer("pending"));
             case "memory" -> Memory.pending(param.integer("captures"));

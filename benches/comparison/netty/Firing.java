@@ -10,19 +10,21 @@ final class Firing {
 
     private Firing() {}
 
-    static void sameTick(int timeouts) throws Exception {
+    /** {@code captures}: {@code 0}, all share one task, or {@code arc}, each has one that refers to it. */
+    static void sameTick(int timeouts, String captures) throws Exception {
+        boolean shared = captures.equals("0");
         for (int i = 0; i < WARM_UPS; i++) {
-            burstOnFreshWheel(timeouts);
+            burstOnFreshWheel(timeouts, shared);
         }
-        Burst burst = burstOnFreshWheel(timeouts);
+        Burst burst = burstOnFreshWheel(timeouts, shared);
         Driver.print("ns_per_op", burst.spanNanos);
         Driver.print("cpu_ns_per_op", burst.cpuNanos);
     }
 
-    private static Burst burstOnFreshWheel(int timeouts) throws Exception {
+    private static Burst burstOnFreshWheel(int timeouts, boolean shared) throws Exception {
         System.gc();
         try (Wheel wheel = new Wheel()) {
-            return burst(wheel, timeouts);
+            return burst(wheel, timeouts, shared);
         }
     }
 
@@ -33,13 +35,14 @@ final class Firing {
     record Burst(double spanNanos, double cpuNanos) {}
 
     /** All share one instant, so far away that all have been moved into their bucket by then. */
-    static Burst burst(Wheel wheel, int timeouts) throws Exception {
+    static Burst burst(Wheel wheel, int timeouts, boolean shared) throws Exception {
         Count count = new Count(timeouts);
         long toSchedule = timeouts / 2_000;
         long lead = toSchedule + wheel.millisToMove(timeouts);
         long due = System.nanoTime() + lead * 1_000_000;
         for (int i = 0; i < timeouts; i++) {
-            wheel.scheduleNanos(count, due - System.nanoTime());
+            TimerTask task = shared ? count : timeout -> count.run(timeout);
+            wheel.scheduleNanos(task, due - System.nanoTime());
         }
         TimeUnit.NANOSECONDS.sleep(due - 1_000_000 - System.nanoTime());
         long cpu = wheel.workerCpuNanos();

@@ -49,7 +49,7 @@ final class Growth {
             schedule[i] = (double) (scheduled - began) / batch.length;
             cancel[i] = (double) (cancelled - scheduled) / batch.length;
             Thread.sleep(wheel.millisToMove(batch.length));
-            expire[i] = Firing.burst(wheel, Sizes.of(Sizes.EXPIRE)).spanNanos();
+            expire[i] = Firing.burst(wheel, Sizes.of(Sizes.EXPIRE), true).spanNanos();
         }
     }
 

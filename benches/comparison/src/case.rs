@@ -10,7 +10,7 @@ pub enum Case {
     ScheduleCancel { producers: u64, captures: u64 },
     Rolling { producers: u64, captures: u64 },
     Reschedule { captures: u64 },
-    FireSameTick { timeouts: u64 },
+    FireSameTick { timeouts: u64, with_arc: bool },
     FireSpread { timeouts: u64 },
     Resident { pending: u64 },
     Memory { captures: u64 },
@@ -66,7 +66,9 @@ impl Case {
             crews(cores).map(|(producers, captures)| Self::Rolling { producers, captures }),
         );
         cases.extend(CAPTURES.map(|captures| Self::Reschedule { captures }));
-        cases.push(Self::FireSameTick { timeouts: sizes.fire });
+        cases.extend(
+            [false, true].map(|with_arc| Self::FireSameTick { timeouts: sizes.fire, with_arc }),
+        );
         cases.push(Self::FireSpread { timeouts: sizes.fire });
         cases.extend(sizes.pending.iter().map(|pending| Self::Resident { pending: *pending }));
         cases.extend([0, 16, 24].map(|captures| Self::Memory { captures }));
@@ -106,9 +108,11 @@ impl Case {
                 format!("producers={producers};captures={captures}")
             }
             Self::Reschedule { captures } => format!("producers=1;captures={captures}"),
-            Self::FireSameTick { timeouts } | Self::FireSpread { timeouts } => {
-                format!("timeouts={timeouts}")
+            Self::FireSameTick { timeouts, with_arc } => {
+                let captures = if with_arc { "arc" } else { "0" };
+                format!("captures={captures};timeouts={timeouts}")
             }
+            Self::FireSpread { timeouts } => format!("timeouts={timeouts}"),
             Self::Resident { pending } => format!("pending={pending}"),
             Self::Memory { captures } => format!("captures={captures}"),
             Self::MemoryStorm { cancelled } => format!("cancelled={cancelled}"),

@@ -76,7 +76,7 @@ pub fn skip_reason(case: Case, rival: &Facts) -> Option<&'static str> {
         Case::Lateness { tick: Tick::Tenth, .. } if !rival.has_tick => {
             Some("it has no tick to set: see its figures at 1 ms")
         }
-        Case::FireSameTick { timeouts: size }
+        Case::FireSameTick { timeouts: size, .. }
         | Case::FireSpread { timeouts: size }
         | Case::Growth { present: size }
             if rival.is_linear && size > LINEAR_LIMIT =>

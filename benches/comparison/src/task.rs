@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 /// A task that any rival can run: called, or woken.
-pub trait Task: Copy + Send + Sync + 'static {
+pub trait Task: Clone + Send + Sync + 'static {
     fn run(self);
 
     /// A waker that runs it. One allocation, as for a boxed closure with captures.
@@ -17,11 +17,11 @@ pub struct RunOnWake<T>(pub T);
 
 impl<T: Task> Wake for RunOnWake<T> {
     fn wake(self: Arc<Self>) {
-        self.0.run();
+        self.0.clone().run();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.run();
+        self.0.clone().run();
     }
 }
 

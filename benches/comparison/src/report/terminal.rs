@@ -16,7 +16,7 @@ const COLUMNS: [(&str, &str, &str, &str); 11] = [
     ("rolling", "producers=1;captures=16", "ns_per_op", "rolling\n1p ns"),
     ("rolling", "producers=2;captures=16", "ns_per_op", "\n2p ns"),
     ("reschedule", "producers=1;captures=16", "ns_per_op", "resched.\nns"),
-    ("fire_same_tick", "timeouts=", "ns_per_op", "fire\nns"),
+    ("fire_same_tick", "captures=arc", "ns_per_op", "fire\nArc ns"),
     ("memory", "captures=16", "bytes_per_timeout", "memory\nbytes"),
     ("lateness", "tick=1ms;load=idle", "p99_us", "late\np99 µs"),
     ("backlog", "-", "ticks_late", "backlog\nticks"),

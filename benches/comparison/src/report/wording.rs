@@ -60,6 +60,7 @@ pub fn param(param: &str) -> String {
     let part = |part: &str| match part.split_once('=') {
         Some(("producers", "1")) => "1 producer".to_owned(),
         Some(("captures", "0")) => "no captures".to_owned(),
+        Some(("captures", "arc")) => "an Arc captured".to_owned(),
         Some(("captures", bytes)) => format!("{bytes} bytes captured"),
         Some(("load", load)) => load.to_owned(),
         Some(("tick", tick)) => format!("tick {}", tick.replace("us", " µs").replace("ms", " ms")),
@@ -154,6 +155,7 @@ mod tests {
         assert_eq!(param("producers=2;captures=16"), "2 producers, 16 bytes captured");
         assert_eq!(param("tick=100us;load=busy"), "tick 100 µs, busy");
         assert_eq!(param("pending=10000"), "10k pending");
+        assert_eq!(param("captures=arc;timeouts=1000"), "an Arc captured, 1k timeouts");
         assert_eq!(param("-"), "-");
     }
 }

@@ -1,13 +1,13 @@
 //! Many that do fire: all at one instant, and spread over a second.
 
-use super::hits::{self, Hit};
+use super::hits;
 use super::late::{self, Late};
 use super::{Error, Figure};
 use crate::delays;
 use crate::process;
 use crate::rivals::{Producer, Rival};
 use crate::sizes::Sizes;
-use crate::task::Nothing;
+use crate::task::{Nothing, Task};
 use std::time::{Duration, Instant};
 
 /// How long after the last deadline a timer is given up.
@@ -18,15 +18,20 @@ const FAR: Duration = Duration::from_secs(3600);
 /// Longer than a step of settling.
 const MARGIN: Duration = Duration::from_millis(150);
 
-/// From the first run to the last. What a timer does before it runs the first is not in that, so
+/// From the first run to the last of tasks that count themselves. What a timer does before it runs the first is not in that, so
 /// the CPU time of all of it stands beside.
-pub fn same_tick<R: Rival>(timer: &R, timeouts: u64, sizes: &Sizes) -> Result<Vec<Figure>, Error> {
+pub fn same_tick<R: Rival>(
+    timer: &R,
+    timeouts: u64,
+    hit: impl Task,
+    sizes: &Sizes,
+) -> Result<Vec<Figure>, Error> {
     let mut producer = timer.producer();
     let lead = lead(&mut producer, timeouts, sizes, |_| FAR);
     hits::expect(timeouts);
     let due = Instant::now() + lead;
     // Kept: some of them need their handle to live.
-    let kept: Vec<_> = (0..timeouts).map(|_| producer.schedule(Hit, until(due))).collect();
+    let kept: Vec<_> = (0..timeouts).map(|_| producer.schedule(hit.clone(), until(due))).collect();
     settle_before(due);
     if Instant::now() >= due {
         return Err(Error::TooSlow);

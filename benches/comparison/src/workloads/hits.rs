@@ -7,7 +7,7 @@ use crate::task::{RunOnWake, Task};
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
+use std::task::{Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,31 @@ impl Task for Hit {
             static SHARED: OnceCell<Waker> = const { OnceCell::new() };
         }
         SHARED.with(|shared| shared.get_or_init(|| Waker::from(Arc::new(RunOnWake(Hit)))).clone())
+    }
+}
+
+/// What the closures of a server share: here it counts the runs of [`HitWithArc`].
+pub struct Connection;
+
+impl Wake for Connection {
+    fn wake(self: Arc<Self>) {
+        Hit.run();
+    }
+}
+
+/// Counts its run, and captures an `Arc`.
+#[derive(Clone)]
+pub struct HitWithArc(pub Arc<Connection>);
+
+impl Task for HitWithArc {
+    #[inline]
+    fn run(self) {
+        Hit.run();
+    }
+
+    /// Without an allocation: a waker is an `Arc` itself.
+    fn waker(self) -> Waker {
+        Waker::from(self.0)
     }
 }
 
@@ -89,7 +114,7 @@ mod tests {
         let before = Instant::now();
         Hit.run();
         thread::sleep(Duration::from_millis(2));
-        Hit.waker().wake();
+        HitWithArc(Arc::new(Connection)).waker().wake();
         assert_eq!(so_far(), 2);
         let missing = wait(Instant::now(), Duration::ZERO);
         assert!(matches!(missing, Err(Error::NotRun { missing: 1, all: 3, .. })));

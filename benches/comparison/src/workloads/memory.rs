@@ -22,7 +22,7 @@ pub fn pending<R: Rival>(timer: &R, task: impl Task, sizes: &Sizes) -> Result<Ve
     let before = process::resident_bytes()?;
     let mut kept = Vec::new();
     for _ in 0..sizes.memory {
-        let handle = producer.schedule(task, FAR);
+        let handle = producer.schedule(task.clone(), FAR);
         if !R::DETACHES {
             kept.push(handle);
         }

@@ -20,7 +20,7 @@ impl<T: Task> Routine for Schedule<T> {
 
     fn batch<P: Producer>(&self, timer: &mut P, kept: &mut Vec<P::Handle>, operations: u64) {
         kept.reserve(operations as usize);
-        kept.extend((0..operations).map(|i| timer.schedule(self.task, delays::usual(i))));
+        kept.extend((0..operations).map(|i| timer.schedule(self.task.clone(), delays::usual(i))));
     }
 
     fn tidy<P: Producer>(&self, timer: &mut P, kept: &mut Vec<P::Handle>) {
@@ -40,7 +40,7 @@ impl<T: Task> Routine for ScheduleCancel<T> {
 
     fn batch<P: Producer>(&self, timer: &mut P, _state: &mut (), operations: u64) {
         for i in 0..operations {
-            timer.schedule_and_cancel(self.task, delays::usual(i));
+            timer.schedule_and_cancel(self.task.clone(), delays::usual(i));
         }
     }
 }
@@ -54,13 +54,13 @@ pub struct Window<H> {
 impl<H: 'static> Window<H> {
     fn fill<P: Producer<Handle = H>>(
         timer: &mut P,
-        task: impl Task,
+        task: &impl Task,
         producer: u64,
         size: u64,
     ) -> Self {
         // Producers begin at different places of the same sequence.
         let first = producer * size;
-        let live = (first..first + size).map(|i| timer.schedule(task, delays::usual(i)));
+        let live = (first..first + size).map(|i| timer.schedule(task.clone(), delays::usual(i)));
         Self { live: live.collect(), scheduled: first + size }
     }
 
@@ -80,7 +80,7 @@ impl<T: Task> Routine for Rolling<T> {
     type State<H: 'static> = Window<H>;
 
     fn prepare<P: Producer>(&self, producer: u64, timer: &mut P) -> Window<P::Handle> {
-        Window::fill(timer, self.task, producer, self.window)
+        Window::fill(timer, &self.task, producer, self.window)
     }
 
     fn batch<P: Producer>(&self, timer: &mut P, window: &mut Window<P::Handle>, operations: u64) {
@@ -89,7 +89,7 @@ impl<T: Task> Routine for Rolling<T> {
                 timer.cancel(oldest);
             }
             let delay = delays::usual(window.next());
-            window.live.push_back(timer.schedule(self.task, delay));
+            window.live.push_back(timer.schedule(self.task.clone(), delay));
         }
     }
 }
@@ -104,13 +104,13 @@ impl<T: Task> Routine for Reschedule<T> {
     type State<H: 'static> = Window<H>;
 
     fn prepare<P: Producer>(&self, producer: u64, timer: &mut P) -> Window<P::Handle> {
-        Window::fill(timer, self.task, producer, self.window)
+        Window::fill(timer, &self.task, producer, self.window)
     }
 
     fn batch<P: Producer>(&self, timer: &mut P, window: &mut Window<P::Handle>, operations: u64) {
         for _ in 0..operations {
             if let Some(handle) = window.live.pop_front() {
-                let moved = timer.reschedule(handle, self.task, delays::PUSHED_BACK);
+                let moved = timer.reschedule(handle, self.task.clone(), delays::PUSHED_BACK);
                 window.live.push_back(moved);
             }
         }

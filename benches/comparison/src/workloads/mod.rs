@@ -16,8 +16,10 @@ use crate::crew;
 use crate::rivals::{Rival, Visit};
 use crate::sizes::Sizes;
 use crate::task::{Captures, Nothing, Task};
+use hits::{Connection, Hit, HitWithArc};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A metric and its value.
 pub type Figure = (&'static str, f64);
@@ -60,7 +62,13 @@ impl Visit for Measure {
                 0 => self.hot_path(timer, Nothing, &sizes),
                 _ => self.hot_path(timer, Captures([1, 2]), &sizes),
             },
-            Case::FireSameTick { timeouts } => fire::same_tick(timer, timeouts, &sizes),
+            Case::FireSameTick { timeouts, with_arc: false } => {
+                fire::same_tick(timer, timeouts, Hit, &sizes)
+            }
+            Case::FireSameTick { timeouts, with_arc: true } => {
+                let hit = HitWithArc(Arc::new(Connection));
+                fire::same_tick(timer, timeouts, hit, &sizes)
+            }
             Case::FireSpread { timeouts } => fire::spread(timer, timeouts, &sizes),
             Case::Resident { pending } => resident::resident(timer, pending, &sizes),
             Case::Memory { captures: 0 } => memory::pending(timer, Nothing, &sizes),
