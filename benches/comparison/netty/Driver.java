@@ -11,7 +11,7 @@ public final class Driver {
 
     public static void main(String[] args) throws Exception {
         if (args.length == 1 && args[0].equals("version")) {
-            System.out.println(version());
+            System.out.println(version() + " on Java " + System.getProperty("java.version"));
             return;
         }
         if (args.length != 2) {

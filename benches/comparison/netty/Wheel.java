@@ -8,7 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 
-/** A started timer (512 buckets, no limit, no leak detection), and what its worker thread costs. */
+/** A started timer with Netty's defaults (512 buckets, no limit) but for the tick, and what its worker thread costs. */
 final class Wheel implements AutoCloseable {
     /** The default tick of Netty, and of the comparison. */
     static final long TICK_MILLIS = 100;
@@ -25,7 +25,7 @@ final class Wheel implements AutoCloseable {
     Wheel(long tick, TimeUnit unit) {
         // Netty's shortest tick is 1 ms.
         tickMillis = Math.max(1, unit.toMillis(tick));
-        timer = new HashedWheelTimer(this::workerThread, tick, unit, 512, false, -1);
+        timer = new HashedWheelTimer(this::workerThread, tick, unit, 512);
         timer.start();
     }
 

@@ -91,7 +91,7 @@ mod tests {
         let run = |args: &[&str]| Cli::parse_from(args).run;
         assert!(run(&["comparison"]).folder().ends_with("results"));
         assert!(run(&["comparison", "--quick"]).folder().ends_with("results/partial"));
-        assert!(run(&["comparison", "--rivals", "netty"]).folder().ends_with("partial"));
+        assert!(run(&["comparison", "--rivals", "netty-best"]).folder().ends_with("partial"));
         assert!(run(&["comparison", "--quick", "--out", "x"]).folder().ends_with("x"));
     }
 

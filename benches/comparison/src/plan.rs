@@ -105,7 +105,7 @@ mod tests {
             .filter(|job| job.round == 2 && job.case == Case::Backlog)
             .map(|job| job.rival.name)
             .collect();
-        assert!(turns.contains(&"wheelwork") && turns.contains(&"netty"));
+        assert!(turns.contains(&"wheelwork") && turns.contains(&"netty-best"));
         assert_ne!(turns[0], "wheelwork", "another one begins in each round");
     }
 
@@ -125,7 +125,7 @@ mod tests {
     fn a_selection_narrows() {
         let selection = Selection {
             workloads: vec!["schedule".into()],
-            rivals: vec!["netty".into(), "wheelwork".into()],
+            rivals: vec!["netty-best".into(), "wheelwork".into()],
         };
         let jobs = all(1, &selection);
         assert_eq!(jobs.len(), 8, "two rivals, one and two producers, two sizes of captures");

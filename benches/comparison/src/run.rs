@@ -8,7 +8,7 @@ use crate::machine;
 use crate::measurement::{Measurement, Writer};
 use crate::plan::{self, Job, Selection};
 use crate::report;
-use crate::rivals::netty::{self, Netty};
+use crate::rivals::netty::{Form, Netty};
 use crate::sizes::Sizes;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::{self, File};
@@ -65,7 +65,7 @@ fn find_netty(args: &Run, jobs: &[Job]) -> Option<Netty> {
 }
 
 fn is_netty(job: &Job) -> bool {
-    job.rival.name == netty::NAME
+    Form::of(job.rival.name).is_some()
 }
 
 fn write_machine(folder: &Path, netty: Option<&Netty>) -> Result<(), Error> {
@@ -136,9 +136,9 @@ impl Campaign {
             let first = job.round == 1;
             return Ok(first.then(|| measurement(job, "skipped", 0.0)).into_iter().collect());
         }
-        let outcome = match &self.netty {
-            Some(netty) if is_netty(job) => {
-                netty.run(job.case.workload(), &job.case.param(), job.round)
+        let outcome = match (&self.netty, Form::of(job.rival.name)) {
+            (Some(netty), Some(form)) => {
+                netty.run(form, job.case.workload(), &job.case.param(), job.round)
             }
             _ => self.measure_in_child(job)?,
         };

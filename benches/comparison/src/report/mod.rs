@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `table.rs`, `terminal.rs` | the tables |
 //! | `plots/` | the plots |
-//! | `ratios.rs` | the numbers to reach, and whether they are |
+//! | `goals.rs`, `ratios.rs` | the numbers to reach, and whether they are |
 //! | `wording.rs` | titles and units, and how figures are written |
 //! | `remarks.rs` | why a figure is missing |
 //! | `results.rs` | medians and spreads of the measurements |
 
+mod goals;
 mod plots;
 mod ratios;
 mod remarks;
@@ -25,7 +26,7 @@ use std::path::Path;
 /// Writes `table.md` and the plots into the folder; returns the table for the terminal.
 pub fn write(csv: &Path, out: &Path) -> io::Result<String> {
     let results = Results::read(csv)?;
-    let goals = ratios::goals(&results);
+    let goals = goals::goals(&results);
     let plots = plots::write(&results, out)?;
     fs::write(out.join("table.md"), table::markdown(&results, &goals, &plots))?;
     Ok(terminal::table(&results, &goals))

@@ -1,13 +1,12 @@
-//! The numbers to reach: what is asked for, what was measured, and how far off it is.
+//! A number to reach: what is asked for, what was measured, and how far off it is.
 
 use super::results::{OURS, Results, Setting};
-use super::wording::{count_in, count_of, factor, number};
-use crate::rivals::CANCEL_NEW;
+use super::wording::{self, count_in, count_of, factor, number};
+use crate::rivals::{CANCEL_NEW, netty};
 
-const NETTY: &str = "netty";
-const TOKIO: [&str; 2] = ["tokio-sleep", "tokio-task"];
-const NETTY_AND_TOKIO: [&str; 3] = [NETTY, TOKIO[0], TOKIO[1]];
-const PINGORA: &str = "pingora-timeout";
+const ONE_PRODUCER: &str = "producers=1;captures=0";
+pub const TOKIO: [&str; 2] = ["tokio-sleep", "tokio-task"];
+pub const NETTY_AND_TOKIO: [&str; 3] = [netty::BEST.name, TOKIO[0], TOKIO[1]];
 
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
@@ -84,60 +83,12 @@ fn percent(share: f64) -> String {
     format!("{:.0}", (share * 100.0).max(1.0))
 }
 
-/// All of them, measured or not.
-pub fn goals(results: &Results) -> Vec<Goal> {
-    let look = Look(results);
-    let mut goals = Vec::new();
-    for (workload, name) in OPERATIONS {
-        goals.push(look.speed_up(name, workload, "producers=1;captures=0", &NETTY_AND_TOKIO, 2.0));
-    }
-    for (workload, name) in OPERATIONS {
-        goals.push(look.speed_up(name, workload, "producers=2;captures=0", &NETTY_AND_TOKIO, 4.0));
-        goals.push(look.speed_up(name, workload, "producers=2;captures=0", &[PINGORA], 2.0));
-    }
-    goals.push(look.distance_to_the_floor());
-    goals.push(look.speed_up(
-        "reschedule",
-        "reschedule",
-        "producers=1;captures=0",
-        &[CANCEL_NEW],
-        2.0,
-    ));
-    let all = results.params("fire_same_tick").first().copied().unwrap_or_default();
-    goals.push(look.speed_up("fire, same tick", "fire_same_tick", all, &[NETTY], 1.0));
-    goals.push(look.speed_up("fire, same tick", "fire_same_tick", all, &TOKIO, 15.0));
-    let million = Setting { workload: "resident", param: "pending=1000000" };
-    goals.push(look.limit("resident, 1M: CPU", million, "cpu_percent", 0.1, " % of a core"));
-    goals.push(look.limit("resident, 1M: wake-ups", million, "wakeups_per_s", 2.0, " a second"));
-    let memory = Setting { workload: "memory", param: "captures=0" };
-    goals.push(look.limit("memory, no captures", memory, "bytes_per_timeout", 48.0, " bytes"));
-    for (name, param, metric, most) in [
-        ("lateness, tick 1 ms: p50", "tick=1ms;load=idle", "p50_us", 700.0),
-        ("lateness, tick 1 ms: p99", "tick=1ms;load=idle", "p99_us", 1200.0),
-        ("lateness, tick 100 µs: p50", "tick=100us;load=idle", "p50_us", 150.0),
-    ] {
-        goals.push(look.limit(name, Setting { workload: "lateness", param }, metric, most, " µs"));
-    }
-    goals.push(look.never_early());
-    goals.push(look.flat("growth: schedule", "schedule_ns"));
-    goals.push(look.flat("growth: cancel", "cancel_ns"));
-    let backlog = Setting { workload: "backlog", param: "-" };
-    goals.push(look.limit("backlog", backlog, "ticks_late", 3.0, " ticks"));
-    goals
-}
-
-const OPERATIONS: [(&str, &str); 3] = [
-    ("schedule", "schedule"),
-    ("schedule_cancel", "schedule and cancel"),
-    ("rolling", "rolling window"),
-];
-
 /// Finds figures, and says what was found.
-struct Look<'a>(&'a Results);
+pub struct Look<'a>(pub &'a Results);
 
 impl Look<'_> {
     /// How many times as long the fastest of these rivals takes.
-    fn speed_up(
+    pub fn speed_up(
         &self,
         name: &str,
         workload: &str,
@@ -156,13 +107,8 @@ impl Look<'_> {
         parts.extend(
             rivals.iter().filter(|rival| cost(rival).is_none()).map(|r| format!("no {r} here")),
         );
-        let producers = match param {
-            "producers=1;captures=0" => ", 1 producer",
-            "producers=2;captures=0" => ", 2 producers",
-            _ => "",
-        };
         Goal {
-            claim: format!("{name}{producers}: faster than {}", one_of(rivals)),
+            claim: format!("{name}, {}: faster than {}", wording::param(param), one_of(rivals)),
             target: Target::AtLeast(least),
             unit: RATIO,
             measured: best.zip(ours).map(|((_rival, best), ours)| best / ours),
@@ -170,10 +116,10 @@ impl Look<'_> {
         }
     }
 
-    fn distance_to_the_floor(&self) -> Goal {
+    pub fn distance_to_the_floor(&self) -> Goal {
         let floor = Setting { workload: "floor", param: "-" };
         let part = |metric| self.0.median(floor, metric, crate::rivals::FLOOR);
-        let setting = Setting { workload: "schedule_cancel", param: "producers=1;captures=0" };
+        let setting = Setting { workload: "schedule_cancel", param: ONE_PRODUCER };
         let ours = self.0.median(setting, "ns_per_op", OURS);
         let all = [part("clock_ns"), part("atomic_ns"), part("queue_push_ns")];
         let (measured, parts) = match (all, ours) {
@@ -198,7 +144,7 @@ impl Look<'_> {
         }
     }
 
-    fn limit(
+    pub fn limit(
         &self,
         claim: &str,
         setting: Setting<'_>,
@@ -220,7 +166,7 @@ impl Look<'_> {
     }
 
     /// The most of any setting and round: one is too many.
-    fn never_early(&self) -> Goal {
+    pub fn never_early(&self) -> Goal {
         let params = self.0.params("lateness").into_iter();
         let early = params.filter_map(|param| {
             self.0.figure(Setting { workload: "lateness", param }, "early", OURS)
@@ -235,7 +181,7 @@ impl Look<'_> {
     }
 
     /// The dearest point of the curve in terms of its first.
-    fn flat(&self, claim: &str, metric: &str) -> Goal {
+    pub fn flat(&self, claim: &str, metric: &str) -> Goal {
         let params = self.0.params("growth").into_iter();
         let mut points: Vec<_> = params
             .filter_map(|param| {
@@ -275,52 +221,8 @@ fn one_of(rivals: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    fn goal(claim: &str) -> Goal {
-        let mut found = goals(&Results::fixture());
-        found.retain(|goal| goal.claim.starts_with(claim));
-        assert_eq!(found.len(), 1, "{claim}: {found:?}");
-        found.remove(0)
-    }
-
-    #[test]
-    fn a_ratio_is_of_medians_and_to_the_best_of_the_rivals() {
-        let goal = goal("schedule, 1 producer");
-        assert_eq!(goal.measured, Some(63.0 / 21.0));
-        assert_eq!(goal.verdict(), Verdict::Reached);
-        assert_eq!(goal.parts, "netty 63 ns, wheelwork 21 ns, no tokio-task here");
-    }
-
-    #[test]
-    fn what_is_missed_says_by_how_much() {
-        let goal = goal("schedule, 2 producers: faster than the best");
-        assert_eq!(goal.verdict(), Verdict::Missed(0.5));
-        assert_eq!(goal.judgement(), "missed: 50 % short");
-        assert_eq!(super::tests::goal("lateness, tick 1 ms: p99").judgement(), "missed: 8 % over");
-    }
-
-    #[test]
-    fn what_was_not_measured_is_neither_reached_nor_missed() {
-        let goal = goal("schedule, 2 producers: faster than pingora");
-        assert_eq!((goal.verdict(), goal.measured().as_str()), (Verdict::NotMeasured, "-"));
-        assert_eq!(super::tests::goal("backlog").verdict(), Verdict::NotMeasured);
-    }
-
-    #[test]
-    fn the_floor_is_the_sum_of_its_parts() {
-        let goal = goal("schedule and cancel, 1 producer: distance");
-        assert_eq!(goal.measured, Some(36.0 / 20.0));
-        assert!(goal.parts.contains("clock 9 + atomic 5 + queue push 6"), "{goal:?}");
-    }
-
-    #[test]
-    fn growth_is_judged_by_the_dearest_point() {
-        let goal = goal("growth: schedule, 1k to 100k present");
-        assert_eq!(goal.measured, Some(1.5));
-    }
-
     #[test]
     fn a_limit_of_nothing() {
-        assert_eq!(goal("lateness: runs that came early").verdict(), Verdict::Reached);
         let missed = Goal {
             claim: String::new(),
             target: Target::AtMost(0.0),

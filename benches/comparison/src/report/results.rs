@@ -140,14 +140,14 @@ floor,-,floor,1,atomic_ns,5
 floor,-,floor,1,queue_push_ns,6
 schedule,producers=1;captures=0,wheelwork,1,ns_per_op,20
 schedule,producers=1;captures=0,wheelwork,2,ns_per_op,22
-schedule,producers=1;captures=0,netty,1,ns_per_op,60
-schedule,producers=1;captures=0,netty,2,ns_per_op,66
+schedule,producers=1;captures=0,netty-best,1,ns_per_op,60
+schedule,producers=1;captures=0,netty-best,2,ns_per_op,66
 schedule,producers=1;captures=0,tokio-sleep,1,ns_per_op,80
 schedule,producers=1;captures=0,tokio-sleep,2,ns_per_op,90
 schedule,producers=1;captures=0,sorted-list,1,ns_per_op,9000
 schedule,producers=1;captures=0,sorted-list,1,capped_at,20000
 schedule,producers=2;captures=0,wheelwork,1,ns_per_op,30
-schedule,producers=2;captures=0,netty,1,ns_per_op,60
+schedule,producers=2;captures=0,netty-best,1,ns_per_op,60
 schedule,producers=2;captures=0,tokio-sleep,1,crashed,-11
 schedule_cancel,producers=1;captures=0,wheelwork,1,ns_per_op,36
 growth,present=1000,wheelwork,1,schedule_ns,20
@@ -156,7 +156,7 @@ growth,present=100000,wheelwork,1,schedule_ns,25
 growth,present=1000,sorted-list,1,schedule_ns,900
 growth,present=1000000,sorted-list,1,skipped,0
 resident,pending=0,wheelwork,1,cpu_percent,0
-resident,pending=0,netty,1,cpu_percent,3.5
+resident,pending=0,netty-best,1,cpu_percent,3.5
 lateness,tick=1ms;load=idle,wheelwork,1,p50_us,650
 lateness,tick=1ms;load=idle,wheelwork,1,p99_us,1300
 lateness,tick=1ms;load=idle,wheelwork,1,p999_us,1500
@@ -190,13 +190,13 @@ mod tests {
     #[test]
     fn figures_are_found() {
         let results = Results::fixture();
-        assert_eq!(results.median(ONE, "ns_per_op", "netty"), Some(63.0));
+        assert_eq!(results.median(ONE, "ns_per_op", "netty-best"), Some(63.0));
         assert_eq!(results.median(ONE, "ns_per_op", "nobody"), None);
         assert_eq!(
             results.params("schedule"),
             ["producers=1;captures=0", "producers=2;captures=0"]
         );
-        let rivals = ["wheelwork", "netty", "tokio-sleep", "sorted-list"];
+        let rivals = ["wheelwork", "netty-best", "tokio-sleep", "sorted-list"];
         assert_eq!(results.rivals("schedule"), rivals);
     }
 
@@ -208,6 +208,6 @@ mod tests {
         assert_eq!(results.remarks(TWO, "tokio-sleep"), [Remark::Crashed { code: -11.0 }]);
         let capped = Remark::CappedAt { timeouts: 20_000.0 };
         assert_eq!(results.remarks(ONE, "sorted-list"), [capped]);
-        assert_eq!(results.remarks(ONE, "netty"), []);
+        assert_eq!(results.remarks(ONE, "netty-best"), []);
     }
 }

@@ -87,7 +87,7 @@ fn right_aligned(mut table: Table) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ratios::goals;
+    use super::super::goals::goals;
     use super::*;
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         let results = Results::fixture();
         let one = Setting { workload: "schedule", param: "producers=1;captures=0" };
         let two = Setting { workload: "schedule", param: "producers=2;captures=0" };
-        assert_eq!(cell(&results, one, "ns_per_op", "netty"), "63\n3.0x");
+        assert_eq!(cell(&results, one, "ns_per_op", "netty-best"), "63\n3.0x");
         assert_eq!(cell(&results, one, "ns_per_op", OURS), "21");
         assert_eq!(cell(&results, two, "ns_per_op", "tokio-sleep"), "crashed");
         assert_eq!(cell(&results, two, "ns_per_op", "sorted-list"), "");

@@ -138,8 +138,13 @@ const OUT_OF_PROCESS: &[Facts] = &[
         has_tick: false,
         is_linear: false,
     },
-    Facts { name: netty::NAME, lacks: netty::LACKS, has_tick: true, is_linear: false },
+    netty_facts(&netty::DEFAULT),
+    netty_facts(&netty::BEST),
 ];
+
+const fn netty_facts(form: &netty::Form) -> Facts {
+    Facts { name: form.name, lacks: form.lacks, has_tick: true, is_linear: false }
+}
 
 /// All rivals, in the order of the table.
 pub fn all() -> impl Iterator<Item = &'static Facts> {

@@ -13,12 +13,45 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-pub const NAME: &str = "netty";
-pub const LACKS: &str = "no reschedule (cancel + new); no tick below 1 ms (it takes 1 ms); wakes \
-    up every tick; a cancelled task stays referenced until the worker has seen it; figures of the \
-    worker thread and of the heap in use, the rest of the JVM left out";
+macro_rules! lacks {
+    ($form:literal) => {
+        concat!(
+            $form,
+            "; no reschedule (cancel + new); no tick below 1 ms (it takes 1 ms); wakes up every \
+             tick; a cancelled task stays referenced until the worker has seen it; figures of the \
+             worker thread and of the heap in use, the rest of the JVM left out"
+        )
+    };
+}
+
+/// How the JVM is started.
+#[derive(Debug)]
+pub struct Form {
+    pub name: &'static str,
+    pub lacks: &'static str,
+    flags: &'static [&'static str],
+}
+
+/// As most users start it: without a flag. The JVM then chooses G1 and a quarter of the memory.
+pub const DEFAULT: Form =
+    Form { name: "netty-default", lacks: lacks!("a JVM started without flags"), flags: &[] };
+/// With the fastest of the flags that were tried: see [`FLAGS`].
+pub const BEST: Form = Form {
+    name: "netty-best",
+    lacks: lacks!("a JVM with the parallel collector and 4 GiB at once, leak detection off"),
+    flags: &FLAGS,
+};
+
+impl Form {
+    /// `None` if the rival is not Netty.
+    pub fn of(rival: &str) -> Option<&'static Self> {
+        [&DEFAULT, &BEST].into_iter().find(|form| form.name == rival)
+    }
+}
 
 const JAR: &str = "WHEELWORK_NETTY_JAR";
+/// Where `netty/fetch` puts Netty 4.2.
+const FETCHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/netty/netty-4.2.jar");
 /// Where Debian's package puts them. Either may be a shell without classes, so all are taken.
 const DEBIAN_JARS: [&str; 2] =
     ["/usr/share/java/netty-all.jar", "/usr/share/java/netty-common.jar"];
@@ -49,7 +82,7 @@ const MESSAGES: &str = "messages.txt";
 enum Missing {
     #[error("{JAR} names {0}, which is not there")]
     NamedJar(PathBuf),
-    #[error("no Netty in {}; {}", DEBIAN_JARS.join(" or "), how_to_install())]
+    #[error("no Netty in {FETCHED} or {}; {}", DEBIAN_JARS.join(" or "), how_to_install())]
     Jar,
     #[error("cannot start {program}: {source}; {}", how_to_install())]
     Java { program: &'static str, source: io::Error },
@@ -63,8 +96,9 @@ enum Missing {
 
 fn how_to_install() -> String {
     format!(
-        "on Debian, `apt-get install --no-install-recommends libnetty-java \
-         openjdk-17-jdk-headless` installs Netty and Java; {JAR} can name another jar"
+        "benches/comparison/netty/fetch gets Netty 4.2 from npm; on Debian, `apt-get install \
+         --no-install-recommends libnetty-java openjdk-17-jdk-headless` installs an older Netty, \
+         and Java; {JAR} can name another jar"
     )
 }
 
@@ -83,12 +117,12 @@ impl Netty {
     }
 
     fn compile() -> Result<Self, Missing> {
-        let jars = jars(env::var_os(JAR), &DEBIAN_JARS)?;
+        let jars = jars(env::var_os(JAR), FETCHED, &DEBIAN_JARS)?;
         let folder = tempfile::tempdir().map_err(Missing::Folder)?;
         let classes = folder.path().join(CLASSES);
         compile_driver(&jars, &classes)?;
         let class_path = join(&[jars, classes.into()]);
-        let version = text(output("java", java(&class_path).arg("version"))?)
+        let version = text(output("java", java(&class_path, &DEFAULT).arg("version"))?)
             .map_err(|message| Missing::Driver { message })?
             .trim()
             .to_owned();
@@ -102,17 +136,18 @@ impl Netty {
     /// One measurement at full size, after a warm-up of the JIT.
     pub fn run(
         &self,
+        form: &Form,
         workload: &str,
         param: &str,
         round: u32,
     ) -> Result<Vec<Measurement>, Failure> {
-        let figures = self.figures(workload, param).unwrap_or_else(|error| {
+        let figures = self.figures(form, workload, param).unwrap_or_else(|error| {
             Err(Failure::Crashed { code: 0, message: error.to_string() })
         })?;
         let measurement = |(metric, value): (&str, f64)| Measurement {
             workload: workload.to_owned(),
             param: param.to_owned(),
-            rival: NAME.to_owned(),
+            rival: form.name.to_owned(),
             round,
             metric: metric.to_owned(),
             value,
@@ -126,10 +161,17 @@ impl Netty {
         }
     }
 
-    fn figures(&self, workload: &str, param: &str) -> io::Result<Result<String, Failure>> {
-        let figures = self.folder.path().join(FIGURES);
-        let messages = self.folder.path().join(MESSAGES);
-        let mut command = java(&self.class_path);
+    fn figures(
+        &self,
+        form: &Form,
+        workload: &str,
+        param: &str,
+    ) -> io::Result<Result<String, Failure>> {
+        // The other form may run at the same time.
+        let folder = self.folder.path().join(form.name);
+        fs::create_dir_all(&folder)?;
+        let [figures, messages] = [FIGURES, MESSAGES].map(|file| folder.join(file));
+        let mut command = java(&self.class_path, form);
         command.args([workload, param]).stdin(Stdio::null());
         command.stdout(File::create(&figures)?).stderr(File::create(&messages)?);
         Ok(match wait(command.spawn()?, FULL.limit)? {
@@ -142,11 +184,15 @@ impl Netty {
     }
 }
 
-/// The jar that is named, or else what there is of the usual ones, as a class path.
-fn jars(named: Option<OsString>, usual: &[&str]) -> Result<OsString, Missing> {
+/// The jar that is named, or else the one that was fetched, or else what there is of the usual ones,
+/// as a class path.
+fn jars(named: Option<OsString>, fetched: &str, usual: &[&str]) -> Result<OsString, Missing> {
     if let Some(named) = named {
         let absent = env::split_paths(&named).find(|jar| !jar.exists());
         return absent.map_or(Ok(named), |jar| Err(Missing::NamedJar(jar)));
+    }
+    if Path::new(fetched).exists() {
+        return Ok(fetched.into());
     }
     let jars: Vec<OsString> =
         usual.iter().filter(|jar| Path::new(jar).exists()).map(OsString::from).collect();
@@ -181,9 +227,9 @@ fn text(output: Output) -> Result<String, String> {
     Err(complaint.lines().next().unwrap_or_default().to_owned())
 }
 
-fn java(class_path: &OsString) -> Command {
+fn java(class_path: &OsString, form: &Form) -> Command {
     let mut command = Command::new("java");
-    command.args(FLAGS).args(properties(&FULL)).arg("-cp").arg(class_path).arg("Driver");
+    command.args(form.flags).args(properties(&FULL)).arg("-cp").arg(class_path).arg("Driver");
     command
 }
 
@@ -226,21 +272,22 @@ mod tests {
 
     #[test]
     fn a_jar_that_is_named_but_absent_is_named_in_the_error() {
-        let error = jars(Some("/no/such.jar".into()), &[]).unwrap_err().to_string();
+        let error = jars(Some("/no/such.jar".into()), "", &[]).unwrap_err().to_string();
         assert!(error.contains("/no/such.jar") && error.contains(JAR), "{error}");
     }
 
     #[test]
     fn without_any_jar_the_error_says_how_to_install_one() {
-        let error = jars(None, &["/no/such.jar"]).unwrap_err().to_string();
+        let error = jars(None, "", &["/no/such.jar"]).unwrap_err().to_string();
         assert!(error.contains("apt-get install"), "{error}");
     }
 
     #[test]
     fn all_jars_that_are_there_are_taken() {
         let here = env!("CARGO_MANIFEST_DIR");
-        let path = jars(None, &[here, "/no/such.jar", here]).unwrap();
+        let path = jars(None, "/no/such.jar", &[here, "/no/such.jar", here]).unwrap();
         assert_eq!(path, OsString::from(format!("{here}:{here}")));
+        assert_eq!(jars(None, here, &["/other.jar"]).unwrap(), here, "what was fetched is newer");
     }
 
     #[test]
