@@ -21,10 +21,14 @@ const MESSAGES: &str = "messages.txt";
 const KEEP_MEMORY: &str = "glibc.malloc.trim_threshold=4294967296:\
     glibc.malloc.mmap_threshold=4294967296:glibc.malloc.top_pad=67108864";
 
-/// In the parent: the figures that the child found.
-pub fn measure(job: &Job, quick: bool) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
+/// In the parent: the figures that the program found as a child.
+pub fn measure(
+    program: &Path,
+    job: &Job,
+    quick: bool,
+) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
     let folder = tempfile::tempdir()?;
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(program);
     command.arg("measure").args([job.case.workload(), &job.case.param(), job.rival.name]);
     command.arg(folder.path());
     if quick {

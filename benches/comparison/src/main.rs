@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `args.rs`, `run.rs` | the command |
+//! | `equipment.rs` | what some rivals need beside this program |
 //! | `child.rs` | a measurement in a process of its own |
 //! | `workloads/` | what is measured |
 //! | `crew.rs`, `criterion_run.rs` | producer threads; criterion |
@@ -23,6 +24,7 @@ mod child;
 mod crew;
 mod criterion_run;
 mod delays;
+mod equipment;
 mod failure;
 mod machine;
 mod measurement;

@@ -73,6 +73,9 @@ fn applies(case: Case, rival: &Facts) -> bool {
 /// Why a pair that has a meaning is not run.
 pub fn skip_reason(case: Case, rival: &Facts) -> Option<&'static str> {
     match case {
+        _ if rival.is_local && !fits_one_thread(case) => {
+            Some("it belongs to one thread, which would have to poll it meanwhile")
+        }
         Case::Lateness { tick: Tick::Tenth, .. } if !rival.has_tick => {
             Some("it has no tick to set: see its figures at 1 ms")
         }
@@ -84,6 +87,17 @@ pub fn skip_reason(case: Case, rival: &Facts) -> Option<&'static str> {
             Some("an insertion among so many shifts up to half of them: it would take too long")
         }
         _ => None,
+    }
+}
+
+/// Whether one thread does it all, and nothing has to run.
+fn fits_one_thread(case: Case) -> bool {
+    match case {
+        Case::Schedule { producers, .. }
+        | Case::ScheduleCancel { producers, .. }
+        | Case::Rolling { producers, .. } => producers == 1,
+        Case::Reschedule { .. } | Case::Memory { .. } | Case::MemoryStorm { .. } => true,
+        _ => false,
     }
 }
 
@@ -151,6 +165,10 @@ mod tests {
         assert!(skip_reason(million, list).is_some());
         assert!(skip_reason(Case::Growth { present: 100_000 }, list).is_none());
         assert!(skip_reason(million, tree).is_none());
+        let local = rivals::facts("nexus-timer").unwrap();
+        let rolling = |producers| Case::Rolling { producers, captures: 0 };
+        assert!(skip_reason(rolling(1), local).is_none());
+        assert!(skip_reason(rolling(2), local).is_some());
         let selected = Case::all(&QUICK, 2);
         assert!(selected.iter().all(|case| match case {
             Case::Lateness { tick: Tick::Tenth, .. } => skip_reason(*case, tree).is_some(),

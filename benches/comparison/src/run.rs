@@ -3,6 +3,7 @@
 use crate::args::Run;
 use crate::case::Case;
 use crate::child;
+use crate::equipment::Equipment;
 use crate::failure::Failure;
 use crate::machine;
 use crate::measurement::{Measurement, Writer};
@@ -39,11 +40,11 @@ pub fn run(args: &Run, cores: u64) -> Result<String, Error> {
     }
     let folder = args.folder();
     fs::create_dir_all(&folder).map_err(cannot_write(&folder))?;
-    let netty = find_netty(args, &jobs);
-    write_machine(&folder, netty.as_ref())?;
+    let equipment = Equipment::find(&jobs, args.quick);
+    write_machine(&folder, equipment.netty())?;
     let csv = folder.join("measurements.csv");
     let file = File::create(&csv).map_err(cannot_write(&csv))?;
-    Campaign { quick: args.quick, netty }.run(&jobs, Writer::new(file))?;
+    Campaign { quick: args.quick, equipment }.run(&jobs, Writer::new(file))?;
     report::write(&csv, &folder).map_err(Error::Report)
 }
 
@@ -51,21 +52,6 @@ fn jobs(args: &Run, cores: u64) -> Vec<Job> {
     let selection = Selection { workloads: args.only.clone(), rivals: args.rivals.clone() };
     let rounds = if args.quick { 1 } else { args.rounds };
     plan::jobs(&Case::all(&Sizes::of(args.quick), cores), rounds, &selection)
-}
-
-fn find_netty(args: &Run, jobs: &[Job]) -> Option<Netty> {
-    if !jobs.iter().any(is_netty) {
-        return None;
-    }
-    if args.quick {
-        eprintln!("Netty is left out of a quick run: its warm-up takes longer than all the rest.");
-        return None;
-    }
-    Netty::find().inspect_err(|how| eprintln!("Going on without Netty: {how}")).ok()
-}
-
-fn is_netty(job: &Job) -> bool {
-    Form::of(job.rival.name).is_some()
 }
 
 fn write_machine(folder: &Path, netty: Option<&Netty>) -> Result<(), Error> {
@@ -84,7 +70,7 @@ fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Error {
 
 struct Campaign {
     quick: bool,
-    netty: Option<Netty>,
+    equipment: Equipment,
 }
 
 impl Campaign {
@@ -131,12 +117,12 @@ impl Campaign {
 
     /// A failure of a rival is a figure of its own kind, and a line above the progress bar.
     fn measure(&self, job: &Job, progress: &ProgressBar) -> Result<Vec<Measurement>, Error> {
-        if plan::skip_reason(job.case, job.rival).is_some() || self.has_to_skip(job) {
+        if plan::skip_reason(job.case, job.rival).is_some() || self.equipment.lacks(job.rival) {
             // Once is enough to say so.
             let first = job.round == 1;
             return Ok(first.then(|| measurement(job, "skipped", 0.0)).into_iter().collect());
         }
-        let outcome = match (&self.netty, Form::of(job.rival.name)) {
+        let outcome = match (self.equipment.netty(), Form::of(job.rival.name)) {
             (Some(netty), Some(form)) => {
                 netty.run(form, job.case.workload(), &job.case.param(), job.round)
             }
@@ -149,12 +135,10 @@ impl Campaign {
         }))
     }
 
-    fn has_to_skip(&self, job: &Job) -> bool {
-        is_netty(job) && self.netty.is_none()
-    }
-
     fn measure_in_child(&self, job: &Job) -> Result<Result<Vec<Measurement>, Failure>, Error> {
-        let outcome = child::measure(job, self.quick)
+        let program = self.equipment.program(job.rival);
+        let outcome = program
+            .and_then(|program| child::measure(&program, job, self.quick))
             .map_err(|source| Error::Start { rival: job.rival.name, source })?;
         Ok(outcome.map(|figures| {
             let named = |(metric, value): (String, f64)| measurement(job, &metric, value);

@@ -49,14 +49,19 @@ fn sentence(setting: Setting<'_>, rival: &str, remark: Remark) -> String {
     }
 }
 
-fn why_skipped(setting: Setting<'_>, rival: &str) -> &'static str {
+fn why_skipped(setting: Setting<'_>, rival: &str) -> String {
     // As many producers as may have been there.
     const CORES: u64 = 1 << 16;
     let mut cases = [true, false].into_iter().flat_map(|quick| Case::all(&Sizes::of(quick), CORES));
     let case =
         cases.find(|case| case.workload() == setting.workload && case.param() == setting.param);
-    let reason =
-        case.zip(rivals::facts(rival)).and_then(|(case, facts)| plan::skip_reason(case, facts));
+    let facts = rivals::facts(rival);
+    let reason = case.zip(facts).and_then(|(case, facts)| plan::skip_reason(case, facts));
     // The plan knows nothing of what this machine lacks.
-    reason.unwrap_or("it could not be run here")
+    let needs = facts.map(|facts| facts.needs).filter(|needs| !needs.is_empty());
+    match (reason, needs) {
+        (Some(reason), _) => reason.to_owned(),
+        (None, Some(needs)) => format!("it needs {needs}, and was not run here"),
+        (None, None) => "it could not be run here".to_owned(),
+    }
 }

@@ -9,11 +9,13 @@ mod delay_queue;
 mod futures_timer;
 mod hierarchical_wheel;
 pub mod netty;
+mod nexus;
 mod pingora;
 mod poll_once;
 mod skiplist;
 mod sorted_list;
 mod textbook;
+mod tokio_alt;
 mod tokio_sleep;
 mod tokio_task;
 mod wheelwork;
@@ -36,6 +38,10 @@ pub trait Rival: Sync + Sized + 'static {
     const HAS_TICK: bool = false;
     /// Whether an insertion costs time proportional to what is present: it gets smaller workloads.
     const IS_LINEAR: bool = false;
+    /// Whether it belongs to one thread, which has to poll it.
+    const IS_LOCAL: bool = false;
+    /// What it needs beside this program as it is built by default; empty if nothing.
+    const NEEDS: &'static str = "";
     /// The most that it is asked to schedule in a batch, so that a slow one ends within minutes.
     const SCHEDULE_CAP: u64 = u64::MAX;
 
@@ -83,11 +89,31 @@ pub struct Facts {
     pub lacks: &'static str,
     pub has_tick: bool,
     pub is_linear: bool,
+    pub is_local: bool,
+    pub needs: &'static str,
 }
 
 impl Facts {
     const fn of<R: Rival>() -> Self {
-        Self { name: R::NAME, lacks: R::LACKS, has_tick: R::HAS_TICK, is_linear: R::IS_LINEAR }
+        Self {
+            name: R::NAME,
+            lacks: R::LACKS,
+            has_tick: R::HAS_TICK,
+            is_linear: R::IS_LINEAR,
+            is_local: R::IS_LOCAL,
+            needs: R::NEEDS,
+        }
+    }
+
+    const fn of_netty(form: &netty::Form) -> Self {
+        Self {
+            name: form.name,
+            lacks: form.lacks,
+            has_tick: true,
+            is_linear: false,
+            is_local: false,
+            needs: netty::NEEDS,
+        }
     }
 }
 
@@ -115,6 +141,7 @@ roster! {
     wheelwork::Wheelwork,
     wheelwork::CancelNew,
     tokio_sleep::TokioSleep,
+    tokio_alt::TokioAlt,
     tokio_task::TokioTask,
     delay_queue::TokioDelayQueue,
     pingora::Pingora,
@@ -125,10 +152,12 @@ roster! {
     binary_heap::LazyHeap,
     btree_map::Tree,
     skiplist::SkipList,
+    nexus::NexusTimer,
 }
 
 /// Not a timer: the parts that no timer can do without.
 pub const FLOOR: &str = "floor";
+pub const TOKIO_ALT: &str = tokio_alt::NAME;
 pub const CANCEL_NEW: &str = wheelwork::CancelNew::NAME;
 
 const OUT_OF_PROCESS: &[Facts] = &[
@@ -137,14 +166,12 @@ const OUT_OF_PROCESS: &[Facts] = &[
         lacks: "not a timer: one clock read, one uncontended atomic, one queue push",
         has_tick: false,
         is_linear: false,
+        is_local: false,
+        needs: "",
     },
-    netty_facts(&netty::DEFAULT),
-    netty_facts(&netty::BEST),
+    Facts::of_netty(&netty::DEFAULT),
+    Facts::of_netty(&netty::BEST),
 ];
-
-const fn netty_facts(form: &netty::Form) -> Facts {
-    Facts { name: form.name, lacks: form.lacks, has_tick: true, is_linear: false }
-}
 
 /// All rivals, in the order of the table.
 pub fn all() -> impl Iterator<Item = &'static Facts> {

@@ -13,6 +13,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
+pub const NEEDS: &str = "Java and Netty's jar";
+
 macro_rules! lacks {
     ($form:literal) => {
         concat!(

@@ -25,7 +25,7 @@ impl Rival for TokioSleep {
     }
 
     fn producer(&self) -> InRuntime<'_> {
-        InRuntime { _context: self.0.enter() }
+        InRuntime::of(&self.0)
     }
 }
 
@@ -36,6 +36,12 @@ pub(super) fn runtime() -> Runtime {
 
 pub struct InRuntime<'a> {
     _context: EnterGuard<'a>,
+}
+
+impl<'a> InRuntime<'a> {
+    pub(super) fn of(runtime: &'a Runtime) -> Self {
+        Self { _context: runtime.enter() }
+    }
 }
 
 impl Producer for InRuntime<'_> {

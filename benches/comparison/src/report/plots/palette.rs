@@ -17,7 +17,7 @@ const RIVAL_SHADES: [RGBColor; 4] = [
 /// Ours has its color, and the others of these never have a line.
 const WITHOUT: [&str; 3] = [OURS, rivals::CANCEL_NEW, rivals::FLOOR];
 
-const HUES: [RGBColor; 13] = [
+const HUES: [RGBColor; 16] = [
     RGBColor(0xd1, 0x24, 0x2f),
     RGBColor(0x1a, 0x7f, 0x37),
     RGBColor(0xe1, 0x6f, 0x24),
@@ -31,6 +31,9 @@ const HUES: [RGBColor; 13] = [
     RGBColor(0x2b, 0x3a, 0x67),
     RGBColor(0xb0, 0x7a, 0xa1),
     RGBColor(0x00, 0x4d, 0x40),
+    RGBColor(0xf2, 0x8e, 0x8a),
+    RGBColor(0x6b, 0x70, 0x1f),
+    RGBColor(0x4e, 0x9f, 0xd1),
 ];
 
 /// Of the first, second and further bars of a rival.
