@@ -1,5 +1,6 @@
 //! A workload with its parameter: what all rivals are put through.
 
+use crate::floods::Flood;
 use crate::sizes::Sizes;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub enum Case {
     Lateness { tick: Tick, load: Load },
     Growth { present: u64 },
     Backlog,
+    Flood(Flood),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub enum Load {
 /// and an id).
 const CAPTURES: [u64; 2] = [0, 16];
 
-pub const WORKLOADS: [&str; 13] = [
+pub const WORKLOADS: [&str; 14] = [
     "floor",
     "schedule",
     "schedule_cancel",
@@ -50,6 +52,7 @@ pub const WORKLOADS: [&str; 13] = [
     "lateness",
     "growth",
     "backlog",
+    "flood",
 ];
 
 impl Case {
@@ -78,6 +81,7 @@ impl Case {
         }
         cases.extend(sizes.present.iter().map(|present| Self::Growth { present: *present }));
         cases.push(Self::Backlog);
+        cases.extend(Flood::all(sizes).map(Self::Flood));
         cases
     }
 
@@ -96,6 +100,7 @@ impl Case {
             Self::Lateness { .. } => "lateness",
             Self::Growth { .. } => "growth",
             Self::Backlog => "backlog",
+            Self::Flood(_) => "flood",
         }
     }
 
@@ -122,6 +127,7 @@ impl Case {
                 format!("tick={tick};load={load}")
             }
             Self::Growth { present } => format!("present={present}"),
+            Self::Flood(flood) => flood.param(),
         }
     }
 
@@ -129,9 +135,10 @@ impl Case {
     pub fn tick(self) -> Duration {
         match self {
             Self::Lateness { tick: Tick::Tenth, .. } => Duration::from_micros(100),
-            Self::Lateness { .. } | Self::FireSpread { .. } | Self::Resident { .. } => {
-                Duration::from_millis(1)
-            }
+            Self::Lateness { .. }
+            | Self::FireSpread { .. }
+            | Self::Resident { .. }
+            | Self::Flood(_) => Duration::from_millis(1),
             _ => Duration::from_millis(100),
         }
     }

@@ -13,7 +13,7 @@
 //! | `rivals/` | a timer each |
 //! | `report/` | table and plots |
 //! | `plan.rs` | who is put through what, and what is left out |
-//! | `case.rs`, `sizes.rs`, `delays.rs`, `task.rs` | the vocabulary |
+//! | `case.rs`, `floods.rs`, `sizes.rs`, `delays.rs`, `task.rs` | the vocabulary |
 //! | `measurement.rs`, `failure.rs`, `statistics.rs` | figures |
 //! | `process.rs`, `machine.rs`, `wait.rs` | what the kernel knows; a child's end |
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@ mod criterion_run;
 mod delays;
 mod equipment;
 mod failure;
+mod floods;
 mod machine;
 mod measurement;
 mod plan;

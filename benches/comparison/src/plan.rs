@@ -1,6 +1,7 @@
 //! Who is put through what, in which order, and what is left out.
 
 use crate::case::{Case, Tick};
+use crate::floods::{Flood, Kind, Target};
 use crate::rivals::{self, Facts};
 
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +51,7 @@ pub fn jobs(cases: &[Case], rounds: u32, selection: &Selection) -> Vec<Job> {
 /// The micro-benches and the firing vary most; for the rest two rounds show that they agree.
 fn rounds_of(case: Case) -> u32 {
     match case {
-        Case::Lateness { .. } | Case::Growth { .. } | Case::Backlog => 2,
+        Case::Lateness { .. } | Case::Growth { .. } | Case::Backlog | Case::Flood(_) => 2,
         _ if counts_only(case) => 2,
         _ => u32::MAX,
     }
@@ -78,6 +79,12 @@ pub fn skip_reason(case: Case, rival: &Facts) -> Option<&'static str> {
         }
         Case::Lateness { tick: Tick::Tenth, .. } if !rival.has_tick => {
             Some("it has no tick to set: see its figures at 1 ms")
+        }
+        Case::Flood(Flood { target: Target::Other, .. }) if rival.is_global => {
+            Some("the whole process has one of it: there is no other to flood")
+        }
+        Case::Flood(Flood { kind: Kind::CancelEnded, .. }) if !rival.cancels_ended => {
+            Some("its handle ends with its timeout, or names another one after that")
         }
         Case::FireSameTick { timeouts: size, .. }
         | Case::FireSpread { timeouts: size }
@@ -169,6 +176,11 @@ mod tests {
         let rolling = |producers| Case::Rolling { producers, captures: 0 };
         assert!(skip_reason(rolling(1), local).is_none());
         assert!(skip_reason(rolling(2), local).is_some());
+        let flood = |kind, target| Case::Flood(Flood { threads: 4, kind, target });
+        let pingora = rivals::facts("pingora-timeout").unwrap();
+        assert!(skip_reason(flood(Kind::Rolling, Target::Same), pingora).is_none());
+        assert!(skip_reason(flood(Kind::Rolling, Target::Other), pingora).is_some());
+        assert!(skip_reason(flood(Kind::CancelEnded, Target::Same), pingora).is_some());
         let selected = Case::all(&QUICK, 2);
         assert!(selected.iter().all(|case| match case {
             Case::Lateness { tick: Tick::Tenth, .. } => skip_reason(*case, tree).is_some(),

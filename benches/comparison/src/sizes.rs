@@ -1,5 +1,6 @@
 //! How much each workload does: in full, and small enough for a check that all of it works.
 
+use crate::floods::Kind;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,11 @@ pub struct Sizes {
     pub expire: u64,
     pub pending: &'static [u64],
     pub present: &'static [u64],
+    /// Threads, and what each does.
+    pub floods: &'static [(u64, Kind)],
+    /// Live timeouts of each thread of a flood.
+    pub flood_window: u64,
+    pub flood: Duration,
     /// A measurement that takes longer is given up.
     pub limit: Duration,
 }
@@ -45,6 +51,16 @@ pub const FULL: Sizes = Sizes {
     expire: 10_000,
     pending: &[0, 10_000, 100_000, 1_000_000, 10_000_000],
     present: &[1_000, 10_000, 100_000, 1_000_000, 10_000_000],
+    floods: &[
+        (4, Kind::ScheduleCancel),
+        (4, Kind::Rolling),
+        (16, Kind::ScheduleCancel),
+        (16, Kind::Reschedule),
+        (16, Kind::CancelEnded),
+        (64, Kind::ScheduleCancel),
+    ],
+    flood_window: 20_000,
+    flood: Duration::from_secs(3),
     limit: Duration::from_secs(90),
 };
 
@@ -64,6 +80,14 @@ pub const QUICK: Sizes = Sizes {
     expire: 1_000,
     pending: &[0, 10_000],
     present: &[1_000],
+    floods: &[
+        (2, Kind::ScheduleCancel),
+        (2, Kind::Rolling),
+        (2, Kind::Reschedule),
+        (2, Kind::CancelEnded),
+    ],
+    flood_window: 100,
+    flood: Duration::from_millis(50),
     limit: Duration::from_secs(30),
 };
 

@@ -51,32 +51,66 @@ fn goals_table(goals: &[Goal]) -> String {
 fn section(results: &Results, workload: &str) -> String {
     let title = wording::title(workload);
     let mut text = format!("\n## {}\n\n{}\n", title.name, title.about);
-    let params = results.params(workload);
-    let metrics = results.metrics(workload);
-    // A column for each point of a curve; but the percentiles of one run belong side by side.
-    if params.len() > 1 && workload != "lateness" {
-        for metric in metrics {
-            let columns: Vec<_> = params.iter().map(|param| (*param, metric)).collect();
-            text += &format!("\n{}\n\n", capitalised(wording::metric(metric)));
-            text += &comparison(results, workload, &columns, |(param, _)| wording::param(param));
-        }
-    } else {
-        for param in params {
-            let columns: Vec<_> = metrics.iter().map(|metric| (param, *metric)).collect();
-            if param != "-" {
-                text += &format!("\n{}\n", capitalised(&wording::param(param)));
-            }
-            text += "\n";
-            text += &comparison(results, workload, &columns, |(_, metric)| {
-                wording::metric(metric).to_owned()
-            });
-        }
-    }
+    text += &match workload {
+        "flood" => beside_controls(results, workload),
+        // The percentiles of one run belong side by side.
+        "lateness" => by_param(results, workload),
+        _ if results.params(workload).len() > 1 => by_metric(results, workload),
+        _ => by_param(results, workload),
+    };
     text += &footnotes(results, workload);
     text
 }
 
 type Column<'a> = (&'a str, &'a str);
+
+/// A table for each metric, with a column for each point of a curve.
+fn by_metric(results: &Results, workload: &str) -> String {
+    let mut text = String::new();
+    for metric in results.metrics(workload) {
+        let params = results.params(workload).into_iter();
+        let columns: Vec<_> = params.map(|param| (param, metric)).collect();
+        text += &format!("\n{}\n\n", capitalised(wording::metric(metric)));
+        text += &comparison(results, workload, &columns, |(param, _)| wording::param(param));
+    }
+    text
+}
+
+/// A table for each param, with a column for each metric.
+fn by_param(results: &Results, workload: &str) -> String {
+    let mut text = String::new();
+    let metrics = results.metrics(workload);
+    for param in results.params(workload) {
+        let columns: Vec<_> = metrics.iter().map(|metric| (param, *metric)).collect();
+        if param != "-" {
+            text += &format!("\n{}\n", capitalised(&wording::param(param)));
+        }
+        text += "\n";
+        text += &comparison(results, workload, &columns, |(_, metric)| {
+            wording::metric(metric).to_owned()
+        });
+    }
+    text
+}
+
+/// A table for each param, with its metrics and behind them those of its control.
+fn beside_controls(results: &Results, workload: &str) -> String {
+    let mut text = String::new();
+    let metrics = results.metrics(workload);
+    let params = results.params(workload);
+    for param in params.into_iter().filter(|param| !wording::is_control(param)) {
+        let control = wording::control_of(param);
+        let both = [param, &control];
+        let columns: Vec<_> =
+            both.iter().flat_map(|param| metrics.iter().map(|metric| (*param, *metric))).collect();
+        text += &format!("\n{}\n\n", capitalised(&wording::param(param)));
+        text += &comparison(results, workload, &columns, |(param, metric)| {
+            let control = if wording::is_control(param) { "control: " } else { "" };
+            format!("{control}{}", wording::metric(metric))
+        });
+    }
+    text
+}
 
 /// Rows of rivals, the cheapest in the first column first.
 fn comparison(
@@ -115,7 +149,8 @@ fn cell(results: &Results, setting: Setting<'_>, metric: &str, rival: &str) -> S
         return brief.join(", ");
     };
     let mut text = format!("**{}**{}", wording::number(figure.median), spread(figure));
-    let ours = results.median(setting, metric, OURS).filter(|_| rival != OURS);
+    let has_ratio = rival != OURS && metric != "beats";
+    let ours = results.median(setting, metric, OURS).filter(|_| has_ratio);
     if let Some(ratio) = ours.and_then(|ours| wording::ratio(figure.median, ours)) {
         text += &format!(" {ratio}");
     }
@@ -189,6 +224,16 @@ mod tests {
             "{text}"
         );
         assert!(row(&text, "growth\n", "sorted-list").contains("| skipped |"));
+    }
+
+    #[test]
+    fn a_flood_stands_beside_its_control() {
+        let text = text();
+        let floods = text.split("\n## a heartbeat").nth(1).unwrap();
+        assert!(floods.contains("16 threads, rolling, same timer"), "{floods}");
+        assert!(!floods.contains("16 threads, rolling, other timer"), "{floods}");
+        assert!(floods.contains("| p99, ms | control: p99, ms |"), "{floods}");
+        assert!(floods.contains("| **wheelwork** | **40** | **5** | "), "{floods}");
     }
 
     #[test]

@@ -24,6 +24,11 @@ pub fn title(workload: &str) -> Title {
         "lateness" => ("lateness", "10,000 a second, delays of 5 to 500 ms."),
         "growth" => ("growth", "Beside as many far timeouts as the column says."),
         "backlog" => ("backlog", "A fresh timeout of one tick under a flood of cancelled ones."),
+        "flood" => (
+            "a heartbeat beside floods",
+            "A timeout of 5 ms after the other, ticks of 1 ms, beside threads that use the timer as \
+             fast as they can; and as control, beside threads that use another one.",
+        ),
         _ => ("other", ""),
     };
     Title { name, about }
@@ -51,6 +56,9 @@ pub fn metric(metric: &str) -> &str {
         "cancel_ns" => "cancel, ns",
         "expire_ns" => "expire, ns",
         "ticks_late" => "ticks late",
+        "p50_ms" => "p50, ms",
+        "p99_ms" => "p99, ms",
+        "max_ms" => "max, ms",
         other => other,
     }
 }
@@ -63,6 +71,12 @@ pub fn param(param: &str) -> String {
         Some(("captures", "arc")) => "an Arc captured".to_owned(),
         Some(("captures", bytes)) => format!("{bytes} bytes captured"),
         Some(("load", load)) => load.to_owned(),
+        Some(("flood", kind)) => match kind {
+            "schedule_cancel" => "schedule and cancel".to_owned(),
+            "cancel_ended" => "cancel what has run".to_owned(),
+            _ => kind.to_owned(),
+        },
+        Some(("timer", target)) => format!("{target} timer"),
         Some(("tick", tick)) => format!("tick {}", tick.replace("us", " µs").replace("ms", " ms")),
         Some((name, value)) => match value.parse() {
             Ok(count) => format!("{} {name}", count_of(count)),
@@ -72,6 +86,18 @@ pub fn param(param: &str) -> String {
     };
     param.split(';').map(part).collect::<Vec<_>>().join(", ")
 }
+
+/// Whether a param is the control of another one.
+pub fn is_control(param: &str) -> bool {
+    param.ends_with(CONTROL)
+}
+
+/// The param of its control.
+pub fn control_of(param: &str) -> String {
+    param.replace("timer=same", CONTROL)
+}
+
+const CONTROL: &str = "timer=other";
 
 /// 10000000 as "10M".
 pub fn count_of(count: u64) -> String {
@@ -156,6 +182,8 @@ mod tests {
         assert_eq!(param("tick=100us;load=busy"), "tick 100 µs, busy");
         assert_eq!(param("pending=10000"), "10k pending");
         assert_eq!(param("captures=arc;timeouts=1000"), "an Arc captured, 1k timeouts");
+        let flood = "threads=16;flood=cancel_ended;timer=same";
+        assert_eq!(param(flood), "16 threads, cancel what has run, same timer");
         assert_eq!(param("-"), "-");
     }
 }

@@ -13,6 +13,7 @@ impl Rival for AsyncIo {
     const NAME: &'static str = "async-io";
     const LACKS: &'static str = "a bare Timer: runs no task; handle must be kept";
     const DETACHES: bool = false;
+    const IS_GLOBAL: bool = true;
     const SCHEDULE_CAP: u64 = 200_000;
     type Producer<'a> = InReactor;
 

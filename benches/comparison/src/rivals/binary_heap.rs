@@ -15,6 +15,7 @@ impl Rival for LazyHeap {
     const NAME: &'static str = "binary-heap";
     const LACKS: &'static str = "one mutex; O(log n); dead entries stay until swept";
     const DETACHES: bool = true;
+    const CANCELS_ENDED: bool = true;
     type Producer<'a> = &'a Textbook<Heap>;
 
     fn start(_tick: Duration) -> Self {

@@ -12,6 +12,7 @@ impl Rival for Tree {
     const NAME: &'static str = "btree-map";
     const LACKS: &'static str = "one mutex; O(log n)";
     const DETACHES: bool = true;
+    const CANCELS_ENDED: bool = true;
     const SCHEDULE_CAP: u64 = 200_000;
     type Producer<'a> = &'a Textbook<Map>;
 

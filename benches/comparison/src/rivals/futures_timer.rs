@@ -13,6 +13,7 @@ impl Rival for FuturesTimer {
     const NAME: &'static str = "futures-timer";
     const LACKS: &'static str = "a bare Delay: runs no task; handle must be kept";
     const DETACHES: bool = false;
+    const IS_GLOBAL: bool = true;
     type Producer<'a> = InHelper;
 
     fn start(_tick: Duration) -> Self {

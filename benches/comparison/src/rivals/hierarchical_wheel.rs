@@ -24,6 +24,7 @@ impl Rival for HierarchicalWheel {
                                  bound, and do not say whether they were in time; spins before \
                                  what is due; delays cut to whole milliseconds; no reschedule";
     const DETACHES: bool = true;
+    const CANCELS_ENDED: bool = true;
     type Producer<'a> = Sender;
 
     fn start(_tick: Duration) -> Self {
@@ -56,5 +57,10 @@ impl Producer for Sender {
     #[inline]
     fn cancel(&mut self, id: u64) {
         self.timer.cancel(&id);
+    }
+
+    #[inline]
+    fn cancel_ended(&mut self, id: &u64) {
+        self.timer.cancel(id);
     }
 }

@@ -38,6 +38,10 @@ pub trait Rival: Sync + Sized + 'static {
     const HAS_TICK: bool = false;
     /// Whether an insertion costs time proportional to what is present: it gets smaller workloads.
     const IS_LINEAR: bool = false;
+    /// Whether the whole process shares one, so that there is no other beside it.
+    const IS_GLOBAL: bool = false;
+    /// Whether a handle outlives its timeout and never names another one.
+    const CANCELS_ENDED: bool = false;
     /// Whether it belongs to one thread, which has to poll it.
     const IS_LOCAL: bool = false;
     /// What it needs beside this program as it is built by default; empty if nothing.
@@ -64,6 +68,11 @@ pub trait Producer {
 
     fn cancel(&mut self, handle: Self::Handle);
 
+    /// Cancels a timeout that has run. Only for a timer that `CANCELS_ENDED`.
+    fn cancel_ended(&mut self, _handle: &Self::Handle) {
+        unreachable!("the plan leaves it out");
+    }
+
     /// Schedules and cancels at once; apart, because some rivals need no allocation for that.
     fn schedule_and_cancel<T: Task>(&mut self, task: T, delay: Duration) {
         let handle = self.schedule(task, delay);
@@ -89,6 +98,8 @@ pub struct Facts {
     pub lacks: &'static str,
     pub has_tick: bool,
     pub is_linear: bool,
+    pub is_global: bool,
+    pub cancels_ended: bool,
     pub is_local: bool,
     pub needs: &'static str,
 }
@@ -100,6 +111,8 @@ impl Facts {
             lacks: R::LACKS,
             has_tick: R::HAS_TICK,
             is_linear: R::IS_LINEAR,
+            is_global: R::IS_GLOBAL,
+            cancels_ended: R::CANCELS_ENDED,
             is_local: R::IS_LOCAL,
             needs: R::NEEDS,
         }
@@ -111,6 +124,8 @@ impl Facts {
             lacks: form.lacks,
             has_tick: true,
             is_linear: false,
+            is_global: false,
+            cancels_ended: true,
             is_local: false,
             needs: netty::NEEDS,
         }
@@ -166,6 +181,8 @@ const OUT_OF_PROCESS: &[Facts] = &[
         lacks: "not a timer: one clock read, one uncontended atomic, one queue push",
         has_tick: false,
         is_linear: false,
+        is_global: false,
+        cancels_ended: false,
         is_local: false,
         needs: "",
     },

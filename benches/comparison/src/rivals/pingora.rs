@@ -18,6 +18,7 @@ impl Rival for Pingora {
                                  whole milliseconds; a cancelled one stays until its time; handle \
                                  must be kept";
     const DETACHES: bool = false;
+    const IS_GLOBAL: bool = true;
     type Producer<'a> = InThread;
 
     fn start(_tick: Duration) -> Self {

@@ -17,6 +17,7 @@ impl Rival for SkipList {
     const NAME: &'static str = "skiplist";
     const LACKS: &'static str = "O(log n); memory is freed by epochs, later";
     const DETACHES: bool = true;
+    const CANCELS_ENDED: bool = true;
     const SCHEDULE_CAP: u64 = 200_000;
     type Producer<'a> = &'a SkipList;
 
@@ -110,5 +111,9 @@ impl Producer for &SkipList {
         if let Some(entry) = self.timer.entries.remove(&place) {
             drop(take(entry.value()));
         }
+    }
+
+    fn cancel_ended(&mut self, place: &Place) {
+        self.cancel(*place);
     }
 }

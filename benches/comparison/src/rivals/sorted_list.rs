@@ -12,6 +12,7 @@ impl Rival for SortedList {
     const NAME: &'static str = "sorted-list";
     const LACKS: &'static str = "one mutex; insertion and cancel shift the list: O(n)";
     const DETACHES: bool = true;
+    const CANCELS_ENDED: bool = true;
     const IS_LINEAR: bool = true;
     const SCHEDULE_CAP: u64 = 20_000;
     type Producer<'a> = &'a Textbook<List>;

@@ -132,6 +132,11 @@ impl<S: Structure> Producer for &Textbook<S> {
     }
 
     #[inline]
+    fn cancel_ended(&mut self, key: &S::Key) {
+        Textbook::cancel(self, *key);
+    }
+
+    #[inline]
     fn reschedule<T: Task>(&mut self, key: S::Key, task: T, delay: Duration) -> S::Key {
         Textbook::reschedule(self, key, task, delay)
     }

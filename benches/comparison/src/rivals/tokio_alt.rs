@@ -14,8 +14,9 @@ pub struct TokioAlt(Runtime);
 
 impl Rival for TokioAlt {
     const NAME: &'static str = "tokio-sleep-alt";
-    const LACKS: &'static str = "tokio's alternative timer, unstable: a bare Sleep: runs no task, \
-                                 needs the runtime; handle must be kept";
+    const LACKS: &'static str = "unstable; made for tasks on the runtime's workers, while a Sleep \
+                                 from another thread, as here, goes through a queue; a bare Sleep: \
+                                 runs no task, needs the runtime; handle must be kept";
     const DETACHES: bool = false;
     const NEEDS: &'static str = "a build with --cfg tokio_unstable";
     type Producer<'a> = InRuntime<'a>;

@@ -15,6 +15,7 @@ impl Rival for TokioTask {
     const LACKS: &'static str =
         "no reschedule (abort + spawn); the delay begins when the task is first polled";
     const DETACHES: bool = true;
+    const CANCELS_ENDED: bool = true;
     type Producer<'a> = &'a Runtime;
 
     fn start(_tick: Duration) -> Self {
@@ -39,6 +40,11 @@ impl Producer for &Runtime {
 
     #[inline]
     fn cancel(&mut self, timeout: JoinHandle<()>) {
+        timeout.abort();
+    }
+
+    #[inline]
+    fn cancel_ended(&mut self, timeout: &JoinHandle<()>) {
         timeout.abort();
     }
 }

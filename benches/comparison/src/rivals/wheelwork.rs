@@ -11,6 +11,7 @@ impl Rival for Wheelwork {
     const NAME: &'static str = "wheelwork";
     const LACKS: &'static str = "late by up to a tick";
     const DETACHES: bool = true;
+    const CANCELS_ENDED: bool = true;
     const HAS_TICK: bool = true;
     type Producer<'a> = &'a HashedWheelTimer;
 
@@ -33,6 +34,11 @@ impl Producer for &HashedWheelTimer {
 
     #[inline]
     fn cancel(&mut self, timeout: Timeout) {
+        timeout.cancel();
+    }
+
+    #[inline]
+    fn cancel_ended(&mut self, timeout: &Timeout) {
         timeout.cancel();
     }
 

@@ -2,8 +2,10 @@
 
 mod backlog;
 mod fire;
+mod flood;
 mod floor;
 mod growth;
+mod heartbeat;
 mod hits;
 mod late;
 mod lateness;
@@ -13,6 +15,7 @@ mod resident;
 
 use crate::case::{Case, Load};
 use crate::crew;
+use crate::floods::Target;
 use crate::rivals::{Rival, Visit};
 use crate::sizes::Sizes;
 use crate::task::{Captures, Nothing, Task};
@@ -52,7 +55,8 @@ impl Visit for Measure {
     fn visit<R: Rival>(self) -> Self::Output {
         let sizes = if R::IS_LINEAR { self.sizes.for_linear() } else { self.sizes };
         // Never taken down: that takes long for some, and the process ends anyway.
-        let timer: &'static R = Box::leak(Box::new(R::start(self.case.tick())));
+        let start = || -> &'static R { Box::leak(Box::new(R::start(self.case.tick()))) };
+        let timer = start();
         match self.case {
             Case::Floor => self::floor(&self),
             Case::Schedule { captures, .. }
@@ -78,6 +82,10 @@ impl Visit for Measure {
             Case::Lateness { load, .. } => lateness::lateness(timer, load == Load::Busy, &sizes),
             Case::Growth { present } => growth::growth(timer, present, &sizes, &self.folder),
             Case::Backlog => backlog::backlog(timer, self.case.tick(), &sizes),
+            Case::Flood(flood) => {
+                let flooded = if flood.target == Target::Same { timer } else { start() };
+                flood::flood(timer, flooded, flood, &sizes)
+            }
         }
     }
 }

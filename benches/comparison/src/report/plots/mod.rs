@@ -16,7 +16,7 @@ use super::results::Results;
 use super::table::Plot;
 use bars::Bars;
 use lines::Lines;
-use ranges::Ranges;
+use ranges::{FLOOD, LATENESS, Ranges};
 use std::io;
 use std::path::Path;
 
@@ -47,8 +47,10 @@ pub fn write(results: &Results, folder: &Path) -> io::Result<Vec<Plot>> {
             plot(workload, bars.title(), &|file| bars.draw(file))?;
         }
     }
-    if let Some(ranges) = Ranges::of(results) {
-        plot("lateness", "lateness: p50, p99, p99.9 and the worst", &|file| ranges.draw(file))?;
+    for kind in [&LATENESS, &FLOOD] {
+        if let Some(ranges) = Ranges::of(results, kind) {
+            plot(kind.workload, kind.title, &|file| ranges.draw(file))?;
+        }
     }
     for workload in LINES {
         if let Some(lines) = Lines::of(results, workload) {
