@@ -39,6 +39,11 @@ public final class Driver {
             case "memory_storm" -> Memory.storm(param.integer("cancelled"));
             case "lateness" -> Lateness.run(param.text("tick"), param.text("load"));
             case "backlog" -> Backlog.run();
+            case "flood" ->
+                    Flood.run(
+                            param.integer("threads"), param.text("flood"), param.text("timer"));
+            case "crowd" -> Operations.crowd(param.integer("producers"));
+            case "short_lived" -> ShortLived.run(param.integer("threads"));
             default -> throw new IllegalArgumentException("no workload " + workload);
         }
     }

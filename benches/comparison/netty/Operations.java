@@ -53,6 +53,19 @@ final class Operations {
                         new Rolling(wheel, captures, each, first, i -> Delays.PUSHED_BACK));
     }
 
+    /** In core time: the producers share the cores. */
+    static void crowd(int producers) throws Exception {
+        double atOnce = Math.min(producers, Runtime.getRuntime().availableProcessors());
+        int each = Sizes.of(Sizes.CROWD) / producers;
+        double waited =
+                median(
+                        producers,
+                        each,
+                        (wheel, operations, first) ->
+                                new ScheduleCancel(wheel, 16, operations, first));
+        Driver.print("ns_per_op", waited * atOnce / producers);
+    }
+
     private static final class Schedule implements Producer {
         private final Wheel wheel;
         private final int captures;
@@ -122,6 +135,10 @@ final class Operations {
 
     private static void measure(int producers, Workload workload) throws Exception {
         int each = Sizes.of(Sizes.OPERATIONS) / producers;
+        Driver.print("ns_per_op", median(producers, each, workload));
+    }
+
+    private static double median(int producers, int each, Workload workload) throws Exception {
         double[] costs = new double[MEASURED];
         for (int i = -WARM_UPS; i < MEASURED; i++) {
             double cost = repetition(producers, each, workload);
@@ -130,7 +147,7 @@ final class Operations {
             }
         }
         Arrays.sort(costs);
-        Driver.print("ns_per_op", (costs[(MEASURED - 1) / 2] + costs[MEASURED / 2]) / 2);
+        return (costs[(MEASURED - 1) / 2] + costs[MEASURED / 2]) / 2;
     }
 
     private static double repetition(int producers, int each, Workload workload) throws Exception {

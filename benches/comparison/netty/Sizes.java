@@ -10,6 +10,13 @@ final class Sizes {
     static final String RESIDENT_MILLIS = "resident_ms";
     static final String LATENESS_MILLIS = "lateness_ms";
     static final String BACKLOG_MILLIS = "backlog_ms";
+    static final String FLOOD_MILLIS = "flood_ms";
+    /** Live timeouts of one thread of a flood. */
+    static final String FLOOD_WINDOW = "flood_window";
+    /** Operations of all producers in one repetition of {@code crowd}. */
+    static final String CROWD = "crowd";
+    /** Timeouts of short-lived threads. */
+    static final String SHORT_LIVED = "short_lived";
 
     private Sizes() {}
 

@@ -20,6 +20,9 @@ pub enum Case {
     Growth { present: u64 },
     Backlog,
     Flood(Flood),
+    Calls { threads: u64 },
+    Crowd { producers: u64 },
+    ShortLived { threads: u64 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +41,7 @@ pub enum Load {
 /// and an id).
 const CAPTURES: [u64; 2] = [0, 16];
 
-pub const WORKLOADS: [&str; 14] = [
+pub const WORKLOADS: [&str; 17] = [
     "floor",
     "schedule",
     "schedule_cancel",
@@ -53,6 +56,9 @@ pub const WORKLOADS: [&str; 14] = [
     "growth",
     "backlog",
     "flood",
+    "calls",
+    "crowd",
+    "short_lived",
 ];
 
 impl Case {
@@ -82,6 +88,9 @@ impl Case {
         cases.extend(sizes.present.iter().map(|present| Self::Growth { present: *present }));
         cases.push(Self::Backlog);
         cases.extend(Flood::all(sizes).map(Self::Flood));
+        cases.push(Self::Calls { threads: sizes.call_threads });
+        cases.extend(sizes.crowds.iter().map(|producers| Self::Crowd { producers: *producers }));
+        cases.extend([1, sizes.short_lived].map(|threads| Self::ShortLived { threads }));
         cases
     }
 
@@ -101,6 +110,9 @@ impl Case {
             Self::Growth { .. } => "growth",
             Self::Backlog => "backlog",
             Self::Flood(_) => "flood",
+            Self::Calls { .. } => "calls",
+            Self::Crowd { .. } => "crowd",
+            Self::ShortLived { .. } => "short_lived",
         }
     }
 
@@ -128,6 +140,8 @@ impl Case {
             }
             Self::Growth { present } => format!("present={present}"),
             Self::Flood(flood) => flood.param(),
+            Self::Calls { threads } | Self::ShortLived { threads } => format!("threads={threads}"),
+            Self::Crowd { producers } => format!("producers={producers}"),
         }
     }
 

@@ -51,7 +51,11 @@ pub fn jobs(cases: &[Case], rounds: u32, selection: &Selection) -> Vec<Job> {
 /// The micro-benches and the firing vary most; for the rest two rounds show that they agree.
 fn rounds_of(case: Case) -> u32 {
     match case {
-        Case::Lateness { .. } | Case::Growth { .. } | Case::Backlog | Case::Flood(_) => 2,
+        Case::Lateness { .. }
+        | Case::Growth { .. }
+        | Case::Backlog
+        | Case::Flood(_)
+        | Case::Crowd { .. } => 2,
         _ if counts_only(case) => 2,
         _ => u32::MAX,
     }
@@ -59,15 +63,22 @@ fn rounds_of(case: Case) -> u32 {
 
 /// Whether a case counts what its own process uses, and no time: two can run side by side.
 pub fn counts_only(case: Case) -> bool {
-    matches!(case, Case::Resident { .. } | Case::Memory { .. } | Case::MemoryStorm { .. })
+    matches!(
+        case,
+        Case::Resident { .. }
+            | Case::Memory { .. }
+            | Case::MemoryStorm { .. }
+            | Case::ShortLived { .. }
+    )
 }
 
 /// Whether the case has a meaning for the rival.
 fn applies(case: Case, rival: &Facts) -> bool {
     match rival.name {
         rivals::FLOOR => case == Case::Floor,
+        rivals::OURS => case != Case::Floor,
         rivals::CANCEL_NEW => matches!(case, Case::Reschedule { .. }),
-        _ => case != Case::Floor,
+        _ => !matches!(case, Case::Floor | Case::Calls { .. }),
     }
 }
 
@@ -158,6 +169,9 @@ mod tests {
         for job in all(1, &Selection::default()) {
             let is_floor = job.rival.name == rivals::FLOOR;
             assert_eq!(is_floor, job.case == Case::Floor);
+            if matches!(job.case, Case::Calls { .. }) {
+                assert_eq!(job.rival.name, rivals::OURS);
+            }
             if job.rival.name == rivals::CANCEL_NEW {
                 assert!(matches!(job.case, Case::Reschedule { .. }));
             }

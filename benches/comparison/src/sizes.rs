@@ -31,6 +31,14 @@ pub struct Sizes {
     /// Live timeouts of each thread of a flood.
     pub flood_window: u64,
     pub flood: Duration,
+    /// How often each call is timed under a flood, and the threads of that.
+    pub calls: u64,
+    pub call_threads: u64,
+    /// Operations in a batch of `crowd`, over all producers.
+    pub crowd: u64,
+    pub crowds: &'static [u64],
+    /// Timeouts of short-lived threads.
+    pub short_lived: u64,
     /// A measurement that takes longer is given up.
     pub limit: Duration,
 }
@@ -61,6 +69,11 @@ pub const FULL: Sizes = Sizes {
     ],
     flood_window: 20_000,
     flood: Duration::from_secs(3),
+    calls: 9,
+    call_threads: 16,
+    crowd: 2_000_000,
+    crowds: &[2, 128],
+    short_lived: 10_000,
     limit: Duration::from_secs(90),
 };
 
@@ -88,6 +101,11 @@ pub const QUICK: Sizes = Sizes {
     ],
     flood_window: 100,
     flood: Duration::from_millis(50),
+    calls: 2,
+    call_threads: 4,
+    crowd: 2_000,
+    crowds: &[2, 8],
+    short_lived: 100,
     limit: Duration::from_secs(30),
 };
 

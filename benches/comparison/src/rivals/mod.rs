@@ -173,6 +173,7 @@ roster! {
 /// Not a timer: the parts that no timer can do without.
 pub const FLOOR: &str = "floor";
 pub const TOKIO_ALT: &str = tokio_alt::NAME;
+pub const OURS: &str = wheelwork::Wheelwork::NAME;
 pub const CANCEL_NEW: &str = wheelwork::CancelNew::NAME;
 
 const OUT_OF_PROCESS: &[Facts] = &[

@@ -236,7 +236,7 @@ fn java(class_path: &OsString, form: &Form) -> Command {
 }
 
 /// The driver knows no sizes of its own.
-fn properties(sizes: &Sizes) -> [String; 7] {
+fn properties(sizes: &Sizes) -> [String; 11] {
     let millis = |duration: Duration| duration.as_millis() as u64;
     [
         ("operations", sizes.schedule),
@@ -246,6 +246,10 @@ fn properties(sizes: &Sizes) -> [String; 7] {
         ("resident_ms", millis(sizes.resident)),
         ("lateness_ms", millis(sizes.lateness)),
         ("backlog_ms", millis(sizes.backlog)),
+        ("flood_ms", millis(sizes.flood)),
+        ("flood_window", sizes.flood_window),
+        ("crowd", sizes.crowd),
+        ("short_lived", sizes.short_lived),
     ]
     .map(|(name, size)| format!("-D{name}={size}"))
 }

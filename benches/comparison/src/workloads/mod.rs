@@ -1,6 +1,8 @@
 //! The workloads: what a child process does with one rival.
 
 mod backlog;
+mod calls;
+mod crowd;
 mod fire;
 mod flood;
 mod floor;
@@ -12,6 +14,7 @@ mod lateness;
 mod memory;
 mod micro;
 mod resident;
+mod short_lived;
 
 use crate::case::{Case, Load};
 use crate::crew;
@@ -49,6 +52,10 @@ pub fn floor(measure: &Measure) -> Result<Vec<Figure>, Error> {
     floor::floor(&measure.sizes, &measure.folder)
 }
 
+pub fn calls(measure: &Measure, threads: u64) -> Vec<Figure> {
+    calls::calls(threads, &measure.sizes)
+}
+
 impl Visit for Measure {
     type Output = Result<Vec<Figure>, Error>;
 
@@ -59,6 +66,7 @@ impl Visit for Measure {
         let timer = start();
         match self.case {
             Case::Floor => self::floor(&self),
+            Case::Calls { threads } => Ok(self::calls(&self, threads)),
             Case::Schedule { captures, .. }
             | Case::ScheduleCancel { captures, .. }
             | Case::Rolling { captures, .. }
@@ -81,6 +89,8 @@ impl Visit for Measure {
             Case::MemoryStorm { cancelled } => memory::storm(timer, cancelled),
             Case::Lateness { load, .. } => lateness::lateness(timer, load == Load::Busy, &sizes),
             Case::Growth { present } => growth::growth(timer, present, &sizes, &self.folder),
+            Case::Crowd { producers } => crowd::crowd(timer, producers, &sizes, &self.folder),
+            Case::ShortLived { threads } => short_lived::short_lived(timer, threads, &sizes),
             Case::Backlog => backlog::backlog(timer, self.case.tick(), &sizes),
             Case::Flood(flood) => {
                 let flooded = if flood.target == Target::Same { timer } else { start() };
