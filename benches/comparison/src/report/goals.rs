@@ -2,6 +2,7 @@
 
 use super::ratios::{Goal, Look, NETTY_AND_TOKIO, TOKIO};
 use super::results::{Results, Setting};
+use super::wording;
 use crate::rivals::{CANCEL_NEW, netty};
 
 const PINGORA: &str = "pingora-timeout";
@@ -24,6 +25,9 @@ pub fn goals(results: &Results) -> Vec<Goal> {
     goals.push(look.flat("growth: cancel", "cancel_ns"));
     let backlog = Setting { workload: "backlog", param: "-" };
     goals.push(look.limit("backlog", backlog, "ticks_late", 3.0, " ticks"));
+    goals.extend(floods(&look));
+    goals.extend(calls(&look));
+    goals.extend(many_threads(&look));
     goals
 }
 
@@ -95,6 +99,52 @@ fn lateness(look: &Look<'_>) -> Vec<Goal> {
     goals
 }
 
+/// Up to twice as many threads as cores, p99 and the worst stay within twice of the control; beyond
+/// that, the worst within six times.
+fn floods(look: &Look<'_>) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    for (flood, worst) in [
+        ("threads=4;flood=schedule_cancel", 2.0),
+        ("threads=4;flood=rolling", 2.0),
+        ("threads=16;flood=schedule_cancel", 6.0),
+        ("threads=16;flood=reschedule", 6.0),
+        ("threads=16;flood=cancel_ended", 6.0),
+        ("threads=64;flood=schedule_cancel", 6.0),
+    ] {
+        let param = format!("{flood};timer=same");
+        let control = wording::control_of(&param);
+        for (metric, name, most) in [("p99_ms", "p99", 2.0), ("max_ms", "max", worst)] {
+            let claim = format!("heartbeat, {}: {name} against control", wording::param(flood));
+            goals.push(look.quotient(&claim, "flood", [&param, &control], metric, most));
+        }
+    }
+    goals
+}
+
+fn calls(look: &Look<'_>) -> Vec<Goal> {
+    let setting = Setting { workload: "calls", param: "threads=16" };
+    [("stop", "stop_max_ms"), ("metrics", "metrics_max_ms"), ("pending_timeouts", "pending_max_ms")]
+        .map(|(call, metric)| {
+            look.limit(&format!("{call} under 16 flooding threads"), setting, metric, 20.0, " ms")
+        })
+        .into()
+}
+
+fn many_threads(look: &Look<'_>) -> Vec<Goal> {
+    let crowd = ["producers=128", "producers=2"];
+    let short_lived = ["threads=10000", "threads=1"];
+    vec![
+        look.quotient("crowd, 128 producers against 2", "crowd", crowd, "ns_per_op", 1.5),
+        look.quotient(
+            "memory, from 10k short-lived threads against one",
+            "short_lived",
+            short_lived,
+            "bytes_per_timeout",
+            2.0,
+        ),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::ratios::Verdict;
@@ -135,6 +185,13 @@ mod tests {
         let goal = goal("schedule and cancel, 1 producer: distance");
         assert_eq!(goal.measured(), "1.80x");
         assert!(goal.parts.contains("clock 9 + atomic 5 + queue push 6"), "{goal:?}");
+    }
+
+    #[test]
+    fn a_flood_is_judged_by_its_control() {
+        let goal = goal("heartbeat, 16 threads, reschedule: p99 against control");
+        assert_eq!(goal.judgement(), "missed: 4.0x the limit");
+        assert_eq!(goal.parts, "40 against 5 ms");
     }
 
     #[test]

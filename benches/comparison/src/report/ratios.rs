@@ -144,6 +144,28 @@ impl Look<'_> {
         }
     }
 
+    /// What it costs in one setting, in terms of another.
+    pub fn quotient(
+        &self,
+        claim: &str,
+        workload: &str,
+        [param, base]: [&str; 2],
+        metric: &str,
+        most: f64,
+    ) -> Goal {
+        let figure = |param| self.0.median(Setting { workload, param }, metric, OURS);
+        let both = figure(param).zip(figure(base));
+        let unit = wording::unit(metric);
+        let parts = |(ours, base)| format!("{} against {} {unit}", number(ours), number(base));
+        Goal {
+            claim: claim.to_owned(),
+            target: Target::AtMost(most),
+            unit: RATIO,
+            measured: both.map(|(ours, base)| ours / base),
+            parts: both.map(parts).unwrap_or_default(),
+        }
+    }
+
     pub fn limit(
         &self,
         claim: &str,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 /// The rival that the others are compared with.
-pub const OURS: &str = "wheelwork";
+pub use crate::rivals::OURS;
 
 /// Metrics that are no figures, but say why there is none, or of what.
 const SKIPPED: &str = "skipped";
@@ -162,8 +162,8 @@ lateness,tick=1ms;load=idle,wheelwork,1,p99_us,1300
 lateness,tick=1ms;load=idle,wheelwork,1,p999_us,1500
 lateness,tick=1ms;load=idle,wheelwork,1,max_us,2000
 lateness,tick=1ms;load=idle,wheelwork,1,early,0
-flood,threads=16;flood=rolling;timer=same,wheelwork,1,p99_ms,40
-flood,threads=16;flood=rolling;timer=other,wheelwork,1,p99_ms,5
+flood,threads=16;flood=reschedule;timer=same,wheelwork,1,p99_ms,40
+flood,threads=16;flood=reschedule;timer=other,wheelwork,1,p99_ms,5
 ";
 
 #[cfg(test)]

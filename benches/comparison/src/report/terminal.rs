@@ -8,7 +8,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
 /// What tells most in the least space: workload, the param's beginning, metric, the heads.
-const COLUMNS: [(&str, &str, &str, &str); 11] = [
+const COLUMNS: [(&str, &str, &str, &str); 12] = [
     ("schedule", "producers=1;captures=16", "ns_per_op", "schedule\n1p ns"),
     ("schedule", "producers=2;captures=16", "ns_per_op", "\n2p ns"),
     ("schedule_cancel", "producers=1;captures=16", "ns_per_op", "+cancel\n1p ns"),
@@ -19,6 +19,7 @@ const COLUMNS: [(&str, &str, &str, &str); 11] = [
     ("fire_same_tick", "captures=arc", "ns_per_op", "fire\nArc ns"),
     ("memory", "captures=16", "bytes_per_timeout", "memory\nbytes"),
     ("lateness", "tick=1ms;load=idle", "p99_us", "late\np99 µs"),
+    ("flood", "threads=16;flood=schedule_cancel;timer=same", "p99_ms", "flood\np99 ms"),
     ("backlog", "-", "ticks_late", "backlog\nticks"),
 ];
 

@@ -29,6 +29,14 @@ pub fn title(workload: &str) -> Title {
             "A timeout of 5 ms after the other, ticks of 1 ms, beside threads that use the timer as \
              fast as they can; and as control, beside threads that use another one.",
         ),
+        "calls" => ("calls under a flood", "1,000 far timeouts, ticks of 100 ms."),
+        "crowd" => {
+            ("schedule and cancel, by a crowd", "16 bytes captured; core time for one operation.")
+        }
+        "short_lived" => (
+            "timeouts of threads that have ended",
+            "16 bytes captured; by so many threads 10k in all; growth of the resident memory.",
+        ),
         _ => ("other", ""),
     };
     Title { name, about }
@@ -56,6 +64,12 @@ pub fn metric(metric: &str) -> &str {
         "cancel_ns" => "cancel, ns",
         "expire_ns" => "expire, ns",
         "ticks_late" => "ticks late",
+        "stop_ms" => "stop, ms",
+        "stop_max_ms" => "worst",
+        "metrics_ms" => "metrics, ms",
+        "metrics_max_ms" => "worst",
+        "pending_ms" => "pending_timeouts, ms",
+        "pending_max_ms" => "worst",
         "p50_ms" => "p50, ms",
         "p99_ms" => "p99, ms",
         "max_ms" => "max, ms",
@@ -63,10 +77,22 @@ pub fn metric(metric: &str) -> &str {
     }
 }
 
+/// In which a metric counts; empty for a mere number.
+pub fn unit(metric: &str) -> &'static str {
+    match metric.rsplit('_').next() {
+        Some("ns" | "op") => "ns",
+        Some("us") => "µs",
+        Some("ms") => "ms",
+        Some("timeout") => "bytes",
+        _ => "",
+    }
+}
+
 /// `tick=1ms;load=idle` as "tick 1ms, idle"; `pending=10000` as "10k pending".
 pub fn param(param: &str) -> String {
     let part = |part: &str| match part.split_once('=') {
         Some(("producers", "1")) => "1 producer".to_owned(),
+        Some(("threads", "1")) => "1 thread".to_owned(),
         Some(("captures", "0")) => "no captures".to_owned(),
         Some(("captures", "arc")) => "an Arc captured".to_owned(),
         Some(("captures", bytes)) => format!("{bytes} bytes captured"),
