@@ -44,7 +44,7 @@ pub fn measure<R: Rival>(
         let crew: Vec<_> = (0..producers)
             .map(|number| Member::spawn(scope, timer, routine, number, operations, &start))
             .collect();
-        let batch = criterion_run::median("operation", sizes, folder, |bencher| {
+        let batch = criterion_run::median("operation", sizes, folder, &mut |bencher| {
             bencher.iter_custom(|batches| (0..batches).map(|_| run_batch(&crew)).sum())
         })?;
         Ok(batch / operations as f64)

@@ -28,7 +28,8 @@ pub fn median(
     name: &str,
     sizes: &Sizes,
     folder: &Path,
-    routine: impl FnMut(&mut Bencher<'_>),
+    // Not generic: criterion's part would be compiled again for every rival and workload.
+    routine: &mut dyn FnMut(&mut Bencher<'_>),
 ) -> io::Result<f64> {
     let mut criterion = Criterion::default()
         .without_plots()

@@ -17,8 +17,8 @@ type Record = (u64, u64);
 
 pub fn floor(sizes: &Sizes, folder: &Path) -> Result<Vec<Figure>, Error> {
     let per_operation = |name, routine: &dyn Fn()| {
-        let batches = |bencher: &mut Bencher<'_>| bencher.iter_custom(|n| timed(n, routine));
-        criterion_run::median(name, sizes, folder, batches).map(|batch| batch / BATCH as f64)
+        let mut batches = |bencher: &mut Bencher<'_>| bencher.iter_custom(|n| timed(n, routine));
+        criterion_run::median(name, sizes, folder, &mut batches).map(|batch| batch / BATCH as f64)
     };
     let word = AtomicU64::new(0);
     let clock = per_operation("clock", &|| {
@@ -31,7 +31,7 @@ pub fn floor(sizes: &Sizes, folder: &Path) -> Result<Vec<Figure>, Error> {
             black_box(&word).fetch_add(1, Ordering::Relaxed);
         }
     })?;
-    let push = criterion_run::median("queue_push", sizes, folder, |bencher| {
+    let push = criterion_run::median("queue_push", sizes, folder, &mut |bencher| {
         bencher.iter_custom(|batches| (0..batches).map(|_| push_batch()).sum());
     })?;
     Ok(vec![("clock_ns", clock), ("atomic_ns", atomic), ("queue_push_ns", push / BATCH as f64)])

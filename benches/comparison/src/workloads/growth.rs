@@ -33,10 +33,10 @@ pub fn growth<R: Rival>(
     let batch = if R::IS_LINEAR { LINEAR_BATCH } else { BATCH };
     let mut bench = Bench { producer: &mut producer, batch, scheduled: 0 };
     let per_operation = |ns: f64| ns / batch as f64;
-    let schedule = criterion_run::median("schedule", sizes, folder, |bencher| {
+    let schedule = criterion_run::median("schedule", sizes, folder, &mut |bencher| {
         bencher.iter_custom(|batches| (0..batches).map(|_| bench.round_trip().0).sum());
     })?;
-    let cancel = criterion_run::median("cancel", sizes, folder, |bencher| {
+    let cancel = criterion_run::median("cancel", sizes, folder, &mut |bencher| {
         bencher.iter_custom(|batches| (0..batches).map(|_| bench.round_trip().1).sum());
     })?;
     let expire = expire(&mut producer, sizes, folder)?;
@@ -73,7 +73,7 @@ impl<P: Producer> Bench<'_, P> {
 /// From the first run to the last of those that are due at one instant, for each.
 fn expire<P: Producer>(producer: &mut P, sizes: &Sizes, folder: &Path) -> Result<f64, Error> {
     let mut failure = None;
-    let median = criterion_run::median("expire", sizes, folder, |bencher| {
+    let median = criterion_run::median("expire", sizes, folder, &mut |bencher| {
         bencher.iter_custom(|batches| {
             let batch = |_| expire_batch(producer, sizes.expire);
             let total: Result<Duration, Error> = (0..batches).map(batch).sum();
