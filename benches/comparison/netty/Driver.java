@@ -25,7 +25,8 @@ public final class Driver {
             case "schedule" ->
                     Operations.schedule(param.integer("producers"), param.integer("captures"));
             case "schedule_cancel" ->
-                    Operations.scheduleCancel(param.integer("producers"), param.integer("captures"));
+                    Operations.scheduleCancel(
+                            param.integer("producers"), param.integer("captures"));
             case "reschedule" ->
                     Operations.reschedule(param.integer("producers"), param.integer("captures"));
             case "rolling" ->

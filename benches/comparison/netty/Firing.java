@@ -10,7 +10,7 @@ final class Firing {
 
     private Firing() {}
 
-    /** {@code captures}: {@code 0}, all share one task, or {@code arc}, each has one that refers to it. */
+    /** With {@code captures} of 0 all share one task; with {@code arc} each has its own. */
     static void sameTick(int timeouts, String captures) throws Exception {
         boolean shared = captures.equals("0");
         for (int i = 0; i < WARM_UPS; i++) {

@@ -148,7 +148,7 @@ final class Flood {
                 wheel.scheduleNanos(timeout -> heart.beat(), PERIOD_NANOS);
                 boolean ran = heart.await(end);
                 heart.beats += ran ? 1 : 0;
-                // A beat that is overdue at the end counts as late as it is by then.
+                // A beat that is overdue at the end enters with its lateness by then.
                 if (ran || end > due) {
                     late[count++] = (ran ? heart.ranAt : end) - due;
                 }

@@ -35,7 +35,9 @@ final class Operations {
     }
 
     static void scheduleCancel(int producers, int captures) throws Exception {
-        measure(producers, (wheel, each, first) -> new ScheduleCancel(wheel, captures, each, first));
+        measure(
+                producers,
+                (wheel, each, first) -> new ScheduleCancel(wheel, captures, each, first));
     }
 
     static void rolling(int producers, int captures) throws Exception {

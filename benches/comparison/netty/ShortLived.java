@@ -1,6 +1,6 @@
 import java.util.concurrent.CountDownLatch;
 
-/** Memory of timeouts whose threads have ended: of the heap in use, as for any timeout. */
+/** Memory of timeouts whose threads have ended, as heap in use. */
 final class ShortLived {
     private static final int FAR_MILLIS = 3_600_000;
     /** Captured by each task. */
@@ -13,7 +13,7 @@ final class ShortLived {
     static void run(int threads) throws Exception {
         int timeouts = Sizes.of(Sizes.SHORT_LIVED);
         Wheel wheel = new Wheel();
-        waves(timeouts, () -> {}); // what threads cost themselves
+        waves(timeouts, () -> {}); // pays for the threads themselves
         long before = Memory.heapAfterCollection();
         waves(threads, () -> schedule(wheel, timeouts / threads));
         Thread.sleep(wheel.millisToMove(timeouts) + 500);

@@ -8,7 +8,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 
-/** A started timer with Netty's defaults (512 buckets, no limit) but for the tick, and what its worker thread costs. */
+/**
+ * A started timer and what its worker thread costs. Netty's defaults (512 buckets, no limit) hold but
+ * for the tick.
+ */
 final class Wheel implements AutoCloseable {
     /** The default tick of Netty, and of the comparison. */
     static final long TICK_MILLIS = 100;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Measures wheelwork beside other timers on this machine, and writes a table and plots.
 ///
-/// Leave the machine alone meanwhile. Without options it takes about half an hour.
+/// Leave the machine alone meanwhile. Without options it takes one to two hours.
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Cli {

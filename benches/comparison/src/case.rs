@@ -37,8 +37,7 @@ pub enum Load {
     Busy,
 }
 
-/// Bytes that the tasks of the micro-benches capture: nothing, and what most closures do (an `Arc`
-/// and an id).
+/// Bytes that the tasks of the micro-benches capture: none, and the size of an `Arc` and an id.
 const CAPTURES: [u64; 2] = [0, 16];
 
 pub const WORKLOADS: [&str; 17] = [

@@ -1,4 +1,4 @@
-//! What some rivals need beside this program: Netty a JVM, tokio's alternative timer another build.
+//! The equipment of some rivals: a JVM for Netty, another build for tokio's alternative timer.
 
 use crate::plan::Job;
 use crate::rivals::netty::{Form, Netty};
@@ -8,14 +8,14 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What was found or made of it.
+/// The parts that are at hand.
 pub struct Equipment {
     netty: Option<Netty>,
     unstable: Option<PathBuf>,
 }
 
 impl Equipment {
-    /// For these jobs; says on the standard error what is missing. The comparison goes on without.
+    /// Looks for what these jobs need, and says on the standard error what is missing.
     pub fn find(jobs: &[Job], quick: bool) -> Self {
         let has = |belongs: fn(&Facts) -> bool| jobs.iter().any(|job| belongs(job.rival));
         let (netty, unstable) = (has(is_netty), has(is_unstable));

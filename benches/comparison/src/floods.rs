@@ -1,4 +1,4 @@
-//! The floods that a heartbeat has to bear: how many threads do what, and to which timer.
+//! The floods beside a heartbeat: how many threads, what each does, and to which timer.
 
 use crate::sizes::Sizes;
 
@@ -16,7 +16,7 @@ pub enum Kind {
     /// Cancels the oldest of a window and schedules a new one.
     Rolling,
     Reschedule,
-    /// Cancels what has run already.
+    /// Cancels timeouts that have run.
     CancelEnded,
 }
 
@@ -24,12 +24,12 @@ pub enum Kind {
 pub enum Target {
     /// The timer of the heartbeat.
     Same,
-    /// The control, another timer of the same kind: what the machine itself costs.
+    /// Another timer of the same kind. This is the control: it shows what the machine itself costs.
     Other,
 }
 
 impl Flood {
-    /// Each flood, and behind it its control.
+    /// Each flood is followed by its control.
     pub fn all(sizes: &Sizes) -> impl Iterator<Item = Self> {
         sizes.floods.iter().flat_map(|(threads, kind)| {
             [Target::Same, Target::Other].map(|target| Self {

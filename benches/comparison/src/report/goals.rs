@@ -46,7 +46,7 @@ fn without_captures(look: &Look<'_>) -> Vec<Goal> {
     goals
 }
 
-/// Against Netty as it is started by default, and at its best.
+/// The default JVM and the best one have limits of their own.
 fn with_captures(look: &Look<'_>) -> Vec<Goal> {
     let mut goals = Vec::new();
     for (param, by_default, at_best) in
@@ -99,8 +99,8 @@ fn lateness(look: &Look<'_>) -> Vec<Goal> {
     goals
 }
 
-/// Up to twice as many threads as cores, p99 and the worst stay within twice of the control; beyond
-/// that, the worst within six times.
+/// With 4 threads, twice the cores of the machine that the goals were set for, p99 and the worst
+/// stay within twice the control. With more threads the worst stays within six times.
 fn floods(look: &Look<'_>) -> Vec<Goal> {
     let mut goals = Vec::new();
     for (flood, worst) in [

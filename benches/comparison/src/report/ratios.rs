@@ -144,7 +144,7 @@ impl Look<'_> {
         }
     }
 
-    /// What it costs in one setting, in terms of another.
+    /// Divides the cost in one setting by the cost in another.
     pub fn quotient(
         &self,
         claim: &str,

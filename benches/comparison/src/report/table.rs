@@ -93,7 +93,7 @@ fn by_param(results: &Results, workload: &str) -> String {
     text
 }
 
-/// A table for each param, with its metrics and behind them those of its control.
+/// A table for each param: its metrics, then those of its control.
 fn beside_controls(results: &Results, workload: &str) -> String {
     let mut text = String::new();
     let metrics = results.metrics(workload);

@@ -77,7 +77,7 @@ pub fn metric(metric: &str) -> &str {
     }
 }
 
-/// In which a metric counts; empty for a mere number.
+/// The unit of a metric; empty for a plain number.
 pub fn unit(metric: &str) -> &'static str {
     match metric.rsplit('_').next() {
         Some("ns" | "op") => "ns",
@@ -118,7 +118,7 @@ pub fn is_control(param: &str) -> bool {
     param.ends_with(CONTROL)
 }
 
-/// The param of its control.
+/// The param of the control that belongs to `param`.
 pub fn control_of(param: &str) -> String {
     param.replace("timer=same", CONTROL)
 }

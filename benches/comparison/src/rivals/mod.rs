@@ -38,13 +38,13 @@ pub trait Rival: Sync + Sized + 'static {
     const HAS_TICK: bool = false;
     /// Whether an insertion costs time proportional to what is present: it gets smaller workloads.
     const IS_LINEAR: bool = false;
-    /// Whether the whole process shares one, so that there is no other beside it.
+    /// Whether the whole process shares a single instance.
     const IS_GLOBAL: bool = false;
     /// Whether a handle outlives its timeout and never names another one.
     const CANCELS_ENDED: bool = false;
     /// Whether it belongs to one thread, which has to poll it.
     const IS_LOCAL: bool = false;
-    /// What it needs beside this program as it is built by default; empty if nothing.
+    /// Needed besides the default build of this program; empty if nothing is.
     const NEEDS: &'static str = "";
     /// The most that it is asked to schedule in a batch, so that a slow one ends within minutes.
     const SCHEDULE_CAP: u64 = u64::MAX;
@@ -68,7 +68,7 @@ pub trait Producer {
 
     fn cancel(&mut self, handle: Self::Handle);
 
-    /// Cancels a timeout that has run. Only for a timer that `CANCELS_ENDED`.
+    /// Cancels a timeout that has run. Called only if the rival `CANCELS_ENDED`.
     fn cancel_ended(&mut self, _handle: &Self::Handle) {
         unreachable!("the plan leaves it out");
     }

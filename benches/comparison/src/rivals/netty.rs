@@ -34,10 +34,10 @@ pub struct Form {
     flags: &'static [&'static str],
 }
 
-/// As most users start it: without a flag. The JVM then chooses G1 and a quarter of the memory.
+/// Started without flags, as most users do. The JVM then chooses G1 and a quarter of the memory.
 pub const DEFAULT: Form =
     Form { name: "netty-default", lacks: lacks!("a JVM started without flags"), flags: &[] };
-/// With the fastest of the flags that were tried: see [`FLAGS`].
+/// Started with the fastest flags that were tried: see [`FLAGS`].
 pub const BEST: Form = Form {
     name: "netty-best",
     lacks: lacks!("a JVM with the parallel collector and 4 GiB at once, leak detection off"),

@@ -1,6 +1,7 @@
-//! nexus-timer's wheel: no lock and no thread, for one thread that owns and polls it.
+//! nexus-timer's wheel: no lock and no thread; one thread owns it and polls it.
 //!
-//! Each producer owns one. Nothing here polls, so only what needs no poll is measured.
+//! Each producer owns a wheel. Nothing polls it here, so it takes part only where nothing has to
+//! run.
 
 use super::{Job, Producer, Rival};
 use crate::task::Task;
@@ -8,7 +9,7 @@ use nexus_timer::{TimerHandle, Wheel, WheelBuilder};
 use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
-/// Timeouts in a chunk of its slab: the figure of its examples.
+/// Timeouts in a chunk of its slab, as in its examples.
 const CHUNK: usize = 4096;
 
 pub struct NexusTimer {
@@ -37,7 +38,7 @@ impl Rival for NexusTimer {
 pub struct Owner(Wheel<Job>);
 
 impl Producer for Owner {
-    /// A handle that is dropped counts as a mistake there; the timeout goes on all the same.
+    /// The crate asserts that no handle is dropped; the timeout of a dropped one goes on.
     type Handle = ManuallyDrop<TimerHandle<Job>>;
 
     #[inline]

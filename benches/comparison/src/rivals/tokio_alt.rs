@@ -1,7 +1,7 @@
 //! tokio's `Sleep` on the runtime's alternative timer: a wheel for each worker thread.
 //!
-//! tokio has it under `--cfg tokio_unstable` only. That changes the rest of tokio as well, so a build
-//! of its own measures it, and nothing else.
+//! It exists only under `--cfg tokio_unstable`, which changes the rest of tokio as well. So a
+//! separate build measures this rival (`equipment.rs`), and only this one.
 
 use super::Rival;
 use super::tokio_sleep::InRuntime;
@@ -38,7 +38,7 @@ fn enable_alt_timer(builder: &mut Builder) {
     builder.enable_alt_timer();
 }
 
-/// The figures of another timer would stand under its name.
+/// Refuses to measure the default timer under this name.
 #[cfg(not(tokio_unstable))]
 fn enable_alt_timer(_builder: &mut Builder) {
     panic!("this program was built without --cfg tokio_unstable");

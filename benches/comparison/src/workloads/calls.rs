@@ -1,5 +1,4 @@
-//! How long `stop`, `metrics` and `pending_timeouts` take while threads flood the timer. Wheelwork's
-//! alone.
+//! How long wheelwork's `stop`, `metrics` and `pending_timeouts` take under a flood.
 
 use super::Figure;
 use crate::delays;
@@ -13,7 +12,7 @@ use wheelwork::HashedWheelTimer;
 /// Far timeouts that `stop` returns.
 const PENDING: usize = 1000;
 const FAR: Duration = Duration::from_secs(3600);
-/// Of the flood, before the first call.
+/// The flood runs for this long before the call.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// The median and the worst of each call.
@@ -41,8 +40,8 @@ fn stop(timer: &HashedWheelTimer) {
     assert!(returned >= PENDING, "stop returned {returned} of {PENDING} timeouts");
 }
 
-/// How long the call takes, in nanoseconds, on a timer of its own: a call that had to wait gives the
-/// next one a better start.
+/// Times one call on a fresh timer, in nanoseconds. On a shared timer a call that had to wait would
+/// give the next one a better start.
 fn under_flood(threads: u64, call: fn(&HashedWheelTimer)) -> i64 {
     let timer = HashedWheelTimer::new().expect("a thread can be started");
     for _ in 0..PENDING {

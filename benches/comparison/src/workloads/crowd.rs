@@ -9,8 +9,8 @@ use crate::task::Captures;
 use std::path::Path;
 use std::thread;
 
-/// Core time for one schedule and cancel: the producers share the cores, and only as many as there are
-/// cores go on at once.
+/// Core time for one schedule and cancel. Producers beyond the number of cores take turns, so their
+/// waiting is not counted.
 pub fn crowd<R: Rival>(
     timer: &R,
     producers: u64,

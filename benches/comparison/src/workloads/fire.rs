@@ -18,8 +18,8 @@ const FAR: Duration = Duration::from_secs(3600);
 /// Longer than a step of settling.
 const MARGIN: Duration = Duration::from_millis(150);
 
-/// From the first run to the last of tasks that count themselves. What a timer does before it runs the first is not in that, so
-/// the CPU time of all of it stands beside.
+/// From the first run to the last of tasks that count themselves. What a timer does before it runs
+/// the first is not in that, so the CPU time of all of it stands beside.
 pub fn same_tick<R: Rival>(
     timer: &R,
     timeouts: u64,

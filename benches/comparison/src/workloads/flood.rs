@@ -74,8 +74,7 @@ impl<R: Rival> Beside<'_, R> {
     }
 }
 
-/// Cancels timeouts that have run, again and again: what a server does whose answers and timeouts
-/// cross.
+/// Cancels timeouts that have run, again and again, like a server whose answers come too late.
 struct CancelEnded;
 
 impl CancelEnded {

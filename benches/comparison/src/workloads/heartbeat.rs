@@ -1,4 +1,4 @@
-//! A beat every 5 ms, the next one scheduled when the last has run, and how late each was.
+//! How late the beats of a heart are: a timeout of 5 ms, and the next when that has run.
 
 use crate::rivals::Producer;
 use crate::task::Task;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 pub const PERIOD: Duration = Duration::from_millis(5);
 
-/// What was seen of a heart.
+/// The record of a heart.
 pub struct Heartbeat {
-    /// In nanoseconds, sorted. A beat that is overdue at the end counts as late as it is by then.
+    /// In nanoseconds, sorted. A beat that is overdue at the end enters with its lateness by then.
     pub late: Vec<i64>,
     pub beats: u64,
 }
 
-/// For so long, from the calling thread.
+/// Beats from the calling thread, for `length`.
 pub fn listen(producer: &mut impl Producer, length: Duration) -> Heartbeat {
     let heart = Arc::new(Heart { thread: thread::current(), start: Instant::now(), ran: 0.into() });
     let end = heart.start + length;
@@ -34,7 +34,7 @@ pub fn listen(producer: &mut impl Producer, length: Duration) -> Heartbeat {
     heard
 }
 
-/// `None` of a beat that is not due yet.
+/// `None` for a beat that is not due yet.
 fn lateness(due: Instant, ran: Option<Instant>, end: Instant) -> Option<i64> {
     match ran {
         Some(ran) if ran < due => Some(-((due - ran).as_nanos() as i64)),
@@ -44,7 +44,7 @@ fn lateness(due: Instant, ran: Option<Instant>, end: Instant) -> Option<i64> {
     }
 }
 
-/// Instead of nanoseconds since the start.
+/// A beat that has not run.
 const NOT_YET: u64 = 0;
 
 struct Heart {

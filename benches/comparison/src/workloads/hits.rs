@@ -38,7 +38,7 @@ impl Task for Hit {
     }
 }
 
-/// What the closures of a server share: here it counts the runs of [`HitWithArc`].
+/// Shared by the tasks of one connection. As a waker it counts a run.
 pub struct Connection;
 
 impl Wake for Connection {

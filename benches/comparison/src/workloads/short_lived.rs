@@ -20,7 +20,7 @@ const STACK: usize = 64 << 10;
 /// Growth for each timeout, scheduled by so many threads, each of which ends.
 pub fn short_lived<R: Rival>(timer: &R, threads: u64, sizes: &Sizes) -> Result<Vec<Figure>, Error> {
     let timeouts = sizes.short_lived;
-    // What threads cost themselves has been paid by then.
+    // Pays for the threads themselves before the memory is measured.
     waves(timeouts, &|| ())?;
     process::settle(SETTLE);
     let before = process::resident_bytes()?;

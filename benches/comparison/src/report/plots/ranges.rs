@@ -1,4 +1,4 @@
-//! Lateness: for each rival the range from the median over the percentiles to the worst.
+//! Lateness: a range for each rival, from the median over the percentiles to the worst.
 
 use super::super::results::{OURS, Results, Setting};
 use super::super::wording;
@@ -22,7 +22,7 @@ pub struct Kind {
     pub workload: &'static str,
     pub title: &'static str,
     note: &'static str,
-    /// From the median, over p99, to the worst, each with the size of its dot.
+    /// Median, p99 and so on up to the worst, each with the size of its dot.
     metrics: &'static [(&'static str, i32)],
 }
 
@@ -57,7 +57,7 @@ struct Panel<'a> {
 struct Row<'a> {
     rival: &'a str,
     percentiles: Vec<f64>,
-    /// At p99.
+    /// The control's p99.
     control: Option<f64>,
     early: f64,
 }
