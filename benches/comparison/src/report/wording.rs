@@ -102,7 +102,7 @@ pub fn param(param: &str) -> String {
             "cancel_ended" => "cancel what has run".to_owned(),
             _ => kind.to_owned(),
         },
-        Some(("timer", target)) => format!("{target} timer"),
+        Some(("timer", _)) => "on another timer".to_owned(),
         Some(("tick", tick)) => format!("tick {}", tick.replace("us", " µs").replace("ms", " ms")),
         Some((name, value)) => match value.parse() {
             Ok(count) => format!("{} {name}", count_of(count)),
@@ -110,7 +110,8 @@ pub fn param(param: &str) -> String {
         },
         None => part.to_owned(),
     };
-    param.split(';').map(part).collect::<Vec<_>>().join(", ")
+    let parts = param.split(';').filter(|part| *part != OWN_TIMER);
+    parts.map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether a param is the control of another one.
@@ -120,9 +121,11 @@ pub fn is_control(param: &str) -> bool {
 
 /// The param of the control that belongs to `param`.
 pub fn control_of(param: &str) -> String {
-    param.replace("timer=same", CONTROL)
+    param.replace(OWN_TIMER, CONTROL)
 }
 
+/// A flood goes to the timer of the heartbeat unless its param says otherwise.
+const OWN_TIMER: &str = "timer=same";
 const CONTROL: &str = "timer=other";
 
 /// 10000000 as "10M".
@@ -209,7 +212,8 @@ mod tests {
         assert_eq!(param("pending=10000"), "10k pending");
         assert_eq!(param("captures=arc;timeouts=1000"), "an Arc captured, 1k timeouts");
         let flood = "threads=16;flood=cancel_ended;timer=same";
-        assert_eq!(param(flood), "16 threads, cancel what has run, same timer");
+        assert_eq!(param(flood), "16 threads, cancel what has run");
+        assert_eq!(param(&control_of(flood)), "16 threads, cancel what has run, on another timer");
         assert_eq!(param("-"), "-");
     }
 }
