@@ -78,7 +78,9 @@ fn build_unstable() -> io::Result<PathBuf> {
         .args(["build", "--release", "--quiet", "--manifest-path"])
         .arg(format!("{HERE}/Cargo.toml"));
     cargo.args(["--target-dir", &target]).env("RUSTFLAGS", "--cfg tokio_unstable");
-    let status = cargo.status()?;
+    let status = cargo
+        .status()
+        .map_err(|why| io::Error::new(why.kind(), format!("cannot start cargo: {why}")))?;
     if status.success() {
         Ok(PathBuf::from(target).join("release/comparison"))
     } else {
