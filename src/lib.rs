@@ -24,10 +24,10 @@
 //!
 //! ```text
 //!  your threads                             the worker thread
-//! ┌───────────────┐   one lock for each    ┌──────────────────────────────────────────┐
-//! │ new_timeout   │   shard of threads     │ every tick in which something is due:    │
-//! │ reschedule    ├──► slots: 32 bytes  ───┼─► transfer   queue ──► buckets           │
-//! │ cancel        │    queue: 16 bytes     │   expire     bucket ──► executor ──► run │
+//! ┌───────────────┐   a heap for each      ┌──────────────────────────────────────────┐
+//! │ new_timeout   │   thread, no lock      │ every tick in which something is due:    │
+//! │ reschedule    ├──► slots: 40 bytes  ───┼─► transfer   new slots ──► buckets       │
+//! │ cancel        │    (task: 16 of them)  │   expire     bucket ──► executor ──► run │
 //! └───────────────┘                        │   sweep      dead entries out of it      │
 //!   cancel frees the task at once,         │ and sleeps until the next one            │
 //!   on your thread                         └──────────────────────────────────────────┘
@@ -37,20 +37,25 @@
 //!
 //! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is
 //!    cancelled, or [`stop`](HashedWheelTimer::stop) returns it. A refused one gives its task back
-//!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) is exact.
+//!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) is exact: it counts
+//!    every call that has returned.
 //! 2. **Never early**, by [`std::time::Instant`]; late by less than a tick, plus scheduling. (Where the
 //!    system makes `Instant` of the processor's counter, delays are counted with that. Should the counter
 //!    lose time while the process runs, each thread can take deadlines that are early by as much until
 //!    its next look at `Instant`, which comes after 65,536 counts, some 30 µs; then the process gives
 //!    the counter up for good.)
-//! 3. **A flood costs nobody else.** At most 100,000 timeouts move into the wheel in one pass,
-//!    cancelled ones do not count, and a backlog is worked off before the worker sleeps. (After a
-//!    jump in time all that was queued moves first, because of guarantee 7.) The worker looks for
-//!    dead entries in slices of some milliseconds, and hears an order to stop between any two.
+//! 3. **A flood costs nobody else.** No thread that schedules or cancels can make the worker wait. In
+//!    one pass the worker takes from each heap its share of 100,000 timeouts, files and expires what is
+//!    due, and then files the others. Cancelled ones do not count, and a backlog is worked off before
+//!    the worker sleeps. (After a jump in time it takes all that is due, because of guarantee 7.) The
+//!    worker looks for dead entries in slices of some milliseconds, and hears an order to stop between
+//!    any two.
 //! 4. **Memory follows what is alive.** A cancel frees its task at once; what is left in the wheel
 //!    is eight bytes, swept out when they outnumber the living. (Sixteen on a wheel with levels that
 //!    cascade, and for a timeout too far away for any bucket.) A burst gives its memory back, but
-//!    each timeout that survives it can keep the 2 KiB around its slot.
+//!    each timeout that survives it, and each handle that is kept, can keep the 2.6 KB around its
+//!    slot. A thread keeps 4 KB for each timer in which it has scheduled, until it ends. If the timer
+//!    ends first, the thread keeps them until it schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics are caught and counted: those of tasks, and on the worker
 //!    also those of an executor, a callback, a [`Clock`] or a logger. A worker that dies all the same
 //!    leaves a stopped timer. A job that the executor refuses is not lost;
@@ -75,8 +80,12 @@
 //!
 //! - A tick is at least 50 µs and the default is 100 ms: this is a timer for timeouts, not for
 //!   exact instants.
-//! - At most 2^28 timeouts can be pending from the threads of one shard, and 65,535 clones of one
-//!   [`Timeout`] are counted exactly.
+//! - Deadlines are kept in steps of 8 ns, rounded up, for 584 years from the start of the timer. What
+//!   is later is never.
+//! - A timer has room for 2^26 chunks of 62 timeouts. Each thread that schedules uses chunks of its
+//!   own.
+//! - 262,000 handles to one [`Timeout`] at one time are counted exactly. With more, its slot stays in
+//!   use until the timer is gone.
 //! - Tasks run on the worker unless you give it an [`Executor`]; a slow task there holds up others.
 //! - Two timeouts of different threads, due in the same tick, run in no particular order.
 //!
@@ -98,8 +107,8 @@
 
 mod base;
 pub mod executor;
+mod heap;
 pub mod idle;
-mod shard;
 pub mod time;
 mod timeout;
 mod timer;
@@ -107,7 +116,7 @@ pub mod wheel;
 mod worker;
 
 pub use executor::Executor;
-pub use shard::metrics::{Lateness, Metrics};
+pub use heap::metrics::{Lateness, Metrics};
 pub use time::{Clock, ManualClock, SystemClock};
 pub use timeout::{
     CancelOnDrop, MissedTickBehavior, Next, Period, Repeat, RescheduleError, Run, Task, Timeout,

@@ -21,6 +21,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Operations of each of the three threads.
 const OPERATIONS: usize = 12;
 
+/// The most turns that a thread waits before it stops the timer: some stops come first, some last.
+const WAIT: u32 = 1500;
+
 /// How often tasks ended in which way.
 #[derive(Default)]
 struct Ends {
@@ -123,13 +126,13 @@ fn check(executes: impl Fn() -> Option<(ThreadPool, OnRefusal)> + Send + Sync + 
         });
         let second = {
             let timer = timer.clone();
-            let wait = thread_rng().gen_range(0..200);
+            let wait = thread_rng().gen_range(0..WAIT);
             thread::spawn(move || {
                 (0..wait).for_each(|_| thread::yield_now());
                 timer.stop().map(count)
             })
         };
-        (0..thread_rng().gen_range(0..200)).for_each(|_| thread::yield_now());
+        (0..thread_rng().gen_range(0..WAIT)).for_each(|_| thread::yield_now());
         let mut returned = count(timer.stop().expect("not on the worker"));
         returned += second.join().expect("no panic").expect("not on the worker");
         let accepted: u64 = producers.map(|p| p.join().expect("no panic")).iter().sum();

@@ -66,7 +66,7 @@ fn after_stop_the_task_comes_back() {
 }
 
 fn new_timeout_races_with_stop(wheel: WheelKind) {
-    // The race is in the shards, which are the same for every wheel.
+    // The race is in the heaps, which are the same for every wheel.
     let rounds = if wheel == WheelKind::Hashed { 500u64 } else { 100 };
     for round in 0..rounds {
         let timer = on(wheel).tick_duration(ms(1)).build().unwrap();

@@ -3,8 +3,8 @@
 //! - `isolate`: runs user code and contains its panics.
 //! - `logging`: the `warning!` macro, which writes to the `log` facade if that feature is on.
 //! - `parker`: puts one thread to sleep; other threads wake it.
-//! - `slab`: slots with stable indices, in chunks that give their memory back.
-//! - `spread`: how many shards there are, and which one the calling thread uses.
+//! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels.
+//! - `spread`: how many shards the idle manager has, and which one the calling thread uses.
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
 
 pub(crate) mod isolate;

@@ -16,8 +16,8 @@
 //! - **gone**: its memory was given back. It is in the vector `gone`. It can remain in the list of
 //!   open chunks too, until it would come to the front; then it is unlinked.
 
-/// Slots in one chunk. A chunk of the timer's slots takes 2 KiB. With smaller chunks a survivor of
-/// a burst would keep less memory, but there would be more allocations.
+/// Slots in one chunk. With smaller chunks a survivor of a burst would keep less memory, but there
+/// would be more allocations.
 const CHUNK: usize = 64;
 
 /// The end of the list of open chunks.

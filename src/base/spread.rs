@@ -1,10 +1,10 @@
-//! Spreads threads over shards: the number of shards, and each thread's shard.
+//! Spreads threads over the shards of the idle manager: the number of shards, and each thread's shard.
 
 use crate::base::sync::thread_local;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A token has 32 bits. 16 shards take 4 of them and leave 2^28 slots for each shard.
+/// Each shard in use costs the timer a timeout, and memory for segments that are not full.
 const MAX_SHARDS: usize = 16;
 
 /// The number of shards, a power of two: large enough that the threads of a server seldom share

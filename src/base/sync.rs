@@ -17,13 +17,18 @@ use std::sync as imp;
 
 pub(crate) use imp::{
     MutexGuard,
-    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+#[cfg(not(loom))]
+pub(crate) use plain::UnsafeCell;
+
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use crossbeam_queue::ArrayQueue;
+pub(crate) use crossbeam_queue::{ArrayQueue, SegQueue};
 #[cfg(any(loom, shuttle))]
-pub(crate) use model::ArrayQueue;
+pub(crate) use model::{ArrayQueue, SegQueue};
 
 #[cfg(loom)]
 pub(crate) use model::{thread, thread_local};
@@ -32,7 +37,7 @@ pub(crate) use shuttle::{thread, thread_local};
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::{thread, thread_local};
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
 
 /// A mutex that ignores poisoning.
@@ -46,6 +51,15 @@ impl<T> Mutex<T> {
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The guard, unless another thread has it.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -93,8 +107,8 @@ impl Condvar {
 #[cfg(tsan)]
 mod seen {
     pub(crate) use parking_lot::MutexGuard;
-    use std::sync::LockResult;
     pub(crate) use std::sync::atomic;
+    use std::sync::{LockResult, TryLockError, TryLockResult};
     use std::time::Duration;
 
     pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
@@ -106,6 +120,10 @@ mod seen {
 
         pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
             Ok(self.0.lock())
+        }
+
+        pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+            self.0.try_lock().ok_or(TryLockError::WouldBlock)
         }
     }
 
@@ -143,6 +161,24 @@ mod seen {
     }
 }
 
+/// The standard library's cell behind loom's interface.
+#[cfg(not(loom))]
+mod plain {
+    #[derive(Debug)]
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
+            access(self.0.get())
+        }
+    }
+}
+
 #[cfg(any(loom, shuttle))]
 mod model {
     use super::Mutex;
@@ -161,12 +197,37 @@ mod model {
     /// Loom's macro does not accept `const`.
     #[cfg(loom)]
     macro_rules! local {
-        (static $name:ident: $of:ty = const $value:block;) => {
-            loom::thread_local! { static $name: $of = $value; }
+        ($(#[$doc:meta])* static $name:ident: $of:ty = const $value:block;) => {
+            loom::thread_local! { $(#[$doc])* static $name: $of = $value; }
         };
     }
     #[cfg(loom)]
     pub(crate) use local as thread_local;
+
+    /// An unbounded queue built on the model checkers' primitives.
+    pub(crate) struct SegQueue<T>(Mutex<VecDeque<T>>);
+
+    impl<T> SegQueue<T> {
+        pub(crate) fn new() -> Self {
+            Self(Mutex::new(VecDeque::new()))
+        }
+
+        pub(crate) fn push(&self, value: T) {
+            self.0.lock().push_back(value);
+        }
+
+        pub(crate) fn pop(&self) -> Option<T> {
+            self.0.lock().pop_front()
+        }
+
+        pub(crate) fn len(&self) -> usize {
+            self.0.lock().len()
+        }
+
+        pub(crate) fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+    }
 
     /// A bounded queue built on the model checkers' primitives.
     pub(crate) struct ArrayQueue<T>(Mutex<VecDeque<T>>, usize);
@@ -211,5 +272,30 @@ pub(crate) fn check(model: impl Fn() + Sync + Send + 'static) {
 pub(crate) fn check_up_to(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    builder.check(model);
+    builder.check(move || {
+        turn();
+        model();
+    });
+}
+
+#[cfg(all(test, loom))]
+loom::lazy_static! {
+    static ref TURNS: loom::sync::atomic::AtomicUsize = loom::sync::atomic::AtomicUsize::new(0);
+}
+
+/// Has loom try every order of the steps that begin with it. Loom compares an access only with the
+/// last one before it, so a load by one thread hides another's load from a later store. Relaxed:
+/// it orders nothing but what fences order already.
+#[cfg(all(test, loom))]
+pub(crate) fn turn() {
+    TURNS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Spawns a thread of a model, whose first step is a `turn`.
+#[cfg(all(test, loom))]
+pub(crate) fn spawn<T: 'static>(f: impl FnOnce() -> T + 'static) -> loom::thread::JoinHandle<T> {
+    loom::thread::spawn(move || {
+        turn();
+        f()
+    })
 }

@@ -1,20 +1,19 @@
 //! An expired timeout on its way to the thread that runs it.
 
 use crate::base::logging::warning;
-use crate::shard::Record;
-use crate::timeout::{BoxedTask, Timeout};
+use crate::timeout::{Erased, Timeout};
 use std::fmt;
 
 /// An expired timeout that an [`Executor`](super::Executor) has to run.
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
-    task: Option<BoxedTask>,
-    /// The pin of this handle is the runner's pin.
+    task: Option<Erased>,
+    /// The pin of this handle is the runner's live pin.
     timeout: Timeout,
 }
 
 impl Job {
-    pub(crate) fn new(task: BoxedTask, timeout: Timeout) -> Self {
+    pub(crate) fn new(task: Erased, timeout: Timeout) -> Self {
         Self { task: Some(task), timeout }
     }
 
@@ -25,24 +24,7 @@ impl Job {
         if self.timeout.is_withdrawn() {
             return self.timeout.tell_cancelled(task);
         }
-        let mut filed = None;
-        let goes_on = self.timeout.run().of(task, |state, record, missed| {
-            let Record { index, deadline, .. } = record;
-            let wake = state.queue(record);
-            if missed {
-                state.catch_up(index);
-            }
-            filed = Some((wake, deadline, missed));
-        });
-        if !goes_on {
-            return self.timeout.finish_run();
-        }
-        let context = self.timeout.context();
-        match filed {
-            Some((_, _, true)) => context.catch_up(),
-            Some((wake, deadline, false)) => context.wake(wake, deadline),
-            None => {}
-        }
+        self.timeout.run().on_executor(task);
     }
 
     /// The expired timeout.

@@ -15,7 +15,7 @@ pub enum IdleKind {
     ///
     /// The timer's limit of pending timeouts never causes this report. There is one other cause:
     /// the manager's own timeout has to be replaced because an executor has dropped its job, and
-    /// the 2^28 timeouts that can be pending from one shard are all in use.
+    /// the timer can have no more slots (see the limits on the [crate's page](crate)).
     TimerStopped,
 }
 

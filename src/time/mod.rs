@@ -1,7 +1,7 @@
 //! Clocks and ticks: where a timer gets the time from, and how it counts it.
 //!
 //! - `clock`: the public trait `Clock`, the system's clock, and the `Follower` that a clock calls.
-//! - `counter`: the processor's time-stamp counter, with the crate's only `unsafe`.
+//! - `counter`: the processor's time-stamp counter, whose read needs `unsafe`.
 //! - `manual`: `ManualClock`, which moves only when it is told to.
 //! - `quick`: the time for scheduling threads, faster than `Instant::now` and never behind it.
 //! - `tick`: arithmetic between durations, nanoseconds and ticks.

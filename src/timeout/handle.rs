@@ -1,79 +1,58 @@
 //! The handle to a timeout, and the run of its task.
 //!
-//! The phases of a timeout are in `shard/slot.rs`. Every change of phase happens under the lock of
-//! the timeout's shard. A handle pins its slot, so it never finds another timeout there. Once a
-//! handle has seen the timeout's end, it is *settled*: it remembers the end, removes its pin, and
-//! never accesses the slot again. A handle settles under the shard's lock, so two threads that
-//! share one handle cannot remove its pin twice.
-//!
-//! | `settled` | the handle | leaves it by |
-//! |---|---|---|
-//! | 0 | pins its slot | under the lock: sees or causes the end -> that phase, and the pin is removed |
-//! | an ended phase | pins nothing, and answers from memory | never |
+//! The phases of a timeout are in `heap/slot.rs`. A handle pins its slot until it is dropped, so it
+//! never finds another timeout there.
 
+use super::erased::Erased;
 use super::error::RescheduleError;
-use super::next::{Next, When};
+use super::next::When;
+use super::producer;
 use crate::base::isolate;
 use crate::base::logging::warning;
-use crate::base::sync::{Arc, AtomicU8, MutexGuard, Ordering};
-use crate::shard::context::Context;
-use crate::shard::{Cancel, Phase, Record, Refusal, Shard, State};
+use crate::base::sync::{AtomicUsize, Ordering};
+use crate::heap::context::Context;
+use crate::heap::{Cancel, CatchUp, Chunk, Moved, Phase, PinnedChunk, Slot};
 use crate::time::tick::nanos;
-use crate::wheel::Token;
-use std::any::Any;
 use std::fmt;
 use std::time::{Duration, Instant};
-
-/// A task whose type is erased; see `task`.
-pub(crate) trait ErasedTask: Send {
-    fn run(self: Box<Self>, run: &Run<'_>) -> Next<BoxedTask>;
-    fn cancelled(self: Box<Self>, timeout: &Timeout);
-    /// Moves the task into `into` if that is an `Option` of its type. Otherwise returns it.
-    fn give(self: Box<Self>, into: &mut dyn Any) -> Result<(), BoxedTask>;
-}
-
-pub(crate) type BoxedTask = Box<dyn ErasedTask>;
-
-/// A shard of a timer, with the timer's shared context.
-pub(crate) struct TimerShard {
-    pub(crate) shard: Shard<BoxedTask>,
-    pub(crate) context: Arc<Context>,
-}
-
-impl TimerShard {
-    #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State<BoxedTask>> {
-        self.shard.lock()
-    }
-
-    /// The token under which the wheel holds a record of this shard.
-    pub(crate) fn token(&self, record: &Record) -> Token {
-        self.shard.token(record)
-    }
-}
 
 /// A handle to a timeout: cancels it, moves it, tells its state.
 ///
 /// Clones are handles to the same timeout. Dropping the last handle detaches the timeout, which
 /// still fires; see [`cancel_on_drop`](Self::cancel_on_drop) for the opposite.
 ///
-/// Every method is O(1) and briefly takes the lock of the timeout's shard. A handle keeps about 40
-/// bytes of its timer's memory in use, even after the timeout's end, until it is dropped or has
-/// itself reported that end.
+/// Every method is O(1) and takes no lock. A handle keeps 40 bytes of its timer's memory in use, even
+/// after the timeout's end, until it is dropped.
 pub struct Timeout {
-    shard: Arc<TimerShard>,
-    index: u32,
-    /// The phase in which the timeout ended, or `Phase::Free` (0) while this handle pins the slot.
-    /// Written under the shard's lock. A relaxed load outside the lock may miss the end; it is then
-    /// repeated under the lock.
-    settled: AtomicU8,
+    chunk: PinnedChunk<Erased>,
+    /// The slot's offset in the chunk, and `LIVE_PIN`. Relaxed: the drop comes after all calls.
+    place: AtomicUsize,
 }
+
+/// The slot's live pin is this handle's too, and goes with it: its cancel has ended the timeout.
+const LIVE_PIN: usize = 1 << 6;
 
 impl Timeout {
     /// A handle to the timeout in a slot that is already pinned for it.
     #[inline]
-    pub(crate) fn pinned(shard: Arc<TimerShard>, index: u32) -> Self {
-        Self { shard, index, settled: AtomicU8::new(0) }
+    pub(crate) fn pinned(chunk: &Chunk<Erased>, offset: usize) -> Self {
+        Self { chunk: PinnedChunk::new(chunk), place: AtomicUsize::new(offset) }
+    }
+
+    #[inline]
+    fn offset(&self) -> usize {
+        self.place.load(Ordering::Relaxed) & (LIVE_PIN - 1)
+    }
+
+    /// Takes over the slot's live pin.
+    #[inline]
+    fn take_live_pin(&self) {
+        self.place.store(self.offset() | LIVE_PIN, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot<Erased> {
+        self.chunk.slot(self.offset())
     }
 
     /// Cancels the timeout. True for the one caller whose cancel comes before the expiry and before
@@ -83,52 +62,50 @@ impl Timeout {
     /// While the task runs, the result is false, but the timeout does not go on. For a periodic
     /// timeout, and for one that has gone on before, the result is then true: no further run
     /// starts. If its run still waits in an executor, that run does not start either.
+    #[inline]
     pub fn cancel(&self) -> bool {
-        let mut state = self.shard.lock();
-        if self.settled_phase().is_some() {
-            return false;
-        }
-        match state.cancel(self.index) {
-            Cancel::Won(task, wake) => {
-                self.settled.store(Phase::Cancelled as u8, Ordering::Relaxed);
-                drop(state);
+        match self.slot().cancel() {
+            Cancel::Won { payload, filed } => {
+                self.take_live_pin();
+                producer::count(&self.chunk.context, |counter| {
+                    counter.add(|tally| &tally.cancelled);
+                    if filed {
+                        self.context().entry_died(counter.add(|tally| &tally.died));
+                    } else {
+                        counter.add(|tally| &tally.unqueued);
+                    }
+                });
                 self.context().ended(1);
-                self.context().wake(wake, crate::time::tick::NEVER);
-                self.tell_cancelled(task);
+                self.tell_cancelled(payload);
                 true
             }
             Cancel::Denied(stops_series) => stops_series,
-            Cancel::Lost => {
-                self.observe(&mut state);
-                false
-            }
+            Cancel::Lost => false,
         }
     }
 
     /// Whether the timeout was cancelled before its task could run, or run again.
     pub fn is_cancelled(&self) -> bool {
-        self.phase() == Phase::Cancelled
+        self.slot().phase() == Phase::Cancelled
     }
 
     /// Whether the deadline has passed and the task was handed to the executor: it runs or has run.
     /// A timeout that goes on is pending again, and not expired.
     pub fn is_expired(&self) -> bool {
-        matches!(self.phase(), Phase::Running | Phase::Denied | Phase::Expired)
+        matches!(self.slot().phase(), Phase::Running | Phase::Denied | Phase::Expired)
     }
 
     /// The instant at which the timeout expires, or at which its present run was due. `None` after
     /// the timeout's end.
     pub fn deadline(&self) -> Option<Instant> {
-        let state = self.shard.lock();
-        let present = self.settled_phase().is_none() && !state.phase(self.index).has_ended();
-        present.then(|| self.context().time.instant_at(state.deadline(self.index)))
+        self.slot().present_deadline().map(|deadline| self.context().time.instant_at(deadline))
     }
 
     /// Moves the deadline to `delay` from now, without an allocation.
     ///
-    /// Pushing a timeout back costs a clock read and two stores under the shard's lock. It does not
-    /// touch the wheel: the entry comes up too soon, and the worker files it again, at most once
-    /// per former delay. Pulling a timeout forward submits a new entry.
+    /// Pushing a timeout back costs a clock read and one compare-exchange. It does not touch the
+    /// wheel: the entry comes up too soon, and the worker files it again, at most once per former
+    /// delay. Pulling a timeout forward submits a new entry.
     ///
     /// A rescheduled timeout has no guaranteed order among the timeouts of its tick.
     ///
@@ -148,20 +125,23 @@ impl Timeout {
         self.reschedule_to(self.context().time.nanos_at(deadline))
     }
 
+    #[inline]
     fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
-        let mut state = self.shard.lock();
-        if let Some(end) = self.settled_phase() {
-            return Err(why_not(end));
+        if self.context().is_closed() && !self.slot().phase().has_ended() {
+            return Err(RescheduleError::Stopped);
         }
-        match state.reschedule(self.index, deadline) {
-            Ok(wake) => {
-                drop(state);
-                self.context().wake(wake, deadline);
-                Ok(())
+        let moved = self.slot().reschedule(deadline).map_err(why_not)?;
+        producer::count(&self.chunk.context, |counter| {
+            counter.add(|tally| &tally.rescheduled);
+            if moved == Moved::LeftEntry {
+                counter.add(|tally| &tally.renewed);
+                self.context().entry_died(counter.add(|tally| &tally.died));
             }
-            Err(Refusal::Phase(phase)) => Err(why_not(phase)),
-            Err(Refusal::Closed | Refusal::Full) => Err(RescheduleError::Stopped),
+        });
+        if moved != Moved::Deadline {
+            self.chunk.announce(deadline);
         }
+        Ok(())
     }
 
     /// The present instant by the timer's clock.
@@ -170,10 +150,11 @@ impl Timeout {
     }
 
     pub(crate) fn context(&self) -> &Context {
-        &self.shard.context
+        &self.chunk.context
     }
 
-    pub(crate) fn tell_cancelled(&self, task: BoxedTask) {
+    #[inline]
+    pub(crate) fn tell_cancelled(&self, task: Erased) {
         if isolate::panics(|| task.cancelled(self)) {
             self.context().metrics.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
@@ -182,59 +163,36 @@ impl Timeout {
 
     /// A run of this timeout's task.
     pub(crate) fn run(&self) -> Run<'_> {
-        Run::new(&self.shard, self.index)
+        Run::new(&self.chunk, self.offset())
+    }
+
+    /// Whether the task runs, or waits in an executor.
+    pub(crate) fn runs(&self) -> bool {
+        self.slot().phase().runs()
     }
 
     /// Whether the run must not begin, because a cancel was answered with true while the job
     /// waited.
     pub(crate) fn is_withdrawn(&self) -> bool {
-        self.shard.lock().withdrawn(self.index)
-    }
-
-    /// Ends a run after which the timeout does not go on.
-    pub(crate) fn finish_run(&self) {
-        self.shard.lock().finish(self.index);
+        let withdrawn = self.slot().withdraw();
+        if withdrawn {
+            self.context().by_others.withdrawn.add_shared(1);
+        }
+        withdrawn
     }
 
     /// Counts the timeout as cancelled after its runner has lost the task.
     pub(crate) fn abandon(&self) {
-        self.shard.lock().abandon(self.index);
+        if self.slot().abandon() {
+            self.context().by_others.abandoned.add_shared(1);
+        }
     }
 
     /// Counts the timeout as cancelled after nobody has collected it from a stop.
     pub(crate) fn unreturn(&self) {
-        let mut state = self.shard.lock();
-        if self.settled_phase().is_none() {
-            state.unreturn(self.index);
+        if self.slot().unreturn() {
+            self.context().by_others.unreturned.add_shared(1);
         }
-    }
-
-    fn phase(&self) -> Phase {
-        if let Some(end) = self.settled_phase() {
-            return end;
-        }
-        let mut state = self.shard.lock();
-        self.settled_phase().unwrap_or_else(|| self.observe(&mut state))
-    }
-
-    /// The phase in which the timeout ended, if this handle has settled. Relaxed: the handle
-    /// settles under the lock, and a load that misses it is repeated there.
-    #[inline]
-    fn settled_phase(&self) -> Option<Phase> {
-        Some(Phase::from_bits(self.settled.load(Ordering::Relaxed))).filter(|&p| p != Phase::Free)
-    }
-
-    fn settle(&self, state: &mut State<BoxedTask>, end: Phase) {
-        self.settled.store(end as u8, Ordering::Relaxed);
-        state.unpin(self.index);
-    }
-
-    fn observe(&self, state: &mut State<BoxedTask>) -> Phase {
-        let phase = state.phase(self.index);
-        if phase.has_ended() {
-            self.settle(state, phase);
-        }
-        phase
     }
 }
 
@@ -248,37 +206,25 @@ fn why_not(phase: Phase) -> RescheduleError {
 
 impl Clone for Timeout {
     fn clone(&self) -> Self {
-        let mut state = self.shard.lock();
-        let settled = self.settled.load(Ordering::Relaxed);
-        if settled == 0 {
-            state.pin(self.index);
-        }
-        Self { shard: self.shard.clone(), index: self.index, settled: AtomicU8::new(settled) }
-    }
-}
-
-impl Timeout {
-    /// Removes the handle's pin. Kept out of line, so that the drop of a settled handle stays
-    /// cheap.
-    #[inline(never)]
-    fn detach(&self) {
-        self.shard.lock().unpin(self.index);
+        self.slot().pin();
+        Self::pinned(&self.chunk, self.offset())
     }
 }
 
 impl Drop for Timeout {
     #[inline]
     fn drop(&mut self) {
-        if self.settled_phase().is_none() {
-            self.detach();
+        let pins = if self.place.load(Ordering::Relaxed) & LIVE_PIN == 0 { 1 } else { 2 };
+        if self.slot().unpin(pins) {
+            producer::give_back(&self.chunk, self.offset());
         }
     }
 }
 
 impl fmt::Debug for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let phase = match self.phase() {
-            Phase::Free | Phase::Armed => "pending",
+        let phase = match self.slot().phase() {
+            Phase::Free | Phase::New | Phase::Filed => "pending",
             Phase::Running | Phase::Denied => "running",
             Phase::Expired => "expired",
             Phase::Cancelled => "cancelled",
@@ -299,94 +245,175 @@ impl fmt::Debug for Timeout {
 
 /// A run, as its task sees it: the timeout, its deadline, the time. It cannot outlive the run.
 pub struct Run<'a> {
-    shard: &'a Arc<TimerShard>,
-    index: u32,
+    chunk: &'a Chunk<Erased>,
+    offset: usize,
+}
+
+/// A timeout that goes on after a run. It is Filed; the runner files the entry.
+pub(crate) struct GoesOn {
+    pub(crate) entry: CatchUp,
+    /// The next run is a missed one.
+    pub(crate) missed: bool,
 }
 
 impl<'a> Run<'a> {
-    /// A run of the timeout in a slot that is pinned for the runner.
+    /// A run of the timeout in a slot whose live pin is the runner's.
     #[inline]
-    pub(crate) fn new(shard: &'a Arc<TimerShard>, index: u32) -> Self {
-        Self { shard, index }
+    pub(crate) fn new(chunk: &'a Chunk<Erased>, offset: usize) -> Self {
+        Self { chunk, offset }
+    }
+
+    fn slot(&self) -> &Slot<Erased> {
+        self.chunk.slot(self.offset)
     }
 
     /// The instant at which this run was due.
     pub fn deadline(&self) -> Instant {
-        let deadline = self.shard.lock().deadline(self.index);
-        self.shard.context.time.instant_at(deadline)
+        self.chunk.context.time.instant_at(self.slot().deadline())
     }
 
     /// The present instant by the timer's clock.
     pub fn now(&self) -> Instant {
-        self.shard.context.time.now_instant()
+        self.chunk.context.time.now_instant()
     }
 
     /// A handle to the timeout.
     pub fn timeout(&self) -> Timeout {
-        self.shard.lock().pin(self.index);
-        Timeout::pinned(self.shard.clone(), self.index)
+        self.slot().pin();
+        Timeout::pinned(self.chunk, self.offset)
     }
 
     /// Whether the timeout was cancelled since the run began. It then does not go on.
     pub fn is_cancelled(&self) -> bool {
-        self.shard.lock().phase(self.index) == Phase::Denied
+        self.slot().phase() == Phase::Denied
     }
 
-    /// Runs the task on this thread; true if the timeout goes on. If so, calls `file` under the
-    /// shard's lock, with the new record and whether the next run is a missed one. If not, the
-    /// caller finishes the run in the shard.
+    /// Runs the task on the worker. If the timeout goes on, the worker files the returned entry. The
+    /// live pin is the slot's again then, and the worker has another. If not, the worker has the live
+    /// pin, and finishes the run.
     #[inline]
-    pub(crate) fn of(
-        &self,
-        task: BoxedTask,
-        file: impl FnOnce(&mut State<BoxedTask>, Record, bool),
-    ) -> bool {
-        let Some(next) = isolate::contained(|| task.run(self)) else {
-            self.shard.context.metrics.task_panicked();
-            warning!("the task of {self:?} panicked");
-            return false;
-        };
-        next.into_parts().is_some_and(|(task, when)| self.go_on(task, when, file))
+    pub(crate) fn on_worker(&self, task: Erased) -> Option<GoesOn> {
+        let (task, when) = self.run(task)?;
+        self.go_on_worker(task, when)
     }
 
     #[cold]
-    fn go_on(
-        &self,
-        task: BoxedTask,
-        when: When,
-        file: impl FnOnce(&mut State<BoxedTask>, Record, bool),
-    ) -> bool {
-        let context = &self.shard.context;
-        let (deadline, missed) = match when {
-            When::After(delay) => (self.later(delay), false),
-            When::At(instant) => (context.time.nanos_at(instant), false),
-            When::Missed(instant) => (context.time.nanos_at(instant), true),
-        };
-        // Counted before the timeout can end, so that the count is never too low.
+    fn go_on_worker(&self, task: Erased, when: When) -> Option<GoesOn> {
+        let (deadline, missed) = self.next_deadline(when);
+        let context = &self.chunk.context;
+        self.slot().pin();
         context.begins_again();
-        let mut state = self.shard.lock();
-        let refused = match state.go_on(self.index, task, deadline) {
-            Ok(record) => {
-                file(&mut state, record, missed);
-                None
-            }
-            Err(task) => Some(task),
+        let Some(version) = self.go_on(task, deadline, Phase::Filed) else {
+            self.slot().unpin(1);
+            return None;
         };
-        drop(state);
-        let Some(task) = refused else { return true };
+        context.by_worker.rearmed.add(1);
+        let entry = CatchUp { token: self.chunk.token(self.offset, version), deadline };
+        Some(GoesOn { entry, missed })
+    }
+
+    /// Runs the task on any thread. If it goes on, submits it; if not, finishes the run. The caller
+    /// has a pin in both cases.
+    pub(crate) fn on_executor(&self, task: Erased) {
+        let next = self.run(task);
+        let goes_on = next.is_some_and(|(task, when)| self.go_on_elsewhere(task, when));
+        if !goes_on {
+            self.slot().finish();
+        }
+    }
+
+    fn go_on_elsewhere(&self, task: Erased, when: When) -> bool {
+        let (deadline, missed) = self.next_deadline(when);
+        let context = &self.chunk.context;
+        // The live pin goes back to the slot, and the timeout may end before this returns.
+        self.slot().pin();
+        // Counted before the timeout can end, so that no count is ever too low.
+        context.begins_again();
+        context.by_others.rearmed.add_shared(1);
+        let phase = if missed { Phase::Filed } else { Phase::New };
+        let Some(version) = self.go_on(task, deadline, phase) else {
+            context.by_others.rearmed.sub_shared(1);
+            self.slot().unpin(1);
+            return false;
+        };
+        if missed {
+            context.catch_up(CatchUp { token: self.chunk.token(self.offset, version), deadline });
+        } else {
+            context.by_others.renewed.add_shared(1);
+            self.chunk.announce(deadline);
+        }
+        if context.is_closed() {
+            self.timeout().cancel_late();
+        }
+        true
+    }
+
+    /// Runs the task. Returns it with the time of its next run, if there is one.
+    #[inline]
+    fn run(&self, task: Erased) -> Option<(Erased, When)> {
+        let Some(next) = isolate::contained(|| task.run(self)) else {
+            self.chunk.context.metrics.task_panicked();
+            warning!("the task of {self:?} panicked");
+            return None;
+        };
+        next.into_parts()
+    }
+
+    /// The deadline of the next run, and whether it is a missed one.
+    fn next_deadline(&self, when: When) -> (u64, bool) {
+        let time = &self.chunk.context.time;
+        match when {
+            When::After(delay) => (self.later(delay), false),
+            When::At(instant) => (time.nanos_at(instant), false),
+            When::Missed(instant) => (time.nanos_at(instant), true),
+        }
+    }
+
+    /// Puts the task back into the slot. If the timeout must not go on, drops it.
+    fn go_on(&self, task: Erased, deadline: u64, phase: Phase) -> Option<u16> {
+        let context = &self.chunk.context;
+        let refused = if context.is_closed() {
+            task
+        } else {
+            match self.slot().go_on(task, deadline, phase) {
+                Ok(version) => return Some(version),
+                Err(task) => task,
+            }
+        };
         context.ended(1);
-        if isolate::panics(|| drop(task)) {
+        if isolate::panics(|| drop(refused)) {
             context.metrics.task_panicked();
             warning!("the drop of the task of {self:?} panicked");
         }
-        false
+        None
     }
 
     /// The time `delay` after the present. If the clock panics, this is never: the task does not
     /// run again.
     fn later(&self, delay: u64) -> u64 {
-        let now = self.shard.context.time.now_contained();
+        let now = self.chunk.context.time.now_contained();
         now.map_or(crate::time::tick::NEVER, |now| now.saturating_add(delay))
+    }
+}
+
+impl Timeout {
+    /// Takes back the task of a timeout in a timer that was closed meanwhile, unless it has ended.
+    /// True if it had an entry in the wheel.
+    pub(super) fn take_back(&self) -> Option<(Erased, bool)> {
+        let taken = self.slot().take_back()?;
+        self.take_live_pin();
+        Some(taken)
+    }
+
+    /// Cancels a timeout that has gone on in a timer that was closed meanwhile, unless it has ended.
+    #[cold]
+    fn cancel_late(&self) {
+        let Some((task, filed)) = self.take_back() else { return };
+        let counts = &self.context().by_others;
+        counts.cancelled.add_shared(1);
+        counts.unqueued.add_shared(u64::from(!filed));
+        self.context().ended(1);
+        self.tell_cancelled(task);
     }
 }
 
@@ -396,5 +423,140 @@ impl fmt::Debug for Run<'_> {
             .field("deadline", &self.deadline())
             .field("is_cancelled", &self.is_cancelled())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::base::sync::Arc;
+    use crate::heap::{Owner, Registry};
+    use crate::timeout::{Admit, schedule};
+
+    const DUE: u64 = 1 << 40;
+
+    impl Timeout {
+        /// The index of its slot.
+        pub(in crate::timeout) fn index(&self) -> u32 {
+            self.chunk.index(self.offset())
+        }
+    }
+
+    /// A timeout whose worker is the calling thread.
+    fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
+        let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
+        let timeout = schedule(&registry, || (), DUE, Admit::Once);
+        (registry.clone(), timeout.map_err(|(_, why)| why).expect("it is admitted"))
+    }
+
+    /// The worker may sleep until the former deadline. So a sooner deadline must wake it, and a later
+    /// one need not.
+    #[test]
+    fn pulling_forward_asks_for_a_wake_up_and_pushing_back_does_not() {
+        let (registry, timeout) = timeout();
+        let (heap, context) = (registry.next_new_heap().expect("this thread's"), timeout.context());
+        let asks = |in_wheel: bool, deadline| {
+            heap.take_new(
+                None,
+                usize::MAX,
+                false,
+                &mut Default::default(),
+                &mut Vec::new(),
+                &mut Vec::new(),
+            );
+            if in_wheel {
+                timeout.slot().file(); // unless it is there
+            }
+            context.alarm.arm(DUE - 1);
+            timeout.reschedule_to(deadline).unwrap();
+            (heap.take_by() == deadline, !context.alarm.is_armed())
+        };
+        for in_wheel in [false, true] {
+            assert_eq!(asks(in_wheel, DUE), (false, false), "the same");
+            assert_eq!(asks(in_wheel, DUE * 2), (false, false), "in the wheel: {in_wheel}");
+            assert_eq!(asks(in_wheel, DUE), (true, false), "the worker wakes before it");
+            assert_eq!(asks(in_wheel, DUE / 2), (true, true), "in the wheel: {in_wheel}");
+            assert_eq!(asks(in_wheel, DUE), (false, false));
+        }
+        assert_eq!(context.snapshot().rescheduled, 10);
+    }
+
+    #[test]
+    fn entries_that_were_left_behind_ask_for_a_sweep_once() {
+        let (_registry, timeout) = timeout();
+        let mut sooner = |n: u64| {
+            timeout.reschedule_to(DUE - 8 * n).unwrap();
+            assert!(timeout.slot().file().is_some(), "it was in the wheel and is new again");
+        };
+        assert!(timeout.slot().file().is_some());
+        (1..4100).for_each(&mut sooner);
+        assert!(!timeout.context().is_sweep_wanted());
+        (4100..5200).for_each(&mut sooner);
+        assert!(timeout.context().is_sweep_wanted() && timeout.context().was_woken());
+        (5200..20_000).for_each(&mut sooner);
+        assert!(!timeout.context().was_woken(), "it has been asked");
+    }
+
+    /// A returned timeout that nobody collects counts as cancelled.
+    #[test]
+    fn what_is_not_collected_is_counted_once() {
+        let (registry, timeout) = timeout();
+        registry.context.close();
+        registry.empty(Phase::Returned, |_, _, claimed| drop(claimed.payload));
+        let counts = || {
+            let metrics = registry.context.snapshot();
+            (metrics.returned, metrics.cancelled, metrics.pending)
+        };
+        assert_eq!(counts(), (1, 0, 0));
+        timeout.unreturn();
+        timeout.unreturn();
+        assert_eq!((counts(), timeout.is_cancelled()), ((0, 1, 0), true));
+    }
+
+    #[test]
+    fn what_runs_is_withdrawn_or_abandoned_once() {
+        for goes_on in [false, true] {
+            let (registry, timeout) = timeout();
+            let (_, mut version) = timeout.slot().file().unwrap();
+            let claim = |version| {
+                assert!(matches!(timeout.slot().claim(version, DUE), crate::heap::Claim::Due(_)));
+                registry.context.by_worker.expired.add(1);
+            };
+            claim(version);
+            if goes_on {
+                timeout.slot().pin();
+                let task = Erased::new(|| ());
+                version = timeout.slot().go_on(task, DUE, Phase::Filed).ok().expect("it may");
+                registry.context.by_worker.rearmed.add(1);
+                claim(version);
+            }
+            assert_eq!(timeout.cancel(), goes_on);
+            assert_eq!(timeout.is_withdrawn(), goes_on, "only a cancel answered with true counts");
+            timeout.abandon();
+            assert!(timeout.is_cancelled());
+            let metrics = registry.context.snapshot();
+            assert_eq!((metrics.cancelled, metrics.pending), (1, 0));
+            assert_eq!(metrics.abandoned, u64::from(!goes_on));
+        }
+    }
+
+    /// A handle of another thread counts where that thread may: nothing is lost.
+    #[test]
+    fn cancels_are_counted_on_any_thread() {
+        let (registry, first) = timeout();
+        let mut owner: Owner<Erased> = registry.enter().expect("there is room");
+        let more: Vec<Timeout> = (0..99)
+            .map(|_| {
+                assert!(owner.has_room());
+                let offset = owner.arm(Erased::new(|| ()), DUE, false);
+                Timeout::pinned(owner.chunk(), offset)
+            })
+            .collect();
+        assert!(first.cancel() && more[..50].iter().all(Timeout::cancel));
+        let cancels = move || more[50..].iter().all(Timeout::cancel);
+        assert!(std::thread::spawn(cancels).join().unwrap());
+        let metrics = registry.context.snapshot();
+        assert_eq!((metrics.scheduled, metrics.cancelled), (100, 100));
+        assert_eq!((metrics.pending, metrics.queue_depth), (0, 0));
     }
 }

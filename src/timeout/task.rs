@@ -1,13 +1,8 @@
-//! Tasks, and how they are held until they run.
-//!
-//! A task runs by value, but waits in a box whose type does not depend on the task. There are two
-//! such boxes. `Held` takes the task out for a run and puts it back if the timeout goes on, so
-//! going on allocates nothing. `Moved` is no larger than its task. It is for closures, which run
-//! once, and for tasks of size zero.
+//! Tasks: what users implement, and what `stop` gives back.
 
-use super::handle::{BoxedTask, ErasedTask, Run, Timeout};
+use super::erased::Erased;
+use super::handle::{Run, Timeout};
 use super::next::Next;
-use std::any::Any;
 use std::fmt;
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
@@ -69,7 +64,7 @@ impl<F: FnOnce() + Send + 'static> TimerTask for F {
 
 /// A task whose type is erased, as [`stop`](crate::HashedWheelTimer::stop) returns it. It can be
 /// scheduled in another timer.
-pub struct Task(pub(super) BoxedTask);
+pub struct Task(pub(super) Erased);
 
 impl Task {
     /// Returns the task itself if it is of type `T`, for example to inspect it, or to save it
@@ -127,86 +122,5 @@ impl TimerTask for Task {
 impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Task")
-    }
-}
-
-/// A content of the box in which a task waits.
-pub(crate) trait Hold<T>: ErasedTask + Sized + 'static {
-    fn hold(task: T) -> Self;
-    /// Returns the task, which has not run.
-    fn release(self) -> T;
-}
-
-/// Moves a held task into `into` if that is an `Option` of its type. Otherwise returns it.
-fn give<T: 'static, H: Hold<T>>(held: Box<H>, into: &mut dyn Any) -> Result<(), BoxedTask> {
-    match into.downcast_mut::<Option<T>>() {
-        Some(into) => {
-            *into = Some(held.release());
-            Ok(())
-        }
-        None => Err(held),
-    }
-}
-
-/// A task that may run again in the same box. Empty only during a run.
-pub(crate) struct Held<T>(Option<T>);
-
-impl<T: TimerTask> Hold<T> for Held<T> {
-    fn hold(task: T) -> Self {
-        Self(Some(task))
-    }
-
-    fn release(self) -> T {
-        self.0.expect("empty only during a run")
-    }
-}
-
-impl<T: TimerTask> ErasedTask for Held<T> {
-    fn run(mut self: Box<Self>, run: &Run<'_>) -> Next<BoxedTask> {
-        let Some(task) = self.0.take() else { return Next::done() };
-        task.run(run).map(|task| {
-            self.0 = Some(task);
-            self as BoxedTask
-        })
-    }
-
-    fn cancelled(mut self: Box<Self>, timeout: &Timeout) {
-        if let Some(task) = self.0.take() {
-            task.cancelled(timeout);
-        }
-    }
-
-    fn give(self: Box<Self>, into: &mut dyn Any) -> Result<(), BoxedTask> {
-        give(self, into)
-    }
-}
-
-/// A task that leaves its box when it runs: it runs once, or its size is zero and its box needs no
-/// allocation.
-pub(crate) struct Moved<T>(T);
-
-impl<T: TimerTask> Hold<T> for Moved<T> {
-    #[inline]
-    fn hold(task: T) -> Self {
-        Self(task)
-    }
-
-    fn release(self) -> T {
-        self.0
-    }
-}
-
-impl<T: TimerTask> ErasedTask for Moved<T> {
-    #[inline]
-    fn run(self: Box<Self>, run: &Run<'_>) -> Next<BoxedTask> {
-        self.0.run(run).map(|task| Box::new(Self(task)) as BoxedTask)
-    }
-
-    fn cancelled(self: Box<Self>, timeout: &Timeout) {
-        self.0.cancelled(timeout);
-    }
-
-    fn give(self: Box<Self>, into: &mut dyn Any) -> Result<(), BoxedTask> {
-        give(self, into)
     }
 }

@@ -1,6 +1,7 @@
 //! A timeout that `stop` returns.
 
-use super::handle::{BoxedTask, Timeout};
+use super::erased::Erased;
+use super::handle::Timeout;
 use super::task::Task;
 use std::fmt;
 use std::time::Instant;
@@ -9,13 +10,13 @@ use std::time::Instant;
 ///
 /// Run it, take the task out, or drop both.
 pub struct Unprocessed {
-    task: BoxedTask,
+    task: Erased,
     timeout: Timeout,
     deadline: Instant,
 }
 
 impl Unprocessed {
-    pub(crate) fn new(task: BoxedTask, timeout: Timeout, deadline: Instant) -> Self {
+    pub(crate) fn new(task: Erased, timeout: Timeout, deadline: Instant) -> Self {
         Self { task, timeout, deadline }
     }
 

@@ -3,15 +3,13 @@
 use super::error::BuildError;
 use super::handle::{Handle, HashedWheelTimer};
 use crate::base::logging::warning;
-use crate::base::spread;
 use crate::base::sync::thread::{self, JoinHandle};
 use crate::base::sync::{Arc, Mutex};
 use crate::executor::{Dispatch, Executor, OnRefusal};
-use crate::shard::Shard;
-use crate::shard::context::Context;
+use crate::heap::Registry;
+use crate::heap::context::Context;
 use crate::time::tick::{TickScale, nanos};
 use crate::time::{Clock, Follow, Follower, Timebase};
-use crate::timeout::TimerShard;
 use crate::wheel::{
     Exact, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelSizeError,
 };
@@ -239,13 +237,8 @@ impl Builder {
 
     fn control(&self, scale: TickScale, buckets: usize) -> Control {
         let time = Timebase::starting_now(self.clock.clone());
-        let context = Arc::new(Context::new(time, scale, self.max_pending_timeouts));
-        let count = spread::shard_count();
-        let part = buckets / count;
-        let shards = (0..count)
-            .map(|n| Arc::new(TimerShard { shard: Shard::new(n, part), context: context.clone() }))
-            .collect();
-        Control::new(context, shards)
+        let context = Context::new(time, scale, self.max_pending_timeouts, buckets);
+        Control::new(Arc::new(Registry::new(Arc::new(context))))
     }
 }
 

@@ -56,8 +56,8 @@ pub enum ScheduleError<T> {
         /// The refused task.
         task: T,
     },
-    /// As many timeouts are pending as the builder allowed, or as many
-    /// slots are in use as one shard of threads has (2^28).
+    /// As many timeouts are pending as the builder allowed, or the timer has as many chunks of slots
+    /// as it can number: 2^26, of 62 slots each.
     LimitReached {
         /// The limit.
         limit: usize,

@@ -1,66 +1,87 @@
-//! The state that a timer's handles and its worker share: the shards, the command to end, and the
+//! The state that a timer's handles and its worker share: the heaps, the command to end, and the
 //! name of the timeout that the worker is busy with.
 //!
 //! The worker is *busy* while it runs a task or hands one to the executor. The timeout's *name* is
 //! the index of its token plus one.
 //!
-//! | `running` | the worker | set by the worker |
+//! | `running` | means | leaves it by |
 //! |---|---|---|
-//! | 0 | runs no task and hands none over | after the run, or after the hand-over |
-//! | a name | runs that timeout's task, or hands it over | when it claims the timeout, under the lock of its shard |
+//! | 0 | the worker runs no task and hands none over | the worker: a name, before it claims; a stop: CLOSED |
+//! | a name | it claims, runs or hands over that timeout | the worker: 0, after the run or the hand-over; who wants a handle: with NAMING |
+//! | a name, NAMING | somebody makes a handle to it | who set NAMING: back to the name. The worker waits for that |
+//! | CLOSED | a stop ends the timer in the worker's place | never. The worker claims nothing more |
 //!
-//! **A stop that finds 0 may end the timer itself.** It has already closed every shard, under the
-//! shard's lock. A claim before the closing has set its name under the same lock, so the stop finds
-//! that name or a later state. A claim after the closing finds nothing. So if the stop finds 0, no
-//! task runs and none will. The stop's load acquires the worker's release, so the stop sees the
-//! effects of the last task.
+//! All changes are compare-exchanges. **A stop that finds 0 may end the timer itself:** once it has
+//! set CLOSED, no task runs and none will. Its acquire pairs with the worker's release of 0, so it
+//! sees the effects of the last task.
+//!
+//! **A handle to the running timeout is safe to make:** once the named timeout is Running or Denied,
+//! the worker has claimed it, and has a pin until it clears the name, which it does not while NAMING
+//! is set. So another pin can be added. Before the claim it cannot: a cancel may free the slot.
 
-use crate::base::sync::{Arc, AtomicU64, MutexGuard, Ordering, thread_local};
-use crate::shard::context::Context;
-use crate::shard::{self, Phase, State};
+use crate::base::sync::{Arc, AtomicU64, Ordering, thread, thread_local};
+use crate::heap::context::Context;
+use crate::heap::{Phase, Registry, locate};
 use crate::time::Follow;
-use crate::timeout::Unprocessed;
-use crate::timeout::{BoxedTask, Timeout, TimerShard};
+use crate::timeout::{Erased, Timeout, Unprocessed};
 use crate::wheel::Token;
 use crate::worker::lifecycle::{Command, Lifecycle};
 use std::cell::Cell;
 use std::time::Instant;
 
+const CLOSED: u64 = 1 << 63;
+const NAMING: u64 = 1 << 62;
+
 /// Shared by a timer's handles and its worker.
 pub(crate) struct Control {
     pub(crate) context: Arc<Context>,
-    pub(crate) shards: Box<[Arc<TimerShard>]>,
+    pub(crate) registry: Arc<Registry<Erased>>,
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
-    /// The name of the timeout that the worker is busy with; 0 for none. See the head.
+    /// See the head.
     running: AtomicU64,
 }
 
 impl Control {
-    pub(crate) fn new(context: Arc<Context>, shards: Box<[Arc<TimerShard>]>) -> Self {
-        Self { context, shards, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
+    pub(crate) fn new(registry: Arc<Registry<Erased>>) -> Self {
+        let context = registry.context.clone();
+        Self { context, registry, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
     }
 
-    /// Names the timeout that the worker runs or hands over. Relaxed: the worker holds the lock of
-    /// the timeout's shard, which orders the store.
-    pub(crate) fn begin_run(&self, token: Token) {
-        self.running.store(u64::from(token.index) + 1, Ordering::Relaxed);
+    #[inline]
+    fn change_running(&self, from: u64, to: u64) -> bool {
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        self.running.compare_exchange(from, to, done, failed).is_ok()
     }
 
-    /// Clears the name after the user's code has returned. Release: pairs with the acquire in
-    /// `finish_if_idle`.
-    pub(crate) fn end_run(&self) {
-        self.running.store(0, Ordering::Release);
+    /// Names the timeout that the worker is about to claim. False if a stop has ended the timer.
+    #[inline]
+    pub(crate) fn begin_run(&self, token: Token) -> bool {
+        self.change_running(0, u64::from(token.index) + 1)
     }
 
-    /// Closes all shards. From now on, no shard admits a timeout or lets one be claimed.
-    pub(crate) fn close(&self) {
-        for shard in &self.shards {
-            shard.lock().close();
+    /// Clears the name, after the user's code has returned and before the run is finished.
+    #[inline]
+    pub(crate) fn end_run(&self, token: Token) {
+        while !self.change_running(u64::from(token.index) + 1, 0) {
+            thread::yield_now(); // somebody makes a handle
         }
     }
 
+    /// Clears a name that a defect of the worker has left.
+    pub(crate) fn abort_run(&self) {
+        let name = self.running.load(Ordering::Acquire) & !NAMING;
+        if name != CLOSED && name != 0 {
+            self.end_run(Token { index: (name - 1) as u32, version: 0 });
+        }
+    }
+
+    /// Closes the timer: from now on it admits nothing.
+    pub(crate) fn close(&self) {
+        self.context.close();
+    }
+
     /// Ends the remaining timeouts as commanded and reports the end, unless that has happened.
-    /// Close the shards and give the command first.
+    /// Close the timer and give the command first.
     pub(crate) fn finish(&self) {
         let uncollected = self.lifecycle.finish(|order| self.empty(order));
         uncollected.into_iter().for_each(Unprocessed::cancel);
@@ -68,24 +89,23 @@ impl Control {
 
     /// Finishes in the worker's place if the worker is not busy. See the head.
     fn finish_if_idle(&self) {
-        if self.running.load(Ordering::Acquire) == 0 {
+        if self.change_running(0, CLOSED) {
             self.finish();
         }
     }
 
-    /// Takes the remaining timeouts out of the shards, ordered by deadline.
+    /// Takes the remaining timeouts out of the slots, ordered by deadline.
     fn empty(&self, order: Command) -> Vec<Unprocessed> {
         let end = match order {
             Command::Cancel => Phase::Cancelled,
             Command::Run | Command::Return => Phase::Returned,
         };
         let mut left = Vec::new();
-        for shard in &self.shards {
-            shard.lock().empty_into(end, |index, deadline, task| {
-                let timeout = Timeout::pinned(shard.clone(), index);
-                left.push(Unprocessed::new(task, timeout, self.context.time.instant_at(deadline)));
-            });
-        }
+        self.registry.empty(end, |chunk, offset, claimed| {
+            let timeout = Timeout::pinned(chunk, offset);
+            let due = self.context.time.instant_at(claimed.deadline);
+            left.push(Unprocessed::new(claimed.payload, timeout, due));
+        });
         self.context.ended(left.len());
         left.sort_by_key(Unprocessed::deadline);
         left
@@ -101,36 +121,23 @@ impl Control {
         })
     }
 
-    /// Reads all shards at one moment, under all of their locks. No other code holds two shards'
-    /// locks at once.
-    pub(crate) fn with_all_shards<R>(
-        &self,
-        read: impl FnOnce(&[MutexGuard<'_, State<BoxedTask>>]) -> R,
-    ) -> R {
-        let states: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
-        read(&states)
-    }
-
-    /// A handle to the timeout that the worker is busy with. Reads the name again, and the phase,
-    /// under the shard's lock, and pins the slot there. The worker sets the name under that lock,
-    /// when it claims the timeout. It clears the name before it finishes an inline run under that
-    /// lock. A run in an executor may end while the name is still set. Then the phase is not
-    /// Running or Denied any more, since only the worker could claim that slot again. So the handle
-    /// is to a timeout that was running at that moment.
+    /// A handle to the timeout that the worker is busy with. See the head.
     pub(crate) fn running(&self) -> Option<Timeout> {
-        let name = self.running.load(Ordering::Relaxed);
-        let token = Token { index: name.checked_sub(1)? as u32, version: 0 };
-        let (number, index) = shard::locate(token);
-        let shard = self.shards.get(number)?;
-        let mut state = shard.lock();
-        let phase = state.phase(index);
-        let still = self.running.load(Ordering::Relaxed) == name;
-        if !still || !matches!(phase, Phase::Running | Phase::Denied) {
-            return None;
+        let name = self.running.load(Ordering::Acquire);
+        let index = (name & !(CLOSED | NAMING)).checked_sub(1)? as u32;
+        if name & NAMING != 0 || !self.change_running(name, name | NAMING) {
+            return None; // somebody else makes one, or the run has ended
         }
-        state.pin(index);
-        drop(state);
-        Some(Timeout::pinned(shard.clone(), index))
+        let (id, offset) = locate(index);
+        let chunk = self.registry.chunk(id as u32);
+        // Before its claim the slot may end, and be used again, without regard to this pin.
+        let runs = chunk.filter(|chunk| chunk.slot(offset).phase().runs()).map(|chunk| {
+            chunk.slot(offset).pin();
+            Timeout::pinned(&chunk, offset)
+        });
+        let runs = runs.filter(Timeout::runs); // not, if an executor's job has finished it
+        self.change_running(name | NAMING, name);
+        runs
     }
 }
 
@@ -179,4 +186,122 @@ pub(crate) fn mark_worker() {
 /// wait for ever.
 fn on_a_worker() -> bool {
     ON_A_WORKER.with(Cell::get)
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{check, spawn, turn};
+    use crate::heap::{Claim, Slot};
+    use crate::time::Timebase;
+    use crate::time::tick::TickScale;
+    use crate::timeout::{Admit, schedule};
+    use std::num::NonZeroU64;
+    use std::sync::atomic::AtomicBool;
+
+    const DUE: u64 = 40;
+    const NOW: u64 = 80;
+    const LATER: u64 = 400;
+
+    /// The first slot of the first chunk.
+    const INDEX: u32 = 0;
+
+    fn control() -> Arc<Control> {
+        let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
+        let context = Arc::new(Context::new(time, scale, None, 1));
+        Arc::new(Control::new(Arc::new(Registry::new(context))))
+    }
+
+    fn scheduled(control: &Control, deadline: u64) -> Timeout {
+        let scheduled = schedule(&control.registry, || (), deadline, Admit::Once);
+        scheduled.map_err(drop).expect("it is open")
+    }
+
+    fn with_slot<R>(control: &Control, f: impl FnOnce(&Slot<Erased>) -> R) -> R {
+        let chunk = control.registry.chunk(0).expect("it is not emptied");
+        f(chunk.slot(0))
+    }
+
+    /// Claims and finishes a run, as the worker does. True if it ran. Calls `task` for its task.
+    fn run(control: &Control, slot: &Slot<Erased>, version: u16, task: impl FnOnce()) -> bool {
+        let token = Token { index: INDEX, version };
+        if slot.standing(version).is_none() || !control.begin_run(token) {
+            return false;
+        }
+        let Claim::Due(claimed) = slot.claim(version, NOW) else {
+            control.end_run(token);
+            return false;
+        };
+        drop(claimed.payload);
+        task();
+        control.end_run(token);
+        if slot.finish_and_unpin() {
+            control.registry.chunk(0).into_iter().for_each(|chunk| chunk.give_back(1));
+        }
+        true
+    }
+
+    /// A thread asks for the running timeout while that is cancelled and its slot is used again. The
+    /// next timeout keeps its pins.
+    #[test]
+    fn a_handle_to_the_running_timeout_leaves_the_next_alone() {
+        check(|| {
+            let control = control();
+            let first = scheduled(&control, DUE);
+            let (_, version) = with_slot(&control, Slot::file).expect("it is new");
+            let worker = {
+                let control = control.clone();
+                spawn(move || with_slot(&control, |slot| run(&control, slot, version, || ())))
+            };
+            let asker = {
+                let control = control.clone();
+                spawn(move || {
+                    if let Some(running) = control.running() {
+                        assert!(running.is_expired(), "it is the one that runs");
+                    }
+                })
+            };
+            let won = first.cancel();
+            drop(first);
+            let next = scheduled(&control, LATER);
+            assert!(next.deadline().is_some());
+            drop(next);
+            assert_eq!(worker.join().unwrap(), !won);
+            asker.join().unwrap();
+            let pending = |offset| {
+                let chunk = control.registry.chunk(0).expect("it is not emptied");
+                chunk.slot(offset).present_deadline() == Some(LATER)
+            };
+            assert!(pending(0) || pending(1), "the next is untouched");
+        });
+    }
+
+    /// A stop ends the timer in the worker's place, while the worker claims and runs and another
+    /// thread asks what runs. The timeout runs before the end, or it is returned.
+    #[test]
+    fn a_stop_in_the_workers_place_against_a_run() {
+        check(|| {
+            let control = control();
+            drop(scheduled(&control, DUE));
+            let (_, version) = with_slot(&control, Slot::file).expect("it is new");
+            let chunk = control.registry.chunk(0).expect("it is not emptied");
+            // Not one of loom's: it reads the latest value.
+            let ended = Arc::new(AtomicBool::new(false));
+            let worker = {
+                let (control, chunk, ended) = (control.clone(), chunk.clone(), ended.clone());
+                let task = move || assert!(!ended.load(Ordering::Relaxed), "nothing runs later");
+                spawn(move || run(&control, chunk.slot(0), version, task))
+            };
+            turn();
+            control.close();
+            control.lifecycle.command_return();
+            drop(control.running());
+            control.finish_if_idle();
+            ended.store(control.lifecycle.is_finished(), Ordering::Relaxed);
+            let ran = worker.join().unwrap();
+            control.finish();
+            let returned = control.lifecycle.wait_finished(None).map_or(0, |left| left.len());
+            assert_eq!(returned, usize::from(!ran));
+        });
+    }
 }

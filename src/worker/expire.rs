@@ -3,9 +3,12 @@
 use super::Worker;
 use super::lifecycle::Command;
 use crate::executor::Job;
-use crate::shard::{self, CATCHING_UP_KEPT, Claim, Claimed};
-use crate::timeout::{BoxedTask, Run, Timeout};
+use crate::heap::{CatchUp, Claim, Claimed};
+use crate::timeout::{Erased, GoesOn, Run, Timeout};
 use crate::wheel::{Agenda, Due, Exact, Token};
+
+/// Missed runs for which memory is kept.
+const MISSED_KEPT: usize = 1 << 10;
 
 /// The number of timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
@@ -18,16 +21,15 @@ impl<W: Exact> Worker<W> {
         self.last_pass = tick;
 
         let mut agenda = std::mem::take(&mut self.agenda);
-        let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
+        let (mut now, mut until_read, mut ran) = (now, FIRED_PER_CLOCK_READ, false);
         // A burst that the last pass interrupted continues after all due timeouts.
-        let burst_from = if self.context().is_catching_up() { tick } else { 0 };
+        let burst_from = if self.is_catching_up() { tick } else { 0 };
         loop {
-            if self.context().is_catching_up() && self.is_in(tick) {
+            if self.is_catching_up() && self.is_in(tick) {
                 self.let_catch_up(&mut agenda, burst_from, tick);
             }
             let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
-            // At a command to end, the remaining timeouts are still in their shards, and found
-            // there.
+            // At a command to end, the remaining timeouts are still in their slots, and found there.
             if self.control.lifecycle.command() != Command::Run {
                 break;
             }
@@ -37,6 +39,7 @@ impl<W: Exact> Worker<W> {
                 Claim::Due(claimed) => {
                     self.context().metrics.late_by(now.saturating_sub(claimed.deadline));
                     self.hand_over(due.token, claimed, tick);
+                    ran = true;
                     until_read -= 1;
                     if until_read == 0 {
                         (now, until_read) = (self.now(), FIRED_PER_CLOCK_READ);
@@ -44,7 +47,11 @@ impl<W: Exact> Worker<W> {
                 }
             }
         }
-        self.finish_last_run();
+        self.lanes.give_back();
+        if ran {
+            // Those that have run no longer outnumber the dead.
+            self.context().consider_sweep(self.lanes.tallies(self.context()));
+        }
         agenda.clear();
         self.agenda = agenda;
     }
@@ -55,23 +62,20 @@ impl<W: Exact> Worker<W> {
         self.context().scale.tick_at(now) <= tick
     }
 
-    /// Puts the records that catch up on the agenda, each in its own tick, but not before tick
-    /// `from`.
+    /// Puts the entries that catch up on the agenda, each in its own tick, but not before tick
+    /// `from`. No more than are there now, so that it ends.
     pub(super) fn let_catch_up(&mut self, agenda: &mut Agenda, from: u64, present: u64) {
-        if !self.context().take_catching_up() {
-            return;
-        }
         let control = self.control.clone();
-        let mut records = std::mem::take(&mut self.catching_up);
-        for shard in &control.shards {
-            shard.lock().take_catching_up(&mut records);
-            for record in records.drain(..) {
-                let deadline = record.deadline.max(control.context.scale.start_of(from));
-                self.postpone(shard.token(&record), deadline, present, agenda);
-            }
+        let begin = control.context.scale.start_of(from);
+        let mut entries = std::mem::take(&mut self.missed);
+        let waiting = control.context.catching_up();
+        self.lanes.discover(&control.registry);
+        entries.extend((0..waiting).map_while(|_| control.context.next_catching_up()));
+        for CatchUp { token, deadline } in entries.drain(..) {
+            self.postpone(token, deadline.max(begin), present, agenda);
         }
-        records.shrink_to(CATCHING_UP_KEPT);
-        self.catching_up = records;
+        entries.shrink_to(MISSED_KEPT);
+        self.missed = entries;
     }
 
     /// Files a timeout under its new deadline: on the agenda if that is due by the present tick, or
@@ -91,77 +95,78 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Finishes the last inline run, claims the next timeout, and names it as running. Takes the
-    /// lock only once if both are in one shard.
+    /// Claims a timeout, and names it as running.
     #[inline]
-    pub(super) fn claim(&mut self, due: Due) -> Claim<BoxedTask> {
-        let (number, index) = shard::locate(due.token);
-        if self.ran.is_some_and(|(ran, _)| ran != number) {
-            self.finish_last_run();
+    pub(super) fn claim(&mut self, due: Due) -> Claim<Erased> {
+        let Due { tick, token } = due;
+        let Self { control, lanes, .. } = self;
+        let begin = control.context.scale.start_of(tick);
+        let slot = lanes.slot(token);
+        let Some((slot, deadline)) = slot.and_then(|s| Some((s, s.standing(token.version)?)))
+        else {
+            control.context.metrics.found_dead();
+            return Claim::Dead;
+        };
+        if deadline > begin {
+            return Claim::NotYet(deadline);
         }
-        let mut state = self.control.shards[number].lock();
-        if let Some((_, ran)) = self.ran.take() {
-            state.finish_and_unpin(ran);
+        if !control.begin_run(token) {
+            return Claim::Dead; // a stop ends the timer
         }
-        let begin = self.control.context.scale.start_of(due.tick);
-        let claim = state.claim(index, due.token.version, begin);
-        if matches!(claim, Claim::Due(_)) {
-            self.control.begin_run(due.token);
+        let claim = slot.claim(token.version, begin);
+        match &claim {
+            Claim::Due(_) => control.context.by_worker.expired.add(1),
+            _ => control.end_run(token),
         }
         claim
     }
 
-    /// Finishes the last inline run in its shard, if that has not happened yet.
-    pub(super) fn finish_last_run(&mut self) {
-        if let Some((number, index)) = self.ran.take() {
-            self.control.shards[number].lock().finish_and_unpin(index);
+    /// Runs a claimed task inline, or hands it to the executor.
+    #[inline]
+    pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<Erased>, present: u64) {
+        self.context().ended(1);
+        if self.dispatch.is_some() {
+            self.hand_to_executor(token, claimed.payload);
+        } else {
+            self.run_inline(token, claimed.payload, present);
         }
     }
 
-    /// Runs a claimed task inline, or hands it to the executor.
-    #[inline]
-    pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<BoxedTask>, present: u64) {
-        self.context().ended(1);
-        let task = claimed.payload;
-        let (number, index) = shard::locate(token);
-        let Some(dispatch) = &self.dispatch else {
-            return self.run_inline(task, (number, index), present);
+    fn hand_to_executor(&mut self, token: Token, task: Erased) {
+        let Self { control, lanes, dispatch, .. } = self;
+        let (Some(dispatch), Some((chunk, offset))) = (dispatch, lanes.chunk(token)) else {
+            return;
         };
-        let timeout = Timeout::pinned(self.control.shards[number].clone(), index);
-        let lifecycle = &self.control.lifecycle;
-        let metrics = &self.control.context.metrics;
-        let job = Job::new(task, timeout);
-        dispatch.hand(job, metrics, || lifecycle.command() != Command::Run);
-        self.control.end_run();
+        let slot = chunk.slot(offset);
+        slot.pin(); // while the timeout is named
+        let job = Job::new(task, Timeout::pinned(chunk, offset));
+        let stopping = || control.lifecycle.command() != Command::Run;
+        dispatch.hand(job, &control.context.metrics, stopping);
+        control.end_run(token);
+        if slot.unpin(1) {
+            lanes.freed(token);
+        }
     }
 
     /// Runs a task on the worker. Files its timeout again if it goes on.
     #[inline]
-    fn run_inline(&mut self, task: BoxedTask, (number, index): (usize, u32), present: u64) {
-        let Self { control, wheel, .. } = self;
-        let shard = &control.shards[number];
-        let mut next = None;
-        let goes_on = Run::new(shard, index).of(task, |state, record, missed| {
-            if missed {
-                state.queue(record);
-                state.catch_up(index);
-            } else {
-                next = Some(record);
+    fn run_inline(&mut self, token: Token, task: Erased, present: u64) {
+        let Self { control, lanes, wheel, missed, .. } = self;
+        let Some((chunk, offset)) = lanes.chunk(token) else { return };
+        let next = Run::new(chunk, offset).on_worker(task);
+        control.end_run(token);
+        let slot = chunk.slot(offset);
+        let free = if next.is_some() { slot.unpin(1) } else { slot.finish_and_unpin() };
+        if free {
+            lanes.freed(token);
+        }
+        match next {
+            Some(GoesOn { entry, missed: true }) => missed.push(entry),
+            Some(GoesOn { entry: CatchUp { token, deadline }, .. }) => {
+                let tick = control.context.scale.tick_not_before(deadline).max(present + 1);
+                wheel.insert(tick, token);
             }
-            // Under the lock: once it is released, the timeout may end, and another may use the
-            // slot.
-            state.unpin(index);
-            control.end_run();
-        });
-        if !goes_on {
-            // The name is cleared before the run is finished in its shard, for the same reason.
-            control.end_run();
-            self.ran = Some((number, index));
-        } else if let Some(record) = next {
-            let tick = control.context.scale.tick_not_before(record.deadline).max(present + 1);
-            wheel.insert(tick, shard.token(&record));
-        } else {
-            control.context.catch_up();
+            None => {}
         }
     }
 }

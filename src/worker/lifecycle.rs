@@ -2,7 +2,7 @@
 //!
 //! - A *command* tells the worker to go on or to end. It is stored in `order`.
 //! - The *report* tells the waiting threads what the worker has done.
-//! - To *finish* is to empty the shards and to report the end. It happens once.
+//! - To *finish* is to empty the slots and to report the end. It happens once.
 //! - A timeout is *unprocessed* if it was still pending at that time.
 //!
 //! | `order` | set by | the worker then |
@@ -11,11 +11,10 @@
 //! | RETURN | the first stop, or a worker that dies | leaves its loop, returns the unprocessed timeouts |
 //! | CANCEL | the drop of the last handle, also after a stop that gave up waiting | leaves its loop, cancels them |
 //!
-//! A command to end is given only after every shard is closed. A closed shard admits nothing and
-//! lets the worker claim nothing, so its contents are final: each timeout was either admitted
-//! before its shard closed, and is found, or it was refused. The command is stored with release
-//! after the closing, and loaded with acquire by the worker. The shards' own locks order everything
-//! else.
+//! A command to end is given only after the timer is closed. A closed timer admits nothing, so what is
+//! in the slots then is found: each timeout was either armed before, or taken back (see
+//! `heap/context`). The command is stored with release after the closing, and loaded with acquire by
+//! the worker. The worker claims nothing after it has seen the command.
 //!
 //! | `report` (under its lock) | set by | the waiting threads |
 //! |---|---|---|
@@ -29,9 +28,8 @@
 //! | a stop with a limit | if the worker runs no task and hands none over (`Control::finish_if_idle`) |
 //! | a build that fails | at its end, since there is no worker (`Ending` too) |
 //!
-//! The shards are emptied under the lock of the report, and only once, so each timeout is reported
-//! once. A shard's lock may be taken under the report's lock, but never the report's lock under a
-//! shard's.
+//! The slots are emptied under the lock of the report, and only once, so each timeout is reported
+//! once. The registry's locks may be taken under the report's, never the other way round.
 
 use crate::base::sync::{AtomicU8, Condvar, Mutex, Ordering};
 use std::time::Instant;
@@ -80,13 +78,13 @@ impl<U> Lifecycle<U> {
         }
     }
 
-    /// Tells the worker to return the unprocessed timeouts. Close the shards first.
+    /// Tells the worker to return the unprocessed timeouts. Close the timer first.
     pub(crate) fn command_return(&self) {
         let _ = self.order.compare_exchange(RUN, RETURN, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Tells the worker to cancel the unprocessed timeouts, since nobody will collect them. Close
-    /// the shards first. Returns the timeouts that were already reported.
+    /// the timer first. Returns the timeouts that were already reported.
     pub(crate) fn command_cancel(&self) -> Vec<U> {
         self.order.store(CANCEL, Ordering::Release);
         std::mem::take(&mut self.report.lock().unprocessed)
@@ -110,7 +108,7 @@ impl<U> Lifecycle<U> {
         self.changed.notify_all();
     }
 
-    /// Ends the timer, unless it has ended. `empty` takes the remaining timeouts out of the shards.
+    /// Ends the timer, unless it has ended. `empty` takes the remaining timeouts out of the slots.
     /// Returns them if nobody will collect them. The command is read here under the report's lock,
     /// and `command_cancel` takes that lock after it stores the command. So exactly one of the two
     /// has them.

@@ -1,22 +1,22 @@
 //! The worker: one thread that transfers, expires, sweeps, and sleeps until the next tick.
 //!
-//! The worker owns the wheel. It shares three things with other threads: the shards
-//! (`shard/state`), the alarm that wakes it (`shard/alarm`) and the command to end (`lifecycle`).
-//! The protocol of each is at the head of its file.
+//! The worker owns the wheel. It shares three things with other threads: the heaps (`heap/heap` and
+//! `heap/slot`), the alarm that wakes it (`heap/alarm`) and the command to end (`lifecycle`). The
+//! protocol of each is at the head of its file. It takes no lock that a producer can hold.
 //!
 //! - `transfer`: moves timeouts from the pending queues into the wheel
 //! - `expire`: hands due timeouts to the executor, in the order of ticks
-//! - `sweep`: drops dead entries from the wheel
+//! - `sweep`: drops dead entries from the wheel, and empty chunks
 //! - `sleep`: confirms the next entry, and sleeps until its tick
 //! - `stop`: ends the thread, whatever the cause
 //! - `control`: the state that the worker shares with the timer's handles
 //! - `lifecycle`: the command to end, and the report of the end
-//! - `lookup`: asks the shards whether an entry still stands for a timeout
+//! - `lanes`: the heaps and chunks as the worker knows them
 
 pub(crate) mod control;
 mod expire;
+mod lanes;
 pub(crate) mod lifecycle;
-mod lookup;
 mod sleep;
 mod stop;
 mod sweep;
@@ -29,11 +29,12 @@ pub(crate) use stop::live;
 use crate::base::logging::warning;
 use crate::base::sync::Arc;
 use crate::executor::Dispatch;
-use crate::shard::context::Context;
-use crate::shard::{Drain, Record};
+use crate::heap::CatchUp;
+use crate::heap::context::Context;
 use crate::time::Pace;
 use crate::wheel::{Agenda, Due, Exact};
 use control::{Control, Ending};
+use lanes::Lanes;
 use lifecycle::Command;
 
 /// The worker's state. `W` is the structure of the wheel.
@@ -42,22 +43,17 @@ pub(crate) struct Worker<W> {
     wheel: W,
     dispatch: Option<Dispatch>,
     pace: Pace,
-    /// Shard and slot of an inline run that has ended, but is not finished in its shard yet.
-    ran: Option<(usize, u32)>,
+    lanes: Lanes,
     agenda: Agenda,
-    /// Records on their way to the agenda.
-    catching_up: Vec<Record>,
-    /// The records of the present transfer.
-    drain: Drain,
-    /// The shard with which the next transfer begins.
-    first_shard: usize,
+    /// Missed runs of inline tasks, on their way to the agenda.
+    missed: Vec<CatchUp>,
     /// The last transfer left a backlog. So the next one may find timeouts due in a tick that has
     /// already expired.
     behind: bool,
     /// The tick that was current when the backlog began. Timeouts due before it count as due in it.
     backlog_from: u64,
-    /// A sweep of the wheel is under way.
-    sweeping: bool,
+    /// A sweep of the wheel is under way. The number of entries that had died when it began.
+    sweeping: Option<u64>,
     /// The entry that `confirm_next` last found to be next.
     confirmed: Option<Due>,
     /// The deadline for which a producer last woke the worker.
@@ -91,14 +87,12 @@ impl<W: Exact> Worker<W> {
             wheel,
             dispatch,
             pace,
-            ran: None,
+            lanes: Lanes::default(),
             agenda,
-            catching_up: Vec::new(),
-            drain: Drain::default(),
-            first_shard: 0,
+            missed: Vec::new(),
             behind: false,
             backlog_from: 0,
-            sweeping: false,
+            sweeping: None,
             confirmed: None,
             woken_for: 0,
             woken_at: None,
@@ -115,10 +109,11 @@ impl<W: Exact> Worker<W> {
             let request = self.request_to_catch_up();
             self.blind = false;
             let now = self.now();
-            let backlog = self.transfer_in_order(now);
+            self.transfer_due(now);
             self.expire(now);
+            let backlog = self.transfer_rest();
             let unswept = self.sweep();
-            let all_done = !backlog && !unswept && !self.context().is_catching_up();
+            let all_done = !backlog && !unswept && !self.is_catching_up();
             if all_done && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);
@@ -148,6 +143,10 @@ impl<W: Exact> Worker<W> {
             warning!("the clock panicked on the worker");
         }
         self.known
+    }
+
+    fn is_catching_up(&self) -> bool {
+        !self.missed.is_empty() || self.context().is_catching_up()
     }
 
     fn context(&self) -> &Context {

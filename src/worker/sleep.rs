@@ -2,18 +2,16 @@
 //!
 //! Before a sleep the worker *confirms* the next entry of the wheel: it skips entries that are dead
 //! or pushed back, so that they do not end the sleep. A sleep beyond the next tick is announced to
-//! producers by the alarm (see `shard/alarm`).
+//! producers by the alarm (see `heap/alarm`).
 
 use super::Worker;
 use super::lifecycle::Command;
-use super::lookup::Lookup;
 use super::sweep::LOOKUPS_PER_PASS;
-use crate::base::sync::Arc;
-use crate::shard::alarm::Woken;
+use crate::heap::Totals;
+use crate::heap::alarm::Woken;
 use crate::time::Pace;
 use crate::time::tick::NEVER;
-use crate::timeout::TimerShard;
-use crate::wheel::{Exact, Next};
+use crate::wheel::{Due, Exact, Next, Standing};
 use std::time::Duration;
 
 /// How many nanoseconds ahead the worker confirms the next entry. So an entry that was cancelled or
@@ -27,15 +25,25 @@ impl<W: Exact> Worker<W> {
     /// Confirms that the next entry of the wheel is live and not pushed back. False if this takes
     /// another pass.
     pub(super) fn confirm_next(&mut self) -> bool {
-        let Self { control, wheel, confirmed, last_pass, .. } = self;
-        let last = *last_pass + (LOOK_AHEAD / control.context.scale.tick_nanos()).max(1);
+        let Self { control, lanes, wheel, confirmed, last_pass, .. } = self;
+        let context = &control.context;
+        let scale = context.scale;
+        let last = *last_pass + (LOOK_AHEAD / scale.tick_nanos()).max(1);
         let Some(next) = wheel.next_expiry().filter(|&next| next <= last) else { return true };
-        let mut lookup = Lookup::new(&control.shards);
-        let scale = control.context.scale;
-        if confirmed.is_some_and(|due| due.tick == next && lookup.is_still_due(due, scale)) {
+        let tick_of = |due: Due| lanes.standing(due.token).map(|d| scale.tick_not_before(d));
+        let is_due = |due: Due| tick_of(due).is_some_and(|tick| tick <= due.tick);
+        if confirmed.is_some_and(|due| due.tick == next && is_due(due)) {
             return true;
         }
-        match wheel.confirm_next(last, LOOKUPS_PER_PASS, |due| lookup.standing(due, scale)) {
+        let standing = |due: Due| match tick_of(due) {
+            None => {
+                context.metrics.found_dead();
+                Standing::Dead
+            }
+            Some(tick) if tick > due.tick => Standing::Later(tick),
+            Some(_) => Standing::Due,
+        };
+        match wheel.confirm_next(last, LOOKUPS_PER_PASS, standing) {
             Next::Unknown => false,
             Next::Later => true,
             Next::At(due) => {
@@ -57,7 +65,7 @@ impl<W: Exact> Worker<W> {
         if far && !armed {
             wake_at = context.scale.start_of(tick + 1);
         }
-        let asked = self.request_to_catch_up() != caught_up || context.is_catching_up();
+        let asked = self.request_to_catch_up() != caught_up || self.is_catching_up();
         if self.control.lifecycle.command() == Command::Run && !asked {
             context.alarm.sleep(self.left_until(wake_at));
             context.metrics.woken();
@@ -68,8 +76,7 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Computes the length of a sleep until `wake_at`; `None` is without a limit. Reads the clock
-    /// again, since the checks before a sleep may have waited for locks. After a panic of the
-    /// clock, the sleep takes one tick, at most `CLOCK_RETRY`. A longer one could miss a deadline.
+    /// again, since the checks before a sleep take time. After a panic of the clock, the sleep takes one tick, at most `CLOCK_RETRY`. A longer one could miss a deadline.
     /// A shorter one could repeat without end, since the last known time may be just before the
     /// next tick.
     pub(super) fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
@@ -85,10 +92,10 @@ impl<W: Exact> Worker<W> {
         Some(tick.min(CLOCK_RETRY))
     }
 
-    /// Arms the alarm for a sleep until tick `target`, then checks the shards. If a shard needs the
-    /// worker sooner, disarms the alarm and returns false.
+    /// Arms the alarm for a sleep until tick `target`, then checks the heaps. If one needs the worker
+    /// sooner, disarms the alarm and returns false.
     pub(super) fn announce(&mut self, target: u64) -> bool {
-        let context = self.context();
+        let context = &self.control.context;
         context.alarm.arm(context.scale.start_of(target - 1));
         let armed = !self.anything_sooner(target);
         if !armed {
@@ -127,21 +134,21 @@ impl<W: Exact> Worker<W> {
         Some(if requested > tick { due.min(requested) } else { due })
     }
 
-    /// Whether any timeout is pending.
+    /// Whether any timeout is pending. Never false if one is in the wheel (see `heap/tally`).
     pub(super) fn is_anything_pending(&self) -> bool {
-        self.control.shards.iter().any(|shard| shard.lock().live() > 0)
+        Totals::of(self.lanes.tallies(self.context())).pending() > 0
     }
 
     /// The tick by which the worker must take a queue.
     pub(super) fn queues_due(&self) -> u64 {
-        let by = self.control.shards.iter().map(|shard| shard.lock().take_by()).min();
-        self.context().scale.tick_not_before(by.unwrap_or(NEVER))
+        self.context().scale.tick_not_before(self.lanes.take_by())
     }
 
-    /// Whether a shard needs the worker before tick `target`. This is the worker's half of the
-    /// argument in `shard/alarm`: it checks each shard under its lock, after arming.
-    pub(super) fn anything_sooner(&self, target: u64) -> bool {
-        let asks = |shard: &Arc<TimerShard>| shard.lock().sweep_wanted();
-        self.queues_due() < target || self.control.shards.iter().any(asks)
+    /// Whether something needs the worker before tick `target`. This is the worker's half of the
+    /// argument in `heap/alarm`: it checks each heap, the latest included, after arming.
+    pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
+        self.lanes.discover(&self.control.registry);
+        let context = self.context();
+        self.queues_due() < target || context.is_sweep_wanted() || context.is_release_wanted()
     }
 }

@@ -1,10 +1,10 @@
-//! Sweep: dead entries leave the wheel.
+//! Sweep: dead entries leave the wheel, and empty chunks are given up.
 //!
-//! An entry is dead once its timeout was cancelled or has another entry. A shard asks for a sweep
-//! (see `shard/dead`). The sweep goes through the wheel of all shards, over several passes.
+//! An entry is dead once its timeout was cancelled or has another entry. Who leaves many to die asks
+//! for a sweep (see `heap/context`). The sweep goes through the whole wheel, over several passes.
 
 use super::Worker;
-use super::lookup::Lookup;
+use crate::heap::context;
 use crate::wheel::Exact;
 
 /// The number of wheel entries checked in one pass. This takes 1-2 ms, since each lookup misses the
@@ -12,26 +12,40 @@ use crate::wheel::Exact;
 pub(super) const LOOKUPS_PER_PASS: usize = 1 << 13;
 
 impl<W: Exact> Worker<W> {
-    /// Begins a sweep, and tells every shard.
-    pub(super) fn begin_sweep(&mut self) {
-        self.sweeping = true;
-        self.control.shards.iter().for_each(|shard| shard.lock().begin_sweep());
-    }
-
-    /// Continues the sweep, if one is under way. True if it has not ended, or if a shard wants
-    /// another.
+    /// Begins or continues the sweep, if one is wanted, and gives up empty chunks. True if there is
+    /// more to do.
     pub(super) fn sweep(&mut self) -> bool {
-        if !self.sweeping {
-            return false;
+        let unreleased = self.release();
+        if self.sweeping.is_none() && self.context().is_sweep_wanted() {
+            self.sweeping = Some(context::died(self.lanes.tallies(self.context())));
         }
-        let shards = &self.control.shards;
-        let mut lookup = Lookup::new(shards);
-        let ended = self.wheel.sweep(LOOKUPS_PER_PASS, |token| lookup.stands(token));
-        drop(lookup);
+        let Some(died_at_begin) = self.sweeping else { return unreleased };
+        let Self { control, lanes, wheel, .. } = self;
+        let context = &control.context;
+        let ended = wheel.sweep(LOOKUPS_PER_PASS, |token| {
+            let stands = lanes.standing(token).is_some();
+            if !stands {
+                context.metrics.found_dead();
+            }
+            stands
+        });
         if !ended {
             return true;
         }
-        self.sweeping = false;
-        shards.iter().filter(|shard| shard.lock().end_sweep()).count() > 0
+        self.sweeping = None;
+        context.end_sweep(died_at_begin, self.lanes.tallies(context)) || unreleased
+    }
+
+    /// Gives up empty chunks, if there are many. True if it must be tried again.
+    fn release(&mut self) -> bool {
+        if !self.context().is_release_wanted() {
+            return false;
+        }
+        self.control.context.begin_release();
+        let done = self.lanes.release(&self.control);
+        if !done {
+            self.control.context.want_release();
+        }
+        !done
     }
 }

@@ -1,131 +1,181 @@
-//! The worker's steps, one at a time, on shards that the tests set up.
+//! The worker's steps, one at a time, on heaps that the tests fill.
 
 use super::control::{Control, Ending};
 use super::lifecycle::Command;
-use super::lookup::{LOOKUPS_PER_LOCK, Lookup};
 use super::sweep::LOOKUPS_PER_PASS;
-use super::transfer::{DRAIN_CAP, FILED_PER_LOOK};
+use super::transfer::{DRAIN_CAP, FILED_PER_CHECK};
 use super::{Worker, live};
 use crate::base::sync::Arc;
-use crate::shard::context::Context;
-use crate::shard::{self, Cancel, Claim, Shard, Wake};
+use crate::heap::context::Context;
+use crate::heap::{Chunk, Claim, Owner, Phase, Registry, SLOTS, Slot, locate};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
-use crate::timeout::{BoxedTask, Hold, Moved, Timeout, TimerShard};
+use crate::timeout::{Admit, Erased, Refusal, Timeout};
 use crate::wheel::{Batch, Confirm, Due, Exact, Hashed, Standing, Token, TokenWheel};
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// Nanoseconds: the steps in which slots keep deadlines.
+const TICK: u64 = 8;
+
+/// A tick that is far away.
 const DUE: u64 = 1 << 40;
 
-/// A worker with two shards and no thread: the tests call its steps.
+/// A worker without a thread: the tests call its steps.
 fn worker() -> Worker<Hashed> {
     worker_on(Hashed::new(8).unwrap())
 }
 
 fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
-    let scale = TickScale::new(NonZeroU64::MIN);
-    let context = Arc::new(Context::new(Timebase::starting_now(None), scale, None));
-    let shard = |n| Arc::new(TimerShard { shard: Shard::new(n, 1), context: context.clone() });
-    let control = Arc::new(Control::new(context.clone(), Box::new([shard(0), shard(1)])));
+    let scale = TickScale::new(NonZeroU64::new(TICK).unwrap());
+    let context = Context::new(Timebase::starting_now(None), scale, None, 8);
+    let control = Arc::new(Control::new(Arc::new(Registry::new(Arc::new(context)))));
     let ending = Ending::of(control.clone());
     Worker::new(control, wheel, None, Pace::OnCall, ending)
 }
 
-fn schedule<W: TokenWheel>(worker: &Worker<W>, shard: usize, count: u32) {
-    schedule_at(worker, shard, DUE, count);
+/// A heap, and what was scheduled in it.
+struct Producer {
+    owner: Owner<Erased>,
+    scheduled: Vec<(Arc<Chunk<Erased>>, usize)>,
+    handles: Vec<Timeout>,
 }
 
-fn schedule_at<W: TokenWheel>(worker: &Worker<W>, shard: usize, deadline: u64, count: u32) {
-    let mut state = worker.control.shards[shard].lock();
-    for _ in 0..count {
-        let task: BoxedTask = Box::new(Moved::hold(|| ()));
-        assert!(state.admit(task, |task| task, deadline, false).is_ok());
+impl Producer {
+    fn of<W>(worker: &Worker<W>) -> Self {
+        let owner = worker.control.registry.enter().expect("there is room");
+        Self { owner, scheduled: Vec::new(), handles: Vec::new() }
     }
+
+    fn two_of<W>(worker: &Worker<W>) -> [Self; 2] {
+        [Self::of(worker), Self::of(worker)]
+    }
+
+    fn schedule(&mut self, count: usize) {
+        self.schedule_at(DUE, count);
+    }
+
+    fn schedule_at(&mut self, tick: u64, count: usize) {
+        let deadline = tick * TICK;
+        for _ in 0..count {
+            assert!(self.owner.has_room());
+            let offset = self.owner.arm(Erased::new(|| ()), deadline, false);
+            let chunk = self.owner.chunk().clone();
+            self.owner.heap.announce(&chunk, deadline);
+            self.handles.push(Timeout::pinned(&chunk, offset));
+            self.scheduled.push((chunk, offset));
+        }
+    }
+
+    fn cancel(&self, timeouts: Range<usize>) {
+        self.handles[timeouts].iter().for_each(|timeout| assert!(timeout.cancel()));
+    }
+
+    fn slot(&self, timeout: usize) -> &Slot<Erased> {
+        let (chunk, offset) = &self.scheduled[timeout];
+        chunk.slot(*offset)
+    }
+
+    fn index(&self, timeout: usize) -> u32 {
+        let (chunk, offset) = &self.scheduled[timeout];
+        chunk.index(*offset)
+    }
+
+    /// How many of its timeouts are not filed yet.
+    fn queued(&self) -> usize {
+        (0..self.scheduled.len()).filter(|&n| self.slot(n).phase() == Phase::New).count()
+    }
+
+    /// How many of these entries name one of its slots.
+    fn named(&self, entries: &[Due]) -> usize {
+        let slots: std::collections::HashSet<u32> =
+            (0..self.scheduled.len()).map(|n| self.index(n)).collect();
+        entries.iter().filter(|due| slots.contains(&due.token.index)).count()
+    }
+}
+
+/// Files what is due, up to the drain cap; true if some are left.
+fn transfer(worker: &mut Worker<impl Exact>) -> bool {
+    worker.transfer(DUE, true, false);
+    worker.behind
 }
 
 fn all_due(worker: &mut Worker<Hashed>) -> Vec<Due> {
     std::iter::from_fn(|| worker.agenda.pop(&mut worker.wheel, DUE)).collect()
 }
 
-/// Cancels the timeouts in `slots`. Returns how many cancels asked for the worker.
-fn cancel(worker: &Worker<Hashed>, shard: usize, slots: Range<u32>) -> usize {
-    let mut state = worker.control.shards[shard].lock();
-    let asks = slots.map(|index| match state.cancel(index) {
-        Cancel::Won(_, wake) => usize::from(wake == Wake::Now),
-        _ => panic!("slot {index} is not pending"),
-    });
-    asks.sum()
-}
-
-/// A shard that wants a sweep does not wait until a timeout is due.
+/// A worker that should sweep does not wait until a timeout is due.
 #[test]
 fn much_that_is_dead_keeps_the_worker_awake() {
     let mut worker = worker();
-    schedule(&worker, 1, 5000);
+    let [_, mut producer] = Producer::two_of(&worker);
+    producer.schedule(6000);
     assert!(!worker.anything_sooner(1), "what is queued is far");
-    assert!(!worker.transfer(DRAIN_CAP, DUE));
-    assert_eq!(cancel(&worker, 1, 0..5000), 1);
+    assert!(!transfer(&mut worker) && !worker.anything_sooner(1));
+    producer.cancel(0..6000);
     assert!(worker.anything_sooner(1));
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.sweep());
+    assert!(!transfer(&mut worker) && !worker.sweep());
     assert!(!worker.anything_sooner(1) && worker.wheel.next_expiry().is_none());
 }
 
-/// Each entry is looked up in its own shard.
+/// Each entry is looked up in its own heap.
 #[test]
 fn a_sweep_drops_dead_entries_and_nothing_else() {
     let mut worker = worker();
-    schedule(&worker, 0, 5000);
-    schedule(&worker, 1, 5000);
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && !worker.sweeping, "nobody has asked");
-    assert_eq!(cancel(&worker, 0, 0..4990) + cancel(&worker, 1, 4900..5000), 1);
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.sweeping);
+    let [mut a, mut b] = Producer::two_of(&worker);
+    a.schedule(10_000);
+    b.schedule(1000);
+    assert!(!transfer(&mut worker) && !worker.sweep());
+    assert!(worker.sweeping.is_none(), "nobody has asked");
+    a.cancel(0..9990);
+    b.cancel(900..1000);
+    assert!(worker.sweep() && worker.sweeping.is_some());
     while worker.sweep() {}
-    assert!(!worker.sweeping);
+    assert!(worker.sweeping.is_none());
     let left = all_due(&mut worker);
-    let left_of = |shard| left.iter().filter(|due| shard::locate(due.token).0 == shard).count();
-    assert_eq!((left_of(0), left_of(1)), (10, 4900));
+    assert_eq!((left.len(), a.named(&left), b.named(&left)), (910, 10, 900));
 }
 
 /// Entries that die in a bucket behind the sweep are left for the next sweep.
 #[test]
 fn a_sweep_that_is_outrun_is_not_the_last() {
-    const EACH: u32 = LOOKUPS_PER_PASS as u32 - 100; // a pass goes through one bucket and no more
+    const EACH: usize = LOOKUPS_PER_PASS - 100; // a pass goes through one bucket and no more
     let mut worker = worker();
-    schedule_at(&worker, 0, 1000, EACH);
-    schedule_at(&worker, 0, 1001, EACH);
-    while worker.transfer(DRAIN_CAP, DUE) {}
-    assert_eq!(cancel(&worker, 0, EACH - 3000..2 * EACH), 1);
-    assert!(!worker.transfer(DRAIN_CAP, DUE), "the sweep begins");
-    assert!(worker.sweep(), "and has passed the first bucket");
-    cancel(&worker, 0, 0..EACH - 3000);
-    assert!(!worker.transfer(DRAIN_CAP, DUE), "it is not begun again before its end");
-    assert!(worker.sweep() && !worker.sweeping, "it ends, and that is not all");
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.sweeping);
+    let mut producer = Producer::of(&worker);
+    producer.schedule_at(1000, EACH);
+    producer.schedule_at(1001, EACH);
+    assert!(!transfer(&mut worker));
+    let died = 2 * EACH - (EACH - 3000);
+    producer.cancel(EACH - 3000..2 * EACH);
+    assert!(worker.sweep(), "it has passed the first bucket");
+    assert_eq!(worker.sweeping, Some(died as u64));
+    producer.cancel(0..EACH - 3000);
+    assert!(worker.sweep(), "it ends, and that is not all");
+    assert!(worker.sweeping.is_none() && worker.context().is_sweep_wanted());
     while worker.sweep() {}
-    assert!(worker.wheel.next_expiry().is_none());
+    assert!(worker.wheel.next_expiry().is_none() && !worker.context().is_sweep_wanted());
 }
 
 /// Rule 6: a sleep ends for a timeout that is pending and due, but not for each entry that was
 /// cancelled or pushed back.
 #[test]
 fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
+    let at = |n: u64| 1000 + n;
     let mut worker = worker();
-    (0..4000).for_each(|n| schedule_at(&worker, 0, 1000 + n, 1));
-    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    let mut producer = Producer::of(&worker);
+    (0..4000).for_each(|n| producer.schedule_at(at(n), 1));
+    assert!(!transfer(&mut worker));
     while !worker.confirm_next() {}
     assert_eq!(worker.wheel.next_expiry(), Some(1000));
-    cancel(&worker, 0, 0..3000);
-    let mut state = worker.control.shards[0].lock();
-    (3000..3990).for_each(|index| assert!(state.reschedule(index, 1 << 29).is_ok()));
-    drop(state);
+    producer.cancel(0..3000);
+    (3000..3990).for_each(|n| assert!(producer.slot(n).reschedule(TICK << 26).is_ok()));
     while !worker.confirm_next() {}
-    assert_eq!(worker.wheel.next_expiry(), Some(4990), "the first that stands as it was");
-    cancel(&worker, 0, 3990..4000);
+    assert_eq!(worker.wheel.next_expiry(), Some(at(3990)), "the first that stands as it was");
+    producer.cancel(3990..4000);
     while !worker.confirm_next() {}
-    assert_eq!(worker.wheel.next_expiry(), Some(1 << 29));
-    cancel(&worker, 0, 3000..3990);
+    assert_eq!(worker.wheel.next_expiry(), Some(1 << 26));
+    producer.cancel(3000..3990);
     while !worker.confirm_next() {}
     assert_eq!(worker.wheel.next_expiry(), None);
 }
@@ -134,36 +184,39 @@ fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
 #[test]
 fn nothing_pending_means_no_wake_up() {
     let mut worker = worker();
-    schedule(&worker, 0, 1);
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.confirm_next());
+    let mut producer = Producer::of(&worker);
+    producer.schedule(1);
+    assert!(!transfer(&mut worker) && worker.confirm_next());
     assert_eq!(worker.wake_tick(5), Some(DUE));
-    cancel(&worker, 0, 0..1);
+    producer.cancel(0..1);
     assert!(worker.confirm_next());
     assert_eq!(worker.wheel.next_expiry(), Some(DUE), "the entry is still there");
-    assert_eq!(worker.wake_tick(5), Some(NEVER));
+    assert_eq!(worker.wake_tick(5), Some(NEVER.div_ceil(TICK)));
 }
 
 /// The confirmed timeout is cancelled, but another one of its tick is pending.
 #[test]
 fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
     let mut worker = worker();
-    schedule_at(&worker, 0, 1000, 2);
-    assert!(!worker.transfer(DRAIN_CAP, DUE) && worker.confirm_next());
+    let mut producer = Producer::of(&worker);
+    producer.schedule_at(1000, 2);
+    assert!(!transfer(&mut worker) && worker.confirm_next());
     let first = worker.confirmed;
-    cancel(&worker, 0, 0..1);
+    producer.cancel(0..1);
     assert!(worker.confirm_next());
     assert_ne!(worker.confirmed, first);
-    assert_eq!(worker.confirmed.map(|due| shard::locate(due.token).1), Some(1));
+    assert_eq!(worker.confirmed.map(|due| due.token.index), Some(producer.index(1)));
 }
 
 /// Rule 3: confirming past many dead entries takes several passes, each of bounded length.
 #[test]
 fn a_look_ahead_is_bounded() {
     let mut worker = worker();
-    schedule_at(&worker, 0, 1000, 3 * LOOKUPS_PER_PASS as u32);
-    schedule_at(&worker, 0, 5000, 1);
-    assert!(!worker.transfer(DRAIN_CAP, DUE));
-    cancel(&worker, 0, 0..3 * LOOKUPS_PER_PASS as u32);
+    let mut producer = Producer::of(&worker);
+    producer.schedule_at(1000, 3 * LOOKUPS_PER_PASS);
+    producer.schedule_at(5000, 1);
+    assert!(!transfer(&mut worker));
+    producer.cancel(0..3 * LOOKUPS_PER_PASS);
     let passes = (1..).find(|_| worker.confirm_next()).expect("it comes to an end");
     assert!((3..10).contains(&passes), "{passes} passes");
     assert_eq!(worker.wheel.next_expiry(), Some(5000));
@@ -173,10 +226,14 @@ fn a_look_ahead_is_bounded() {
 #[test]
 fn an_order_to_end_breaks_off_a_transfer() {
     let mut worker = worker();
-    schedule_at(&worker, 0, 1000, 10 * FILED_PER_LOOK as u32);
+    let mut producer = Producer::of(&worker);
+    producer.schedule_at(1000, 10 * FILED_PER_CHECK);
+    producer.schedule_at(DUE + 1, 100);
     worker.control.lifecycle.command_return();
-    worker.transfer(usize::MAX, DUE);
-    assert_eq!(all_due(&mut worker).len(), FILED_PER_LOOK);
+    worker.transfer(DUE, true, true);
+    assert_eq!(all_due(&mut worker).len(), FILED_PER_CHECK);
+    worker.transfer_rest();
+    assert_eq!(producer.queued(), 9 * FILED_PER_CHECK + 100);
 }
 
 /// Rule 6: a producer that uses the alarm during the worker's last check counts as the tick's one
@@ -184,86 +241,217 @@ fn an_order_to_end_breaks_off_a_transfer() {
 #[test]
 fn a_ring_before_the_sleep_counts_as_a_wake_up() {
     let mut worker = worker();
+    let mut producer = Producer::of(&worker);
     let control = worker.control.clone();
     let alarm = &control.context.alarm;
-    let mut state = control.shards[1].lock();
-    std::thread::scope(|scope| {
-        let announced = scope.spawn(|| worker.announce(DUE + 1));
-        while !alarm.is_armed() {
-            std::thread::yield_now(); // it will wait for the shard
-        }
-        let task: BoxedTask = Box::new(Moved::hold(|| ()));
-        assert!(state.admit(task, |task| task, DUE / 2, false).is_ok());
-        alarm.submitted(DUE / 2);
-        drop(state);
-        assert!(!announced.join().unwrap(), "there is something sooner");
-    });
-    assert_eq!(worker.woken_for, DUE / 2);
+    alarm.arm(DUE * TICK);
+    producer.schedule_at(DUE / 2, 1);
+    assert!(!alarm.is_armed(), "it was rung");
+    assert!(worker.anything_sooner(DUE + 1));
+    worker.disarm();
+    assert_eq!(worker.woken_for, DUE / 2 * TICK);
     let rung_in = worker.woken_at.expect("it was rung");
     assert_eq!(worker.wake_tick(rung_in), Some(rung_in + 1), "no other ring in this tick");
+}
+
+/// An armed alarm would make each producer wake a worker that does not sleep.
+#[test]
+fn an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    let control = worker.control.clone();
+    producer.schedule_at(DUE / 2, 1);
+    assert!(!worker.announce(DUE + 1), "there is something sooner");
+    assert!(!control.context.alarm.is_armed() && worker.woken_at.is_none());
+    assert!(worker.announce(DUE / 2) && control.context.alarm.is_armed());
 }
 
 /// Otherwise the worker would take a needless pass, and treat later timeouts as overdue.
 #[test]
 fn a_pass_that_has_taken_all_leaves_no_backlog() {
     let mut worker = worker();
-    schedule(&worker, 0, DRAIN_CAP as u32);
-    assert!(!worker.transfer(DRAIN_CAP, DUE), "the cap is reached, and that was all");
-    schedule(&worker, 0, DRAIN_CAP as u32);
-    schedule_at(&worker, 1, DUE + 1, 5);
-    assert!(!worker.transfer(DRAIN_CAP, DUE), "what is left is not due");
-    schedule(&worker, 0, DRAIN_CAP as u32 + 1);
-    schedule(&worker, 1, 1);
-    assert!(worker.transfer(DRAIN_CAP, DUE), "each shard has something left");
+    let [mut a, mut b] = Producer::two_of(&worker);
+    a.schedule(DRAIN_CAP);
+    assert!(!transfer(&mut worker), "the cap is reached, and that was all");
+    a.schedule(DRAIN_CAP);
+    b.schedule_at(DUE + 1, 5);
+    assert!(!transfer(&mut worker), "what is left is not due");
+    assert_eq!((a.queued(), b.queued()), (0, 5));
+    a.schedule(DRAIN_CAP + 1);
+    b.schedule(1);
+    assert!(transfer(&mut worker), "some that are due are left");
 }
 
-/// Rule 3: a shard that fills every pass up to the drain cap does not starve the other shard.
+/// Rule 3: a heap that fills every pass up to the drain cap does not starve the other heap.
 #[test]
-fn after_a_full_pass_the_next_begins_with_the_next_shard() {
+fn a_full_heap_leaves_the_other_its_share() {
     let mut worker = worker();
-    schedule(&worker, 0, DRAIN_CAP as u32);
-    schedule(&worker, 1, 5);
-    let queued = |worker: &Worker<Hashed>, n: usize| worker.control.shards[n].lock().queued();
-    assert!(worker.transfer(DRAIN_CAP, DUE), "the cap is reached");
-    assert_eq!(queued(&worker, 1), 5);
-    schedule(&worker, 0, DRAIN_CAP as u32);
-    assert!(worker.transfer(DRAIN_CAP, DUE), "and again");
-    assert_eq!((queued(&worker, 0), queued(&worker, 1), worker.first_shard), (5, 0, 1));
-    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    let [mut a, mut b] = Producer::two_of(&worker);
+    a.schedule(2 * DRAIN_CAP);
+    b.schedule(5);
+    assert!(transfer(&mut worker), "the cap is reached");
+    assert_eq!(b.queued(), 0);
+    assert!(a.queued() >= DRAIN_CAP, "{} of it are left", a.queued());
+}
+
+/// What is due comes first; the rest is filed in the order of scheduling.
+#[test]
+fn what_is_not_due_is_filed_after_what_is() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    // The slots of the first twenty are used again.
+    producer.schedule_at(DUE + 1, SLOTS);
+    producer.cancel(0..20);
+    producer.handles.drain(..20);
+    producer.scheduled.drain(..20);
+    let first = SLOTS - 20;
+    (0..3000).for_each(|n| producer.schedule_at(DUE + n % 3, 1));
+    assert!(!transfer(&mut worker));
+    assert_eq!(producer.queued(), first + 2000);
+    assert_eq!(all_due(&mut worker).len(), 1000);
+    worker.agenda.clear();
+    assert!(!worker.transfer_rest());
+    assert_eq!((producer.queued(), worker.lanes.take_by()), (0, NEVER));
+    for tick in [1, 2] {
+        let popped = std::iter::from_fn(|| worker.agenda.pop(&mut worker.wheel, DUE + tick));
+        let filed: Vec<u32> = popped.map(|due| due.token.index).collect();
+        let early = 0..if tick == 1 { first } else { 0 };
+        let late = (0..3000).filter(|n| n % 3 == tick as usize).map(|n| first + n);
+        let scheduled: Vec<u32> = early.chain(late).map(|n| producer.index(n)).collect();
+        assert!(filed == scheduled, "tick {tick}");
+        worker.agenda.clear();
+    }
+}
+
+/// Rule 3: the rest beyond the cap is left where it is, and the worker does not sleep.
+#[test]
+fn what_is_not_due_is_filed_in_several_passes() {
+    let count = DRAIN_CAP + 20_000;
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(1);
+    producer.schedule_at(DUE + 1, count);
+    assert!(transfer(&mut worker) && worker.transfer_rest());
+    let left = producer.queued();
+    assert!((15_000..20_000).contains(&left), "{left} of {count}");
+    assert_eq!(worker.lanes.take_by(), 0);
+    assert_eq!(worker.context().snapshot().passes_with_backlog, 1);
+    producer.schedule_at(DUE + 1, 10);
+    assert!(!transfer(&mut worker) && !worker.transfer_rest());
+    assert_eq!(producer.queued(), 0);
+    let popped = std::iter::from_fn(|| worker.agenda.pop(&mut worker.wheel, DUE + 1));
+    let filed: Vec<u32> = popped.map(|due| due.token.index).collect();
+    let scheduled: Vec<u32> = (0..count + 11).map(|n| producer.index(n)).collect();
+    assert!(filed == scheduled);
+}
+
+/// Timeouts that a full pass has left come before those that were scheduled later.
+#[test]
+fn a_backlog_is_filed_before_what_comes_later() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(DRAIN_CAP + 100);
+    assert!(transfer(&mut worker));
+    producer.schedule(100);
+    while transfer(&mut worker) {}
+    let filed: Vec<u32> = all_due(&mut worker).iter().map(|due| due.token.index).collect();
+    let scheduled: Vec<u32> = (0..DRAIN_CAP + 200).map(|n| producer.index(n)).collect();
+    assert!(filed == scheduled);
+}
+
+/// Rule 2: a release takes the queue, and the worker may sleep after it.
+#[test]
+fn what_a_release_takes_is_not_forgotten() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(100 * SLOTS);
+    producer.cancel(0..100 * SLOTS);
+    producer.handles.clear();
+    producer.scheduled.clear();
+    producer.schedule_at(1000, 1);
+    assert!(worker.anything_sooner(1), "a release is wanted");
+    assert!(!worker.sweep());
+    assert_eq!(worker.lanes.take_by(), 1000 * TICK);
+    worker.transfer(1000, true, false);
+    assert_eq!((producer.queued(), worker.wheel.next_expiry()), (0, Some(1000)));
 }
 
 #[test]
 fn a_handle_that_is_dropped_lets_go_of_its_slot() {
     let worker = worker();
-    let shard = &worker.control.shards[1];
-    let admit = || {
-        let task: BoxedTask = Box::new(Moved::hold(|| ()));
-        shard.lock().admit(task, |task| task, DUE, false).ok().expect("it is open").0
-    };
-    let index = admit();
-    shard.lock().pin(index);
-    let handle = Timeout::pinned(shard.clone(), index);
-    assert_eq!(cancel(&worker, 1, index..index + 1), 0);
-    assert_ne!(admit(), index);
+    let mut producer = Producer::of(&worker);
+    producer.schedule(1);
+    let handle = producer.handles.remove(0);
+    let other = handle.clone();
+    assert!(handle.cancel());
     drop(handle);
-    assert_eq!(admit(), index);
+    assert_eq!(producer.slot(0).phase(), Phase::Cancelled);
+    drop(other);
+    assert_eq!(producer.slot(0).phase(), Phase::Free);
 }
 
 /// A timeout that an executor has run may have gone on, and be pending, when `running` is called.
 #[test]
 fn only_what_is_running_is_named() {
     let mut worker = worker();
-    schedule(&worker, 1, 1);
+    let mut producer = Producer::of(&worker);
+    producer.schedule(1);
     assert!(worker.control.running().is_none());
-    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    assert!(!transfer(&mut worker));
     let due = all_due(&mut worker);
-    let control = worker.control.clone();
-    control.begin_run(due[0].token);
+    let (control, token) = (worker.control.clone(), due[0].token);
+    assert!(control.begin_run(token));
     assert!(control.running().is_none(), "pending");
+    control.end_run(token);
     assert!(matches!(worker.claim(due[0]), Claim::Due(_)));
-    assert!(control.running().is_some());
-    control.end_run();
+    assert!(control.running().is_some_and(|running| running.is_expired()));
+    control.end_run(token);
     assert!(control.running().is_none(), "over");
+}
+
+/// A claim that fails leaves no name behind, or the worker could claim nothing more.
+#[test]
+fn only_a_claim_that_wins_names_its_timeout() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(3);
+    assert!(!transfer(&mut worker));
+    let due = all_due(&mut worker);
+    producer.cancel(0..1);
+    assert!(producer.slot(1).reschedule((DUE + 1) * TICK).is_ok());
+    assert!(matches!(worker.claim(due[0]), Claim::Dead));
+    assert!(matches!(worker.claim(due[1]), Claim::NotYet(at) if at == (DUE + 1) * TICK));
+    assert!(matches!(worker.claim(due[2]), Claim::Due(_)));
+}
+
+/// Rule 4: of the chunks that a burst has used, the worker drops those that have become empty, but
+/// for a few. Their numbers are used again with other versions, so what named them stays dead.
+#[test]
+fn empty_chunks_are_dropped_and_their_numbers_used_again() {
+    const BURST: usize = 100 * SLOTS;
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(BURST);
+    assert!(!transfer(&mut worker));
+    let due = all_due(&mut worker);
+    let chunks: Vec<_> =
+        producer.scheduled.drain(..).map(|(chunk, _)| Arc::downgrade(&chunk)).collect();
+    producer.cancel(0..BURST);
+    producer.handles.clear();
+    assert!(worker.anything_sooner(1), "a release is wanted");
+    assert!(!worker.sweep());
+    let live = |dropped: bool| {
+        let of = chunks.iter().step_by(SLOTS);
+        of.filter(|chunk| (chunk.strong_count() == 0) == dropped).count()
+    };
+    let dropped = live(true);
+    assert!((70..100).contains(&dropped), "{dropped} of 100 chunks");
+    assert!(due.iter().all(|&due| matches!(worker.claim(due), Claim::Dead)));
+    producer.schedule(BURST);
+    assert!(!transfer(&mut worker));
+    let highest = (0..BURST).map(|n| locate(producer.index(n)).0).max();
+    assert!(highest <= Some(100), "chunk {highest:?} has a new number");
+    assert!(due.iter().all(|&due| matches!(worker.claim(due), Claim::Dead)));
 }
 
 /// A wheel with a defect: it panics when timeouts are taken out of it, or when it is dropped.
@@ -327,8 +515,9 @@ impl Drop for Faulty {
 fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command) {
     let wheel = Faulty { wheel: Hashed::new(8).unwrap(), taken: 0, panics_in_drop };
     let worker = worker_on(wheel);
-    schedule(&worker, 0, 3);
-    schedule(&worker, 1, 2);
+    let mut producers = Producer::two_of(&worker);
+    producers[0].schedule(3);
+    producers[1].schedule(2);
     let control = worker.control.clone();
     if panics_in_drop {
         control.close();
@@ -342,13 +531,12 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command
     assert_eq!(died.is_err(), panics_in_drop);
     assert!(control.lifecycle.is_finished());
     let left = control.lifecycle.wait_finished(None).unwrap().len() as u64;
-    let counts = [0, 1].map(|n| control.shards[n].lock().counts());
-    let returned = counts.map(|counts| counts.returned).iter().sum::<u64>();
-    let cancelled = counts.map(|counts| counts.cancelled).iter().sum::<u64>();
+    let metrics = control.context.snapshot();
     let expected = if order == Command::Cancel { (0, 0, 5) } else { (5, 5, 0) };
-    assert_eq!((left, returned, cancelled), expected);
-    let task: BoxedTask = Box::new(Moved::hold(|| ()));
-    assert!(control.shards[0].lock().admit(task, |task| task, DUE, false).is_err());
+    assert_eq!((left, metrics.returned, metrics.cancelled), expected);
+    let refused = crate::timeout::schedule(&control.registry, || (), DUE, Admit::Once);
+    assert!(matches!(refused, Err((_, Refusal::Closed))));
+    assert_eq!(control.context.snapshot().rejected, 1);
 }
 
 #[test]
@@ -362,17 +550,36 @@ fn a_worker_whose_end_panics_leaves_a_closed_timer() {
     a_worker_that_dies_leaves_a_closed_timer(true, Command::Cancel);
 }
 
-/// A due timeout stays in its shard after the shard is closed.
+/// A stop that ends the timer in the worker's place takes even what is due.
 #[test]
-fn a_closed_shard_lets_nothing_be_claimed() {
+fn a_timer_that_has_ended_lets_nothing_be_claimed() {
     let mut worker = worker();
-    schedule(&worker, 1, 1);
-    assert!(!worker.transfer(DRAIN_CAP, DUE));
+    let mut producer = Producer::of(&worker);
+    producer.schedule(1);
+    assert!(!transfer(&mut worker));
     let due = all_due(&mut worker);
-    worker.control.close();
+    let control = worker.control.clone();
+    control.close();
+    control.lifecycle.command_return();
+    assert_eq!(control.finish_until(Some(Instant::now())).map(|left| left.len()), Some(1));
+    assert!(!control.begin_run(due[0].token), "nothing runs after a stop");
     assert!(matches!(worker.claim(due[0]), Claim::Dead));
-    assert!(worker.control.running().is_none());
-    assert_eq!(worker.control.shards[1].lock().live(), 1);
+    assert!(control.running().is_none());
+    assert_eq!(producer.slot(0).phase(), Phase::Returned);
+}
+
+/// What is due stays in its slot after a command to end, where the end finds it.
+#[test]
+fn a_command_to_end_lets_nothing_expire() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(2);
+    assert!(!transfer(&mut worker));
+    worker.control.close();
+    worker.control.lifecycle.command_return();
+    worker.expire(DUE * TICK);
+    assert_eq!(producer.slot(0).phase(), Phase::Filed);
+    assert_eq!(worker.control.context.totals().pending(), 2);
 }
 
 /// The last known time may be just before the end of a tick, and does not move. Without the minimum
@@ -386,28 +593,4 @@ fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     let tick = Duration::from_nanos(worker.context().scale.tick_nanos());
     assert_eq!(worker.left_until(1), Some(tick));
     assert_eq!(worker.left_until(NEVER), None, "there is nothing to miss");
-}
-
-/// A producer waits for no more than so many looks, whatever their order.
-#[test]
-fn a_sweep_releases_the_lock_in_time() {
-    let worker = worker();
-    (0..2).for_each(|shard| schedule(&worker, shard, 1));
-    let entry = |shard: u32| Token { index: shard * shard::SHARD_CAPACITY as u32, version: 0 };
-    let mut lookup = Lookup::new(&worker.control.shards);
-    for shard in [0, 0, 1] {
-        for look in 1..=LOOKUPS_PER_LOCK {
-            lookup.stands(entry(shard));
-            let held = lookup.held.as_ref().map(|&(number, _)| number as u32);
-            assert_eq!(
-                held,
-                Some(shard).filter(|_| look < LOOKUPS_PER_LOCK),
-                "after {look} lookups"
-            );
-        }
-    }
-    for look in 0..3 * LOOKUPS_PER_LOCK as u32 {
-        lookup.stands(entry(look % 2));
-        assert_eq!((lookup.held.as_ref().unwrap().0 as u32, lookup.looked), (look % 2, 1));
-    }
 }

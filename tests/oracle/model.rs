@@ -29,6 +29,11 @@ pub enum Place {
     Any,
 }
 
+/// A timer keeps deadlines in steps of 8 ns, rounded up.
+fn kept(deadline: u64) -> u64 {
+    deadline.div_ceil(8).saturating_mul(8)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thread {
     Caller,
@@ -133,6 +138,7 @@ impl Model {
 
     /// Always a new timeout, which may have been refused.
     pub fn schedule(&mut self, deadline: u64, task: Task, by: Thread) -> Result<(), No> {
+        let deadline = kept(deadline);
         let id = self.timeouts.len();
         let repeats = matches!(task, Task::Series { .. });
         let place = Place::ScheduledBy(by);
@@ -195,6 +201,7 @@ impl Model {
     /// A timeout that is pushed back keeps its place if the new deadline lets it; one that is pulled
     /// forward is as if newly scheduled.
     fn move_to(&mut self, id: usize, deadline: u64) {
+        let deadline = kept(deadline);
         let timeout = &mut self.timeouts[id];
         let (former, former_tick) = (timeout.deadline, timeout.key.0);
         timeout.deadline = deadline;
@@ -207,6 +214,7 @@ impl Model {
 
     /// Arms a running one again; `urgent` if its missed runs are to be made up for at once.
     pub fn rearm(&mut self, id: usize, deadline: u64, urgent: bool) -> Result<(), No> {
+        let deadline = kept(deadline);
         match self.timeouts[id].phase {
             Phase::Running if !self.open => Err(No::Stopped),
             Phase::Running => {

@@ -1,20 +1,21 @@
 //! Counters and the lateness histogram: cheap enough to be always on.
 //!
-//! Producers count in their shard, under its lock (see `counts`). The worker counts here. Only the
-//! worker writes these counters, so it increments them with a load and a store. Two counters have
-//! other writers too; their comments say so. All operations are relaxed: a count guards nothing.
-//! The counters use the standard library's atomics in the loom models too. Otherwise loom would
-//! explore every order of counting.
+//! What happens to timeouts is counted in the tallies (see `tally`). The worker counts what it does
+//! here. Only the worker writes these counters, so it increments them with a load and a store. Two
+//! counters have other writers too; their comments say so. All operations are relaxed: a count guards
+//! nothing. The counters use the standard library's atomics in the loom models too. Otherwise loom
+//! would explore every order of counting.
 
-use crate::shard::Counts;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A snapshot of a timer's counters, from [`HashedWheelTimer::metrics`].
 ///
-/// In every snapshot, `scheduled + rearmed == expired + cancelled + returned + pending`: all shards
-/// are locked while they are read.
+/// In every snapshot, `scheduled + rearmed == expired + cancelled + returned + pending`. Each thread
+/// counts for itself, and nothing is locked while the counts are read. So a snapshot that is taken
+/// while other threads schedule and cancel can miss what they do meanwhile; it counts everything that
+/// was done before.
 ///
 /// [`HashedWheelTimer::metrics`]: crate::HashedWheelTimer::metrics
 #[derive(Clone, Debug, Default)]
@@ -55,19 +56,6 @@ pub struct Metrics {
     /// The time from a timeout's deadline until it was handed to the executor. The worker reads the
     /// clock before the first timeout of each pass, and then once in sixteen timeouts.
     pub lateness: Lateness,
-}
-
-impl Metrics {
-    pub(crate) fn add(&mut self, counts: Counts) {
-        self.scheduled += counts.scheduled;
-        self.rearmed += counts.rearmed;
-        self.rescheduled += counts.rescheduled;
-        self.expired += counts.expired;
-        self.cancelled += counts.cancelled;
-        self.returned += counts.returned;
-        self.abandoned += counts.abandoned;
-        self.rejected += counts.rejected;
-    }
 }
 
 /// Four buckets per power of two of nanoseconds, so a quantile is at most 25 % too high.
@@ -153,12 +141,14 @@ fn last_of(bucket: usize) -> u64 {
 pub(crate) struct WorkerMetrics {
     /// Written by every thread that runs a task.
     panicked: AtomicU64,
-    /// Written by every thread that is refused at the limit, before it locks a shard.
+    /// Written by every thread that is refused at the limit.
     over_limit: AtomicU64,
     refused: AtomicU64,
     passes_with_backlog: AtomicU64,
     ticks_skipped: AtomicU64,
     wakeups: AtomicU64,
+    /// Dead entries that have left the wheel.
+    dead_found: AtomicU64,
     max_lateness: AtomicU64,
     lateness: Box<[AtomicU64]>,
 }
@@ -173,6 +163,7 @@ impl WorkerMetrics {
             passes_with_backlog: zero(),
             ticks_skipped: zero(),
             wakeups: zero(),
+            dead_found: zero(),
             max_lateness: zero(),
             lateness: (0..BUCKETS).map(|_| zero()).collect(),
         }
@@ -200,6 +191,20 @@ impl WorkerMetrics {
 
     pub(crate) fn woken(&self) {
         add(&self.wakeups, 1);
+    }
+
+    /// Counts a dead entry that has left the wheel.
+    #[inline]
+    pub(crate) fn found_dead(&self) {
+        add(&self.dead_found, 1);
+    }
+
+    pub(super) fn dead_found(&self) -> u64 {
+        self.dead_found.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn dead_found_at_least(&self, n: u64) {
+        self.dead_found.store(self.dead_found().max(n), Ordering::Relaxed);
     }
 
     #[inline]

@@ -9,21 +9,20 @@
 //! | 0 | is awake, or sleeps only to the next tick | does nothing |
 //! | t > 0 | sleeps until one tick after t | if d <= t: swaps in 0; the one that swapped t out unparks |
 //!
-//! **No wake-up is lost.** The worker stores t, then checks every shard under its lock. A
-//! producer submits under its shard's lock, then loads `latest`. One of the two critical sections
-//! comes first. If it is the producer's, the worker finds the timeout and does not sleep past
-//! its tick. If it is the worker's, the unlock and lock between them order the store of t before
-//! the producer's load, so the producer sees t (or the 0 of another producer, who unparks).
-//! The lock orders both sides, so the producer's load can be relaxed. Every change of `latest` is a
-//! read-modify-write with acquire and release, which chains them: a load that is ordered after one
-//! of them cannot see what was there before it.
+//! **No wake-up is lost.** The worker stores t, fences, then checks the earliest deadline of every
+//! heap. A producer that lowers this deadline fences, then loads `latest`. One that need not lower it
+//! relies on the one that has. Both fences are sequentially
+//! consistent, so one comes first. If it is the producer's, the worker finds what is new and does not
+//! sleep past its tick. If it is the worker's, the producer sees t (or the 0 of another producer, who
+//! unparks). Every change of `latest` is a read-modify-write with acquire and release, which chains
+//! them: a load that is ordered after one of them cannot see what was there before it.
 //!
 //! A task that parks on the worker thread may consume the unpark token. So no argument relies on
 //! the token alone. Whoever unparks has first changed a state (a queue, the command to stop, the
 //! clock), and the worker checks all of these between storing t and parking.
 
 use crate::base::parker::Parker;
-use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::sync::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 #[derive(Debug)]
@@ -50,7 +49,8 @@ impl Alarm {
         Self { latest: AtomicU64::new(0), request: AtomicU64::new(0), parker: Parker::new() }
     }
 
-    /// Wakes the worker if it would sleep beyond `deadline`. Producers call it after submitting.
+    /// Wakes the worker if it would sleep beyond `deadline`. Producers call it after the fence of
+    /// `Heap::announce`.
     #[inline]
     pub(crate) fn submitted(&self, deadline: u64) {
         if deadline <= self.latest.load(Ordering::Relaxed) {
@@ -73,9 +73,11 @@ impl Alarm {
         self.parker.unpark();
     }
 
-    /// Announces that the worker will sleep until one tick after `latest`.
+    /// Announces that the worker will sleep until one tick after `latest`. The worker checks the
+    /// heaps afterwards. The fence pairs with the one of `Heap::announce`.
     pub(crate) fn arm(&self, latest: u64) {
         self.latest.swap(latest, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
     }
 
     /// Puts the worker to sleep, for `limit` at most. May return at any time.
@@ -99,55 +101,5 @@ impl Alarm {
 
     pub(crate) fn parker(&self) -> &Parker {
         &self.parker
-    }
-}
-
-#[cfg(all(test, loom))]
-mod model {
-    use super::*;
-    use crate::base::sync::Arc;
-    use crate::shard::{Shard, Wake};
-    use loom::thread;
-
-    type Both = Arc<(Shard<u32>, Alarm)>;
-
-    fn submit(both: &Both, payload: u32, deadline: u64) {
-        let admitted = both.0.lock().admit(payload, |payload| payload, deadline, false);
-        let (_, wake) = admitted.unwrap();
-        assert_eq!(wake, Wake::ForDeadline);
-        both.1.submitted(deadline);
-    }
-
-    /// Runs the worker's loop around the alarm, as in `Worker::sleep`, until it has taken `count`
-    /// records. If a wake-up were lost, it would park for ever, and loom would report the deadlock.
-    fn take(both: &Both, count: usize) {
-        let (mut taken, mut buffer) = (0, Vec::new());
-        loop {
-            both.0.lock().take(usize::MAX, &mut buffer);
-            taken += buffer.drain(..).count();
-            if taken == count {
-                return;
-            }
-            both.1.arm(1000);
-            if both.0.lock().take_by() <= 1000 {
-                both.1.disarm();
-                continue;
-            }
-            both.1.sleep(None);
-            both.1.disarm();
-        }
-    }
-
-    #[test]
-    fn no_wake_up_is_lost() {
-        crate::base::sync::check(|| {
-            let both: Both = Arc::new((Shard::new(0, 1), Alarm::new()));
-            let producers = [1, 2].map(|n| {
-                let both = both.clone();
-                thread::spawn(move || submit(&both, n, u64::from(n)))
-            });
-            take(&both, 2);
-            producers.into_iter().for_each(|producer| producer.join().unwrap());
-        });
     }
 }

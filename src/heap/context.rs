@@ -1,0 +1,470 @@
+//! The state that all handles of one timer share with its worker.
+//!
+//! **Closing.** A closed timer admits nothing. Nobody waits for a producer that is about to arm a
+//! slot; instead the producer looks back:
+//!
+//! | | a producer | who closes the timer |
+//! |---|---|---|
+//! | 1 | arms the slot, or lets its timeout go on | sets `closed` |
+//! | 2 | fence (`Heap::announce`) | fence |
+//! | 3 | if `closed`: takes the timeout back, unless it has ended | empties all slots |
+//!
+//! One of the two fences comes first. If the producer's does, the slot is found armed, and emptied. If
+//! the other does, the producer sees `closed`. It may be both; then the slot's word decides, and the
+//! timeout is either refused or returned.
+//!
+//! **Catching up.** An entry *catches up* if its timeout is to run within the worker's present pass,
+//! without waiting for a tick: a missed run of a periodic timeout, for example. It goes past the
+//! pending queues, through `catching_up`. Whoever puts it there calls the worker afterwards, and the
+//! worker looks at the queue between arming the alarm and its sleep. So it finds the entry, or its
+//! sleep ends at once.
+
+use super::alarm::Alarm;
+use super::metrics::{Metrics, WorkerMetrics};
+use super::tally::{Tally, Totals};
+use crate::base::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, SegQueue, fence};
+use crate::time::Timebase;
+use crate::time::tick::TickScale;
+use crate::wheel::Token;
+use std::sync::atomic::AtomicU32;
+
+/// Dead entries that are not worth a sweep, in a wheel with fewer buckets than this.
+const DEAD_ALLOWED: u64 = 4096;
+
+/// A thread looks whether a sweep is wanted once in so many entries that it has left to die.
+const DEAD_PER_LOOK: u64 = 1024;
+
+/// A timer's clock, alarm, counts and limit.
+pub(crate) struct Context {
+    pub(crate) time: Timebase,
+    pub(crate) scale: TickScale,
+    pub(crate) alarm: Alarm,
+    pub(crate) metrics: WorkerMetrics,
+    pub(crate) quota: Option<Quota>,
+    closed: AtomicBool,
+    /// What the worker counts.
+    pub(crate) by_worker: Tally,
+    /// What threads without a heap count. Several write it.
+    pub(crate) by_others: Tally,
+    /// What the heaps' threads count.
+    tallies: Mutex<Vec<Arc<Tally>>>,
+    /// Dead entries below this number are never worth a sweep, since it visits all buckets.
+    dead_allowed: u64,
+    sweep_wanted: AtomicBool,
+    release_wanted: AtomicBool,
+    catching_up: SegQueue<CatchUp>,
+    /// The numbers of chunks given out.
+    chunks: AtomicU32,
+}
+
+/// An entry that catches up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CatchUp {
+    pub(crate) token: Token,
+    pub(crate) deadline: u64,
+}
+
+impl Context {
+    pub(crate) fn new(
+        time: Timebase,
+        scale: TickScale,
+        limit: Option<usize>,
+        buckets: usize,
+    ) -> Self {
+        Self {
+            time,
+            scale,
+            alarm: Alarm::new(),
+            metrics: WorkerMetrics::new(),
+            quota: limit.map(Quota::new),
+            closed: AtomicBool::new(false),
+            by_worker: Tally::default(),
+            by_others: Tally::default(),
+            tallies: Mutex::new(Vec::new()),
+            dead_allowed: DEAD_ALLOWED.max(buckets as u64),
+            sweep_wanted: AtomicBool::new(false),
+            release_wanted: AtomicBool::new(false),
+            catching_up: SegQueue::new(),
+            chunks: AtomicU32::new(0),
+        }
+    }
+
+    /// Closes the timer. See the head.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add_tally(&self, tally: Arc<Tally>) {
+        self.tallies.lock().push(tally);
+    }
+
+    /// The next number for a chunk, below `limit`.
+    pub(super) fn new_chunk_number(&self, limit: u32) -> Option<u32> {
+        let relaxed = Ordering::Relaxed;
+        self.chunks.fetch_update(relaxed, relaxed, |n| (n < limit).then_some(n + 1)).ok()
+    }
+
+    fn with_tallies<R>(&self, read: impl FnOnce(&[&Tally]) -> R) -> R {
+        let tallies = self.tallies.lock();
+        let heaps = tallies.iter().map(|tally| &**tally);
+        read(&heaps.chain([&self.by_worker, &self.by_others]).collect::<Vec<_>>())
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.with_tallies(|tallies| Totals::of(tallies.iter().copied()))
+    }
+
+    pub(crate) fn snapshot(&self) -> Metrics {
+        let mut metrics = Metrics::default();
+        self.with_tallies(|tallies| metrics.count(tallies.iter().copied()));
+        self.metrics.fill(&mut metrics);
+        metrics
+    }
+
+    /// Call it after an entry was left to die and counted: `died` is that count.
+    #[inline]
+    pub(crate) fn entry_died(&self, died: u64) {
+        if died % DEAD_PER_LOOK == 0 {
+            self.want_sweep();
+        }
+    }
+
+    /// Calls the worker for a sweep, if one is worth it.
+    #[cold]
+    fn want_sweep(&self) {
+        let worth = self.with_tallies(|tallies| self.is_sweep_worth_it(tallies.iter().copied()));
+        if worth && !self.sweep_wanted.swap(true, Ordering::Relaxed) {
+            self.alarm.call();
+        }
+    }
+
+    /// Whether more entries are dead than timeouts are pending, and a constant. So the memory of dead
+    /// entries stays proportional to the living.
+    fn is_sweep_worth_it<'a>(&self, tallies: impl Iterator<Item = &'a Tally> + Clone) -> bool {
+        let dead = died(tallies.clone()).saturating_sub(self.metrics.dead_found());
+        dead > self.dead_allowed && dead > self.dead_allowed + Totals::of(tallies).pending()
+    }
+
+    /// Wants a sweep if one is worth it, for the worker.
+    pub(crate) fn consider_sweep<'a>(&self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
+        if !self.is_sweep_wanted() && self.is_sweep_worth_it(tallies) {
+            self.sweep_wanted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_sweep_wanted(&self) -> bool {
+        self.sweep_wanted.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a sweep has gone through the whole wheel: all entries that had died when it began
+    /// are gone. True if enough have died since to want another.
+    pub(crate) fn end_sweep<'a>(
+        &self,
+        died_at_begin: u64,
+        tallies: impl Iterator<Item = &'a Tally> + Clone,
+    ) -> bool {
+        self.metrics.dead_found_at_least(died_at_begin);
+        let again = self.is_sweep_worth_it(tallies);
+        self.sweep_wanted.store(again, Ordering::Relaxed);
+        again
+    }
+
+    /// Has the worker drop empty chunks.
+    pub(crate) fn want_release(&self) {
+        if !self.release_wanted.swap(true, Ordering::Relaxed) {
+            self.alarm.call();
+        }
+    }
+
+    pub(crate) fn is_release_wanted(&self) -> bool {
+        self.release_wanted.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn begin_release(&self) {
+        self.release_wanted.store(false, Ordering::Relaxed);
+    }
+
+    /// Has an entry catch up. The fence is step 2 of a producer in the head.
+    pub(crate) fn catch_up(&self, entry: CatchUp) {
+        self.catching_up.push(entry);
+        fence(Ordering::SeqCst);
+        if !self.alarm.parker().is_current_thread() {
+            self.alarm.call();
+        }
+    }
+
+    /// The next entry that catches up, for the worker.
+    #[inline]
+    pub(crate) fn next_catching_up(&self) -> Option<CatchUp> {
+        self.catching_up.pop()
+    }
+
+    #[inline]
+    pub(crate) fn is_catching_up(&self) -> bool {
+        !self.catching_up.is_empty()
+    }
+
+    /// The number of entries that catch up.
+    pub(crate) fn catching_up(&self) -> usize {
+        self.catching_up.len()
+    }
+
+    /// Counts a timeout as pending again that was admitted before.
+    pub(crate) fn begins_again(&self) {
+        if let Some(quota) = &self.quota {
+            quota.acquire_again();
+        }
+    }
+
+    /// Counts `count` timeouts as no longer pending.
+    #[inline]
+    pub(crate) fn ended(&self, count: usize) {
+        if let Some(quota) = &self.quota {
+            quota.release(count);
+        }
+    }
+}
+
+/// The number of entries that have died in the wheel so far, those included that have left it.
+pub(crate) fn died<'a>(tallies: impl Iterator<Item = &'a Tally>) -> u64 {
+    tallies.map(|tally| tally.died.get()).sum()
+}
+
+/// The limit of pending timeouts: one exact counter that all threads share. It costs a contended
+/// cache line, so a timer without a limit has no counter.
+#[repr(align(128))]
+pub(crate) struct Quota {
+    limit: usize,
+    taken: AtomicUsize,
+}
+
+impl Quota {
+    fn new(limit: usize) -> Self {
+        Self { limit, taken: AtomicUsize::new(0) }
+    }
+
+    /// Takes one place, or returns the limit. Relaxed, here and below: the counter guards only
+    /// itself.
+    pub(crate) fn acquire(&self) -> Result<(), usize> {
+        let more = |taken| Some(taken + 1).filter(|&n| n <= self.limit);
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.map(drop).map_err(|_| self.limit)
+    }
+
+    /// Takes one place for a timeout that was admitted before. Always granted.
+    fn acquire_again(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn release(&self, count: usize) {
+        self.taken.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{check, spawn, turn};
+    use std::num::NonZeroU64;
+
+    /// Two runs catch up at once while the worker goes to sleep. It takes both entries. If one were
+    /// lost, it would sleep for ever, and loom would report the deadlock.
+    #[test]
+    fn runs_that_catch_up_are_not_slept_over() {
+        check(|| {
+            let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
+            let context = Arc::new(Context::new(time, scale, None, 1));
+            let runners = [1, 2].map(|index| {
+                let context = context.clone();
+                let token = Token { index, version: 0 };
+                spawn(move || context.catch_up(CatchUp { token, deadline: 8 }))
+            });
+            let mut taken = 0;
+            turn();
+            while taken < 2 {
+                taken += std::iter::from_fn(|| context.next_catching_up()).count();
+                context.alarm.arm(80);
+                if taken < 2 && !context.is_catching_up() {
+                    context.alarm.sleep(None);
+                }
+                context.alarm.disarm();
+            }
+            runners.into_iter().for_each(|runner| runner.join().unwrap());
+        });
+    }
+
+    /// Two threads compete for the last place: exactly one gets it. All places are free again after
+    /// their release.
+    #[test]
+    fn a_limit_is_never_exceeded() {
+        check(|| {
+            let quota = Arc::new(Quota::new(2));
+            assert_eq!(quota.acquire(), Ok(()));
+            let others = [(); 2].map(|()| {
+                let quota = quota.clone();
+                spawn(move || quota.acquire().is_ok())
+            });
+            let won = others.map(|other| usize::from(other.join().unwrap()));
+            assert_eq!(won.iter().sum::<usize>(), 1);
+            quota.release(2);
+            assert_eq!((quota.acquire(), quota.acquire()), (Ok(()), Ok(())));
+        });
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::time::tick::NEVER;
+    use std::num::NonZeroU64;
+    use std::time::{Duration, Instant};
+
+    impl Context {
+        /// The context of a timer whose worker is the calling thread.
+        pub(crate) fn of_this_thread(limit: Option<usize>, buckets: usize) -> Arc<Self> {
+            let scale = TickScale::new(NonZeroU64::new(8).unwrap());
+            let context = Self::new(Timebase::starting_now(None), scale, limit, buckets);
+            context.alarm.parker().adopt(&std::thread::current());
+            Arc::new(context)
+        }
+
+        /// Whether the worker was woken since the last question.
+        pub(crate) fn was_woken(&self) -> bool {
+            let limit = Duration::from_millis(50);
+            let begun = Instant::now();
+            self.alarm.sleep(Some(limit));
+            begun.elapsed() < limit
+        }
+
+        /// Has no number left for a new chunk.
+        pub(crate) fn use_up_chunks(&self) {
+            self.chunks.store(crate::heap::MAX_CHUNKS, Ordering::Relaxed);
+        }
+
+        /// Counts `count` timeouts as scheduled.
+        fn schedule(&self, count: u64) {
+            self.by_others.scheduled.add_shared(count);
+        }
+
+        /// Counts `count` cancels in the wheel.
+        fn cancel(&self, count: u64) {
+            for _ in 0..count {
+                self.by_others.cancelled.add_shared(1);
+                self.by_others.died.add_shared(1);
+                self.entry_died(self.by_others.died.get());
+            }
+        }
+
+        fn tallies(&self) -> impl Iterator<Item = &Tally> + Clone {
+            [&self.by_worker, &self.by_others].into_iter()
+        }
+    }
+
+    fn context() -> Arc<Context> {
+        Context::of_this_thread(None, 8)
+    }
+
+    /// An entry that catches up may be due while the worker sleeps without a limit.
+    #[test]
+    fn an_entry_that_catches_up_wakes_the_worker() {
+        let context = context();
+        let other = context.clone();
+        let entry = CatchUp { token: Token { index: 7, version: 1 }, deadline: NEVER };
+        // Not a scoped thread: its end would unpark this thread too.
+        std::thread::spawn(move || other.catch_up(entry)).join().unwrap();
+        assert!(context.was_woken() && context.is_catching_up());
+        assert_eq!(context.next_catching_up().map(|entry| entry.token.index), Some(7));
+        assert!(!context.is_catching_up());
+        context.catch_up(entry);
+        assert!(!context.was_woken(), "the worker need not wake itself");
+    }
+
+    #[test]
+    fn dead_entries_that_outnumber_the_living_ask_for_a_sweep_once() {
+        let context = context();
+        context.schedule(10_000);
+        context.cancel(7047);
+        assert!(!context.is_sweep_wanted(), "7,047 are dead, and 2,953 alive");
+        context.cancel(DEAD_PER_LOOK);
+        assert!(context.is_sweep_wanted() && context.was_woken());
+        context.cancel(1929);
+        assert!(!context.was_woken(), "it has been asked");
+    }
+
+    #[test]
+    fn few_dead_entries_are_not_worth_a_sweep() {
+        for (buckets, dead) in [(8, DEAD_ALLOWED), (10_240, 10_240)] {
+            let context = Context::of_this_thread(None, buckets);
+            context.schedule(dead);
+            context.cancel(dead);
+            context.consider_sweep(context.tallies());
+            assert!(!context.is_sweep_wanted(), "{dead} in {buckets} buckets");
+            context.schedule(1);
+            context.cancel(1);
+            context.consider_sweep(context.tallies());
+            assert!(context.is_sweep_wanted(), "and one more");
+        }
+    }
+
+    #[test]
+    fn dead_entries_that_have_left_the_wheel_do_not_count() {
+        let context = context();
+        context.schedule(10_240);
+        context.cancel(4000);
+        (0..4000).for_each(|_| context.metrics.found_dead());
+        context.cancel(4192);
+        context.consider_sweep(context.tallies());
+        assert!(!context.is_sweep_wanted(), "4,192 are dead, and 2,048 alive");
+        context.cancel(2048);
+        assert!(context.is_sweep_wanted());
+    }
+
+    #[test]
+    fn a_sweep_that_cancels_outrun_is_asked_for_again() {
+        let context = context();
+        context.schedule(100_000);
+        context.cancel(60_000);
+        assert!(context.is_sweep_wanted());
+        let at_begin = died(context.tallies());
+        context.cancel(40_000);
+        assert!(context.end_sweep(at_begin, context.tallies()), "40,000 dead ones are left");
+        assert!(context.is_sweep_wanted());
+        let at_begin = died(context.tallies());
+        assert!(!context.end_sweep(at_begin, context.tallies()) && !context.is_sweep_wanted());
+    }
+
+    #[test]
+    fn a_release_is_asked_for_once() {
+        let context = context();
+        context.want_release();
+        assert!(context.is_release_wanted() && context.was_woken());
+        context.want_release();
+        assert!(!context.was_woken(), "it has been asked");
+        context.begin_release();
+        assert!(!context.is_release_wanted());
+        context.want_release();
+        assert!(context.was_woken());
+    }
+
+    #[test]
+    fn a_limit_is_never_exceeded() {
+        let context = Context::of_this_thread(Some(2), 8);
+        let quota = context.quota.as_ref().expect("a limit");
+        assert_eq!([quota.acquire(), quota.acquire(), quota.acquire()], [Ok(()), Ok(()), Err(2)]);
+        context.begins_again();
+        context.ended(1);
+        assert_eq!(
+            quota.acquire(),
+            Err(2),
+            "a timeout that goes on has its place beyond the limit"
+        );
+        context.ended(1);
+        assert_eq!([quota.acquire(), quota.acquire()], [Ok(()), Err(2)]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Heaps: where other threads schedule, cancel and move timeouts, and the worker picks them up.
+//!
+//! Each thread that schedules owns a heap: its slots, in chunks, and a queue of the chunks that have
+//! something new. Nothing here waits for another thread: who ends a timeout is decided by one atomic
+//! word in its slot.
+//!
+//! - `slot`: one timeout, its phases, the word that decides between them, and the cell of its task
+//! - `chunk`: 62 slots, who owns them, and which are free
+//! - `pinned`: a pointer to the chunk of a pinned slot
+//! - `owner`: the part of a heap that its thread keeps to itself
+//! - `heap`: what that thread shares with the worker, and the pending queue
+//! - `registry`: all heaps and chunks of one timer
+//! - `context`: the state that all handles of one timer share with its worker, and its closing
+//! - `alarm`: how a producer wakes the worker, and when it need not
+//! - `tally`: the counts of each thread
+//! - `metrics`: the public snapshot, the worker's counters, the lateness histogram
+
+pub(crate) mod alarm;
+mod chunk;
+pub(crate) mod context;
+#[allow(clippy::module_inception)] // the folder's main file
+mod heap;
+pub(crate) mod metrics;
+#[cfg(all(test, loom))]
+mod model;
+mod owner;
+#[allow(unsafe_code)] // the file explains why
+mod pinned;
+mod registry;
+#[allow(unsafe_code)] // the file explains why
+mod slot;
+mod tally;
+
+pub(crate) use chunk::{Chunk, MAX_CHUNKS, SLOTS, locate};
+pub(crate) use context::CatchUp;
+pub(crate) use heap::{Candidate, Heap, Held};
+pub(crate) use owner::Owner;
+pub(crate) use pinned::PinnedChunk;
+pub(crate) use registry::Registry;
+pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Slot};
+pub(crate) use tally::{Count, Tally, Totals};

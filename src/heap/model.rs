@@ -1,0 +1,881 @@
+//! Loom models of a heap, on the real slots, chunks, owners and queues: every pair of operations that
+//! can race, and conservation afterwards. A chunk has two slots here.
+
+use super::context::Context;
+use super::{
+    Cancel, Candidate, Chunk, Claim, Heap, Held, Moved, Owner, Phase, Registry, Slot, locate,
+};
+use crate::base::sync::{Arc, check, check_up_to, spawn, turn};
+use crate::time::Timebase;
+use crate::time::tick::{NEVER, TickScale};
+use crate::wheel::Token;
+use std::collections::{BinaryHeap, HashMap};
+use std::num::NonZeroU64;
+
+/// The present time of the models.
+const NOW: u64 = 80;
+
+/// A deadline that is due, one that is due later, and one after all.
+const DUE: u64 = 40;
+const LATER: u64 = 400;
+const END: u64 = 4000;
+
+fn registry() -> Arc<Registry<u32>> {
+    let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
+    Arc::new(Registry::new(Arc::new(Context::new(time, scale, None, 1))))
+}
+
+/// A timeout as its handle names it.
+type Handle = (Arc<Chunk<u32>>, usize);
+
+/// Schedules as `timeout/producer` does, without the look whether the timer is closed.
+fn schedule(owner: &mut Owner<u32>, payload: u32, deadline: u64) -> Handle {
+    assert!(owner.has_room(), "there are numbers left");
+    let offset = owner.arm(payload, deadline, false);
+    owner.heap.announce(owner.chunk(), deadline);
+    (owner.chunk().clone(), offset)
+}
+
+/// Moves a timeout as its handle does.
+fn reschedule((chunk, offset): &Handle, deadline: u64) -> Result<Moved, Phase> {
+    let moved = chunk.slot(*offset).reschedule(deadline)?;
+    if moved != Moved::Deadline {
+        chunk.announce(deadline);
+    }
+    Ok(moved)
+}
+
+/// Cancels a timeout and drops the handle. Returns the payload if the cancel won.
+fn cancel((chunk, offset): Handle) -> Option<u32> {
+    let (payload, free) = cancel_in(chunk.slot(offset));
+    if free {
+        chunk.give_back(1 << offset);
+    }
+    payload
+}
+
+/// Cancels the timeout of a slot and drops the handle. True if the slot is Free then.
+fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
+    match slot.cancel() {
+        Cancel::Won { payload, .. } => (Some(payload), slot.unpin(2)),
+        Cancel::Denied(_) | Cancel::Lost => (None, slot.unpin(1)),
+    }
+}
+
+/// The worker's part: the heaps and chunks that it knows, and the entries of its wheel.
+struct Worker {
+    registry: Arc<Registry<u32>>,
+    heaps: Vec<Arc<Heap<u32>>>,
+    chunks: Vec<Option<Arc<Chunk<u32>>>>,
+    entries: Vec<(u64, Token)>,
+    /// The chunks that it holds of each heap.
+    held: HashMap<usize, BinaryHeap<Held<u32>>>,
+}
+
+impl Worker {
+    fn new(registry: &Arc<Registry<u32>>) -> Self {
+        let registry = registry.clone();
+        let (heaps, chunks, entries, held) = Default::default();
+        let mut worker = Self { registry, heaps, chunks, entries, held };
+        worker.discover();
+        worker
+    }
+
+    fn discover(&mut self) {
+        let Self { registry, heaps, chunks, .. } = self;
+        heaps.extend(std::iter::from_fn(|| registry.next_new_heap()));
+        for chunk in std::iter::from_fn(|| registry.next_new_chunk()) {
+            let (id, _) = locate(chunk.index(0));
+            chunks.resize(chunks.len().max(id + 1), None);
+            chunks[id] = Some(chunk);
+        }
+    }
+
+    fn take_by(&self) -> u64 {
+        self.heaps.iter().map(|heap| heap.take_by()).min().unwrap_or(NEVER)
+    }
+
+    /// Looks through each heap in which something may be due at time `by`, and files what is new.
+    fn look(&mut self, by: u64) {
+        turn();
+        for number in 0..self.heaps.len() {
+            if self.heaps[number].take_by() > by {
+                continue;
+            }
+            let mut candidates = Vec::new();
+            let (heap, held) = (&self.heaps[number], self.held.entry(number).or_default());
+            heap.take_new(None, usize::MAX, false, held, &mut Vec::new(), &mut candidates);
+            self.discover();
+            candidates.into_iter().for_each(|candidate| self.file(candidate));
+        }
+    }
+
+    fn file(&mut self, candidate: Candidate) {
+        let (id, offset) = locate(candidate.index);
+        let chunk = self.chunks[id].as_ref().expect("a chunk is known before it is named");
+        if let Some((deadline, version)) = chunk.slot(offset).file_as(candidate.sequence) {
+            self.entries.push((deadline, chunk.token(offset, version)));
+        }
+    }
+
+    /// Claims and finishes what is due. Returns the payloads.
+    fn expire(&mut self, now: u64) -> Vec<u32> {
+        let mut ran = Vec::new();
+        for (deadline, token) in std::mem::take(&mut self.entries) {
+            if deadline > now {
+                self.entries.push((deadline, token));
+                continue;
+            }
+            let (id, offset) = locate(token.index);
+            let Some(chunk) = &self.chunks[id] else { continue }; // it was released
+            let slot = chunk.slot(offset);
+            match slot.claim(token.version, now) {
+                Claim::Dead => {}
+                Claim::NotYet(deadline) => self.entries.push((deadline, token)),
+                Claim::Due(claimed) => {
+                    assert!(claimed.deadline <= now, "never early");
+                    ran.push(claimed.payload);
+                    if slot.finish_and_unpin() {
+                        chunk.give_back(1 << offset);
+                    }
+                }
+            }
+        }
+        ran
+    }
+}
+
+/// A slot of one timeout, with a handle's pin.
+fn armed(payload: u32, deadline: u64) -> Arc<Slot<u32>> {
+    let slot = Slot::new(0);
+    slot.arm(payload, deadline, 0, false);
+    Arc::new(slot)
+}
+
+/// The entries of one slot.
+#[derive(Default)]
+struct Entries(Vec<(u64, u16)>);
+
+impl Entries {
+    fn file(&mut self, slot: &Slot<u32>) {
+        turn();
+        self.0.extend(slot.file());
+    }
+
+    /// Claims by the entries that are due. Returns how many runs began.
+    fn claim(&mut self, slot: &Slot<u32>, now: u64) -> usize {
+        turn();
+        let mut due = 0;
+        for (deadline, version) in std::mem::take(&mut self.0) {
+            if deadline > now {
+                self.0.push((deadline, version));
+                continue;
+            }
+            match slot.claim(version, now) {
+                Claim::Dead => {}
+                Claim::NotYet(deadline) => self.0.push((deadline, version)),
+                Claim::Due(claimed) => {
+                    assert!(claimed.deadline <= now, "never early");
+                    due += 1;
+                }
+            }
+        }
+        due
+    }
+}
+
+// One slot.
+
+/// Two cancels, the filing and the expiry race. The timeout has one end, and its slot becomes Free
+/// once. The thread that frees it uses it again immediately.
+#[test]
+fn cancel_against_file_and_claim() {
+    check(|| {
+        let slot = armed(7, DUE);
+        slot.pin();
+        let again = |slot: &Slot<u32>, free| {
+            if free {
+                slot.arm(8, LATER, 0, false);
+            }
+            usize::from(free)
+        };
+        let cancels = [(); 2].map(|()| {
+            let slot = slot.clone();
+            spawn(move || {
+                let (payload, free) = cancel_in(&slot);
+                assert!(payload.is_none_or(|payload| payload == 7));
+                (usize::from(payload.is_some()), again(&slot, free))
+            })
+        });
+        let mut entries = Entries::default();
+        entries.file(&slot);
+        let (mut ran, mut freed) = (entries.claim(&slot, NOW), 0);
+        if ran > 0 {
+            freed += again(&slot, slot.finish_and_unpin());
+        }
+        for cancelled in cancels {
+            let (won, free) = cancelled.join().unwrap();
+            ran += won;
+            freed += free;
+        }
+        assert_eq!((ran, freed), (1, 1));
+        assert!(slot.phase().is_pending(), "it is used again");
+    });
+}
+
+/// A timeout is moved while it is filed and comes up, and perhaps cancelled. It ends once. If its
+/// last deadline has come, it has run. If not, it has not.
+#[test]
+fn reschedule_against_file_claim_and_cancel() {
+    for (from, to) in [(DUE, LATER), (LATER, DUE), (END, LATER)] {
+        for cancels in [false, true] {
+            check(move || {
+                let slot = armed(7, from);
+                slot.pin();
+                let mover = {
+                    let slot = slot.clone();
+                    spawn(move || slot.reschedule(to))
+                };
+                let canceller = cancels.then(|| {
+                    let slot = slot.clone();
+                    spawn(move || matches!(slot.cancel(), Cancel::Won { .. }))
+                });
+                let mut entries = Entries::default();
+                entries.file(&slot);
+                let early = entries.claim(&slot, NOW);
+                let moved = mover.join().unwrap().is_ok();
+                let cancelled = canceller.is_some_and(|canceller| canceller.join().unwrap());
+                entries.file(&slot);
+                let ran = early + entries.claim(&slot, NOW);
+                if !cancelled {
+                    assert_eq!(moved, early == 0 || to == DUE, "only a run can be first");
+                    let due = if moved { to == DUE } else { from == DUE };
+                    assert_eq!(ran, usize::from(due));
+                }
+                let late = entries.claim(&slot, END);
+                assert_eq!(ran + late + usize::from(cancelled), 1, "it keeps an entry to the end");
+            });
+        }
+    }
+}
+
+/// Two threads move one timeout while the worker files it. Whatever the order, it keeps an entry
+/// that stands for it.
+#[test]
+fn two_reschedules_against_file() {
+    for (filed, one, other) in [(true, 160, 240), (true, 160, END), (false, 160, END)] {
+        check(move || {
+            let slot = armed(7, LATER);
+            let mut entries = Entries::default();
+            if filed {
+                entries.file(&slot);
+            }
+            let movers = [one, other].map(|deadline| {
+                let slot = slot.clone();
+                spawn(move || slot.reschedule(deadline).expect("it is pending"))
+            });
+            entries.file(&slot);
+            movers.into_iter().for_each(|mover| _ = mover.join().unwrap());
+            entries.file(&slot);
+            let deadline = slot.deadline();
+            assert!([one, other].contains(&deadline));
+            let (early, due) = (entries.claim(&slot, deadline - 8), entries.claim(&slot, deadline));
+            assert_eq!((early, due), (0, 1), "it runs by its last deadline");
+        });
+    }
+}
+
+/// A timeout goes on after a run, filed by its runner or New, while a handle moves it. It keeps an
+/// entry that stands for it.
+#[test]
+fn reschedule_against_a_run_that_goes_on() {
+    for phase in [Phase::Filed, Phase::New] {
+        check(move || {
+            let slot = armed(7, LATER);
+            let mut entries = Entries::default();
+            entries.file(&slot);
+            let mover = {
+                let slot = slot.clone();
+                spawn(move || slot.reschedule(DUE).is_ok())
+            };
+            let runs = entries.claim(&slot, LATER);
+            if runs == 1 {
+                let version = slot.go_on(8, 2 * LATER, phase).expect("nothing denies it");
+                if phase == Phase::Filed {
+                    entries.0.push((2 * LATER, version));
+                }
+                entries.file(&slot);
+            }
+            mover.join().unwrap();
+            entries.file(&slot);
+            assert_eq!(entries.claim(&slot, END), 1, "it runs by its last deadline");
+        });
+    }
+}
+
+/// The worker holds an entry of a timeout that is cancelled meanwhile, and its slot is used again. The
+/// old entry finds nothing, or the new timeout if that is due.
+#[test]
+fn an_entry_of_a_slots_former_user_finds_nothing_early() {
+    for deadline in [DUE, LATER] {
+        check(move || {
+            let slot = armed(7, DUE);
+            let mut entries = Entries::default();
+            entries.file(&slot);
+            let owner = {
+                let slot = slot.clone();
+                spawn(move || {
+                    let (won, free) = cancel_in(&slot);
+                    if free {
+                        slot.arm(8, deadline, 1, false);
+                    }
+                    (usize::from(won.is_some()), free)
+                })
+            };
+            let mut ran = entries.claim(&slot, NOW);
+            let mut free = ran > 0 && slot.finish_and_unpin();
+            let (won, armed) = owner.join().unwrap();
+            if armed {
+                entries.file(&slot);
+                ran += entries.claim(&slot, NOW);
+                let due = usize::from(deadline == DUE);
+                assert_eq!((ran, won), (due + 1 - won, won), "the new one runs once it is due");
+                ran += entries.claim(&slot, END);
+                free |= ran > 0;
+            }
+            assert_eq!(ran + won, 1 + usize::from(armed));
+            assert!(free || armed);
+        });
+    }
+}
+
+/// Two handles are dropped while the run finishes. The slot becomes Free once, after the last of
+/// them. The thread that frees it uses it again immediately.
+#[test]
+fn a_pinned_slot_is_not_used_again() {
+    check(|| {
+        let slot = armed(7, DUE);
+        slot.pin();
+        let drops = [(); 2].map(|()| {
+            let slot = slot.clone();
+            spawn(move || {
+                assert_ne!(slot.phase(), Phase::Free, "it is pinned");
+                let free = slot.unpin(1);
+                if free {
+                    slot.arm(8, LATER, 1, false);
+                }
+                usize::from(free)
+            })
+        });
+        let mut entries = Entries::default();
+        entries.file(&slot);
+        assert_eq!(entries.claim(&slot, NOW), 1);
+        let free = slot.finish_and_unpin();
+        if free {
+            slot.arm(8, LATER, 1, false);
+        }
+        let freed: usize = drops.map(|drop| drop.join().unwrap()).iter().sum();
+        assert_eq!(freed + usize::from(free), 1);
+        assert_eq!((slot.phase(), slot.deadline()), (Phase::New, LATER));
+    });
+}
+
+/// A handle is cloned and both are dropped, while another handle's cancel ends the timeout. The pins
+/// agree in the end.
+#[test]
+fn a_clone_against_a_cancel() {
+    check(|| {
+        let slot = armed(7, DUE);
+        slot.pin();
+        let cloner = {
+            let slot = slot.clone();
+            spawn(move || {
+                slot.pin();
+                usize::from(slot.unpin(1)) + usize::from(slot.unpin(1))
+            })
+        };
+        let (won, free) = cancel_in(&slot);
+        assert!(won.is_some());
+        assert_eq!(cloner.join().unwrap() + usize::from(free), 1);
+        assert_eq!(slot.phase(), Phase::Free);
+    });
+}
+
+/// A cancel against a run after which the timeout would go on. It goes on and is cancelled then, or
+/// it does not go on.
+#[test]
+fn cancel_against_a_run_that_goes_on() {
+    for phase in [Phase::Filed, Phase::New] {
+        check(move || {
+            let slot = armed(7, DUE);
+            let canceller = {
+                let slot = slot.clone();
+                spawn(move || match slot.cancel() {
+                    Cancel::Won { payload, .. } => (payload, false),
+                    Cancel::Denied(_) => (0, true),
+                    Cancel::Lost => (0, false),
+                })
+            };
+            let mut entries = Entries::default();
+            entries.file(&slot);
+            let runs = entries.claim(&slot, NOW) == 1;
+            let version = if runs { slot.go_on(8, LATER, phase).ok() } else { None };
+            let goes_on = version.is_some();
+            entries.0.extend(version.filter(|_| phase == Phase::Filed).map(|v| (LATER, v)));
+            if runs && !goes_on {
+                slot.finish();
+            }
+            let (payload, denied) = canceller.join().unwrap();
+            assert!(!(denied && goes_on), "a cancel that finds it running keeps it from going on");
+            match payload {
+                7 => assert!(!runs),
+                8 => assert!(goes_on),
+                _ => assert!(runs),
+            }
+            assert!(denied || goes_on || payload == 7, "something ends it");
+            entries.file(&slot);
+            let again = entries.claim(&slot, END);
+            assert_eq!(again == 1, goes_on && payload == 0, "it goes on with an entry");
+        });
+    }
+}
+
+/// A job that waited is withdrawn, abandoned or run, while two threads cancel its timeout, which has
+/// gone on before. Every cancel that is denied is answered with true, and the timeout counts as
+/// cancelled once.
+#[test]
+fn cancel_against_a_job_that_ends() {
+    for dropped in [false, true] {
+        check(move || {
+            let slot = Slot::new(0);
+            slot.arm(7, DUE, 0, true);
+            let slot = Arc::new(slot);
+            let mut entries = Entries::default();
+            entries.file(&slot);
+            assert_eq!(entries.claim(&slot, NOW), 1);
+            let cancels = [(); 2].map(|()| {
+                let slot = slot.clone();
+                spawn(move || match slot.cancel() {
+                    Cancel::Won { .. } => panic!("it runs"),
+                    Cancel::Denied(repeats) => usize::from(repeats),
+                    Cancel::Lost => 0,
+                })
+            });
+            let withdrawn = if dropped {
+                slot.abandon()
+            } else {
+                let withdrawn = slot.withdraw();
+                slot.finish();
+                withdrawn
+            };
+            let told: usize = cancels.map(|cancel| cancel.join().unwrap()).iter().sum();
+            assert!(told <= 1, "one cancel is answered with true");
+            assert!(!withdrawn || dropped || told == 1);
+            let cancelled = slot.phase() == Phase::Cancelled;
+            assert_eq!(cancelled, dropped || told == 1);
+            assert!(cancelled || slot.phase() == Phase::Expired);
+        });
+    }
+}
+
+/// A returned timeout that nobody collects is cancelled, while a handle cancels it and is dropped.
+#[test]
+fn an_uncollected_timeout_against_a_handle() {
+    check(|| {
+        let slot = armed(7, DUE);
+        let handle = {
+            let slot = slot.clone();
+            spawn(move || cancel_in(&slot))
+        };
+        let returned = slot.empty(Phase::Returned).is_some();
+        let unreturned = returned && slot.unreturn();
+        let free = returned && slot.unpin(1);
+        let (won, freed) = handle.join().unwrap();
+        assert_eq!((won.is_some(), unreturned), (!returned, returned));
+        assert_eq!(usize::from(free) + usize::from(freed), 1);
+        assert_eq!(slot.phase(), Phase::Free);
+    });
+}
+
+// A heap and the worker.
+
+/// Three timeouts are armed in two chunks while the worker looks: whatever the order, it is told of
+/// each. It looks only if something may be due.
+#[test]
+fn nothing_new_is_overlooked() {
+    check(|| {
+        let registry = registry();
+        let mut owner = registry.enter().expect("there are numbers left");
+        let mut worker = Worker::new(&registry);
+        let producer = spawn(move || {
+            let _handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, DUE));
+            std::mem::forget(owner); // its end is another model
+        });
+        worker.look(NOW);
+        worker.look(NOW);
+        producer.join().unwrap();
+        worker.look(NOW);
+        assert_eq!(worker.expire(NOW), [1, 2, 3], "in their order");
+        assert_eq!(worker.take_by(), NEVER);
+    });
+}
+
+/// A thread arms a slot while another pulls a timeout forward that is in the same chunk, and the
+/// worker looks. One of the two marks the chunk, and the other relies on it.
+fn announcements_of_two_threads(own: u64, pulled: u64) {
+    let registry = registry();
+    let mut owner = registry.enter().expect("there are numbers left");
+    let mut worker = Worker::new(&registry);
+    let other = schedule(&mut owner, 1, END);
+    worker.look(END);
+    assert_eq!(worker.entries.len(), 1);
+    let foreign = spawn(move || reschedule(&other, pulled).expect("it is pending"));
+    let producer = spawn(move || {
+        let _handle = schedule(&mut owner, 2, own);
+        std::mem::forget(owner);
+    });
+    worker.look(NOW);
+    worker.look(NOW);
+    producer.join().unwrap();
+    foreign.join().unwrap();
+    worker.look(NOW);
+    let due = usize::from(own == DUE) + usize::from(pulled == DUE);
+    assert_eq!(worker.expire(NOW).len(), due);
+    worker.look(END);
+    assert_eq!(worker.expire(END).len(), 2 - due);
+}
+
+#[test]
+fn an_announcement_beside_a_later_one_of_another_thread() {
+    check(|| announcements_of_two_threads(LATER, DUE));
+}
+
+#[test]
+fn an_announcement_beside_a_sooner_one_of_another_thread() {
+    check(|| announcements_of_two_threads(DUE, LATER));
+}
+
+#[test]
+fn an_announcement_beside_an_equal_one_of_another_thread() {
+    check(|| announcements_of_two_threads(DUE, DUE));
+}
+
+/// Two threads schedule while the worker goes to sleep, one of them in a heap that is new. If a
+/// wake-up were lost, the worker would sleep for ever, and loom would report the deadlock.
+#[test]
+fn no_wake_up_is_lost() {
+    for new_ones in [1, 2] {
+        check_up_to(2, move || {
+            let registry = registry();
+            let known = (new_ones == 1).then(|| registry.enter().expect("there are numbers left"));
+            let mut worker = Worker::new(&registry);
+            let producers = [known, None].map(|owner| {
+                let registry = registry.clone();
+                spawn(move || {
+                    let owner = owner.or_else(|| registry.enter());
+                    let mut owner = owner.expect("there are numbers left");
+                    let _handle = schedule(&mut owner, 7, DUE);
+                    std::mem::forget(owner);
+                })
+            });
+            // As in `Worker::sleep`.
+            let alarm = &registry.context.alarm;
+            while worker.entries.len() < 2 {
+                worker.discover();
+                worker.look(NOW);
+                if worker.entries.len() == 2 {
+                    break;
+                }
+                alarm.arm(NOW);
+                worker.discover();
+                if worker.take_by() > NOW {
+                    alarm.sleep(None);
+                }
+                alarm.disarm();
+            }
+            producers.into_iter().for_each(|producer| producer.join().unwrap());
+        });
+    }
+}
+
+/// A timeout is pulled forward while the worker goes to sleep.
+#[test]
+fn the_wake_up_of_a_reschedule_is_not_lost() {
+    check(|| {
+        let registry = registry();
+        let mut owner = registry.enter().expect("there are numbers left");
+        let mut worker = Worker::new(&registry);
+        let handle = schedule(&mut owner, 7, LATER);
+        let mover = spawn(move || reschedule(&handle, DUE).map(drop));
+        let alarm = &registry.context.alarm;
+        loop {
+            worker.look(LATER);
+            if !worker.expire(NOW).is_empty() {
+                break;
+            }
+            alarm.arm(NOW);
+            if worker.take_by() > NOW {
+                alarm.sleep(None);
+            }
+            alarm.disarm();
+        }
+        mover.join().unwrap().expect("it was pending");
+    });
+}
+
+/// Two slots are armed while the worker looks through their chunk. The second does not overtake the
+/// first, though the look may have passed the first one's slot before.
+#[test]
+fn what_is_armed_during_a_look_does_not_overtake() {
+    check(|| {
+        let registry = registry();
+        let mut owner = registry.enter().expect("there are numbers left");
+        let mut worker = Worker::new(&registry);
+        let (chunk, offset) = schedule(&mut owner, 1, DUE);
+        let (_, free) = cancel_in(chunk.slot(offset));
+        assert!(free && owner.give_back(&chunk, offset));
+        let producer = spawn(move || {
+            let _handles = [2, 3].map(|payload| schedule(&mut owner, payload, DUE));
+            std::mem::forget(owner);
+        });
+        worker.look(NOW);
+        producer.join().unwrap();
+        worker.look(NOW);
+        assert_eq!(worker.expire(NOW), [2, 3]);
+    });
+}
+
+/// A thread cancels a timeout that the worker is about to file, and uses its slot again after another.
+/// The new timeout does not overtake the other.
+#[test]
+fn a_slot_that_is_used_again_does_not_overtake() {
+    check(|| {
+        let registry = registry();
+        let mut owner = registry.enter().expect("there are numbers left");
+        let mut worker = Worker::new(&registry);
+        let (chunk, offset) = schedule(&mut owner, 1, DUE);
+        let producer = spawn(move || {
+            let _second = schedule(&mut owner, 2, DUE);
+            let (payload, free) = cancel_in(chunk.slot(offset));
+            if free {
+                assert!(owner.give_back(&chunk, offset));
+            }
+            let _third = schedule(&mut owner, 3, DUE);
+            std::mem::forget(owner);
+            payload.is_some()
+        });
+        worker.look(NOW);
+        let cancelled = producer.join().unwrap();
+        worker.look(NOW);
+        let order = worker.expire(NOW);
+        assert_eq!(order, if cancelled { &[2, 3][..] } else { &[1, 2, 3] });
+    });
+}
+
+// Chunks, owners and their end.
+
+/// Two threads free the slots of a chunk, while its owner takes them again or leaves. Each slot comes
+/// back once: to the owner, or to the pool and from there to the next owner.
+#[test]
+fn a_slot_comes_back_once() {
+    for leaves in [false, true] {
+        check_up_to(2, move || {
+            let registry = registry();
+            let mut owner = registry.enter().expect("there are numbers left");
+            let heap = owner.heap.clone();
+            let handles = [1, 2].map(|payload| schedule(&mut owner, payload, DUE));
+            let cancels = handles.map(|handle| spawn(move || cancel(handle)));
+            let mut held = Vec::new();
+            if leaves {
+                drop(owner);
+                owner = registry.enter().expect("there are numbers left");
+                assert!(Arc::ptr_eq(&owner.heap, &heap), "the heap is handed on");
+            }
+            held.push(schedule(&mut owner, 3, DUE));
+            cancels.into_iter().for_each(|c| assert!(c.join().unwrap().is_some()));
+            held.extend([4, 5, 6].map(|payload| schedule(&mut owner, payload, DUE)));
+            let mut names: Vec<_> = held.iter().map(|(c, offset)| c.index(*offset)).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), 4, "each has a slot of its own");
+            let chunks = heap.chunks.lock().len();
+            assert!(chunks <= 3, "the slots are used again");
+            drop(owner);
+            held.into_iter().for_each(|handle| assert!(cancel(handle).is_some()));
+            assert_eq!(heap.pool.len(), chunks, "each chunk is in the pool once");
+            assert!(registry.context.is_release_wanted());
+            let mut released = 0;
+            assert!(heap.release(&mut BinaryHeap::new(), |_| released += 1));
+            assert_eq!(
+                (released, heap.chunks.lock().len()),
+                (chunks, 0),
+                "each counts as empty once"
+            );
+            assert!(!heap.has_chunks_to_release());
+        });
+    }
+}
+
+/// The worker gives up empty chunks while a thread enters and takes one, and another thread frees the
+/// last slot.
+#[test]
+fn release_against_a_new_owner() {
+    check(|| {
+        let registry = registry();
+        let mut owner = registry.enter().expect("there are numbers left");
+        let heap = owner.heap.clone();
+        let mut worker = Worker::new(&registry);
+        let handle = schedule(&mut owner, 1, DUE);
+        drop(owner);
+        let canceller = spawn(move || cancel(handle));
+        let producer = {
+            let registry = registry.clone();
+            spawn(move || {
+                let mut owner = registry.enter().expect("there are numbers left");
+                schedule(&mut owner, 2, DUE)
+            })
+        };
+        worker.look(NOW);
+        let Worker { chunks, held, .. } = &mut worker;
+        heap.release(held.entry(0).or_default(), |id| {
+            chunks[id as usize] = None;
+            registry.recycle(id);
+        });
+        assert!(canceller.join().unwrap().is_some());
+        let (chunk, offset) = producer.join().unwrap();
+        worker.look(NOW);
+        assert_eq!(worker.expire(NOW), [2]);
+        assert!(chunk.slot(offset).unpin(1));
+        chunk.give_back(1 << offset);
+        while !heap.release(worker.held.entry(0).or_default(), |_| ()) {}
+        assert_eq!((heap.chunks.lock().len(), heap.has_chunks_to_release()), (0, false));
+    });
+}
+
+/// A thread leaves while its timeout lives and another enters, while the worker looks. The second has
+/// the first's heap or a new one, and both timeouts run.
+#[test]
+fn a_heap_is_handed_on() {
+    check_up_to(2, || {
+        let registry = registry();
+        let mut worker = Worker::new(&registry);
+        let threads = [1, 2].map(|payload| {
+            let registry = registry.clone();
+            spawn(move || {
+                let mut owner = registry.enter().expect("there are numbers left");
+                let _handle = schedule(&mut owner, payload, DUE);
+            })
+        });
+        worker.discover();
+        worker.look(NOW);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        worker.discover();
+        worker.look(NOW);
+        let mut ran = worker.expire(NOW);
+        ran.sort_unstable();
+        assert_eq!(ran, [1, 2]);
+        assert!(worker.heaps.len() <= 2);
+    });
+}
+
+// The end of a timer.
+
+/// Schedules as `timeout/producer` does. True if it is admitted.
+fn admit(owner: &mut Owner<u32>) -> bool {
+    let (chunk, offset) = schedule(owner, 7, DUE);
+    if !owner.heap.context.is_closed() {
+        return true;
+    }
+    let taken = chunk.slot(offset).take_back();
+    if taken.is_some() && chunk.slot(offset).unpin(2) {
+        chunk.give_back(1 << offset);
+    }
+    taken.is_none()
+}
+
+fn close(registry: &Registry<u32>) -> usize {
+    let mut returned = 0;
+    registry.context.close();
+    registry.empty(Phase::Returned, |_, _, _| returned += 1);
+    returned
+}
+
+/// Two threads schedule, one of them in a heap that is new, while the timer is closed. Each timeout
+/// is refused or returned.
+#[test]
+fn admission_against_close() {
+    check_up_to(2, || {
+        let registry = registry();
+        let known = registry.enter();
+        let producers = [known, None].map(|owner| {
+            let registry = registry.clone();
+            spawn(move || {
+                let owner = owner.or_else(|| registry.enter());
+                let mut owner = owner.expect("there are numbers left");
+                let admitted = usize::from(admit(&mut owner));
+                std::mem::forget(owner);
+                admitted
+            })
+        });
+        turn();
+        let returned = close(&registry);
+        let admitted: usize = producers.map(|p| p.join().unwrap()).iter().sum();
+        assert_eq!(returned, admitted);
+    });
+}
+
+/// A close against a run that goes on. It goes on and is returned, or it ends.
+#[test]
+fn close_against_a_run_that_goes_on() {
+    check(|| {
+        let registry = registry();
+        let mut owner = registry.enter().expect("there are numbers left");
+        let (chunk, offset) = schedule(&mut owner, 7, DUE);
+        let (_, version) = chunk.slot(offset).file().expect("it is new");
+        assert!(matches!(chunk.slot(offset).claim(version, NOW), Claim::Due(_)));
+        let runner = spawn(move || {
+            let slot = chunk.slot(offset);
+            slot.go_on(8, LATER, Phase::New).expect("nothing denies it");
+            chunk.announce(LATER);
+            !chunk.context.is_closed() || slot.take_back().is_none()
+        });
+        turn();
+        let returned = close(&registry);
+        assert_eq!(returned, usize::from(runner.join().unwrap()));
+    });
+}
+
+/// A timer ends while a thread leaves it and another drops the last handle. The chunk is dropped after
+/// all three.
+#[test]
+fn an_orphan_goes_with_its_last_slot() {
+    check(|| {
+        let registry = registry();
+        let mut owner = registry.enter().expect("there are numbers left");
+        let (chunk, offset) = schedule(&mut owner, 7, DUE);
+        let weak = Arc::downgrade(&chunk);
+        drop(chunk);
+        let handle = {
+            let weak = weak.clone();
+            spawn(move || {
+                let chunk = weak.upgrade().expect("a slot is in use");
+                let (_, free) = cancel_in(chunk.slot(offset));
+                if free {
+                    chunk.give_back(1 << offset);
+                }
+            })
+        };
+        let leaver = spawn(move || drop(owner));
+        turn();
+        registry.context.close();
+        registry.empty(Phase::Cancelled, |chunk, offset, _| {
+            if chunk.slot(offset).unpin(1) {
+                chunk.give_back(1 << offset);
+            }
+        });
+        drop(registry);
+        handle.join().unwrap();
+        leaver.join().unwrap();
+        assert_eq!(weak.strong_count(), 0);
+    });
+}

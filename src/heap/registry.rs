@@ -1,0 +1,200 @@
+//! The registry of a timer: all of its heaps and chunks.
+//!
+//! A thread that schedules for the first time *enters*: it gets an idle heap, or a new one. When it
+//! ends, it *leaves*, and its heap with all chunks waits for the next thread. So there are never more
+//! heaps than there were threads at one time, and a thread's timeouts outlive it.
+//!
+//! The worker learns of new heaps and chunks through queues. It takes none of the locks here but to
+//! end the timer, when no producer waits any more.
+
+use super::chunk::{Chunk, MAX_CHUNKS};
+use super::context::Context;
+use super::heap::Heap;
+use super::owner::Owner;
+use super::slot::{Claimed, Phase};
+use super::tally::Tally;
+use crate::base::sync::{Arc, AtomicU64, Mutex, Ordering, SegQueue};
+
+/// All heaps of one timer.
+pub(crate) struct Registry<P> {
+    pub(crate) context: Arc<Context>,
+    heaps: Mutex<Vec<Arc<Heap<P>>>>,
+    /// Heaps that the worker does not know yet.
+    new_heaps: SegQueue<Arc<Heap<P>>>,
+    /// Chunks that the worker does not know yet.
+    new_chunks: SegQueue<Arc<Chunk<P>>>,
+    /// Heaps without a thread.
+    idle: SegQueue<Arc<Heap<P>>>,
+    /// The number of chunks ever made. Relaxed: it only counts.
+    made: AtomicU64,
+    /// The numbers of dropped chunks.
+    recycled: SegQueue<u32>,
+}
+
+impl<P> Registry<P> {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self {
+            context,
+            heaps: Mutex::new(Vec::new()),
+            new_heaps: SegQueue::new(),
+            new_chunks: SegQueue::new(),
+            idle: SegQueue::new(),
+            made: AtomicU64::new(0),
+            recycled: SegQueue::new(),
+        }
+    }
+
+    /// Makes the calling thread the owner of a heap. `None` if there can be no more chunks.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Owner<P>> {
+        let heap = self.idle.pop().unwrap_or_else(|| self.new_heap());
+        let owner = Owner::new(heap.clone(), self);
+        if owner.is_none() {
+            self.leave(heap);
+        }
+        owner
+    }
+
+    fn new_heap(&self) -> Arc<Heap<P>> {
+        let tally = Arc::new(Tally::default());
+        self.context.add_tally(tally.clone());
+        let heap = Arc::new(Heap::new(self.context.clone(), tally));
+        self.heaps.lock().push(heap.clone());
+        self.new_heaps.push(heap.clone());
+        heap
+    }
+
+    pub(super) fn leave(&self, heap: Arc<Heap<P>>) {
+        self.idle.push(heap);
+    }
+
+    /// A new chunk of `heap`, owned by the caller. `None` if there can be no more.
+    pub(super) fn new_chunk(&self, heap: &Arc<Heap<P>>) -> Option<Arc<Chunk<P>>> {
+        // A version per chunk ever made: a number that is used again begins with another one.
+        let version = self.made.fetch_add(1, Ordering::Relaxed);
+        let id = match self.recycled.pop() {
+            Some(id) => id,
+            None => self.context.new_chunk_number(MAX_CHUNKS)?,
+        };
+        let chunk = Chunk::new(id, version as u32, heap);
+        heap.chunks.lock().insert(id, chunk.clone());
+        self.new_chunks.push(chunk.clone());
+        Some(chunk)
+    }
+
+    /// The next heap that the worker does not know yet.
+    pub(crate) fn next_new_heap(&self) -> Option<Arc<Heap<P>>> {
+        if self.new_heaps.is_empty() { None } else { self.new_heaps.pop() }
+    }
+
+    /// The next chunk that the worker does not know yet.
+    pub(crate) fn next_new_chunk(&self) -> Option<Arc<Chunk<P>>> {
+        if self.new_chunks.is_empty() { None } else { self.new_chunks.pop() }
+    }
+
+    /// Lets a number of a dropped chunk be used again.
+    pub(crate) fn recycle(&self, id: u32) {
+        self.recycled.push(id);
+    }
+
+    /// The chunk with this number.
+    pub(crate) fn chunk(&self, id: u32) -> Option<Arc<Chunk<P>>> {
+        let heaps = self.heaps.lock();
+        heaps.iter().find_map(|heap| heap.chunks.lock().get(&id).cloned())
+    }
+
+    /// Ends all pending timeouts, and gives up all chunks. Close the timer first.
+    pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, usize, Claimed<P>)) {
+        let counts = &self.context.by_others;
+
+        for heap in self.heaps.lock().iter() {
+            for chunk in heap.chunks.lock().values() {
+                for (offset, slot) in chunk.slots().enumerate() {
+                    let Some((claimed, filed)) = slot.empty(end) else { continue };
+                    let count =
+                        if end == Phase::Returned { &counts.returned } else { &counts.cancelled };
+                    count.add_shared(1);
+                    counts.unqueued.add_shared(u64::from(!filed));
+                    ended(chunk, offset, claimed);
+                }
+            }
+            heap.clear();
+        }
+        while self.new_chunks.pop().is_some() {}
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::heap::owner::tests::{DUE, Producer, end_elsewhere};
+    use crate::heap::{Cancel, Claim};
+
+    /// New, Filed, running and ended ones; only what is pending is ended.
+    #[test]
+    fn what_is_emptied_is_counted_by_its_end() {
+        for end in [Phase::Cancelled, Phase::Returned] {
+            let mut producer = Producer::new();
+            let places = producer.arm(7);
+            let slots: Vec<_> = places.iter().map(|(chunk, offset)| chunk.slot(*offset)).collect();
+            let versions = [0, 1, 2].map(|n| slots[n].file().expect("it is new").1);
+            assert!(matches!(slots[0].claim(versions[0], DUE), Claim::Due(_)));
+            assert!(matches!(slots[6].cancel(), Cancel::Won { .. }));
+            let mut ended = Vec::new();
+            producer.registry.context.close();
+            producer.registry.empty(end, |_, offset, claimed| {
+                assert_eq!((offset as u32, claimed.deadline), (claimed.payload, DUE));
+                ended.push(claimed.payload);
+            });
+            assert_eq!(ended, [1, 2, 3, 4, 5]);
+            assert!((1..6).all(|n| slots[n].phase() == end));
+            let counts = &producer.registry.context.by_others;
+            let counted = [&counts.returned, &counts.cancelled, &counts.unqueued].map(|n| n.get());
+            assert_eq!(counted, if end == Phase::Returned { [5, 0, 3] } else { [0, 5, 3] });
+        }
+    }
+
+    #[test]
+    fn a_registry_that_was_emptied_keeps_no_chunk() {
+        let mut producer = Producer::new();
+        let places = producer.arm(200);
+        producer.owner = producer.registry.enter().expect("room"); // that of the former goes too
+        let chunks: Vec<_> = places.iter().map(|(chunk, _)| Arc::downgrade(chunk)).collect();
+        let offsets: Vec<_> = places.iter().map(|&(_, offset)| offset).collect();
+        drop(places);
+        producer.registry.empty(Phase::Cancelled, |_, _, _| ());
+        // A handle to each is left, and keeps the chunk by its pin.
+        for (at, (chunk, offset)) in chunks.iter().zip(offsets).enumerate() {
+            let kept = chunk.upgrade().expect("it is pinned");
+            assert!(kept.slot(offset).unpin(2));
+            kept.give_back(1 << offset);
+            drop(kept);
+            let last = chunks.get(at + 1).is_none_or(|next| !next.ptr_eq(chunk));
+            assert_eq!(chunk.strong_count() == 0, last, "timeout {at}");
+        }
+    }
+
+    #[test]
+    fn the_worker_learns_of_each_heap_and_chunk_once() {
+        let mut producer = Producer::new();
+        producer.arm(130);
+        let heaps = || std::iter::from_fn(|| producer.registry.next_new_heap()).count();
+        let chunks = || std::iter::from_fn(|| producer.registry.next_new_chunk()).count();
+        assert_eq!((heaps(), chunks()), (1, 3));
+        drop(producer.registry.enter());
+        drop(producer.registry.enter());
+        assert_eq!((heaps(), chunks()), (1, 1), "the second has the first one's heap and chunk");
+    }
+
+    #[test]
+    fn a_chunk_is_found_by_its_number() {
+        let mut producer = Producer::new();
+        let places = producer.arm(200);
+        for (chunk, _) in &places {
+            assert!(
+                producer.registry.chunk(chunk.id).is_some_and(|found| Arc::ptr_eq(&found, chunk))
+            );
+        }
+        assert!(producer.registry.chunk(1000).is_none());
+        places.iter().for_each(end_elsewhere);
+    }
+}

@@ -1,0 +1,612 @@
+//! One timeout's slot: the word that decides how the timeout ends, and the cell of its task.
+//!
+//! - The *payload* is the task.
+//! - The *runner* has the payload during a run: the worker, or a job in an executor.
+//! - An *entry* names a slot and a version in the wheel. It *stands for* the timeout if the slot is
+//!   pending and has that version. Otherwise it is dead.
+//! - A *pin* keeps the slot from being used again. Each handle has one. One more, the *live pin*,
+//!   belongs to whoever may end the timeout: it passes from the pending slot to the one who moves
+//!   the phase out of New or Filed, and from a runner to the end of the run.
+//!
+//! The *state* is one atomic word: 3 bits of phase, and the deadline in steps of 8 ns. So one
+//! compare-exchange decides between a cancel, an expiry, a reschedule and a stop, and none of them
+//! acts on another's deadline.
+//!
+//! | phase | means | payload | leaves it by |
+//! |---|---|---|---|
+//! | Free | not in use | none | arm -> New |
+//! | New | pending, not yet in the wheel | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
+//! | Filed | pending, has an entry in the wheel | in the cell | reschedule (sooner) -> New; else as New |
+//! | Running | claimed by the worker, handed to the executor | with the runner | go_on -> New or Filed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
+//! | Denied | running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw or abandon -> Cancelled |
+//! | Expired | has run for the last time | none | last unpin -> Free |
+//! | Cancelled | will not run | none | last unpin -> Free |
+//! | Returned | went back to the caller of stop | with the caller | unreturn -> Cancelled; last unpin -> Free |
+//!
+//! The *tag* is a second atomic word: 32 bits of sequence number (the order in which one thread
+//! scheduled), 12 bits of version, 1 bit `repeats` (periodic, or has gone on before), 1 bit `moved`
+//! (has gone on, or was pulled forward: the sequence number is out of date), 18 bits of pins.
+//!
+//! Orderings: a move into New or Filed writes the payload before it releases the state; a move out
+//! of them acquires the state before it reads the payload. A decrement of the pins releases, and
+//! whoever finds that its own pins are the last acquires, so the next user of the slot comes after
+//! every access of the former. The tag's other fields guard nothing, and are read relaxed.
+//!
+//! Invariants:
+//! 1. The cell has a payload exactly in phases New and Filed. Whoever moves the state out of them
+//!    by a successful compare-exchange owns the payload, so each timeout has one end. In Running
+//!    and Denied the runner owns the cell, and only `go_on` moves back, with a payload in the cell.
+//! 2. A Free slot belongs to the owner or the bitmap of its chunk (see `chunk`), so only one thread
+//!    can arm it.
+//! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
+//!    finds another timeout in its slot.
+//! 4. A Filed slot has an entry with its version: in the wheel, in the worker's hand or in the queue
+//!    of those that catch up, filed not later than the deadline, or in the next tick that can still
+//!    expire. A New slot's chunk is marked, or in the worker's hand.
+//! 5. The version changes whenever the slot is used again, and whenever an entry is left behind. It
+//!    wraps after 4,096 changes. An entry can then match by chance. This costs one more lookup and
+//!    breaks nothing: the deadline in the state decides.
+//! 6. Running and Denied belong to the runner. Others can only change Running to Denied.
+
+use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
+use crate::time::tick::NEVER;
+use std::mem::MaybeUninit;
+
+/// The order matters: all phases from `Expired` on are ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Free,
+    New,
+    Filed,
+    Running,
+    Denied,
+    Expired,
+    Cancelled,
+    Returned,
+}
+
+impl Phase {
+    #[inline]
+    pub(crate) fn has_ended(self) -> bool {
+        self >= Phase::Expired
+    }
+
+    #[inline]
+    pub(crate) fn is_pending(self) -> bool {
+        matches!(self, Phase::New | Phase::Filed)
+    }
+
+    #[inline]
+    pub(crate) fn runs(self) -> bool {
+        matches!(self, Phase::Running | Phase::Denied)
+    }
+}
+
+/// A value of the state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State(u64);
+
+impl State {
+    const PHASE_BITS: u32 = 3;
+    const NEVER: u64 = u64::MAX >> Self::PHASE_BITS;
+
+    /// The deadline is rounded up to a multiple of 8 ns.
+    #[inline]
+    fn new(phase: Phase, deadline: u64) -> Self {
+        let steps = deadline.div_ceil(1 << Self::PHASE_BITS).min(Self::NEVER);
+        Self(steps << Self::PHASE_BITS | phase as u64)
+    }
+
+    #[inline]
+    fn phase(self) -> Phase {
+        use Phase::{Cancelled, Denied, Expired, Filed, Free, New, Returned, Running};
+        const BY_BITS: [Phase; 8] =
+            [Free, New, Filed, Running, Denied, Expired, Cancelled, Returned];
+        BY_BITS[(self.0 & 7) as usize]
+    }
+
+    #[inline]
+    fn deadline(self) -> u64 {
+        if self.0 >> Self::PHASE_BITS == Self::NEVER { NEVER } else { self.0 & !7 }
+    }
+
+    #[inline]
+    fn with(self, phase: Phase) -> Self {
+        Self(self.0 & !7 | phase as u64)
+    }
+}
+
+const PINS: u64 = (1 << 18) - 1;
+const MOVED: u64 = 1 << 18;
+const REPEATS: u64 = 1 << 19;
+const VERSION_SHIFT: u32 = 20;
+const VERSION: u64 = 0xfff << VERSION_SHIFT;
+const SEQUENCE_SHIFT: u32 = 32;
+
+/// The pins of a timeout that was just scheduled: its handle's and the live pin.
+const PINS_AT_FIRST: u64 = 2;
+
+#[inline]
+fn next_version(tag: u64) -> u64 {
+    tag & !VERSION | (tag & VERSION).wrapping_add(1 << VERSION_SHIFT) & VERSION
+}
+
+/// The result of claiming an entry that has come out of the wheel.
+pub(crate) enum Claim<P> {
+    /// The entry is dead: its timeout was cancelled, or has another entry.
+    Dead,
+    /// The timeout was pushed back to this time. The caller files the entry again.
+    NotYet(u64),
+    /// The timeout is Running now, and the live pin is the caller's.
+    Due(Claimed<P>),
+}
+
+/// A timeout that is due.
+pub(crate) struct Claimed<P> {
+    pub(crate) payload: P,
+    pub(crate) deadline: u64,
+}
+
+/// The result of a cancel.
+pub(crate) enum Cancel<P> {
+    /// The cancel won. The payload and the live pin are the caller's. `filed`: it leaves a dead
+    /// entry behind.
+    Won { payload: P, filed: bool },
+    /// The task is running, and its timeout does not go on. True if it repeats.
+    Denied(bool),
+    /// The timeout had ended, or an earlier cancel was denied.
+    Lost,
+}
+
+/// What a reschedule has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// The deadline alone: the slot's entry, if it has one, comes up too soon and is filed again.
+    Deadline,
+    /// The deadline of a New slot, to a sooner time.
+    Sooner,
+    /// The deadline, to a sooner time: the slot is New again, and its entry is dead.
+    LeftEntry,
+}
+
+/// The place of one timeout.
+pub(crate) struct Slot<P> {
+    state: AtomicU64,
+    tag: AtomicU64,
+    payload: UnsafeCell<MaybeUninit<P>>,
+}
+
+// SAFETY: the cell is accessed only by the one thread that owns it by invariants 1 and 2; the state's
+// release and acquire order these accesses. A payload moves between threads, hence `Send`.
+unsafe impl<P: Send> Sync for Slot<P> {}
+
+impl<P> Slot<P> {
+    pub(super) fn new(version: u32) -> Self {
+        Self {
+            state: AtomicU64::new(State::new(Phase::Free, 0).0),
+            tag: AtomicU64::new(u64::from(version) << VERSION_SHIFT & VERSION),
+            payload: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    #[inline]
+    fn load(&self) -> State {
+        State(self.state.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    fn exchange(&self, from: State, to: State) -> Result<(), State> {
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        self.state.compare_exchange(from.0, to.0, done, failed).map(drop).map_err(State)
+    }
+
+    #[inline]
+    fn put(&self, payload: P) {
+        // SAFETY: the caller owns the cell, and there is no payload in it: it arms a Free slot
+        // (invariant 2), or lets its own run go on (invariant 1).
+        self.payload.with_mut(|cell| unsafe { (*cell).write(payload) });
+    }
+
+    #[inline]
+    fn take(&self) -> P {
+        // SAFETY: the caller has just moved the state out of New or Filed, or has failed to move it
+        // there after `put`. So the payload is there and is the caller's (invariant 1).
+        self.payload.with_mut(|cell| unsafe { (*cell).assume_init_read() })
+    }
+
+    /// Moves Free to New. Only the owner of the slot's chunk may call it (invariant 2).
+    #[inline]
+    pub(super) fn arm(&self, payload: P, deadline: u64, sequence: u32, repeats: bool) {
+        debug_assert!(self.phase() == Phase::Free);
+        self.put(payload);
+        let version = next_version(self.tag.load(Ordering::Relaxed)) & VERSION;
+        let repeats = if repeats { REPEATS } else { 0 };
+        let tag = u64::from(sequence) << SEQUENCE_SHIFT | version | repeats | PINS_AT_FIRST;
+        self.tag.store(tag, Ordering::Relaxed);
+        self.state.store(State::new(Phase::New, deadline).0, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn phase(&self) -> Phase {
+        self.load().phase()
+    }
+
+    #[inline]
+    pub(crate) fn deadline(&self) -> u64 {
+        self.load().deadline()
+    }
+
+    /// The deadline, unless the timeout has ended.
+    pub(crate) fn present_deadline(&self) -> Option<u64> {
+        let state = self.load();
+        (!state.phase().has_ended()).then(|| state.deadline())
+    }
+
+    /// The deadline, if the slot is New.
+    #[inline]
+    pub(super) fn new_deadline(&self) -> Option<u64> {
+        let state = self.load();
+        (state.phase() == Phase::New).then(|| state.deadline())
+    }
+
+    /// If the slot is New: its deadline and its sequence number, which is `None` if it is out of date.
+    #[inline]
+    pub(super) fn if_new(&self) -> Option<(u64, Option<u32>)> {
+        let state = self.load();
+        if state.phase() != Phase::New {
+            return None;
+        }
+        let tag = self.tag.load(Ordering::Relaxed);
+        let sequence = (tag & MOVED == 0).then_some((tag >> SEQUENCE_SHIFT) as u32);
+        Some((state.deadline(), sequence))
+    }
+
+    #[inline]
+    pub(crate) fn version(&self) -> u16 {
+        ((self.tag.load(Ordering::Relaxed) & VERSION) >> VERSION_SHIFT) as u16
+    }
+
+    pub(crate) fn repeats(&self) -> bool {
+        self.tag.load(Ordering::Relaxed) & REPEATS != 0
+    }
+
+    /// Changes the tag's version and `repeats`.
+    #[cold]
+    fn retag(&self, change: impl Fn(u64) -> u64) {
+        let relaxed = Ordering::Relaxed;
+        let _ = self.tag.fetch_update(relaxed, relaxed, |tag| Some(change(tag)));
+    }
+
+    /// Moves New to Filed. Returns the deadline and the version for the entry, which the caller
+    /// inserts. The version is read after the move: one that was read before it could belong to the
+    /// slot's former user, and the entry would be dead.
+    #[inline]
+    pub(crate) fn file(&self) -> Option<(u64, u16)> {
+        let mut state = self.load();
+        while state.phase() == Phase::New {
+            match self.exchange(state, state.with(Phase::Filed)) {
+                Ok(()) => return Some((state.deadline(), self.version())),
+                Err(now) => state = now,
+            }
+        }
+        None
+    }
+
+    /// Like `file`, for a slot that a look has found New with this sequence number. `None` if the slot
+    /// is used again since: its owner has announced the new timeout, which must not overtake those
+    /// that were armed before it.
+    ///
+    /// If the new timeout has ended or moved on before it could be New again, its entry is dead, or
+    /// stands for it.
+    #[inline]
+    pub(crate) fn file_as(&self, sequence: u32) -> Option<(u64, u16)> {
+        let filed = self.file()?;
+        let tag = self.tag.load(Ordering::Relaxed);
+        let other = tag & MOVED == 0 && (tag >> SEQUENCE_SHIFT) as u32 != sequence;
+        if other && self.unfile() { None } else { Some(filed) }
+    }
+
+    /// Moves Filed to New, for the worker, before it has inserted the entry.
+    #[cold]
+    fn unfile(&self) -> bool {
+        let mut state = self.load();
+        while state.phase() == Phase::Filed {
+            match self.exchange(state, state.with(Phase::New)) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// Moves a pending slot out: its payload and the live pin are the caller's.
+    #[inline]
+    fn end_pending(&self, end: Phase, may: impl Fn(State) -> bool) -> Result<(P, State), State> {
+        let mut state = self.load();
+        while state.phase().is_pending() && may(state) {
+            match self.exchange(state, state.with(end)) {
+                Ok(()) => return Ok((self.take(), state)),
+                Err(now) => state = now,
+            }
+        }
+        Err(state)
+    }
+
+    /// Cancels: New or Filed -> Cancelled, or Running -> Denied.
+    #[inline]
+    pub(crate) fn cancel(&self) -> Cancel<P> {
+        loop {
+            match self.end_pending(Phase::Cancelled, |_| true) {
+                Ok((payload, was)) => {
+                    return Cancel::Won { payload, filed: was.phase() == Phase::Filed };
+                }
+                Err(state) if state.phase() == Phase::Running => {
+                    if self.exchange(state, state.with(Phase::Denied)).is_ok() {
+                        return Cancel::Denied(self.repeats());
+                    }
+                }
+                Err(_) => return Cancel::Lost,
+            }
+        }
+    }
+
+    /// Claims a timeout for its run, if `version` is the slot's and the deadline is not after
+    /// `tick_start`.
+    #[inline]
+    pub(crate) fn claim(&self, version: u16, tick_start: u64) -> Claim<P> {
+        if self.version() != version {
+            return Claim::Dead;
+        }
+        match self.end_pending(Phase::Running, |state| state.deadline() <= tick_start) {
+            Ok((payload, was)) => Claim::Due(Claimed { payload, deadline: was.deadline() }),
+            Err(state) if state.phase().is_pending() => Claim::NotYet(state.deadline()),
+            Err(_) => Claim::Dead,
+        }
+    }
+
+    /// Ends a pending timeout for a stop, as Returned or Cancelled. True if it had an entry in the
+    /// wheel.
+    pub(crate) fn empty(&self, end: Phase) -> Option<(Claimed<P>, bool)> {
+        let (payload, was) = self.end_pending(end, |_| true).ok()?;
+        let filed = was.phase() == Phase::Filed;
+        Some((Claimed { payload, deadline: was.deadline() }, filed))
+    }
+
+    /// Takes back what was armed or has gone on in a timer that was closed meanwhile. `None` if a
+    /// stop, a cancel or a run was first. True if it had an entry in the wheel.
+    pub(crate) fn take_back(&self) -> Option<(P, bool)> {
+        let taken = self.end_pending(Phase::Cancelled, |_| true).ok();
+        taken.map(|(payload, was)| (payload, was.phase() == Phase::Filed))
+    }
+
+    /// Whether an entry of this version stands for a pending timeout, and then its deadline.
+    #[inline]
+    pub(crate) fn standing(&self, version: u16) -> Option<u64> {
+        let state = self.load();
+        (state.phase().is_pending() && self.version() == version).then(|| state.deadline())
+    }
+
+    /// Moves the deadline of a pending timeout. Fails with the phase of any other.
+    ///
+    /// A sooner deadline of a Filed slot changes the version first, so that the entry is dead by the
+    /// time the slot is New. Only a handle does this, so its pin keeps the slot. If the state has
+    /// changed meanwhile and is Filed again, the changed version may have left the latest entry dead
+    /// too. So the slot becomes New then, whatever the deadline.
+    #[inline]
+    pub(crate) fn reschedule(&self, deadline: u64) -> Result<Moved, Phase> {
+        let (mut state, mut retagged) = (self.load(), false);
+        while state.phase().is_pending() {
+            let to = State::new(state.phase(), deadline);
+            let sooner = to.deadline() < state.deadline();
+            let leaves_entry = state.phase() == Phase::Filed && (sooner || retagged);
+            if leaves_entry {
+                self.retag(|tag| next_version(tag) | MOVED);
+                retagged = true;
+            }
+            let to = if leaves_entry { to.with(Phase::New) } else { to };
+            match self.exchange(state, to) {
+                Ok(()) if leaves_entry => return Ok(Moved::LeftEntry),
+                Ok(()) => return Ok(if sooner { Moved::Sooner } else { Moved::Deadline }),
+                Err(now) => state = if retagged { self.latest() } else { now },
+            }
+        }
+        Err(state.phase())
+    }
+
+    /// The latest state, by a read-modify-write. Whoever moves the state to Filed before is seen
+    /// here; whoever does so afterwards sees the changes that the caller has made to the tag.
+    #[cold]
+    fn latest(&self) -> State {
+        State(self.state.fetch_or(0, Ordering::AcqRel))
+    }
+
+    /// Lets a timeout go on at the end of its run: Running -> New, or -> Filed with the returned
+    /// version, if the runner inserts the entry itself. The version is read after the move, as in
+    /// `file`. If the timeout must not go on, returns the payload, and the runner finishes the run.
+    pub(crate) fn go_on(&self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
+        let state = self.load();
+        if state.phase() != Phase::Running {
+            return Err(payload);
+        }
+        self.retag(|tag| next_version(tag) | REPEATS | MOVED);
+        self.put(payload);
+        match self.exchange(state, State::new(phase, deadline)) {
+            Ok(()) => Ok(self.version()),
+            Err(_) => Err(self.take()),
+        }
+    }
+
+    /// Ends the last run: Running or Denied -> Expired, or Cancelled if a cancel was denied and
+    /// answered with true.
+    #[inline]
+    pub(crate) fn finish(&self) {
+        let mut state = self.load();
+        while state.phase().runs() {
+            let cancelled = state.phase() == Phase::Denied && self.repeats();
+            let end = if cancelled { Phase::Cancelled } else { Phase::Expired };
+            match self.exchange(state, state.with(end)) {
+                Ok(()) => return,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Ends the last run of a runner that has the live pin, and removes that. True if the slot is
+    /// Free now. If nothing else pins the slot, nobody can look at its end.
+    #[inline]
+    pub(crate) fn finish_and_unpin(&self) -> bool {
+        if self.tag.load(Ordering::Acquire) & PINS == 1 {
+            self.state.store(State::new(Phase::Free, 0).0, Ordering::Release);
+            return true;
+        }
+        self.finish();
+        self.unpin(1)
+    }
+
+    /// Whether a run that waited in an executor must not begin, because a cancel was answered with
+    /// true meanwhile: Denied -> Cancelled.
+    pub(crate) fn withdraw(&self) -> bool {
+        let state = self.load();
+        let withdrawn = state.phase() == Phase::Denied && self.repeats();
+        withdrawn && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
+    }
+
+    /// Cancels a timeout whose runner drops the payload without running it: Running or Denied ->
+    /// Cancelled.
+    pub(crate) fn abandon(&self) -> bool {
+        let mut state = self.load();
+        while state.phase().runs() {
+            match self.exchange(state, state.with(Phase::Cancelled)) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// Cancels a returned timeout that nobody will collect: Returned -> Cancelled.
+    pub(crate) fn unreturn(&self) -> bool {
+        let state = self.load();
+        let returned = state.phase() == Phase::Returned;
+        returned && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
+    }
+
+    /// Adds a pin. The caller has one already. The tag counts 262,143 pins at most; a slot that has
+    /// reached this number stays pinned until its timer is gone, which is safe.
+    pub(crate) fn pin(&self) {
+        let more = |tag| (tag & PINS != PINS).then(|| tag + 1);
+        let _ = self.tag.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    /// Removes `pins` pins of the caller. True if they were the last ones: the slot is Free now, and
+    /// the caller gives it back to its chunk.
+    ///
+    /// If the caller's are all that there are, nobody else can change their number, since only who
+    /// has one can add one. So the slot is freed without a read-modify-write.
+    #[inline]
+    pub(crate) fn unpin(&self, pins: u64) -> bool {
+        let tag = self.tag.load(Ordering::Acquire);
+        debug_assert!(tag & PINS >= pins, "unpinned more often than pinned");
+        if tag & PINS != pins && !self.unpin_shared(pins) {
+            return false;
+        }
+        debug_assert!(self.phase().has_ended(), "a pending timeout has its live pin");
+        self.state.store(State::new(Phase::Free, 0).0, Ordering::Release);
+        true
+    }
+
+    #[inline(never)]
+    fn unpin_shared(&self, pins: u64) -> bool {
+        let fewer = |tag: u64| (tag & PINS != PINS).then(|| tag - pins);
+        let before = self.tag.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer);
+        before.is_ok_and(|before| before & PINS == pins)
+    }
+}
+
+/// Drops the payload of a timeout that is still pending: its timer was never finished.
+impl<P> Drop for Slot<P> {
+    fn drop(&mut self) {
+        drop(self.take_back());
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn armed(deadline: u64) -> Slot<u32> {
+        let slot = Slot::new(4095);
+        slot.arm(7, deadline, 3, true);
+        slot
+    }
+
+    #[test]
+    fn every_phase_survives_its_bits() {
+        use Phase::{Cancelled, Denied, Expired, Filed, Free, New, Returned, Running};
+        for phase in [Free, New, Filed, Running, Denied, Expired, Cancelled, Returned] {
+            assert_eq!(State::new(phase, 80).phase(), phase);
+            let ended = matches!(phase, Expired | Cancelled | Returned);
+            assert_eq!(phase.has_ended(), ended);
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_rounded_up_and_never_stays_never() {
+        let kept = |deadline| State::new(Phase::New, deadline).deadline();
+        assert_eq!([0, 1, 8, 1_000_000].map(kept), [0, 8, 8, 1_000_000]);
+        assert_eq!([NEVER, NEVER - 1, NEVER - 20].map(kept), [NEVER, NEVER, NEVER - 15]);
+    }
+
+    #[test]
+    fn a_slot_with_a_task_of_24_bytes_is_40_bytes() {
+        assert_eq!(size_of::<Slot<[u64; 3]>>(), 40);
+    }
+
+    #[test]
+    fn the_fields_of_the_tag_do_not_touch_each_other() {
+        let slot = armed(80);
+        slot.pin();
+        assert_eq!((slot.version(), slot.if_new(), slot.repeats()), (0, Some((80, Some(3))), true));
+        assert!(matches!(slot.cancel(), Cancel::Won { payload: 7, filed: false }));
+        assert!(!slot.unpin(2) && slot.repeats() && slot.version() == 0);
+        assert!(slot.unpin(1));
+        assert_eq!(slot.phase(), Phase::Free);
+    }
+
+    #[test]
+    fn too_many_pins_stick() {
+        let slot = armed(80);
+        (0..300_000).for_each(|_| slot.pin());
+        assert!(matches!(slot.cancel(), Cancel::Won { .. }));
+        (0..300_002).for_each(|_| assert!(!slot.unpin(1)));
+    }
+
+    #[test]
+    fn pulling_forward_leaves_a_dead_entry() {
+        let slot = armed(80);
+        let (_, version) = slot.file().unwrap();
+        assert_eq!(slot.reschedule(160), Ok(Moved::Deadline));
+        assert_eq!(slot.standing(version), Some(160));
+        assert_eq!(slot.reschedule(40), Ok(Moved::LeftEntry));
+        assert_eq!((slot.standing(version), slot.phase()), (None, Phase::New));
+        assert_eq!(slot.reschedule(32), Ok(Moved::Sooner));
+        assert!(matches!(slot.claim(version, 1 << 20), Claim::Dead));
+        let (deadline, version) = slot.file().unwrap();
+        assert_eq!(deadline, 32);
+        assert!(matches!(slot.claim(version, 31), Claim::NotYet(32)));
+        assert!(matches!(slot.claim(version, 32), Claim::Due(_)));
+        assert_eq!(slot.reschedule(90), Err(Phase::Running));
+    }
+
+    /// Each of the ends drops or hands over the payload once.
+    #[test]
+    fn a_pending_payload_is_dropped_with_its_slot() {
+        let payload = std::sync::Arc::new(());
+        let slot = Slot::new(0);
+        slot.arm(payload.clone(), 8, 0, false);
+        assert_eq!(std::sync::Arc::strong_count(&payload), 2);
+        drop(slot);
+        assert_eq!(std::sync::Arc::strong_count(&payload), 1);
+    }
+}

@@ -1,0 +1,371 @@
+//! The heaps of the calling thread: one for each timer that it has scheduled in.
+//!
+//! The first schedule of a thread in a timer makes it the owner of a heap. The thread gives the heap
+//! up when it ends, or, if the timer has ended before, when it enters another timer.
+
+use super::erased::Erased;
+use super::handle::Timeout;
+use super::task::TimerTask;
+use crate::base::sync::{Arc, thread_local};
+use crate::heap::context::Context;
+use crate::heap::{CatchUp, Chunk, Count, Owner, Registry, Tally};
+use std::cell::RefCell;
+
+thread_local! {
+    /// The owner that was used last comes first.
+    static OWNERS: RefCell<Vec<Owner<Erased>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Why a task was not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The timer is closed.
+    Closed,
+    /// There can be no more chunks.
+    Full,
+}
+
+/// What is special about a timeout that is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admit {
+    /// The timeout runs at its deadline.
+    Once,
+    /// The timeout is periodic.
+    Series,
+    /// The timeout runs within the worker's present pass: it goes past the queue.
+    AtOnce,
+}
+
+/// Schedules a task on the calling thread. The task is written to its slot at once: each copy on the
+/// way costs more than its instructions, since it reads what was just written in other sizes.
+#[inline]
+pub(crate) fn schedule<T: TimerTask>(
+    registry: &Arc<Registry<Erased>>,
+    task: T,
+    deadline: u64,
+    admit: Admit,
+) -> Result<Timeout, (T, Refusal)> {
+    let mut task = Some(task);
+    let scheduled = OWNERS.try_with(|owners| {
+        let mut owners = owners.try_borrow_mut().ok()?;
+        let owner = owner_in(&mut owners, registry)?;
+        Some(schedule_in(owner, task.take()?, deadline, admit))
+    });
+    match (scheduled, task) {
+        (Ok(Some(scheduled)), _) => scheduled,
+        (_, Some(task)) => schedule_in_passing(registry, task, deadline, admit),
+        (_, None) => unreachable!("a task that was taken has been scheduled or refused"),
+    }
+}
+
+/// Schedules on a thread that is ending, whose owners are gone.
+#[cold]
+fn schedule_in_passing<T: TimerTask>(
+    registry: &Arc<Registry<Erased>>,
+    task: T,
+    deadline: u64,
+    admit: Admit,
+) -> Result<Timeout, (T, Refusal)> {
+    match registry.enter() {
+        Some(mut owner) => schedule_in(&mut owner, task, deadline, admit),
+        None => Err((task, why_refused(&registry.context))),
+    }
+}
+
+/// The calling thread's owner in a timer. `None` if the timer can have no more chunks.
+#[inline]
+fn owner_in<'a>(
+    owners: &'a mut Vec<Owner<Erased>>,
+    registry: &Arc<Registry<Erased>>,
+) -> Option<&'a mut Owner<Erased>> {
+    let here = |owner: &Owner<Erased>| Arc::ptr_eq(&owner.heap.context, &registry.context);
+    if !owners.first().is_some_and(here) {
+        bring_to_front(owners, registry)?;
+    }
+    owners.first_mut()
+}
+
+#[cold]
+#[inline(never)]
+fn bring_to_front(owners: &mut Vec<Owner<Erased>>, registry: &Arc<Registry<Erased>>) -> Option<()> {
+    let here = |owner: &Owner<Erased>| Arc::ptr_eq(&owner.heap.context, &registry.context);
+    let at = match owners.iter().position(here) {
+        Some(at) => at,
+        None => {
+            owners.retain(|owner| !owner.heap.context.is_closed());
+            owners.push(registry.enter()?);
+            owners.len() - 1
+        }
+    };
+    owners.swap(0, at);
+    Some(())
+}
+
+#[inline(always)]
+fn schedule_in<T: TimerTask>(
+    owner: &mut Owner<Erased>,
+    task: T,
+    deadline: u64,
+    admit: Admit,
+) -> Result<Timeout, (T, Refusal)> {
+    if owner.heap.context.is_closed() || !owner.has_room() {
+        return Err((task, why_refused(&owner.heap.context)));
+    }
+    let offset = owner.arm(Erased::new(task), deadline, admit == Admit::Series);
+    let timeout = Timeout::pinned(owner.chunk(), offset);
+    submit(owner, offset, deadline, admit);
+    if owner.heap.context.is_closed() {
+        return take_back(timeout, &owner.heap.tally);
+    }
+    Ok(timeout)
+}
+
+#[cold]
+fn why_refused(context: &Context) -> Refusal {
+    context.by_others.rejected.add_shared(1);
+    if context.is_closed() { Refusal::Closed } else { Refusal::Full }
+}
+
+/// Announces a slot that was armed.
+#[inline]
+fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
+    let heap = &*owner.heap;
+    if admit == Admit::AtOnce {
+        let entry = file_past_the_queue(owner.chunk(), offset, &heap.tally);
+        entry.into_iter().for_each(|entry| heap.context.catch_up(entry));
+    } else {
+        heap.announce(owner.chunk(), deadline);
+    }
+}
+
+/// Files a slot that was just armed, for an entry that goes past the queue. `None` if a stop has
+/// ended it already.
+fn file_past_the_queue(chunk: &Chunk<Erased>, offset: usize, tally: &Tally) -> Option<CatchUp> {
+    let (deadline, version) = chunk.slot(offset).file()?;
+    tally.filed.add(1);
+    Some(CatchUp { token: chunk.token(offset, version), deadline })
+}
+
+/// Takes back what was armed in a timer that is closed, unless it has ended otherwise.
+#[cold]
+fn take_back<T: TimerTask>(timeout: Timeout, tally: &Tally) -> Result<Timeout, (T, Refusal)> {
+    let Some((task, filed)) = timeout.take_back() else { return Ok(timeout) };
+    tally.taken_back.add(1);
+    tally.unqueued.add(u64::from(!filed));
+    Err((task.into_type(), Refusal::Closed))
+}
+
+/// Gives a Free slot back to its chunk.
+#[inline]
+pub(crate) fn give_back(chunk: &Chunk<Erased>, offset: usize) {
+    let owned = OWNERS.try_with(|owners| {
+        let mut owners = owners.try_borrow_mut().ok()?;
+        Some(owners.first_mut()?.give_back(chunk, offset))
+    });
+    if !matches!(owned, Ok(Some(true))) {
+        chunk.give_back(1 << offset);
+    }
+}
+
+/// Counts on the calling thread.
+pub(crate) struct Counter<'a> {
+    tally: &'a Tally,
+    own: bool,
+}
+
+impl Counter<'_> {
+    /// Adds one to a count, and returns it.
+    #[inline]
+    pub(crate) fn add(&self, pick: impl FnOnce(&Tally) -> &Count) -> u64 {
+        let count = pick(self.tally);
+        if self.own {
+            count.add(1);
+        } else {
+            count.add_shared(1);
+        }
+        count.get()
+    }
+}
+
+/// Calls `count` with the tally of this thread in the timer: its own, or the one of all threads that
+/// have none.
+#[inline]
+pub(crate) fn count<R>(context: &Arc<Context>, count: impl FnOnce(Counter<'_>) -> R) -> R {
+    let mut count = Some(count);
+    let mut counted = |tally: &Tally, own| count.take().map(|count| count(Counter { tally, own }));
+    let own = OWNERS.try_with(|owners| {
+        let owners = owners.try_borrow().ok()?;
+        let owner = owners.first().filter(|owner| Arc::ptr_eq(&owner.heap.context, context))?;
+        counted(&owner.heap.tally, true)
+    });
+    match own {
+        Ok(Some(result)) => result,
+        _ => counted(&context.by_others, false).expect("not counted yet"),
+    }
+}
+
+/// Gives up the calling thread's heap of a timer that has ended.
+pub(crate) fn forget(context: &Arc<Context>) {
+    let forgotten = OWNERS.try_with(|owners| {
+        let mut owners = owners.try_borrow_mut().ok()?;
+        let at = owners.iter().position(|owner| Arc::ptr_eq(&owner.heap.context, context))?;
+        Some(owners.swap_remove(at))
+    });
+    drop(forgotten);
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::heap::{Phase, SLOTS};
+    use std::collections::HashSet;
+
+    const DUE: u64 = 1 << 40;
+
+    fn registry() -> Arc<Registry<Erased>> {
+        Arc::new(Registry::new(Context::of_this_thread(None, 8)))
+    }
+
+    fn new_timeout(registry: &Arc<Registry<Erased>>, deadline: u64) -> Timeout {
+        let scheduled = schedule(registry, || (), deadline, Admit::Once);
+        scheduled.map_err(|(_, why)| why).expect("it is admitted")
+    }
+
+    fn rejected(registry: &Registry<Erased>) -> (u64, u64) {
+        let metrics = registry.context.snapshot();
+        (metrics.rejected, metrics.pending)
+    }
+
+    #[test]
+    fn what_finds_no_slot_comes_back_and_is_counted() {
+        let registry = registry();
+        let timeouts: Vec<_> = (0..SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
+        registry.context.use_up_chunks();
+        let held = Arc::new(());
+        let capture = held.clone();
+        let refused = schedule(&registry, move || drop(capture), DUE, Admit::Once);
+        let Err((task, Refusal::Full)) = refused else { panic!("it is full") };
+        assert_eq!((Arc::strong_count(&held), rejected(&registry)), (2, (1, SLOTS as u64)));
+        drop(task);
+        assert_eq!(Arc::strong_count(&held), 1);
+        // Nor on another thread, nor on one that is ending.
+        let other = registry.clone();
+        let refused = std::thread::spawn(move || {
+            let task = || ();
+            let refused = schedule(&other, task, DUE, Admit::Once);
+            [refused, schedule_in_passing(&other, task, DUE, Admit::Once)]
+                .map(|refused| refused.err().map(|(_, why)| why))
+        });
+        assert_eq!(refused.join().unwrap(), [Some(Refusal::Full); 2]);
+        assert_eq!(rejected(&registry), (3, SLOTS as u64));
+        assert!(timeouts[0].cancel());
+        drop(timeouts);
+        new_timeout(&registry, DUE);
+    }
+
+    #[test]
+    fn what_comes_after_the_close_is_refused_and_counted() {
+        let registry = registry();
+        registry.context.close();
+        let refused = schedule(&registry, || (), DUE, Admit::Once);
+        assert!(matches!(refused, Err((_, Refusal::Closed))));
+        assert_eq!(rejected(&registry), (1, 0));
+    }
+
+    /// The timer is closed after the slot is armed.
+    #[test]
+    fn what_is_armed_in_a_closed_timer_is_taken_back() {
+        for admit in [Admit::Once, Admit::Series, Admit::AtOnce] {
+            let registry = registry();
+            let mut owner = registry.enter().expect("there is room");
+            assert!(owner.has_room());
+            let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, admit == Admit::Series);
+            registry.context.close();
+            let timeout = Timeout::pinned(owner.chunk(), offset);
+            submit(&owner, offset, DUE, admit);
+            let refused = take_back::<fn()>(timeout, &owner.heap.tally);
+            assert!(matches!(refused, Err((_, Refusal::Closed))));
+            assert_eq!(rejected(&registry), (1, 0));
+            assert_eq!(registry.context.snapshot().queue_depth, 0);
+            assert_eq!(owner.chunk().slot(offset).phase(), Phase::Free);
+        }
+    }
+
+    /// Each timer of a thread has its own heap, however the thread goes from one to the other.
+    #[test]
+    fn a_thread_has_a_heap_in_each_of_its_timers() {
+        let timers = [(); 3].map(|()| registry());
+        let mut timeouts = Vec::new();
+        for _ in 0..100 {
+            for timer in &timers {
+                timeouts.push(new_timeout(timer, DUE));
+            }
+        }
+        for timer in &timers {
+            assert_eq!(std::iter::from_fn(|| timer.next_new_heap()).count(), 1);
+            assert_eq!(timer.context.totals().pending(), 100);
+        }
+        assert!(timeouts.iter().step_by(3).all(Timeout::cancel));
+        assert_eq!(timers[0].context.totals().pending(), 0);
+        assert_eq!(timers[1].context.totals().pending(), 100);
+    }
+
+    #[test]
+    fn a_slot_that_its_thread_lets_go_of_is_used_next() {
+        let registry = registry();
+        let mut slots = HashSet::new();
+        for _ in 0..1000 {
+            let timeout = new_timeout(&registry, DUE);
+            assert!(timeout.cancel());
+            slots.insert(timeout.index());
+        }
+        assert_eq!(slots.len(), 1);
+    }
+
+    /// Slots that come back to a chunk which is not the owned one, or from another thread.
+    #[test]
+    fn slots_that_come_back_are_used_again() {
+        let registry = registry();
+        let mut slots = HashSet::new();
+        for round in 0..50 {
+            let timeouts: Vec<_> = (0..5 * SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
+            slots.extend(timeouts.iter().map(Timeout::index));
+            let end = move || timeouts.into_iter().for_each(|timeout| assert!(timeout.cancel()));
+            if round % 2 == 0 { end() } else { std::thread::spawn(end).join().unwrap() }
+        }
+        assert!(slots.len() <= 7 * SLOTS, "{} slots for {} timeouts", slots.len(), 5 * SLOTS);
+    }
+
+    #[test]
+    fn a_thread_that_ends_leaves_its_heap() {
+        let registry = registry();
+        for _ in 0..20 {
+            let other = registry.clone();
+            let timeout = std::thread::spawn(move || new_timeout(&other, DUE)).join().unwrap();
+            assert!(!timeout.runs());
+        }
+        assert_eq!(std::iter::from_fn(|| registry.next_new_heap()).count(), 1);
+        assert_eq!(registry.context.totals().pending(), 20);
+    }
+
+    #[test]
+    fn a_thread_gives_up_its_heap_of_a_timer_that_has_ended() {
+        let first = registry();
+        new_timeout(&first, DUE);
+        let held = |registry: &Registry<Erased>| {
+            OWNERS.with_borrow(|owners| {
+                owners.iter().any(|owner| std::ptr::eq(&*owner.heap.context, &*registry.context))
+            })
+        };
+        assert!(held(&first));
+        let second = registry();
+        new_timeout(&second, DUE);
+        assert!(held(&first) && held(&second));
+        first.context.close();
+        let third = registry();
+        new_timeout(&third, DUE);
+        assert!(!held(&first) && held(&second), "it entered another timer");
+        forget(&second.context);
+        assert!(!held(&second) && held(&third));
+    }
+}

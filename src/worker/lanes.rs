@@ -1,0 +1,355 @@
+//! Lanes: the heaps and chunks as the worker knows them.
+//!
+//! A *lane* is a heap with the candidates that were taken from it and are not filed yet. A chunk that
+//! was dropped leaves a gap: what names it is dead.
+
+use super::control::Control;
+use crate::base::sync::Arc;
+use crate::heap::context::Context;
+use crate::heap::{Candidate, Chunk, Heap, Held, Registry, Slot, Tally, locate};
+use crate::time::tick::NEVER;
+use crate::timeout::Erased;
+use crate::wheel::Token;
+use std::collections::BinaryHeap;
+
+/// Candidates for which memory is kept.
+const KEPT: usize = 1 << 12;
+
+/// A heap, and what was taken from it.
+pub(super) struct Lane {
+    pub(super) heap: Arc<Heap<Erased>>,
+    /// Chunks that wait for a look.
+    held: BinaryHeap<Held<Erased>>,
+    /// What is due, in the order in which the thread scheduled it.
+    due: Vec<Candidate>,
+    /// What is not, likewise. Filed within the pass.
+    rest: Vec<Candidate>,
+}
+
+/// All lanes and chunks.
+#[derive(Default)]
+pub(super) struct Lanes {
+    pub(super) all: Vec<Lane>,
+    chunks: Vec<Option<Arc<Chunk<Erased>>>>,
+    /// The lane with which the next transfer begins.
+    pub(super) first: usize,
+    /// Slots of one chunk that are Free and not given back yet: the chunk's number, and their bits.
+    freed: (usize, u64),
+}
+
+impl Lanes {
+    /// Adds the heaps and chunks that are new since the last call. Whatever names a chunk comes after
+    /// the chunk.
+    pub(super) fn discover(&mut self, registry: &Registry<Erased>) {
+        while let Some(heap) = registry.next_new_heap() {
+            let (held, due, rest) = Default::default();
+            self.all.push(Lane { heap, held, due, rest });
+        }
+        while let Some(chunk) = registry.next_new_chunk() {
+            let (id, _) = locate(chunk.index(0));
+            if id >= self.chunks.len() {
+                self.chunks.resize(id + 1, None);
+            }
+            self.chunks[id] = Some(chunk);
+        }
+    }
+
+    /// The time by which the worker must take a queue.
+    pub(super) fn take_by(&self) -> u64 {
+        self.all.iter().map(Lane::take_by).min().unwrap_or(NEVER)
+    }
+
+    /// The chunk of a token, unless it was dropped.
+    #[inline]
+    pub(super) fn chunk(&self, token: Token) -> Option<(&Arc<Chunk<Erased>>, usize)> {
+        let (id, offset) = locate(token.index);
+        Some((self.chunks.get(id)?.as_ref()?, offset))
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, token: Token) -> Option<&Slot<Erased>> {
+        self.chunk(token).map(|(chunk, offset)| chunk.slot(offset))
+    }
+
+    /// The deadline of the pending timeout that an entry stands for.
+    #[inline]
+    pub(super) fn standing(&self, token: Token) -> Option<u64> {
+        self.slot(token)?.standing(token.version)
+    }
+
+    /// Takes some `most` of what is new in a lane, if something in it may be due at time `by`, and
+    /// beyond that `all_due`, if so. If what is due `expires` in this pass, it is kept apart. True if
+    /// something is left.
+    pub(super) fn take_new(
+        &mut self,
+        number: usize,
+        by: u64,
+        expires: bool,
+        most: usize,
+        all_due: bool,
+    ) -> bool {
+        let Some(lane) = self.all.get_mut(number) else { return false };
+        if lane.heap.take_by() > by {
+            lane.let_go();
+            return false;
+        }
+        let Lane { heap, held, due, rest } = lane;
+        heap.take_new(expires.then_some(by), most, all_due, held, due, rest)
+    }
+
+    /// Files what is due in a lane, at most `most`, and as long as `file` returns true. Returns how
+    /// many.
+    pub(super) fn file_due(
+        &mut self,
+        number: usize,
+        most: usize,
+        mut file: impl FnMut(u64, Token) -> bool,
+    ) -> usize {
+        let Self { all, chunks, .. } = self;
+        let Some(lane) = all.get_mut(number) else { return 0 };
+        let (mut filed, mut looked) = (0, 0);
+        for candidate in &lane.due {
+            if filed == most {
+                break;
+            }
+            looked += 1;
+            let Some((deadline, token)) = file_one(chunks, candidate) else { continue };
+            filed += 1;
+            if !file(deadline, token) {
+                break;
+            }
+        }
+        lane.due.drain(..looked);
+        recycle(&mut lane.due);
+        filed
+    }
+
+    /// Files what is not due in a lane. Returns how many.
+    pub(super) fn file_rest(&mut self, number: usize, mut file: impl FnMut(u64, Token)) -> usize {
+        let Self { all, chunks, .. } = self;
+        let Some(lane) = all.get_mut(number) else { return 0 };
+        let mut filed = 0;
+        for candidate in lane.rest.drain(..) {
+            let Some((deadline, token)) = file_one(chunks, &candidate) else { continue };
+            file(deadline, token);
+            filed += 1;
+        }
+        recycle(&mut lane.rest);
+        filed
+    }
+
+    /// Notes that a slot is Free. Those of one chunk are given back together.
+    #[inline]
+    pub(super) fn freed(&mut self, token: Token) {
+        let (id, offset) = locate(token.index);
+        if id != self.freed.0 {
+            self.give_back();
+            self.freed.0 = id;
+        }
+        self.freed.1 |= 1 << offset;
+    }
+
+    /// Gives back all slots that are noted as Free.
+    pub(super) fn give_back(&mut self) {
+        let (id, slots) = std::mem::take(&mut self.freed);
+        if let Some(chunk) = self.chunks.get(id).and_then(Option::as_ref).filter(|_| slots != 0) {
+            chunk.give_back(slots);
+        }
+    }
+
+    /// Drops the empty chunks of all heaps, but for those that are kept. False if one must be tried
+    /// again.
+    pub(super) fn release(&mut self, control: &Control) -> bool {
+        let mut done = true;
+        for number in 0..self.all.len() {
+            if !self.all[number].heap.has_chunks_to_release() {
+                continue;
+            }
+            let Self { all, chunks, .. } = self;
+            let Lane { heap, held, .. } = &mut all[number];
+            done &= heap.release(held, |id| {
+                if let Some(known) = chunks.get_mut(id as usize) {
+                    *known = None;
+                }
+                control.registry.recycle(id);
+            });
+        }
+        done
+    }
+
+    /// The tallies of all threads that the worker knows, its own included.
+    pub(super) fn tallies<'a>(
+        &'a self,
+        context: &'a Context,
+    ) -> impl Iterator<Item = &'a Tally> + Clone {
+        let heaps = self.all.iter().map(|lane| &*lane.heap.tally);
+        heaps.chain([&context.by_worker, &context.by_others])
+    }
+}
+
+/// Files a candidate, if it is still New. Returns its deadline and its entry.
+#[inline]
+fn file_one(chunks: &[Option<Arc<Chunk<Erased>>>], candidate: &Candidate) -> Option<(u64, Token)> {
+    let &Candidate { sequence, index, .. } = candidate;
+    let (id, offset) = locate(index);
+    let (deadline, version) = chunks.get(id)?.as_ref()?.slot(offset).file_as(sequence)?;
+    Some((deadline, Token { index, version }))
+}
+
+impl Lane {
+    /// The time by which the worker must file something.
+    pub(super) fn take_by(&self) -> u64 {
+        if self.due.is_empty() { self.heap.take_by() } else { 0 }
+    }
+
+    pub(super) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Keeps no memory while nothing is taken: the heap's thread may have ended.
+    fn let_go(&mut self) {
+        let all = [&mut self.due, &mut self.rest].into_iter();
+        all.filter(|some| some.is_empty()).for_each(|none| *none = Vec::new());
+    }
+
+    pub(super) fn has_rest(&self) -> bool {
+        !self.rest.is_empty()
+    }
+}
+
+/// Keeps little memory for the next pass, if there are no candidates.
+fn recycle(candidates: &mut Vec<Candidate>) {
+    if candidates.is_empty() && candidates.capacity() > KEPT {
+        candidates.shrink_to(KEPT);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::heap::{Owner, SLOTS};
+
+    const DUE: u64 = 1 << 40;
+
+    fn arm(owner: &mut Owner<Erased>, count: usize) -> Vec<u32> {
+        let armed = (0..count).map(|_| {
+            assert!(owner.has_room());
+            let offset = owner.arm(Erased::new(|| ()), DUE, false);
+            let chunk = owner.chunk().clone();
+            owner.heap.announce(&chunk, DUE);
+            chunk.index(offset)
+        });
+        armed.collect()
+    }
+
+    fn file(lanes: &mut Lanes, most: usize) -> Vec<u32> {
+        let mut filed = Vec::new();
+        let got = lanes.file_due(0, most, |deadline, token| {
+            assert_eq!(deadline, DUE);
+            filed.push(token.index);
+            true
+        });
+        assert_eq!(got, filed.len());
+        filed
+    }
+
+    /// The lane of a heap, and the handles to what is scheduled there.
+    fn lane() -> (Arc<Control>, Lanes, Owner<Erased>) {
+        let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
+        let owner = registry.enter().expect("there is room");
+        let mut lanes = Lanes::default();
+        lanes.discover(&registry);
+        (Arc::new(Control::new(registry)), lanes, owner)
+    }
+
+    fn take(lanes: &mut Lanes, by: u64, expires: bool, control: &Control) {
+        lanes.take_new(0, by, expires, usize::MAX, false);
+        lanes.discover(&control.registry);
+    }
+
+    /// A look waits until all that was taken before is filed, or comes after it.
+    #[test]
+    fn what_was_taken_is_filed_before_what_comes_later() {
+        let (control, mut lanes, mut owner) = lane();
+        let mut armed = arm(&mut owner, 5);
+        take(&mut lanes, DUE - 1, true, &control);
+        assert_eq!((file(&mut lanes, 9).len(), lanes.take_by()), (0, DUE), "nothing is due");
+        take(&mut lanes, DUE, true, &control);
+        assert_eq!(file(&mut lanes, 2), armed[..2]);
+        assert_eq!(lanes.take_by(), 0, "the rest must not wait");
+        armed.extend(arm(&mut owner, 3));
+        take(&mut lanes, DUE, true, &control);
+        assert_eq!(file(&mut lanes, 9), armed[2..]);
+        assert_eq!(lanes.take_by(), NEVER);
+    }
+
+    /// What ends between the look and the filing does not count against the drain cap.
+    #[test]
+    fn only_what_is_pending_still_is_filed() {
+        for expires in [true, false] {
+            let (control, mut lanes, mut owner) = lane();
+            let armed = arm(&mut owner, 100);
+            take(&mut lanes, DUE, expires, &control);
+            for index in armed.iter().step_by(2) {
+                let token = Token { index: *index, version: 0 };
+                let (chunk, offset) = lanes.chunk(token).expect("known");
+                assert!(chunk.slot(offset).take_back().is_some());
+            }
+            let left: Vec<u32> = armed.into_iter().skip(1).step_by(2).collect();
+            if expires {
+                assert_eq!(file(&mut lanes, 30), left[..30]);
+                assert_eq!(file(&mut lanes, 30), left[30..]);
+            } else {
+                let mut filed = Vec::new();
+                let got = lanes.file_rest(0, |_, token| filed.push(token.index));
+                assert_eq!((got, filed), (50, left));
+            }
+        }
+    }
+
+    #[test]
+    fn memory_of_a_burst_is_let_go_of() {
+        for expires in [true, false] {
+            let (control, mut lanes, mut owner) = lane();
+            arm(&mut owner, 100_000);
+            take(&mut lanes, DUE, expires, &control);
+            if expires {
+                assert_eq!(file(&mut lanes, usize::MAX).len(), 100_000);
+            } else {
+                assert_eq!(lanes.file_rest(0, |_, _| ()), 100_000);
+            }
+            let Lane { due, rest, .. } = &lanes.all[0];
+            assert!(due.capacity() <= KEPT && rest.capacity() <= KEPT);
+            take(&mut lanes, DUE, expires, &control);
+            let Lane { due, rest, .. } = &lanes.all[0];
+            assert_eq!((due.capacity(), rest.capacity()), (0, 0), "nothing is taken");
+        }
+    }
+
+    /// The slots that a pass has freed go back together, whatever their chunks.
+    #[test]
+    fn slots_that_were_freed_go_back_to_their_chunks() {
+        let (control, mut lanes, mut owner) = lane();
+        let armed = arm(&mut owner, 4 * SLOTS);
+        lanes.discover(&control.registry);
+        for &index in armed[..3 * SLOTS].iter().rev() {
+            let token = Token { index, version: 0 };
+            let slot = lanes.slot(token).expect("known");
+            assert!(slot.take_back().is_some() && slot.unpin(2));
+            lanes.freed(token);
+        }
+        lanes.give_back();
+        lanes.give_back();
+        let again: std::collections::BTreeSet<u32> =
+            arm(&mut owner, 3 * SLOTS).into_iter().collect();
+        assert_eq!(again, armed[..3 * SLOTS].iter().copied().collect());
+    }
+
+    #[test]
+    fn an_entry_of_an_unknown_chunk_is_dead() {
+        let lanes = Lanes::default();
+        for index in [0, 64, u32::MAX] {
+            assert_eq!(lanes.standing(Token { index, version: 0 }), None);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Rule 4 for timers that many threads use: memory follows the live timeouts, not the threads.
+//!
+//! A counting allocator sees every live byte of this process; a file of its own, so that no other
+//! test disturbs it.
+
+mod common;
+
+use common::{TICK, into_the_wheel, manual_with};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::sync::{Barrier, Mutex, mpsc};
+use std::time::Duration;
+use wheelwork::{HashedWheelTimer, ManualClock, Timeout};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The tests of this file measure the whole process, so they run one at a time, and stop their timers
+/// at the end: what a worker frees after the drop of a timer would be counted in the next test.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const HOUR: Duration = Duration::from_secs(3600);
+const THREADS: usize = 10_000;
+
+/// With few buckets: each keeps some memory once it was used.
+fn manual() -> (HashedWheelTimer, ManualClock) {
+    manual_with(HashedWheelTimer::builder().ticks_per_wheel(8))
+}
+
+/// Live bytes.
+fn bytes() -> isize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated as isize - stats.bytes_deallocated as isize
+}
+
+/// Calls `act` on as many threads, `at_once` of them alive together. Returns after the ends of their
+/// thread-locals, for which a scope alone does not wait.
+fn threads(count: usize, at_once: usize, act: impl Fn() + Sync) {
+    for _ in 0..count / at_once {
+        let all = Barrier::new(at_once);
+        let one = || {
+            act();
+            all.wait();
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(one)).collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+}
+
+/// The bytes that `schedule` leaves in a new timer, in the queues and in the wheel.
+fn bytes_of(at_once: usize, schedule: impl Fn(&HashedWheelTimer)) -> [isize; 2] {
+    let (timer, clock) = manual();
+    into_the_wheel(&timer, &clock);
+    let before = bytes();
+    schedule(&timer);
+    let queued = bytes() - before;
+    // A queue is left where it is until something in it is due. So as many threads as before
+    // schedule one more.
+    threads(at_once, at_once, || drop(timer.new_timeout(|| (), Duration::ZERO).unwrap()));
+    into_the_wheel(&timer, &clock);
+    assert_eq!(timer.pending_timeouts(), THREADS);
+    let in_wheel = bytes() - before;
+    timer.stop().unwrap(); // all of it is gone before the next one is measured
+    [queued, in_wheel]
+}
+
+fn one(timer: &HashedWheelTimer) {
+    timer.new_timeout(|| (), HOUR).unwrap();
+}
+
+#[test]
+fn timeouts_of_many_threads_take_twice_the_memory_of_one_threads_at_most() {
+    let _alone = ALONE.lock();
+    let of_one = bytes_of(1, |timer| (0..THREADS).for_each(|_| one(timer)));
+    // A thread that is alive has chunks and a queue of its own.
+    const OWN: isize = 4096;
+    for at_once in [1, 10, 100] {
+        let of_many = bytes_of(at_once, |timer| threads(THREADS, at_once, || one(timer)));
+        println!("{at_once} threads at once: {of_many:?} bytes; one thread: {of_one:?}");
+        let own = if at_once < 100 { 0 } else { OWN * at_once as isize };
+        let twice = of_one.iter().zip(of_many).all(|(one, many)| many <= 2 * one + own);
+        assert!(twice, "{at_once} at once: {of_many:?} bytes, and {of_one:?} of one thread");
+    }
+}
+
+/// What threads leave behind when their timeouts have ended.
+#[test]
+fn threads_that_come_and_go_do_not_grow_memory() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let mut after = Vec::new();
+    for wave in 0..60 {
+        threads(200, 20, || {
+            let timeouts: Vec<_> =
+                (0..50).map(|_| timer.new_timeout(|| (), TICK).unwrap()).collect();
+            assert!(timeouts.iter().step_by(2).all(Timeout::cancel));
+        });
+        clock.advance(TICK);
+        assert_eq!(timer.pending_timeouts(), 0, "wave {wave}");
+        after.push(bytes());
+    }
+    let (early, late) = (after[5], *after.last().unwrap());
+    assert!(late < early + 100_000, "{early} bytes after 6 waves, {late} after 60");
+    timer.stop().unwrap();
+}
+
+/// A million, each scheduled by one thread and cancelled by another: its slot comes back.
+#[test]
+fn timeouts_that_another_thread_cancels_do_not_grow_memory() {
+    const BATCH: usize = 1000;
+    let _alone = ALONE.lock();
+    for in_wheel in [false, true] {
+        let (timer, clock) = manual();
+        let mut after = Vec::new();
+        let (hand, handed) = mpsc::sync_channel::<Vec<Timeout>>(1);
+        let (done, is_done) = mpsc::sync_channel::<()>(1);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for timeouts in handed {
+                    assert!(timeouts.iter().all(Timeout::cancel));
+                    drop(timeouts);
+                    done.send(()).unwrap();
+                }
+            });
+            for _ in 0..500 {
+                let batch: Vec<_> =
+                    (0..BATCH).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
+                if in_wheel {
+                    into_the_wheel(&timer, &clock);
+                }
+                hand.send(batch).unwrap();
+                is_done.recv().unwrap();
+                after.push(bytes());
+            }
+            drop(hand);
+        });
+        assert_eq!(timer.metrics().cancelled, 500 * BATCH as u64);
+        let early = *after[..100].iter().max().unwrap();
+        let late = *after[400..].iter().max().unwrap();
+        assert!(late < early + 200_000, "{early} bytes at first, {late} at last: {in_wheel}");
+        timer.stop().unwrap();
+    }
+}
+
+/// A thread that stays has what it needs for its own timeouts, and not the peak of another.
+#[test]
+fn memory_comes_back_after_the_peak_of_a_thread_that_has_ended() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    one(&timer);
+    into_the_wheel(&timer, &clock);
+    let before = bytes();
+    std::thread::scope(|scope| {
+        let burst = || (0..100_000).for_each(|_| drop(timer.new_timeout(|| (), TICK).unwrap()));
+        scope.spawn(burst).join().unwrap();
+    });
+    let peak = bytes() - before;
+    clock.advance(TICK);
+    (0..3).for_each(|_| into_the_wheel(&timer, &clock));
+    assert_eq!(timer.pending_timeouts(), 1);
+    let left = bytes() - before;
+    assert!(peak > 4_000_000 && left < 400_000, "{left} of {peak} bytes are left");
+    timer.stop().unwrap();
+}
+
+/// Likewise after the peaks of many threads, of which none schedules again.
+#[test]
+fn memory_comes_back_after_the_peaks_of_many_threads() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    one(&timer);
+    into_the_wheel(&timer, &clock);
+    let before = bytes();
+    threads(20, 20, || {
+        // Some are due in the tick in which they are filed, and others later.
+        let schedule = |delay| drop(timer.new_timeout(|| (), delay).unwrap());
+        (0..20_000).for_each(|n| schedule(if n % 2 == 0 { TICK } else { 3 * TICK }));
+    });
+    let peak = bytes() - before;
+    (0..5).for_each(|_| into_the_wheel(&timer, &clock));
+    assert_eq!(timer.pending_timeouts(), 1);
+    let left = bytes() - before;
+    assert!(peak > 16_000_000 && left < 2_000_000, "{left} of {peak} bytes are left");
+    timer.stop().unwrap();
+}
+
+/// While its handle and the threads that have scheduled in it live on.
+#[test]
+fn a_stopped_timer_keeps_no_memory_for_what_it_has_returned() {
+    let _alone = ALONE.lock();
+    let (timer, _clock) = manual();
+    let before = bytes();
+    let (hand, handed) = mpsc::channel::<Vec<Timeout>>();
+    let (end, may_end) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let timer = &timer;
+        scope.spawn(move || {
+            let schedule = |_| timer.new_timeout(|| (), HOUR).unwrap();
+            hand.send((0..100_000).map(schedule).collect()).unwrap();
+            let _ = may_end.recv();
+        });
+        let handles = handed.recv().unwrap();
+        let peak = bytes() - before;
+        drop(timer.stop().unwrap());
+        drop(handles);
+        let left = bytes() - before;
+        assert!(peak > 4_000_000 && left < 400_000, "{left} of {peak} bytes are left");
+        drop(end);
+    });
+}
