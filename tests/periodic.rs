@@ -28,6 +28,18 @@ fn bad_task() {
     panic!("a bad task");
 }
 
+/// A timer keeps deadlines in steps of 8 ns; the series does not drift by them.
+#[test]
+fn a_fixed_rate_does_not_drift() {
+    let every = TICK + Duration::from_nanos(1);
+    let (timer, clock) = manual();
+    let (timeout, runs) = noting(&timer, &clock, Period::fixed_rate(every));
+    (0..101).for_each(|_| clock.advance(TICK));
+    assert_eq!(runs.len(), 100);
+    let late = timeout.deadline().unwrap() - (timer.started_at() + every * 101);
+    assert!(late < Duration::from_nanos(8), "{late:?} off after 100 runs");
+}
+
 #[test]
 fn a_fixed_rate_keeps_its_beat() {
     let (timer, clock) = manual();

@@ -51,6 +51,7 @@
 use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::time::tick::NEVER;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 /// The order matters: all phases from `Expired` on are ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
@@ -82,6 +83,9 @@ impl Phase {
         matches!(self, Phase::Running | Phase::Denied)
     }
 }
+
+/// Deadlines are rounded up to a multiple of this.
+pub(crate) const DEADLINE_STEP: Duration = Duration::from_nanos(1 << State::PHASE_BITS);
 
 /// A value of the state.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use super::handle::Run;
 use super::next::Next;
 use super::task::TimerTask;
+use crate::heap::DEADLINE_STEP;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -102,6 +103,17 @@ impl Period {
 pub(crate) struct Periodic<F> {
     pub(crate) task: F,
     pub(crate) period: Period,
+    /// When it is due, exactly. The timeout's deadline is rounded up, and would drift.
+    pub(crate) due: Instant,
+}
+
+impl<F> Periodic<F> {
+    /// When this run was due. Another deadline than the rounded one was set by a reschedule.
+    fn due(&self, run: &Run<'_>) -> Instant {
+        let deadline = run.deadline();
+        let rounded = deadline.checked_duration_since(self.due);
+        if rounded.is_some_and(|by| by < DEADLINE_STEP) { self.due } else { deadline }
+    }
 }
 
 /// The return types of a periodic closure: nothing, or whether to go on.
@@ -144,12 +156,10 @@ where
             return Next::done();
         }
         let now = run.now();
-        match self.period.next(run.deadline(), now) {
-            // The next run lies beyond the end of time, so the series ends.
-            None => Next::done(),
-            Some(next) if next <= now => Next::missed(self, next),
-            Some(next) => Next::at(self, next),
-        }
+        // If the next run lies beyond the end of time, the series ends.
+        let Some(next) = self.period.next(self.due(run), now) else { return Next::done() };
+        self.due = next;
+        if next <= now { Next::missed(self, next) } else { Next::at(self, next) }
     }
 }
 

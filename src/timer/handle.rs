@@ -88,7 +88,8 @@ impl HashedWheelTimer {
         }
         let delay = period.initial_delay.unwrap_or(period.every);
         let deadline = self.context().time.now_or_later().saturating_add(nanos(delay));
-        let scheduled = self.schedule(Periodic { task, period }, deadline, true);
+        let due = self.context().time.instant_at(deadline);
+        let scheduled = self.schedule(Periodic { task, period, due }, deadline, true);
         scheduled.map_err(|error| error.map(|periodic| periodic.task))
     }
 

@@ -350,7 +350,7 @@ impl Check<'_> {
 
     fn run(&mut self, id: usize, on: Thread) -> Checked {
         self.expect(Event::Run(id))?;
-        let due = self.model.timeouts[id].deadline;
+        let due = self.model.timeouts[id].exact;
         match &mut self.model.timeouts[id].task {
             Task::Series { series, runs } => {
                 *runs = runs.saturating_add(1);

@@ -50,6 +50,8 @@ pub enum Task {
 pub struct Timeout {
     pub phase: Phase,
     pub deadline: u64,
+    /// The deadline before it was rounded up, from which a series counts.
+    pub exact: u64,
     pub repeats: bool,
     pub task: Task,
     place: Place,
@@ -138,12 +140,12 @@ impl Model {
 
     /// Always a new timeout, which may have been refused.
     pub fn schedule(&mut self, deadline: u64, task: Task, by: Thread) -> Result<(), No> {
-        let deadline = kept(deadline);
+        let (deadline, exact) = (kept(deadline), deadline);
         let id = self.timeouts.len();
         let repeats = matches!(task, Task::Series { .. });
         let place = Place::ScheduledBy(by);
         let phase = Phase::Refused;
-        self.timeouts.push(Timeout { phase, deadline, repeats, task, place, key: (0, 0) });
+        self.timeouts.push(Timeout { phase, deadline, exact, repeats, task, place, key: (0, 0) });
         if self.limit.is_some_and(|limit| self.pending.len() >= limit) {
             self.counts.rejected += 1;
             return Err(No::LimitReached);
@@ -204,6 +206,9 @@ impl Model {
         let deadline = kept(deadline);
         let timeout = &mut self.timeouts[id];
         let (former, former_tick) = (timeout.deadline, timeout.key.0);
+        if deadline != former {
+            timeout.exact = deadline;
+        }
         timeout.deadline = deadline;
         self.pending.remove(&timeout.key);
         if deadline < former {
@@ -214,7 +219,7 @@ impl Model {
 
     /// Arms a running one again; `urgent` if its missed runs are to be made up for at once.
     pub fn rearm(&mut self, id: usize, deadline: u64, urgent: bool) -> Result<(), No> {
-        let deadline = kept(deadline);
+        let (deadline, exact) = (kept(deadline), deadline);
         match self.timeouts[id].phase {
             Phase::Running if !self.open => Err(No::Stopped),
             Phase::Running => {
@@ -222,6 +227,7 @@ impl Model {
                 let tick = if urgent { tick } else { self.next_tick_for(deadline) };
                 let timeout = &mut self.timeouts[id];
                 (timeout.phase, timeout.deadline) = (Phase::Pending, deadline);
+                timeout.exact = exact;
                 timeout.repeats = true;
                 self.counts.rearmed += 1;
                 self.put(id, tick, Place::Any);
