@@ -289,7 +289,10 @@ mod model {
             let ended = Arc::new(AtomicBool::new(false));
             let worker = {
                 let (control, chunk, ended) = (control.clone(), chunk.clone(), ended.clone());
-                let task = move || assert!(!ended.load(Ordering::Relaxed), "nothing runs later");
+                let task = move || {
+                    turn();
+                    assert!(!ended.load(Ordering::Relaxed), "nothing runs later");
+                };
                 spawn(move || run(&control, chunk.slot(0), version, task))
             };
             turn();
@@ -297,6 +300,7 @@ mod model {
             control.lifecycle.command_return();
             drop(control.running());
             control.finish_if_idle();
+            turn();
             ended.store(control.lifecycle.is_finished(), Ordering::Relaxed);
             let ran = worker.join().unwrap();
             control.finish();
