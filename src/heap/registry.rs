@@ -109,11 +109,11 @@ impl<P> Registry<P> {
         for heap in self.heaps.lock().iter() {
             for chunk in heap.chunks.lock().values() {
                 for (offset, slot) in chunk.slots().enumerate() {
-                    let Some((claimed, filed)) = slot.empty(end) else { continue };
+                    let Some(claimed) = slot.empty(end) else { continue };
                     let count =
                         if end == Phase::Returned { &counts.returned } else { &counts.cancelled };
                     count.add_shared(1);
-                    counts.unqueued.add_shared(u64::from(!filed));
+                    counts.unqueued.add_shared(u64::from(!claimed.filed));
                     ended(chunk, offset, claimed);
                 }
             }

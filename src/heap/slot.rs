@@ -142,14 +142,23 @@ pub(crate) enum Claim<P> {
     Dead,
     /// The timeout was pushed back to this time. The caller files the entry again.
     NotYet(u64),
-    /// The timeout is Running now, and the live pin is the caller's.
+    /// The timeout is Running now.
     Due(Claimed<P>),
 }
 
-/// A timeout that is due.
+/// A timeout that was pending: its payload and its live pin are the caller's.
 pub(crate) struct Claimed<P> {
     pub(crate) payload: P,
     pub(crate) deadline: u64,
+    /// It had an entry in the wheel.
+    pub(crate) filed: bool,
+}
+
+impl<P> Claimed<P> {
+    #[inline]
+    fn of((payload, was): (P, State)) -> Self {
+        Self { payload, deadline: was.deadline(), filed: was.phase() == Phase::Filed }
+    }
 }
 
 /// The result of a cancel.
@@ -363,18 +372,15 @@ impl<P> Slot<P> {
             return Claim::Dead;
         }
         match self.end_pending(Phase::Running, |state| state.deadline() <= tick_start) {
-            Ok((payload, was)) => Claim::Due(Claimed { payload, deadline: was.deadline() }),
+            Ok(claimed) => Claim::Due(Claimed::of(claimed)),
             Err(state) if state.phase().is_pending() => Claim::NotYet(state.deadline()),
             Err(_) => Claim::Dead,
         }
     }
 
-    /// Ends a pending timeout for a stop, as Returned or Cancelled. True if it had an entry in the
-    /// wheel.
-    pub(crate) fn empty(&self, end: Phase) -> Option<(Claimed<P>, bool)> {
-        let (payload, was) = self.end_pending(end, |_| true).ok()?;
-        let filed = was.phase() == Phase::Filed;
-        Some((Claimed { payload, deadline: was.deadline() }, filed))
+    /// Ends a pending timeout for a stop, as Returned or Cancelled.
+    pub(crate) fn empty(&self, end: Phase) -> Option<Claimed<P>> {
+        self.end_pending(end, |_| true).ok().map(Claimed::of)
     }
 
     /// Takes back what was armed or has gone on in a timer that was closed meanwhile. `None` if a
@@ -584,6 +590,18 @@ mod tests {
         (0..300_000).for_each(|_| slot.pin());
         assert!(matches!(slot.cancel(), Cancel::Won { .. }));
         (0..300_002).for_each(|_| assert!(!slot.unpin(1)));
+    }
+
+    /// An old entry can match a slot's next timeout, which is New still.
+    #[test]
+    fn a_claim_says_whether_the_timeout_was_filed() {
+        for files in [true, false] {
+            let slot = armed(80);
+            let version = slot.version();
+            assert!(!files || slot.file().is_some());
+            let Claim::Due(claimed) = slot.claim(version, 80) else { panic!("it is due") };
+            assert_eq!((claimed.payload, claimed.filed), (7, files));
+        }
     }
 
     #[test]

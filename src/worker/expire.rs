@@ -115,7 +115,12 @@ impl<W: Exact> Worker<W> {
         }
         let claim = slot.claim(token.version, begin);
         match &claim {
-            Claim::Due(_) => control.context.by_worker.expired.add(1),
+            Claim::Due(claimed) => {
+                let counts = &control.context.by_worker;
+                counts.expired.add(1);
+                // An old entry that matches by chance can claim a New one.
+                counts.unqueued.add(u64::from(!claimed.filed));
+            }
             _ => control.end_run(token),
         }
         claim
