@@ -150,6 +150,11 @@ mod tests {
             let counts = &producer.registry.context.by_others;
             let counted = [&counts.returned, &counts.cancelled, &counts.unqueued].map(|n| n.get());
             assert_eq!(counted, if end == Phase::Returned { [5, 0, 3] } else { [0, 5, 3] });
+            slots[0].finish();
+            for (chunk, offset) in &places {
+                assert!(chunk.slot(*offset).unpin(2));
+                chunk.give_back(1 << offset);
+            }
         }
     }
 

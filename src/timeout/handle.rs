@@ -502,7 +502,9 @@ mod tests {
     fn what_is_not_collected_is_counted_once() {
         let (registry, timeout) = timeout();
         registry.context.close();
-        registry.empty(Phase::Returned, |_, _, claimed| drop(claimed.payload));
+        registry.empty(Phase::Returned, |chunk, offset, claimed| {
+            drop((claimed.payload, Timeout::pinned(chunk, offset))); // with the live pin
+        });
         let counts = || {
             let metrics = registry.context.snapshot();
             (metrics.returned, metrics.cancelled, metrics.pending)

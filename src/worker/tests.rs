@@ -407,6 +407,7 @@ fn only_what_is_running_is_named() {
     assert!(control.running().is_some_and(|running| running.is_expired()));
     control.end_run(token);
     assert!(control.running().is_none(), "over");
+    assert!(!producer.slot(0).finish_and_unpin(), "its handle is left");
 }
 
 /// A claim that fails leaves no name behind, or the worker could claim nothing more.
@@ -422,6 +423,7 @@ fn only_a_claim_that_wins_names_its_timeout() {
     assert!(matches!(worker.claim(due[0]), Claim::Dead));
     assert!(matches!(worker.claim(due[1]), Claim::NotYet(at) if at == (DUE + 1) * TICK));
     assert!(matches!(worker.claim(due[2]), Claim::Due(_)));
+    assert!(!producer.slot(2).finish_and_unpin(), "its handle is left");
 }
 
 /// Rule 4: of the chunks that a burst has used, the worker drops those that have become empty, but
