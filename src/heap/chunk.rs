@@ -3,7 +3,7 @@
 //! Slots are handed to producers a chunk at a time. A chunk is *owned* by one thread, which arms its
 //! slots without any read-modify-write: the owner keeps a bitmap of the free ones to itself (see
 //! `owner`). A slot that somebody else frees, or that is freed in a chunk that nobody owns, goes into
-//! the chunk's own bitmap. The 64th bit says that nobody owns the chunk.
+//! the chunk's own bitmap. Bit 63 says that nobody owns the chunk, and bit 62 that its timer has ended.
 //!
 //! | `freed` | the owner | who frees a slot |
 //! |---|---|---|
@@ -206,7 +206,7 @@ impl<P> Chunk<P> {
         let _ = self.new_from.fetch_update(relaxed, relaxed, lower);
     }
 
-    /// A sequence number before which no slot is New. Exact enough once the chunk is in the queue.
+    /// A sequence number before which no slot is New. Valid once the chunk is in the queue.
     pub(super) fn new_from(&self) -> u64 {
         self.new_from.load(Ordering::Relaxed)
     }

@@ -29,7 +29,11 @@
 //! and takes only slots with smaller sequence numbers, sorted by them. All of these were armed when it
 //! looked. The others wait for the next look, so a slot that was armed while the worker looked through
 //! the chunks does not overtake an earlier one. Nor does one that was armed after the look, in a slot
-//! that the look has found: `Slot::file_before` compares the sequence number again.
+//! that the look has found: `Slot::file_as` compares the sequence number again.
+//!
+//! **A look is bounded.** The worker *holds* the marked chunks, and looks first through those that were
+//! marked with the lowest sequence numbers, until it has found enough. Of these it takes only what no
+//! chunk that is left can have something older than. So the order holds from look to look.
 //!
 //! The fence in `announce` serves the closing and the alarm too (see `context` and `alarm`).
 
@@ -234,9 +238,9 @@ impl<P> Heap<P> {
         self.earliest.load(Ordering::Acquire)
     }
 
-    /// Takes some `most` of what is new, by the order of scheduling, and beyond that `all_due`, if so.
-    /// Appends what is due at time `by` to `due`, in that order, and the others to `rest`, likewise.
-    /// True if something is left. `held` is the caller's, from call to call.
+    /// Takes about `most` of what is new, the oldest first. If `all_due`, also takes everything else
+    /// that is due at time `by`. Appends what is due to `due` and the others to `rest`, both in the
+    /// order of scheduling. True if something may be left. `held` is the caller's, from call to call.
     pub(crate) fn take_new(
         &self,
         by: Option<u64>,

@@ -77,9 +77,9 @@ impl Lanes {
         self.slot(token)?.standing(token.version)
     }
 
-    /// Takes some `most` of what is new in a lane, if something in it may be due at time `by`, and
-    /// beyond that `all_due`, if so. If what is due `expires` in this pass, it is kept apart. True if
-    /// something is left.
+    /// Takes about `most` of what is new in a lane, if something in it may be due at time `by`. If
+    /// `all_due`, takes everything that is due. If what is due `expires` in this pass, it is kept
+    /// apart. True if something may be left.
     pub(super) fn take_new(
         &mut self,
         number: usize,
