@@ -6,7 +6,7 @@ use crate::heap::context::Context;
 use crate::heap::{Claim, Phase, Registry, Slot};
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
-use crate::timeout::{Admit, Erased, Next, Run, Timeout, TimerTask, schedule};
+use crate::timeout::{Admit, Erased, Next, Place, Run, Timeout, TimerTask, schedule};
 use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ fn due(heaps: &Heaps) -> Vec<Job> {
         let Some((_, version)) = slot.file() else { continue };
         if let Claim::Due(claimed) = slot.claim(version, 16) {
             heaps.context.by_worker.expired.add(1);
-            jobs.push(Job::new(claimed.payload, Timeout::pinned(&chunk, offset)));
+            jobs.push(Job::new(claimed.payload, Timeout::pinned(Place { chunk: &chunk, offset })));
         }
     }
     jobs

@@ -27,7 +27,6 @@
 //!    drops it.
 
 use super::context::Context;
-use super::heap::Heap;
 use super::slot::{Phase, Slot};
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::time::tick::NEVER;
@@ -60,6 +59,20 @@ pub(crate) fn locate(index: u32) -> (usize, usize) {
     ((index >> OFFSET_BITS) as usize, (index & ((1 << OFFSET_BITS) - 1)) as usize)
 }
 
+/// The heap of a chunk, as the chunk knows it.
+pub(super) trait Home<P>: Send + Sync {
+    fn context(&self) -> &Arc<Context>;
+
+    /// Tells the worker of a New slot in the chunk.
+    fn announce(&self, chunk: &Arc<Chunk<P>>, deadline: u64);
+
+    /// Offers a disowned chunk to the next owner.
+    fn reuse(&self, chunk: Arc<Chunk<P>>);
+
+    /// Counts a chunk without a used slot.
+    fn count_empty(&self);
+}
+
 /// Slots in one piece of memory.
 pub(crate) struct Chunk<P> {
     freed: AtomicU64,
@@ -75,15 +88,17 @@ pub(crate) struct Chunk<P> {
     released: AtomicBool,
     /// Its number among the timer's chunks.
     pub(super) id: u32,
-    /// Weak, since the heap's queues hold the chunk.
-    pub(super) home: Weak<Heap<P>>,
+    /// Its heap. Weak, since the heap's queues hold the chunk.
+    home: Weak<dyn Home<P>>,
     pub(crate) context: Arc<Context>,
     slots: [Slot<P>; SLOTS],
 }
 
 impl<P> Chunk<P> {
     /// A chunk that the caller owns, with all of its slots.
-    pub(super) fn new(id: u32, version: u32, home: &Arc<Heap<P>>) -> Arc<Self> {
+    pub(super) fn new<H: Home<P> + 'static>(id: u32, version: u32, home: &Arc<H>) -> Arc<Self> {
+        let context = home.context().clone();
+        let home: Weak<dyn Home<P>> = Arc::<H>::downgrade(home);
         Arc::new_cyclic(|me| Self {
             freed: AtomicU64::new(0),
             me: me.clone(),
@@ -92,8 +107,8 @@ impl<P> Chunk<P> {
             new_from: AtomicU64::new(u64::MAX),
             released: AtomicBool::new(false),
             id,
-            home: Arc::downgrade(home),
-            context: home.context.clone(),
+            home,
+            context,
             slots: std::array::from_fn(|_| Slot::new(version)),
         })
     }
@@ -163,7 +178,7 @@ impl<P> Chunk<P> {
             home.count_empty();
         }
         if change.pooled {
-            home.pool.push(self);
+            home.reuse(self);
         }
     }
 

@@ -37,7 +37,7 @@
 //!
 //! The fence in `announce` serves the closing and the alarm too (see `context` and `alarm`).
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Home};
 use super::context::Context;
 use super::tally::Tally;
 use crate::base::sync::{
@@ -338,13 +338,6 @@ impl<P> Heap<P> {
         });
     }
 
-    pub(super) fn count_empty(&self) {
-        self.empty.fetch_add(1, Ordering::Relaxed);
-        if self.has_more_empty_than(EMPTY_KEPT + self.pool.len() / 4) {
-            self.context.want_release();
-        }
-    }
-
     fn has_more_empty_than(&self, kept: usize) -> bool {
         self.empty.load(Ordering::Relaxed) as isize > kept as isize
     }
@@ -389,6 +382,27 @@ impl<P> Heap<P> {
         std::mem::take(&mut *self.chunks.lock()).values().for_each(Chunk::orphan);
         while self.pending.pop().is_some() {}
         while self.pool.pop().is_some() {}
+    }
+}
+
+impl<P: Send> Home<P> for Heap<P> {
+    fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    fn announce(&self, chunk: &Arc<Chunk<P>>, deadline: u64) {
+        Heap::announce(self, chunk, deadline);
+    }
+
+    fn reuse(&self, chunk: Arc<Chunk<P>>) {
+        self.pool.push(chunk);
+    }
+
+    fn count_empty(&self) {
+        self.empty.fetch_add(1, Ordering::Relaxed);
+        if self.has_more_empty_than(EMPTY_KEPT + self.pool.len() / 4) {
+            self.context.want_release();
+        }
     }
 }
 

@@ -508,7 +508,7 @@ fn an_uncollected_timeout_against_a_handle() {
 fn nothing_new_is_overlooked() {
     check(|| {
         let registry = registry();
-        let mut owner = registry.enter().expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there are numbers left");
         let mut worker = Worker::new(&registry);
         let producer = spawn(move || {
             let _handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, DUE));
@@ -527,7 +527,7 @@ fn nothing_new_is_overlooked() {
 /// worker looks. One of the two marks the chunk, and the other relies on it.
 fn announcements_of_two_threads(own: u64, pulled: u64) {
     let registry = registry();
-    let mut owner = registry.enter().expect("there are numbers left");
+    let mut owner = Owner::enter(&registry).expect("there are numbers left");
     let mut worker = Worker::new(&registry);
     let other = schedule(&mut owner, 1, END);
     worker.look(END);
@@ -570,12 +570,13 @@ fn no_wake_up_is_lost() {
     for new_ones in [1, 2] {
         check_up_to(2, move || {
             let registry = registry();
-            let known = (new_ones == 1).then(|| registry.enter().expect("there are numbers left"));
+            let known =
+                (new_ones == 1).then(|| Owner::enter(&registry).expect("there are numbers left"));
             let mut worker = Worker::new(&registry);
             let producers = [known, None].map(|owner| {
                 let registry = registry.clone();
                 spawn(move || {
-                    let owner = owner.or_else(|| registry.enter());
+                    let owner = owner.or_else(|| Owner::enter(&registry));
                     let mut owner = owner.expect("there are numbers left");
                     let _handle = schedule(&mut owner, 7, DUE);
                     std::mem::forget(owner);
@@ -606,7 +607,7 @@ fn no_wake_up_is_lost() {
 fn the_wake_up_of_a_reschedule_is_not_lost() {
     check(|| {
         let registry = registry();
-        let mut owner = registry.enter().expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there are numbers left");
         let mut worker = Worker::new(&registry);
         let handle = schedule(&mut owner, 7, LATER);
         let mover = spawn(move || reschedule(&handle, DUE).map(drop));
@@ -632,7 +633,7 @@ fn the_wake_up_of_a_reschedule_is_not_lost() {
 fn what_is_armed_during_a_look_does_not_overtake() {
     check(|| {
         let registry = registry();
-        let mut owner = registry.enter().expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there are numbers left");
         let mut worker = Worker::new(&registry);
         let (chunk, offset) = schedule(&mut owner, 1, DUE);
         let (_, free) = cancel_in(chunk.slot(offset));
@@ -654,7 +655,7 @@ fn what_is_armed_during_a_look_does_not_overtake() {
 fn a_slot_that_is_used_again_does_not_overtake() {
     check(|| {
         let registry = registry();
-        let mut owner = registry.enter().expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there are numbers left");
         let mut worker = Worker::new(&registry);
         let (chunk, offset) = schedule(&mut owner, 1, DUE);
         let producer = spawn(move || {
@@ -684,14 +685,14 @@ fn a_slot_comes_back_once() {
     for leaves in [false, true] {
         check_up_to(2, move || {
             let registry = registry();
-            let mut owner = registry.enter().expect("there are numbers left");
+            let mut owner = Owner::enter(&registry).expect("there are numbers left");
             let heap = owner.heap.clone();
             let handles = [1, 2].map(|payload| schedule(&mut owner, payload, DUE));
             let cancels = handles.map(|handle| spawn(move || cancel(handle)));
             let mut held = Vec::new();
             if leaves {
                 drop(owner);
-                owner = registry.enter().expect("there are numbers left");
+                owner = Owner::enter(&registry).expect("there are numbers left");
                 assert!(Arc::ptr_eq(&owner.heap, &heap), "the heap is handed on");
             }
             held.push(schedule(&mut owner, 3, DUE));
@@ -725,7 +726,7 @@ fn a_slot_comes_back_once() {
 fn release_against_a_new_owner() {
     check_up_to(2, || {
         let registry = registry();
-        let mut owner = registry.enter().expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there are numbers left");
         let heap = owner.heap.clone();
         let mut worker = Worker::new(&registry);
         let handle = schedule(&mut owner, 1, DUE);
@@ -734,7 +735,7 @@ fn release_against_a_new_owner() {
         let producer = {
             let registry = registry.clone();
             spawn(move || {
-                let mut owner = registry.enter().expect("there are numbers left");
+                let mut owner = Owner::enter(&registry).expect("there are numbers left");
                 schedule(&mut owner, 2, DUE)
             })
         };
@@ -765,7 +766,7 @@ fn a_heap_is_handed_on() {
         let threads = [1, 2].map(|payload| {
             let registry = registry.clone();
             spawn(move || {
-                let mut owner = registry.enter().expect("there are numbers left");
+                let mut owner = Owner::enter(&registry).expect("there are numbers left");
                 let _handle = schedule(&mut owner, payload, DUE);
             })
         });
@@ -809,11 +810,11 @@ fn close(registry: &Registry<u32>) -> usize {
 fn admission_against_close() {
     check_up_to(2, || {
         let registry = registry();
-        let known = registry.enter();
+        let known = Owner::enter(&registry);
         let producers = [known, None].map(|owner| {
             let registry = registry.clone();
             spawn(move || {
-                let owner = owner.or_else(|| registry.enter());
+                let owner = owner.or_else(|| Owner::enter(&registry));
                 let mut owner = owner.expect("there are numbers left");
                 let admitted = usize::from(admit(&mut owner));
                 std::mem::forget(owner);
@@ -832,7 +833,7 @@ fn admission_against_close() {
 fn close_against_a_run_that_goes_on() {
     check(|| {
         let registry = registry();
-        let mut owner = registry.enter().expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there are numbers left");
         let (chunk, offset) = schedule(&mut owner, 7, DUE);
         let (_, version) = chunk.slot(offset).file().expect("it is new");
         assert!(matches!(chunk.slot(offset).claim(version, NOW), Claim::Due(_)));
@@ -854,7 +855,7 @@ fn close_against_a_run_that_goes_on() {
 fn an_orphan_goes_with_its_last_slot() {
     check(|| {
         let registry = registry();
-        let mut owner = registry.enter().expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there are numbers left");
         let (chunk, offset) = schedule(&mut owner, 7, DUE);
         let weak = Arc::downgrade(&chunk);
         drop(chunk);

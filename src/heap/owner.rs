@@ -12,7 +12,7 @@ use crate::base::sync::{Arc, Ordering};
 use std::sync::Weak;
 
 /// A thread's owned chunk, and its heap.
-pub(crate) struct Owner<P> {
+pub(crate) struct Owner<P: Send + 'static> {
     pub(crate) heap: Arc<Heap<P>>,
     chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
@@ -21,10 +21,14 @@ pub(crate) struct Owner<P> {
     registry: Weak<Registry<P>>,
 }
 
-impl<P> Owner<P> {
-    /// `None` if the timer can have no more chunks.
-    pub(super) fn new(heap: Arc<Heap<P>>, registry: &Arc<Registry<P>>) -> Option<Self> {
-        let (chunk, free) = next_chunk(&heap, registry)?;
+impl<P: Send + 'static> Owner<P> {
+    /// Makes the calling thread the owner of a heap. `None` if the timer can have no more chunks.
+    pub(crate) fn enter(registry: &Arc<Registry<P>>) -> Option<Self> {
+        let heap = registry.take_heap();
+        let Some((chunk, free)) = next_chunk(&heap, registry) else {
+            registry.leave(heap);
+            return None;
+        };
         Some(Self { heap, chunk, free, registry: Arc::downgrade(registry) })
     }
 
@@ -87,7 +91,7 @@ impl<P> Owner<P> {
     }
 }
 
-impl<P> Drop for Owner<P> {
+impl<P: Send + 'static> Drop for Owner<P> {
     fn drop(&mut self) {
         self.chunk.disown(self.free);
         if let Some(registry) = self.registry.upgrade() {
@@ -97,7 +101,10 @@ impl<P> Drop for Owner<P> {
 }
 
 /// A chunk of the heap's pool, or a new one, and its free slots, for the owner.
-fn next_chunk<P>(heap: &Arc<Heap<P>>, registry: &Registry<P>) -> Option<(Arc<Chunk<P>>, u64)> {
+fn next_chunk<P: Send + 'static>(
+    heap: &Arc<Heap<P>>,
+    registry: &Registry<P>,
+) -> Option<(Arc<Chunk<P>>, u64)> {
     let Some(chunk) = heap.pool.pop() else {
         return Some((registry.new_chunk(heap)?, ALL));
     };
@@ -131,7 +138,7 @@ pub(super) mod tests {
     impl Producer {
         pub(in crate::heap) fn new() -> Self {
             let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-            let owner = registry.enter().expect("there is room");
+            let owner = Owner::enter(&registry).expect("there is room");
             Self { registry, owner, scheduled: 0 }
         }
 
@@ -239,9 +246,9 @@ pub(super) mod tests {
         let mut producer = Producer::new();
         let places = producer.arm(3);
         let heap = Arc::as_ptr(&producer.owner.heap);
-        producer.owner = producer.registry.enter().expect("there is room");
+        producer.owner = Owner::enter(&producer.registry).expect("there is room");
         assert_ne!(Arc::as_ptr(&producer.owner.heap), heap, "the former one was there still");
-        producer.owner = producer.registry.enter().expect("there is room");
+        producer.owner = Owner::enter(&producer.registry).expect("there is room");
         assert_eq!(Arc::as_ptr(&producer.owner.heap), heap, "and has left its heap now");
         let more = producer.arm(SLOTS - 3);
         assert_eq!(distinct(&indices(&[places.clone(), more].concat())), SLOTS);
@@ -260,8 +267,8 @@ pub(super) mod tests {
         end_elsewhere(&places[9]);
         assert_eq!(indices(&producer.arm(1)), indices(&places[9..10]));
         assert!(!producer.owner.has_room());
-        assert!(producer.registry.enter().is_none(), "no other thread gets a chunk");
-        assert!(producer.registry.enter().is_none());
+        assert!(Owner::enter(&producer.registry).is_none(), "no other thread gets a chunk");
+        assert!(Owner::enter(&producer.registry).is_none());
         let heaps = std::iter::from_fn(|| producer.registry.next_new_heap()).count();
         assert_eq!(heaps, 2, "the heap of the one that was refused waits for the next");
     }

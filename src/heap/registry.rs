@@ -10,7 +10,6 @@
 use super::chunk::{Chunk, MAX_CHUNKS};
 use super::context::Context;
 use super::heap::Heap;
-use super::owner::Owner;
 use super::slot::{Claimed, Phase};
 use super::tally::Tally;
 use crate::base::sync::{Arc, AtomicU64, Mutex, Ordering, SegQueue};
@@ -31,7 +30,7 @@ pub(crate) struct Registry<P> {
     recycled: SegQueue<u32>,
 }
 
-impl<P> Registry<P> {
+impl<P: Send + 'static> Registry<P> {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         Self {
             context,
@@ -44,14 +43,9 @@ impl<P> Registry<P> {
         }
     }
 
-    /// Makes the calling thread the owner of a heap. `None` if there can be no more chunks.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Owner<P>> {
-        let heap = self.idle.pop().unwrap_or_else(|| self.new_heap());
-        let owner = Owner::new(heap.clone(), self);
-        if owner.is_none() {
-            self.leave(heap);
-        }
-        owner
+    /// A heap without a thread, for the calling thread.
+    pub(super) fn take_heap(&self) -> Arc<Heap<P>> {
+        self.idle.pop().unwrap_or_else(|| self.new_heap())
     }
 
     fn new_heap(&self) -> Arc<Heap<P>> {
@@ -63,6 +57,7 @@ impl<P> Registry<P> {
         heap
     }
 
+    /// Gives a heap back for the next thread.
     pub(super) fn leave(&self, heap: Arc<Heap<P>>) {
         self.idle.push(heap);
     }
@@ -127,7 +122,7 @@ impl<P> Registry<P> {
 mod tests {
     use super::*;
     use crate::heap::owner::tests::{DUE, Producer, end_elsewhere};
-    use crate::heap::{Cancel, Claim};
+    use crate::heap::{Cancel, Claim, Owner};
 
     /// New, Filed, running and ended ones; only what is pending is ended.
     #[test]
@@ -162,7 +157,7 @@ mod tests {
     fn a_registry_that_was_emptied_keeps_no_chunk() {
         let mut producer = Producer::new();
         let places = producer.arm(200);
-        producer.owner = producer.registry.enter().expect("room"); // that of the former goes too
+        producer.owner = Owner::enter(&producer.registry).expect("room"); // that of the former goes too
         let chunks: Vec<_> = places.iter().map(|(chunk, _)| Arc::downgrade(chunk)).collect();
         let offsets: Vec<_> = places.iter().map(|&(_, offset)| offset).collect();
         drop(places);
@@ -185,8 +180,8 @@ mod tests {
         let heaps = || std::iter::from_fn(|| producer.registry.next_new_heap()).count();
         let chunks = || std::iter::from_fn(|| producer.registry.next_new_chunk()).count();
         assert_eq!((heaps(), chunks()), (1, 3));
-        drop(producer.registry.enter());
-        drop(producer.registry.enter());
+        drop(Owner::enter(&producer.registry));
+        drop(Owner::enter(&producer.registry));
         assert_eq!((heaps(), chunks()), (1, 1), "the second has the first one's heap and chunk");
     }
 

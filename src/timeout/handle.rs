@@ -1,19 +1,19 @@
-//! The handle to a timeout, and the run of its task.
+//! The handle to a timeout.
 //!
 //! The phases of a timeout are in `heap/slot.rs`. A handle pins its slot until it is dropped, so it
 //! never finds another timeout there.
 
-use super::erased::Erased;
+use super::erased::{Erased, Place};
 use super::error::RescheduleError;
-use super::next::When;
-use super::producer;
+use super::owners;
 use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{AtomicUsize, Ordering};
 use crate::heap::context::Context;
-use crate::heap::{Cancel, CatchUp, Chunk, Moved, Phase, PinnedChunk, Slot};
+use crate::heap::{Cancel, Moved, Phase, PinnedChunk, Slot};
 use crate::time::tick::nanos;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
 /// A handle to a timeout: cancels it, moves it, tells its state.
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 pub struct Timeout {
     chunk: PinnedChunk<Erased>,
     /// The slot's offset in the chunk, and `LIVE_PIN`. Relaxed: the drop comes after all calls.
-    place: AtomicUsize,
+    offset: AtomicUsize,
 }
 
 /// The slot's live pin is this handle's too, and goes with it: its cancel has ended the timeout.
@@ -35,19 +35,31 @@ const LIVE_PIN: usize = 1 << 6;
 impl Timeout {
     /// A handle to the timeout in a slot that is already pinned for it.
     #[inline]
-    pub(crate) fn pinned(chunk: &Chunk<Erased>, offset: usize) -> Self {
-        Self { chunk: PinnedChunk::new(chunk), place: AtomicUsize::new(offset) }
+    pub(crate) fn pinned(place: Place<'_>) -> Self {
+        let Place { chunk, offset } = place;
+        Self { chunk: PinnedChunk::new(chunk), offset: AtomicUsize::new(offset) }
+    }
+
+    /// Calls `look` with a handle that has no pin of its own. The caller has one.
+    #[inline]
+    pub(super) fn with(place: Place<'_>, look: impl FnOnce(&Timeout)) {
+        look(&ManuallyDrop::new(Self::pinned(place)));
+    }
+
+    /// Where the timeout lies.
+    pub(super) fn place(&self) -> Place<'_> {
+        Place { chunk: &self.chunk, offset: self.offset() }
     }
 
     #[inline]
     fn offset(&self) -> usize {
-        self.place.load(Ordering::Relaxed) & (LIVE_PIN - 1)
+        self.offset.load(Ordering::Relaxed) & (LIVE_PIN - 1)
     }
 
     /// Takes over the slot's live pin.
     #[inline]
     fn take_live_pin(&self) {
-        self.place.store(self.offset() | LIVE_PIN, Ordering::Relaxed);
+        self.offset.store(self.offset() | LIVE_PIN, Ordering::Relaxed);
     }
 
     #[inline]
@@ -67,7 +79,7 @@ impl Timeout {
         match self.slot().cancel() {
             Cancel::Won { payload, filed } => {
                 self.take_live_pin();
-                producer::count(&self.chunk.context, |counter| {
+                owners::count(&self.chunk.context, |counter| {
                     counter.add(|tally| &tally.cancelled);
                     if filed {
                         self.context().entry_died(counter.add(|tally| &tally.died));
@@ -131,7 +143,7 @@ impl Timeout {
             return Err(RescheduleError::Stopped);
         }
         let moved = self.slot().reschedule(deadline).map_err(why_not)?;
-        producer::count(&self.chunk.context, |counter| {
+        owners::count(&self.chunk.context, |counter| {
             counter.add(|tally| &tally.rescheduled);
             if moved == Moved::LeftEntry {
                 counter.add(|tally| &tally.renewed);
@@ -155,15 +167,10 @@ impl Timeout {
 
     #[inline]
     pub(crate) fn tell_cancelled(&self, task: Erased) {
-        if isolate::panics(|| task.cancelled(self)) {
+        if isolate::panics(|| task.cancelled(self.place())) {
             self.context().metrics.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
         }
-    }
-
-    /// A run of this timeout's task.
-    pub(crate) fn run(&self) -> Run<'_> {
-        Run::new(&self.chunk, self.offset())
     }
 
     /// Whether the task runs, or waits in an executor.
@@ -194,6 +201,25 @@ impl Timeout {
             self.context().by_others.unreturned.add_shared(1);
         }
     }
+
+    /// Takes back the task of a timeout in a timer that was closed meanwhile, unless it has ended.
+    /// True if it had an entry in the wheel.
+    pub(super) fn take_back(&self) -> Option<(Erased, bool)> {
+        let taken = self.slot().take_back()?;
+        self.take_live_pin();
+        Some(taken)
+    }
+
+    /// Cancels a timeout that has gone on in a timer that was closed meanwhile, unless it has ended.
+    #[cold]
+    pub(super) fn cancel_late(&self) {
+        let Some((task, filed)) = self.take_back() else { return };
+        let counts = &self.context().by_others;
+        counts.cancelled.add_shared(1);
+        counts.unqueued.add_shared(u64::from(!filed));
+        self.context().ended(1);
+        self.tell_cancelled(task);
+    }
 }
 
 fn why_not(phase: Phase) -> RescheduleError {
@@ -207,16 +233,16 @@ fn why_not(phase: Phase) -> RescheduleError {
 impl Clone for Timeout {
     fn clone(&self) -> Self {
         self.slot().pin();
-        Self::pinned(&self.chunk, self.offset())
+        Self::pinned(self.place())
     }
 }
 
 impl Drop for Timeout {
     #[inline]
     fn drop(&mut self) {
-        let pins = if self.place.load(Ordering::Relaxed) & LIVE_PIN == 0 { 1 } else { 2 };
+        let pins = if self.offset.load(Ordering::Relaxed) & LIVE_PIN == 0 { 1 } else { 2 };
         if self.slot().unpin(pins) {
-            producer::give_back(&self.chunk, self.offset());
+            owners::give_back(&self.chunk, self.offset());
         }
     }
 }
@@ -243,195 +269,12 @@ impl fmt::Debug for Timeout {
     }
 }
 
-/// A run, as its task sees it: the timeout, its deadline, the time. It cannot outlive the run.
-pub struct Run<'a> {
-    chunk: &'a Chunk<Erased>,
-    offset: usize,
-}
-
-/// A timeout that goes on after a run. It is Filed; the runner files the entry.
-pub(crate) struct GoesOn {
-    pub(crate) entry: CatchUp,
-    /// The next run is a missed one.
-    pub(crate) missed: bool,
-}
-
-impl<'a> Run<'a> {
-    /// A run of the timeout in a slot whose live pin is the runner's.
-    #[inline]
-    pub(crate) fn new(chunk: &'a Chunk<Erased>, offset: usize) -> Self {
-        Self { chunk, offset }
-    }
-
-    fn slot(&self) -> &Slot<Erased> {
-        self.chunk.slot(self.offset)
-    }
-
-    /// The instant at which this run was due.
-    pub fn deadline(&self) -> Instant {
-        self.chunk.context.time.instant_at(self.slot().deadline())
-    }
-
-    /// The present instant by the timer's clock.
-    pub fn now(&self) -> Instant {
-        self.chunk.context.time.now_instant()
-    }
-
-    /// A handle to the timeout.
-    pub fn timeout(&self) -> Timeout {
-        self.slot().pin();
-        Timeout::pinned(self.chunk, self.offset)
-    }
-
-    /// Whether the timeout was cancelled since the run began. It then does not go on.
-    pub fn is_cancelled(&self) -> bool {
-        self.slot().phase() == Phase::Denied
-    }
-
-    /// Runs the task on the worker. If the timeout goes on, the worker files the returned entry. The
-    /// live pin is the slot's again then, and the worker has another. If not, the worker has the live
-    /// pin, and finishes the run.
-    #[inline]
-    pub(crate) fn on_worker(&self, task: Erased) -> Option<GoesOn> {
-        let (task, when) = self.run(task)?;
-        self.go_on_worker(task, when)
-    }
-
-    #[cold]
-    fn go_on_worker(&self, task: Erased, when: When) -> Option<GoesOn> {
-        let (deadline, missed) = self.next_deadline(when);
-        let context = &self.chunk.context;
-        self.slot().pin();
-        context.begins_again();
-        let Some(version) = self.go_on(task, deadline, Phase::Filed) else {
-            self.slot().unpin(1);
-            return None;
-        };
-        context.by_worker.rearmed.add(1);
-        let entry = CatchUp { token: self.chunk.token(self.offset, version), deadline };
-        Some(GoesOn { entry, missed })
-    }
-
-    /// Runs the task on any thread. If it goes on, submits it; if not, finishes the run. The caller
-    /// has a pin in both cases.
-    pub(crate) fn on_executor(&self, task: Erased) {
-        let next = self.run(task);
-        let goes_on = next.is_some_and(|(task, when)| self.go_on_elsewhere(task, when));
-        if !goes_on {
-            self.slot().finish();
-        }
-    }
-
-    fn go_on_elsewhere(&self, task: Erased, when: When) -> bool {
-        let (deadline, missed) = self.next_deadline(when);
-        let context = &self.chunk.context;
-        // The live pin goes back to the slot, and the timeout may end before this returns.
-        self.slot().pin();
-        // Counted before the timeout can end, so that no count is ever too low.
-        context.begins_again();
-        context.by_others.rearmed.add_shared(1);
-        let phase = if missed { Phase::Filed } else { Phase::New };
-        let Some(version) = self.go_on(task, deadline, phase) else {
-            context.by_others.rearmed.sub_shared(1);
-            self.slot().unpin(1);
-            return false;
-        };
-        if missed {
-            context.catch_up(CatchUp { token: self.chunk.token(self.offset, version), deadline });
-        } else {
-            context.by_others.renewed.add_shared(1);
-            self.chunk.announce(deadline);
-        }
-        if context.is_closed() {
-            self.timeout().cancel_late();
-        }
-        true
-    }
-
-    /// Runs the task. Returns it with the time of its next run, if there is one.
-    #[inline]
-    fn run(&self, task: Erased) -> Option<(Erased, When)> {
-        let Some(next) = isolate::contained(|| task.run(self)) else {
-            self.chunk.context.metrics.task_panicked();
-            warning!("the task of {self:?} panicked");
-            return None;
-        };
-        next.into_parts()
-    }
-
-    /// The deadline of the next run, and whether it is a missed one.
-    fn next_deadline(&self, when: When) -> (u64, bool) {
-        let time = &self.chunk.context.time;
-        match when {
-            When::After(delay) => (self.later(delay), false),
-            When::At(instant) => (time.nanos_at(instant), false),
-            When::Missed(instant) => (time.nanos_at(instant), true),
-        }
-    }
-
-    /// Puts the task back into the slot. If the timeout must not go on, drops it.
-    fn go_on(&self, task: Erased, deadline: u64, phase: Phase) -> Option<u16> {
-        let context = &self.chunk.context;
-        let refused = if context.is_closed() {
-            task
-        } else {
-            match self.slot().go_on(task, deadline, phase) {
-                Ok(version) => return Some(version),
-                Err(task) => task,
-            }
-        };
-        context.ended(1);
-        if isolate::panics(|| drop(refused)) {
-            context.metrics.task_panicked();
-            warning!("the drop of the task of {self:?} panicked");
-        }
-        None
-    }
-
-    /// The time `delay` after the present. If the clock panics, this is never: the task does not
-    /// run again.
-    fn later(&self, delay: u64) -> u64 {
-        let now = self.chunk.context.time.now_contained();
-        now.map_or(crate::time::tick::NEVER, |now| now.saturating_add(delay))
-    }
-}
-
-impl Timeout {
-    /// Takes back the task of a timeout in a timer that was closed meanwhile, unless it has ended.
-    /// True if it had an entry in the wheel.
-    pub(super) fn take_back(&self) -> Option<(Erased, bool)> {
-        let taken = self.slot().take_back()?;
-        self.take_live_pin();
-        Some(taken)
-    }
-
-    /// Cancels a timeout that has gone on in a timer that was closed meanwhile, unless it has ended.
-    #[cold]
-    fn cancel_late(&self) {
-        let Some((task, filed)) = self.take_back() else { return };
-        let counts = &self.context().by_others;
-        counts.cancelled.add_shared(1);
-        counts.unqueued.add_shared(u64::from(!filed));
-        self.context().ended(1);
-        self.tell_cancelled(task);
-    }
-}
-
-impl fmt::Debug for Run<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run")
-            .field("deadline", &self.deadline())
-            .field("is_cancelled", &self.is_cancelled())
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use crate::base::sync::Arc;
     use crate::heap::{Owner, Registry};
-    use crate::timeout::{Admit, schedule};
+    use crate::timeout::schedule::{Admit, schedule};
 
     const DUE: u64 = 1 << 40;
 
@@ -503,7 +346,7 @@ mod tests {
         let (registry, timeout) = timeout();
         registry.context.close();
         registry.empty(Phase::Returned, |chunk, offset, claimed| {
-            drop((claimed.payload, Timeout::pinned(chunk, offset))); // with the live pin
+            drop((claimed.payload, Timeout::pinned(Place { chunk, offset }))); // with the live pin
         });
         let counts = || {
             let metrics = registry.context.snapshot();
@@ -546,12 +389,12 @@ mod tests {
     #[test]
     fn cancels_are_counted_on_any_thread() {
         let (registry, first) = timeout();
-        let mut owner: Owner<Erased> = registry.enter().expect("there is room");
+        let mut owner: Owner<Erased> = Owner::enter(&registry).expect("there is room");
         let more: Vec<Timeout> = (0..99)
             .map(|_| {
                 assert!(owner.has_room());
                 let offset = owner.arm(Erased::new(|| ()), DUE, false);
-                Timeout::pinned(owner.chunk(), offset)
+                Timeout::pinned(Place { chunk: owner.chunk(), offset })
             })
             .collect();
         assert!(first.cancel() && more[..50].iter().all(Timeout::cancel));

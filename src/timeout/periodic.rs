@@ -1,7 +1,7 @@
 //! Periodic timeouts: tasks whose timeouts go on after each run. The layers below know no periods.
 
-use super::handle::Run;
 use super::next::Next;
+use super::run::Run;
 use super::task::TimerTask;
 use crate::heap::DEADLINE_STEP;
 use std::ops::ControlFlow;

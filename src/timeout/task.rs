@@ -1,8 +1,9 @@
 //! Tasks: what users implement, and what `stop` gives back.
 
 use super::erased::Erased;
-use super::handle::{Run, Timeout};
+use super::handle::Timeout;
 use super::next::Next;
+use super::run::Run;
 use std::fmt;
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
@@ -111,11 +112,11 @@ impl Task {
 
 impl TimerTask for Task {
     fn run(self, run: &Run<'_>) -> Next<Self> {
-        self.0.run(run).map(Task)
+        self.0.run(run.place()).map(Task)
     }
 
     fn cancelled(self, timeout: &Timeout) {
-        self.0.cancelled(timeout);
+        self.0.cancelled(timeout.place());
     }
 }
 

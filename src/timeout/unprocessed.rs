@@ -33,7 +33,7 @@ impl Unprocessed {
     /// Runs the task once, now, on this thread. The timeout does not go on, since its timer is
     /// stopped. A panic of the task reaches the caller.
     pub fn run(self) {
-        let _no_more = self.task.run(&self.timeout.run());
+        let _no_more = self.task.run(self.timeout.place());
     }
 
     /// Returns the task, for example to schedule it in another timer.

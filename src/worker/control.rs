@@ -23,7 +23,7 @@ use crate::base::sync::{Arc, AtomicU64, Ordering, thread, thread_local};
 use crate::heap::context::Context;
 use crate::heap::{Phase, Registry, locate};
 use crate::time::Follow;
-use crate::timeout::{Erased, Timeout, Unprocessed};
+use crate::timeout::{Erased, Place, Timeout, Unprocessed};
 use crate::wheel::Token;
 use crate::worker::lifecycle::{Command, Lifecycle};
 use std::cell::Cell;
@@ -102,7 +102,7 @@ impl Control {
         };
         let mut left = Vec::new();
         self.registry.empty(end, |chunk, offset, claimed| {
-            let timeout = Timeout::pinned(chunk, offset);
+            let timeout = Timeout::pinned(Place { chunk, offset });
             let due = self.context.time.instant_at(claimed.deadline);
             left.push(Unprocessed::new(claimed.payload, timeout, due));
         });
@@ -133,7 +133,7 @@ impl Control {
         // Before its claim the slot may end, and be used again, without regard to this pin.
         let runs = chunk.filter(|chunk| chunk.slot(offset).phase().runs()).map(|chunk| {
             chunk.slot(offset).pin();
-            Timeout::pinned(&chunk, offset)
+            Timeout::pinned(Place { chunk: &chunk, offset })
         });
         let runs = runs.filter(Timeout::runs); // not, if an executor's job has finished it
         self.change_running(name | NAMING, name);

@@ -4,7 +4,7 @@ use super::Worker;
 use super::lifecycle::Command;
 use crate::executor::Job;
 use crate::heap::{CatchUp, Claim, Claimed};
-use crate::timeout::{Erased, GoesOn, Run, Timeout};
+use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
 use crate::wheel::{Agenda, Due, Exact, Token};
 
 /// Missed runs for which memory is kept.
@@ -144,7 +144,7 @@ impl<W: Exact> Worker<W> {
         };
         let slot = chunk.slot(offset);
         slot.pin(); // while the timeout is named
-        let job = Job::new(task, Timeout::pinned(chunk, offset));
+        let job = Job::new(task, Timeout::pinned(Place { chunk, offset }));
         let stopping = || control.lifecycle.command() != Command::Run;
         dispatch.hand(job, &control.context.metrics, stopping);
         control.end_run(token);
@@ -158,7 +158,7 @@ impl<W: Exact> Worker<W> {
     fn run_inline(&mut self, token: Token, task: Erased, present: u64) {
         let Self { control, lanes, wheel, missed, .. } = self;
         let Some((chunk, offset)) = lanes.chunk(token) else { return };
-        let next = Run::new(chunk, offset).on_worker(task);
+        let next = Run::new(Place { chunk, offset }).on_worker(task);
         control.end_run(token);
         let slot = chunk.slot(offset);
         let free = if next.is_some() { slot.unpin(1) } else { slot.finish_and_unpin() };

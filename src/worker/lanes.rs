@@ -256,7 +256,7 @@ mod tests {
     /// The lane of a heap, and the handles to what is scheduled there.
     fn lane() -> (Arc<Control>, Lanes, Owner<Erased>) {
         let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-        let owner = registry.enter().expect("there is room");
+        let owner = Owner::enter(&registry).expect("there is room");
         let mut lanes = Lanes::default();
         lanes.discover(&registry);
         (Arc::new(Control::new(registry)), lanes, owner)

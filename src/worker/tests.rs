@@ -10,7 +10,7 @@ use crate::heap::context::Context;
 use crate::heap::{Chunk, Claim, Owner, Phase, Registry, SLOTS, Slot, locate};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
-use crate::timeout::{Admit, Erased, Refusal, Timeout};
+use crate::timeout::{Admit, Erased, Place, Refusal, Timeout};
 use crate::wheel::{Batch, Confirm, Due, Exact, Hashed, Standing, Token, TokenWheel};
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -44,7 +44,7 @@ struct Producer {
 
 impl Producer {
     fn of<W>(worker: &Worker<W>) -> Self {
-        let owner = worker.control.registry.enter().expect("there is room");
+        let owner = Owner::enter(&worker.control.registry).expect("there is room");
         Self { owner, scheduled: Vec::new(), handles: Vec::new() }
     }
 
@@ -63,7 +63,7 @@ impl Producer {
             let offset = self.owner.arm(Erased::new(|| ()), deadline, false);
             let chunk = self.owner.chunk().clone();
             self.owner.heap.announce(&chunk, deadline);
-            self.handles.push(Timeout::pinned(&chunk, offset));
+            self.handles.push(Timeout::pinned(Place { chunk: &chunk, offset }));
             self.scheduled.push((chunk, offset));
         }
     }

@@ -1,20 +1,12 @@
-//! The heaps of the calling thread: one for each timer that it has scheduled in.
-//!
-//! The first schedule of a thread in a timer makes it the owner of a heap. The thread gives the heap
-//! up when it ends, or, if the timer has ended before, when it enters another timer.
+//! Scheduling a task on the calling thread.
 
-use super::erased::Erased;
+use super::erased::{Erased, Place};
 use super::handle::Timeout;
+use super::owners::with_owner;
 use super::task::TimerTask;
-use crate::base::sync::{Arc, thread_local};
+use crate::base::sync::Arc;
 use crate::heap::context::Context;
-use crate::heap::{CatchUp, Chunk, Count, Owner, Registry, Tally};
-use std::cell::RefCell;
-
-thread_local! {
-    /// The owner that was used last comes first.
-    static OWNERS: RefCell<Vec<Owner<Erased>>> = const { RefCell::new(Vec::new()) };
-}
+use crate::heap::{CatchUp, Chunk, Owner, Registry, Tally};
 
 /// Why a task was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +17,7 @@ pub(crate) enum Refusal {
     Full,
 }
 
-/// What is special about a timeout that is scheduled.
+/// How a timeout begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admit {
     /// The timeout runs at its deadline.
@@ -46,15 +38,13 @@ pub(crate) fn schedule<T: TimerTask>(
     admit: Admit,
 ) -> Result<Timeout, (T, Refusal)> {
     let mut task = Some(task);
-    let scheduled = OWNERS.try_with(|owners| {
-        let mut owners = owners.try_borrow_mut().ok()?;
-        let owner = owner_in(&mut owners, registry)?;
-        Some(schedule_in(owner, task.take()?, deadline, admit))
+    let scheduled = with_owner(registry, |owner| {
+        task.take().map(|task| schedule_in(owner, task, deadline, admit))
     });
-    match (scheduled, task) {
-        (Ok(Some(scheduled)), _) => scheduled,
-        (_, Some(task)) => schedule_in_passing(registry, task, deadline, admit),
-        (_, None) => unreachable!("a task that was taken has been scheduled or refused"),
+    match (scheduled.flatten(), task) {
+        (Some(scheduled), _) => scheduled,
+        (None, Some(task)) => schedule_in_passing(registry, task, deadline, admit),
+        (None, None) => unreachable!("a task that was taken has been scheduled or refused"),
     }
 }
 
@@ -66,39 +56,10 @@ fn schedule_in_passing<T: TimerTask>(
     deadline: u64,
     admit: Admit,
 ) -> Result<Timeout, (T, Refusal)> {
-    match registry.enter() {
+    match Owner::enter(registry) {
         Some(mut owner) => schedule_in(&mut owner, task, deadline, admit),
         None => Err((task, why_refused(&registry.context))),
     }
-}
-
-/// The calling thread's owner in a timer. `None` if the timer can have no more chunks.
-#[inline]
-fn owner_in<'a>(
-    owners: &'a mut Vec<Owner<Erased>>,
-    registry: &Arc<Registry<Erased>>,
-) -> Option<&'a mut Owner<Erased>> {
-    let here = |owner: &Owner<Erased>| Arc::ptr_eq(&owner.heap.context, &registry.context);
-    if !owners.first().is_some_and(here) {
-        bring_to_front(owners, registry)?;
-    }
-    owners.first_mut()
-}
-
-#[cold]
-#[inline(never)]
-fn bring_to_front(owners: &mut Vec<Owner<Erased>>, registry: &Arc<Registry<Erased>>) -> Option<()> {
-    let here = |owner: &Owner<Erased>| Arc::ptr_eq(&owner.heap.context, &registry.context);
-    let at = match owners.iter().position(here) {
-        Some(at) => at,
-        None => {
-            owners.retain(|owner| !owner.heap.context.is_closed());
-            owners.push(registry.enter()?);
-            owners.len() - 1
-        }
-    };
-    owners.swap(0, at);
-    Some(())
 }
 
 #[inline(always)]
@@ -112,7 +73,7 @@ fn schedule_in<T: TimerTask>(
         return Err((task, why_refused(&owner.heap.context)));
     }
     let offset = owner.arm(Erased::new(task), deadline, admit == Admit::Series);
-    let timeout = Timeout::pinned(owner.chunk(), offset);
+    let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
     submit(owner, offset, deadline, admit);
     if owner.heap.context.is_closed() {
         return take_back(timeout, &owner.heap.tally);
@@ -153,65 +114,6 @@ fn take_back<T: TimerTask>(timeout: Timeout, tally: &Tally) -> Result<Timeout, (
     tally.taken_back.add(1);
     tally.unqueued.add(u64::from(!filed));
     Err((task.into_type(), Refusal::Closed))
-}
-
-/// Gives a Free slot back to its chunk.
-#[inline]
-pub(crate) fn give_back(chunk: &Chunk<Erased>, offset: usize) {
-    let owned = OWNERS.try_with(|owners| {
-        let mut owners = owners.try_borrow_mut().ok()?;
-        Some(owners.first_mut()?.give_back(chunk, offset))
-    });
-    if !matches!(owned, Ok(Some(true))) {
-        chunk.give_back(1 << offset);
-    }
-}
-
-/// Counts on the calling thread.
-pub(crate) struct Counter<'a> {
-    tally: &'a Tally,
-    own: bool,
-}
-
-impl Counter<'_> {
-    /// Adds one to a count, and returns it.
-    #[inline]
-    pub(crate) fn add(&self, pick: impl FnOnce(&Tally) -> &Count) -> u64 {
-        let count = pick(self.tally);
-        if self.own {
-            count.add(1);
-        } else {
-            count.add_shared(1);
-        }
-        count.get()
-    }
-}
-
-/// Calls `count` with the tally of this thread in the timer: its own, or the one of all threads that
-/// have none.
-#[inline]
-pub(crate) fn count<R>(context: &Arc<Context>, count: impl FnOnce(Counter<'_>) -> R) -> R {
-    let mut count = Some(count);
-    let mut counted = |tally: &Tally, own| count.take().map(|count| count(Counter { tally, own }));
-    let own = OWNERS.try_with(|owners| {
-        let owners = owners.try_borrow().ok()?;
-        let owner = owners.first().filter(|owner| Arc::ptr_eq(&owner.heap.context, context))?;
-        counted(&owner.heap.tally, true)
-    });
-    match own {
-        Ok(Some(result)) => result,
-        _ => counted(&context.by_others, false).expect("not counted yet"),
-    }
-}
-
-/// Gives up the calling thread's heap of a timer that has ended.
-pub(crate) fn forget(context: &Arc<Context>) {
-    let forgotten = OWNERS.try_with(|owners| {
-        let mut owners = owners.try_borrow_mut().ok()?;
-        let at = owners.iter().position(|owner| Arc::ptr_eq(&owner.heap.context, context))?;
-        Some(owners.swap_remove(at))
-    });
-    drop(forgotten);
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -277,11 +179,11 @@ mod tests {
     fn what_is_armed_in_a_closed_timer_is_taken_back() {
         for admit in [Admit::Once, Admit::Series, Admit::AtOnce] {
             let registry = registry();
-            let mut owner = registry.enter().expect("there is room");
+            let mut owner = Owner::enter(&registry).expect("there is room");
             assert!(owner.has_room());
             let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, admit == Admit::Series);
             registry.context.close();
-            let timeout = Timeout::pinned(owner.chunk(), offset);
+            let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
             submit(&owner, offset, DUE, admit);
             let refused = take_back::<fn()>(timeout, &owner.heap.tally);
             assert!(matches!(refused, Err((_, Refusal::Closed))));
@@ -346,26 +248,5 @@ mod tests {
         }
         assert_eq!(std::iter::from_fn(|| registry.next_new_heap()).count(), 1);
         assert_eq!(registry.context.totals().pending(), 20);
-    }
-
-    #[test]
-    fn a_thread_gives_up_its_heap_of_a_timer_that_has_ended() {
-        let first = registry();
-        new_timeout(&first, DUE);
-        let held = |registry: &Registry<Erased>| {
-            OWNERS.with_borrow(|owners| {
-                owners.iter().any(|owner| std::ptr::eq(&*owner.heap.context, &*registry.context))
-            })
-        };
-        assert!(held(&first));
-        let second = registry();
-        new_timeout(&second, DUE);
-        assert!(held(&first) && held(&second));
-        first.context.close();
-        let third = registry();
-        new_timeout(&third, DUE);
-        assert!(!held(&first) && held(&second), "it entered another timer");
-        forget(&second.context);
-        assert!(!held(&second) && held(&third));
     }
 }

@@ -1,0 +1,333 @@
+//! What an `Erased` holds: a task that fits into its slot, or the box of a larger one.
+//!
+//! `Boxed` is for tasks that run once. `Again` is for those that may go on: it takes the task out of
+//! its box for a run and puts it back, so that going on allocates nothing.
+
+use super::erased::{Content, Erased, Place, fits};
+use super::handle::Timeout;
+use super::next::Next;
+use super::run::Run;
+use super::task::TimerTask;
+
+/// A task that lies in the slot.
+struct Inline<T>(T);
+
+impl<T: TimerTask> Content for Inline<T> {
+    type Task = T;
+
+    #[inline]
+    fn run(self, place: Place<'_>) -> Next<Self> {
+        self.0.run(&Run::new(place)).map(Inline)
+    }
+
+    #[inline]
+    fn cancelled(self, place: Place<'_>) {
+        Timeout::with(place, |timeout| self.into_task().cancelled(timeout));
+    }
+
+    #[inline]
+    fn into_task(self) -> T {
+        self.0
+    }
+}
+
+/// A large task that runs once.
+struct Boxed<T>(Box<T>);
+
+impl<T: TimerTask> Content for Boxed<T> {
+    type Task = T;
+
+    fn run(self, place: Place<'_>) -> Next<Self> {
+        self.0.run(&Run::new(place)).map(|task| Self(Box::new(task)))
+    }
+
+    fn cancelled(self, place: Place<'_>) {
+        Timeout::with(place, |timeout| self.into_task().cancelled(timeout));
+    }
+
+    fn into_task(self) -> T {
+        *self.0
+    }
+}
+
+/// A large task that may run again in the same box. Empty only during a run.
+struct Again<T>(Box<Option<T>>);
+
+impl<T: TimerTask> Content for Again<T> {
+    type Task = T;
+
+    fn run(mut self, place: Place<'_>) -> Next<Self> {
+        let Some(task) = self.0.take() else { return Next::done() };
+        task.run(&Run::new(place)).map(|task| {
+            *self.0 = Some(task);
+            self
+        })
+    }
+
+    fn cancelled(self, place: Place<'_>) {
+        Timeout::with(place, |timeout| self.into_task().cancelled(timeout));
+    }
+
+    fn into_task(self) -> T {
+        self.0.expect("empty only during a run")
+    }
+}
+
+impl Erased {
+    #[inline]
+    pub(crate) fn new<T: TimerTask>(task: T) -> Self {
+        if const { fits::<Inline<T>>() } {
+            // The check is in `holding` too, which is compiled for every `T`.
+            Self::holding_if_it_fits(Inline(task))
+        } else if T::RUNS_ONCE {
+            Self::holding(Boxed(Box::new(task)))
+        } else {
+            Self::holding(Again(Box::new(Some(task))))
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::base::sync::Arc;
+    use crate::heap::Registry;
+    use crate::heap::context::Context;
+    use crate::timeout::schedule::{Admit, schedule};
+    use crate::timeout::task::Task;
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::time::Duration;
+
+    /// What the tasks of this thread do, and what has become of them. Tasks of no size have room for
+    /// neither.
+    #[derive(Clone, Copy, Default)]
+    struct Story {
+        /// The runs after which a task goes on.
+        goes_on: u32,
+        panics_in_run: bool,
+        panics_in_cancelled: bool,
+        panics_in_drop: bool,
+        run: u32,
+        cancelled: u32,
+        dropped: u32,
+    }
+
+    thread_local! {
+        static STORY: Cell<Story> = const {
+            Cell::new(Story {
+                goes_on: 0,
+                panics_in_run: false,
+                panics_in_cancelled: false,
+                panics_in_drop: false,
+                run: 0,
+                cancelled: 0,
+                dropped: 0,
+            })
+        };
+    }
+
+    fn tell(change: impl FnOnce(&mut Story)) {
+        let mut story = STORY.get();
+        change(&mut story);
+        STORY.set(story);
+    }
+
+    /// A task of `SIZE` bytes with the alignment of `A`. If `ONCE`, it runs once.
+    struct Probe<A, const SIZE: usize, const ONCE: bool> {
+        aligned: [A; 0],
+        bytes: [u8; SIZE],
+    }
+
+    impl<A, const SIZE: usize, const ONCE: bool> Probe<A, SIZE, ONCE> {
+        fn new() -> Self {
+            Self { aligned: [], bytes: std::array::from_fn(|n| n as u8 ^ 0xa5) }
+        }
+
+        /// Moved whole, and to a place of its alignment.
+        fn assert_whole(&self) {
+            let address = std::hint::black_box(std::ptr::from_ref(self)).addr();
+            assert_eq!(address % align_of::<A>(), 0, "alignment of {}", align_of::<A>());
+            assert!(self.bytes.iter().enumerate().all(|(n, &byte)| byte == n as u8 ^ 0xa5));
+            assert!(self.aligned.is_empty());
+        }
+    }
+
+    impl<A: Send + 'static, const SIZE: usize, const ONCE: bool> TimerTask for Probe<A, SIZE, ONCE> {
+        fn run(self, _run: &Run<'_>) -> Next<Self> {
+            self.assert_whole();
+            tell(|story| story.run += 1);
+            let story = STORY.get();
+            assert!(!story.panics_in_run, "a bad run");
+            if story.run <= story.goes_on {
+                return Next::after(self, Duration::from_nanos(u64::from(story.run)));
+            }
+            Next::done()
+        }
+
+        fn cancelled(self, _timeout: &Timeout) {
+            self.assert_whole();
+            tell(|story| story.cancelled += 1);
+            assert!(!STORY.get().panics_in_cancelled, "a bad cancelled callback");
+        }
+
+        const RUNS_ONCE: bool = ONCE;
+    }
+
+    impl<A, const SIZE: usize, const ONCE: bool> Drop for Probe<A, SIZE, ONCE> {
+        fn drop(&mut self) {
+            self.assert_whole();
+            tell(|story| story.dropped += 1);
+            let bad = STORY.get().panics_in_drop && !std::thread::panicking();
+            assert!(!bad, "a bad drop");
+        }
+    }
+
+    /// The registry keeps the chunk.
+    fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
+        let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
+        let timeout = schedule(&registry, || (), 8, Admit::Once);
+        (registry.clone(), timeout.map_err(|(_, why)| why).expect("it is admitted"))
+    }
+
+    /// Another type than any probe's, with the same contents as one.
+    #[derive(Debug)]
+    struct Other([u8; 16]);
+
+    impl TimerTask for Other {
+        fn run(self, _run: &Run<'_>) -> Next<Self> {
+            assert_eq!(self.0, [0; 16]);
+            Next::done()
+        }
+    }
+
+    /// Tells one story of a task. Returns whether it panicked, how often the task ran and was told of
+    /// a cancel.
+    fn story(of: Story, act: impl FnOnce()) -> (bool, u32, u32) {
+        STORY.set(of);
+        let panicked = catch_unwind(AssertUnwindSafe(act)).is_err();
+        let Story { run, cancelled, dropped, .. } = STORY.get();
+        assert_eq!(dropped, 1, "each task is dropped once");
+        (panicked, run, cancelled)
+    }
+
+    fn every_end<A: Send + 'static, const SIZE: usize, const ONCE: bool>(timeout: &Timeout) {
+        let place = timeout.place();
+        let task = || Erased::new(Probe::<A, SIZE, ONCE>::new());
+        let plain = Story::default();
+
+        let done = |task: Erased| assert!(task.run(place).into_parts().is_none());
+        assert_eq!(story(plain, || done(task())), (false, 1, 0), "run");
+        let bad = Story { panics_in_run: true, ..plain };
+        assert_eq!(story(bad, || done(task())), (true, 1, 0), "a panic in run");
+        let bad_drop = Story { panics_in_drop: true, ..plain };
+        assert_eq!(story(bad_drop, || done(task())), (true, 1, 0), "a panic in the drop after run");
+
+        assert_eq!(story(plain, || task().cancelled(place)), (false, 0, 1), "cancelled");
+        let bad = Story { panics_in_cancelled: true, ..plain };
+        assert_eq!(story(bad, || task().cancelled(place)), (true, 0, 1), "a panic in cancelled");
+        let after_cancelled = story(bad_drop, || task().cancelled(place));
+        assert_eq!(after_cancelled, (true, 0, 1), "a panic in the drop after cancelled");
+
+        assert_eq!(story(plain, || drop(task())), (false, 0, 0), "dropped");
+        assert_eq!(story(bad_drop, || drop(task())), (true, 0, 0), "a panic in drop");
+
+        let given = || task().into_type::<Probe<A, SIZE, ONCE>>().assert_whole();
+        assert_eq!(story(plain, given), (false, 0, 0), "given back by type");
+        let refused = || {
+            let mut other = None::<Other>;
+            let task = task().give(&mut other).expect_err("it is of another type");
+            assert!(other.is_none() && STORY.get().dropped == 0);
+            done(task);
+        };
+        assert_eq!(story(plain, refused), (false, 1, 0), "refused to another type");
+        let nested = || {
+            let nested = Task(Erased::new(Task(task())));
+            assert_eq!(STORY.get().dropped, 0);
+            let nested = nested.downcast::<Other>().expect_err("it is of another type");
+            assert!(nested.downcast::<Probe<A, SIZE, ONCE>>().is_ok());
+        };
+        assert_eq!(story(plain, nested), (false, 0, 0), "a task in a task");
+        let misused = || assert_eq!(task().into_type::<Other>().0, [0; 16]);
+        assert!(story(plain, misused).0, "a panic, as documented");
+
+        if ONCE {
+            return;
+        }
+        for panics_in_run in [false, true] {
+            let goes_on = || {
+                let mut next = task();
+                for run_number in 1..=3 {
+                    let (again, when) = next.run(place).into_parts().expect("it goes on");
+                    assert!(matches!(when, super::super::next::When::After(n) if n == run_number));
+                    assert_eq!(STORY.get().dropped, 0);
+                    next = again;
+                }
+                tell(|story| story.panics_in_run = panics_in_run);
+                done(next);
+            };
+            let three_times = Story { goes_on: 3, ..plain };
+            assert_eq!(story(three_times, goes_on), (panics_in_run, 4, 0), "goes on");
+        }
+        let goes_on_and = |end: &dyn Fn(Erased)| {
+            let (again, _) = task().run(place).into_parts().expect("it goes on");
+            end(again);
+        };
+        let once = Story { goes_on: 1, ..plain };
+        let cancelled = story(once, || goes_on_and(&|task| task.cancelled(place)));
+        assert_eq!(cancelled, (false, 1, 1), "goes on and is cancelled");
+        assert_eq!(story(once, || goes_on_and(&|task| drop(task))), (false, 1, 0));
+        let given = |task: Erased| task.into_type::<Probe<A, SIZE, ONCE>>().assert_whole();
+        assert_eq!(story(once, || goes_on_and(&given)), (false, 1, 0), "goes on and is given back");
+    }
+
+    /// A type for each alignment.
+    macro_rules! aligned {
+        ($($name:ident $align:literal,)*) => { $(
+            #[repr(align($align))]
+            struct $name;
+        )* };
+    }
+
+    aligned! { A1 1, A2 2, A4 4, A8 8, A16 16, A32 32, A64 64, }
+
+    /// A test for each alignment, of these sizes.
+    macro_rules! sizes {
+        ($test:ident, $align:ty, $($size:literal)*) => {
+            #[test]
+            fn $test() {
+                let (_registry, timeout) = timeout();
+                $(
+                    assert_eq!(size_of::<Probe<$align, $size, true>>(), $size);
+                    assert_eq!(align_of::<Probe<$align, $size, true>>(), align_of::<$align>());
+                    every_end::<$align, $size, true>(&timeout);
+                    every_end::<$align, $size, false>(&timeout);
+                )*
+            }
+        };
+    }
+
+    // The size of a type is a multiple of its alignment.
+    sizes! { tasks_of_any_size, A1,
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62
+        63 64
+    }
+    sizes! { tasks_aligned_to_2, A2,
+        0 2 4 6 8 10 12 14 16 18 20 22 24 26 28 30 32 34 36 38 40 42 44 46 48 50 52 54 56 58 60 62
+        64
+    }
+    sizes! { tasks_aligned_to_4, A4, 0 4 8 12 16 20 24 28 32 36 40 44 48 52 56 60 64 }
+    sizes! { tasks_aligned_to_8, A8, 0 8 16 24 32 40 48 56 64 }
+    sizes! { tasks_aligned_to_16, A16, 0 16 32 48 64 }
+    sizes! { tasks_aligned_to_32, A32, 0 32 64 }
+    sizes! { tasks_aligned_to_64, A64, 0 64 }
+
+    /// What fits lies in the slot; what does not is boxed, whatever its size.
+    #[test]
+    fn tasks_that_fit_take_no_box() {
+        assert!(fits::<Inline<Probe<A8, 16, true>>>() && fits::<Inline<Probe<A1, 16, false>>>());
+        assert!(!fits::<Inline<Probe<A1, 17, true>>>() && !fits::<Inline<Probe<A16, 0, true>>>());
+        assert_eq!(size_of::<Erased>(), 24);
+    }
+}

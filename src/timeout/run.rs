@@ -1,0 +1,187 @@
+//! The run of a task.
+
+use super::erased::{Erased, Place};
+use super::handle::Timeout;
+use super::next::When;
+use crate::base::isolate;
+use crate::base::logging::warning;
+use crate::heap::context::Context;
+use crate::heap::{CatchUp, Phase, Slot};
+use std::fmt;
+use std::time::Instant;
+
+/// A run, as its task sees it: the timeout, its deadline, the time. It cannot outlive the run.
+pub struct Run<'a>(Place<'a>);
+
+/// A timeout that goes on after a run. It is Filed; the runner files the entry.
+pub(crate) struct GoesOn {
+    pub(crate) entry: CatchUp,
+    /// The next run is a missed one.
+    pub(crate) missed: bool,
+}
+
+impl<'a> Run<'a> {
+    /// A run of the timeout at this place, whose live pin is the runner's.
+    #[inline]
+    pub(crate) fn new(place: Place<'a>) -> Self {
+        Self(place)
+    }
+
+    /// Where its timeout lies.
+    pub(super) fn place(&self) -> Place<'a> {
+        self.0
+    }
+
+    fn slot(&self) -> &Slot<Erased> {
+        self.0.slot()
+    }
+
+    fn context(&self) -> &Context {
+        &self.0.chunk.context
+    }
+
+    /// The instant at which this run was due.
+    pub fn deadline(&self) -> Instant {
+        self.context().time.instant_at(self.slot().deadline())
+    }
+
+    /// The present instant by the timer's clock.
+    pub fn now(&self) -> Instant {
+        self.context().time.now_instant()
+    }
+
+    /// A handle to the timeout.
+    pub fn timeout(&self) -> Timeout {
+        self.slot().pin();
+        Timeout::pinned(self.0)
+    }
+
+    /// Whether the timeout was cancelled since the run began. It then does not go on.
+    pub fn is_cancelled(&self) -> bool {
+        self.slot().phase() == Phase::Denied
+    }
+
+    /// Runs the task on the worker. If the timeout goes on, the worker files the returned entry. The
+    /// live pin is the slot's again then, and the worker has another. If not, the worker has the live
+    /// pin, and finishes the run.
+    #[inline]
+    pub(crate) fn on_worker(&self, task: Erased) -> Option<GoesOn> {
+        let (task, when) = self.run(task)?;
+        self.go_on_worker(task, when)
+    }
+
+    #[cold]
+    fn go_on_worker(&self, task: Erased, when: When) -> Option<GoesOn> {
+        let (deadline, missed) = self.next_deadline(when);
+        let context = self.context();
+        self.slot().pin();
+        context.begins_again();
+        let Some(version) = self.go_on(task, deadline, Phase::Filed) else {
+            self.slot().unpin(1);
+            return None;
+        };
+        context.by_worker.rearmed.add(1);
+        let entry = CatchUp { token: self.0.chunk.token(self.0.offset, version), deadline };
+        Some(GoesOn { entry, missed })
+    }
+
+    /// Runs the task on any thread. If it goes on, submits it; if not, finishes the run. The caller
+    /// has a pin in both cases.
+    pub(crate) fn on_executor(&self, task: Erased) {
+        let next = self.run(task);
+        let goes_on = next.is_some_and(|(task, when)| self.go_on_elsewhere(task, when));
+        if !goes_on {
+            self.slot().finish();
+        }
+    }
+
+    fn go_on_elsewhere(&self, task: Erased, when: When) -> bool {
+        let (deadline, missed) = self.next_deadline(when);
+        let context = self.context();
+        // The live pin goes back to the slot, and the timeout may end before this returns.
+        self.slot().pin();
+        // Counted before the timeout can end, so that no count is ever too low.
+        context.begins_again();
+        context.by_others.rearmed.add_shared(1);
+        let phase = if missed { Phase::Filed } else { Phase::New };
+        let Some(version) = self.go_on(task, deadline, phase) else {
+            context.by_others.rearmed.sub_shared(1);
+            self.slot().unpin(1);
+            return false;
+        };
+        if missed {
+            context
+                .catch_up(CatchUp { token: self.0.chunk.token(self.0.offset, version), deadline });
+        } else {
+            context.by_others.renewed.add_shared(1);
+            self.0.chunk.announce(deadline);
+        }
+        if context.is_closed() {
+            self.timeout().cancel_late();
+        }
+        true
+    }
+
+    /// Runs the task. Returns it with the time of its next run, if there is one.
+    #[inline]
+    fn run(&self, task: Erased) -> Option<(Erased, When)> {
+        let Some(next) = isolate::contained(|| task.run(self.0)) else {
+            self.context().metrics.task_panicked();
+            warning!("the task of {self:?} panicked");
+            return None;
+        };
+        next.into_parts()
+    }
+
+    /// The deadline of the next run, and whether it is a missed one.
+    fn next_deadline(&self, when: When) -> (u64, bool) {
+        let time = &self.context().time;
+        match when {
+            When::After(delay) => (self.later(delay), false),
+            When::At(instant) => (time.nanos_at(instant), false),
+            When::Missed(instant) => (time.nanos_at(instant), true),
+        }
+    }
+
+    /// Puts the task back into the slot. If the timeout must not go on, drops it.
+    fn go_on(&self, task: Erased, deadline: u64, phase: Phase) -> Option<u16> {
+        let context = self.context();
+        let refused = if context.is_closed() {
+            task
+        } else {
+            match self.slot().go_on(task, deadline, phase) {
+                Ok(version) => return Some(version),
+                Err(task) => task,
+            }
+        };
+        context.ended(1);
+        if isolate::panics(|| drop(refused)) {
+            context.metrics.task_panicked();
+            warning!("the drop of the task of {self:?} panicked");
+        }
+        None
+    }
+
+    /// The time `delay` after the present. If the clock panics, this is never: the task does not
+    /// run again.
+    fn later(&self, delay: u64) -> u64 {
+        let now = self.context().time.now_contained();
+        now.map_or(crate::time::tick::NEVER, |now| now.saturating_add(delay))
+    }
+}
+
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("deadline", &self.deadline())
+            .field("is_cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Timeout {
+    /// A run of this timeout's task.
+    pub(crate) fn run(&self) -> Run<'_> {
+        Run::new(self.place())
+    }
+}
