@@ -335,9 +335,9 @@ impl<P> Slot<P> {
 
     /// Moves a pending slot out: its payload and the live pin are the caller's.
     #[inline]
-    fn end_pending(&self, end: Phase, may: impl Fn(State) -> bool) -> Result<(P, State), State> {
+    fn end_pending(&self, end: Phase) -> Result<(P, State), State> {
         let mut state = self.load();
-        while state.phase().is_pending() && may(state) {
+        while state.phase().is_pending() {
             match self.exchange(state, state.with(end)) {
                 Ok(()) => return Ok((self.take(), state)),
                 Err(now) => state = now,
@@ -350,7 +350,7 @@ impl<P> Slot<P> {
     #[inline]
     pub(crate) fn cancel(&self) -> Cancel<P> {
         loop {
-            match self.end_pending(Phase::Cancelled, |_| true) {
+            match self.end_pending(Phase::Cancelled) {
                 Ok((payload, was)) => {
                     return Cancel::Won { payload, filed: was.phase() == Phase::Filed };
                 }
@@ -365,28 +365,45 @@ impl<P> Slot<P> {
     }
 
     /// Claims a timeout for its run, if `version` is the slot's and the deadline is not after
-    /// `tick_start`.
+    /// `tick_start`. Calls `may` before: if it returns false, the slot is left alone.
     #[inline]
-    pub(crate) fn claim(&self, version: u16, tick_start: u64) -> Claim<P> {
+    pub(crate) fn claim_if(
+        &self,
+        version: u16,
+        tick_start: u64,
+        may: impl FnOnce() -> bool,
+    ) -> Claim<P> {
+        let mut state = self.load();
         if self.version() != version {
             return Claim::Dead;
         }
-        match self.end_pending(Phase::Running, |state| state.deadline() <= tick_start) {
-            Ok(claimed) => Claim::Due(Claimed::of(claimed)),
-            Err(state) if state.phase().is_pending() => Claim::NotYet(state.deadline()),
-            Err(_) => Claim::Dead,
+        let is_due = |state: State| state.phase().is_pending() && state.deadline() <= tick_start;
+        if is_due(state) && !may() {
+            return Claim::Dead;
         }
+        while is_due(state) {
+            match self.exchange(state, state.with(Phase::Running)) {
+                Ok(()) => return Claim::Due(Claimed::of((self.take(), state))),
+                Err(now) => state = now,
+            }
+        }
+        if state.phase().is_pending() { Claim::NotYet(state.deadline()) } else { Claim::Dead }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn claim(&self, version: u16, tick_start: u64) -> Claim<P> {
+        self.claim_if(version, tick_start, || true)
     }
 
     /// Ends a pending timeout for a stop, as Returned or Cancelled.
     pub(crate) fn empty(&self, end: Phase) -> Option<Claimed<P>> {
-        self.end_pending(end, |_| true).ok().map(Claimed::of)
+        self.end_pending(end).ok().map(Claimed::of)
     }
 
     /// Takes back what was armed or has gone on in a timer that was closed meanwhile. `None` if a
     /// stop, a cancel or a run was first. True if it had an entry in the wheel.
     pub(crate) fn take_back(&self) -> Option<(P, bool)> {
-        let taken = self.end_pending(Phase::Cancelled, |_| true).ok();
+        let taken = self.end_pending(Phase::Cancelled).ok();
         taken.map(|(payload, was)| (payload, was.phase() == Phase::Filed))
     }
 

@@ -47,6 +47,7 @@ impl Timeout {
     }
 
     /// Where the timeout lies.
+    #[inline]
     pub(super) fn place(&self) -> Place<'_> {
         Place { chunk: &self.chunk, offset: self.offset() }
     }

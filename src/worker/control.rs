@@ -7,7 +7,7 @@
 //! | `running` | means | leaves it by |
 //! |---|---|---|
 //! | 0 | the worker runs no task and hands none over | the worker: a name, before it claims; a stop: CLOSED |
-//! | a name | it claims, runs or hands over that timeout | the worker: 0, after the run or the hand-over; who wants a handle: with NAMING |
+//! | a name | it claims, runs or hands over that timeout, or has just done so | the worker: the next name, or 0 if no run follows directly; who wants a handle: with NAMING |
 //! | a name, NAMING | somebody makes a handle to it | who set NAMING: back to the name. The worker waits for that |
 //! | CLOSED | a stop ends the timer in the worker's place | never. The worker claims nothing more |
 //!
@@ -16,7 +16,7 @@
 //! sees the effects of the last task.
 //!
 //! **A handle to the running timeout is safe to make:** once the named timeout is Running or Denied,
-//! the worker has claimed it, and has a pin until it clears the name, which it does not while NAMING
+//! the worker has claimed it, and has a pin until it changes the name, which it does not while NAMING
 //! is set. So another pin can be added. Before the claim it cannot: a cancel may free the slot.
 
 use crate::base::sync::{Arc, AtomicU64, Ordering, thread, thread_local};
@@ -31,6 +31,11 @@ use std::time::Instant;
 
 const CLOSED: u64 = 1 << 63;
 const NAMING: u64 = 1 << 62;
+
+#[inline]
+fn name(token: Token) -> u64 {
+    u64::from(token.index) + 1
+}
 
 /// Shared by a timer's handles and its worker.
 pub(crate) struct Control {
@@ -53,16 +58,28 @@ impl Control {
         self.running.compare_exchange(from, to, done, failed).is_ok()
     }
 
-    /// Names the timeout that the worker is about to claim. False if a stop has ended the timer.
+    /// Names the timeout that the worker is about to claim. `before` is the one that is named now, if
+    /// there is one: one exchange ends its run and begins this one. False if a stop has ended the timer.
     #[inline]
-    pub(crate) fn begin_run(&self, token: Token) -> bool {
-        self.change_running(0, u64::from(token.index) + 1)
+    pub(crate) fn begin_run(&self, before: Option<Token>, token: Token) -> bool {
+        match before {
+            None => self.change_running(0, name(token)),
+            Some(before) => {
+                self.rename(name(before), name(token));
+                true
+            }
+        }
     }
 
     /// Clears the name, after the user's code has returned and before the run is finished.
     #[inline]
     pub(crate) fn end_run(&self, token: Token) {
-        while !self.change_running(u64::from(token.index) + 1, 0) {
+        self.rename(name(token), 0);
+    }
+
+    #[inline]
+    fn rename(&self, from: u64, to: u64) {
+        while !self.change_running(from, to) {
             thread::yield_now(); // somebody makes a handle
         }
     }
@@ -71,7 +88,7 @@ impl Control {
     pub(crate) fn abort_run(&self) {
         let name = self.running.load(Ordering::Acquire) & !NAMING;
         if name != CLOSED && name != 0 {
-            self.end_run(Token { index: (name - 1) as u32, version: 0 });
+            self.rename(name, 0);
         }
     }
 
@@ -225,7 +242,7 @@ mod model {
     /// Claims and finishes a run, as the worker does. True if it ran. Calls `task` for its task.
     fn run(control: &Control, slot: &Slot<Erased>, version: u16, task: impl FnOnce()) -> bool {
         let token = Token { index: INDEX, version };
-        if slot.standing(version).is_none() || !control.begin_run(token) {
+        if slot.standing(version).is_none() || !control.begin_run(None, token) {
             return false;
         }
         let Claim::Due(claimed) = slot.claim(version, NOW) else {
@@ -273,6 +290,49 @@ mod model {
                 chunk.slot(offset).present_deadline() == Some(LATER)
             };
             assert!(pending(0) || pending(1), "the next is untouched");
+        });
+    }
+
+    /// Another thread asks what runs while one run follows another. Its handle keeps the slot of the
+    /// first from being freed, or it is one to the second.
+    #[test]
+    fn a_handle_to_the_running_timeout_as_the_next_run_begins() {
+        check(|| {
+            let control = control();
+            let versions = [0, 1].map(|offset| {
+                drop(scheduled(&control, DUE));
+                let chunk = control.registry.chunk(0).expect("it is not emptied");
+                chunk.slot(offset).file().expect("it is new").1
+            });
+            let chunk = control.registry.chunk(0).expect("it is not emptied");
+            let worker = {
+                let (control, chunk) = (control.clone(), chunk.clone());
+                spawn(move || {
+                    let [first, second] =
+                        [0, 1].map(|n| Token { index: n, version: versions[n as usize] });
+                    let claim = |n: usize| {
+                        let claim = chunk.slot(n).claim(versions[n], NOW);
+                        assert!(matches!(claim, Claim::Due(_)));
+                    };
+                    let finish = |n: usize| {
+                        if chunk.slot(n).finish_and_unpin() {
+                            chunk.give_back(1 << n);
+                        }
+                    };
+                    assert!(control.begin_run(None, first));
+                    claim(0);
+                    assert!(control.begin_run(Some(first), second));
+                    finish(0);
+                    claim(1);
+                    control.end_run(second);
+                    finish(1);
+                })
+            };
+            if let Some(running) = control.running() {
+                assert!(running.is_expired(), "it is one that runs or has run");
+            }
+            worker.join().unwrap();
+            assert!((0..2).all(|n| chunk.slot(n).phase() == Phase::Free));
         });
     }
 

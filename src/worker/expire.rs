@@ -13,6 +13,22 @@ const MISSED_KEPT: usize = 1 << 10;
 /// The number of timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
 
+/// The timeout that the worker has named (see `control`).
+pub(super) struct Named {
+    token: Token,
+    last: LastUse,
+}
+
+/// What is left to do with the slot of a named timeout, once it is not named any more.
+enum LastUse {
+    /// Nothing: it was not claimed.
+    None,
+    /// It goes on, or is in the executor's hands: the worker's pin is left.
+    Unpin,
+    /// Its run is over.
+    Finish,
+}
+
 impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
@@ -34,8 +50,11 @@ impl<W: Exact> Worker<W> {
                 break;
             }
             match self.claim(due) {
-                Claim::Dead => {}
-                Claim::NotYet(deadline) => self.postpone(due.token, deadline, tick, &mut agenda),
+                Claim::Dead => self.end_naming(),
+                Claim::NotYet(deadline) => {
+                    self.end_naming();
+                    self.postpone(due.token, deadline, tick, &mut agenda);
+                }
                 Claim::Due(claimed) => {
                     self.context().metrics.late_by(now.saturating_sub(claimed.deadline));
                     self.hand_over(due.token, claimed, tick);
@@ -47,6 +66,7 @@ impl<W: Exact> Worker<W> {
                 }
             }
         }
+        self.end_naming();
         self.lanes.give_back();
         if ran {
             // Those that have run no longer outnumber the dead.
@@ -95,35 +115,66 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Claims a timeout, and names it as running.
+    /// Claims a timeout. Names it before, instead of the one that ran last.
     #[inline]
     pub(super) fn claim(&mut self, due: Due) -> Claim<Erased> {
         let Due { tick, token } = due;
-        let Self { control, lanes, .. } = self;
-        let begin = control.context.scale.start_of(tick);
-        let slot = lanes.slot(token);
-        let Some((slot, deadline)) = slot.and_then(|s| Some((s, s.standing(token.version)?)))
-        else {
+        let Self { control, lanes, named, .. } = self;
+        let Some(slot) = lanes.slot(token) else {
             control.context.metrics.found_dead();
             return Claim::Dead;
         };
-        if deadline > begin {
-            return Claim::NotYet(deadline);
-        }
-        if !control.begin_run(token) {
-            return Claim::Dead; // a stop ends the timer
-        }
-        let claim = slot.claim(token.version, begin);
+        let mut before = None;
+        let claim = slot.claim_if(token.version, control.context.scale.start_of(tick), || {
+            before = named.take();
+            let may = control.begin_run(before.as_ref().map(|before| before.token), token);
+            *named = may.then_some(Named { token, last: LastUse::None });
+            may
+        });
+        let counts = &control.context.by_worker;
         match &claim {
             Claim::Due(claimed) => {
-                let counts = &control.context.by_worker;
                 counts.expired.add(1);
                 // An old entry that matches by chance can claim a New one.
                 counts.unqueued.add(u64::from(!claimed.filed));
             }
-            _ => control.end_run(token),
+            Claim::Dead => control.context.metrics.found_dead(),
+            Claim::NotYet(_) => {}
         }
+        self.let_go(before);
         claim
+    }
+
+    /// Clears the name, if there is one.
+    #[inline]
+    pub(super) fn end_naming(&mut self) {
+        let named = self.named.take();
+        if let Some(named) = &named {
+            self.control.end_run(named.token);
+        }
+        self.let_go(named);
+    }
+
+    /// Finishes a run whose timeout is not named any more.
+    #[inline]
+    fn let_go(&mut self, named: Option<Named>) {
+        let Some(Named { token, last }) = named else { return };
+        let free = match (last, self.lanes.slot(token)) {
+            (LastUse::Finish, Some(slot)) => slot.finish_and_unpin(),
+            (LastUse::Unpin, Some(slot)) => slot.unpin(1),
+            _ => false,
+        };
+        if free {
+            self.lanes.freed(token);
+        }
+    }
+
+    /// Notes what is left to do with the slot of the named timeout.
+    #[inline]
+    fn leave(&mut self, last: LastUse) {
+        if let Some(named) = &mut self.named {
+            named.last = last;
+        }
     }
 
     /// Runs a claimed task inline, or hands it to the executor.
@@ -147,31 +198,31 @@ impl<W: Exact> Worker<W> {
         let job = Job::new(task, Timeout::pinned(Place { chunk, offset }));
         let stopping = || control.lifecycle.command() != Command::Run;
         dispatch.hand(job, &control.context.metrics, stopping);
-        control.end_run(token);
-        if slot.unpin(1) {
-            lanes.freed(token);
-        }
+        self.leave(LastUse::Unpin);
     }
 
     /// Runs a task on the worker. Files its timeout again if it goes on.
     #[inline]
     fn run_inline(&mut self, token: Token, task: Erased, present: u64) {
-        let Self { control, lanes, wheel, missed, .. } = self;
-        let Some((chunk, offset)) = lanes.chunk(token) else { return };
-        let next = Run::new(Place { chunk, offset }).on_worker(task);
-        control.end_run(token);
-        let slot = chunk.slot(offset);
-        let free = if next.is_some() { slot.unpin(1) } else { slot.finish_and_unpin() };
-        if free {
-            lanes.freed(token);
-        }
-        match next {
-            Some(GoesOn { entry, missed: true }) => missed.push(entry),
-            Some(GoesOn { entry: CatchUp { token, deadline }, .. }) => {
-                let tick = control.context.scale.tick_not_before(deadline).max(present + 1);
-                wheel.insert(tick, token);
+        let Some((chunk, offset)) = self.lanes.chunk(token) else { return };
+        match Run::new(Place { chunk, offset }).on_worker(task) {
+            None => self.leave(LastUse::Finish),
+            Some(goes_on) => {
+                self.leave(LastUse::Unpin);
+                self.file_again(goes_on, present);
             }
-            None => {}
+        }
+    }
+
+    /// Files the entry of a timeout that goes on.
+    #[cold]
+    fn file_again(&mut self, goes_on: GoesOn, present: u64) {
+        let GoesOn { entry, missed } = goes_on;
+        if missed {
+            self.missed.push(entry);
+        } else {
+            let tick = self.context().scale.tick_not_before(entry.deadline).max(present + 1);
+            self.wheel.insert(tick, entry.token);
         }
     }
 }

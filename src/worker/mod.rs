@@ -34,6 +34,7 @@ use crate::heap::context::Context;
 use crate::time::Pace;
 use crate::wheel::{Agenda, Due, Exact};
 use control::{Control, Ending};
+use expire::Named;
 use lanes::Lanes;
 use lifecycle::Command;
 
@@ -45,6 +46,8 @@ pub(crate) struct Worker<W> {
     pace: Pace,
     lanes: Lanes,
     agenda: Agenda,
+    /// The timeout that the worker has named.
+    named: Option<Named>,
     /// Missed runs of inline tasks, on their way to the agenda.
     missed: Vec<CatchUp>,
     /// The last transfer left a backlog. So the next one may find timeouts due in a tick that has
@@ -89,6 +92,7 @@ impl<W: Exact> Worker<W> {
             pace,
             lanes: Lanes::default(),
             agenda,
+            named: None,
             missed: Vec::new(),
             behind: false,
             backlog_from: 0,

@@ -400,7 +400,7 @@ fn only_what_is_running_is_named() {
     assert!(!transfer(&mut worker));
     let due = all_due(&mut worker);
     let (control, token) = (worker.control.clone(), due[0].token);
-    assert!(control.begin_run(token));
+    assert!(control.begin_run(None, token));
     assert!(control.running().is_none(), "pending");
     control.end_run(token);
     assert!(matches!(worker.claim(due[0]), Claim::Due(_)));
@@ -564,7 +564,7 @@ fn a_timer_that_has_ended_lets_nothing_be_claimed() {
     control.close();
     control.lifecycle.command_return();
     assert_eq!(control.finish_until(Some(Instant::now())).map(|left| left.len()), Some(1));
-    assert!(!control.begin_run(due[0].token), "nothing runs after a stop");
+    assert!(!control.begin_run(None, due[0].token), "nothing runs after a stop");
     assert!(matches!(worker.claim(due[0]), Claim::Dead));
     assert!(control.running().is_none());
     assert_eq!(producer.slot(0).phase(), Phase::Returned);
