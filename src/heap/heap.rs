@@ -241,6 +241,8 @@ impl<P> Heap<P> {
     /// Takes about `most` of what is new, the oldest first. If `all_due`, also takes everything else
     /// that is due at time `by`. Appends what is due to `due` and the others to `rest`, both in the
     /// order of scheduling. True if something may be left. `held` is the caller's, from call to call.
+    ///
+    /// Breaks off once the timer is closed: all pending timeouts are found in their slots then.
     pub(crate) fn take_new(
         &self,
         by: Option<u64>,
@@ -256,8 +258,9 @@ impl<P> Heap<P> {
         self.earliest.swap(NEVER, Ordering::Acquire);
         fence(Ordering::SeqCst);
         self.hold_pending(held);
+        let ends = || self.context.is_closed();
         let (mut looked, mut found) = (Vec::new(), 0);
-        while found < most && !held.is_empty() && looked.len() < MOST_CHUNKS.max(most) {
+        while !ends() && found < most && !held.is_empty() && looked.len() < MOST_CHUNKS.max(most) {
             let first = looked.len();
             let next_ones = (0..CHUNKS_PER_FENCE).map_while(|_| held.pop());
             looked.extend(next_ones.map(|held| held.chunk).filter(|chunk| !chunk.is_released()));
@@ -267,7 +270,7 @@ impl<P> Heap<P> {
         }
         // What another chunk may have something older than waits, so that the order is kept.
         let bound = held.peek().map_or(next, |held| held.from.min(next));
-        let capped = !held.is_empty();
+        let capped = !held.is_empty() && !ends();
         let first = (due.len(), rest.len());
         let is_due = |candidate: &Candidate| by.is_some_and(|by| candidate.deadline <= by);
         for chunk in looked {
@@ -285,7 +288,8 @@ impl<P> Heap<P> {
             let others: Vec<_> = held.drain().map(|held| held.chunk).collect();
             others.iter().for_each(|chunk| chunk.unmark());
             fence(Ordering::SeqCst);
-            for chunk in others.into_iter().filter(|chunk| !chunk.is_released()) {
+            let others = others.into_iter().take_while(|_| !ends());
+            for chunk in others.filter(|chunk| !chunk.is_released()) {
                 let left = look_through(&chunk, next, |candidate| {
                     let takes = is_due(&candidate);
                     due.extend(Some(candidate).filter(|_| takes));
@@ -570,6 +574,21 @@ mod tests {
         filed.extend(producer.take());
         assert_eq!(filed.len(), 66 * SLOTS);
         assert!(filed.is_sorted(), "{filed:?}");
+    }
+
+    /// Rule 9: a stop does not wait for a look at millions of timeouts, whose slots it empties anyway.
+    #[test]
+    fn a_look_breaks_off_when_the_timer_is_closed() {
+        for all_due in [false, true] {
+            let mut producer = Producer::new();
+            producer.arm(9 * SLOTS);
+            let (mut held, mut due, mut rest) = Default::default();
+            producer.registry.context.close();
+            let most = if all_due { 1 } else { usize::MAX };
+            let heap = producer.heap();
+            assert!(!heap.take_new(Some(NEVER), most, all_due, &mut held, &mut due, &mut rest));
+            assert!(due.is_empty() && rest.is_empty());
+        }
     }
 
     /// Another thread has found the mark, but not in the queue, and a look has forgotten its deadline.
