@@ -412,7 +412,10 @@ fn cancel_against_a_run_that_goes_on() {
                 let slot = slot.clone();
                 spawn(move || match slot.cancel() {
                     Cancel::Won { payload, .. } => (payload, false),
-                    Cancel::Denied(_) => (0, true),
+                    Cancel::Denied(repeats) => {
+                        assert!(!repeats, "it has not gone on");
+                        (0, true)
+                    }
                     Cancel::Lost => (0, false),
                 })
             };
@@ -433,9 +436,11 @@ fn cancel_against_a_run_that_goes_on() {
                 _ => assert!(runs),
             }
             assert!(denied || goes_on || payload == 7, "something ends it");
+            assert!(!denied || slot.phase() == Phase::Expired, "its one run was not cancelled");
             entries.file(&slot);
             let again = entries.claim(&slot, END);
             assert_eq!(again == 1, goes_on && payload == 0, "it goes on with an entry");
+            assert!(again == 0 || slot.repeats(), "a cancel would keep the next run from going on");
         });
     }
 }

@@ -24,8 +24,9 @@
 //! | Returned | went back to the caller of stop | with the caller | unreturn -> Cancelled; last unpin -> Free |
 //!
 //! The *tag* is a second atomic word: 32 bits of sequence number (the order in which one thread
-//! scheduled), 12 bits of version, 1 bit `repeats` (periodic, or has gone on before), 1 bit `moved`
-//! (has gone on, or was pulled forward: the sequence number is out of date), 18 bits of pins.
+//! scheduled), 12 bits of version, 1 bit `repeats` (the run is not the first that the timeout may have:
+//! it is periodic, or has gone on before; constant during a run), 1 bit `moved` (has gone on, or was
+//! pulled forward: the sequence number is out of date), 1 bit `gone_on`, 17 bits of pins.
 //!
 //! Orderings: a move into New or Filed writes the payload before it releases the state; a move out
 //! of them acquires the state before it reads the payload. A decrement of the pins releases, and
@@ -121,7 +122,8 @@ impl State {
     }
 }
 
-const PINS: u64 = (1 << 18) - 1;
+const PINS: u64 = (1 << 17) - 1;
+const GONE_ON: u64 = 1 << 17;
 const MOVED: u64 = 1 << 18;
 const REPEATS: u64 = 1 << 19;
 const VERSION_SHIFT: u32 = 20;
@@ -134,6 +136,11 @@ const PINS_AT_FIRST: u64 = 2;
 #[inline]
 fn next_version(tag: u64) -> u64 {
     tag & !VERSION | (tag & VERSION).wrapping_add(1 << VERSION_SHIFT) & VERSION
+}
+
+#[inline]
+fn version_of(tag: u64) -> u16 {
+    ((tag & VERSION) >> VERSION_SHIFT) as u16
 }
 
 /// The result of claiming an entry that has come out of the wheel.
@@ -277,7 +284,7 @@ impl<P> Slot<P> {
 
     #[inline]
     pub(crate) fn version(&self) -> u16 {
-        ((self.tag.load(Ordering::Relaxed) & VERSION) >> VERSION_SHIFT) as u16
+        version_of(self.tag.load(Ordering::Relaxed))
     }
 
     pub(crate) fn repeats(&self) -> bool {
@@ -374,8 +381,13 @@ impl<P> Slot<P> {
         may: impl FnOnce() -> bool,
     ) -> Claim<P> {
         let mut state = self.load();
-        if self.version() != version {
+        let tag = self.tag.load(Ordering::Relaxed);
+        if version_of(tag) != version {
             return Claim::Dead;
+        }
+        if tag & (GONE_ON | REPEATS) == GONE_ON {
+            // While it is pending, so that it holds for a whole run.
+            self.retag(|tag| if tag & GONE_ON == 0 { tag } else { tag | REPEATS });
         }
         let is_due = |state: State| state.phase().is_pending() && state.deadline() <= tick_start;
         if is_due(state) && !may() {
@@ -456,7 +468,7 @@ impl<P> Slot<P> {
         if state.phase() != Phase::Running {
             return Err(payload);
         }
-        self.retag(|tag| next_version(tag) | REPEATS | MOVED);
+        self.retag(|tag| next_version(tag) | GONE_ON | MOVED);
         self.put(payload);
         match self.exchange(state, State::new(phase, deadline)) {
             Ok(()) => Ok(self.version()),
@@ -519,7 +531,7 @@ impl<P> Slot<P> {
         returned && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
     }
 
-    /// Adds a pin. The caller has one already. The tag counts 262,143 pins at most; a slot that has
+    /// Adds a pin. The caller has one already. The tag counts 131,071 pins at most; a slot that has
     /// reached this number stays pinned until its timer is gone, which is safe.
     pub(crate) fn pin(&self) {
         let more = |tag| (tag & PINS != PINS).then(|| tag + 1);
