@@ -172,7 +172,7 @@ fn one_thread_one_tick_keeps_its_order(wheel: WheelKind) {
     let ran = Record::new();
     let mut random = Random(3);
     let mut live = Vec::new();
-    let due = TICK * 60; // after the fifty that go by, and near enough for every wheel to be exact
+    let due = TICK * 60; // after the fifty that go by
     for n in 0..5000 {
         let delay = due - ms(random.below(100)) - clock.elapsed();
         live.push((n, timer.new_timeout(ran.note(n), delay).unwrap()));
@@ -188,8 +188,7 @@ fn one_thread_one_tick_keeps_its_order(wheel: WheelKind) {
     assert_eq!(ran.take(), live.iter().map(|&(n, _)| n).collect::<Vec<_>>());
 }
 
-/// Also where a bucket spans many ticks, and what is in it may be late: what was scheduled at one
-/// time for one tick lies in one bucket.
+/// Also in a coarse bucket that spans many ticks.
 fn one_thread_one_tick_keeps_its_order_far_ahead(wheel: WheelKind) {
     const TICKS: [u32; 4] = [100, 1000, 5000, 40_000];
     let (timer, clock) = manual_with(on(wheel));
