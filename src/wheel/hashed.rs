@@ -73,8 +73,8 @@ impl Ring {
         Ok(ring)
     }
 
-    /// The bucket of a timeout due at `tick`. An overdue one goes to the current bucket.
-    pub(crate) fn bucket_of(&self, tick: u64) -> usize {
+    /// The bucket for timeouts due at `tick`. An overdue one goes to the current bucket.
+    fn bucket_of(&self, tick: u64) -> usize {
         (tick.max(self.current_tick) & self.slot_mask) as usize
     }
 
@@ -220,9 +220,9 @@ impl TokenWheel for Ring {
         ended
     }
 
-    fn placement(&self, tick: u64, _: Token) -> Option<Placement> {
-        let near = tick <= self.reach;
-        near.then(|| Placement { level: 1, bucket: self.bucket_of(tick) })
+    fn placement(&self, tick: u64, token: Token) -> Option<Placement> {
+        let bucket = self.bucket_of(tick);
+        self.buckets[bucket].contains(token).then_some(Placement { level: 1, bucket })
     }
 }
 
@@ -314,13 +314,44 @@ impl<T> HashedWheel<T> {
         Some(ahead / self.ticks_per_wheel() as u64)
     }
 
-    /// The bucket of `key`: `max(deadline, current_tick) & (ticks_per_wheel - 1)`.
+    /// The bucket of `key`: `max(deadline, current_tick) & (ticks_per_wheel - 1)`. `None` if its
+    /// value has left the wheel, or is more than 65,535 rounds ahead and in no bucket yet. O(n) for
+    /// n entries in the bucket.
     pub fn bucket(&self, key: Key) -> Option<usize> {
-        Some(self.structure.bucket_of(self.deadline(key)?))
+        self.placement(key).map(|placement| placement.bucket)
     }
 
     /// The number of buckets.
     pub fn ticks_per_wheel(&self) -> usize {
         self.structure.bucket_count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An era moves into the buckets in steps, so some of its values are there before the others.
+    #[test]
+    fn bucket_and_placement_are_none_for_a_value_in_no_bucket() {
+        const FAR: u64 = 70_000; // rounds, of one tick each
+        let mut wheel = HashedWheel::new(1).unwrap();
+        wheel.expire(0, |_, ()| ());
+        let never = wheel.insert(u64::MAX, ());
+        let keys: Vec<Key> = (0..2 * LET_IN).map(|_| wheel.insert(FAR, ())).collect();
+        let in_buckets = |wheel: &HashedWheel<()>| {
+            let found = |&key: &Key| {
+                let placement = wheel.placement(key);
+                assert_eq!(placement.map(|placement| placement.bucket), wheel.bucket(key));
+                placement.is_some()
+            };
+            assert!(!found(&never));
+            keys.iter().map(found).collect::<Vec<_>>()
+        };
+        assert_eq!(in_buckets(&wheel), vec![false; 2 * LET_IN]);
+        wheel.expire(FAR - 1000, |_, ()| ());
+        assert_eq!(in_buckets(&wheel), [[true; LET_IN], [false; LET_IN]].concat());
+        wheel.expire(FAR - 999, |_, ()| ());
+        assert_eq!(in_buckets(&wheel), vec![true; 2 * LET_IN]);
     }
 }
