@@ -383,6 +383,17 @@ fn one_deadline_keeps_its_order_across_levels() {
     assert_eq!(expire(&mut wheel, 104), [(103, 1), (103, 2)]);
 }
 
+/// The first goes to level 2 and is late by four ticks; the second goes to level 1 and is late by one.
+#[test]
+fn the_linux_wheel_orders_one_deadline_by_bucket() {
+    let mut wheel = LinuxWheel::new();
+    wheel.insert(100, 1);
+    assert_eq!(expire(&mut wheel, 50), []);
+    wheel.insert(100, 2);
+    assert_eq!(expire(&mut wheel, 101), [(100, 2)]);
+    assert_eq!(expire(&mut wheel, 104), [(100, 1)]);
+}
+
 /// The first is moved down in a jump that ends close before its tick, and the second, which came last,
 /// waits in a bucket that begins with that tick.
 #[test]

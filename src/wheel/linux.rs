@@ -52,11 +52,14 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// value.
 ///
 /// Timeouts expire in the order of their buckets' ticks. If the deadlines of two timeouts differ by
-/// less than their lateness, the later one may expire first.
+/// less than their lateness, the later one may expire first. Two timeouts with the same deadline
+/// expire in the order of insertion only if they were inserted at the same time, or expire in the
+/// same tick.
 ///
-/// **Very long delays**: the levels reach 1,056,964,607 ticks, 12 days at a tick of 1 ms. Linux
-/// lets a longer timeout expire at that limit, early. Here it waits apart until a level reaches it.
-/// So there is no limit, at 2^32 ticks or elsewhere, and no timeout is early.
+/// **Very long delays**: the levels reach 1,056,964,607 ticks (63 x 2^24 - 1), 12 days at a tick of
+/// 1 ms. Linux lets a longer timeout expire early, after 1,040,187,392 ticks (62 x 2^24). (Where its
+/// HZ is 100 or less, it has eight levels, and both limits are an eighth of these.) Here a longer
+/// timeout waits apart until a level reaches it. So there is no limit, and no timeout is early.
 ///
 /// # Examples
 ///

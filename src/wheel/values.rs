@@ -145,17 +145,25 @@ impl<T, S: Structure> Wheel<T, S> {
         self.items.live(key).map(|item| item.deadline)
     }
 
-    /// The present level and bucket of `key`. `None` if its value has left the wheel, or if its
-    /// deadline is so far away that it is in no bucket yet.
+    /// The present level and bucket of `key`. `None` if its value has left the wheel, or if it is
+    /// in no bucket: its deadline is too far away, or it is overdue in a
+    /// [`LinuxWheel`](super::LinuxWheel).
     ///
-    /// This is for tests and for inspection: a wheel with levels searches all its buckets.
+    /// This is for tests and for inspection. A hashed wheel searches one bucket, and a wheel with
+    /// levels searches all of them.
     pub fn placement(&self, key: Key) -> Option<Placement> {
         self.structure.placement(self.deadline(key)?, key.token())
     }
 
-    /// Expires all values that are due up to and including tick `now`, in the order of ticks and
-    /// within a tick in the order of insertion. Returns their number. `expired` gets each value
-    /// with its own deadline. A `now` before the current tick does nothing.
+    /// Expires all values that are due up to and including tick `now`, and returns their number.
+    /// `expired` gets each value with its own deadline. A `now` before the current tick does
+    /// nothing.
+    ///
+    /// The values come in the order of ticks, and within a tick in the order of insertion. An
+    /// overdue value belongs to the tick that was the current one when it was inserted. Only a
+    /// [`LinuxWheel`](super::LinuxWheel) orders its values by bucket instead. There, the order of
+    /// insertion holds for values that were inserted for the same deadline at the same current
+    /// tick.
     ///
     /// If `expired` panics, the due values that it has not yet got expire with the next tick.
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
