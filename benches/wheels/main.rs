@@ -3,11 +3,14 @@
 //!
 //! For every structure, number of timeouts and kind of delay: nanoseconds of CPU time for an
 //! insert, a cancel and an expiry, for an empty tick, and how late it is. `cargo bench --bench wheels`
-//! takes up to 100,000 timeouts; `-- --full` goes to 10,000,000, and `-- --curves docs` draws.
+//! takes up to 100,000 timeouts; `-- --full` goes to 10,000,000. `-- --curves docs` stores the costs in
+//! docs/wheels.csv and draws them there; with `--stored` it draws the costs that it finds there.
 
 mod compared;
+mod costs;
 mod curves;
 mod measure;
+mod svg;
 mod tables;
 mod workload;
 
@@ -31,9 +34,12 @@ struct Options {
     /// Up to 10,000,000 timeouts.
     #[arg(long)]
     full: bool,
-    /// Draw the curves into this folder.
-    #[arg(long)]
+    /// Store the costs in this folder, and draw the curves there.
+    #[arg(long, value_name = "FOLDER")]
     curves: Option<PathBuf>,
+    /// Draw the curves of the costs that the folder holds, and measure nothing.
+    #[arg(long, requires = "curves")]
+    stored: bool,
     /// Passed by cargo.
     #[arg(long, hide = true)]
     bench: bool,
@@ -41,7 +47,20 @@ struct Options {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse();
-    let sizes: &[usize] = if options.full { &FULL } else { &QUICK };
+    if !options.stored {
+        let rows = measure_all(if options.full { &FULL } else { &QUICK });
+        tables::print(&rows);
+        if let Some(folder) = &options.curves {
+            costs::store(folder, rows.iter().map(|row| &row.costs))?;
+        }
+    }
+    if let Some(folder) = &options.curves {
+        curves::draw(folder, &costs::load(folder)?)?;
+    }
+    Ok(())
+}
+
+fn measure_all(sizes: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for delays in Delays::ALL {
         for &n in sizes {
@@ -51,11 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    tables::print(&rows);
-    if let Some(folder) = options.curves {
-        curves::draw(&folder, &rows)?;
-    }
-    Ok(())
+    rows
 }
 
 fn every_structure(n: usize, delays: Delays) -> Vec<Row> {
@@ -68,7 +83,7 @@ fn every_structure(n: usize, delays: Delays) -> Vec<Row> {
     // No more than a few thousand timeouts in a bucket, as the readme advises.
     let buckets = (n / 2048).next_power_of_two();
     if buckets > turn {
-        rows.push(measure("hashed, large", n, delays, || {
+        rows.push(measure("large hashed", n, delays, || {
             HashedWheel::new(buckets).expect("a size")
         }));
     }

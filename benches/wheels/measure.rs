@@ -1,6 +1,7 @@
 //! One structure, one number of timeouts, one kind of delay.
 
 use crate::compared::Timers;
+use crate::costs::Costs;
 use crate::workload::{Delays, Random};
 use nix::time::{ClockId, clock_gettime};
 use std::fmt;
@@ -24,16 +25,11 @@ const EMPTY_TICKS: u64 = 20_000;
 /// Timeouts that lie beyond those ticks.
 const FAR: u64 = 1 << 22;
 
-/// Nanoseconds for one operation, and how late expiries were, in percent of their delay.
+/// What the operations cost, and how late expiries were, in percent of their delay.
 #[derive(Clone, Debug)]
 pub struct Row {
-    pub structure: &'static str,
-    pub delays: Delays,
-    pub n: usize,
-    pub insert: f64,
-    pub cancel: f64,
-    pub expire: f64,
-    /// `None` for a structure that takes no far timeouts.
+    pub costs: Costs,
+    /// Nanoseconds. `None` for a structure that takes no far timeouts.
     pub empty_tick: Option<f64>,
     pub late_mean: f64,
     pub late_most: f64,
@@ -42,7 +38,7 @@ pub struct Row {
 /// One line, to follow the progress by.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { structure, delays, n, insert, cancel, expire, .. } = self;
+        let Costs { structure, delays, n, insert, cancel, expire } = &self.costs;
         write!(f, "{n} {} {structure}: ", delays.name())?;
         write!(f, "insert {insert:.0}, cancel {cancel:.0}, expire {expire:.0} ns")
     }
@@ -66,12 +62,14 @@ pub fn measure<T: Timers>(
     let sample = n.min(SAMPLE);
     let (late_mean, late_most) = lateness(&deadlines[..sample], &new);
     Row {
-        structure,
-        delays,
-        n,
-        insert: median(inserts),
-        cancel: median(cancels),
-        expire: median(expiries),
+        costs: Costs {
+            structure: structure.to_owned(),
+            delays,
+            n,
+            insert: median(inserts),
+            cancel: median(cancels),
+            expire: median(expiries),
+        },
         empty_tick: (structure != SIMPLE).then(|| empty_ticks(sample, &new)),
         late_mean,
         late_most,
