@@ -21,8 +21,8 @@ const HEAD: &str = "structure,delays,timeouts,insert ns,cancel ns,expire ns";
 
 type Error = Box<dyn std::error::Error>;
 
-pub fn store<'a>(folder: &Path, costs: impl Iterator<Item = &'a Costs>) -> Result<(), Error> {
-    let lines = costs.map(|costs| {
+pub fn store(folder: &Path, costs: &[Costs]) -> Result<(), Error> {
+    let lines = costs.iter().map(|costs| {
         let Costs { structure, delays, n, insert, cancel, expire } = costs;
         format!("{structure},{},{n},{insert:.0},{cancel:.0},{expire:.0}\n", delays.name())
     });
@@ -51,4 +51,13 @@ fn parse(line: &str) -> Result<Costs, Error> {
         cancel: cancel.parse()?,
         expire: expire.parse()?,
     })
+}
+
+/// A power of ten: 10000 as 10,000.
+pub fn count_text(count: usize) -> String {
+    match count {
+        n if n >= 1_000_000 => format!("{} million", n / 1_000_000),
+        n if n >= 1_000 => format!("{},000", n / 1_000),
+        n => n.to_string(),
+    }
 }

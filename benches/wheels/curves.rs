@@ -1,6 +1,6 @@
 //! The costs as curves: one file for each operation, one panel for each kind of delay.
 
-use crate::costs::Costs;
+use crate::costs::{Costs, count_text};
 use crate::svg::{Anchor, Color, Picture};
 use crate::workload::Delays;
 use std::io;
@@ -150,7 +150,7 @@ impl Panel {
         for count in decades(self.scales.counts) {
             let x = self.scales.x(count);
             picture.line("grid thin", [(x, self.top), (x, bottom)]);
-            picture.text("faint", (x, bottom + 14.0), Anchor::Middle, &count_text(count));
+            picture.text("faint", (x, bottom + 14.0), Anchor::Middle, &count_text(count as usize));
         }
         let middle = (LEFT + RIGHT) / 2.0;
         picture.text("faint", (middle, bottom + 32.0), Anchor::Middle, "number of timeouts");
@@ -218,14 +218,5 @@ fn time(nanos: f64) -> String {
     match nanos {
         n if n >= 1e3 => format!("{} µs", (n / 100.0).round() / 10.0),
         n => format!("{n:.0} ns"),
-    }
-}
-
-/// 10000 as 10,000.
-fn count_text(count: f64) -> String {
-    match count {
-        n if n >= 1e6 => format!("{} million", n / 1e6),
-        n if n >= 1e3 => format!("{},000", n / 1e3),
-        n => n.to_string(),
     }
 }

@@ -4,7 +4,7 @@
 //! For every structure, number of timeouts and kind of delay: nanoseconds of CPU time for an
 //! insert, a cancel and an expiry, for an empty tick, and how late it is. `cargo bench --bench wheels`
 //! takes up to 100,000 timeouts; `-- --full` goes to 10,000,000. `-- --curves docs` stores the costs in
-//! docs/wheels.csv and draws them there; with `--stored` it draws the costs that it finds there.
+//! docs/wheels.csv and draws them there; with `--stored` it shows the costs that it finds there.
 
 mod compared;
 mod costs;
@@ -16,8 +16,9 @@ mod workload;
 
 use clap::Parser;
 use compared::{BTree, Fitting, Heap, OrderedList, SkipList};
+use costs::Costs;
 use measure::{Row, SIMPLE, measure};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wheelwork::wheel::{
     HashedWheel, HierarchicalWheel, LinuxClassicWheel, LinuxWheel, SimpleWheel,
 };
@@ -37,7 +38,7 @@ struct Options {
     /// Store the costs in this folder, and draw the curves there.
     #[arg(long, value_name = "FOLDER")]
     curves: Option<PathBuf>,
-    /// Draw the curves of the costs that the folder holds, and measure nothing.
+    /// Show the costs that the folder holds, and measure nothing.
     #[arg(long, requires = "curves")]
     stored: bool,
     /// Passed by cargo.
@@ -47,15 +48,24 @@ struct Options {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse();
-    if !options.stored {
-        let rows = measure_all(if options.full { &FULL } else { &QUICK });
-        tables::print(&rows);
-        if let Some(folder) = &options.curves {
-            costs::store(folder, rows.iter().map(|row| &row.costs))?;
-        }
+    if let Some(folder) = options.curves.as_ref().filter(|_| options.stored) {
+        return show(&costs::load(folder)?, Some(folder));
     }
+    let rows = measure_all(if options.full { &FULL } else { &QUICK });
+    let costs: Vec<Costs> = rows.iter().map(|row| row.costs.clone()).collect();
     if let Some(folder) = &options.curves {
-        curves::draw(folder, &costs::load(folder)?)?;
+        costs::store(folder, &costs)?;
+    }
+    show(&costs, options.curves.as_deref())?;
+    tables::print_promises(&rows);
+    Ok(())
+}
+
+/// Prints the costs, and draws them into the folder.
+fn show(costs: &[Costs], folder: Option<&Path>) -> Result<(), Box<dyn std::error::Error>> {
+    tables::print_costs(costs);
+    if let Some(folder) = folder {
+        curves::draw(folder, costs)?;
     }
     Ok(())
 }

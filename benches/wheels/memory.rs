@@ -1,7 +1,7 @@
-//! Claim: a wheel takes a few bytes more than the value for each timeout, and its buckets.
+//! Claim: for each timeout, a wheel takes few bytes besides the value, and its buckets.
 //!
-//! A bench of its own, because the counting allocator would slow down the others. Bytes live for
-//! each timeout once all are inserted.
+//! A bench of its own, because the counting allocator would slow down the others. It prints the
+//! bytes for each timeout once all are inserted, as they stand in docs/wheels.md.
 
 mod compared;
 mod workload;
@@ -12,14 +12,47 @@ use std::alloc::System;
 use wheelwork::wheel::{
     HashedWheel, HierarchicalWheel, LinuxClassicWheel, LinuxWheel, SimpleWheel,
 };
-use workload::{Delays, TURN};
+use workload::{Delays, TURN, out_of_reach};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-fn live_bytes() -> f64 {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
+const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
+
+/// A list of more takes the same for each, and its inserts take too long.
+const LIST: [usize; 1] = [1_000];
+
+fn main() {
+    println!("| | short | mixed | long | out of reach |");
+    println!("|---|---|---|---|---|");
+    let turn = TURN as usize;
+    let all = draw(&SIZES);
+    print_row("simple", &all[..1], || Fitting(SimpleWheel::new(turn).expect("a size")));
+    print_row("hashed", &all, || HashedWheel::new(turn).expect("a size"));
+    print_row("hierarchical", &all, || HierarchicalWheel::new(turn).expect("a size"));
+    print_row("Linux classic", &all, LinuxClassicWheel::new);
+    print_row("Linux", &all, LinuxWheel::new);
+    print_row("binary heap", &all, Heap::default);
+    print_row("B-tree", &all, BTree::default);
+    print_row("skip list", &all, SkipList::default);
+    print_row("ordered list", &draw(&LIST), OrderedList::default);
+}
+
+/// For each kind of delay, the deadlines of each number of timeouts.
+fn draw(sizes: &[usize]) -> [Vec<Vec<u64>>; 4] {
+    let of = |draw: &dyn Fn(usize) -> Vec<u64>| sizes.iter().map(|&n| draw(n)).collect();
+    let [short, mixed, long] = Delays::ALL.map(|delays| of(&|n| delays.draw(n)));
+    [short, mixed, long, of(&out_of_reach)]
+}
+
+fn print_row<T: Timers>(structure: &str, kinds: &[Vec<Vec<u64>>], new: impl Fn() -> T) {
+    let cell = |sizes: &Vec<Vec<u64>>| {
+        let bytes = sizes.iter().map(|deadlines| format!("{:.0}", bytes_each(deadlines, &new)));
+        bytes.collect::<Vec<_>>().join(" / ")
+    };
+    let mut cells: Vec<String> = kinds.iter().map(cell).collect();
+    cells.resize(4, String::new());
+    println!("| {structure} | {} |", cells.join(" | "));
 }
 
 fn bytes_each<T: Timers>(deadlines: &[u64], new: impl Fn() -> T) -> f64 {
@@ -31,37 +64,7 @@ fn bytes_each<T: Timers>(deadlines: &[u64], new: impl Fn() -> T) -> f64 {
     (live_bytes() - before) / deadlines.len() as f64
 }
 
-fn main() {
-    let turn = TURN as usize;
-    println!(
-        "| delays | timeouts | simple | hashed | hierarchical | Linux classic | Linux | binary heap | B-tree | skip list | ordered list |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    for delays in Delays::ALL {
-        for n in [1_000, 100_000, 1_000_000] {
-            let d = delays.draw(n);
-            let simple = match delays {
-                Delays::Short => {
-                    format!(
-                        "{:.0}",
-                        bytes_each(&d, || Fitting(SimpleWheel::new(turn).expect("a size")))
-                    )
-                }
-                _ => String::new(),
-            };
-            let others = [
-                bytes_each(&d, || HashedWheel::new(turn).expect("a size")),
-                bytes_each(&d, || HierarchicalWheel::new(turn).expect("a size")),
-                bytes_each(&d, LinuxClassicWheel::new),
-                bytes_each(&d, LinuxWheel::new),
-                bytes_each(&d, Heap::default),
-                bytes_each(&d, BTree::default),
-                bytes_each(&d, SkipList::default),
-            ];
-            let others = others.map(|bytes| format!("{bytes:.0}")).join(" | ");
-            // A list takes the same for each, and an insert too long.
-            let list = bytes_each(&d[..1_000], OrderedList::default);
-            println!("| {} | {n} | {simple} | {others} | {list:.0} |", delays.name());
-        }
-    }
+fn live_bytes() -> f64 {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
 }

@@ -1,37 +1,34 @@
 //! The measurements as tables, as they stand in docs/wheels.md.
 
-use crate::costs::Costs;
+use crate::costs::{Costs, count_text};
 use crate::measure::Row;
 use crate::workload::Delays;
 
-pub fn print(rows: &[Row]) {
-    for delays in Delays::ALL {
-        let costs = rows.iter().map(|row| &row.costs).filter(|costs| costs.delays == delays);
-        println!("\n**{} delays**: insert / cancel / expire, ns\n", delays.name());
-        print_costs(&costs.collect::<Vec<_>>());
-    }
-    println!("\n**Empty tick**, ns, and lateness of short, mixed and long delays: mean, most\n");
-    print_promises(rows);
-}
-
-fn print_costs(costs: &[&Costs]) {
-    let sizes = distinct(costs.iter().map(|costs| costs.n));
-    let heads: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-    println!("| | {} |", heads.join(" | "));
-    println!("|---|{}", "---|".repeat(sizes.len()));
-    for structure in distinct(costs.iter().map(|costs| &costs.structure)) {
-        let cells = sizes.iter().map(|&n| {
-            let found = costs.iter().find(|costs| costs.n == n && costs.structure == *structure);
-            found.map_or_else(String::new, |costs| {
-                format!("{:.0} / {:.0} / {:.0}", costs.insert, costs.cancel, costs.expire)
-            })
-        });
-        println!("| {structure} | {} |", cells.collect::<Vec<_>>().join(" | "));
+pub fn print_costs(costs: &[Costs]) {
+    let mut sizes = distinct(costs.iter().map(|costs| costs.n));
+    sizes.sort_unstable();
+    for n in sizes {
+        println!("\n**{} timeouts**: insert / cancel / expire, ns\n", count_text(n));
+        println!("| | short | mixed | long |");
+        println!("|---|---|---|---|");
+        let costs: Vec<&Costs> = costs.iter().filter(|costs| costs.n == n).collect();
+        for structure in distinct(costs.iter().map(|costs| &costs.structure)) {
+            let cells = Delays::ALL.map(|delays| {
+                let of = |costs: &&&Costs| costs.structure == *structure && costs.delays == delays;
+                costs.iter().find(of).map_or_else(String::new, |costs| {
+                    format!("{:.0} / {:.0} / {:.0}", costs.insert, costs.cancel, costs.expire)
+                })
+            });
+            println!("| {structure} | {} |", cells.join(" | "));
+        }
     }
 }
 
 /// With the most timeouts that each was measured with.
-fn print_promises(rows: &[Row]) {
+pub fn print_promises(rows: &[Row]) {
+    println!(
+        "\n**An empty tick**, ns, and lateness of short, mixed and long delays: mean, greatest\n"
+    );
     println!("| | empty tick | short | mixed | long |");
     println!("|---|---|---|---|---|");
     for structure in distinct(rows.iter().map(|row| &row.costs.structure)) {

@@ -40,6 +40,12 @@ impl Delays {
     }
 }
 
+/// `n` delays beyond every bucket of the hashed wheel and of the Linux wheels.
+pub fn out_of_reach(n: usize) -> Vec<u64> {
+    let mut random = Random(n as u64);
+    (0..n).map(|_| (1 << 33) + random.below(1 << 33)).collect()
+}
+
 /// How long a client of a web server was silent before its next request: (per mille of the gaps,
 /// seconds at most). From 28,604 gaps of NASA-HTTP, 1 August 1995 (the Internet Traffic Archive).
 const GAPS: [(u64, u64); 16] = [
