@@ -4,35 +4,38 @@
 //! A test can drive them, or an event loop of your own. The worker of
 //! [`HashedWheelTimer`](crate::HashedWheelTimer) runs on the same structures.
 //!
-//! Every wheel is a [`Wheel`] with the same methods, on top of one of the structures below. The
-//! scheme numbers are those of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987).
+//! Every wheel is a [`Wheel`] with the same methods, on top of one of these structures:
 //!
-//! | | structure | scheme | takes | exact |
-//! |---|---|---|---|---|
-//! | [`HashedWheel`] | one ring, with rounds | 6, Netty | any delay | yes |
-//! | [`HierarchicalWheel`] | levels on demand, cascading | 7, Kafka | any delay | yes |
-//! | [`LinuxClassicWheel`] | five levels, cascading | 7, Linux before 4.8 | any delay | yes |
-//! | [`LinuxWheel`] | nine levels, nothing is moved | 7, Linux since 4.8 | any delay | late by up to 12.7 % |
-//! | [`SimpleWheel`] | one ring | 4 | less than a turn | yes |
+//! | wheel | structure | exact | price |
+//! |---|---|---|---|
+//! | [`HashedWheel`] | one ring, rounds | yes | long timeouts are checked again |
+//! | [`HierarchicalWheel`] | levels on demand | yes | larger entries, moved down |
+//! | [`LinuxClassicWheel`] | five levels | yes | the same, and always 32 KiB |
+//! | [`LinuxWheel`] | nine levels | no | late by up to 12.7 % of the delay |
+//! | [`SimpleWheel`] | one ring | yes | refuses delays of a turn or more |
+//!
+//! The timer runs on the first three; see [`WheelKind`](crate::WheelKind). docs/wheels.md compares
+//! all of them by measurement.
 
-// The structures:
-//   hashed         one ring of buckets with rounds; the timer's default
-//   cascade        levels that move timeouts down; the common part of the next three
-//   hierarchical   its layout after Kafka
-//   linux_classic  its layout after Linux before 4.8
-//   simple         its layout with a single level
-//   linux          levels that move nothing, after Linux since 4.8
-// On top of them:
+// The structures, with the scheme of Varghese and Lauck (1987) and the model:
+//   hashed         scheme 6, Netty: one ring, rounds; 8 bytes an entry, a whole bucket is read
+//   hierarchical   scheme 7, Kafka: levels on demand; 16 bytes an entry, entries are moved down
+//   linux_classic  scheme 7, Linux before 4.8: five levels; the same, and 32 KiB of buckets
+//   linux          scheme 7, Linux since 4.8: nine levels; 8 bytes an entry, never moved but late
+//   simple         scheme 4: one ring; 16 bytes an entry, delays of less than a turn
+// What `hierarchical`, `linux_classic` and `simple` share:
+//   cascade        levels between which timeouts are moved down
+//   level          one level of a cascade
+// On top of the structures:
 //   values         the public `Wheel`: values and their keys
 //   agenda         all timeouts that are due in one pass, in the order of ticks
 // Below them:
 //   structure      the traits that every structure implements, and the position of a sweep
 //   confirm        the search for the earliest live entry
-//   level          one level of a cascade
 //   bucket         the entries of one slot of a wheel
 //   far            timeouts that are too far away for any bucket
 //   earliest       the earliest tick of each bucket, and of all
-//   token          what a structure holds in place of a timeout
+//   token          a timeout's name in a structure
 mod agenda;
 mod bucket;
 mod cascade;
