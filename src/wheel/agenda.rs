@@ -1,9 +1,11 @@
 //! The agenda of one pass: all due timeouts in the order of ticks.
 //!
-//! Most of them come out of the structure in this order, one bucket after the other. Two kinds have
-//! to wait for their turn, which matters after a stall. The first kind was pushed back: such a
-//! timeout comes out at its former tick, but is due at a later tick of the same pass. The second
-//! kind shared a bucket with earlier timeouts, and is due at a later tick.
+//! Most of them come out of the structure in this order, one bucket after the other. After a stall,
+//! two kinds of timeouts have to wait for their turn:
+//! - Timeouts that were pushed back. They come out at their former tick, but are due at a later tick
+//!   of the same pass.
+//! - Timeouts that share a bucket with earlier ones. They come out with these, but are due at a later
+//!   tick.
 
 use super::structure::{Batch, TokenWheel};
 use super::token::{Due, Token};
@@ -73,7 +75,7 @@ impl Agenda {
         wait(&mut self.waiting, &mut self.arrivals, Due { tick, token });
     }
 
-    /// Empties the agenda for the next pass. It keeps little memory.
+    /// Empties the agenda for the next pass, and frees most of its memory.
     pub(crate) fn clear(&mut self) {
         self.batch.clear();
         self.popped = 0;

@@ -1,11 +1,11 @@
 //! A bucket: one slot of a wheel. It is a dense vector of entries, 8 or 16 bytes each, in the order
-//! of insertion. Entries are never linked, so going through a bucket reads memory in order.
+//! of insertion. Entries are not linked, so reading a bucket reads memory in order.
 //!
 //! An entry is a token and a *mark* of its tick. The hashed wheel marks the low 16 bits of the
 //! round, the wheels that cascade mark the tick, and the others mark nothing.
 //!
 //! An entry whose timeout was cancelled is *dead*. It stays until it is due, or until a sweep drops
-//! it. Its version tells it from the slot's next user.
+//! it. Its version distinguishes it from the entry of the slot's next user.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};
@@ -14,7 +14,7 @@ use super::token::{Due, Token};
 /// ahead.
 pub(super) const FARTHEST_ROUND: u64 = u16::MAX as u64;
 
-/// The capacity that a bucket always keeps. Shrinking below it would save nothing.
+/// A bucket is never shrunk below this capacity, because it would save nothing.
 const SMALL: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl<M: Copy> Bucket<M> {
         self.entries.get(at).map(Entry::token)
     }
 
-    /// Empties the bucket. It keeps little memory.
+    /// Empties the bucket, and frees most of its memory.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.shrink();
@@ -76,7 +76,7 @@ impl<M: Copy> Bucket<M> {
     /// that `keep` denies. Returns where the checked entries began: the `end` of the next call.
     ///
     /// A sweep goes from the end of the bucket to its front. So it misses no entry, even if entries
-    /// are added or taken out between two calls.
+    /// are added or removed between two calls.
     pub(super) fn retain_before(
         &mut self,
         end: usize,
@@ -127,7 +127,7 @@ impl<M: Copy + PartialEq> Bucket<M> {
         }
         let ended = at == self.entries.len();
         self.entries.drain(kept..at);
-        confirm.has_passed(at);
+        confirm.charge(at);
         self.shrink();
         ended
     }
@@ -185,7 +185,7 @@ mod tests {
         bucket
     }
 
-    /// No matter how a burst leaves it.
+    /// Whichever way a burst leaves the bucket.
     #[test]
     fn an_emptied_bucket_keeps_little_memory() {
         let ways: [fn(&mut Bucket<u16>); 4] = [

@@ -1,28 +1,28 @@
-//! A cascade: levels of buckets, each coarser than the one below, between which timeouts are moved
-//! down. The three wheels that do this differ only in their [`Layout`], which says where a timeout
-//! goes: Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
+//! A cascade: levels of buckets, each coarser than the one below. Timeouts are moved down from level
+//! to level. A [`Layout`] says which level a timeout goes to. There are three layouts: Kafka's, that of
+//! the classic Linux timers, and a single level for the simple wheel.
 //!
 //! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer
 //! level, or run if it is a bucket of the finest. The *clock* is the last tick that has expired or
 //! is expiring.
 //!
 //! Time goes from one bucket with entries to the next, never tick by tick. So empty ticks and empty
-//! buckets cost nothing. At each stop the clock shows the expiration of that *bucket*, not the
-//! present. So after a stall a timeout that is moved down lands in the bucket of its own tick, and
-//! the order of ticks holds.
+//! buckets cost nothing. At each of these stops the clock shows the expiration of that *bucket*, not
+//! the present. So after a stall, a timeout that is moved down lands in the bucket of its own tick,
+//! and the order of ticks holds.
 //!
 //! When no expired bucket is left, the clock goes on to the present. Entries that were taken out of
 //! expired buckets and are not yet due are refiled only then: once, however far the time has jumped.
 //! Each goes to the level where it would lie if time had gone through every bucket: the coarsest
 //! level whose bucket for its tick has not expired yet. (A finer level may reach it too. But a
-//! younger timeout of the same tick may still wait above that level, and would be moved down before
-//! it, because the coarsest level goes first.)
+//! younger timeout of the same tick may still wait in a coarser level, and would be moved down
+//! first, because the coarsest level goes first.)
 //!
 //! Timeouts beyond the last level wait in `far`. They are filed before any other timeout of the
 //! same tick can be filed directly.
 //!
-//! Moving down never needs a wake-up of its own. It is done when the next timeout is due, and
-//! `next_expiry` names that tick exactly.
+//! Moving down never needs a wake-up of its own. It happens when the next timeout is due, because
+//! `next_expiry` returns the tick of a timeout, not that of its coarse bucket.
 
 use super::confirm::{Confirm, Standing};
 use super::earliest::NOTHING;
@@ -34,7 +34,7 @@ use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;
 use std::fmt;
 
-/// The number of entries for which memory is kept between two moves.
+/// Between two moves, memory for this many entries is kept.
 const IDLE_CAPACITY: usize = 4096;
 
 /// The sizes of a cascade's levels, and the rule that picks a timeout's level.
@@ -72,7 +72,8 @@ pub struct Cascade<L> {
     /// The next tick to expire: one after the layout's clock.
     current_tick: u64,
     sweep_position: SweepPosition,
-    /// Entries that are being moved down and are due by now. Kept for its memory.
+    /// Entries that are being moved down and are due by now. Empty between two moves, and kept so
+    /// that its memory is used again.
     moving: Vec<(Token, u64)>,
     /// Entries that will be moved down when the clock shows the present.
     later: Vec<(Token, u64)>,
@@ -117,7 +118,7 @@ impl<L: Layout> Cascade<L> {
 
     /// The next tick at which a bucket expires or an era of far timeouts begins.
     fn first_stop(&self) -> Option<u64> {
-        let era = self.far.begin_of_first().map(|begin| begin.max(self.current_tick));
+        let era = self.far.start_of_first().map(|start| start.max(self.current_tick));
         self.levels.iter().filter_map(Level::first_expiration).chain(era).min()
     }
 
@@ -125,9 +126,9 @@ impl<L: Layout> Cascade<L> {
     /// first, since its timeouts are the oldest. Returns whether any timeout is due in this tick.
     fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
         self.layout.advance(tick);
-        // All timeouts of an era that has begun must be in the levels. They are filed by the clock
-        // before this stop, or they would overtake older ones in a bucket that expires now.
-        let has_begun = self.far.begin_of_first().is_some_and(|begin| begin <= tick);
+        // All timeouts of an era that has begun must be in the levels. They are filed as at the tick
+        // before this stop. Otherwise they would overtake older ones in a bucket that expires now.
+        let has_begun = self.far.start_of_first().is_some_and(|start| start <= tick);
         self.let_in_some(if has_begun { usize::MAX } else { LET_IN }, tick.saturating_sub(1));
         for level in (1..self.levels.len()).rev() {
             if self.levels[level].first_expiration() == Some(tick) {
@@ -141,7 +142,7 @@ impl<L: Layout> Cascade<L> {
         due
     }
 
-    /// Files far timeouts that have come into reach, at most `most`, as the clock stands.
+    /// Files at most `most` far timeouts that have come into reach. The last expired tick is `clock`.
     fn let_in_some(&mut self, most: usize, clock: u64) {
         let last = self.layout.last_in_reach();
         for _ in 0..most {
@@ -151,7 +152,7 @@ impl<L: Layout> Cascade<L> {
         self.reach = last.min(self.far.limit());
     }
 
-    /// Files a timeout where it would lie if it had been there all the time: in the coarsest level
+    /// Files a timeout where it would lie if it had always been in the levels: in the coarsest level
     /// whose bucket for its tick has not expired by `clock`.
     fn file_moved(&mut self, tick: u64, token: Token, clock: u64) {
         let waits = |level: &Level| level.start_of(tick) > clock;
@@ -185,7 +186,7 @@ impl<L: Layout> Cascade<L> {
         self.later = later;
     }
 
-    /// The level of a bucket and its number there, if `bucket` counts through all levels.
+    /// The level of a bucket, and its number in that level. `bucket` counts through all levels.
     fn locate(&self, mut bucket: usize) -> (usize, usize) {
         let mut level = 0;
         while bucket >= self.levels[level].size() {

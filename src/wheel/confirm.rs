@@ -39,8 +39,8 @@ pub(crate) struct Confirm<F> {
     pub(super) later: Vec<Due>,
 }
 
-/// Reading this many entries of a bucket costs as much as one check.
-const PASSED_PER_LOOK: usize = 64;
+/// Reading this many entries of a bucket counts as one check.
+const READ_PER_CHECK: usize = 64;
 
 impl<F: FnMut(Due) -> Standing> Confirm<F> {
     pub(super) fn new(budget: usize, check: F) -> Self {
@@ -63,7 +63,7 @@ impl<F: FnMut(Due) -> Standing> Confirm<F> {
     }
 
     /// Charges the budget for `entries` that were read, including those of other ticks.
-    pub(super) fn has_passed(&mut self, entries: usize) {
-        self.budget = self.budget.saturating_sub(entries / PASSED_PER_LOOK);
+    pub(super) fn charge(&mut self, entries: usize) {
+        self.budget = self.budget.saturating_sub(entries / READ_PER_CHECK);
     }
 }

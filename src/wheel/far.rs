@@ -3,10 +3,10 @@
 //! In the hashed wheel these are more than 65,535 turns ahead, which is 38 days by default. In the
 //! two Linux wheels they are beyond the last level.
 //!
-//! They wait by *era*, a span of ticks, each era in the order of insertion. An era moves to the
-//! buckets when the buckets can hold all of it. Until the last timeout of the era has moved, new
-//! timeouts of that era are added here too. So the order of insertion holds within a tick. Nothing
-//! is sorted: an insert is a push of 16 bytes.
+//! An *era* is a span of ticks. The timeouts of each era wait in the order of insertion. They move to
+//! the buckets when the buckets can hold the whole era. Until the last of them has moved, new timeouts
+//! of that era are added here too. So the order of insertion holds within a tick. Nothing is sorted:
+//! an insert pushes 16 bytes.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};
@@ -21,7 +21,7 @@ struct Era {
 }
 
 impl Era {
-    fn look_through(&mut self) {
+    fn recompute_earliest(&mut self) {
         self.earliest = self.tokens.iter().map(|&(tick, _)| tick).min().unwrap_or(u64::MAX);
     }
 }
@@ -52,7 +52,8 @@ impl Far {
         self.eras.first_key_value().map(|(_, era)| era.earliest)
     }
 
-    /// The last tick before the earliest here: a tick after it may have older timeouts here.
+    /// The last tick before the earliest one here. A tick after the limit may have older timeouts here,
+    /// so its new timeouts must come here too.
     pub(super) fn limit(&self) -> u64 {
         self.next().map_or(u64::MAX, |earliest| earliest.saturating_sub(1))
     }
@@ -71,7 +72,7 @@ impl Far {
     }
 
     /// The first tick of the first era.
-    pub(super) fn begin_of_first(&self) -> Option<u64> {
+    pub(super) fn start_of_first(&self) -> Option<u64> {
         self.eras.first_key_value().map(|(&era, _)| era << self.shift)
     }
 
@@ -97,8 +98,8 @@ impl Far {
         era.tokens.retain(|&(tick, token)| {
             tick != earliest || confirm.is_done() || confirm.keeps(Due { tick, token })
         });
-        confirm.has_passed(count);
-        era.look_through();
+        confirm.charge(count);
+        era.recompute_earliest();
         if era.tokens.is_empty() {
             first.remove();
         }
@@ -117,8 +118,8 @@ impl Far {
             self.sweep_era = 0;
             return (0, None);
         };
-        // The era that was begun may be gone. Then this is another era, and all of it must be
-        // checked.
+        // The era that the last call began may be gone. Then this is another era, and all of it must
+        // be checked.
         let end =
             rest.filter(|_| number == self.sweep_era).unwrap_or(usize::MAX).min(era.tokens.len());
         let begin = end.saturating_sub(budget);
@@ -132,7 +133,7 @@ impl Far {
         era.tokens.drain(kept..end);
         self.sweep_era = number;
         if begin == 0 {
-            era.look_through();
+            era.recompute_earliest();
             if era.tokens.is_empty() {
                 self.eras.remove(&number);
             } else {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_era_is_taken_in_the_order_of_insertion_and_only_when_all_of_it_is_in_reach() {
+    fn an_era_moves_in_the_order_of_insertion_once_all_of_it_is_in_reach() {
         let mut far = filled(&[40, 37, 20, 41]);
         assert_eq!((far.next(), far.limit(), far.end_of_first()), (Some(20), 19, Some(31)));
         assert_eq!(far.take(30), None);
@@ -176,7 +177,7 @@ mod tests {
         let mut far = filled(&ticks);
         let (mut rest, mut met) = (None, Vec::new());
         loop {
-            let (looked, next) = far.sweep(rest, 7, |token| {
+            let (checked, next) = far.sweep(rest, 7, |token| {
                 met.push(u64::from(token.index));
                 token.index % 2 == 0
             });
@@ -184,7 +185,7 @@ mod tests {
             if rest.is_none() {
                 break;
             }
-            assert!(looked <= 7);
+            assert!(checked <= 7);
         }
         met.sort_unstable();
         let mut ticks = ticks;

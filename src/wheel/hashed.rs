@@ -1,14 +1,14 @@
 //! The hashed wheel: one ring of buckets with rounds, scheme 6 of Varghese and Lauck.
 //!
-//! A *round* is one turn of the wheel. A timeout's tick gives its bucket (the low bits) and its
-//! round (the others). A bucket may hold timeouts of several rounds. Timeouts more than 65,535
-//! rounds ahead wait in `far`.
+//! A *round* is one turn of the wheel. The low bits of a timeout's tick are its bucket, and the other
+//! bits are its round. A bucket may hold timeouts of several rounds. Timeouts more than 65,535 rounds
+//! ahead wait in `far`.
 //!
 //! Invariants:
 //! 1. `reach` is at most `FARTHEST_ROUND` rounds after the current one. A timeout up to `reach` goes
-//!    to a bucket, a later one to `far`. Entries in `far` lie after `reach`, and so `reach` never
-//!    shrinks. Entries in buckets lie at or after `current_tick`, and up to `reach` or in an era of
-//!    which the rest is still in `far`.
+//!    to a bucket, a later one to `far`. Entries in `far` lie after `reach`, so `reach` never shrinks.
+//!    Entries in buckets lie at or after `current_tick`. They lie up to `reach`, or in an era of which
+//!    a part is still in `far`.
 //! 2. A bucket's `earliest` is not after the tick of any entry in it.
 //! 3. Within a bucket, the entries of one tick are in the order of insertion.
 //! 4. If a bucket is not `mixed`, all of its entries have the same tick, its `earliest`.
@@ -25,8 +25,8 @@ use super::values::{Key, Wheel};
 use std::collections::TryReserveError;
 use std::fmt;
 
-/// log2 of the rounds in an era of `far`. An era is half of what a bucket can count, so at any time
-/// one whole era after the present one is in reach.
+/// log2 of the rounds in an era of `far`. An era has half the rounds that a bucket can count, so the
+/// whole era after the present one is always in reach.
 const ROUNDS_PER_ERA: u32 = 15;
 
 /// One ring of buckets. The pointer passes a timeout's bucket once in each remaining round.
@@ -119,11 +119,11 @@ impl Ring {
         self.buckets[bucket].take_rounds(current, (tick >> shift, last), batch, |round, token| {
             later(Due { tick: tick_in(round), token });
         });
-        self.look_through(bucket);
+        self.recompute(bucket);
     }
 
     /// Recomputes `earliest` and `mixed` of a bucket from its entries.
-    fn look_through(&mut self, bucket: usize) {
+    fn recompute(&mut self, bucket: usize) {
         let rounds = self.buckets[bucket].rounds(self.current_round());
         let earliest = rounds.map_or(NOTHING, |(first, _)| self.tick(bucket, first));
         self.earliest.set(bucket, earliest);
@@ -151,19 +151,19 @@ impl TokenWheel for Ring {
         }
     }
 
-    /// Visits only buckets in which something is due, and each once, however many of its rounds are
-    /// due. A bucket that is not mixed becomes the batch as a whole, so a million timeouts of one
-    /// tick are never copied.
+    /// Visits only buckets in which something is due, and each only once, even if several of its
+    /// rounds are due. A bucket that is not mixed becomes the batch as a whole, so a million timeouts
+    /// of one tick are never copied.
     fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
             return None;
         }
-        // The rest of an era that has moved in part, among whose ticks time is going to stand.
+        // If time enters an era of which only a part has moved, the rest must move too.
         if self.far.next().is_some_and(|tick| tick <= now) {
             self.let_in_some(usize::MAX);
         }
-        // Every other far timeout comes after every timeout in a bucket.
+        // All other far timeouts are due after all timeouts in buckets.
         while self.earliest.least() > now {
             let Some(tick) = self.far.next().filter(|&tick| tick <= now) else {
                 self.current_tick = now + 1;
@@ -212,7 +212,7 @@ impl TokenWheel for Ring {
             let begin = self.buckets[bucket].retain_before(end, budget, &mut keep);
             if begin == 0 {
                 self.buckets[bucket].shrink();
-                self.look_through(bucket);
+                self.recompute(bucket);
             }
             (end - begin, Some(begin).filter(|&begin| begin > 0))
         });
@@ -239,7 +239,7 @@ impl Exact for Ring {
         let bucket = (tick & self.slot_mask) as usize;
         let round = (tick >> self.round_shift) as u16;
         if self.buckets[bucket].confirm(round, tick, confirm) {
-            self.look_through(bucket);
+            self.recompute(bucket);
         }
     }
 }
@@ -252,15 +252,15 @@ impl fmt::Debug for Ring {
     }
 }
 
-/// Netty's limit. A wheel with more buckets is a mistake.
+/// Netty's limit.
 pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 
 /// One ring of buckets, with rounds.
 ///
 /// Modelled on Netty's `HashedWheelTimer` and scheme 6 of Varghese and Lauck (1987). It is exact.
-/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. Values that share a bucket but
-/// not a round never hide each other. But if anything in a bucket is due, all of its entries are
-/// checked, so a timeout much longer than a turn costs one check each time.
+/// `insert` and `next_expiry` are O(1), `remove` is O(1) amortised. Values of several rounds in one
+/// bucket never hide each other. But whenever something in a bucket is due, all of its entries are
+/// checked. So a timeout of many turns costs many checks.
 ///
 /// It allocates its buckets up front, 41 bytes each. An entry takes about 8 bytes besides the
 /// value.

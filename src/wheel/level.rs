@@ -3,10 +3,10 @@
 //! At any time, all timeouts of a bucket belong to one span. So the bucket with the earliest
 //! timeout is the next one to visit.
 //!
-//! A bucket has two parts: `moved_down` goes first, then `direct`. A timeout that is moved down lay
-//! in a coarser level before. So it was inserted before every timeout of the same tick that came to
-//! this level directly. (The window of a level slides, so a timeout can be filed directly while an
-//! older one of the same tick still waits above.)
+//! A bucket has two parts: `moved_down` comes first, then `direct`. A timeout that was moved down lay
+//! in a coarser level before. So it is older than every timeout of the same tick that came to this
+//! level directly. (The window of a level slides. So a timeout can be filed directly while an older
+//! one of the same tick still waits in a coarser level.)
 
 use super::bucket::Bucket;
 use super::confirm::{Confirm, Standing};
@@ -17,7 +17,7 @@ use std::collections::TryReserveError;
 /// The number of parts of a bucket.
 pub(super) const PARTS: usize = 2;
 
-/// The part of a bucket that a timeout goes to.
+/// How a timeout came to its level. This picks the part of the bucket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     Direct,
@@ -128,7 +128,7 @@ impl Level {
         let begin = bucket.retain_before(end, budget, keep);
         if begin == 0 {
             bucket.shrink();
-            self.look_through(number);
+            self.recompute_earliest(number);
         }
         (end - begin, Some(begin).filter(|&begin| begin > 0))
     }
@@ -140,18 +140,18 @@ impl Level {
         let number = self.bucket_of(tick);
         let TwoParts { moved_down, direct } = &mut self.buckets[number];
         if moved_down.confirm(tick, tick, confirm) && direct.confirm(tick, tick, confirm) {
-            self.look_through(number);
+            self.recompute_earliest(number);
         }
     }
 
     /// Recomputes the earliest tick of a bucket from its entries.
-    fn look_through(&mut self, number: usize) {
+    fn recompute_earliest(&mut self, number: usize) {
         let TwoParts { moved_down, direct } = &self.buckets[number];
         let earliest = moved_down.marks().chain(direct.marks()).min();
         self.earliest.set(number, earliest.unwrap_or(NOTHING));
     }
 
-    /// The bucket of a token, by search.
+    /// Searches all buckets for a token.
     pub(super) fn find(&self, token: Token) -> Option<usize> {
         let holds =
             |parts: &TwoParts| parts.moved_down.contains(token) || parts.direct.contains(token);

@@ -44,7 +44,7 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// which the kernel calls 12.5 %), and never early. Most timeouts are cancelled, and for those
 /// lateness does not matter.
 ///
-/// The wheel counts the delay from the last time that it was told, so tell it the time before an
+/// The wheel counts a delay from the time that it was last told. So tell it the time before an
 /// insert.
 ///
 /// `insert` is O(1) and touches one bucket and one bit. `remove` is O(1) amortised. `next_expiry`
@@ -108,7 +108,7 @@ impl Default for Linux {
 }
 
 impl Linux {
-    /// Files a timeout in the first bucket that begins after `tick`, so it is not early. A tick
+    /// Files a timeout in the first bucket that expires after `tick`, so it is not early. A tick
     /// exactly on a bucket boundary fires one bucket late, as in the kernel, because the deadline
     /// may lie anywhere in its tick.
     #[inline]

@@ -25,8 +25,8 @@ const REACH: u64 = u32::MAX as u64;
 /// limit, and no timeout is early. (Linux files such a timeout at the limit, and refiles it each
 /// time it comes up there. Then a younger timeout of the same tick can overtake an older one.)
 ///
-/// Two things differ from Linux: empty ticks are skipped, and within a tick the order of insertion
-/// holds.
+/// Two things differ from Linux: empty ticks are skipped, and the order of insertion holds within a
+/// tick.
 ///
 /// # Examples
 ///

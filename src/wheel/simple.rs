@@ -32,7 +32,7 @@ pub type SimpleWheel<T> = Wheel<T, Simple>;
 /// The structure of a [`SimpleWheel`].
 pub type Simple = Cascade<OneLevel>;
 
-/// The delay is not shorter than one turn of the wheel. The error contains the value.
+/// The delay is not shorter than one turn of the wheel. The error gives the value back.
 #[derive(thiserror::Error)]
 #[error("a delay of {delay} ticks: expected less than {ticks_per_wheel}, one turn of the wheel")]
 pub struct DelayError<T> {

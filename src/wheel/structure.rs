@@ -5,7 +5,8 @@
 //! what a token stands for, nor its deadline. If the owner of the deadlines finds that a deadline
 //! has moved on, it inserts the token again. So the timer's `reschedule` need not touch the wheel.
 //!
-//! No step takes longer than one bucket, or than the budget that its caller gives.
+//! No step takes longer than reading one bucket, or than the budget that its caller gives. There is
+//! one exception: if time jumps into an era of far timeouts, the whole era moves into the buckets.
 
 use super::bucket::Bucket;
 use super::confirm::{Confirm, Next, Standing};
@@ -15,8 +16,8 @@ use std::fmt;
 /// The tokens that are due in one tick.
 pub(crate) type Batch = Bucket<u16>;
 
-/// The number of far timeouts that a structure moves into its buckets in one step. In the unit tests it
-/// is small, so that their histories are full of eras that have moved in part.
+/// The number of far timeouts that a structure moves into its buckets in one step. It is small in the
+/// unit tests, so that their histories often meet an era of which only a part has moved.
 pub(super) const LET_IN: usize = if cfg!(test) { 3 } else { 1 << 12 };
 
 /// The structure of a [`Wheel`](super::Wheel). Only types of this crate implement it.
@@ -45,14 +46,14 @@ pub trait TokenWheel: fmt::Debug {
     /// Finds the earliest tick up to `now` in which tokens are due. Moves these tokens into
     /// `batch`, in the order of insertion, and returns the tick. `batch` must be empty.
     ///
-    /// Other tokens of the same bucket may be due by `now` too, in later ticks. They are given to
+    /// The same bucket may hold other tokens that are due by `now`, in later ticks. These go to
     /// `later`.
     ///
     /// Returns `None` if no token is due. The current tick is then the one after `now`. A `now`
     /// before the current tick does nothing.
     fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64>;
 
-    /// A tick before which no token is due. It may be too early, if the entry is dead, but never
+    /// A tick before which no token is due. It is too early if its entry is dead, but it is never
     /// too late.
     fn next_expiry(&self) -> Option<u64>;
 
@@ -66,11 +67,12 @@ pub trait TokenWheel: fmt::Debug {
     /// that `keep` denies. Returns true at the end of the sweep. The next call begins a new one.
     fn sweep(&mut self, budget: usize, keep: impl FnMut(Token) -> bool) -> bool;
 
-    /// The place of a token that was filed under `tick`. `None` if it is in no bucket.
+    /// The place of a token that was filed under `tick`. `None` if the token is in no bucket.
     fn placement(&self, tick: u64, token: Token) -> Option<Placement>;
 }
 
-/// A structure that expires each token exactly in the tick it was filed under.
+/// A structure that expires each token exactly in the tick it was filed under. The timer runs on no
+/// others.
 pub(crate) trait Exact: TokenWheel {
     /// Moves some far timeouts that have come into reach into the buckets. Returns true if there
     /// are more.
@@ -133,13 +135,13 @@ impl SweepPosition {
         budget: usize,
         mut visit: impl FnMut(usize, Option<usize>, usize) -> (usize, Option<usize>),
     ) -> bool {
-        let mut looked_at = 0;
+        let mut checked = 0;
         while self.unit < units {
-            if looked_at >= budget {
+            if checked >= budget {
                 return false;
             }
-            let (looked, rest) = visit(self.unit, self.rest, budget - looked_at);
-            looked_at += 1 + looked;
+            let (entries, rest) = visit(self.unit, self.rest, budget - checked);
+            checked += 1 + entries;
             self.rest = rest;
             self.unit += usize::from(rest.is_none());
         }

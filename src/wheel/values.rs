@@ -122,11 +122,11 @@ impl<T, S: Structure> Wheel<T, S> {
     }
 
     /// Takes a value out before it expires. O(1) amortised. A dead entry of 8 or 16 bytes stays in
-    /// the bucket. Dead entries are swept out when they outnumber the live ones.
+    /// the wheel. Dead entries are swept out when they outnumber the values and buckets.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let (_, value) = self.items.end(key)?;
         self.dead += 1;
-        // A sweep visits every bucket and every entry, so it must have as much to drop.
+        // A sweep visits every bucket and every entry. So it waits until it can drop as many.
         if self.dead > DEAD_ALLOWED + self.items.used() + self.structure.bucket_count() {
             let items = &self.items;
             self.structure.sweep(usize::MAX, |token| items.lives(token));
@@ -181,8 +181,7 @@ impl<T, S: Structure> Wheel<T, S> {
     }
 
     /// The next tick at which the caller should tell the wheel the time. No value expires before
-    /// it. It may be too early, if the value for which it was computed has been removed, but never
-    /// too late.
+    /// it. It is too early if its value has been removed meanwhile, but it is never too late.
     pub fn next_expiry(&self) -> Option<u64> {
         self.structure.next_expiry()
     }
@@ -320,7 +319,7 @@ mod tests {
     use crate::wheel::HashedWheel;
     use crate::wheel::structure::TokenWheel;
 
-    /// There are at most as many dead entries as live ones and buckets together, plus a constant.
+    /// There are at most as many dead entries as values and buckets together, plus a constant.
     #[test]
     fn removals_do_not_pile_up() {
         let mut wheel = HashedWheel::new(8).unwrap();
@@ -331,7 +330,7 @@ mod tests {
         }
         let entries = entries(&mut wheel);
         assert!(entries <= kept.len() + DEAD_ALLOWED + kept.len() + 8 + 1, "{entries}");
-        assert!(entries > kept.len() + DEAD_ALLOWED, "a sweep for each would cost too much");
+        assert!(entries > kept.len() + DEAD_ALLOWED, "a sweep for each removal costs too much");
         assert!(kept.iter().all(|&key| wheel.get(key).is_some()));
         assert_eq!(wheel.expire(104, |_, _| ()), 100);
     }
