@@ -1,5 +1,5 @@
-//! Where each wheel puts a timeout: the worked examples of the literature, tick by tick, through
-//! every bucket that a timeout is moved down to.
+//! The bucket in which each wheel puts a timeout: the worked examples of the literature, tick by
+//! tick, through every bucket that a timeout is moved down to.
 
 use wheelwork::wheel::{
     DelayError, HashedWheel, HierarchicalWheel, LevelSizeError, LinuxClassicWheel, LinuxWheel,
@@ -10,8 +10,8 @@ fn at(level: usize, bucket: usize) -> Option<Placement> {
     Some(Placement { level, bucket })
 }
 
-/// Follows one timeout tick by tick and returns each placement with the time it was found there
-/// first, and the tick in which it fired.
+/// Follows one timeout tick by tick. Returns each of its placements with the time at which it was
+/// first found there, and the tick in which it fired.
 fn follow<S: Unlimited>(
     mut wheel: Wheel<u64, S>,
     deadline: u64,
@@ -37,16 +37,17 @@ fn set_to<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) {
     assert_eq!(wheel.expire(now, |_, _| ()), 0, "nothing was due");
 }
 
-/// Bucket 40 of 60 and 166 rounds is the example; 60 becomes 64, so it is bucket 16 and 156.
+/// The example has 60 buckets, and so bucket 40 and 166 rounds. Here 60 becomes 64, so the bucket
+/// is 16 and there are 156 rounds.
 #[test]
-fn hashed_rounds() {
+fn hashed_computes_bucket_and_rounds_as_netty_does() {
     let mut wheel = HashedWheel::new(60).unwrap();
     let key = wheel.insert(10_000, 0);
     assert_eq!((wheel.placement(key), wheel.remaining_rounds(key)), (at(1, 16), Some(156)));
 }
 
 #[test]
-fn simple_takes_what_is_shorter_than_a_turn() {
+fn simple_takes_only_delays_shorter_than_a_turn() {
     let mut wheel = SimpleWheel::new(60).unwrap();
     for start in [0, 1000] {
         set_to(&mut wheel, start);
@@ -64,9 +65,9 @@ fn simple_takes_what_is_shorter_than_a_turn() {
     assert_eq!(refused, "a delay of 61 ticks: expected less than 60, one turn of the wheel");
 }
 
-/// u = 1, n = 20, from 0.
+/// Levels of 20 buckets, from tick 0.
 #[test]
-fn hierarchical_after_kafka() {
+fn hierarchical_moves_timeouts_down_as_kafka_does() {
     let follow = |deadline| follow(HierarchicalWheel::new(20).unwrap(), deadline);
     assert_eq!(follow(2), (vec![(0, 1, 2)], 2));
     assert_eq!(follow(19), (vec![(0, 1, 19)], 19));
@@ -86,12 +87,12 @@ fn hierarchical_after_kafka() {
     assert_eq!(keys.map(|key| wheel.placement(key)), [at(1, 6), at(1, 15), at(2, 3)]);
 }
 
-/// u = 1, n = 3, started at c: the table of what each bucket spans, at c to c + 3.
+/// Levels of 3 buckets, started at `c`: Kafka's table of the spans of all buckets, at `c` to `c +
+/// 3`.
 #[test]
-fn hierarchical_windows() {
+fn hierarchical_windows_slide_as_in_kafka() {
     let c = 54; // a multiple of all units
-    // For each time the first deadline beyond level 1, 2 and 3. Up to the time itself it runs at
-    // once, and that is the bucket that comes next.
+    // For each time, the first deadlines beyond level 1, 2 and 3.
     for (time, ends) in
         [(c, [3, 9, 27]), (c + 1, [4, 9, 27]), (c + 2, [5, 9, 27]), (c + 3, [6, 12, 27])]
     {
@@ -111,12 +112,12 @@ fn hierarchical_windows() {
 }
 
 #[test]
-fn hierarchical_sizes() {
+fn hierarchical_refuses_levels_of_too_few_or_too_many_buckets() {
     for buckets in [0, 1, 65_537] {
         assert_eq!(HierarchicalWheel::<()>::new(buckets).unwrap_err(), LevelSizeError { buckets });
     }
-    let said = LevelSizeError { buckets: 1 }.to_string();
-    assert_eq!(said, "levels of 1 buckets: expected 2 to 65536");
+    let message = LevelSizeError { buckets: 1 }.to_string();
+    assert_eq!(message, "levels of 1 buckets: expected 2 to 65536");
 }
 
 /// The range is unlimited: 64 levels of two buckets reach the end of time.
@@ -136,7 +137,7 @@ fn hierarchical_reaches_the_end_of_time() {
 }
 
 #[test]
-fn linux_classic_vectors() {
+fn linux_classic_moves_timeouts_down_from_vector_to_vector() {
     let follow = |deadline| follow(LinuxClassicWheel::new(), deadline);
     assert_eq!(follow(255), (vec![(0, 1, 255)], 255));
     assert_eq!(follow(256), (vec![(0, 2, 1)], 256));
@@ -145,7 +146,7 @@ fn linux_classic_vectors() {
 }
 
 #[test]
-fn linux_classic_thresholds() {
+fn linux_classic_picks_the_level_by_the_delay() {
     let mut wheel = LinuxClassicWheel::new();
     for (deadline, level, bucket) in [
         ((1 << 8) - 1, 1, 255),
@@ -163,9 +164,10 @@ fn linux_classic_thresholds() {
     }
 }
 
-/// 2^32 ticks end at 2^32 - 1. Linux files what is beyond there, and again; here it waits.
+/// The levels reach 2^32 - 1 ticks. Linux files a longer timeout there, and files it again when it
+/// comes up. Here it waits.
 #[test]
-fn linux_classic_beyond_its_range() {
+fn linux_classic_files_a_far_timeout_when_the_levels_reach_it() {
     const REACH: u64 = (1 << 32) - 1;
     let mut wheel = LinuxClassicWheel::new();
     let last = wheel.insert(REACH, REACH);
@@ -185,8 +187,8 @@ fn linux_classic_beyond_its_range() {
     assert_eq!(wheel.expire(deadline, |_, _| ()), 1);
 }
 
-/// One that Linux would file at the end of its range twice, and a younger one that it would file
-/// there once, and sooner in reach.
+/// Linux would file the first timeout twice at the end of its range, and the second one only once.
+/// So it would expire the second one first.
 #[test]
 fn linux_classic_keeps_the_order_beyond_its_range() {
     let deadline = 128 << 26;
@@ -199,7 +201,7 @@ fn linux_classic_keeps_the_order_beyond_its_range() {
     assert_eq!(order, [1, 2]);
 }
 
-/// A look for each 2^32 ticks would take years.
+/// If each 2^32 ticks cost a step, this would take years.
 #[test]
 fn linux_classic_jumps_over_its_range_at_once() {
     for deadline in [(1 << 32) - 1, 1 << 32, (63 << 26) + 1, 3 << 40, u64::MAX - 1] {
@@ -226,7 +228,7 @@ fn linux_since_4_8_fires_late_and_never_early() {
 }
 
 #[test]
-fn linux_since_4_8_thresholds() {
+fn linux_since_4_8_picks_the_level_by_the_delay() {
     let starts = [63, 504, 4032, 32_256, 258_048, 2_064_384, 16_515_072, 132_120_576u64];
     let mut wheel = LinuxWheel::new();
     for (below, start) in starts.into_iter().enumerate() {
@@ -241,7 +243,7 @@ fn linux_since_4_8_thresholds() {
 
 /// Linux expires a timeout beyond its last level early, after 1,040,187,392 ticks. Here it waits.
 #[test]
-fn linux_since_4_8_beyond_its_range() {
+fn linux_since_4_8_files_a_far_timeout_when_the_levels_reach_it() {
     const END: u64 = 63 << 24;
     let mut wheel = LinuxWheel::new();
     let last = wheel.insert(END - 1, 1);
@@ -263,9 +265,9 @@ fn linux_since_4_8_beyond_its_range() {
     assert_eq!(wheel.expire(fires, |tick, _| assert_eq!(tick, deadline)), 1);
 }
 
-/// The clock may stand anywhere when a timeout comes, also at the end of a bucket.
+/// A timeout may be inserted at any time, also at the end of a bucket.
 #[test]
-fn every_threshold_from_every_kind_of_clock() {
+fn delays_around_every_threshold_are_on_time_from_any_clock() {
     fn check<S: Unlimited>(new: fn() -> Wheel<u64, S>, late: fn(u64) -> u64) {
         for clock in
             [0, 1, 7, 62, 63, 64, 255, 256, 257, 504, 16_383, 16_384, (1 << 32) - 1, 1 << 32]

@@ -1,7 +1,7 @@
-//! The pure wheels: random histories against a sorted map, and what each must stand.
+//! The pure wheels: random histories against a sorted map, and single cases.
 //!
-//! Rules 7 and 8 on the structures alone; the timer's own tests are in `schedule.rs`, the worked
-//! placements in `placements.rs`.
+//! These are rules 7 and 8 on the structures alone. The timer's own tests are in `schedule.rs`, and
+//! the worked placements in `placements.rs`.
 
 #[path = "../benches/wheels/compared.rs"]
 mod compared;
@@ -20,9 +20,9 @@ fn expire<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) -> Vec<(u64, u64)> 
     out
 }
 
-/// Also when the memory of its slot was given back meanwhile, and made again for others.
+/// Not even if the memory of its slot was freed meanwhile, and allocated again for others.
 #[test]
-fn a_key_never_finds_what_came_after_it() {
+fn a_key_never_finds_a_later_value() {
     const MANY: u64 = 5000;
     let mut wheel = HashedWheel::new(8).unwrap();
     assert!(wheel.is_empty());
@@ -43,18 +43,19 @@ fn a_key_never_finds_what_came_after_it() {
     assert!(others.iter().all(|&key| wheel.get(key).is_some()));
 }
 
-/// Netty's arithmetic: 64 buckets, 10,000 ticks away: bucket 16, met 157 times before it runs.
+/// Netty's arithmetic: with 64 buckets, a timeout in 10,000 ticks goes to bucket 16, and runs when
+/// the pointer passes that bucket for the 157th time.
 #[test]
-fn a_worked_placement() {
+fn a_hashed_timeout_runs_when_its_rounds_are_over() {
     let mut wheel = HashedWheel::new(60).unwrap();
     assert_eq!(wheel.ticks_per_wheel(), 64, "rounded up");
     let key = wheel.insert(10_000, 7);
     assert_eq!((wheel.remaining_rounds(key), wheel.bucket(key)), (Some(156), Some(16)));
-    for met in 0..157 {
-        let tick = 16 + 64 * met;
+    for passed in 0..157 {
+        let tick = 16 + 64 * passed;
         let due = expire(&mut wheel, tick);
-        assert_eq!(due.len(), usize::from(met == 156), "at {tick}");
-        let rounds = (met < 156).then(|| (10_000 - (tick + 1)) / 64);
+        assert_eq!(due.len(), usize::from(passed == 156), "at {tick}");
+        let rounds = (passed < 156).then(|| (10_000 - (tick + 1)) / 64);
         assert_eq!(wheel.remaining_rounds(key), rounds);
     }
     assert_eq!((wheel.len(), wheel.get(key)), (0, None));
@@ -111,7 +112,7 @@ fn panics_lose_nothing<S: Unlimited>(mut wheel: Wheel<u64, S>) {
 }
 
 #[test]
-fn the_end_of_time_does_not_overflow() {
+fn ticks_just_before_the_last_one_do_not_overflow() {
     for size in [1, 512] {
         let mut wheel = HashedWheel::new(size).unwrap();
         wheel.insert(u64::MAX, 1);
@@ -133,8 +134,8 @@ enum Step {
     Drain,
 }
 
-/// Delays and jumps within a turn, over some turns, and beyond what a bucket's entry can count;
-/// and across the ends of what the Linux wheels reach.
+/// Delays and jumps within a turn, over some turns, beyond the rounds that a bucket's entry can
+/// count, and beyond the reach of the Linux wheels.
 fn distance() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0u64..20,
@@ -154,8 +155,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs a history on a wheel and on a map sorted by tick and then by the order of insertion. What
-/// expires, in what order, and what is found, must be what the map says.
+/// Runs a history on a wheel and on a map sorted by tick and then by the order of insertion. Both
+/// must expire the same values in the same order, and find the same keys.
 fn agrees_with_a_sorted_map<S: Unlimited>(mut wheel: Wheel<u64, S>, steps: &[Step]) {
     let mut oracle: BTreeMap<(u64, u64), Key> = BTreeMap::new();
     let (mut keys, mut now): (Vec<(Key, u64, u64)>, u64) = (Vec::new(), 0);
@@ -164,7 +165,7 @@ fn agrees_with_a_sorted_map<S: Unlimited>(mut wheel: Wheel<u64, S>, steps: &[Ste
             Step::Insert(delay) => {
                 let deadline = now + delay;
                 let key = wheel.insert(deadline, id);
-                // What is overdue runs with the current tick, after what is filed there.
+                // An overdue value runs in the current tick, after those filed there before it.
                 let tick = deadline.max(wheel.current_tick());
                 oracle.insert((tick, id), key);
                 keys.push((key, tick, id));
@@ -195,14 +196,14 @@ fn agrees_with_a_sorted_map<S: Unlimited>(mut wheel: Wheel<u64, S>, steps: &[Ste
             }
         }
         assert_eq!(wheel.len(), oracle.len());
-        // Early, never late: a wake-up in vain is allowed, a missed one is not.
+        // It may be too early, but never too late.
         let first = oracle.keys().next().map(|&(tick, _)| tick);
         assert!(first.is_none_or(|tick| wheel.next_expiry().is_some_and(|n| n <= tick)));
     }
 }
 
-/// The wheel that is late: by one tick, or by at most 8/63 of the delay.
-fn agrees_up_to_its_precision(mut wheel: LinuxWheel<u64>, steps: &[Step]) {
+/// The Linux wheel may be late: by one tick, or by at most 8/63 of the delay.
+fn agrees_up_to_its_lateness(mut wheel: LinuxWheel<u64>, steps: &[Step]) {
     /// A live timeout: its key, its deadline, and the last tick in which it may fire.
     type Live = BTreeMap<u64, (Key, u64, u64)>;
     let (mut live, mut keys, mut now): (Live, Vec<(Key, u64)>, u64) = Default::default();
@@ -241,13 +242,13 @@ fn agrees_up_to_its_precision(mut wheel: LinuxWheel<u64>, steps: &[Step]) {
     }
 }
 
-/// The structures that the field compares wheels with say the same as a wheel.
+/// The lists and trees that the literature compares wheels with agree with a wheel.
 fn compared_agrees_with_a_wheel<T: Timers + Default>(steps: &[Step]) {
     let (mut compared, mut wheel) = (T::default(), HierarchicalWheel::new(20).unwrap());
     let (mut keys, mut now) = (Vec::new(), 0u64);
     for (id, step) in (0u64..).zip(steps) {
         match *step {
-            // Of what is overdue a wheel knows only the order of insertion, so there is none here.
+            // A wheel keeps only the order of insertion for overdue values, so there are none here.
             Step::Insert(delay) => {
                 let deadline = now + delay.max(1);
                 keys.push((compared.insert(deadline, id), wheel.insert(deadline, id)));
@@ -268,7 +269,8 @@ fn compared_agrees_with_a_wheel<T: Timers + Default>(steps: &[Step]) {
     }
 }
 
-/// The wheel that refuses long delays agrees on all others, and refuses exactly those.
+/// The simple wheel refuses all delays of a turn or more, and agrees with a hashed wheel on the
+/// others.
 fn agrees_within_a_turn(size: usize, steps: &[Step]) {
     let (mut simple, mut hashed) =
         (SimpleWheel::new(size).unwrap(), HashedWheel::new(size).unwrap());
@@ -294,7 +296,7 @@ fn agrees_within_a_turn(size: usize, steps: &[Step]) {
     }
 }
 
-/// `PROPTEST_CASES` makes it longer.
+/// 400 histories, or `PROPTEST_CASES`.
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 400 };
@@ -304,7 +306,7 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// The same history through every structure.
+    /// Every structure plays the same history.
     #[test]
     fn histories_agree_with_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
         for size in [1, 2, 8, 64, 512] {
@@ -314,7 +316,7 @@ proptest! {
             agrees_with_a_sorted_map(HierarchicalWheel::new(buckets).unwrap(), &steps);
         }
         agrees_with_a_sorted_map(LinuxClassicWheel::new(), &steps);
-        agrees_up_to_its_precision(LinuxWheel::new(), &steps);
+        agrees_up_to_its_lateness(LinuxWheel::new(), &steps);
         for size in [1, 20, 512] {
             agrees_within_a_turn(size, &steps);
         }
@@ -324,9 +326,9 @@ proptest! {
         compared_agrees_with_a_wheel::<SkipList>(&steps);
     }
 
-    /// After a stall everything comes in the order in which it would have come tick by tick.
+    /// After a stall, values come in the order in which they would have come tick by tick.
     #[test]
-    fn a_stall_does_not_change_the_order(
+    fn a_stall_does_not_change_the_order_on_the_linux_wheel(
         before in prop::collection::vec((0u64..3000, 0u64..200), 1..100),
     ) {
         let run = |stride: u64| {
@@ -349,7 +351,7 @@ proptest! {
     }
 }
 
-/// An entry holds 16 bits of its slot's generation, and the slot has been used 65,536 times since.
+/// An entry holds 16 bits of its slot's generation. Here the slot has been used 65,536 times since.
 #[test]
 fn a_dead_entry_that_matches_by_chance_fires_nothing_early() {
     let mut wheel = HashedWheel::new(64).unwrap();
@@ -365,16 +367,16 @@ fn a_dead_entry_that_matches_by_chance_fires_nothing_early() {
 }
 
 #[test]
-fn time_can_end_twice() {
+fn the_last_tick_can_be_told_twice() {
     let mut wheel = HashedWheel::new(8).unwrap();
     wheel.insert(5, 1);
     assert_eq!(expire(&mut wheel, u64::MAX), [(5, 1)]);
     assert_eq!(expire(&mut wheel, u64::MAX), []);
 }
 
-/// Both expire at 104: one from level 2, where it was filed first, and one from level 1.
+/// Both expire at 104: the first from level 2, and the second from level 1.
 #[test]
-fn one_deadline_keeps_its_order_across_levels() {
+fn the_linux_wheel_keeps_the_order_of_one_deadline_within_a_tick() {
     let mut wheel = LinuxWheel::new();
     let first = wheel.insert(103, 1);
     assert_eq!(expire(&mut wheel, 50), []);
@@ -383,9 +385,10 @@ fn one_deadline_keeps_its_order_across_levels() {
     assert_eq!(expire(&mut wheel, 104), [(103, 1), (103, 2)]);
 }
 
-/// The first goes to level 2 and is late by four ticks; the second goes to level 1 and is late by one.
+/// The first goes to level 2 and is late by four ticks. The second goes to level 1 and is late by
+/// one.
 #[test]
-fn the_linux_wheel_orders_one_deadline_by_bucket() {
+fn the_linux_wheel_expires_one_deadline_in_the_order_of_buckets() {
     let mut wheel = LinuxWheel::new();
     wheel.insert(100, 1);
     assert_eq!(expire(&mut wheel, 50), []);
@@ -394,11 +397,11 @@ fn the_linux_wheel_orders_one_deadline_by_bucket() {
     assert_eq!(expire(&mut wheel, 104), [(100, 1)]);
 }
 
-/// The first is moved down in a jump that ends close before its tick, and the second, which came last,
-/// waits in a bucket that begins with that tick.
+/// The first is moved down in a jump that ends just before its tick. The second waits in a bucket
+/// that begins with that tick.
 #[test]
-fn what_is_moved_down_after_a_jump_stays_before_what_came_later() {
-    fn stays<S: Unlimited>(mut wheel: Wheel<u64, S>, tick: u64, [second_at, jump_to]: [u64; 2]) {
+fn a_timeout_moved_down_in_a_jump_stays_before_a_later_one_of_its_tick() {
+    fn check<S: Unlimited>(mut wheel: Wheel<u64, S>, tick: u64, [second_at, jump_to]: [u64; 2]) {
         let first = wheel.insert(tick, 1);
         assert_eq!(expire(&mut wheel, second_at), []);
         let second = wheel.insert(tick, 2);
@@ -407,12 +410,12 @@ fn what_is_moved_down_after_a_jump_stays_before_what_came_later() {
         assert_eq!(expire(&mut wheel, tick), [(tick, 1), (tick, 2)]);
     }
     const TICK: u64 = (1 << 20) + (1 << 14);
-    stays(LinuxClassicWheel::new(), TICK, [(1 << 20) - 1, TICK - 300]);
-    stays(HierarchicalWheel::new(3).unwrap(), 63, [50, 58]);
+    check(LinuxClassicWheel::new(), TICK, [(1 << 20) - 1, TICK - 300]);
+    check(HierarchicalWheel::new(3).unwrap(), 63, [50, 58]);
 }
 
 #[test]
-fn what_is_beyond_the_levels_survives_a_sweep() {
+fn a_far_timeout_survives_a_sweep() {
     let deadline = (1 << 33) + 5;
     let mut wheel = LinuxClassicWheel::new();
     wheel.insert(deadline, 1);

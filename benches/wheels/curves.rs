@@ -29,8 +29,8 @@ const OPERATIONS: [Operation; 3] = [
     ("expire", "Time to expire a timeout", |costs| costs.expire),
 ];
 
-/// A structure, its color in every panel, and the style of its curve: the default structure is bold,
-/// and what is not a wheel is dashed.
+/// A structure, its color in every panel, and the style of its curve: the default structure is
+/// bold, and what is not a wheel is dashed.
 type Curve = (&'static str, Color, &'static str);
 
 const CURVES: [Curve; 10] = [

@@ -2,9 +2,10 @@
 //! where it promises to.
 //!
 //! For every structure, number of timeouts and kind of delay: nanoseconds of CPU time for an
-//! insert, a cancel and an expiry, for an empty tick, and how late it is. `cargo bench --bench wheels`
-//! takes up to 100,000 timeouts; `-- --full` goes to 10,000,000. `-- --curves docs` stores the costs in
-//! docs/wheels.csv and draws them there; with `--stored` it shows the costs that it finds there.
+//! insert, a cancel and an expiry, for an empty tick, and how late it is. `cargo bench --bench
+//! wheels` takes up to 100,000 timeouts; `-- --full` goes to 10,000,000. `-- --curves docs` stores
+//! the costs in docs/wheels.csv and draws them there; with `--stored` it shows the costs that it
+//! finds there.
 
 mod compared;
 mod costs;

@@ -1,5 +1,5 @@
-//! An SVG picture for light and dark pages. It has no background, and its style sheet has the colors
-//! of both modes.
+//! An SVG picture for light and dark pages. It has no background, and its style sheet has the
+//! colors of both modes.
 
 use std::fs;
 use std::io;

@@ -9,8 +9,8 @@ pub const TURN: u64 = 512;
 pub enum Delays {
     /// Within a turn.
     Short,
-    /// As long as the clients of a web server are silent, in ticks of 100 ms: 85 % of the delays are
-    /// within a turn, the longest is 800 turns.
+    /// As long as the clients of a web server are silent, in ticks of 100 ms: 85 % of the delays
+    /// are within a turn, the longest is 800 turns.
     Mixed,
     /// Up to 1000 turns.
     Long,

@@ -11,10 +11,10 @@ use std::time::Instant;
 pub trait Clock: Send + Sync + 'static {
     /// The present instant. Called once for each timeout that is scheduled with a delay.
     ///
-    /// A panic on a thread that schedules reaches that caller, and the timer is unchanged. A panic
+    /// A panic on a thread that schedules reaches the caller, and the timer is unchanged. A panic
     /// on the worker is caught and counted ([`Metrics::panicked`](crate::Metrics::panicked)). The
-    /// worker then continues with the last time that it knows, so no timeout is early, and reads
-    /// the clock again after a tick or 100 ms, whichever is shorter. Until the clock works again,
+    /// worker then continues with the last time that it knows, so no timeout is early. It reads the
+    /// clock again after a tick or 100 ms, whichever is shorter. Until the clock works again,
     /// timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
     fn now(&self) -> Instant;
 
@@ -30,7 +30,7 @@ pub trait Clock: Send + Sync + 'static {
     }
 }
 
-/// Whether a clock moves by itself.
+/// How a clock moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pace {
@@ -66,7 +66,7 @@ impl Follower {
         }
     }
 
-    /// Does `catch_up` for all of them at once: it wakes all workers before it waits for one.
+    /// Does `catch_up` for all followers. It wakes all workers before it waits for the first.
     pub(super) fn catch_up_all(followers: &[Follower]) {
         let timers: Vec<_> = followers.iter().filter_map(|f| f.0.upgrade()).collect();
         let asked: Vec<_> = timers.iter().map(|timer| timer.request_catch_up()).collect();

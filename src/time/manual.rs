@@ -56,7 +56,7 @@ impl ManualClock {
     /// Moves the time ahead in one jump. Returns when every timer on this clock has handed all due
     /// timeouts to its executor, in the order of ticks.
     ///
-    /// With the inline executor, all of them have run by then. A task that runs during the jump
+    /// With the inline executor, their tasks have all run by then. A task that runs during the jump
     /// sees the time at the jump's end, and delays that it schedules count from there. A jump of
     /// zero makes each worker do one more pass, in which it transfers and expires everything that
     /// is due by now. Timeouts that are not due may stay [queued](crate::Metrics::queue_depth). In

@@ -6,7 +6,7 @@
 //! - `quick`: the time for scheduling threads, faster than `Instant::now` and never behind it.
 //! - `tick`: arithmetic between durations, nanoseconds and ticks.
 //! - `timebase`: a timer's clock together with the instant that it counts from.
-//! - `timer_slack`: how exactly the kernel ends the worker's sleeps.
+//! - `timer_slack`: how precisely the kernel ends the worker's sleeps.
 
 pub(crate) mod clock;
 #[allow(unsafe_code)] // the file explains why

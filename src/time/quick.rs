@@ -1,9 +1,9 @@
 //! The time for threads that schedule: faster to read than `Instant::now`, and never behind it.
 //!
-//! A timeout must not be early. So a thread that computes a deadline may take the present for later
-//! than it is, but not for earlier. Each thread keeps an *anchor*: an `Instant`, and a read of the
-//! processor's counter just before it. For the next 65,536 counts (the *window*, some 30 µs) the
-//! present is the anchor plus the counts since, at a rate that is three tenths too fast (the
+//! A timeout must not be early. So a thread that computes a deadline may read a time that is too
+//! late, but never one that is too early. Each thread keeps an *anchor*: an `Instant`, and a read
+//! of the processor's counter just before it. For the next 65,536 counts (the *window*, some 30 µs)
+//! the present is the anchor plus the counts since, at a rate that is three tenths too fast (the
 //! *surplus*). Then the thread takes a new anchor.
 //!
 //! **Why it is never behind `Instant`.** The kernel derives its monotonic clock from the same
@@ -19,7 +19,7 @@
 //! and does not tell us. But a thread that takes a new anchor has read both clocks, and can check
 //! them against its old anchor. (A thread without an old anchor uses the pair of reads that the
 //! rate was measured with.) By the argument above, a sound counter is never behind `Instant`, after
-//! any time. If it is behind, or if it has gone back, the process gives the counter up for good.
+//! any time. If it is behind, or if it has gone back, the process gives up the counter for good.
 //! From their next call on, all threads use `Instant`.
 //!
 //! A counter that runs ahead makes no timeout early, so it is kept. This is ordinary on a machine
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_never_behind_the_system_clock_and_never_goes_back() {
+    fn the_quick_clock_is_never_behind_instant_and_never_goes_back() {
         let anchored: usize = thread::scope(|scope| {
             let threads = [(); 3].map(|()| scope.spawn(compare));
             threads.map(|thread| thread.join().unwrap()).iter().sum()
@@ -262,7 +262,7 @@ mod tests {
 
     /// If a thread were interrupted between the reads, its clock would run ahead by that time.
     #[test]
-    fn an_anchor_is_ahead_of_its_instant_and_was_read_in_one_go() {
+    fn an_anchor_is_ahead_of_its_instant_and_invalid_if_its_reads_were_interrupted() {
         let read_until = |until| anchor(50, 1000, until, |_, _| 7);
         let held = read_until(50 + UNDISTURBED - 1);
         assert_eq!((held.count, held.window, held.rate), (50, WINDOW, 7));
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(measure(9080, 4080), rate_over(MS, 3 * MS));
     }
 
-    /// They may differ by one percent, and each must take at least ten milliseconds.
+    /// The two may differ by one percent, and each must take at least ten milliseconds.
     #[test]
     fn two_measurements_that_agree_are_used() {
         const US: u64 = 1000;
@@ -400,7 +400,7 @@ mod tests {
 
     /// A thread whose counter jumps ahead takes a new anchor, and the counter stays in use.
     #[test]
-    fn a_counter_that_jumps_makes_a_new_anchor() {
+    fn a_thread_takes_a_new_anchor_when_the_counter_jumps() {
         start();
         let read_at = |count| {
             let (nanos, rate) = (u64::MAX / 2, 1 << 32);

@@ -7,9 +7,10 @@
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// A time that no clock reaches.
+/// A deadline that no clock reaches.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// The nanoseconds of a duration. `NEVER` if they do not fit.
 #[inline]
 pub(crate) fn nanos(duration: Duration) -> u64 {
     (duration.as_secs().checked_mul(1_000_000_000))

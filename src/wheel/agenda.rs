@@ -2,10 +2,10 @@
 //!
 //! Most of them come out of the structure in this order, one bucket after the other. After a stall,
 //! two kinds of timeouts have to wait for their turn:
-//! - Timeouts that were pushed back. They come out at their former tick, but are due at a later tick
-//!   of the same pass.
-//! - Timeouts that share a bucket with earlier ones. They come out with these, but are due at a later
-//!   tick.
+//! - Timeouts that were pushed back. They come out at their former tick, but are due at a later
+//!   tick of the same pass.
+//! - Timeouts that share a bucket with earlier ones. They come out with these, but are due at a
+//!   later tick.
 
 use super::structure::{Batch, TokenWheel};
 use super::token::{Due, Token};

@@ -1,22 +1,22 @@
-//! A cascade: levels of buckets, each coarser than the one below. Timeouts are moved down from level
-//! to level. A [`Layout`] says which level a timeout goes to. There are three layouts: Kafka's, that of
-//! the classic Linux timers, and a single level for the simple wheel.
+//! A cascade: levels of buckets, each coarser than the one below. Timeouts are moved down from
+//! level to level. A [`Layout`] says which level a timeout goes to. There are three layouts:
+//! Kafka's, that of the classic Linux timers, and a single level for the simple wheel.
 //!
 //! A bucket *expires* at its first tick. Then its timeouts are filed again and land in a finer
 //! level, or run if it is a bucket of the finest. The *clock* is the last tick that has expired or
 //! is expiring.
 //!
 //! Time goes from one bucket with entries to the next, never tick by tick. So empty ticks and empty
-//! buckets cost nothing. At each of these stops the clock shows the expiration of that *bucket*, not
-//! the present. So after a stall, a timeout that is moved down lands in the bucket of its own tick,
-//! and the order of ticks holds.
+//! buckets cost nothing. At each of these stops the clock shows the expiration of that *bucket*,
+//! not the present. So after a stall, a timeout that is moved down lands in the bucket of its own
+//! tick, and the order of ticks holds.
 //!
 //! When no expired bucket is left, the clock goes on to the present. Entries that were taken out of
-//! expired buckets and are not yet due are refiled only then: once, however far the time has jumped.
-//! Each goes to the level where it would lie if time had gone through every bucket: the coarsest
-//! level whose bucket for its tick has not expired yet. (A finer level may reach it too. But a
-//! younger timeout of the same tick may still wait in a coarser level, and would be moved down
-//! first, because the coarsest level goes first.)
+//! expired buckets and are not yet due are refiled only then: once, however far the time has
+//! jumped. Each goes to the level where it would lie if time had gone through every bucket: the
+//! coarsest level whose bucket for its tick has not expired yet. (A finer level may reach it too.
+//! But a younger timeout of the same tick may still wait in a coarser level, and would be moved
+//! down first, because the coarsest level goes first.)
 //!
 //! Timeouts beyond the last level wait in `far`. They are filed before any other timeout of the
 //! same tick can be filed directly.
@@ -126,8 +126,9 @@ impl<L: Layout> Cascade<L> {
     /// first, since its timeouts are the oldest. Returns whether any timeout is due in this tick.
     fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
         self.layout.advance(tick);
-        // All timeouts of an era that has begun must be in the levels. They are filed as at the tick
-        // before this stop. Otherwise they would overtake older ones in a bucket that expires now.
+        // All timeouts of an era that has begun must be in the levels. They are filed as at the
+        // tick before this stop. Otherwise they would overtake older ones in a bucket that expires
+        // now.
         let has_begun = self.far.start_of_first().is_some_and(|start| start <= tick);
         self.let_in_some(if has_begun { usize::MAX } else { LET_IN }, tick.saturating_sub(1));
         for level in (1..self.levels.len()).rev() {
@@ -142,7 +143,8 @@ impl<L: Layout> Cascade<L> {
         due
     }
 
-    /// Files at most `most` far timeouts that have come into reach. The last expired tick is `clock`.
+    /// Files at most `most` far timeouts that have come into reach. The last expired tick is
+    /// `clock`.
     fn let_in_some(&mut self, most: usize, clock: u64) {
         let last = self.layout.last_in_reach();
         for _ in 0..most {
@@ -152,8 +154,8 @@ impl<L: Layout> Cascade<L> {
         self.reach = last.min(self.far.limit());
     }
 
-    /// Files a timeout where it would lie if it had always been in the levels: in the coarsest level
-    /// whose bucket for its tick has not expired by `clock`.
+    /// Files a timeout where it would lie if it had always been in the levels: in the coarsest
+    /// level whose bucket for its tick has not expired by `clock`.
     fn file_moved(&mut self, tick: u64, token: Token, clock: u64) {
         let waits = |level: &Level| level.start_of(tick) > clock;
         let level = self.levels.iter().rposition(waits).unwrap_or(0);

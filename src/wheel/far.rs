@@ -3,10 +3,10 @@
 //! In the hashed wheel these are more than 65,535 turns ahead, which is 38 days by default. In the
 //! two Linux wheels they are beyond the last level.
 //!
-//! An *era* is a span of ticks. The timeouts of each era wait in the order of insertion. They move to
-//! the buckets when the buckets can hold the whole era. Until the last of them has moved, new timeouts
-//! of that era are added here too. So the order of insertion holds within a tick. Nothing is sorted:
-//! an insert pushes 16 bytes.
+//! An *era* is a span of ticks. The timeouts of each era wait in the order of insertion. They move
+//! to the buckets when the buckets can hold the whole era. Until the last of them has moved, new
+//! timeouts of that era are added here too. So the order of insertion holds within a tick. Nothing
+//! is sorted: an insert pushes 16 bytes.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};
@@ -52,8 +52,8 @@ impl Far {
         self.eras.first_key_value().map(|(_, era)| era.earliest)
     }
 
-    /// The last tick before the earliest one here. A tick after the limit may have older timeouts here,
-    /// so its new timeouts must come here too.
+    /// The last tick before the earliest one here. A tick after the limit may have older timeouts
+    /// here, so its new timeouts must come here too.
     pub(super) fn limit(&self) -> u64 {
         self.next().map_or(u64::MAX, |earliest| earliest.saturating_sub(1))
     }
@@ -118,8 +118,8 @@ impl Far {
             self.sweep_era = 0;
             return (0, None);
         };
-        // The era that the last call began may be gone. Then this is another era, and all of it must
-        // be checked.
+        // The era that the last call began may be gone. Then this is another era, and all of it
+        // must be checked.
         let end =
             rest.filter(|_| number == self.sweep_era).unwrap_or(usize::MAX).min(era.tokens.len());
         let begin = end.saturating_sub(budget);

@@ -1,14 +1,14 @@
 //! The hashed wheel: one ring of buckets with rounds, scheme 6 of Varghese and Lauck.
 //!
-//! A *round* is one turn of the wheel. The low bits of a timeout's tick are its bucket, and the other
-//! bits are its round. A bucket may hold timeouts of several rounds. Timeouts more than 65,535 rounds
-//! ahead wait in `far`.
+//! A *round* is one turn of the wheel. The low bits of a timeout's tick are its bucket, and the
+//! other bits are its round. A bucket may hold timeouts of several rounds. Timeouts more than
+//! 65,535 rounds ahead wait in `far`.
 //!
 //! Invariants:
-//! 1. `reach` is at most `FARTHEST_ROUND` rounds after the current one. A timeout up to `reach` goes
-//!    to a bucket, a later one to `far`. Entries in `far` lie after `reach`, so `reach` never shrinks.
-//!    Entries in buckets lie at or after `current_tick`. They lie up to `reach`, or in an era of which
-//!    a part is still in `far`.
+//! 1. `reach` is at most `FARTHEST_ROUND` rounds after the current one. A timeout up to `reach`
+//!    goes to a bucket, a later one to `far`. Entries in `far` lie after `reach`, so `reach` never
+//!    shrinks. Entries in buckets lie at or after `current_tick`. They lie up to `reach`, or in an
+//!    era of which a part is still in `far`.
 //! 2. A bucket's `earliest` is not after the tick of any entry in it.
 //! 3. Within a bucket, the entries of one tick are in the order of insertion.
 //! 4. If a bucket is not `mixed`, all of its entries have the same tick, its `earliest`.
@@ -25,8 +25,8 @@ use super::values::{Key, Wheel};
 use std::collections::TryReserveError;
 use std::fmt;
 
-/// log2 of the rounds in an era of `far`. An era has half the rounds that a bucket can count, so the
-/// whole era after the present one is always in reach.
+/// log2 of the rounds in an era of `far`. An era has half the rounds that a bucket can count, so
+/// the whole era after the present one is always in reach.
 const ROUNDS_PER_ERA: u32 = 15;
 
 /// One ring of buckets. The pointer passes a timeout's bucket once in each remaining round.
@@ -152,8 +152,8 @@ impl TokenWheel for Ring {
     }
 
     /// Visits only buckets in which something is due, and each only once, even if several of its
-    /// rounds are due. A bucket that is not mixed becomes the batch as a whole, so a million timeouts
-    /// of one tick are never copied.
+    /// rounds are due. A bucket that is not mixed becomes the batch as a whole, so a million
+    /// timeouts of one tick are never copied.
     fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {

@@ -20,9 +20,9 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// times. Each bucket of an existing level takes 64 bytes; an entry takes 16 bytes besides the
 /// value.
 ///
-/// Two things differ from Kafka. After all expired timeouts have been handed over, the levels' clocks
-/// go on to the present, so a timeout that is inserted after a quiet period does not land too high.
-/// And the order of insertion holds within a tick.
+/// Two things differ from Kafka. After all expired timeouts have been handed over, the levels'
+/// clocks go on to the present, so a timeout that is inserted after a quiet period does not land
+/// too high. And the order of insertion holds within a tick.
 ///
 /// # Examples
 ///

@@ -3,10 +3,10 @@
 //! At any time, all timeouts of a bucket belong to one span. So the bucket with the earliest
 //! timeout is the next one to visit.
 //!
-//! A bucket has two parts: `moved_down` comes first, then `direct`. A timeout that was moved down lay
-//! in a coarser level before. So it is older than every timeout of the same tick that came to this
-//! level directly. (The window of a level slides. So a timeout can be filed directly while an older
-//! one of the same tick still waits in a coarser level.)
+//! A bucket has two parts: `moved_down` comes first, then `direct`. A timeout that was moved down
+//! lay in a coarser level before. So it is older than every timeout of the same tick that came to
+//! this level directly. (The window of a level slides. So a timeout can be filed directly while an
+//! older one of the same tick still waits in a coarser level.)
 
 use super::bucket::Bucket;
 use super::confirm::{Confirm, Standing};

@@ -57,9 +57,10 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// same tick.
 ///
 /// **Very long delays**: the levels reach 1,056,964,607 ticks (63 x 2^24 - 1), 12 days at a tick of
-/// 1 ms. Linux lets a longer timeout expire early, after 1,040,187,392 ticks (62 x 2^24). (Where its
-/// HZ is 100 or less, it has eight levels, and both limits are an eighth of these.) Here a longer
-/// timeout waits apart until a level reaches it. So there is no limit, and no timeout is early.
+/// 1 ms. Linux lets a longer timeout expire early, after 1,040,187,392 ticks (62 x 2^24). (Where
+/// its HZ is 100 or less, it has eight levels, and both limits are an eighth of these.) Here a
+/// longer timeout waits apart until a level reaches it. So there is no limit, and no timeout is
+/// early.
 ///
 /// # Examples
 ///

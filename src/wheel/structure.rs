@@ -16,8 +16,8 @@ use std::fmt;
 /// The tokens that are due in one tick.
 pub(crate) type Batch = Bucket<u16>;
 
-/// The number of far timeouts that a structure moves into its buckets in one step. It is small in the
-/// unit tests, so that their histories often meet an era of which only a part has moved.
+/// The number of far timeouts that a structure moves into its buckets in one step. It is small in
+/// the unit tests, so that their histories often meet an era of which only a part has moved.
 pub(super) const LET_IN: usize = if cfg!(test) { 3 } else { 1 << 12 };
 
 /// The structure of a [`Wheel`](super::Wheel). Only types of this crate implement it.

@@ -7,8 +7,8 @@ use crate::wheel::{HashedWheel, Linux, LinuxClassicWheel};
 /// The smallest delay that the last level of the Linux wheel does not reach.
 const OUT_OF_REACH: u64 = 63 << 24;
 
-/// A timeout in a bucket of the last level may expire after one that was too far away at its insert,
-/// because such a bucket spans 2^24 ticks.
+/// A timeout in a bucket of the last level may expire after one that was too far away at its
+/// insert, because such a bucket spans 2^24 ticks.
 #[test]
 fn linux_files_far_timeouts_before_later_buckets_expire() {
     let mut wheel = Linux::default();
@@ -67,7 +67,7 @@ fn hashed_keeps_the_order_of_ticks_if_time_jumps_into_an_era_that_has_moved_in_p
     for tick in [[70_100; LET_IN], [70_050; LET_IN]].concat() {
         wheel.insert(tick, ());
     }
-    wheel.expire(40_000, |_, ()| ()); // the era ends at 98,303, in reach now: the first half moves in
+    wheel.expire(40_000, |_, ()| ()); // the era has come into reach, and its first half moves in
     let mut ticks = Vec::new();
     wheel.expire(71_000, |tick, ()| ticks.push(tick));
     assert_eq!(ticks, [[70_050; LET_IN], [70_100; LET_IN]].concat());
