@@ -44,7 +44,7 @@ pub trait TokenWheel: fmt::Debug {
     fn insert(&mut self, tick: u64, token: Token);
 
     /// Finds the earliest tick up to `now` in which tokens are due. Moves these tokens into
-    /// `batch`, in the order of insertion, and returns the tick. `batch` must be empty.
+    /// `batch`, and returns the tick. `batch` must be empty.
     ///
     /// The same bucket may hold other tokens that are due by `now`, in later ticks. These go to
     /// `later`.
@@ -71,8 +71,8 @@ pub trait TokenWheel: fmt::Debug {
     fn placement(&self, tick: u64, token: Token) -> Option<Placement>;
 }
 
-/// A structure that expires each token exactly in the tick it was filed under. The timer runs on no
-/// others.
+/// A structure that expires each token exactly in the tick it was filed under, and the tokens of one
+/// tick in the order of insertion. The timer runs on no others.
 pub(crate) trait Exact: TokenWheel {
     /// Moves some far timeouts that have come into reach into the buckets. Returns true if there
     /// are more.
