@@ -173,7 +173,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If a setting is out of its range, or if the thread cannot be started.
+    /// If a setting is out of its range, if there is no memory for the buckets, or if the thread
+    /// cannot be started.
     pub fn build(self) -> Result<HashedWheelTimer, BuildError> {
         let scale = self.tick_scale()?;
         match self.wheel {
@@ -223,16 +224,15 @@ impl Builder {
     }
 
     fn hashed(&self, scale: TickScale) -> Result<Hashed, BuildError> {
-        let size_error = WheelSizeError { ticks_per_wheel: self.ticks_per_wheel };
         if !(1..=MAX_TICKS_PER_WHEEL).contains(&self.ticks_per_wheel) {
-            return Err(size_error.into());
+            return Err(WheelSizeError { ticks_per_wheel: self.ticks_per_wheel }.into());
         }
         let ticks_per_wheel = self.ticks_per_wheel.next_power_of_two();
         if scale.start_of(ticks_per_wheel as u64) > LONGEST_TURN_NANOS {
             let tick_duration = self.tick_duration;
             return Err(BuildError::TurnTooLong { tick_duration, ticks_per_wheel });
         }
-        Hashed::new(ticks_per_wheel).map_err(|_| size_error.into())
+        Hashed::new(ticks_per_wheel).map_err(|_| BuildError::WheelMemory { ticks_per_wheel })
     }
 
     fn control(&self, scale: TickScale, buckets: usize) -> Control {

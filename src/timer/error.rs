@@ -14,9 +14,15 @@ pub enum BuildError {
         /// The requested tick.
         tick_duration: Duration,
     },
-    /// The number of ticks in a turn is zero or above 2^30, or there is no memory for its buckets.
+    /// The number of ticks in a turn is zero or above 2^30.
     #[error(transparent)]
     TicksPerWheel(#[from] crate::wheel::WheelSizeError),
+    /// The system refused the memory for the wheel's buckets.
+    #[error("no memory for a wheel of {ticks_per_wheel} ticks: expected 41 bytes for each")]
+    WheelMemory {
+        /// The requested number of ticks, rounded up to a power of two.
+        ticks_per_wheel: usize,
+    },
     /// The number of buckets in a level of a hierarchical wheel is below 2 or above 65,536.
     #[error(transparent)]
     LevelSize(#[from] crate::wheel::LevelSizeError),
