@@ -5,11 +5,13 @@
 
 use jiff::Timestamp;
 use std::fmt;
+use std::net::IpAddr;
 
 /// How the lines of a log are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Common and Combined Log Format, as Apache and nginx write them.
+    /// Common and Combined Log Format, as Apache and nginx write them, with or without the virtual
+    /// host in front.
     Common,
     /// Tab-separated with a header, times in Unix seconds, as the NASA log of 1995.
     NasaTsv,
@@ -69,9 +71,9 @@ const COLUMNS: usize = 9;
 const END_OF_TIME: i64 = 13_569_465_600;
 
 impl Format {
-    /// Reads a line, with or without its line end. Bytes that are not UTF-8 are replaced.
+    /// Reads a line, with or without its line end.
     pub(crate) fn parse(self, line: &[u8]) -> Result<Record, LineError> {
-        let line = String::from_utf8_lossy(line);
+        let line = text_of(line);
         let line = line.strip_suffix('\n').unwrap_or(&line);
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.is_empty() {
@@ -89,10 +91,20 @@ impl Format {
     }
 }
 
+/// Writes bytes that are not UTF-8 as Apache does, such as `\xff`, so that they stay distinct.
+fn text_of(line: &[u8]) -> String {
+    let mut text = String::with_capacity(line.len());
+    for chunk in line.utf8_chunks() {
+        text += chunk.valid();
+        chunk.invalid().iter().for_each(|byte| text += &format!("\\x{byte:02x}"));
+    }
+    text
+}
+
 /// `host ident user [time] "request" status bytes`, and in the Combined Log Format
-/// ` "referer" "user agent"`.
+/// ` "referer" "user agent"`. The virtual host may stand in front.
 fn common(line: &str) -> Result<Record, LineError> {
-    let (host, rest) = word(line);
+    let (host, rest) = without_virtual_host(line);
     let host = host_name(host)?;
     // A user's name may have spaces in it.
     let (names, rest) = rest.split_once(" [").ok_or_else(|| LineError::Names(Excerpt::of(rest)))?;
@@ -107,6 +119,25 @@ fn common(line: &str) -> Result<Record, LineError> {
     check_response(status, bytes)?;
     let is_cut_short = !rest.is_empty() && is_cut_short(rest)?;
     Ok(Record { host, time, is_cut_short })
+}
+
+/// The client's host, and what comes after it. The first word is the virtual host if three words
+/// follow it, and it has a port or the next one is an address.
+fn without_virtual_host(line: &str) -> (&str, &str) {
+    let (first, rest) = word(line);
+    let (second, names) = word(rest);
+    let follows = names.split(" [").next().is_some_and(|names| names.contains(' '));
+    let is_virtual = has_port(first) || second.parse::<IpAddr>().is_ok();
+    if follows && is_virtual { (second, names) } else { (first, rest) }
+}
+
+/// Whether a virtual host ends in its port. The colons of an IPv6 address are none, unless brackets
+/// stand around it.
+fn has_port(host: &str) -> bool {
+    host.rsplit_once(':').is_some_and(|(name, port)| {
+        let is_name = !name.is_empty() && (!name.contains(':') || name.ends_with(']'));
+        is_name && is_number(port)
+    })
 }
 
 /// Checks what the Combined Log Format adds. A user agent without its closing quote is let through
