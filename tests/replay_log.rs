@@ -48,16 +48,20 @@ fn replay_file(path: &str, args: &[&str]) -> Output {
     spawn(&[&[path], args].concat()).wait_with_output().expect("the example ends")
 }
 
+/// What the example says of its run, with line breaks and runs of spaces made one space.
 fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    squeezed(&String::from_utf8_lossy(&output.stderr))
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The sessions' lines, with runs of spaces made one.
 fn sessions(output: &Output) -> Vec<String> {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     let lines = String::from_utf8_lossy(&output.stdout);
-    let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut lines: Vec<String> = lines.lines().map(squeeze).collect();
+    let mut lines: Vec<String> = lines.lines().map(squeezed).collect();
     lines.sort();
     lines
 }
@@ -112,9 +116,10 @@ fn lines_may_stand_in_any_order() {
 
 #[test]
 fn unreadable_lines_are_named_and_not_fatal() {
-    let log = [&common("a", "10:00:00"), "rubbish\n", "\n", &common("b", "25:00:00")].concat();
+    let good = common("a", "10:00:00");
+    let log = [&good, "rubbish\n", "\n", &common("b", "25:00:00"), &good, &good].concat();
     let output = replay_text(log, &[]);
-    assert_eq!(sessions(&output), ["2015-05-17T10:15:00Z a 1 request in 0s"]);
+    assert_eq!(sessions(&output), ["2015-05-17T10:15:00Z a 3 requests in 0s"]);
     let stderr = stderr(&output);
     for expected in [
         "line 2: expected the client's and the user's name",
@@ -128,10 +133,11 @@ fn unreadable_lines_are_named_and_not_fatal() {
 
 #[test]
 fn only_the_first_unreadable_lines_are_named() {
-    let output = replay_text(common("a", "10:00:00") + &"x\n".repeat(1_030), &["--quiet"]);
+    let log = "x\n".repeat(1_030) + &common("a", "10:00:00").repeat(1_030);
+    let output = replay_text(log, &["--quiet"]);
     let stderr = stderr(&output);
     assert!(sessions(&output).is_empty(), "--quiet prints no session");
-    assert!(stderr.contains("line 21: ") && !stderr.contains("line 22: "), "{stderr}");
+    assert!(stderr.contains("line 20: ") && !stderr.contains("line 21: "), "{stderr}");
     assert!(stderr.contains("... and 1,010 more unreadable"), "{stderr}");
 }
 
@@ -142,9 +148,99 @@ fn a_line_cut_short_in_its_last_field_is_counted_and_named() {
     assert!(stderr(&output).contains("line 22: cut short"), "{}", stderr(&output));
 }
 
+/// What the example says when it refuses `log`.
+fn refusal(log: impl AsRef<[u8]>) -> String {
+    let output = replay_text(log, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    stderr(&output)
+}
+
 #[test]
-fn an_empty_log_has_no_sessions() {
-    assert!(sessions(&replay_text("", &[])).is_empty());
+fn a_log_without_requests_is_refused() {
+    for empty in ["", "\u{feff}"] {
+        assert!(refusal(empty).contains("found no line in it"));
+    }
+}
+
+#[test]
+fn a_log_of_mostly_unreadable_lines_is_refused() {
+    let bad = "rubbish\n".repeat(5_000) + &common("a", "10:00:00").repeat(2);
+    let said = refusal(bad);
+    assert!(said.contains("found 5,000 of 5,002 unreadable; line 1: expected"), "{said}");
+    let half = "rubbish\n".repeat(5) + &common("a", "10:00:00").repeat(5);
+    assert_eq!(sessions(&replay_text(half, &[])).len(), 1, "half of it is enough");
+}
+
+#[test]
+fn a_compressed_log_is_refused_with_a_hint() {
+    let said = refusal(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03");
+    assert!(said.contains("found gzip") && said.contains("zcat"), "{said}");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_host() {
+    let log = "\u{feff}".to_owned() + &common("a", "10:00:00").repeat(2);
+    assert_eq!(sessions(&replay_text(log, &[])), ["2015-05-17T10:15:00Z a 2 requests in 0s"]);
+    let nasa = std::fs::read_to_string(data("nasa_excerpt.tsv")).expect("it is there");
+    let output = replay_text("\u{feff}".to_owned() + &nasa, &["--format", "nasa-tsv"]);
+    assert!(stderr(&output).contains("unreadable 0 lines"), "the header: {}", stderr(&output));
+}
+
+#[test]
+fn hosts_that_are_not_utf8_stay_distinct() {
+    let line = common("?", "10:00:00").into_bytes();
+    let hosts = [0xff, 0xfe].map(|byte| [&[byte], &line[1..]].concat());
+    let expected =
+        [r"\xfe", r"\xff"].map(|host| format!("2015-05-17T10:15:00Z {host} 1 request in 0s"));
+    assert_eq!(sessions(&replay_text(hosts.concat(), &[])), expected);
+}
+
+#[test]
+fn one_of_a_kind_is_said_in_the_singular() {
+    let output = replay_text(common("a", "10:00:00") + &common("b", "10:00:00") + "x\n", &[]);
+    assert!(stderr(&output).contains("unreadable 1 line "), "{}", stderr(&output));
+    let said = stderr(&replay_text(common("a", "10:00:00"), &[]));
+    assert!(said.ends_with("OK: the only session ends exactly where the log says"), "{said}");
+}
+
+#[test]
+fn what_is_said_fits_a_terminal_of_80_columns() {
+    let log = (common("a", "10:00:00") + "rubbish that is longer than the terminal is wide\n")
+        .repeat(1_000);
+    let runs = [
+        replay_file(&data("apache_excerpt.log"), &["--sabotage", "shift"]),
+        replay_file(&data("nasa_excerpt.tsv"), &[]),
+        replay_text(log, &[]),
+        replay_text("", &["--help"]),
+        replay_text("", &["--tick", "5"]),
+    ];
+    for output in runs {
+        for line in [&*output.stdout, b"\n", &*output.stderr].concat().split(|&byte| byte == b'\n')
+        {
+            let line = String::from_utf8_lossy(line);
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_crate() {
+    let output = replay_file("--version", &[]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim(), format!("replay_log {}", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_wheel_without_memory_says_so() {
+    let (example, log) = (example(), data("apache_excerpt.log"));
+    let script = format!(
+        "ulimit -v 2000000 && exec '{}' '{log}' --ticks-per-wheel 1073741824",
+        example.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().expect("sh starts");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no memory for a wheel of 1073741824 ticks"));
 }
 
 #[test]
@@ -209,6 +305,14 @@ fn common_and_combined_lines_are_read() {
         let record = Record { host: "::1".into(), time: 1_431_857_103, is_cut_short: false };
         assert_eq!(read(line), Ok(record), "{line}");
     }
+    for virtual_host in ["www.example.org:443", "[::1]:80", "www.example.org"] {
+        for client in ["::1", "10.0.0.7"] {
+            let line = common(&format!("{virtual_host} {client}"), "10:05:03");
+            assert_eq!(read(&line).map(|record| record.host).as_deref(), Ok(client), "{line}");
+        }
+    }
+    let named = common("www.example.org:80 a.com", "10:05:03");
+    assert_eq!(read(&named).map(|record| record.host).as_deref(), Ok("a.com"));
     let cut = r#"h - - [17/May/2015:10:05:03 +0000] "GET /" 200 5 "-" "Mozil"#;
     assert!(read(cut).is_ok_and(|record| record.is_cut_short));
     let latin1 = b"h - - [17/May/2015:10:05:03 +0000] \"GET /\xe9\" 200 5";

@@ -12,8 +12,9 @@ use std::time::Duration;
 /// A host's session ends when the host has been silent for the idle time; a request that comes
 /// exactly then begins the next session.
 #[derive(Debug, Parser)]
+#[command(name = "replay_log", version, max_term_width = 80)]
 #[command(after_help = "Exits with 0 if every session ends exactly where the log says, with 1 if \
-                        not, and with 2 if the log cannot be read or an argument is wrong.")]
+                        not, and with 2 if most of the log cannot be read or an argument is wrong.")]
 pub(crate) struct Args {
     /// The access log; - for standard input
     pub(crate) log: String,
@@ -23,7 +24,7 @@ pub(crate) struct Args {
     #[arg(allow_negative_numbers = true)]
     pub(crate) idle: i64,
 
-    /// How the log's lines are written
+    /// How the log's lines are written; in a common one, the virtual host may come first
     #[arg(long, default_value = Format::Common.flag())]
     pub(crate) format: Format,
 

@@ -1,12 +1,17 @@
 //! A whole log: its requests, and what became of the lines that are none.
 
 use crate::reader::{Format, LineError, Record};
+use crate::terminal::grouped;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
 /// How many lines of a kind are named.
 const NAMED: usize = 20;
+
+/// Some editors put it in front of a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const GZIP: &[u8] = b"\x1f\x8b";
 
 /// One request. Hosts are numbered in the order in which the log first names them.
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +48,23 @@ pub(crate) enum LogError {
     )]
     Read { path: String, source: io::Error },
     #[error(
-        "cannot read {path:?}: expected lines in {expected}, found none in {count}; line {number}: {reason}{advice}"
+        "cannot read {path:?}: expected text, found gzip: gunzip it first, or run zcat {path} | \
+         replay_log -"
     )]
-    NoRequests {
+    Gzip { path: String },
+    #[error("cannot read {path:?}: expected a web server's access log, found no line in it")]
+    Empty { path: String },
+    #[error(
+        "cannot read {path:?}: expected lines in {expected}, found {} of {} unreadable; line \
+         {number}: {reason}{advice}",
+        grouped(*unreadable),
+        grouped(*lines)
+    )]
+    Unreadable {
         path: String,
         expected: &'static str,
-        count: usize,
+        unreadable: u64,
+        lines: u64,
         number: usize,
         reason: LineError,
         advice: String,
@@ -56,24 +72,48 @@ pub(crate) enum LogError {
 }
 
 impl Log {
-    /// Reads the file at `path`; `-` is standard input. A log that is empty is one, but not a file
-    /// in which no line can be read.
+    /// Reads the file at `path`; `-` is standard input. A file of which most lines are unreadable is
+    /// no log, and neither is one without a request.
     pub(crate) fn open(path: &str, format: Format) -> Result<Self, LogError> {
-        let read = match path {
-            "-" => Self::read(io::stdin().lock(), format),
-            _ => File::open(path).and_then(|file| Self::read(BufReader::new(file), format)),
+        let path = path.to_owned();
+        match Self::read_from(&path, format) {
+            Err(source) => Err(LogError::Read { path, source }),
+            Ok(None) => Err(LogError::Gzip { path }),
+            Ok(Some(log)) => log.unless_unreadable(path, format),
+        }
+    }
+
+    /// `None` if the file is compressed.
+    fn read_from(path: &str, format: Format) -> io::Result<Option<Self>> {
+        let mut input: Box<dyn BufRead> = match path {
+            "-" => Box::new(io::stdin().lock()),
+            _ => Box::new(BufReader::new(File::open(path)?)),
         };
-        let log = read.map_err(|source| LogError::Read { path: path.to_owned(), source })?;
-        match log.unreadable.first.first() {
-            Some((number, reason)) if log.requests.is_empty() => Err(LogError::NoRequests {
-                path: path.to_owned(),
-                expected: format.name(),
-                count: log.unreadable.count,
-                number: *number,
-                reason: reason.clone(),
-                advice: log.advice(format).map(|a| format!("\n{a}")).unwrap_or_default(),
-            }),
-            _ => Ok(log),
+        let start = input.fill_buf()?;
+        if start.starts_with(GZIP) {
+            return Ok(None);
+        }
+        if start.starts_with(BYTE_ORDER_MARK) {
+            input.consume(BYTE_ORDER_MARK.len());
+        }
+        Self::read(input, format).map(Some)
+    }
+
+    fn unless_unreadable(self, path: String, format: Format) -> Result<Self, LogError> {
+        match self.unreadable.first.first() {
+            Some((number, reason)) if self.unreadable.count > self.requests.len() => {
+                Err(LogError::Unreadable {
+                    path,
+                    expected: format.name(),
+                    unreadable: self.unreadable.count as u64,
+                    lines: (self.unreadable.count + self.requests.len()) as u64,
+                    number: *number,
+                    reason: reason.clone(),
+                    advice: self.advice(format),
+                })
+            }
+            _ if self.requests.is_empty() => Err(LogError::Empty { path }),
+            _ => Ok(self),
         }
     }
 
@@ -128,10 +168,12 @@ impl Log {
     }
 
     /// What to try if most lines are of the other format.
-    pub(crate) fn advice(&self, format: Format) -> Option<String> {
+    fn advice(&self, format: Format) -> String {
         let other = format.other();
-        (self.fit_other > self.requests.len())
-            .then(|| format!("most lines are in {}: try --format {}", other.name(), other.flag()))
+        match self.fit_other > self.requests.len() {
+            true => format!("\nmost lines are in {}: try --format {}", other.name(), other.flag()),
+            false => String::new(),
+        }
     }
 }
 

@@ -11,16 +11,18 @@ mod log;
 mod reader;
 mod replay;
 mod report;
+#[path = "../terminal/mod.rs"]
+mod terminal;
 
 use args::{Args, Sabotage};
 use check::Session;
-use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use log::{Log, LogError};
 use replay::{Outcome, ReplayError, Settings};
 use report::SessionLines;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use terminal::counted;
 
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
@@ -32,12 +34,12 @@ enum Failure {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args: Args = terminal::parse();
     match run(&args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(failure) => {
-            eprintln!("error: {failure}");
+            terminal::report(&failure);
             ExitCode::from(failure.exit_code())
         }
     }
@@ -51,9 +53,6 @@ fn run(args: &Args) -> Result<bool, Failure> {
         sabotage.falsify(&mut sessions);
     }
     eprint!("{}", report::lines_to_look_at(&log));
-    if let Some(advice) = log.advice(args.format) {
-        eprintln!("{advice}");
-    }
     eprintln!("{}", report::summary(&log, sessions.len(), &outcome));
     Ok(verdict(&log, sessions, args.idle))
 }
@@ -88,16 +87,19 @@ fn progress_bar(requests: usize, is_quiet: bool) -> ProgressBar {
 
 fn verdict(log: &Log, replayed: Vec<Session>, idle: i64) -> bool {
     let expected = check::sessions(&log.requests, log.hosts.len(), idle);
-    let count = expected.len();
+    let count = expected.len() as u64;
     let differences = check::differences(replayed, expected);
-    if differences.is_empty() {
-        eprintln!("OK: all {} end exactly where the log says", report::plural(count, "session"));
-        return true;
+    if !differences.is_empty() {
+        let found = counted(differences.len() as u64, "difference");
+        eprintln!("FAILED: {found} from the {} of the log", counted(count, "session"));
+        eprint!("{}", report::differences(log, &differences));
+        return false;
     }
-    let found = report::plural(differences.len(), "difference");
-    eprintln!("FAILED: {found} from the {} of the log", report::plural(count, "session"));
-    eprint!("{}", report::differences(log, &differences));
-    false
+    match count {
+        1 => eprintln!("OK: the only session ends exactly where the log says"),
+        _ => eprintln!("OK: all {} end exactly where the log says", counted(count, "session")),
+    }
+    true
 }
 
 impl Sabotage {

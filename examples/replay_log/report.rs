@@ -3,14 +3,17 @@
 use crate::check::{Difference, Session};
 use crate::log::{Lines, Log};
 use crate::replay::Outcome;
+use crate::terminal::{counted, grouped, wrapped};
 use comfy_table::{Table, presets};
 use jiff::{SignedDuration, Timestamp};
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
-use std::time::Duration;
 
 /// How many differences are printed.
 const SHOWN: usize = 10;
+
+/// Wider hosts are printed whole, and shift what follows. With these, a line fits 80 columns.
+const HOST_WIDTH: usize = 24;
 
 /// The sessions' lines, until nobody reads them any more.
 pub(crate) struct SessionLines<'a> {
@@ -24,7 +27,7 @@ impl<'a> SessionLines<'a> {
     pub(crate) fn new(log: &'a Log, is_quiet: bool) -> Self {
         let out = (!is_quiet).then(|| BufWriter::new(io::stdout().lock()));
         let host_width = log.hosts.iter().map(|host| host.chars().count()).max().unwrap_or(0);
-        Self { out, log, host_width: host_width.min(40) }
+        Self { out, log, host_width: host_width.min(HOST_WIDTH) }
     }
 
     pub(crate) fn print(&mut self, session: Session) -> io::Result<()> {
@@ -68,24 +71,22 @@ pub(crate) fn summary(log: &Log, sessions: usize, outcome: &Outcome) -> String {
         table.add_row([name, value.as_str()]);
     };
     row("requests", with_note(log.requests.len(), log.out_of_order(), "out of order"));
-    row("unreadable", plural(log.unreadable.count, "line"));
+    row("unreadable", counted(log.unreadable.count as u64, "line"));
     row("hosts", grouped(log.hosts.len() as u64));
     row("sessions", grouped(sessions as u64));
     let times = log.requests.iter().map(|request| request.time);
     if let (Some(first), Some(last)) = (times.clone().min(), times.max()) {
+        let seconds = outcome.took.as_secs_f64().max(1e-9);
+        let per_second = |number: u64| grouped((number as f64 / seconds) as u64);
+        let faster = per_second((last - first).unsigned_abs());
         row("log", format!("{} to {}", utc(first), utc(last)));
-        row("replay", speed(last - first, log.requests.len(), outcome.took));
+        row("replay", format!("{} in {seconds:.3} s, {faster} times as fast", span(last - first)));
+        row("speed", format!("{} requests per second", per_second(log.requests.len() as u64)));
     }
-    row(
-        "timeouts",
-        format!(
-            "{} scheduled, {} pushed back, {} expired, {} cancelled late in a tick",
-            grouped(metrics.scheduled),
-            grouped(metrics.rescheduled),
-            grouped(metrics.expired),
-            grouped(metrics.cancelled),
-        ),
-    );
+    let [begun, moved] = [metrics.scheduled, metrics.rescheduled].map(grouped);
+    row("timeouts", format!("{begun} scheduled, {moved} pushed back"));
+    let [expired, cancelled] = [metrics.expired, metrics.cancelled].map(grouped);
+    row("", format!("{expired} expired, {cancelled} cancelled late in a tick"));
     table.trim_fmt()
 }
 
@@ -99,7 +100,7 @@ pub(crate) fn lines_to_look_at(log: &Log) -> String {
     all.extend(more(&log.unreadable, "unreadable"));
     all.extend(cut_short);
     all.extend(more(&log.cut_short, "cut short"));
-    all.iter().map(|line| format!("{line}\n")).collect()
+    all.iter().map(|line| wrapped(line) + "\n").collect()
 }
 
 fn more<T>(lines: &Lines<T>, kind: &str) -> Option<String> {
@@ -121,26 +122,11 @@ pub(crate) fn differences(log: &Log, differences: &[Difference]) -> String {
     text
 }
 
-/// Such as "3 requests".
-pub(crate) fn plural(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
-}
-
 fn with_note(count: usize, noted: usize, note: &str) -> String {
     match noted {
         0 => grouped(count as u64),
         _ => format!("{}, {} {note}", grouped(count as u64), grouped(noted as u64)),
     }
-}
-
-fn speed(log_seconds: i64, requests: usize, took: Duration) -> String {
-    let seconds = took.as_secs_f64().max(1e-9);
-    format!(
-        "{} in {seconds:.3} s: {} times as fast, {} requests/s",
-        span(log_seconds),
-        grouped((log_seconds as f64 / seconds) as u64),
-        grouped((requests as f64 / seconds) as u64),
-    )
 }
 
 fn span(seconds: i64) -> String {
@@ -159,18 +145,4 @@ fn friendly(seconds: i64) -> String {
 fn utc(seconds: i64) -> impl Display {
     // The reader lets in 1970 to 2399 only, and an idle time adds ten years at most.
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
-}
-
-/// With a comma for each thousand.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let first = digits.len() % 3;
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && at % 3 == first {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
