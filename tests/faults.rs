@@ -6,6 +6,7 @@
 
 mod common;
 
+use common::examples::example;
 use common::{Record, assert_conserved, eventually, ms};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill, raise};
@@ -13,7 +14,6 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, Uid, setuid};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
@@ -251,7 +251,7 @@ fn a_full_disk_is_an_error_and_no_panic() {
     for (name, options) in [
         ("replay_log", &[log, "--idle=900"][..]),
         ("idle_connections", &short),
-        ("idle_cost", &["silent", "--connections=20", "--seconds=0"]),
+        ("idle_cost", &["silent", "--connections=20", "--seconds=1"]),
     ] {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = Command::new(example(name));
@@ -262,14 +262,4 @@ fn a_full_disk_is_an_error_and_no_panic() {
         assert!(text.contains("No space left on device"), "{name}: {text}");
         assert!(!text.contains("panicked"), "{name}: {text}");
     }
-}
-
-/// Cargo builds the examples next to the tests.
-#[track_caller]
-fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its path");
-    let profile = test.ancestors().nth(2).expect("a test lies in target/<profile>/deps");
-    let example = profile.join("examples").join(name);
-    assert!(example.exists(), "`cargo test` builds {}, `--test` alone does not", example.display());
-    example
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::reader::Format;
+use crate::terminal::number;
 use clap::builder::PossibleValue;
 use clap::{Parser, ValueEnum};
 use std::time::Duration;
@@ -20,9 +21,9 @@ pub(crate) struct Args {
     pub(crate) log: String,
 
     /// How long a host is silent when its session ends, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = parse_idle)]
-    #[arg(allow_negative_numbers = true)]
-    pub(crate) idle: i64,
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    #[arg(allow_negative_numbers = true, value_parser = number(1..=LONGEST_IDLE))]
+    pub(crate) idle: u64,
 
     /// How the log's lines are written; in a common one, the virtual host may come first
     #[arg(long, default_value = Format::Common.flag())]
@@ -33,8 +34,8 @@ pub(crate) struct Args {
     pub(crate) tick: Duration,
 
     /// The number of buckets in the timer's wheel, rounded up to a power of two
-    #[arg(long, value_name = "NUMBER", default_value_t = 512)]
-    pub(crate) ticks_per_wheel: usize,
+    #[arg(long, value_name = "NUMBER", default_value_t = 512, value_parser = number(1..=MOST_TICKS))]
+    pub(crate) ticks_per_wheel: u64,
 
     /// Print the summary only
     #[arg(long, short)]
@@ -56,25 +57,19 @@ pub(crate) enum Sabotage {
     Shift,
 }
 
-/// Why an argument is refused; clap names the argument and its value.
+/// Clap names the argument and its value.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ArgError {
-    #[error("expected whole seconds from 1 to {LONGEST_IDLE} (10 years)")]
-    Idle,
-    #[error("expected a number and one of us, ms, s, m, h, from 50us to 24h")]
-    Tick,
-}
+#[error("expected a number and one of us, ms, s, m, h, from 50us to 24h")]
+pub(crate) struct TickError;
 
-const LONGEST_IDLE: i64 = 315_360_000;
+/// Ten years.
+const LONGEST_IDLE: u64 = 315_360_000;
+const MOST_TICKS: u64 = 1 << 30;
 const TICKS: std::ops::RangeInclusive<Duration> =
     Duration::from_micros(50)..=Duration::from_secs(86_400);
 
-fn parse_idle(text: &str) -> Result<i64, ArgError> {
-    text.parse().ok().filter(|idle| (1..=LONGEST_IDLE).contains(idle)).ok_or(ArgError::Idle)
-}
-
-fn parse_tick(text: &str) -> Result<Duration, ArgError> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(ArgError::Tick)?;
+fn parse_tick(text: &str) -> Result<Duration, TickError> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(TickError)?;
     let (number, unit) = text.split_at(unit_at);
     let micros: u64 = match unit {
         "us" => 1,
@@ -82,11 +77,11 @@ fn parse_tick(text: &str) -> Result<Duration, ArgError> {
         "s" => 1_000_000,
         "m" => 60_000_000,
         "h" => 3_600_000_000,
-        _ => return Err(ArgError::Tick),
+        _ => return Err(TickError),
     };
-    let number: u64 = number.parse().map_err(|_| ArgError::Tick)?;
+    let number: u64 = number.parse().map_err(|_| TickError)?;
     let tick = number.checked_mul(micros).map(Duration::from_micros);
-    tick.filter(|tick| TICKS.contains(tick)).ok_or(ArgError::Tick)
+    tick.filter(|tick| TICKS.contains(tick)).ok_or(TickError)
 }
 
 impl ValueEnum for Format {

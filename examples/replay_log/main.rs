@@ -54,12 +54,15 @@ fn run(args: &Args) -> Result<bool, Failure> {
     }
     eprint!("{}", report::lines_to_look_at(&log));
     eprintln!("{}", report::summary(&log, sessions.len(), &outcome));
-    Ok(verdict(&log, sessions, args.idle))
+    Ok(verdict(&log, sessions, args.idle as i64))
 }
 
 fn replay(log: &Log, args: &Args) -> Result<(Vec<Session>, Outcome), ReplayError> {
-    let settings =
-        Settings { idle: args.idle, tick: args.tick, ticks_per_wheel: args.ticks_per_wheel };
+    let settings = Settings {
+        idle: args.idle as i64,
+        tick: args.tick,
+        ticks_per_wheel: args.ticks_per_wheel as usize,
+    };
     let bar = progress_bar(log.requests.len(), args.quiet);
     let mut lines = SessionLines::new(log, args.quiet);
     let mut sessions = Vec::new();

@@ -2,10 +2,11 @@
 
 use clap::Parser;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::process::exit;
 
 /// The columns of a plain terminal. Help, errors and tables fit.
-const COLUMNS: usize = 80;
+pub(crate) const COLUMNS: usize = 80;
 
 /// The exit code for a wrong argument, as clap has it.
 const USAGE: i32 = 2;
@@ -19,6 +20,16 @@ pub(crate) fn parse<A: Parser>() -> A {
         eprint!("{}", wrapped(&error.to_string()));
         exit(USAGE)
     })
+}
+
+/// Reads an argument that is a number within `range`.
+pub(crate) fn number(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| {
+            format!("expected a whole number from {} to {}", range.start(), range.end())
+        })
+    }
 }
 
 /// Says on standard error why the program gives up.

@@ -2,6 +2,7 @@
 // Each test file compiles this for itself and uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod examples;
 mod wheels;
 #[allow(unused_imports)] // likewise
 pub use wheels::WHEELS;
