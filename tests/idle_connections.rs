@@ -1,11 +1,12 @@
 //! The example `idle_connections` at a small size: that it passes, and that its check can fail.
 
-#[path = "../examples/idle_connections/judge.rs"]
+#[path = "../examples/idle_connections/harness/judge.rs"]
 mod judge;
 
+mod common;
+
+use common::examples::{assert_fits, run_example, said};
 use judge::{LastWrites, Span, Verdict};
-use std::path::PathBuf;
-use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 const SERVERS: [&str; 3] = ["mio", "threaded", "tokio"];
@@ -97,11 +98,15 @@ fn a_server_that_never_closes_is_caught() {
 }
 
 #[test]
-fn a_bad_value_is_an_error_that_says_what_was_expected() {
-    let Output { status, stderr, .. } = example(&["--idle-ms=5"]);
-    let text = String::from_utf8_lossy(&stderr);
-    assert_eq!(status.code(), Some(2), "{text}");
-    assert!(text.contains("100..="), "{text}");
+fn clients_do_not_wait_for_the_tick_of_the_server() {
+    let (ok, text) = run(&["--connections=200", "--tick-ms=2000"]);
+    assert!(ok, "{text}");
+    assert!(row(&text, "messages echoed") > 300, "{text}");
+}
+
+#[test]
+fn the_report_fits_a_terminal_of_80_columns() {
+    assert_fits(&run(&["--connections=50", "--sabotage=early"]).1);
 }
 
 fn at(start: Instant, millis: u64) -> Instant {
@@ -116,21 +121,8 @@ fn span(start: Instant, before: u64, after: u64) -> Span {
 fn run(options: &[&str]) -> (bool, String) {
     let short = ["--idle-ms=300", "--talk-ms=900", "--grace-ms=10000"];
     // The last of two wins.
-    let Output { status, stdout, stderr } = example(&[&short, options].concat());
-    let text = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    (status.success(), text)
-}
-
-/// Cargo builds the examples next to the tests.
-fn example(options: &[&str]) -> Output {
-    let test = std::env::current_exe().expect("a test knows its path");
-    let profile = test.ancestors().nth(2).expect("a test lies in target/<profile>/deps");
-    let name = format!("idle_connections{}", std::env::consts::EXE_SUFFIX);
-    let example: PathBuf = [profile, "examples".as_ref(), name.as_ref()].iter().collect();
-    let output = Command::new(&example).args(options).output();
-    output.unwrap_or_else(|error| {
-        panic!("{}: {error}; `cargo test` builds it, `--test` alone does not", example.display())
-    })
+    let output = run_example("idle_connections", &[&short, options].concat());
+    (output.status.success(), said(&output))
 }
 
 /// The value in the table's row of that name.

@@ -1,18 +1,19 @@
 //! One connection of a client: says what its script wants, checks the echo, waits for the close.
 
-use crate::alarm::Alarm;
-use crate::echo::{CHUNK, retry, write_some};
-use crate::judge::{LastWrites, Span};
-use crate::script::{Ending, Script};
+use super::judge::{LastWrites, Span};
+use super::script::{Ending, Script};
 use mio::net::TcpStream;
 use nix::libc::linger;
 use nix::sys::socket::{setsockopt, sockopt};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
+/// Read at once.
+pub(super) const CHUNK: usize = 16 * 1024;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(super) enum Phase {
     Connecting,
     /// Before a message of so many bytes.
     Pausing(u64),
@@ -24,20 +25,19 @@ pub(crate) enum Phase {
 
 /// What a socket had to say.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(super) struct Heard {
     /// Messages of which the last byte has come back.
-    pub(crate) answered: u64,
-    pub(crate) closed: bool,
+    pub(super) answered: u64,
+    pub(super) closed: bool,
 }
 
-pub(crate) struct Talker {
-    pub(crate) stream: TcpStream,
-    pub(crate) phase: Phase,
-    pub(crate) writes: LastWrites,
+pub(super) struct Talker {
+    pub(super) stream: TcpStream,
+    pub(super) phase: Phase,
+    pub(super) writes: LastWrites,
     /// When to say the next message; or, when it is for the server to act, when to look whether it
     /// has.
-    pub(crate) due: Instant,
-    pub(crate) alarm: Alarm,
+    pub(super) due: Instant,
     script: Script,
     number: u64,
     sent: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Talker {
 impl Talker {
     /// Begins to connect. `verdict_after` is how long after its last write a connection that is
     /// still open counts as forgotten.
-    pub(crate) fn connect(
+    pub(super) fn connect(
         server: SocketAddr,
         number: u64,
         script: Script,
@@ -62,7 +62,6 @@ impl Talker {
             phase: Phase::Connecting,
             writes: LastWrites::connect(Span { before, after: Instant::now() }),
             due: before + verdict_after,
-            alarm: Alarm::default(),
             script,
             number,
             sent: 0,
@@ -73,7 +72,7 @@ impl Talker {
     }
 
     /// Whether the connection is complete, as of now.
-    pub(crate) fn try_complete(&mut self, verdict_after: Duration) -> io::Result<bool> {
+    pub(super) fn try_complete(&mut self, verdict_after: Duration) -> io::Result<bool> {
         if let Some(error) = self.stream.take_error()? {
             return Err(error);
         }
@@ -88,9 +87,9 @@ impl Talker {
     }
 
     /// Reads and checks all that has come.
-    pub(crate) fn hear(&mut self, chunk: &mut [u8; CHUNK]) -> Heard {
+    pub(super) fn hear(&mut self, chunk: &mut [u8; CHUNK]) -> Heard {
         let closed = loop {
-            match retry(|| self.stream.read(chunk)) {
+            match self.stream.read(chunk) {
                 Ok(0) => break true,
                 Ok(n) => self.check(&chunk[..n]),
                 // Any other error is an end as well: the server resets what it closes too early.
@@ -106,7 +105,7 @@ impl Talker {
     /// # Errors
     ///
     /// If the connection is closed.
-    pub(crate) fn speak(&mut self, verdict_after: Duration) -> io::Result<()> {
+    pub(super) fn speak(&mut self, verdict_after: Duration) -> io::Result<()> {
         let bytes = match self.phase {
             Phase::Pausing(bytes) => {
                 self.unanswered += 1;
@@ -117,7 +116,7 @@ impl Talker {
         };
         let message: Vec<u8> = (self.sent..self.sent + bytes).map(|at| self.byte_at(at)).collect();
         let before = Instant::now();
-        let taken = write_some(&mut self.stream, &message)? as u64;
+        let taken = self.write_some(&message)? as u64;
         if taken > 0 {
             self.writes.add(Span { before, after: Instant::now() });
         }
@@ -127,12 +126,25 @@ impl Talker {
         Ok(())
     }
 
+    /// Writes as much as the socket takes now, which may be nothing.
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut taken = 0;
+        while taken < bytes.len() {
+            match self.stream.write(&bytes[taken..]) {
+                Ok(n) => taken += n,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(taken)
+    }
+
     /// Goes without a FIN, if that is how it ends and it has all it waits for.
     ///
     /// # Errors
     ///
     /// If the system does not allow that.
-    pub(crate) fn try_reset(&self) -> io::Result<bool> {
+    pub(super) fn try_reset(&self) -> io::Result<bool> {
         let ends =
             self.phase == Phase::Silent && self.script.ending == Ending::Reset && self.sent > 0;
         if !ends || !self.is_answered() {
@@ -145,7 +157,7 @@ impl Talker {
     }
 
     /// Whether everything that was sent came back, and nothing else.
-    pub(crate) fn is_intact(&self) -> bool {
+    pub(super) fn is_intact(&self) -> bool {
         self.is_answered() && !self.mismatch
     }
 

@@ -1,41 +1,42 @@
 //! The table at the end, and the verdict.
 
-use crate::record::Outcome;
-use crate::server::Report;
+use super::outcome::Outcome;
+use super::server::Report;
+use crate::terminal::{COLUMNS, counted, grouped, wrapped};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, Color, Table};
+use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table};
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
 /// All that is known when everything has ended.
 #[derive(Debug)]
-pub(crate) struct Summary {
-    pub(crate) outcome: Outcome,
-    pub(crate) report: Report,
+pub(super) struct Summary {
+    pub(super) outcome: Outcome,
+    pub(super) report: Report,
     /// As asked for on the command line.
-    pub(crate) asked: u64,
-    pub(crate) open_file_limit: u64,
+    pub(super) asked: u64,
+    pub(super) open_file_limit: u64,
     /// From the first connect to the last close.
-    pub(crate) elapsed: Duration,
-    pub(crate) server_cpu: Duration,
-    pub(crate) peak_memory: u64,
+    pub(super) elapsed: Duration,
+    pub(super) server_cpu: Duration,
+    pub(super) peak_memory: u64,
 }
 
 impl Summary {
     fn table(&self) -> Table {
         let Outcome { opened, echoed, closed_as_idle, excused, reset, .. } = self.outcome;
         let memory = format!("{:.1} MiB", self.peak_memory as f64 / f64::from(1 << 20));
-        let excuse = "a client was itself late, and the close could cross its message";
 
         let mut table = Table::new();
         table.load_preset(UTF8_FULL_CONDENSED).set_header(["", "value", "remark"]);
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS as u16);
         table.add_row(row("connections opened", grouped(opened), &self.opened_remark()));
         table.add_row(row("messages echoed", grouped(echoed), "every byte compared"));
         table.add_row(row("closed as idle", grouped(closed_as_idle), &self.idle_remark()));
         table.add_rows(self.faults().map(Fault::row));
-        table.add_row(row("excused", grouped(excused), excuse));
-        table.add_row(row("reset", grouped(reset), "by the client, gone without a FIN"));
+        table.add_row(row("excused", grouped(excused), "the client itself was late"));
+        table.add_row(row("reset", grouped(reset), "by the client, without a FIN"));
         table.add_rows(self.lateness());
         table.add_rows(self.cpu());
         table.add_row(row("peak memory, server", memory, "resident, the whole process"));
@@ -44,7 +45,7 @@ impl Summary {
     }
 
     /// Whether every connection was closed when it should be, and there was one.
-    pub(crate) fn is_good(&self) -> bool {
+    pub(super) fn is_good(&self) -> bool {
         self.outcome.opened > 0 && self.faults().iter().all(|fault| fault.count == 0)
     }
 
@@ -57,36 +58,26 @@ impl Summary {
             let faults: Vec<_> = self.faults().iter().filter_map(Fault::sentence).collect();
             return format!("FAILED: {}.", faults.join("; "));
         }
-        let closed = grouped(closed_as_idle);
         let excused = match excused {
             0 => String::new(),
-            n => format!(" ({} more were excused)", grouped(n)),
+            n => format!(" ({} more excused)", grouped(n)),
         };
-        format!(
-            "OK: {closed} connections were closed as idle{excused}, none early, none forgotten."
-        )
+        let closed = counted(closed_as_idle, "connection");
+        format!("OK: {closed} closed as idle{excused}, none early, none forgotten.")
     }
 
     fn faults(&self) -> [Fault; 5] {
         let Outcome { wrongly_closed, missed, garbled, unconnected, .. } = self.outcome;
         [
-            Fault {
-                what: "wrongly closed",
-                count: wrongly_closed,
-                means: "were closed while active",
-            },
-            Fault { what: "missed", count: missed, means: "were idle and not closed" },
+            Fault { what: "wrongly closed", count: wrongly_closed, means: "closed while active" },
+            Fault { what: "missed", count: missed, means: "idle and not closed" },
             Fault {
                 what: "miscounted",
                 count: self.miscounted(),
-                means: "were idle for the server alone",
+                means: "closed as idle, by the server's count alone",
             },
-            Fault { what: "garbled", count: garbled, means: "did not get back what they sent" },
-            Fault {
-                what: "not connected",
-                count: unconnected,
-                means: "were refused or not completed",
-            },
+            Fault { what: "garbled", count: garbled, means: "with an echo that differs" },
+            Fault { what: "not connected", count: unconnected, means: "refused or not completed" },
         ]
     }
 
@@ -114,16 +105,16 @@ impl Summary {
     }
 
     fn lateness(&self) -> [[Cell; 3]; 4] {
-        let Outcome { late_p50_us, late_p99_us, late_p999_us, late_max_us, .. } = self.outcome;
+        let [p50, p99, p999, max] = self.outcome.late_us;
         [
-            ("lateness p50", late_p50_us),
-            ("lateness p99", late_p99_us),
-            ("lateness p99.9", late_p999_us),
-            ("lateness max", late_max_us),
+            ("lateness p50", p50),
+            ("lateness p99", p99),
+            ("lateness p99.9", p999),
+            ("lateness max", max),
         ]
         .map(|(what, micros)| {
             let millis = format!("{:.1} ms", micros as f64 / 1000.0);
-            row(what, millis, "beyond the idle time, by the clients' clock")
+            row(what, millis, "after the idle time, by the clients' clock")
         })
     }
 
@@ -142,8 +133,8 @@ impl Summary {
     fn timer(&self) -> [[Cell; 3]; 3] {
         let timer = &self.report.timer;
         [
-            ("timer: expired", timer.expired, "looks at who may have been silent long enough"),
-            ("timer: rearmed", timer.rearmed, "by a look, for the next one"),
+            ("timer: expired", timer.expired, "checks of connections"),
+            ("timer: rearmed", timer.rearmed, "by a check, for the next one"),
             ("timer: wake-ups", timer.wakeups, "of its worker thread"),
         ]
         .map(|(what, count, remark)| row(what, grouped(count), remark))
@@ -152,7 +143,7 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}", self.table(), self.verdict())
+        write!(f, "{}\n{}", self.table(), wrapped(&self.verdict()))
     }
 }
 
@@ -171,15 +162,8 @@ impl Fault {
     }
 
     fn sentence(&self) -> Option<String> {
-        (self.count > 0).then(|| format!("{} connections {}", grouped(self.count), self.means))
+        (self.count > 0).then(|| format!("{} {}", counted(self.count, "connection"), self.means))
     }
-}
-
-/// A number with a comma after every three digits.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
 }
 
 fn row(what: &str, value: String, remark: &str) -> [Cell; 3] {

@@ -60,7 +60,7 @@ impl Manner {
 
 /// What a client does when it has said its last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(super) enum Ending {
     /// It stays, and never says anything again; so does one whose machine has died.
     Silence,
     /// It says that it will send no more, and goes on reading.
@@ -82,17 +82,17 @@ impl Ending {
 
 /// Wait, then send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(super) struct Step {
     /// Since the last write.
-    pub(crate) pause: Duration,
-    pub(crate) bytes: u64,
+    pub(super) pause: Duration,
+    pub(super) bytes: u64,
 }
 
 /// The steps of one client, up to its silence.
-pub(crate) struct Script {
+pub(super) struct Script {
     random: SplitMix64,
     manner: Manner,
-    pub(crate) ending: Ending,
+    pub(super) ending: Ending,
     idle: Duration,
     left: Duration,
     /// A thinker thinks when no more than this is left.
@@ -101,7 +101,7 @@ pub(crate) struct Script {
 
 impl Script {
     /// For client `number` of those that `seed` describes. It talks for `talk` at most.
-    pub(crate) fn new(seed: u64, number: u64, idle: Duration, talk: Duration) -> Self {
+    pub(super) fn new(seed: u64, number: u64, idle: Duration, talk: Duration) -> Self {
         let mut random = SplitMix64(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95));
         let manner = Manner::choose(random.between(0, 100));
         let ending = Ending::choose(random.between(0, 100));

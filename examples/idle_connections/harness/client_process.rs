@@ -1,10 +1,11 @@
 //! The parent's view of the client process: starts it, listens to it, and never waits for ever.
 
-use crate::cli::Args;
-use crate::live::LiveLine;
-use crate::record::{Outcome, Progress};
-use crate::server::Server;
+use super::cli::Args;
+use super::live::LiveLine;
+use super::outcome::Outcome;
+use super::server::Server;
 use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -13,15 +14,15 @@ use std::time::{Duration, Instant};
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 
 /// The client process. It does not outlive this.
-pub(crate) struct ClientProcess {
+pub(super) struct ClientProcess {
     child: Child,
     lines: Receiver<io::Result<String>>,
 }
 
 impl ClientProcess {
-    pub(crate) fn start(args: &Args, server: &dyn Server) -> io::Result<Self> {
+    pub(super) fn start(args: &Args, server: SocketAddr) -> io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(args.for_clients_of(server.address()))
+            .args(args.for_clients_of(server))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -38,29 +39,25 @@ impl ClientProcess {
     /// # Errors
     ///
     /// If either side ends before it should, or nothing has ended after `limit`.
-    pub(crate) fn watch(
+    pub(super) fn watch(
         mut self,
-        server: &dyn Server,
-        live: &LiveLine,
+        server: &Server,
+        expected: Duration,
         limit: Duration,
     ) -> io::Result<Outcome> {
         let begun = Instant::now();
+        let live = LiveLine::new(expected);
         let mut outcome = None;
-        let mut progress = Progress::default();
         while begun.elapsed() < limit {
             match self.lines.recv_timeout(REDRAW_EVERY) {
-                Ok(line) => {
-                    let line = line?;
-                    outcome = Outcome::parse(&line).or(outcome);
-                    progress = Progress::parse(&line).unwrap_or(progress);
-                }
+                Ok(line) => outcome = Outcome::parse(&line?).or(outcome),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.result(outcome),
             }
             if server.has_ended() {
                 return Err(io::Error::other("the server has ended before the clients"));
             }
-            live.show(begun.elapsed(), &progress);
+            live.show(&outcome.unwrap_or_default());
         }
         Err(io::Error::other(format!("the clients were not done after {limit:?}")))
     }

@@ -1,0 +1,111 @@
+//! Puts a server to the test: starts it, starts the clients in a second process, and reports.
+//!
+//! | server process | | client process |
+//! |---|---|---|
+//! | `server`: one of the servers, on a thread | TCP, loopback | `clients`: one event loop, a `talker` for each connection |
+//! | `client_process`: follows the clients; `live` shows it | pipe, `outcome` | `script`: who says what and when, from the seed |
+//! | `summary`: the table and the verdict | | `judge`, `tally`: was the close right? |
+//!
+//! `cli` has the options, `limits` what the system allows. `--sabotage early` and `--sabotage never`
+//! break the server, to see that the judge notices: such a run must fail.
+
+mod cli;
+mod client_process;
+mod clients;
+mod judge;
+mod limits;
+mod live;
+mod outcome;
+mod script;
+mod server;
+mod summary;
+mod talker;
+mod tally;
+
+use crate::terminal::{self, counted};
+use cli::Args;
+use client_process::ClientProcess;
+use server::Server;
+use std::error::Error;
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use summary::Summary;
+
+pub(crate) fn main() -> ExitCode {
+    let args: Args = terminal::parse();
+    let result = match args.clients_of {
+        Some(server) => clients::run(&args, server, &mut std::io::stdout().lock())
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(Into::into),
+        None => run(args),
+    };
+    result.unwrap_or_else(|error: Box<dyn Error>| {
+        terminal::report(error);
+        ExitCode::FAILURE
+    })
+}
+
+fn run(mut args: Args) -> Result<ExitCode, Box<dyn Error>> {
+    let open_file_limit = limits::raise_open_files()?;
+    let asked = args.connections;
+    args.connections = asked.min(limits::connections_within(open_file_limit));
+    if args.connections == 0 {
+        let reserve = limits::RESERVE;
+        return Err(format!(
+            "an open-file limit of {open_file_limit}: expected more than {reserve}"
+        )
+        .into());
+    }
+
+    let cpu_before = limits::cpu_time()?;
+    let server = Server::start(args.server, args.server_idle(), args.tick())?;
+    let expected = expected(&args);
+    say(introduction(&args, expected))?;
+    let begun = Instant::now();
+    let clients = ClientProcess::start(&args, server.address)?;
+    let outcome = clients.watch(&server, expected, limit(&args));
+    let elapsed = begun.elapsed();
+    // If the server has failed, its error says more than that of the clients.
+    let report = server.report()?;
+
+    let summary = Summary {
+        outcome: outcome?,
+        report,
+        asked,
+        open_file_limit,
+        elapsed,
+        server_cpu: limits::cpu_time()? - cpu_before,
+        peak_memory: limits::peak_memory()?,
+    };
+    say(&summary)?;
+    Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn introduction(args: &Args, expected: Duration) -> String {
+    format!(
+        "{} of a server that closes what is silent for {:?}: about {:.0} s",
+        counted(args.connections, "client"),
+        args.idle(),
+        expected.as_secs_f64(),
+    )
+}
+
+/// `println!` would panic where the disk is full.
+fn say(text: impl Display) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    let said = writeln!(out, "{text}").and_then(|()| out.flush());
+    said.map_err(|error| format!("cannot write the report: {error}"))
+}
+
+/// How long it takes if nothing is late: the last connection opens, talks and is closed.
+fn expected(args: &Args) -> Duration {
+    let opening = args.connections as f64 / clients::OPENINGS_PER_SECOND as f64;
+    Duration::from_secs_f64(opening) + args.talk() + args.idle() + args.tick()
+}
+
+/// After this long something hangs, however slow the machine.
+fn limit(args: &Args) -> Duration {
+    (expected(args) + args.grace()) * 3 + Duration::from_secs(60)
+}

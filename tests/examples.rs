@@ -1,0 +1,43 @@
+//! The examples: that the small ones do what they print, and how the larger ones meet a user.
+//! `tests/idle_connections.rs` and `tests/replay_log.rs` have what two of the larger ones do.
+
+mod common;
+
+use common::examples::{assert_fits, run_example, said, squeezed};
+
+const LARGER: [&str; 3] = ["idle_connections", "idle_cost", "replay_log"];
+
+#[test]
+fn the_larger_examples_know_their_version() {
+    for name in LARGER {
+        let output = run_example(name, &["--version"]);
+        assert!(output.status.success());
+        assert_eq!(said(&output).trim(), format!("{name} {}", env!("CARGO_PKG_VERSION")));
+    }
+}
+
+#[test]
+fn help_fits_a_terminal_of_80_columns() {
+    for name in LARGER {
+        let output = run_example(name, &["--help"]);
+        assert!(output.status.success());
+        assert_fits(&said(&output));
+    }
+}
+
+#[test]
+fn a_number_out_of_range_is_an_error_that_says_what_was_expected() {
+    for (name, options, expected) in [
+        ("idle_connections", &["--idle-ms=5"][..], "from 100 to 86400000"),
+        ("idle_connections", &["--connections=many"], "from 1 to 60000"),
+        ("idle_cost", &["silent", "--connections=0"], "from 1 to 100000000"),
+        ("idle_cost", &["silent", "--seconds=0"], "from 1 to 86400"),
+        ("replay_log", &["-", "--idle=0"], "from 1 to 315360000"),
+    ] {
+        let output = run_example(name, options);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(squeezed(&text).contains(&format!("whole number {expected} ")), "{text}");
+        assert_fits(&text);
+    }
+}
