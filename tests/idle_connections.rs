@@ -5,8 +5,11 @@ mod judge;
 
 mod common;
 
-use common::examples::{assert_fits, run_example, said};
+use common::examples::{assert_fits, example, run_example, said};
 use judge::{LastWrites, Span, Verdict};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SERVERS: [&str; 3] = ["mio", "threaded", "tokio"];
@@ -94,6 +97,27 @@ fn a_server_that_never_closes_is_caught() {
         assert!(!ok, "{text}");
         assert_eq!(row(&text, "missed") + row(&text, "reset"), 50, "{text}");
         assert!(text.contains("FAILED: "), "{text}");
+    }
+}
+
+/// When it goes on, the timer finds many that were silent for the server, and have bytes unread.
+#[test]
+fn a_server_that_is_stopped_and_continued_closes_no_active_connection() {
+    let options = ["--connections=200", "--idle-ms=400", "--talk-ms=2000", "--grace-ms=10000"];
+    let servers = SERVERS.map(|server| {
+        let mut command = Command::new(example("idle_connections"));
+        let command = command.args(options).args(["--server", server]).stdout(Stdio::piped());
+        command.spawn().expect("the example starts")
+    });
+    for (pause, signal) in [(600, Signal::SIGSTOP), (500, Signal::SIGCONT)] {
+        std::thread::sleep(Duration::from_millis(pause));
+        for server in &servers {
+            kill(Pid::from_raw(server.id() as i32), signal).expect("it is there");
+        }
+    }
+    for server in servers {
+        let output = server.wait_with_output().expect("the example ends");
+        assert!(output.status.success(), "{}", said(&output));
     }
 }
 
