@@ -7,6 +7,39 @@ use common::examples::{assert_fits, run_example, said, squeezed};
 
 const LARGER: [&str; 3] = ["idle_connections", "idle_cost", "replay_log"];
 
+/// Each small example, and what stands in its output whatever the machine's speed.
+const SMALL: [(&str, &[&str]); 5] = [
+    ("graceful_shutdown", &["start, reminders in the file: 0"]),
+    ("heartbeat", &["missed 3", "the heartbeat is pending: false"]),
+    ("idle_tokio", &["silent client: closed after", "talking client: closed after"]),
+    ("request_deadlines", &["small: ", "middling: ", "large: "]),
+    ("test_with_manual_clock", &["OK: tested 59 minutes"]),
+];
+
+#[test]
+fn the_small_examples_do_what_they_say() {
+    for (name, expected) in SMALL {
+        let output = run_example(name, &[]);
+        let text = said(&output);
+        assert!(output.status.success(), "{name}: {text}");
+        assert_fits(&text);
+        expected.iter().for_each(|part| assert!(text.contains(part), "{name}: {text}"));
+    }
+}
+
+#[test]
+fn graceful_shutdown_loses_no_reminder() {
+    let text = said(&run_example("graceful_shutdown", &[]));
+    let counts = |before: &str| -> Vec<usize> {
+        let counts = text.lines().filter_map(|line| line.strip_prefix(before));
+        counts.map(|count| count.parse().expect("a number")).collect()
+    };
+    let (loaded, saved) =
+        (counts("start, reminders in the file: "), counts("stop, reminders saved: "));
+    assert_eq!(loaded[1], saved[0], "{text}");
+    assert_eq!(text.matches("reminder: ").count() + saved[1], 3, "{text}");
+}
+
 #[test]
 fn the_larger_examples_know_their_version() {
     for name in LARGER {
