@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::time::Duration;
-use wheelwork::executor::{Inline, Job, OnRefusal, ThreadPool};
+use wheelwork::executor::{Job, OnRefusal, ThreadPool};
 use wheelwork::{Executor, HashedWheelTimer, Next, Period, Run, ScheduleError, Timeout, TimerTask};
 
 /// Makes a test of each function for each kind of task.
@@ -205,7 +205,7 @@ fn run_that_panics<P: Probe>() {
 }
 
 fn run_on_an_executor<P: Probe>() {
-    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(Inline));
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(common::run_here));
     let fates = fates();
     (0..100).for_each(|_| drop(timer.new_timeout(P::of(&fates), TICK).unwrap()));
     clock.advance(TICK);
@@ -268,7 +268,7 @@ fn goes_on_on_an_executor<P: Probe>() {
 fn periodic<P: Probe>() {
     for inline in [true, false] {
         let builder = HashedWheelTimer::builder();
-        let builder = if inline { builder } else { builder.executor(Inline) };
+        let builder = if inline { builder } else { builder.executor(common::run_here) };
         let (timer, clock) = manual_with(builder);
         let fates = fates();
         let series = [(); 4].map(|()| {

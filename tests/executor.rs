@@ -10,7 +10,7 @@ use common::{Mutex, Record, TICK, assert_conserved, eventually, manual, manual_w
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use wheelwork::executor::{Inline, Job, OnRefusal, PoolError, ThreadPool};
+use wheelwork::executor::{Job, OnRefusal, PoolError, ThreadPool};
 use wheelwork::{HashedWheelTimer, ScheduleError, StopError};
 
 #[test]
@@ -154,14 +154,14 @@ fn an_executor_that_panics_or_drops_loses_nothing() {
 }
 
 #[test]
-fn the_inline_executor_is_the_default() {
-    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(Inline));
-    let ran = Record::new();
-    timer.new_timeout(ran.note(std::thread::current().id()), TICK).unwrap();
-    let record = ran.clone();
-    timer.new_timeout(move || record.push(std::thread::current().id()), TICK).unwrap();
+fn tasks_run_on_the_worker_without_an_executor() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().thread_name("the worker"));
+    let ran_on = Record::new();
+    let record = ran_on.clone();
+    let name = || std::thread::current().name().map(str::to_owned);
+    timer.new_timeout(move || record.push(name()), TICK).unwrap();
     clock.advance(TICK);
-    assert_eq!(ran.len(), 2);
+    assert_eq!(ran_on.take(), [Some("the worker".to_owned())]);
 }
 
 #[test]

@@ -10,7 +10,6 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
 use std::sync::Mutex;
 use std::time::Duration;
-use wheelwork::executor::Inline;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::wheel::HashedWheel;
 use wheelwork::{HashedWheelTimer, Period, Timeout, WheelKind};
@@ -217,7 +216,7 @@ fn a_timeout_that_goes_on_allocates_nothing() {
         let builder = HashedWheelTimer::builder().ticks_per_wheel(8);
         let (timer, clock) = manual_with(match inline {
             true => builder,
-            false => builder.executor(Inline),
+            false => builder.executor(common::run_here),
         });
         let (mut runs, mut held) = (0, [0u64; 5]);
         let task = move || {

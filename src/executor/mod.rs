@@ -1,5 +1,8 @@
 //! Where tasks run: on the worker itself (the default), on a [`ThreadPool`], or on any
 //! [`Executor`], which can be a closure.
+//!
+//! A timer without an executor runs each task on its worker thread, one after the other. So a slow
+//! task there delays all others.
 
 // The files:
 //   job     an expired timeout on its way to the thread that runs it
@@ -68,16 +71,5 @@ where
 {
     fn execute(&self, job: Job) -> Result<(), Job> {
         self(job)
-    }
-}
-
-/// Runs each task immediately on the worker thread; the default. A slow task delays all others.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Inline;
-
-impl Executor for Inline {
-    fn execute(&self, job: Job) -> Result<(), Job> {
-        job.run();
-        Ok(())
     }
 }

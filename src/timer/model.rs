@@ -6,8 +6,8 @@
 use super::{Builder, HashedWheelTimer, StopError};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, ArrayQueue, Condvar, Mutex, Ordering, check, check_up_to, spawn};
+use crate::executor::Job;
 use crate::executor::model::{Counted, Ends};
-use crate::executor::{Inline, Job};
 use crate::heap::metrics::Metrics;
 use crate::time::{Clock, ManualClock};
 use crate::timeout::{Next, RescheduleError, Run, Task, Timeout, TimerTask};
@@ -15,6 +15,12 @@ use crate::worker::control::Control;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(1);
+
+/// An executor that runs each job on the worker.
+fn run_here(job: Job) -> Result<(), Job> {
+    job.run();
+    Ok(())
+}
 
 fn built(clock: impl Clock, with: impl FnOnce(Builder) -> Builder) -> HashedWheelTimer {
     let builder = HashedWheelTimer::builder().tick_duration(TICK).ticks_per_wheel(1).clock(clock);
@@ -238,7 +244,7 @@ fn a_stop_that_does_not_wait_against_a_run() {
 
 #[test]
 fn a_stop_that_does_not_wait_against_a_handing_over() {
-    a_stop_that_does_not_wait_ends_all(|builder| builder.executor(Inline));
+    a_stop_that_does_not_wait_ends_all(|builder| builder.executor(run_here));
 }
 
 /// A task that goes on `left` times. If it is dropped after a run, that run was its end.
@@ -442,6 +448,6 @@ fn the_running_timeout_is_never_the_next_in_its_slot() {
 #[test]
 fn the_timeout_handed_over_is_never_the_next_in_its_slot() {
     check_up_to(2, || {
-        the_running_timeout_is_never_the_next(|builder| builder.executor(Inline));
+        the_running_timeout_is_never_the_next(|builder| builder.executor(run_here));
     });
 }

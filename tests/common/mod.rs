@@ -9,6 +9,7 @@ pub use wheels::WHEELS;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wheelwork::executor::Job;
 use wheelwork::{Builder, HashedWheelTimer, ManualClock, WheelKind};
 
 #[cfg(tsan)]
@@ -58,6 +59,12 @@ pub fn into_the_wheel(timer: &HashedWheelTimer, clock: &ManualClock) {
     timer.new_timeout(|| (), Duration::ZERO).expect("a timer that runs");
     clock.advance(timer.tick_duration());
     assert_eq!(timer.metrics().queue_depth, 0, "something is still queued");
+}
+
+/// An executor that runs each job on the worker.
+pub fn run_here(job: Job) -> Result<(), Job> {
+    job.run();
+    Ok(())
 }
 
 pub fn on(wheel: WheelKind) -> Builder {
