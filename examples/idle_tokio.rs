@@ -27,7 +27,7 @@ async fn serve(listener: TcpListener, idle: IdleTimeouts<Arc<Notify>>) -> io::Re
 async fn echo(mut stream: TcpStream, watch: Watch) -> io::Result<()> {
     let mut byte = [0];
     while stream.read(&mut byte).await? > 0 {
-        watch.read(); // one store, which pushes the timeout back
+        watch.record_read(); // one store, which pushes the timeout back
         stream.write_all(&byte).await?;
     }
     Ok(())

@@ -77,9 +77,9 @@ fn a_touch_at_a_time_counts_from_that_time() {
     let policy = IdlePolicy::new().reader(ms(500)).writer(ms(700));
     let [read, wrote] = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
     clock.advance(ms(400));
-    read.read_at(timer.now() - ms(50));
-    read.wrote_at(idle.now());
-    wrote.wrote_at(timer.now() - ms(50));
+    read.record_read_at(timer.now() - ms(50));
+    read.record_write_at(idle.now());
+    wrote.record_write_at(timer.now() - ms(50));
     assert_eq!((read.silent_for(), wrote.silent_for()), (ms(0), ms(50)));
     clock.advance(ms(300)); // at 700; the first was read at 350 and is due by 850
     assert_eq!(events.take(), [(2, IdleKind::Reader, true, 700)]);
@@ -95,9 +95,9 @@ fn each_kind_is_silenced_by_its_own_activity() {
     let writer = idle.watch(2, &IdlePolicy::new().writer(ms(500))).unwrap();
     let either = idle.watch(3, &all(500)).unwrap();
     clock.advance(ms(300));
-    reader.wrote();
-    writer.read();
-    either.read();
+    reader.record_write();
+    writer.record_read();
+    either.record_read();
     clock.advance(ms(200));
     let both = [(1, IdleKind::Reader, true, 500), (2, IdleKind::Writer, true, 500)];
     assert_eq!(events.take(), both);
@@ -127,7 +127,7 @@ fn a_row_of_events_begins_anew_after_activity() {
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let watch = idle.watch(1, &all(200)).unwrap();
     walk(&clock, 4);
-    watch.read();
+    watch.record_read();
     walk(&clock, 4);
     let expected = [(true, 200), (false, 400), (true, 200), (false, 400)];
     assert_eq!(events.take(), expected.map(|(first, ms)| (1, IdleKind::All, first, ms)));
@@ -323,7 +323,7 @@ fn a_slow_writer_whose_bytes_flow_is_not_idle() {
     let watch = idle.watch(1, &IdlePolicy::new().writer(ms(300))).unwrap();
     for _ in 0..100 {
         clock.advance(ms(200));
-        watch.wrote(); // one byte has gone out
+        watch.record_write(); // one byte has gone out
     }
     assert_eq!(events.len(), 0);
     walk(&clock, 3);
@@ -601,7 +601,7 @@ fn jitter_spreads_a_burst_and_closes_nobody_early() {
 }
 
 #[test]
-fn the_idlest_are_evicted_first() {
+fn the_idlest_are_taken_first() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watches: Vec<_> = (0..100).map(|id| idle.watch(id, &all(60_000)).unwrap()).collect();
@@ -610,16 +610,16 @@ fn the_idlest_are_evicted_first() {
         watches[(n * 37) % 100].touch(); // each once, in another order
     }
     watches[37].pause(); // the second
-    let evicted = idle.evict_idlest(3);
+    let taken = idle.take_idlest(3);
     let expected = [(0, 990), (74, 970), (11, 960)];
     assert_eq!(
-        evicted.iter().map(|s| (s.connection, s.silent_for.as_millis())).collect::<Vec<_>>(),
+        taken.iter().map(|s| (s.connection, s.silent_for.as_millis())).collect::<Vec<_>>(),
         expected
     );
     assert_eq!(idle.watched(), 97);
-    assert!(idle.evict_idlest(0).is_empty());
+    assert!(idle.take_idlest(0).is_empty());
     watches[0].touch(); // does nothing more
-    assert_eq!(idle.evict_idlest(usize::MAX).len(), 96, "all but the paused one");
+    assert_eq!(idle.take_idlest(usize::MAX).len(), 96, "all but the paused one");
     clock.advance(Duration::from_secs(61));
     assert_eq!(events.len(), 0);
     watches[37].resume();

@@ -23,7 +23,7 @@ enum Step {
     Resume(usize),
     SetPolicy(usize, [u64; 3]),
     Scale(u8),
-    CloseIdlest(usize),
+    TakeIdlest(usize),
     Advance(u64),
 }
 
@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => who().prop_map(Step::Resume),
         2 => (who(), durations()).prop_map(|(who, durations)| Step::SetPolicy(who, durations)),
         1 => (0..4u8).prop_map(Step::Scale),
-        1 => (0..3usize).prop_map(Step::CloseIdlest),
+        1 => (0..3usize).prop_map(Step::TakeIdlest),
         8 => prop_oneof![0..100u64, Just(100), 100..1000u64, Just(20_000)].prop_map(Step::Advance),
     ]
 }
@@ -175,13 +175,13 @@ fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCa
             }
             Step::Read(who) => {
                 if let Some(known) = world.get(who) {
-                    known.handle.read();
+                    known.handle.record_read();
                     known.last[0] = now;
                 }
             }
             Step::Wrote(who) => {
                 if let Some(known) = world.get(who) {
-                    known.handle.wrote();
+                    known.handle.record_write();
                     known.last[1] = now;
                 }
             }
@@ -218,18 +218,18 @@ fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCa
                 idle.scale(world.scale).unwrap();
                 world.connections.iter_mut().for_each(|known| known.changed = now);
             }
-            Step::CloseIdlest(n) => {
-                let evicted = idle.evict_idlest(n);
+            Step::TakeIdlest(n) => {
+                let taken = idle.take_idlest(n);
                 let mut silences: Vec<u64> = (world.connections.iter())
                     .filter(|known| known.watched && known.pauses == 0)
                     .map(|known| now - known.since(2))
                     .collect();
                 silences.sort_unstable_by(|a, b| b.cmp(a));
                 silences.truncate(n);
-                let found: Vec<_> = evicted.iter().map(|s| s.silent_for).collect();
+                let found: Vec<_> = taken.iter().map(|s| s.silent_for).collect();
                 prop_assert_eq!(found, silences.into_iter().map(ms).collect::<Vec<Duration>>());
                 for known in &mut world.connections {
-                    known.watched &= !evicted.iter().any(|evicted| evicted.connection == known.id);
+                    known.watched &= !taken.iter().any(|taken| taken.connection == known.id);
                 }
             }
             Step::Advance(by) => {

@@ -39,8 +39,8 @@ fn a_busy_connection_is_never_reported() {
             std::thread::sleep(ms(1));
             let before = Instant::now();
             match kind % 4 {
-                0 => watch.read(),
-                1 => watch.wrote_at(before),
+                0 => watch.record_read(),
+                1 => watch.record_write_at(before),
                 2 => drop(watch.paused()),
                 _ => watch.touch_at(idle.now()),
             }
@@ -63,8 +63,8 @@ fn a_busy_connection_is_never_reported() {
     }
 }
 
-/// Threads watch, touch, pause, change and drop without order, while others evict and scale. At the
-/// end everybody falls silent, and each is reported or evicted once.
+/// Threads watch, touch, pause, change and drop without order, while others take the idlest and scale. At the
+/// end everybody falls silent, and each is reported or taken once.
 #[test]
 fn everybody_ends_once_under_any_mix() {
     let timer = timer(2);
@@ -95,11 +95,11 @@ fn everybody_ends_once_under_any_mix() {
         }
         watches
     };
-    let mut evictions = 0;
+    let mut taken = 0;
     let watches: Vec<Watch> = std::thread::scope(|scope| {
         let mixing: Vec<_> = (0..3).map(|seed| scope.spawn(move || mixed(seed))).collect();
         for round in 0..50 {
-            evictions += idle.evict_idlest(3).len() as u64;
+            taken += idle.take_idlest(3).len() as u64;
             idle.scale(if round % 2 == 0 { 0.1 } else { 1.0 }).unwrap();
             std::thread::sleep(ms(1));
         }
@@ -109,7 +109,7 @@ fn everybody_ends_once_under_any_mix() {
     let policy = IdlePolicy::new().all(ms(1));
     watches.iter().for_each(|watch| watch.set_policy(&policy));
     eventually("everybody has been reported", || idle.watched() == 0);
-    assert!(told.load(Relaxed) > 0 && evictions > 0);
+    assert!(told.load(Relaxed) > 0 && taken > 0);
     assert_eq!(idle.panicked(), 0);
     drop(watches);
     eventually("no check is left", || timer.pending_timeouts() == 0);
@@ -141,7 +141,7 @@ fn a_stop_amid_reports_tells_everybody_once() {
 }
 
 /// More than the manager looks at in one hold of its lock: jobs report one slice while others look for
-/// the next. Meanwhile others leave, are evicted, and come.
+/// the next. Meanwhile others leave, are taken, and come.
 #[test]
 fn everybody_in_a_crowd_is_told_once() {
     const CROWD: usize = 20_000;
@@ -157,16 +157,16 @@ fn everybody_in_a_crowd_is_told_once() {
     let mut watches: Vec<Watch> = told.iter().map(watch).collect();
     let (stay, leave) = (watches.split_off(CROWD / 4), watches);
     idle.scale(0.0).unwrap();
-    let evictions = std::thread::scope(|scope| {
+    let all_taken = std::thread::scope(|scope| {
         let leaving = scope.spawn(move || leave.into_iter().for_each(drop));
         let coming = scope.spawn(|| (0..1000).for_each(|_| drop(watch(&Arc::default()))));
-        let evicted = idle.evict_idlest(1000);
+        let taken = idle.take_idlest(1000);
         leaving.join().unwrap();
         coming.join().unwrap();
-        evicted
+        taken
     });
-    for evicted in &evictions {
-        evicted.connection.fetch_add(1, Relaxed);
+    for taken in &all_taken {
+        taken.connection.fetch_add(1, Relaxed);
     }
     eventually("everybody has been told", || idle.watched() == 0);
     let counts = |range: std::ops::Range<usize>| told[range].iter().map(|told| told.load(Relaxed));
@@ -175,6 +175,6 @@ fn everybody_in_a_crowd_is_told_once() {
     assert_eq!(idle.panicked(), 0);
     drop(stay);
     eventually("no check is left", || timer.pending_timeouts() == 0);
-    drop((evictions, idle));
+    drop((all_taken, idle));
     assert!(told.iter().all(|told| Arc::strong_count(told) == 1));
 }

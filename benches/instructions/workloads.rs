@@ -147,7 +147,7 @@ fn idle_read(times: u64) {
     let watch = idle.watch(0, &IdlePolicy::new().all(DELAY)).expect("it runs");
     let now = idle.now();
     for _ in 0..times {
-        black_box(&watch).read_at(black_box(now));
+        black_box(&watch).record_read_at(black_box(now));
     }
     forget((idle, watch));
 }

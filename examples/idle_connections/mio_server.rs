@@ -159,7 +159,7 @@ impl Connection {
             let read = self.stream.read(chunk)?;
             self.peer_sends = read > 0;
             if self.peer_sends {
-                self.watch.read();
+                self.watch.record_read();
             }
             self.unsent.extend_from_slice(&chunk[..read]);
         }

@@ -74,7 +74,7 @@ fn echo(
         match (&*stream).read(&mut chunk)? {
             0 => break,
             read => {
-                watch.read();
+                watch.record_read();
                 (&*stream).write_all(&chunk[..read])?;
             }
         }

@@ -95,7 +95,7 @@ async fn echo(stream: &mut TcpStream, watch: &Watch) -> io::Result<Infallible> {
             // The peer sends no more, and may still be reading.
             0 => return std::future::pending().await,
             read => {
-                watch.read();
+                watch.record_read();
                 stream.write_all(&chunk[..read]).await?;
             }
         }

@@ -74,7 +74,7 @@ trait Touch {
 
 impl Touch for Watch {
     fn touch_at(&self, now: Instant) {
-        self.read_at(now);
+        self.record_read_at(now);
     }
 }
 

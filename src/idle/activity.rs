@@ -60,19 +60,19 @@ impl Activity {
     }
 
     #[inline]
-    pub(super) fn read(&self, now: u64) {
+    pub(super) fn record_read(&self, now: u64) {
         self.read.store(now, Ordering::Relaxed);
     }
 
     #[inline]
-    pub(super) fn wrote(&self, now: u64) {
+    pub(super) fn record_write(&self, now: u64) {
         self.wrote.store(now, Ordering::Relaxed);
     }
 
     #[inline]
     pub(super) fn touch(&self, now: u64) {
-        self.read(now);
-        self.wrote(now);
+        self.record_read(now);
+        self.record_write(now);
     }
 
     /// Adds a pause. Relaxed: a check that does not see it yet has won the race.
@@ -162,7 +162,7 @@ mod tests {
         assert!(activity.resume(7) && activity.reading().paused);
         assert!(activity.resume(8));
         assert_eq!(activity.reading(), Reading { paused: false, since: [8; 3] });
-        activity.wrote(9);
+        activity.record_write(9);
         assert_eq!(activity.reading().since, [8, 9, 9]);
     }
 }

@@ -19,8 +19,8 @@
 //!
 //! let policy = IdlePolicy::new().all(Duration::from_millis(20));
 //! let watch = idle.watch(7, &policy)?; // a connection is accepted
-//! watch.read();                        // bytes were read
-//! watch.wrote();                       // bytes were written
+//! watch.record_read();                 // bytes were read
+//! watch.record_write();                // bytes were written
 //! assert_eq!(closed.recv()?.0, 7);     // then silence for 20 ms
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -114,6 +114,6 @@ mod watch;
 pub use event::{Answer, Idle, IdleEvent};
 pub use kind::IdleKind;
 pub use policy::IdlePolicy;
-pub use timeouts::{Evicted, IdleTimeouts, ScaleError};
+pub use timeouts::{IdleTimeouts, ScaleError, Taken};
 pub use timestamp::{IntoTimestamp, Timestamp};
 pub use watch::{Paused, Watch};

@@ -13,7 +13,7 @@
 //! | place | state | transitions |
 //! |---|---|---|
 //! | Free | not in use | enter -> Filed |
-//! | Filed | in the wheel; the connection is here | due and idle, or the timer stopped -> Out; evicted -> Ended; handle dropped -> Free |
+//! | Filed | in the wheel; the connection is here | due and idle, or the timer stopped -> Out; taken -> Ended; handle dropped -> Free |
 //! | Out | the callback has the connection | answered -> Filed or Ended; handle dropped -> Orphaned |
 //! | Orphaned | the callback has the connection; the handle was dropped | answered -> Free |
 //! | Ended | not watched any more; the handle still exists | handle dropped -> Free |
@@ -309,7 +309,7 @@ impl<T> Segment<T> {
     }
 
     /// Stops watching a connection and returns it, unless it was active after `since` or is paused.
-    pub(super) fn evict(&mut self, number: u32, since: u64) -> Option<T> {
+    pub(super) fn take_if_silent_since(&mut self, number: u32, since: u64) -> Option<T> {
         let reading = self.activity(number)?.reading();
         let entry = self.entry_mut(number)?;
         let Place::Filed(key) = entry.place else { return None };

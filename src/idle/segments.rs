@@ -127,8 +127,8 @@ impl<T> Segments<T> {
     }
 
     /// Stops watching a connection and returns it, unless it was active after `since` or is paused.
-    pub(super) fn evict(&mut self, number: u32, since: u64) -> Option<T> {
-        self.with(segment_of(number), |segment| segment.evict(number, since))?
+    pub(super) fn take_if_silent_since(&mut self, number: u32, since: u64) -> Option<T> {
+        self.with(segment_of(number), |segment| segment.take_if_silent_since(number, since))?
     }
 
     /// Requests a check of all connections that are here, at `tick`.

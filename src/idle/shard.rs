@@ -255,8 +255,8 @@ impl<T: Send + 'static> Shard<T> {
     }
 
     /// Stops watching a connection that has been silent since `since`, and returns it.
-    pub(super) fn evict(&self, seat: u32, since: u64) -> Option<T> {
-        self.leave_by(seat, |segments| segments.evict(seat, since))
+    pub(super) fn take_if_silent_since(&self, seat: u32, since: u64) -> Option<T> {
+        self.leave_by(seat, |segments| segments.take_if_silent_since(seat, since))
     }
 
     /// Requests a check of all connections, because durations have become shorter.

@@ -22,10 +22,10 @@ pub struct IdleTimeouts<T> {
     shards: Arc<[Arc<Shard<T>>]>,
 }
 
-/// A connection that [`IdleTimeouts::evict_idlest`] has stopped watching.
+/// A connection that [`IdleTimeouts::take_idlest`] took out. It is not watched any more.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Evicted<T> {
+pub struct Taken<T> {
     /// The value that was given to `watch`.
     pub connection: T,
     /// The time since the last read or write.
@@ -130,7 +130,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # let policy = IdlePolicy::new().all(Duration::from_secs(30));
     /// let ready = [idle.watch(1, &policy)?, idle.watch(2, &policy)?];
     /// let now = idle.now(); // once, when the poll has returned
-    /// ready.iter().for_each(|watch| watch.read_at(now));
+    /// ready.iter().for_each(|watch| watch.record_read_at(now));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -172,12 +172,13 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     }
 
     /// Stops watching the `n` connections that have been silent longest (no reads and no writes),
-    /// and returns them, the longest silent first. Use it in a server that runs out of memory or of
-    /// descriptors. Connections that are paused or being reported are not evicted. Fewer than `n`
-    /// come back if there are fewer, or if some become active meanwhile.
+    /// and returns them, the longest silent first. It closes nothing: the caller does. Use it in a
+    /// server that runs out of memory or of descriptors. Connections that are paused or being
+    /// reported are not taken. Fewer than `n` come back if there are fewer, or if some become active
+    /// meanwhile.
     ///
     /// O(connections), a few nanoseconds each, a thousand under one hold of a lock.
-    pub fn evict_idlest(&self, n: usize) -> Vec<Evicted<T>> {
+    pub fn take_idlest(&self, n: usize) -> Vec<Taken<T>> {
         if n == 0 {
             return Vec::new();
         }
@@ -194,11 +195,11 @@ impl<T: Send + 'static> IdleTimeouts<T> {
                 }
             }
         }
-        let evicted = |(since, seat, shard): (u64, u32, usize)| {
-            let connection = self.shards.get(shard)?.evict(seat, since)?;
-            Some(Evicted { connection, silent_for: self.manager.silence(since) })
+        let taken = |(since, seat, shard): (u64, u32, usize)| {
+            let connection = self.shards.get(shard)?.take_if_silent_since(seat, since)?;
+            Some(Taken { connection, silent_for: self.manager.silence(since) })
         };
-        longest.into_sorted_vec().into_iter().filter_map(evicted).collect()
+        longest.into_sorted_vec().into_iter().filter_map(taken).collect()
     }
 }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 /// A watched connection. Tell it about every read and write. Dropping it stops watching.
 ///
-/// `read`, `wrote` and `touch` take no lock and touch no wheel. Each is a clock read, and one or
-/// two relaxed stores into the connection's own memory. The `_at` forms save the clock read: an
-/// event loop takes the time once, when its poll returns
+/// `record_read`, `record_write` and `touch` take no lock and leave the wheel alone. Each is a clock
+/// read, and one or two relaxed stores into the connection's own memory. The `_at` forms save the
+/// clock read: an event loop takes the time once, when its poll returns
 /// ([`IdleTimeouts::now`](super::IdleTimeouts::now)). `watch`, `set_policy` and the drop take a
 /// lock for a short time.
 ///
@@ -29,42 +29,43 @@ impl Watch {
         Self(seat)
     }
 
-    /// Notes that bytes were read.
+    /// Records that bytes were read.
     #[inline]
-    pub fn read(&self) {
-        self.activity().read(self.0.block.now());
+    pub fn record_read(&self) {
+        self.activity().record_read(self.0.block.now());
     }
 
-    /// Notes that bytes were written. Call it after every write that made progress, so that a slow
+    /// Records that bytes were written. Call it after every write that made progress, so that a slow
     /// peer does not count as idle while bytes still flow to it.
     #[inline]
-    pub fn wrote(&self) {
-        self.activity().wrote(self.0.block.now());
+    pub fn record_write(&self) {
+        self.activity().record_write(self.0.block.now());
     }
 
-    /// Notes a read and a write.
+    /// Records both a read and a write.
     #[inline]
     pub fn touch(&self) {
         self.activity().touch(self.0.block.now());
     }
 
-    /// Like [`read`](Self::read), at a [`Timestamp`](super::Timestamp) or an
+    /// Like [`record_read`](Self::record_read), at a [`Timestamp`](super::Timestamp) or an
     /// [`Instant`](std::time::Instant). Reads no clock.
     ///
     /// Take the time after the read, not before. The silence is counted from this time, so with a
     /// time before the read, the connection may be reported too early by the difference.
     #[inline]
-    pub fn read_at(&self, at: impl IntoTimestamp) {
-        self.activity().read(self.0.block.nanos_at(at));
+    pub fn record_read_at(&self, at: impl IntoTimestamp) {
+        self.activity().record_read(self.0.block.nanos_at(at));
     }
 
-    /// Like [`wrote`](Self::wrote), at a given time. See [`read_at`](Self::read_at).
+    /// Like [`record_write`](Self::record_write), at a given time. See
+    /// [`record_read_at`](Self::record_read_at).
     #[inline]
-    pub fn wrote_at(&self, at: impl IntoTimestamp) {
-        self.activity().wrote(self.0.block.nanos_at(at));
+    pub fn record_write_at(&self, at: impl IntoTimestamp) {
+        self.activity().record_write(self.0.block.nanos_at(at));
     }
 
-    /// Like [`touch`](Self::touch), at a given time. See [`read_at`](Self::read_at).
+    /// Like [`touch`](Self::touch), at a given time. See [`record_read_at`](Self::record_read_at).
     #[inline]
     pub fn touch_at(&self, at: impl IntoTimestamp) {
         self.activity().touch(self.0.block.nanos_at(at));

@@ -52,11 +52,14 @@ fn neighbours_share_a_block() {
 }
 
 #[test]
-fn an_active_or_paused_connection_is_not_evicted() {
+fn an_active_or_paused_connection_is_not_taken() {
     let (mut segments, seats) = watching(3);
     activity_of(&seats[0]).touch(2);
     activity_of(&seats[1]).pause();
-    assert_eq!([0, 1, 2].map(|number| segments.evict(number, 1)), [None, None, Some(2)]);
+    assert_eq!(
+        [0, 1, 2].map(|number| segments.take_if_silent_since(number, 1)),
+        [None, None, Some(2)]
+    );
 }
 
 #[test]
@@ -78,11 +81,11 @@ fn many_due_connections_are_taken_out_in_slices() {
 fn a_connection_that_waits_for_the_next_slice_can_leave_or_be_touched_or_evicted() {
     let (mut segments, seats) = watching(MANY);
     let first = segments.take_idle(at(11));
-    let [left, touched, evict, moved] = [1, 2, 3, 4].map(|n| MANY - n);
+    let [left, touched, taken, moved] = [1, 2, 3, 4].map(|n| MANY - n);
     assert!(first.iter().all(|idle| idle.connection < moved));
     assert_eq!(segments.leave(left), Some(left));
     activity_of(&seats[touched as usize]).touch(5);
-    assert_eq!(segments.evict(evict, 1), Some(evict));
+    assert_eq!(segments.take_if_silent_since(taken, 1), Some(taken));
     segments.set_policy(moved, IdlePolicy::new().all(Duration::from_nanos(30)), at(11));
     let rest = all_of(&slices(&mut segments, at(11)));
     assert_eq!(rest, (first.len() as u32..moved).collect::<Vec<_>>());
