@@ -115,6 +115,7 @@ mod timer;
 pub mod wheel;
 mod worker;
 
+pub use base::refused::Refused;
 pub use executor::Executor;
 pub use heap::metrics::{Lateness, Metrics};
 pub use time::{Clock, ManualClock, SystemClock};
@@ -122,7 +123,9 @@ pub use timeout::{
     CancelOnDrop, MissedTickBehavior, Next, Period, Repeat, RescheduleError, Run, Task, Timeout,
     TimerTask, Unprocessed,
 };
-pub use timer::{BuildError, Builder, HashedWheelTimer, ScheduleError, StopError, WheelKind};
+pub use timer::{
+    BuildError, Builder, HashedWheelTimer, RefusalReason, ScheduleError, StopError, WheelKind,
+};
 
 /// The README's program runs as a test.
 #[cfg(doctest)]

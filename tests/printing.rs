@@ -126,7 +126,7 @@ fn errors_say_what_was_expected_whatever_they_carry() {
     timer.stop().unwrap();
     let stopped = timer.new_timeout(|| (), TICK).unwrap_err();
     assert_eq!(text(&stopped), "Stopped { .. }");
-    let full = ScheduleError::LimitReached { limit: 3, task: || () };
+    let full = ScheduleError::LimitReached { limit: 3, task: (|| ()).into() };
     assert_eq!(text(&full), "LimitReached { limit: 3, .. }");
 
     for error in [RescheduleError::Expired, RescheduleError::Cancelled] {

@@ -279,7 +279,7 @@ fn agrees_within_a_turn(size: usize, steps: &[Step]) {
         match *step {
             Step::Insert(delay) => match simple.insert(now + delay, id) {
                 Ok(key) => keys.push((key, hashed.insert(now + delay, id))),
-                Err(refused) => assert!(delay >= size as u64 && refused.value == id),
+                Err(refused) => assert!(delay >= size as u64 && refused.into_value() == id),
             },
             Step::Remove(pick) if !keys.is_empty() => {
                 let (key, other) = keys[pick % keys.len()];

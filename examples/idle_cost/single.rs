@@ -4,7 +4,7 @@ use crate::Touch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use wheelwork::{CancelOnDrop, HashedWheelTimer, Next, Run, ScheduleError, TimerTask};
+use wheelwork::{CancelOnDrop, HashedWheelTimer, Next, RefusalReason, Run, TimerTask};
 
 /// What the manager keeps for each connection, with the timeout in place of a seat.
 struct Pulse {
@@ -30,7 +30,7 @@ pub(crate) struct Single {
     _timeout: CancelOnDrop,
 }
 
-pub(crate) fn watch(timer: &HashedWheelTimer, idle: Duration) -> Result<Single, ScheduleError<()>> {
+pub(crate) fn watch(timer: &HashedWheelTimer, idle: Duration) -> Result<Single, RefusalReason> {
     let pulse = Arc::new(Pulse {
         started: Instant::now(),
         idle,
@@ -39,12 +39,7 @@ pub(crate) fn watch(timer: &HashedWheelTimer, idle: Duration) -> Result<Single, 
         _connection: 0,
     });
     let look = Look(pulse.clone());
-    let timeout = timer.new_timeout(look, idle).map_err(|error| match error {
-        ScheduleError::LimitReached { limit, .. } => {
-            ScheduleError::LimitReached { limit, task: () }
-        }
-        _ => ScheduleError::Stopped { task: () },
-    })?;
+    let timeout = timer.new_timeout(look, idle)?;
     Ok(Single { pulse, _timeout: timeout.cancel_on_drop() })
 }
 

@@ -22,7 +22,7 @@
 //! watch.record_read();                 // bytes were read
 //! watch.record_write();                // bytes were written
 //! assert_eq!(closed.recv()?.0, 7);     // then silence for 20 ms
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
 //! # How it works

@@ -39,7 +39,7 @@ use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, thread};
 use crate::time::tick::{TickScale, instant_after, nanos};
 use crate::timeout::{Next, Run, Timeout, TimerTask};
-use crate::timer::{HashedWheelTimer, ScheduleError};
+use crate::timer::{HashedWheelTimer, RefusalReason, ScheduleError};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
@@ -202,7 +202,9 @@ impl<T: Send + 'static> Shard<T> {
         state.present = time.now;
         let joins = state.segments.len() > 0;
         let entered = state.segments.enter(connection, policy, time, || self.clone());
-        let full = |task| ScheduleError::LimitReached { limit: LIMIT, task };
+        let full = |connection| {
+            ScheduleError::new(RefusalReason::LimitReached { limit: LIMIT }, connection)
+        };
         let seat = entered.map_err(full)?;
         match self.ensure_check(&mut state, joins) {
             Ok(()) => Ok(Watch::new(seat)),

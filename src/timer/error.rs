@@ -1,5 +1,6 @@
 //! The errors of the timer's methods. A refused task comes back inside its error.
 
+use crate::base::refused::Refused;
 use crate::timeout::Timeout;
 use std::fmt;
 use std::time::Duration;
@@ -55,12 +56,37 @@ pub enum BuildError {
 }
 
 /// Why a timeout was not accepted. The task is inside.
+///
+/// `?` turns it into a `Box<dyn Error + Send + Sync>`, whatever the task is. It also turns it into a
+/// [`RefusalReason`], which drops the task.
+///
+/// The default for `T` serves functions that take a boxed closure.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, RefusalReason, ScheduleError, Timeout};
+/// type Boxed = Box<dyn FnOnce() + Send>;
+///
+/// fn schedule(timer: &HashedWheelTimer, task: Boxed) -> Result<Timeout, ScheduleError> {
+///     timer.new_timeout(task, Duration::from_secs(30))
+/// }
+///
+/// let timer = HashedWheelTimer::new()?;
+/// timer.stop()?;
+/// let refused = schedule(&timer, Box::new(|| ())).unwrap_err();
+/// assert_eq!(refused.reason(), RefusalReason::Stopped);
+/// let task: Boxed = refused.into_task(); // to schedule it elsewhere
+/// # drop(task);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 #[non_exhaustive]
-pub enum ScheduleError<T> {
+pub enum ScheduleError<T = Box<dyn FnOnce() + Send>> {
     /// The timer was stopped.
     Stopped {
         /// The refused task.
-        task: T,
+        task: Refused<T>,
     },
     /// As many timeouts are pending as the builder allowed, or the timer has as many chunks of slots
     /// as it can number: 2^26, of 62 slots each.
@@ -68,24 +94,45 @@ pub enum ScheduleError<T> {
         /// The limit.
         limit: usize,
         /// The refused task.
-        task: T,
+        task: Refused<T>,
     },
     /// The period of a periodic timeout is zero.
     ZeroPeriod {
         /// The refused task.
-        task: T,
+        task: Refused<T>,
     },
 }
 
+/// Why a timeout was not accepted: a [`ScheduleError`] without its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefusalReason {
+    /// See [`ScheduleError::Stopped`].
+    #[error("the timer is stopped: expected a running one")]
+    Stopped,
+    /// See [`ScheduleError::LimitReached`].
+    #[error("{limit} timeouts are pending: expected fewer, for this is the limit")]
+    LimitReached {
+        /// The limit.
+        limit: usize,
+    },
+    /// See [`ScheduleError::ZeroPeriod`].
+    #[error("a period of 0s: expected a longer one")]
+    ZeroPeriod,
+}
+
 impl<T> ScheduleError<T> {
-    pub(crate) fn map<U>(self, task_of: impl FnOnce(T) -> U) -> ScheduleError<U> {
-        match self {
-            Self::Stopped { task } => ScheduleError::Stopped { task: task_of(task) },
-            Self::ZeroPeriod { task } => ScheduleError::ZeroPeriod { task: task_of(task) },
-            Self::LimitReached { limit, task } => {
-                ScheduleError::LimitReached { limit, task: task_of(task) }
-            }
+    pub(crate) fn new(reason: RefusalReason, task: T) -> Self {
+        let task = task.into();
+        match reason {
+            RefusalReason::Stopped => Self::Stopped { task },
+            RefusalReason::LimitReached { limit } => Self::LimitReached { limit, task },
+            RefusalReason::ZeroPeriod => Self::ZeroPeriod { task },
         }
+    }
+
+    pub(crate) fn map<U>(self, task_of: impl FnOnce(T) -> U) -> ScheduleError<U> {
+        ScheduleError::new(self.reason(), task_of(self.into_task()))
     }
 
     /// Returns the refused task.
@@ -93,20 +140,29 @@ impl<T> ScheduleError<T> {
         match self {
             Self::Stopped { task }
             | Self::LimitReached { task, .. }
-            | Self::ZeroPeriod { task } => task,
+            | Self::ZeroPeriod { task } => task.into_inner(),
         }
+    }
+
+    /// The reason, without the task.
+    pub fn reason(&self) -> RefusalReason {
+        match self {
+            Self::Stopped { .. } => RefusalReason::Stopped,
+            &Self::LimitReached { limit, .. } => RefusalReason::LimitReached { limit },
+            Self::ZeroPeriod { .. } => RefusalReason::ZeroPeriod,
+        }
+    }
+}
+
+impl<T> From<ScheduleError<T>> for RefusalReason {
+    fn from(error: ScheduleError<T>) -> Self {
+        error.reason()
     }
 }
 
 impl<T> fmt::Display for ScheduleError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stopped { .. } => f.write_str("the timer is stopped: expected a running one"),
-            Self::LimitReached { limit, .. } => {
-                write!(f, "{limit} timeouts are pending: expected fewer, for this is the limit")
-            }
-            Self::ZeroPeriod { .. } => f.write_str("a period of 0s: expected a longer one"),
-        }
+        fmt::Display::fmt(&self.reason(), f)
     }
 }
 

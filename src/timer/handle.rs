@@ -1,6 +1,6 @@
 //! `HashedWheelTimer`: schedules timeouts, reports on the timer, and stops it.
 
-use super::error::{ScheduleError, StopError};
+use super::error::{RefusalReason, ScheduleError, StopError};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
 use crate::heap::context::Context;
@@ -84,7 +84,7 @@ impl HashedWheelTimer {
         R: Repeat,
     {
         if period.every.is_zero() {
-            return Err(ScheduleError::ZeroPeriod { task });
+            return Err(ScheduleError::new(RefusalReason::ZeroPeriod, task));
         }
         let delay = period.initial_delay.unwrap_or(period.every);
         let deadline = self.context().time.now_or_later().saturating_add(nanos(delay));
@@ -103,7 +103,7 @@ impl HashedWheelTimer {
         if let Some(quota) = &self.context().quota {
             if let Err(limit) = quota.acquire() {
                 self.context().metrics.over_limit();
-                return Err(ScheduleError::LimitReached { limit, task });
+                return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
             }
         }
         self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
@@ -148,13 +148,14 @@ impl HashedWheelTimer {
     #[cold]
     fn refused<T>(&self, task: T, refusal: Refusal) -> ScheduleError<T> {
         self.context().ended(1);
-        match refusal {
-            Refusal::Closed => ScheduleError::Stopped { task },
+        let reason = match refusal {
+            Refusal::Closed => RefusalReason::Stopped,
             Refusal::Full => {
                 let limit = (MAX_CHUNKS as usize).saturating_mul(SLOTS);
-                ScheduleError::LimitReached { limit, task }
+                RefusalReason::LimitReached { limit }
             }
-        }
+        };
+        ScheduleError::new(reason, task)
     }
 
     /// The present instant by the timer's clock.

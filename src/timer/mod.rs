@@ -11,5 +11,5 @@ mod handle;
 mod model;
 
 pub use builder::{Builder, WheelKind};
-pub use error::{BuildError, ScheduleError, StopError};
+pub use error::{BuildError, RefusalReason, ScheduleError, StopError};
 pub use handle::HashedWheelTimer;

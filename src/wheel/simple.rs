@@ -4,6 +4,7 @@ use super::cascade::{Cascade, Layout};
 use super::hashed::{MAX_TICKS_PER_WHEEL, WheelSizeError};
 use super::structure::TokenWheel;
 use super::values::{Key, Wheel};
+use crate::base::refused::Refused;
 use std::fmt;
 
 /// One ring of buckets without rounds, for delays shorter than one turn.
@@ -21,11 +22,12 @@ use std::fmt;
 /// use wheelwork::wheel::SimpleWheel;
 ///
 /// let mut wheel = SimpleWheel::new(8)?;
-/// wheel.insert(7, "fits").map_err(|refused| refused.value)?;
+/// wheel.insert(7, "fits")?;
 /// let refused = wheel.insert(8, "does not").unwrap_err();
-/// assert_eq!((refused.delay, refused.ticks_per_wheel, refused.value), (8, 8, "does not"));
+/// assert_eq!((refused.delay, refused.ticks_per_wheel), (8, 8));
+/// assert_eq!(refused.into_value(), "does not");
 /// assert_eq!(wheel.expire(7, |_, value| assert_eq!(value, "fits")), 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub type SimpleWheel<T> = Wheel<T, Simple>;
 
@@ -41,7 +43,14 @@ pub struct DelayError<T> {
     /// The number of buckets. The delay must be less than this.
     pub ticks_per_wheel: usize,
     /// The refused value.
-    pub value: T,
+    pub value: Refused<T>,
+}
+
+impl<T> DelayError<T> {
+    /// Returns the refused value.
+    pub fn into_value(self) -> T {
+        self.value.into_inner()
+    }
 }
 
 impl<T> fmt::Debug for DelayError<T> {
@@ -104,7 +113,7 @@ impl<T> SimpleWheel<T> {
         let delay = deadline.saturating_sub(self.current_tick().saturating_sub(1));
         let ticks_per_wheel = self.ticks_per_wheel();
         if delay >= ticks_per_wheel as u64 {
-            return Err(DelayError { delay, ticks_per_wheel, value });
+            return Err(DelayError { delay, ticks_per_wheel, value: value.into() });
         }
         Ok(self.file(deadline, value))
     }
