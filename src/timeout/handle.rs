@@ -13,6 +13,7 @@ use crate::heap::context::Context;
 use crate::heap::{Cancel, Moved, Phase, PinnedChunk, Slot};
 use crate::time::tick::nanos;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
@@ -235,6 +236,26 @@ impl Clone for Timeout {
     fn clone(&self) -> Self {
         self.slot().pin();
         Self::pinned(self.place())
+    }
+}
+
+/// Clones of one handle are equal, and so are all handles to one timeout, whenever and wherever they
+/// were made. Handles to different timeouts differ.
+///
+/// A handle as a key of a map makes clippy warn of a `mutable_key_type`. Equality and hash never
+/// change.
+// A handle keeps its slot from being used again. So two handles to one slot are to one timeout.
+impl PartialEq for Timeout {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.slot(), other.slot())
+    }
+}
+
+impl Eq for Timeout {}
+
+impl Hash for Timeout {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self.slot(), state);
     }
 }
 

@@ -181,7 +181,7 @@ impl<T> fmt::Debug for ScheduleError<T> {
 impl<T> std::error::Error for ScheduleError<T> {}
 
 /// Why a timer did not stop, or has not stopped yet.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
     /// A task on the worker's own thread called `stop`: the worker would wait for itself.

@@ -1,0 +1,70 @@
+//! Handles as values: which are equal, and how a map finds what belongs to a timeout.
+
+mod common;
+
+use common::{Record, TICK, manual, ms};
+use std::collections::{HashMap, HashSet};
+use std::thread;
+use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask};
+
+/// Notes the handle that it sees in its run.
+struct SeesItself(Record<Timeout>);
+
+impl TimerTask for SeesItself {
+    fn run(self, run: &Run<'_>) -> Next<Self> {
+        self.0.push(run.timeout());
+        Next::done()
+    }
+}
+
+#[test]
+fn all_handles_to_one_timeout_are_equal() {
+    let (timer, clock) = manual();
+    let seen = Record::new();
+    let runs = timer.new_timeout(SeesItself(seen.clone()), TICK).unwrap();
+    let returned = timer.new_timeout(|| (), ms(1000)).unwrap();
+    assert!(runs == runs.clone() && returned == returned.clone() && runs != returned);
+    clock.advance(TICK);
+    assert_eq!(seen.take().first(), Some(&runs), "the same after its end");
+    let unprocessed = timer.stop().unwrap();
+    assert_eq!(unprocessed[0].timeout(), &returned);
+    assert_ne!(unprocessed[0].timeout(), &runs);
+}
+
+#[test]
+#[allow(clippy::mutable_key_type)] // equality and hash never change
+fn a_map_finds_what_belongs_to_a_timeout() {
+    let timer = HashedWheelTimer::new().unwrap();
+    let timeouts: Vec<_> =
+        (0..200).map(|_| timer.new_timeout(|| (), ms(60_000)).unwrap()).collect();
+    let mut names: HashMap<Timeout, usize> = timeouts.iter().cloned().zip(0..).collect();
+    assert_eq!(names.len(), 200);
+    for (number, timeout) in timeouts.iter().enumerate() {
+        if number % 2 == 0 {
+            assert!(timeout.cancel());
+        }
+        assert_eq!(names.get(timeout), Some(&number));
+    }
+    let others = thread::spawn({
+        let others: Vec<_> = timeouts[100..].to_vec();
+        move || others.iter().filter(|timeout| names.remove(timeout).is_some()).count()
+    });
+    assert_eq!(others.join().unwrap(), 100);
+}
+
+/// A slot is used again once its handles are gone. As long as one is left, its timeout is another's.
+#[test]
+#[allow(clippy::mutable_key_type)] // equality and hash never change
+fn timeouts_that_follow_each_other_in_a_slot_differ() {
+    let timer = HashedWheelTimer::new().unwrap();
+    let mut kept = HashSet::new();
+    for number in 0..1000 {
+        let timeout = timer.new_timeout(|| (), ms(60_000)).unwrap();
+        assert!(timeout.cancel());
+        assert!(!kept.contains(&timeout), "timeout {number}");
+        if number % 3 == 0 {
+            kept.insert(timeout); // its slot is not used again; those of the others are
+        }
+    }
+    assert_eq!(kept.len(), 334);
+}
