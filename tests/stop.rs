@@ -51,6 +51,58 @@ fn stop_returns_what_is_unprocessed_by_deadline(wheel: WheelKind) {
     assert_conserved(&timer);
 }
 
+/// A task of 8 bytes lies in its slot, one of 64 in a box.
+#[test]
+fn a_returned_task_is_recognised_by_its_type() {
+    #[derive(Debug, PartialEq)]
+    struct Saved<const N: usize>([u64; N]);
+
+    impl<const N: usize> TimerTask for Saved<N> {
+        fn run(self, _run: &Run<'_>) -> Next<Self> {
+            Next::done()
+        }
+    }
+
+    let timer = HashedWheelTimer::new().unwrap();
+    let ran = Record::new();
+    let boxed: Box<dyn FnOnce() + Send> = Box::new(ran.note("boxed"));
+    timer.new_timeout(Saved([7]), ms(10_000)).unwrap();
+    timer.new_timeout(Saved([8; 8]), ms(20_000)).unwrap();
+    timer.new_timeout(ran.note("unnamed"), ms(30_000)).unwrap();
+    timer.new_timeout(boxed, ms(40_000)).unwrap();
+    let [small, large, closure, boxed]: [_; 4] = timer.stop().unwrap().try_into().unwrap();
+    assert!(small.is::<Saved<1>>() && !small.is::<Saved<8>>() && large.is::<Saved<8>>());
+    let due = large.deadline();
+    let large = large.downcast::<Saved<1>>().expect_err("it is larger");
+    assert_eq!((large.deadline(), large.timeout().is_cancelled()), (due, false));
+    assert_eq!(large.downcast::<Saved<8>>().unwrap(), Saved([8; 8]));
+    assert_eq!(small.into_task().downcast::<Saved<1>>().unwrap(), Saved([7]));
+    closure.downcast::<Saved<1>>().expect_err("a closure").run();
+    boxed.downcast::<Box<dyn FnOnce() + Send>>().expect("its type has a name")();
+    assert_eq!(ran.take(), ["unnamed", "boxed"]);
+}
+
+/// A task that was taken out and scheduled again is held within another.
+#[test]
+fn a_task_scheduled_again_keeps_its_type() {
+    fn greet() {}
+    let (mut timer, mut task) = (HashedWheelTimer::new().unwrap(), None::<wheelwork::Task>);
+    for again in 0..4 {
+        match task.take() {
+            Some(task) => timer.new_timeout(task, ms(10_000)).unwrap(),
+            None => timer.new_timeout(greet as fn(), ms(10_000)).unwrap(),
+        };
+        let unprocessed = timer.stop().unwrap().remove(0);
+        assert!(
+            unprocessed.is::<fn()>() && !unprocessed.is::<Box<dyn FnOnce() + Send>>(),
+            "time {again}"
+        );
+        task = Some(unprocessed.into_task());
+        timer = HashedWheelTimer::new().unwrap();
+    }
+    assert!(task.unwrap().downcast::<fn()>().is_ok());
+}
+
 #[test]
 fn after_stop_the_task_comes_back() {
     let timer = HashedWheelTimer::new().unwrap();

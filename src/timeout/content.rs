@@ -7,7 +7,8 @@ use super::erased::{Content, Erased, Place, fits};
 use super::handle::Timeout;
 use super::next::Next;
 use super::run::Run;
-use super::task::TimerTask;
+use super::task::{Task, TimerTask};
+use std::any::{Any, TypeId};
 
 /// A task that lies in the slot.
 struct Inline<T>(T);
@@ -29,6 +30,10 @@ impl<T: TimerTask> Content for Inline<T> {
     fn into_task(self) -> T {
         self.0
     }
+
+    fn holds(&self, id: TypeId) -> bool {
+        holds(&self.0, id)
+    }
 }
 
 /// A large task that runs once.
@@ -47,6 +52,10 @@ impl<T: TimerTask> Content for Boxed<T> {
 
     fn into_task(self) -> T {
         *self.0
+    }
+
+    fn holds(&self, id: TypeId) -> bool {
+        holds(&*self.0, id)
     }
 }
 
@@ -71,6 +80,16 @@ impl<T: TimerTask> Content for Again<T> {
     fn into_task(self) -> T {
         self.0.expect("empty only during a run")
     }
+
+    fn holds(&self, id: TypeId) -> bool {
+        self.0.as_ref().as_ref().is_some_and(|task| holds(task, id))
+    }
+}
+
+/// Whether a task is of a type, or is a `Task` that holds one of that type.
+fn holds<T: TimerTask>(task: &T, id: TypeId) -> bool {
+    let inner = (task as &dyn Any).downcast_ref::<Task>();
+    TypeId::of::<T>() == id || inner.is_some_and(|task| task.0.holds(id))
 }
 
 impl Erased {
@@ -94,7 +113,6 @@ mod tests {
     use crate::heap::Registry;
     use crate::heap::context::Context;
     use crate::timeout::schedule::{Admit, schedule};
-    use crate::timeout::task::Task;
     use std::cell::Cell;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::Duration;
@@ -234,6 +252,13 @@ mod tests {
 
         let given = || task().into_type::<Probe<A, SIZE, ONCE>>().assert_whole();
         assert_eq!(story(plain, given), (false, 0, 0), "given back by type");
+        let recognised = || {
+            let task = Task(task());
+            assert!(task.is::<Probe<A, SIZE, ONCE>>());
+            assert!(!task.is::<Other>() && !task.is::<Task>());
+            assert_eq!(task.is::<Probe<A, SIZE, false>>(), !ONCE);
+        };
+        assert_eq!(story(plain, recognised), (false, 0, 0), "recognised");
         let refused = || {
             let mut other = None::<Other>;
             let task = task().give(&mut other).expect_err("it is of another type");
@@ -243,6 +268,8 @@ mod tests {
         assert_eq!(story(plain, refused), (false, 1, 0), "refused to another type");
         let nested = || {
             let nested = Task(Erased::new(Task(task())));
+            assert!(nested.is::<Probe<A, SIZE, ONCE>>() && nested.is::<Task>());
+            assert!(!nested.is::<Other>());
             assert_eq!(STORY.get().dropped, 0);
             let nested = nested.downcast::<Other>().expect_err("it is of another type");
             assert!(nested.downcast::<Probe<A, SIZE, ONCE>>().is_ok());

@@ -5,12 +5,15 @@
 //! Invariants:
 //! 1. `bytes` holds a valid `C`, where `C` is the type that `calls` was made for. `Erased::holding`
 //!    is the only constructor, and `C` fits: this is checked when it is compiled.
-//! 2. Each of the functions in `Calls` takes the `C` out, and is called once. A method that calls
-//!    one forgets the `Erased`, so that its drop does not take the `C` again.
+//! 2. Each of the functions in `Calls` but `holds` takes the `C` out, and is called once. A method that
+//!    calls one forgets the `Erased`, so that its drop does not take the `C` again. `holds` borrows the
+//!    `C` for the time of the call.
+//! 3. Threads may share an `Erased` even if they may not share its task. So `Content::holds` reads
+//!    nothing of a task, unless that is an `Erased` itself.
 
 use super::next::Next;
 use crate::heap::{Chunk, Slot};
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::mem::{ManuallyDrop, MaybeUninit};
 
 /// The place of a timeout: its slot in a chunk. Whoever has one keeps a pin, or the live pin.
@@ -36,8 +39,9 @@ pub(crate) struct Erased {
     calls: &'static Calls,
 }
 
-/// What can be done with a task. Each takes it out of its bytes.
+/// What can be done with a task.
 struct Calls {
+    holds: unsafe fn(&Bytes, TypeId) -> bool,
     run: unsafe fn(Bytes, Place<'_>) -> Next<Erased>,
     cancelled: unsafe fn(Bytes, Place<'_>),
     give: unsafe fn(Bytes, &mut dyn Any) -> Result<(), Erased>,
@@ -56,6 +60,9 @@ pub(super) trait Content: Send + Sized + 'static {
 
     /// Returns the task, which has not run.
     fn into_task(self) -> Self::Task;
+
+    /// Whether the task is of this type, or holds one of this type. See invariant 3.
+    fn holds(&self, id: TypeId) -> bool;
 }
 
 pub(super) const fn fits<C>() -> bool {
@@ -92,6 +99,12 @@ impl Erased {
         unsafe { (this.calls.cancelled)(this.bytes, place) }
     }
 
+    /// Whether the task is of type `id`, or holds an `Erased` whose task is.
+    pub(super) fn holds(&self, id: TypeId) -> bool {
+        // SAFETY: invariant 1; nothing takes the content out during this borrow of `self`.
+        unsafe { (self.calls.holds)(&self.bytes, id) }
+    }
+
     /// Returns the task as what it was made from.
     ///
     /// # Panics
@@ -122,8 +135,23 @@ impl Drop for Erased {
 
 impl Calls {
     const fn of<C: Content>() -> &'static Self {
-        &Self { run: run::<C>, cancelled: cancelled::<C>, give: give::<C>, discard: discard::<C> }
+        &Self {
+            holds: holds::<C>,
+            run: run::<C>,
+            cancelled: cancelled::<C>,
+            give: give::<C>,
+            discard: discard::<C>,
+        }
     }
+}
+
+/// # Safety
+///
+/// The bytes hold a valid `C`, and nobody takes it out during the call.
+unsafe fn holds<C: Content>(bytes: &Bytes, id: TypeId) -> bool {
+    // SAFETY: the caller's promise. The bytes are aligned for `C`, since it fits.
+    let content = unsafe { &*bytes.as_ptr().cast::<C>() };
+    content.holds(id)
 }
 
 /// # Safety

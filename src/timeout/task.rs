@@ -4,6 +4,7 @@ use super::erased::Erased;
 use super::handle::Timeout;
 use super::next::Next;
 use super::run::Run;
+use std::any::TypeId;
 use std::fmt;
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
@@ -68,6 +69,11 @@ impl<F: FnOnce() + Send + 'static> TimerTask for F {
 pub struct Task(pub(super) Erased);
 
 impl Task {
+    /// Whether the task is of type `T`: whether [`downcast`](Self::downcast) would succeed.
+    pub fn is<T: TimerTask>(&self) -> bool {
+        self.0.holds(TypeId::of::<T>())
+    }
+
     /// Returns the task itself if it is of type `T`, for example to inspect it, or to save it
     /// beyond the program's end.
     ///
@@ -88,15 +94,16 @@ impl Task {
     ///     }
     /// }
     ///
-    /// let timer = HashedWheelTimer::new()?;
-    /// timer.new_timeout(Remind { user: 7 }, Duration::from_secs(3600))?;
-    /// for unprocessed in timer.stop()? {
-    ///     let due = unprocessed.deadline();
-    ///     if let Ok(Remind { user }) = unprocessed.into_task().downcast() {
-    ///         println!("user {user} is still to be reminded at {due:?}");
-    ///     }
+    /// let [first, second] = [HashedWheelTimer::new()?, HashedWheelTimer::new()?];
+    /// first.new_timeout(Remind { user: 7 }, Duration::from_secs(3600))?;
+    /// for unprocessed in first.stop()? {
+    ///     second.new_timeout_at(unprocessed.into_task(), std::time::Instant::now())?;
     /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// for unprocessed in second.stop()? {
+    ///     let Remind { user } = unprocessed.into_task().downcast().expect("the only task");
+    ///     assert_eq!(user, 7);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn downcast<T: TimerTask>(self) -> Result<T, Task> {
         let (mut task, mut inner) = (None::<T>, None::<Task>);

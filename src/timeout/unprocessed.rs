@@ -2,13 +2,41 @@
 
 use super::erased::Erased;
 use super::handle::Timeout;
-use super::task::Task;
+use super::task::{Task, TimerTask};
+use std::any::TypeId;
 use std::fmt;
 use std::time::Instant;
 
 /// A timeout that had not expired when its timer was stopped, with its task.
 ///
-/// Run it, take the task out, or drop both.
+/// Run it, take the task out, or drop both. To save the tasks of some type beyond the program's end,
+/// take them out by that type.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, Next, Run, TimerTask};
+/// struct Remind { user: u64 }
+///
+/// impl TimerTask for Remind {
+///     fn run(self, _run: &Run<'_>) -> Next<Self> {
+///         Next::done()
+///     }
+/// }
+///
+/// let timer = HashedWheelTimer::new()?;
+/// timer.new_timeout(Remind { user: 7 }, Duration::from_secs(3600))?;
+/// timer.new_timeout(|| println!("of no use later"), Duration::from_secs(1))?;
+/// for unprocessed in timer.stop()? {
+///     let due = unprocessed.deadline();
+///     match unprocessed.downcast() {
+///         Ok(Remind { user }) => println!("user {user} is still to be reminded at {due:?}"),
+///         Err(other) => other.run(),
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 pub struct Unprocessed {
     task: Erased,
     timeout: Timeout,
@@ -39,6 +67,21 @@ impl Unprocessed {
     /// Returns the task, for example to schedule it in another timer.
     pub fn into_task(self) -> Task {
         Task(self.task)
+    }
+
+    /// Whether the task is of type `T`: whether [`downcast`](Self::downcast) would succeed.
+    pub fn is<T: TimerTask>(&self) -> bool {
+        self.task.holds(TypeId::of::<T>())
+    }
+
+    /// Returns the task itself if it is of type `T`.
+    ///
+    /// # Errors
+    ///
+    /// The same timeout, if its task is of another type.
+    pub fn downcast<T: TimerTask>(self) -> Result<T, Self> {
+        let Self { task, timeout, deadline } = self;
+        Task(task).downcast().map_err(|Task(task)| Self { task, timeout, deadline })
     }
 }
 
