@@ -71,7 +71,7 @@ fn a_silent_connection_is_reported_at_its_tick_and_not_before() {
 
 /// With a time that the caller has, as with the present.
 #[test]
-fn a_touch_at_a_time_counts_from_that_time() {
+fn a_record_at_a_given_time_counts_from_it() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let policy = IdlePolicy::new().reader(ms(500)).writer(ms(700));
@@ -122,7 +122,7 @@ fn a_connection_with_three_kinds_reports_each_in_its_time() {
 }
 
 #[test]
-fn a_row_of_events_begins_anew_after_activity() {
+fn a_report_is_first_again_after_activity() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let watch = idle.watch(1, &all(200)).unwrap();
@@ -135,7 +135,7 @@ fn a_row_of_events_begins_anew_after_activity() {
 
 /// The wheel is touched once in each idle period, however many touches there are.
 #[test]
-fn a_busy_connection_costs_one_look_in_each_idle_period() {
+fn a_busy_connection_costs_one_check_in_each_idle_period() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watch = idle.watch(1, &all(10_000)).unwrap();
@@ -149,7 +149,7 @@ fn a_busy_connection_costs_one_look_in_each_idle_period() {
 }
 
 #[test]
-fn a_silent_connection_costs_one_look() {
+fn a_silent_connection_costs_one_check() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     clock.advance(ms(30)); // its time is up in the middle of a tick
@@ -160,7 +160,7 @@ fn a_silent_connection_costs_one_look() {
 }
 
 #[test]
-fn a_touch_in_the_tick_of_the_check_leaves_no_event() {
+fn a_touch_within_the_tick_of_the_check_suppresses_the_event() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watch = idle.watch(1, &all(200)).unwrap();
@@ -174,7 +174,7 @@ fn a_touch_in_the_tick_of_the_check_leaves_no_event() {
 
 /// The first callback of a batch touches all the others, before their turn.
 #[test]
-fn a_touch_before_ones_turn_in_a_batch_leaves_no_event() {
+fn a_touch_by_an_earlier_callback_of_the_batch_suppresses_the_event() {
     let (timer, clock) = manual();
     let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
     let (events, others) = (Record::new(), watches.clone());
@@ -196,7 +196,7 @@ fn a_touch_before_ones_turn_in_a_batch_leaves_no_event() {
 
 /// It is idle as soon, and its event is the first, as if nobody had meant to report it.
 #[test]
-fn a_report_withdrawn_at_ones_turn_in_a_batch_leaves_no_trace() {
+fn a_suppressed_report_leaves_no_trace() {
     let (timer, clock) = manual();
     let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
     let (events, others, present) = (Record::new(), watches.clone(), timer.clone());
@@ -219,7 +219,7 @@ fn a_report_withdrawn_at_ones_turn_in_a_batch_leaves_no_trace() {
 }
 
 #[test]
-fn a_jump_of_the_clock_reports_what_is_silent_once_and_the_touched_not_at_all() {
+fn a_jump_of_the_clock_reports_a_silent_connection_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let silent = idle.watch(1, &all(100)).unwrap();
@@ -234,7 +234,7 @@ fn a_jump_of_the_clock_reports_what_is_silent_once_and_the_touched_not_at_all() 
 }
 
 #[test]
-fn a_duration_below_a_tick_is_met_at_the_next_tick() {
+fn a_duration_shorter_than_a_tick_ends_at_the_next_tick() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     clock.advance(ms(50));
@@ -248,7 +248,7 @@ fn a_duration_below_a_tick_is_met_at_the_next_tick() {
 }
 
 #[test]
-fn zero_is_off_and_the_longest_duration_never_comes() {
+fn a_zero_duration_is_off_and_the_longest_never_ends() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let off = idle.watch(1, &IdlePolicy::new()).unwrap();
@@ -305,7 +305,7 @@ fn a_paused_connection_is_not_idle_and_a_resume_counts_as_a_touch() {
 }
 
 #[test]
-fn a_seat_used_again_is_not_paused() {
+fn a_new_connection_does_not_inherit_a_pause() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let first = idle.watch(1, &all(100)).unwrap();
@@ -350,7 +350,7 @@ fn dropping_the_handle_stops_watching_and_drops_the_connection() {
 }
 
 #[test]
-fn a_handle_dropped_inside_its_own_callback_is_no_more() {
+fn a_handle_dropped_inside_its_own_callback_ends_the_watching() {
     let (timer, clock) = manual();
     let handles: Arc<Mutex<Vec<Watch>>> = Arc::default();
     let own = handles.clone();
@@ -406,7 +406,7 @@ fn a_callback_may_touch_watch_and_drop_others() {
 }
 
 #[test]
-fn a_callback_that_panics_hurts_nobody_else() {
+fn a_callback_that_panics_affects_no_other_connection() {
     let (timer, clock) = manual();
     let events = Record::new();
     let record = events.clone();
@@ -424,7 +424,7 @@ fn a_callback_that_panics_hurts_nobody_else() {
 }
 
 #[test]
-fn a_connection_whose_drop_panics_hurts_nobody_else() {
+fn a_connection_whose_drop_panics_affects_no_other() {
     struct Bomb(u32);
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -496,7 +496,7 @@ fn assert_sliced(batches: &[Vec<Seen>], expected: impl Fn(u32) -> Seen) {
 }
 
 #[test]
-fn many_who_are_due_in_one_tick_are_reported_in_it_batch_by_batch() {
+fn many_connections_due_in_one_tick_are_reported_in_batches_within_it() {
     let (clock, idle, batches, _timer) = batching(Answer::KeepWatching);
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(250)).unwrap()).collect();
     clock.advance(ms(299));
@@ -511,7 +511,7 @@ fn many_who_are_due_in_one_tick_are_reported_in_it_batch_by_batch() {
 }
 
 #[test]
-fn many_with_two_kinds_that_are_due_are_reported_for_both() {
+fn many_connections_with_two_due_kinds_are_reported_for_both() {
     let (clock, idle, batches, _timer) = batching(Answer::KeepWatching);
     let policy = IdlePolicy::new().reader(ms(100)).writer(ms(100));
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &policy).unwrap()).collect();
@@ -536,7 +536,7 @@ fn shorter_durations_of_many_are_noticed_in_the_next_tick() {
 }
 
 #[test]
-fn the_end_of_the_timer_is_told_to_many_batch_by_batch() {
+fn a_stop_reports_many_connections_in_batches() {
     let (clock, idle, batches, timer) = batching(Answer::KeepWatching);
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(10_000)).unwrap()).collect();
     clock.advance(ms(5000));
@@ -549,7 +549,7 @@ fn the_end_of_the_timer_is_told_to_many_batch_by_batch() {
 
 /// The check that is to go on with the next slice is lost, and another does.
 #[test]
-fn a_lost_check_with_more_to_look_at_is_made_good() {
+fn a_check_lost_between_two_slices_is_replaced() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(100)).unwrap()).collect();
@@ -571,7 +571,7 @@ fn a_lost_check_with_more_to_look_at_is_made_good() {
 }
 
 #[test]
-fn a_batch_that_panics_keeps_those_without_an_answer() {
+fn connections_without_an_answer_stay_watched_after_a_panic() {
     let (timer, clock) = manual();
     let idle = IdleTimeouts::batched(&timer, |batch: &mut [Idle<u32>]| {
         batch[0].answer(Answer::StopWatching);
@@ -585,7 +585,7 @@ fn a_batch_that_panics_keeps_those_without_an_answer() {
 }
 
 #[test]
-fn jitter_spreads_a_burst_and_closes_nobody_early() {
+fn jitter_spreads_a_burst_and_reports_no_connection_early() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let policy = all(1000).jitter(ms(1000));
@@ -711,7 +711,7 @@ fn a_lost_check_of_all_connections_is_replaced() {
 }
 
 #[test]
-fn only_a_factor_that_shrinks_costs_a_look() {
+fn only_a_smaller_factor_costs_a_check() {
     let (timer, clock) = manual();
     let (idle, _events) = recording(&timer, Answer::StopWatching);
     idle.scale(0.5).unwrap(); // of nobody
@@ -724,7 +724,7 @@ fn only_a_factor_that_shrinks_costs_a_look() {
 }
 
 #[test]
-fn only_who_is_due_sooner_than_all_others_moves_the_check() {
+fn only_a_connection_due_before_all_others_moves_the_check() {
     let (timer, _clock) = manual();
     let (idle, _events) = recording(&timer, Answer::StopWatching);
     let _watches = [(500, 0), (500, 0), (900, 0), (400, 1), (400, 1)].map(|(after, moves)| {
@@ -742,7 +742,7 @@ fn one_in_each_tick(idle: &IdleTimeouts<u32>, count: u32) -> Vec<Watch> {
 }
 
 #[test]
-fn connections_that_have_left_cost_one_look() {
+fn connections_that_have_left_cost_one_check() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watch = idle.watch(1000, &all(100_000)).unwrap();
@@ -756,7 +756,7 @@ fn connections_that_have_left_cost_one_look() {
 }
 
 #[test]
-fn a_connection_that_leaves_before_its_time_costs_no_look() {
+fn a_connection_that_leaves_in_time_costs_no_check() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     for watch in one_in_each_tick(&idle, 500) {
@@ -768,7 +768,7 @@ fn a_connection_that_leaves_before_its_time_costs_no_look() {
 }
 
 #[test]
-fn nobody_who_has_left_is_looked_at_when_another_comes() {
+fn a_new_connection_causes_no_check_of_those_that_left() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     drop(one_in_each_tick(&idle, 50));
@@ -781,7 +781,7 @@ fn nobody_who_has_left_is_looked_at_when_another_comes() {
 
 /// All of them in one look, whenever they have come.
 #[test]
-fn busy_connections_cost_one_look_in_each_idle_period() {
+fn busy_connections_cost_one_check_in_each_idle_period() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let mut watches = Vec::new();
@@ -798,7 +798,7 @@ fn busy_connections_cost_one_look_in_each_idle_period() {
 }
 
 #[test]
-fn very_many_that_have_left_or_were_active_cost_few_wake_ups() {
+fn very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let policies: Vec<_> = (0..50).map(|n| all(2000 + 100 * n)).collect();
@@ -820,7 +820,7 @@ fn very_many_that_have_left_or_were_active_cost_few_wake_ups() {
 }
 
 #[test]
-fn a_stopped_timer_reports_everybody_once() {
+fn a_stop_reports_each_connection_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let mut watches: Vec<_> = (0..50).map(|id| idle.watch(id, &all(1000)).unwrap()).collect();
@@ -844,7 +844,7 @@ fn a_stopped_timer_reports_everybody_once() {
 
 /// The first to be told drops all handles.
 #[test]
-fn a_handle_dropped_before_ones_turn_at_the_stop_leaves_no_event() {
+fn a_handle_dropped_amid_the_reports_of_a_stop_suppresses_its_own() {
     let (timer, _clock) = manual();
     let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
     let (events, all_of_them) = (Record::new(), watches.clone());
@@ -881,7 +881,7 @@ fn what_stop_returns_may_be_run_instead_of_dropped() {
 /// Threads watch, touch and drop while the timer is stopped: accepted means reported, unless its
 /// handle was dropped before.
 #[test]
-fn nobody_is_lost_between_watch_and_stop() {
+fn no_connection_is_lost_between_watch_and_stop() {
     for _ in 0..50 {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
         let (idle, events) = recording(&timer, Answer::StopWatching);
@@ -916,7 +916,7 @@ fn nobody_is_lost_between_watch_and_stop() {
 
 /// An executor that drops a job breaks nothing: the check schedules itself anew.
 #[test]
-fn a_dropped_job_is_made_good() {
+fn a_check_whose_job_was_dropped_is_replaced() {
     let dropped = Record::new();
     let record = dropped.clone();
     let executor = move |job: Job| {
@@ -939,7 +939,7 @@ fn a_dropped_job_is_made_good() {
 
 /// Everybody it was to look at has left while its job waited, and another looks after who came then.
 #[test]
-fn a_check_that_counts_no_more_does_nothing() {
+fn an_outdated_check_does_nothing() {
     for end in [Job::run, drop] {
         let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
         let (idle, events) = recording(&timer, Answer::StopWatching);
@@ -1011,7 +1011,7 @@ fn a_stop_is_told_although_the_timer_is_at_its_limit() {
 
 /// A slow callback on a pool does not hold up those who become idle meanwhile.
 #[test]
-fn a_slow_callback_on_a_pool_holds_up_nobody_else() {
+fn a_slow_callback_on_a_pool_delays_no_other_connection() {
     let pool = wheelwork::executor::ThreadPool::with_size(2, 64).unwrap();
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).executor(pool);
     let timer = builder.build().unwrap();
@@ -1038,7 +1038,7 @@ fn a_slow_callback_on_a_pool_holds_up_nobody_else() {
 }
 
 #[test]
-fn everything_goes_when_the_last_handle_goes() {
+fn the_callback_is_dropped_with_the_last_handle() {
     let (timer, clock) = manual();
     let alive = Arc::new(());
     let held = alive.clone();

@@ -258,7 +258,7 @@ proptest! {
     })]
 
     #[test]
-    fn an_event_if_and_only_if_it_was_silent(
+    fn a_connection_is_reported_if_and_only_if_it_was_silent(
         steps in proptest::collection::vec(step(), 1..120),
     ) {
         run(0, &[], steps)?;
@@ -274,7 +274,7 @@ proptest! {
 
     /// With more connections than the manager looks at under one hold of its lock.
     #[test]
-    fn an_event_if_and_only_if_it_was_silent_in_a_crowd(
+    fn a_connection_of_a_crowd_is_reported_if_and_only_if_it_was_silent(
         crowds in proptest::collection::vec(durations(), 1..4),
         steps in proptest::collection::vec(step(), 1..60),
     ) {

@@ -66,7 +66,7 @@ fn a_busy_connection_is_never_reported() {
 /// Threads watch, touch, pause, change and drop without order, while others take the idlest and scale. At the
 /// end everybody falls silent, and each is reported or taken once.
 #[test]
-fn everybody_ends_once_under_any_mix() {
+fn each_connection_ends_once_under_any_mix() {
     let timer = timer(2);
     let told = Arc::new(AtomicU64::new(0));
     let count = told.clone();
@@ -118,7 +118,7 @@ fn everybody_ends_once_under_any_mix() {
 
 /// The timer is stopped while jobs are under way that report the same connections.
 #[test]
-fn a_stop_amid_reports_tells_everybody_once() {
+fn a_stop_during_reports_reports_each_connection_once() {
     for round in 0..50 {
         let timer = timer(2);
         let idle = IdleTimeouts::new(&timer, |stops: &mut Arc<AtomicU64>, event| {
@@ -143,7 +143,7 @@ fn a_stop_amid_reports_tells_everybody_once() {
 /// More than the manager looks at in one hold of its lock: jobs report one slice while others look for
 /// the next. Meanwhile others leave, are taken, and come.
 #[test]
-fn everybody_in_a_crowd_is_told_once() {
+fn each_connection_of_a_crowd_is_reported_once() {
     const CROWD: usize = 20_000;
     let timer = timer(2);
     let idle = IdleTimeouts::new(&timer, |told: &mut Arc<AtomicU64>, event| {

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_nest_and_a_resume_too_many_does_nothing() {
+    fn pauses_nest_and_an_extra_resume_does_nothing() {
         let activity = Activity::new();
         activity.begin(5);
         assert!(!activity.resume(6));
@@ -174,7 +174,7 @@ mod model {
 
     /// A check that sees the end of the pause also sees the touch of the resume.
     #[test]
-    fn a_check_never_sees_the_silence_that_a_pause_has_covered() {
+    fn a_check_never_counts_a_pause_as_silence() {
         crate::base::sync::check(|| {
             let activity = Arc::new(Activity::new());
             activity.begin(1);

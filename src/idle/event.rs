@@ -18,13 +18,13 @@ pub struct IdleEvent {
     pub silent_for: Duration,
 }
 
-/// The answer to a report: whether to keep watching the connection.
+/// The callback's answer to a report: whether to keep watching the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Report the connection again when it has been silent for its duration once more.
     KeepWatching,
-    /// Stop watching and drop the value that was given to `watch`. The handle stays valid and has
-    /// no more effect.
+    /// Stop watching, and drop the value that was given to `watch`. The [`Watch`](super::Watch) handle
+    /// stays valid but has no further effect.
     StopWatching,
 }
 
@@ -60,7 +60,7 @@ impl<T> Idle<T> {
         Self { connection, event, outcome, seat, since }
     }
 
-    /// The event.
+    /// The kind of silence, and its length.
     pub fn event(&self) -> IdleEvent {
         self.event
     }

@@ -1,8 +1,8 @@
 //! Idle timeouts for a million connections: reports connections that have been silent for too long.
 //!
-//! A server tells the [`Watch`] of a connection about every read and write. This costs one or two
-//! stores. When a connection has been silent for its duration, a callback gets it, and answers
-//! whether to keep watching. The kinds of silence are those of Netty's `IdleStateHandler`: no
+//! A server records every read and write of a connection in the connection's [`Watch`]. This costs
+//! one or two stores. When a connection has been silent for its duration, a callback receives it and
+//! answers whether to keep watching. The kinds of silence are those of Netty's `IdleStateHandler`: no
 //! reads, no writes, no activity.
 //!
 //! ```
@@ -30,26 +30,25 @@
 //! ```text
 //!  your threads                     the timer's executor, in each tick with a check
 //! ┌──────────────┐  one store     ┌───────────────────────────────────────────────────────┐
-//! │ read, wrote  ├──────────────► │ check the last touch:    active since ──► refile      │
-//! │ touch        │  no lock       │                          silent       ──► callback    │
+//! │ record_read  ├──────────────► │ check the last touch:    active since ──► refile      │
+//! │ record_write │  no lock       │                          silent       ──► callback    │
 //! └──────────────┘                └───────────────────────────────────────────────────────┘
 //! ```
 //!
 //! A *touch* (a read or a write) moves nothing. Each connection is filed in a wheel under the tick
 //! at which it may first be idle. In that tick its last touch decides: a connection that was active
-//! meanwhile is refiled for the rest of its duration. So a connection that is busy for an hour
-//! costs one wheel operation in each idle period. A *shard* serves a group of threads. All
-//! connections of a shard share one timeout of the timer, the *check*, and one lock.
+//! meanwhile is refiled for the rest of its duration. So a busy connection costs one wheel operation
+//! in each idle period. A *shard* serves a group of threads. All connections of a shard share one
+//! timeout of the timer, the *check*, and one lock.
 //!
 //! The connections of a shard lie in *segments* of 1024, each with a wheel of its own. The check
-//! handles two or three thousand connections under the lock, a *slice*. Then it releases the lock
-//! to others and continues. If a million connections are due in one tick, they are reported in some
-//! 500 batches. A call of [`watch`](IdleTimeouts::watch) meanwhile waits for one slice, 0.1 to 0.5
-//! ms, not for all of them.
+//! handles a *slice* of two or three thousand connections under the lock, then releases the lock to
+//! others before it continues. A million connections that are due in one tick are reported in some
+//! 500 batches. Meanwhile a call of [`watch`](IdleTimeouts::watch) waits for one slice at most,
+//! 0.1-0.5 ms.
 //!
-//! A connection that was active or has left still has an entry in a wheel. The manager looks ahead
-//! past such entries, so they cause at most one wake-up in a second or so, and none if no
-//! connection is watched.
+//! The wheel still holds entries of connections that have left or were active. The manager skips them
+//! in advance, so they cause at most about one wake-up a second, and none if no connection is watched.
 //!
 //! # Guarantees
 //!
@@ -68,11 +67,10 @@
 //!   watched after a report. `T` counts as 8 bytes of that. After a burst, each shard keeps about
 //!   20 KB, and each connection that survives the burst keeps at most 16 KB.
 //!
-//! An event tells the kind of silence, whether it is the first report in a row, and how long the
-//! connection was silent. A connection that stays watched is reported again after each further
-//! duration.
+//! An event has the kind of silence, its length, and whether it is the first report since the last
+//! activity. A connection that stays watched is reported again after each further duration.
 //!
-//! The watched value can be a closure for each connection:
+//! The watched value can be a closure, one for each connection:
 //!
 //! ```
 //! # use std::time::Duration;

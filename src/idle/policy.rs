@@ -57,8 +57,8 @@ impl IdlePolicy {
         self.with(|limits| limits.after[IdleKind::All as usize] = nanos(after))
     }
 
-    /// Adds a fixed per-connection delay of up to `most` to all three durations. So connections
-    /// that were accepted in one burst are not reported in one burst. The default is zero.
+    /// Adds a fixed per-connection delay of up to `most` to all three durations, so that connections
+    /// accepted in one burst are not reported in one burst. The default is zero.
     #[must_use]
     pub fn jitter(self, most: Duration) -> Self {
         self.with(|limits| limits.jitter = nanos(most))

@@ -1,8 +1,8 @@
 //! A segment: 1024 seats, and the wheel in which their connections are filed.
 //!
 //! A *seat* is a connection's place. The connection keeps it as long as it is watched or its handle
-//! exists. Seats lie in *rows* of 64; a row shares one `ActivityBlock`. A *check* of a seat looks
-//! at its last activity and reports or refiles its connection.
+//! exists. Seats lie in *rows* of 64; a row shares one `ActivityBlock`. A *check* of a seat
+//! reads its last activity, and reports or refiles its connection.
 //!
 //! A shard has as many segments as it needs (`segments.rs`). So it handles a bounded number of
 //! connections under each hold of its lock, and a segment without used seats gives its memory back.
@@ -143,7 +143,7 @@ impl<T> Segment<T> {
     }
 
     /// The tick at which the next check is needed.
-    pub(super) fn next_look(&self) -> u64 {
+    pub(super) fn next_check(&self) -> u64 {
         if self.wheel.is_empty() {
             return NEVER; // all of its entries are dead
         }
@@ -213,8 +213,8 @@ impl<T> Segment<T> {
         }
     }
 
-    /// Checks all seats that have come up. Takes out the idle connections and refiles the others.
-    /// Returns the number of checks. `due` must be empty, and is left empty.
+    /// Checks all seats that are due. Takes out the idle connections and refiles the others. Returns
+    /// the number of checks. `due` must be empty, and is left empty.
     pub(super) fn take_idle(
         &mut self,
         time: CheckTime,
@@ -228,24 +228,24 @@ impl<T> Segment<T> {
         } else {
             self.wheel.expire(tick, |_, filed| due.push(seat_of(filed)));
         }
-        let looks = due.len();
-        idle.extend(due.drain(..).filter_map(|number| self.look(number, time)));
-        looks
+        let checks = due.len();
+        idle.extend(due.drain(..).filter_map(|number| self.check(number, time)));
+        checks
     }
 
-    /// Makes `next_look` exact. Refiles the active connections that come up before the first silent
-    /// one. Each check is taken from `looks`. Returns false if these did not suffice.
-    pub(super) fn confirm_next(&mut self, looks: &mut usize, time: CheckTime) -> bool {
+    /// Makes `next_check` exact. Refiles the active connections that come up before the first silent
+    /// one. Takes each check from the budget `checks`. Returns false if the budget did not suffice.
+    pub(super) fn confirm_next(&mut self, checks: &mut usize, time: CheckTime) -> bool {
         if self.all_at != NEVER {
             return true;
         }
         let Self { wheel, rows, ticks, .. } = self;
-        let budget = *looks;
+        let budget = *checks;
         wheel.confirm_next(NEVER, budget, |&filed| {
-            *looks = looks.saturating_sub(1);
+            *checks = checks.saturating_sub(1);
             let number = seat_of(filed);
             match rows[row_of(number)].as_mut()?.verdict(number, time)? {
-                Verdict::Look(at) => Some(tick_of(*ticks, at)),
+                Verdict::CheckAt(at) => Some(tick_of(*ticks, at)),
                 Verdict::Idle(..) => None,
             }
         })
@@ -281,7 +281,7 @@ impl<T> Segment<T> {
         }
         entry.connection = Some(idle.connection);
         self.out -= 1;
-        returned.again.extend(self.look(number, time));
+        returned.again.extend(self.check(number, time));
     }
 
     /// Takes out all connections that are here, because the timer has stopped.
@@ -324,9 +324,9 @@ impl<T> Segment<T> {
 
     /// Checks a seat whose entry has left the wheel. Refiles it, or takes out its connection if
     /// that is idle.
-    fn look(&mut self, number: u32, time: CheckTime) -> Option<Idle<T>> {
+    fn check(&mut self, number: u32, time: CheckTime) -> Option<Idle<T>> {
         match self.verdict(number, time)? {
-            Verdict::Look(at) => {
+            Verdict::CheckAt(at) => {
                 self.file(number, at);
                 None
             }
@@ -341,7 +341,7 @@ impl<T> Segment<T> {
     /// The earliest time at which the connection may be idle.
     fn earliest(&mut self, number: u32, time: CheckTime) -> u64 {
         match self.verdict(number, time) {
-            Some(Verdict::Look(at)) => at,
+            Some(Verdict::CheckAt(at)) => at,
             Some(Verdict::Idle(..)) | None => time.now,
         }
     }

@@ -1,21 +1,20 @@
 //! All segments of one shard.
 //!
 //! The shard's lock is held during every method here, so each method handles a bounded number of
-//! connections, a *slice*. It handles either one segment ([`SEATS`]), or segments until [`LOOKS`]
+//! connections, a *slice*. It handles either one segment ([`SEATS`]), or segments until [`CHECKS_PER_SLICE`]
 //! connections have been checked. A caller that must handle all connections calls again, and
 //! releases the lock between the calls. The caller tells the time; there is no lock and no timer
 //! here.
 //!
 //! Invariants:
-//! 1. `next` of a segment is its `next_look`. `earliest` is not after any `next`.
+//! 1. `next` of a segment is its `next_check`. `earliest` is not after any `next`.
 //! 2. `watched` is the sum of the segments' watched connections.
 //! 3. `room` has the numbers of all segments with a free seat, those without memory included. A new
 //!    connection goes to the first of them, so the last segments become empty after a burst.
 //! 4. A segment without used seats has given its memory back, except for the `spare` one.
 
-use super::event::{Idle, Seat};
-
 use super::activity::Watcher;
+use super::event::{Idle, Seat};
 use super::policy::IdlePolicy;
 use super::segment::{Returned, SEATS, Segment};
 use super::verdict::CheckTime;
@@ -26,17 +25,17 @@ use std::time::Instant;
 
 /// After this many checks under one hold of the lock, no further segment is begun. A check takes
 /// 100 to 200 ns with cold memory and while other threads wait for the lock.
-pub(super) const LOOKS: usize = 2048;
+pub(super) const CHECKS_PER_SLICE: usize = 2048;
 
 /// The most checks that look ahead when one connection leaves.
-const LOOKS_PAST_ONE: usize = 64;
+const CHECKS_PAST_ONE: usize = 64;
 
 /// The number of checks in one segment before a look ahead may go on with another.
-const LOOKS_PER_STEP: usize = 16;
+const CHECKS_PER_STEP: usize = 16;
 
 /// The most connections that one hold of the lock takes out: the largest batch.
 #[cfg(all(test, not(loom)))]
-pub(super) const MOST: usize = LOOKS - 1 + SEATS;
+pub(super) const MOST: usize = CHECKS_PER_SLICE - 1 + SEATS;
 
 const MOST_SEGMENTS: usize = u32::MAX as usize / SEATS;
 
@@ -94,7 +93,7 @@ impl<T> Segments<T> {
     }
 
     /// The tick at which the next check is needed.
-    pub(super) fn next_look(&self) -> u64 {
+    pub(super) fn next_check(&self) -> u64 {
         self.earliest
     }
 
@@ -138,21 +137,21 @@ impl<T> Segments<T> {
         }
     }
 
-    /// Checks one slice of the connections that have come up. Takes out the idle ones and refiles
-    /// the others. If more are left, `next_look` is not after now, and the next call continues.
+    /// Checks one slice of the due connections. Takes out the idle ones and refiles the others. If
+    /// more are left, `next_check` is not after now, and the next call continues.
     pub(super) fn take_idle(&mut self, time: CheckTime) -> Vec<Idle<T>> {
         let tick = self.ticks.tick_at(time.now);
-        let (mut idle, mut looks) = (Vec::new(), 0);
+        let (mut idle, mut checks) = (Vec::new(), 0);
         let mut due = std::mem::take(&mut self.due);
         for _ in 0..self.segments.len() {
-            if looks >= LOOKS {
+            if checks >= CHECKS_PER_SLICE {
                 break;
             }
             let at = self.turn % self.segments.len();
             self.turn = at + 1;
             if self.segments[at].next <= tick {
-                let looked = self.with(at, |segment| segment.take_idle(time, &mut due, &mut idle));
-                looks += looked.unwrap_or_default().max(1);
+                let checked = self.with(at, |segment| segment.take_idle(time, &mut due, &mut idle));
+                checks += checked.unwrap_or_default().max(1);
             }
         }
         self.due = due;
@@ -160,37 +159,37 @@ impl<T> Segments<T> {
         idle
     }
 
-    /// Makes `next_look` exact, so that no wake-up is for a connection that has left or was active.
+    /// Makes `next_check` exact, so that no wake-up comes for a connection that has left or was active.
     /// Refiles the active connections that come up before the first silent one. Returns false if
-    /// `looks` checks did not suffice; the next call continues.
-    pub(super) fn look_ahead(&mut self, time: CheckTime, mut looks: usize) -> bool {
+    /// a budget of `checks` did not suffice; the next call continues.
+    pub(super) fn look_ahead(&mut self, time: CheckTime, mut checks: usize) -> bool {
         let count = self.segments.len();
         let begin = (0..count).min_by_key(|&at| self.segments[at].next).unwrap_or(0);
         let mut first = NEVER;
         for at in (begin..count).chain(0..begin) {
-            while looks > 0 && self.segments[at].next < first {
-                if self.confirm_next(at, &mut looks, time) {
+            while checks > 0 && self.segments[at].next < first {
+                if self.confirm_next(at, &mut checks, time) {
                     first = first.min(self.segments[at].next);
                 }
             }
         }
         self.find_earliest();
-        looks > 0
+        checks > 0
     }
 
-    /// Finds the next check after the connection in this seat has left, if `next_look` was for it.
+    /// Finds the next check after the connection in this seat has left, if `next_check` was for it.
     pub(super) fn look_past(&mut self, number: u32, time: CheckTime) {
         let former = self.earliest;
         let at = segment_of(number);
-        let mut looks = LOOKS_PAST_ONE;
-        self.confirm_next(at, &mut looks, time);
+        let mut checks = CHECKS_PAST_ONE;
+        self.confirm_next(at, &mut checks, time);
         // Other connections of this tick are mostly in the same segment.
         if self.segments.get(at).is_some_and(|held| held.next <= former) {
             return;
         }
         self.find_earliest();
         if self.earliest > former {
-            self.look_ahead(time, looks);
+            self.look_ahead(time, checks);
         }
     }
 
@@ -199,14 +198,14 @@ impl<T> Segments<T> {
         self.segments.get(segment_of(number))?.segment.as_ref()?.filed_at(number)
     }
 
-    /// Does one step towards an exact `next_look` of one segment. Steps are small, because another
+    /// Does one step towards an exact `next_check` of one segment. Steps are small, because another
     /// segment may come first meanwhile. Returns true if it is exact.
-    fn confirm_next(&mut self, at: usize, looks: &mut usize, time: CheckTime) -> bool {
-        let mut step = LOOKS_PER_STEP.min(*looks);
-        *looks -= step;
+    fn confirm_next(&mut self, at: usize, checks: &mut usize, time: CheckTime) -> bool {
+        let mut step = CHECKS_PER_STEP.min(*checks);
+        *checks -= step;
         let exact = self.with(at, |segment| segment.confirm_next(&mut step, time)).unwrap_or(true);
         if exact {
-            *looks += step.saturating_sub(1);
+            *checks += step.saturating_sub(1);
         }
         // Otherwise the whole step is used up: `step` does not count the checks of dead entries.
         exact
@@ -227,7 +226,7 @@ impl<T> Segments<T> {
     pub(super) fn take_stopped(&mut self, now: u64) -> Vec<Idle<T>> {
         let mut idle = Vec::new();
         for at in 0..self.segments.len() {
-            if idle.len() >= LOOKS {
+            if idle.len() >= CHECKS_PER_SLICE {
                 break;
             }
             self.with(at, |segment| segment.take_all(now, &mut idle));
@@ -272,7 +271,7 @@ impl<T> Segments<T> {
         let held = &mut self.segments[at];
         let Some(segment) = &held.segment else { return };
         let after = share(segment);
-        held.next = segment.next_look();
+        held.next = segment.next_check();
         self.earliest = self.earliest.min(held.next);
         self.watched = self.watched + after.watched - before.watched;
         if before.used == after.used {
@@ -342,7 +341,7 @@ mod model {
     /// A handle is dropped while its connection is checked, reported and put back. The connection
     /// is dropped once. At the end no connection is watched and the seat is free.
     #[test]
-    fn a_handle_dropped_at_any_moment_ends_it_once() {
+    fn a_connection_is_dropped_once_whenever_its_handle_is_dropped() {
         crate::base::sync::check(|| {
             let drops = Arc::new(AtomicUsize::new(0));
             let ticks = TickScale::new(NonZeroU64::MIN);

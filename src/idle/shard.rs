@@ -5,13 +5,13 @@
 //! some connection must be checked. Its run schedules the next check before it calls any callback,
 //! so on a pool a slow callback delays only the connections that are reported with it.
 //!
-//! One run checks a *slice* of the connections under the lock (`segments::LOOKS`). If more are due,
-//! the next check is for the present tick: other due timeouts get their turn, and then that check
-//! continues. So no thread waits for the lock longer than one slice takes.
+//! One run checks a *slice* of the connections under the lock (`segments::CHECKS_PER_SLICE`). If more
+//! are due, the next check is due in the present tick: other due timeouts get their turn, then that
+//! check continues. So no thread waits for the lock longer than one slice takes.
 //!
 //! A connection that was active or has left still has its entry in a wheel. If no other connection
-//! is due, a run looks ahead past such entries, so that the next check is for a connection that may
-//! really be idle. If there are too many such entries for one slice, the next run continues:
+//! is due, a run *looks ahead*: it skips such entries, so that the next check comes for a connection
+//! that may really be idle. If there are too many such entries for one slice, the next run continues:
 //! immediately if the next check would come within a second, otherwise with that check.
 //!
 //! Invariants:
@@ -21,7 +21,7 @@
 //!    timer accepts none, the drop reports all connections.
 //! 2. Only the check of the latest epoch counts. Any other does nothing when it runs or is dropped.
 //! 3. If all connections of a segment must be checked (`check_all_at`), or if a slice has left due
-//!    connections to the next one, `next_look` is not after now. So the check is due immediately,
+//!    connections to the next one, `next_check` is not after now. So the check is due immediately,
 //!    and so is one that replaces it.
 //! 4. No callback runs under the lock, and no connection or check is dropped under it. The timer's
 //!    own locks are taken under this lock, never the other way round.
@@ -30,7 +30,7 @@ use super::activity::Watcher;
 use super::event::Idle;
 use super::policy::{IdlePolicy, Scale};
 use super::segment::Returned;
-use super::segments::{LIMIT, LOOKS, Segments};
+use super::segments::{CHECKS_PER_SLICE, LIMIT, Segments};
 use super::timestamp::Timestamp;
 use super::verdict::CheckTime;
 use super::watch::Watch;
@@ -131,8 +131,8 @@ impl<T> Manager<T> {
 pub(super) struct Shard<T> {
     manager: Arc<Manager<T>>,
     state: Mutex<State<T>>,
-    /// Whether a thread waits for the lock. A hint: if two wait, the first one to get the lock
-    /// clears it.
+    /// Whether a thread waits for the lock. Only a hint: if two threads wait, the first one to get the
+    /// lock clears it.
     wanted: AtomicBool,
 }
 
@@ -149,7 +149,7 @@ struct Pending {
     timeout: Timeout,
     /// The tick that it is scheduled for.
     tick: u64,
-    /// The number of checks that looked ahead since it was last scheduled for a later tick.
+    /// The seats that runs have looked ahead over since it was last scheduled for a later tick.
     ahead: usize,
 }
 
@@ -231,8 +231,8 @@ impl<T: Send + 'static> Shard<T> {
         }
         let epoch = state.epoch + 1;
         let time = self.manager.check_time_before(state);
-        state.segments.look_ahead(time, LOOKS);
-        let tick = state.segments.next_look();
+        state.segments.look_ahead(time, CHECKS_PER_SLICE);
+        let tick = state.segments.next_check();
         let check = Check { shard: Some(self.clone()), epoch };
         let due = self.manager.start_of(tick);
         let scheduled = match has_place {
@@ -247,7 +247,7 @@ impl<T: Send + 'static> Shard<T> {
 
     /// Pulls the check forward if a connection must be checked sooner.
     fn hasten(&self, state: &mut State<T>) {
-        let tick = state.segments.next_look();
+        let tick = state.segments.next_check();
         let Some(check) = &mut state.check else { return };
         // If this is refused, the check has expired and waits for the lock, or it is lost. In both
         // cases a check follows.
@@ -262,7 +262,7 @@ impl<T: Send + 'static> Shard<T> {
     }
 
     /// Requests a check of all connections, because durations have become shorter.
-    pub(super) fn check_everybody(&self) {
+    pub(super) fn check_all_connections(&self) {
         let present = self.manager.present_tick();
         let mut state = self.lock();
         state.segments.check_all_at(present);
@@ -293,16 +293,15 @@ impl<T: Send + 'static> Shard<T> {
     /// enough. Returns false if the timer accepts none.
     fn schedule_next(self: &Arc<Self>, state: &mut State<T>, time: CheckTime) -> bool {
         let present = self.manager.ticks.tick_at(time.now);
-        let due = state.segments.next_look() <= present;
-        let exact = due || state.segments.look_ahead(time, LOOKS);
-        let next = state.segments.next_look();
-        // Looks at each entry once, since connections that are touched all the time come up
-        // repeatedly.
-        let most = state.segments.len() + LOOKS;
-        let looked = state.check.as_ref().map_or(0, |check| check.ahead);
+        let due = state.segments.next_check() <= present;
+        let exact = due || state.segments.look_ahead(time, CHECKS_PER_SLICE);
+        let next = state.segments.next_check();
+        // Each entry once: connections that are touched all the time come up again and again.
+        let most = state.segments.len() + CHECKS_PER_SLICE;
+        let before = state.check.as_ref().map_or(0, |check| check.ahead);
         let soon = next < present + self.manager.ticks_per_second;
-        let goes_on = due || (!exact && looked < most && soon);
-        let ahead = if goes_on && !due { looked + LOOKS } else { 0 };
+        let goes_on = due || (!exact && before < most && soon);
+        let ahead = if goes_on && !due { before + CHECKS_PER_SLICE } else { 0 };
 
         let epoch = state.epoch + 1;
         let check = Check { shard: Some(self.clone()), epoch };
@@ -344,7 +343,7 @@ impl<T: Send + 'static> Shard<T> {
     fn put_off(&self, state: &mut State<T>, seat: u32) {
         let time = self.manager.check_time_before(state);
         state.segments.look_past(seat, time);
-        let tick = state.segments.next_look();
+        let tick = state.segments.next_check();
         let Some(check) = &mut state.check else { return };
         // If this is refused, the check has expired, and finds the next connection itself.
         if tick > check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)).is_ok() {

@@ -166,7 +166,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         }
         let former = self.manager.set_scale(Scale(factor));
         if factor < former.0 {
-            self.shards.iter().for_each(|shard| shard.check_everybody());
+            self.shards.iter().for_each(|shard| shard.check_all_connections());
         }
         Ok(())
     }

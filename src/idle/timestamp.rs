@@ -5,8 +5,8 @@ use std::time::Instant;
 
 /// A timestamp shared by many touches, from [`IdleTimeouts::now`].
 ///
-/// An event loop takes one when its poll returns, and uses it for all connections that are ready.
-/// So a touch needs no clock read, and no arithmetic on an [`Instant`]. A timestamp is valid only
+/// An event loop takes one when its poll returns, and uses it for all connections that are ready. A
+/// touch then needs neither a clock read nor arithmetic on an [`Instant`]. A timestamp is valid only
 /// for the timer that it was taken from.
 ///
 /// [`IdleTimeouts::now`]: super::IdleTimeouts::now

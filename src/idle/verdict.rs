@@ -17,7 +17,7 @@ pub(super) enum Verdict {
     /// The connection is idle: the event, and the last activity before it.
     Idle(IdleEvent, u64),
     /// The connection cannot be idle before this time. Check it then.
-    Look(u64),
+    CheckAt(u64),
 }
 
 /// The time of a check, and the scale that is in force then.
@@ -50,8 +50,8 @@ pub(super) fn verdict(
             let since = reading.since[kind as usize];
             Verdict::Idle(event(kind, since, reported[kind as usize], now), since)
         }
-        Some((at, _)) => Verdict::Look(at),
-        None => Verdict::Look(NEVER),
+        Some((at, _)) => Verdict::CheckAt(at),
+        None => Verdict::CheckAt(NEVER),
     }
 }
 
@@ -86,9 +86,9 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_that_was_due_first_is_named() {
+    fn the_kind_that_was_due_first_is_reported() {
         let policy = IdlePolicy::new().reader(NS(50)).writer(NS(30)).all(NS(10));
-        assert_eq!(verdict_at(&policy, [40, 60, 60], [0; 3], 69), Verdict::Look(70));
+        assert_eq!(verdict_at(&policy, [40, 60, 60], [0; 3], 69), Verdict::CheckAt(70));
         assert_eq!(
             verdict_at(&policy, [40, 60, 60], [0; 3], 70),
             idle(IdleKind::All, true, 10, 60)
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(both, idle(IdleKind::Reader, true, 51, 40), "due at 90, the writer too");
         let then = verdict_at(&policy, [40, 60, 60], [91, 0, 91], 91);
         assert_eq!(then, idle(IdleKind::Writer, true, 31, 60));
-        assert_eq!(verdict_at(&policy, [40, 60, 60], [91; 3], 91), Verdict::Look(101));
+        assert_eq!(verdict_at(&policy, [40, 60, 60], [91; 3], 91), Verdict::CheckAt(101));
     }
 
     #[test]
@@ -118,19 +118,19 @@ mod tests {
         let policy = IdlePolicy::new().reader(NS(10)).all(NS(20));
         let reading = Reading { paused: true, since: [5; 3] };
         let time = CheckTime { now: 1000, scale: Scale::ONE };
-        assert_eq!(verdict(policy.limits(), reading, [0; 3], 0, time), Verdict::Look(1010));
+        assert_eq!(verdict(policy.limits(), reading, [0; 3], 0, time), Verdict::CheckAt(1010));
     }
 
     #[test]
-    fn off_and_endless_are_never() {
+    fn zero_and_the_longest_duration_are_never_due() {
         for policy in [IdlePolicy::new(), IdlePolicy::new().all(Duration::MAX)] {
-            assert_eq!(verdict_at(&policy, [5; 3], [0; 3], NEVER - 1), Verdict::Look(NEVER));
+            assert_eq!(verdict_at(&policy, [5; 3], [0; 3], NEVER - 1), Verdict::CheckAt(NEVER));
         }
     }
 
     /// The published values for the seed 0. Our last step differs and flips at most the lowest bit.
     #[test]
-    fn the_jitter_shares_are_those_of_splitmix64() {
+    fn jitter_shares_follow_splitmix64() {
         let published = [0xe220_a839, 0x6e78_9e6a, 0x06c4_5d18];
         assert_eq!(
             [0, 1, 2].map(|seat| jitter_share(seat) >> 1),
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn a_touch_later_than_the_check_is_no_silence() {
+    fn a_touch_with_a_later_time_than_the_check_suppresses_the_event() {
         let policy = IdlePolicy::new().all(NS(10));
-        assert_eq!(verdict_at(&policy, [500; 3], [0; 3], 20), Verdict::Look(510));
+        assert_eq!(verdict_at(&policy, [500; 3], [0; 3], 20), Verdict::CheckAt(510));
     }
 }

@@ -7,7 +7,7 @@ use super::timestamp::IntoTimestamp;
 use std::fmt;
 use std::time::Duration;
 
-/// A watched connection. Tell it about every read and write. Dropping it stops watching.
+/// The handle of a watched connection. Record every read and write in it. Dropping it stops watching.
 ///
 /// `record_read`, `record_write` and `touch` take no lock and leave the wheel alone. Each is a clock
 /// read, and one or two relaxed stores into the connection's own memory. The `_at` forms save the
@@ -16,9 +16,8 @@ use std::time::Duration;
 /// lock for a short time.
 ///
 /// A touch that happens before the check suppresses the event. If it races with the check, either
-/// may win. If there are several touches, the last one counts, even if its time is the earliest.
-/// But if its time is older than that of the touch before, the report may be late by the
-/// difference.
+/// may win. Of several touches the last one counts, even if it was given an earlier time than the one
+/// before; the report may then be late by the difference.
 ///
 /// A reader and a writer can share it by reference or in an [`Arc`](std::sync::Arc).
 #[must_use = "dropping the handle stops watching"]
@@ -78,8 +77,8 @@ impl Watch {
         self.activity().pause();
     }
 
-    /// Takes one pause back and counts as a touch. Returns false if the connection was not paused.
-    /// Takes no lock.
+    /// Ends one pause, and counts as a touch. Returns false if the connection was not paused. Takes no
+    /// lock.
     pub fn resume(&self) -> bool {
         self.activity().resume(self.0.block.now())
     }

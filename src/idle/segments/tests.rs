@@ -28,7 +28,7 @@ fn activity_of(seat: &Seat) -> &Activity {
 
 /// Takes slices until no check is due now.
 fn slices(segments: &mut Segments<u32>, time: CheckTime) -> Vec<Vec<Idle<u32>>> {
-    let next = |_| (segments.next_look() <= time.now).then(|| segments.take_idle(time));
+    let next = |_| (segments.next_check() <= time.now).then(|| segments.take_idle(time));
     (0..).map_while(next).collect()
 }
 
@@ -45,7 +45,7 @@ fn is_bounded(slices: &[Vec<Idle<u32>>]) -> bool {
 }
 
 #[test]
-fn neighbours_share_a_block() {
+fn connections_in_neighbouring_seats_share_a_block() {
     let (_segments, seats) = watching(BLOCK as u32 + 1);
     let shares_the_first = |seat: &Seat| Arc::ptr_eq(&seat.block, &seats[0].block);
     assert_eq!(seats.iter().filter(|seat| shares_the_first(seat)).count(), BLOCK);
@@ -69,16 +69,16 @@ fn many_due_connections_are_taken_out_in_slices() {
     let slices = slices(&mut segments, at(11));
     assert!(is_bounded(&slices));
     assert_eq!(all_of(&slices), (0..MANY).collect::<Vec<_>>());
-    assert_eq!((segments.len(), segments.next_look()), (MANY as usize, NEVER), "all are out");
+    assert_eq!((segments.len(), segments.next_check()), (MANY as usize, NEVER), "all are out");
     for slice in slices {
         assert!(segments.put_back(slice, at(11)).again.is_empty());
     }
-    assert_eq!(segments.next_look(), 21);
+    assert_eq!(segments.next_check(), 21);
 }
 
 /// A due connection that waits for the next slice is watched as before.
 #[test]
-fn a_connection_that_waits_for_the_next_slice_can_leave_or_be_touched_or_evicted() {
+fn a_connection_waiting_for_the_next_slice_can_leave_be_touched_or_be_taken() {
     let (mut segments, seats) = watching(MANY);
     let first = segments.take_idle(at(11));
     let [left, touched, taken, moved] = [1, 2, 3, 4].map(|n| MANY - n);
@@ -94,7 +94,7 @@ fn a_connection_that_waits_for_the_next_slice_can_leave_or_be_touched_or_evicted
 }
 
 #[test]
-fn a_check_of_all_goes_in_slices() {
+fn a_check_of_all_connections_is_done_in_slices() {
     let (mut segments, _seats) = watching(MANY);
     let halved = CheckTime { now: 6, scale: Scale(0.5) };
     assert!(segments.take_idle(halved).is_empty(), "none has come up");
@@ -105,18 +105,18 @@ fn a_check_of_all_goes_in_slices() {
 }
 
 #[test]
-fn a_check_of_all_is_void_when_all_have_left() {
+fn a_check_of_all_connections_ends_when_they_have_left() {
     let (mut segments, seats) = watching(1);
     segments.check_all_at(6);
     segments.leave(seats[0].number);
     let policy = IdlePolicy::new().all(Duration::from_nanos(10));
     let _seat = segments.enter(9, policy, at(6), || Arc::new(NoWatcher));
-    assert!(segments.look_ahead(at(6), LOOKS));
-    assert_eq!(segments.next_look(), 16);
+    assert!(segments.look_ahead(at(6), CHECKS_PER_SLICE));
+    assert_eq!(segments.next_check(), 16);
 }
 
 #[test]
-fn the_end_of_the_timer_is_reported_in_slices() {
+fn a_stop_of_the_timer_is_reported_in_slices() {
     let (mut segments, _seats) = watching(MANY);
     let next = |_| Some(segments.take_stopped(5)).filter(|slice| !slice.is_empty());
     let slices: Vec<_> = (0..).map_while(next).collect();
@@ -125,7 +125,7 @@ fn the_end_of_the_timer_is_reported_in_slices() {
 }
 
 #[test]
-fn the_silent_are_named_segment_by_segment() {
+fn silent_connections_are_listed_segment_by_segment() {
     let (mut segments, seats) = watching(MANY);
     activity_of(&seats[0]).touch(2);
     activity_of(&seats[1]).pause();
@@ -139,7 +139,7 @@ fn the_silent_are_named_segment_by_segment() {
 /// Every connection is due in each tick, so the first segments come up again before the last ones
 /// have had their turn.
 #[test]
-fn no_segment_waits_for_ever() {
+fn every_segment_gets_its_turn() {
     let (mut segments, _seats) = watching(MANY);
     let short = IdlePolicy::new().all(Duration::from_nanos(1));
     (0..MANY).for_each(|number| segments.set_policy(number, short.clone(), at(1)));
@@ -193,7 +193,7 @@ fn a_free_seat_is_taken_before_a_segment_is_made() {
 }
 
 #[test]
-fn a_look_ahead_passes_connections_that_left_or_were_active() {
+fn a_look_ahead_skips_connections_that_left_or_were_active() {
     let (mut segments, seats) = watching(MANY);
     let silent = MANY / 2;
     segments.set_policy(silent, IdlePolicy::new().all(Duration::from_nanos(40)), at(1));
@@ -203,27 +203,27 @@ fn a_look_ahead_passes_connections_that_left_or_were_active() {
             _ => activity_of(seat).touch(50),
         }
     }
-    let slices = (1..).find(|_| segments.look_ahead(at(10), LOOKS)).unwrap();
+    let slices = (1..).find(|_| segments.look_ahead(at(10), CHECKS_PER_SLICE)).unwrap();
     assert!((5..20).contains(&slices), "{slices} slices");
-    assert_eq!(segments.next_look(), 41);
+    assert_eq!(segments.next_check(), 41);
     segments.leave(silent);
     segments.look_past(silent, at(10));
-    assert_eq!(segments.next_look(), 60);
+    assert_eq!(segments.next_check(), 60);
     let due = all_of(&self::slices(&mut segments, at(60)));
     assert!(due.iter().all(|number| number % 3 != 0) && due.len() >= MANY as usize * 2 / 3 - 1);
 }
 
 /// The search covers all segments and passes no silent connection.
 #[test]
-fn a_look_ahead_finds_the_first_of_all_segments() {
+fn a_look_ahead_finds_the_first_check_of_all_segments() {
     let (mut segments, seats) = watching(MANY);
     seats.iter().for_each(|seat| activity_of(seat).touch(2 + u64::from(MANY - seat.number)));
-    while !segments.look_ahead(at(3), LOOKS) {}
-    assert_eq!(segments.next_look(), 13, "the last one");
+    while !segments.look_ahead(at(3), CHECKS_PER_SLICE) {}
+    assert_eq!(segments.next_check(), 13, "the last one");
     for number in (MANY - 100..MANY).rev() {
-        assert_eq!(segments.filed_at(number), Some(segments.next_look()));
+        assert_eq!(segments.filed_at(number), Some(segments.next_check()));
         segments.leave(number);
         segments.look_past(number, at(3));
     }
-    assert_eq!(segments.next_look(), 113);
+    assert_eq!(segments.next_check(), 113);
 }
