@@ -69,10 +69,12 @@
 //!    one tick in the order it scheduled it. The cost is what is due plus the wheel's size. A periodic
 //!    burst that outlasts a tick yields to whatever else is due.
 //! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
-//! 9. **No call hangs.** [`build`](Builder::build) fails if the thread cannot start;
-//!    [`stop`](HashedWheelTimer::stop) inside a task is an error;
-//!    [`stop_timeout`](HashedWheelTimer::stop_timeout) has a limit, fails only if a task keeps the
-//!    worker busy for so long, and names that task; no destructor blocks.
+//! 9. **No call hangs**, except where its page says what it waits for.
+//!    [`stop`](HashedWheelTimer::stop) waits for the task that runs on the worker at that moment, and for
+//!    the worker's thread to end. [`stop_timeout`](HashedWheelTimer::stop_timeout) never waits longer than
+//!    its limit; it fails only if a task keeps the worker busy until then, and names that task. A stop
+//!    inside a task on the worker is an error. [`build`](Builder::build) fails if the thread cannot start.
+//!    No destructor of this crate waits.
 //! 10. **Extremes are ordinary**: [`Duration::ZERO`](std::time::Duration::ZERO) is the next tick,
 //!     [`Duration::MAX`](std::time::Duration::MAX) is never, one bucket is a wheel.
 //!
@@ -88,6 +90,29 @@
 //!   use until the timer is gone.
 //! - Tasks run on the worker unless you give it an [`Executor`]; a slow task there holds up others.
 //! - Two timeouts of different threads, due in the same tick, run in no particular order.
+//!
+//! # In async code
+//!
+//! These calls block their thread:
+//!
+//! - [`stop`](HashedWheelTimer::stop): until the task that runs on the worker returns. Call it through
+//!   `spawn_blocking`, or use [`stop_timeout`](HashedWheelTimer::stop_timeout).
+//! - [`stop_timeout`](HashedWheelTimer::stop_timeout): at most for its limit, and with
+//!   [`Duration::ZERO`](std::time::Duration::ZERO) not at all. Taking out the returned timeouts comes on
+//!   top, in time proportional to their number.
+//! - [`ThreadPool::join`](executor::ThreadPool::join): until the queued jobs have run.
+//! - [`ManualClock::advance`]: until the worker has caught up.
+//!
+//! These do not block, apart from short locks: scheduling, every method of a [`Timeout`], every drop of
+//! a handle, of a timer or of an executor. The idle manager's [`watch`](idle::IdleTimeouts::watch) and
+//! the drop of a [`Watch`](idle::Watch) wait for a lock that a check holds for 0.5 ms at most.
+//!
+//! Some run your code: a [`cancel`](Timeout::cancel) that wins, and the drop of a [`CancelOnDrop`], call
+//! [`TimerTask::cancelled`] and drop the task, on the calling thread.
+//!
+//! Executors take their jobs on the worker's thread, so a full pool never holds up a thread that
+//! schedules. A task on the worker must not block, because all others wait for it. Nor must one on a
+//! tokio runtime, unless it is on the blocking pool.
 //!
 //! # Around it
 //!

@@ -18,9 +18,9 @@ pub enum OnRefusal {
     #[default]
     RunOnWorker,
     /// Offers the job again until the executor takes it: first without delay, then once a
-    /// millisecond. If the timer is stopped meanwhile, the job runs on the worker. A task on the
-    /// executor must not wait for the worker, for example by advancing a manual clock: both would
-    /// wait for ever.
+    /// millisecond. Only the worker waits, and all other timeouts with it. If the timer is stopped
+    /// meanwhile, the job runs on the worker. A task on the executor must not wait for the worker, for
+    /// example by advancing a manual clock: both would wait for ever.
     Wait,
     /// Hands the job to this callback, on the worker thread.
     Callback(Arc<dyn Fn(Job) + Send + Sync>),

@@ -27,9 +27,10 @@ const LONGEST_QUEUE: usize = 1 << 24;
 
 /// A fixed number of threads that run jobs from one bounded queue, first in first out.
 ///
-/// It refuses a job when the queue is full. The executor is a cheap handle: clone it to share a
-/// pool among timers. When the last handle is dropped, the threads run the queued jobs and end;
-/// [`join`](Self::join) waits for that.
+/// It never waits for room: when the queue is full, it refuses the job, and the timer's
+/// [`OnRefusal`](super::OnRefusal) policy applies. The executor is a cheap handle: clone it to share a
+/// pool among timers. When the last handle is dropped, the threads run the queued jobs and end. The
+/// drop does not wait for that; [`join`](Self::join) does.
 ///
 /// # Examples
 ///
@@ -133,8 +134,8 @@ impl ThreadPool {
         Ok(Self(Arc::new(owner)))
     }
 
-    /// Drops this handle. If it was the last, waits until all queued jobs have run. Returns whether
-    /// it was the last. If called on a thread of the pool, does not wait for that thread.
+    /// Drops this handle. If it was the last one, blocks until all queued jobs have run. Returns
+    /// whether it was the last one. On a thread of the pool, it does not wait for that thread.
     pub fn join(self) -> bool {
         let Some(owner) = Arc::into_inner(self.0) else { return false };
         owner.queue.close();

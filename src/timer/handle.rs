@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// A timer for very many timeouts that rarely fire.
 ///
-/// Clones are handles to the same timer. When the last one is dropped, the worker cancels the
-/// pending timeouts and ends; the drop does not wait for it. To get the pending timeouts back, call
+/// Clones are handles to the same timer. When the last one is dropped, the worker cancels the pending
+/// timeouts and ends; the drop does not wait for that. To get the pending timeouts back, call
 /// [`stop`](Self::stop). A pending task that holds a handle keeps its timer alive.
 ///
 /// See the [crate's page](crate) for the guarantees.
@@ -32,9 +32,10 @@ pub(super) struct Handle {
 impl HashedWheelTimer {
     /// Runs `task` once, `delay` from now, unless the timeout is cancelled before.
     ///
-    /// The task is never early by [`Instant`]. While the worker keeps up, it is late by less than a
-    /// tick plus scheduling. [`Duration::ZERO`] means the next tick, [`Duration::MAX`] never.
-    /// Timeouts that one thread schedules for the same tick run in the order it scheduled them.
+    /// The task never runs early, measured by [`Instant`]. While the worker keeps up, it is late by
+    /// less than a tick plus scheduling. [`Duration::ZERO`] means the next tick, [`Duration::MAX`]
+    /// never. Timeouts that one thread schedules for the same tick run in the order in which it
+    /// scheduled them.
     ///
     /// The call costs one read of the processor's clock (of `Instant` where the system does not use
     /// that clock), some stores to memory of the calling thread, and a memory fence. It takes no lock.
@@ -175,8 +176,9 @@ impl HashedWheelTimer {
         self.context().time.instant_at(0)
     }
 
-    /// The number of timeouts accepted, and not yet run, cancelled or returned. It counts every call
-    /// that has returned, and can miss those that other threads make meanwhile. 0 after `stop`.
+    /// The number of timeouts that were accepted, and have not yet run, been cancelled or been returned.
+    /// It counts every call that has returned, and can miss those that other threads make meanwhile. 0
+    /// after `stop`.
     ///
     /// O(threads that schedule).
     pub fn pending_timeouts(&self) -> usize {
@@ -191,27 +193,37 @@ impl HashedWheelTimer {
     /// Ends the timer and returns the timeouts that have not expired, ordered by deadline.
     ///
     /// From now on, every `new_timeout` is refused, and no more timeouts are handed to the
-    /// executor. The call waits for a task that runs on the worker, but not for other tasks that
-    /// were handed over before. If several threads stop a timer, all of them return after its end,
-    /// and each timeout goes to exactly one of them. One of the threads that call `stop` also waits
-    /// for the end of the worker's thread. It so waits for the drop of the executor, and of the
-    /// thread-locals that tasks have used there.
+    /// executor. If several threads stop a timer, all of them return after its end, and each timeout
+    /// goes to exactly one of them.
+    ///
+    /// # Blocking
+    ///
+    /// The call waits, without a limit, for a task that runs on the worker at that moment, or for an
+    /// executor that is just taking a job. It does not wait for tasks that were handed to an executor
+    /// before. The first caller also waits until the worker's thread has ended, and with it for the
+    /// drop of the executor and of the thread-locals that tasks have used there.
+    ///
+    /// In async code, call it through `spawn_blocking`, or use [`stop_timeout`](Self::stop_timeout).
     ///
     /// # Errors
     ///
     /// If a task on the timer's own worker calls it: the worker would wait for itself. Two timers
-    /// whose tasks stop each other wait for ever; use [`stop_timeout`](Self::stop_timeout) there.
+    /// whose tasks stop each other wait for ever; use `stop_timeout` there.
     pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(None)
     }
 
-    /// Stops the timer as [`stop`](Self::stop) does, and waits for at most `limit`. It waits
-    /// neither for the end of the worker's thread nor for the drop of the executor.
+    /// Stops the timer as [`stop`](Self::stop) does, but waits for at most `limit`, and neither for the
+    /// end of the worker's thread nor for the drop of the executor.
     ///
     /// Only a task can make it fail. If the worker runs no task and hands none over, the call ends
     /// the timer itself, without the worker: even with a limit of zero, even if the worker's thread
-    /// does not get a processor. The call takes the returned timeouts out one by one, and the limit
-    /// does not interrupt that.
+    /// does not get a processor.
+    ///
+    /// # Blocking
+    ///
+    /// The call never waits longer than `limit`. Its own work comes on top: it takes the returned
+    /// timeouts out of their slots and sorts them, in time proportional to their number.
     ///
     /// # Errors
     ///
@@ -244,8 +256,8 @@ impl HashedWheelTimer {
         Ok(unprocessed)
     }
 
-    /// Whether the timer has ended after a stop. Nothing runs on its worker or is handed over any
-    /// more. The worker's thread may end a little later.
+    /// Whether the timer has ended after a stop: nothing runs on its worker any more, and nothing more
+    /// is handed over. The worker's thread may end a little later.
     pub fn is_stopped(&self) -> bool {
         self.0.control.lifecycle.is_finished()
     }
