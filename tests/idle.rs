@@ -9,7 +9,7 @@ use wheelwork::executor::Job;
 use wheelwork::idle::{
     Answer, Idle, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, ScaleError, Watch,
 };
-use wheelwork::{Builder, HashedWheelTimer, ManualClock, ScheduleError};
+use wheelwork::{Builder, HashedWheelTimer, ManualClock, ScheduleError, Unprocessed};
 
 /// Who was reported, for what, whether first, and after how many milliseconds of silence.
 type Seen = (u32, IdleKind, bool, u128);
@@ -43,6 +43,27 @@ fn queueing(builder: Builder) -> (HashedWheelTimer, ManualClock, Record<Job>) {
     };
     let (timer, clock) = manual_with(builder.executor(executor));
     (timer, clock, jobs)
+}
+
+/// A timer that counts its jobs. Those of these tests are the manager's checks.
+fn counting() -> (HashedWheelTimer, ManualClock, Record<()>) {
+    let checks = Record::new();
+    let record = checks.clone();
+    let executor = move |job: Job| {
+        record.push(());
+        common::run_here(job)
+    };
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    (timer, clock, checks)
+}
+
+/// Asserts that no count and no metric of the timer shows anything.
+fn assert_nothing_is_counted(timer: &HashedWheelTimer) {
+    let m = timer.metrics();
+    let begun = [m.scheduled, m.rearmed, m.rescheduled, m.rejected, m.queue_depth];
+    let ended = [m.expired, m.cancelled, m.returned, m.abandoned, m.lateness.count()];
+    assert_eq!((begun, ended), ([0; 5], [0; 5]), "{m:?}");
+    assert_eq!((m.pending, timer.pending_timeouts()), (0, 0));
 }
 
 /// Tick by tick, so that no event is late by more than one.
@@ -136,7 +157,7 @@ fn a_report_is_first_again_after_activity() {
 /// The wheel is touched once in each idle period, however many touches there are.
 #[test]
 fn a_busy_connection_costs_one_check_in_each_idle_period() {
-    let (timer, clock) = manual();
+    let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watch = idle.watch(1, &all(10_000)).unwrap();
     for _ in 0..3600 {
@@ -144,19 +165,18 @@ fn a_busy_connection_costs_one_check_in_each_idle_period() {
         watch.touch();
     }
     assert_eq!(events.len(), 0);
-    let looks = timer.metrics().expired;
-    assert!((36..=37).contains(&looks), "{looks} looks in 360 s");
+    assert!((36..=37).contains(&checks.len()), "{} checks in 360 s", checks.len());
 }
 
 #[test]
 fn a_silent_connection_costs_one_check() {
-    let (timer, clock) = manual();
+    let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     clock.advance(ms(30)); // its time is up in the middle of a tick
     let _watch = idle.watch(1, &all(1000)).unwrap();
     clock.advance(ms(70)); // and the clock moves from tick to tick
     walk(&clock, 12);
-    assert_eq!((events.len(), timer.metrics().expired), (1, 1));
+    assert_eq!((events.len(), checks.len()), (1, 1));
 }
 
 #[test]
@@ -712,27 +732,15 @@ fn a_lost_check_of_all_connections_is_replaced() {
 
 #[test]
 fn only_a_smaller_factor_costs_a_check() {
-    let (timer, clock) = manual();
+    let (timer, clock, checks) = counting();
     let (idle, _events) = recording(&timer, Answer::StopWatching);
     idle.scale(0.5).unwrap(); // of nobody
     let _watch = idle.watch(1, &all(60_000)).unwrap();
-    for (factor, looks) in [(1.0, 0), (2.0, 0), (2.0, 0), (1.5, 1), (1.5, 1)] {
+    for (factor, expected) in [(1.0, 0), (2.0, 0), (2.0, 0), (1.5, 1), (1.5, 1)] {
         idle.scale(factor).unwrap();
         clock.advance(TICK);
-        assert_eq!(timer.metrics().expired, looks, "after a factor of {factor}");
+        assert_eq!(checks.len(), expected, "after a factor of {factor}");
     }
-}
-
-#[test]
-fn only_a_connection_due_before_all_others_moves_the_check() {
-    let (timer, _clock) = manual();
-    let (idle, _events) = recording(&timer, Answer::StopWatching);
-    let _watches = [(500, 0), (500, 0), (900, 0), (400, 1), (400, 1)].map(|(after, moves)| {
-        let watch = idle.watch(1, &all(after)).unwrap();
-        assert_eq!(timer.metrics().rescheduled, moves, "with one of {after} ms");
-        watch
-    });
-    assert_eq!(timer.metrics().scheduled, 1);
 }
 
 /// Each due in a tick of its own, from the second one on.
@@ -743,46 +751,46 @@ fn one_in_each_tick(idle: &IdleTimeouts<u32>, count: u32) -> Vec<Watch> {
 
 #[test]
 fn connections_that_have_left_cost_one_check() {
-    let (timer, clock) = manual();
+    let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watch = idle.watch(1000, &all(100_000)).unwrap();
     let watches = one_in_each_tick(&idle, 500);
     clock.advance(TICK);
     watches.into_iter().rev().for_each(drop); // the first one last
     walk(&clock, 998);
-    assert_eq!((events.len(), timer.metrics().expired), (0, 0));
+    assert_eq!((events.len(), checks.len()), (0, 0));
     walk(&clock, 1);
-    assert_eq!((events.len(), timer.metrics().expired), (1, 1));
+    assert_eq!((events.len(), checks.len()), (1, 1));
 }
 
 #[test]
 fn a_connection_that_leaves_in_time_costs_no_check() {
-    let (timer, clock) = manual();
+    let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     for watch in one_in_each_tick(&idle, 500) {
         clock.advance(TICK);
         drop(watch);
     }
     walk(&clock, 10);
-    assert_eq!((events.len(), timer.metrics().expired, timer.pending_timeouts()), (0, 0, 0));
+    assert_eq!((events.len(), checks.len(), timer.pending_timeouts()), (0, 0, 0));
 }
 
 #[test]
 fn a_new_connection_causes_no_check_of_those_that_left() {
-    let (timer, clock) = manual();
+    let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     drop(one_in_each_tick(&idle, 50));
     let _watch = idle.watch(1000, &all(10_000)).unwrap();
     walk(&clock, 99);
-    assert_eq!((events.len(), timer.metrics().expired), (0, 0));
+    assert_eq!((events.len(), checks.len()), (0, 0));
     walk(&clock, 1);
-    assert_eq!((events.len(), timer.metrics().expired), (1, 1));
+    assert_eq!((events.len(), checks.len()), (1, 1));
 }
 
 /// All of them in one look, whenever they have come.
 #[test]
 fn busy_connections_cost_one_check_in_each_idle_period() {
-    let (timer, clock) = manual();
+    let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let mut watches = Vec::new();
     for id in 0..300 {
@@ -793,13 +801,13 @@ fn busy_connections_cost_one_check_in_each_idle_period() {
         clock.advance(TICK);
         watches.iter().for_each(Watch::touch);
     }
-    let looks = timer.metrics().expired;
-    assert!(events.len() == 0 && (6..=13).contains(&looks), "{looks} looks in 390 s");
+    assert_eq!(events.len(), 0);
+    assert!((6..=13).contains(&checks.len()), "{} checks in 390 s", checks.len());
 }
 
 #[test]
 fn very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
-    let (timer, clock) = manual();
+    let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let policies: Vec<_> = (0..50).map(|n| all(2000 + 100 * n)).collect();
     let watch = |id: u32| idle.watch(id, &policies[id as usize % 50]).unwrap();
@@ -807,14 +815,14 @@ fn very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
     clock.advance(ms(1900));
     watches.iter().for_each(Watch::touch);
     watches.truncate(2 * MANY as usize);
-    let mut ticks_with_a_look = 0;
+    let mut ticks_with_a_check = 0;
     for _ in 0..18 {
-        let before = timer.metrics().expired;
+        let before = checks.len();
         clock.advance(TICK);
-        ticks_with_a_look += u32::from(timer.metrics().expired > before);
+        ticks_with_a_check += u32::from(checks.len() > before);
     }
     assert_eq!(events.len(), 0);
-    assert!((1..=2).contains(&ticks_with_a_look), "{ticks_with_a_look} in 1.8 s");
+    assert!((1..=2).contains(&ticks_with_a_check), "{ticks_with_a_check} in 1.8 s");
     walk(&clock, 60);
     assert_eq!(events.len(), 2 * MANY as usize);
 }
@@ -826,9 +834,7 @@ fn a_stop_reports_each_connection_once() {
     let mut watches: Vec<_> = (0..50).map(|id| idle.watch(id, &all(1000)).unwrap()).collect();
     watches.push(idle.watch(50, &IdlePolicy::new()).unwrap()); // off, and watched all the same
     clock.advance(ms(500));
-    let unprocessed = timer.stop().unwrap();
-    assert_eq!(events.len(), 0);
-    drop(unprocessed);
+    assert!(timer.stop().unwrap().is_empty());
     let mut reported = events.take();
     reported.sort_unstable_by_key(|&(id, ..)| id);
     let expected: Vec<_> = (0..=50).map(|id| (id, IdleKind::TimerStopped, true, 500)).collect();
@@ -861,21 +867,74 @@ fn a_handle_dropped_amid_the_reports_of_a_stop_suppresses_its_own() {
     assert_eq!((events.len(), idle.watched()), (1, 0));
 }
 
+/// The list has the users' timeouts, and only these.
 #[test]
-fn what_stop_returns_may_be_run_instead_of_dropped() {
-    let (timer, clock) = manual();
+fn a_stop_reports_each_connection_whatever_becomes_of_its_list() {
+    let uses: [fn(Vec<Unprocessed>); 4] = [
+        drop,
+        std::mem::forget,
+        |list| list.into_iter().for_each(Unprocessed::run),
+        |list| list.into_iter().for_each(|unprocessed| drop(unprocessed.into_task())),
+    ];
+    for end in uses {
+        let (timer, _clock) = manual();
+        let (idle, events) = recording(&timer, Answer::KeepWatching);
+        let _watches = [1, 2].map(|id| idle.watch(id, &all(1000)).unwrap());
+        let timeout = timer.new_timeout(|| (), ms(500)).unwrap();
+        let list = timer.stop().unwrap();
+        let reported: Vec<_> = events.take().into_iter().map(|(id, kind, ..)| (id, kind)).collect();
+        assert_eq!(reported, [1, 2].map(|id| (id, IdleKind::TimerStopped)));
+        assert_eq!(list.iter().map(Unprocessed::timeout).collect::<Vec<_>>(), [&timeout]);
+        end(list);
+        assert_eq!((events.len(), idle.watched(), timer.metrics().scheduled), (0, 0, 1));
+    }
+}
+
+/// A stop with a limit does not wait for the callbacks. They come from the worker's thread.
+#[test]
+fn a_stop_with_a_limit_reports_on_the_worker() {
+    for limit in [Duration::ZERO, ms(10)] {
+        let (timer, _clock) = manual_with(HashedWheelTimer::builder().thread_name("the worker"));
+        let (release, blocked) = std::sync::mpsc::channel::<()>();
+        let (blocked, told) = (Mutex::new(blocked), Record::new());
+        let record = told.clone();
+        let idle = IdleTimeouts::new(&timer, move |_: &mut u32, event| {
+            let _ = blocked.lock().unwrap().recv();
+            record.push((event.kind, std::thread::current().name().map(str::to_owned)));
+            Answer::StopWatching
+        });
+        let _watch = idle.watch(1, &all(1000)).unwrap();
+        assert!(timer.stop_timeout(limit).unwrap().is_empty());
+        assert_eq!(told.len(), 0);
+        drop(release);
+        common::eventually("it is reported", || told.len() == 1);
+        assert_eq!(told.take(), [(IdleKind::TimerStopped, Some("the worker".to_owned()))]);
+    }
+}
+
+#[test]
+fn checks_are_in_no_count_of_the_timer() {
+    let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::KeepWatching);
-    let _silent = idle.watch(1, &all(250)).unwrap();
-    let busy = idle.watch(2, &all(250)).unwrap();
-    clock.advance(ms(250));
-    busy.touch();
-    timer.stop().unwrap().into_iter().for_each(wheelwork::Unprocessed::run);
-    let mut reported = events.take();
-    reported.sort_unstable_by_key(|&(id, kind, ..)| (id, kind == IdleKind::TimerStopped));
-    let kinds: Vec<_> = reported.iter().map(|&(id, kind, ..)| (id, kind)).collect();
-    assert_eq!(kinds.iter().filter(|(_, kind)| *kind == IdleKind::TimerStopped).count(), 2);
-    assert_eq!(kinds.last(), Some(&(2, IdleKind::TimerStopped)));
-    assert_eq!(idle.watched(), 0);
+    let first = idle.watch(1, &all(1000)).unwrap();
+    assert_nothing_is_counted(&timer);
+    let sooner = idle.watch(2, &all(100)).unwrap(); // pulls the check forward
+    assert_nothing_is_counted(&timer);
+    clock.advance(TICK);
+    assert_nothing_is_counted(&timer); // it waits in the executor
+    jobs.take().into_iter().for_each(Job::run);
+    assert_eq!(events.len(), 1);
+    clock.advance(TICK);
+    drop(jobs.take()); // it is replaced
+    drop(sooner); // puts the check off
+    drop(first); // cancels it
+    assert_nothing_is_counted(&timer);
+    let _third = idle.watch(3, &all(1000)).unwrap();
+    clock.advance(TICK);
+    assert_nothing_is_counted(&timer);
+    timer.stop().unwrap();
+    assert!(idle.watch(4, &all(1000)).is_err());
+    assert_nothing_is_counted(&timer);
 }
 
 /// Threads watch, touch and drop while the timer is stopped: accepted means reported, unless its
@@ -958,24 +1017,23 @@ fn an_outdated_check_does_nothing() {
 }
 
 #[test]
-fn a_timer_at_its_limit_gives_the_connection_back() {
+fn connections_are_watched_in_a_timer_at_its_limit() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(1));
-    let (idle, _events) = recording(&timer, Answer::StopWatching);
-    let other = timer.new_timeout(|| (), ms(1000)).unwrap();
-    let error = idle.watch(1, &all(100)).unwrap_err();
-    assert!(matches!(error, ScheduleError::LimitReached { limit: 1, .. }), "{error}");
-    assert_eq!(error.into_task(), 1);
-    assert_eq!(idle.watched(), 0);
-    assert!(other.cancel());
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let other = timer.new_timeout(|| (), Duration::MAX).unwrap();
     let _watches = [1, 2, 3].map(|id| idle.watch(id, &all(100)).unwrap());
-    assert_eq!(timer.pending_timeouts(), 1, "one for all of them");
+    assert_eq!(timer.pending_timeouts(), 1, "the other one");
+    assert!(timer.new_timeout(|| (), TICK).is_err());
     clock.advance(TICK);
-    assert_eq!(idle.watched(), 0);
+    assert_eq!((events.len(), idle.watched()), (3, 0));
+    assert!(other.cancel());
+    assert!(timer.new_timeout(|| (), TICK).is_ok());
+    assert_conserved(&timer);
 }
 
-/// Once accepted, the manager's timeout keeps its place, as one that arms itself again does.
+/// The place of a dropped check is taken by no user's timeout, and takes none.
 #[test]
-fn a_lost_check_is_replaced_although_the_timer_is_at_its_limit() {
+fn a_lost_check_is_replaced_in_a_timer_at_its_limit() {
     let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
     let (timer, clock, jobs) = queueing(limited);
     let (idle, events) = recording(&timer, Answer::StopWatching);
@@ -983,30 +1041,31 @@ fn a_lost_check_is_replaced_although_the_timer_is_at_its_limit() {
     clock.advance(TICK);
     let other = timer.new_timeout(|| (), Duration::MAX).unwrap();
     drop(jobs.take());
-    assert_eq!((events.len(), idle.watched(), timer.pending_timeouts()), (0, 1, 2));
+    assert_eq!((events.len(), idle.watched(), timer.pending_timeouts()), (0, 1, 1));
     clock.advance(TICK);
     jobs.take().into_iter().for_each(Job::run);
     assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
-    // What it took beyond the limit is given back.
     assert!(timer.new_timeout(|| (), Duration::MAX).is_err());
     assert!(other.cancel());
     assert!(timer.new_timeout(|| (), Duration::MAX).is_ok());
     assert_conserved(&timer);
 }
 
+/// A stop finds no check to end. The one that the executor has reports when it is run or dropped.
 #[test]
-fn a_stop_is_told_although_the_timer_is_at_its_limit() {
-    let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
-    let (timer, clock, jobs) = queueing(limited);
-    let (idle, events) = recording(&timer, Answer::KeepWatching);
-    let _watch = idle.watch(1, &all(100)).unwrap();
-    clock.advance(TICK);
-    let _other = timer.new_timeout(|| (), Duration::MAX).unwrap();
-    drop(timer.stop().unwrap());
-    assert_eq!(events.len(), 0, "the check is with the executor");
-    drop(jobs.take());
-    assert_eq!(events.take(), [(1, IdleKind::TimerStopped, true, 100)]);
-    assert_eq!(idle.watched(), 0);
+fn a_check_that_waits_in_an_executor_reports_a_stop() {
+    for end in [Job::run, drop] {
+        let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
+        let (idle, events) = recording(&timer, Answer::KeepWatching);
+        let watch = idle.watch(1, &all(100)).unwrap();
+        clock.advance(TICK);
+        watch.touch();
+        timer.stop().unwrap();
+        assert_eq!(events.len(), 0);
+        jobs.take().into_iter().for_each(end);
+        assert_eq!(events.take(), [(1, IdleKind::TimerStopped, true, 0)]);
+        assert_eq!(idle.watched(), 0);
+    }
 }
 
 /// A slow callback on a pool does not hold up those who become idle meanwhile.

@@ -605,7 +605,7 @@ fn a_watched_connection() {
     drop(reported);
     let watch = idle.watch(Bomb::armed(), &policy).unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| drop(watch))).is_err(), "it is the caller's");
-    assert_eq!((idle.watched(), timer.pending_timeouts()), (0, 0));
+    assert_eq!(idle.watched(), 0);
     assert_unhurt(&timer, &clock);
 }
 

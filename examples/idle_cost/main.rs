@@ -119,7 +119,7 @@ fn play<W: Touch>(
     let grown = usage::resident_bytes()?.saturating_sub(memory);
 
     bar.set_message("measuring");
-    let (cpu, looks) = (usage::timer_thread()?, timer.metrics().expired);
+    let (cpu, wakeups) = (usage::timer_thread()?, timer.metrics().wakeups);
     let begun = Instant::now();
     for round in 0..args.seconds * TENTHS {
         if args.scene == Scene::Touched {
@@ -132,7 +132,7 @@ fn play<W: Touch>(
     }
     let spent = (usage::timer_thread()? - cpu).as_secs_f64();
     let elapsed = begun.elapsed().as_secs_f64();
-    let expired = timer.metrics().expired - looks;
+    let wakeups = timer.metrics().wakeups - wakeups;
     bar.finish_and_clear();
 
     let each = grown as f64 / watches.len() as f64;
@@ -141,7 +141,7 @@ fn play<W: Touch>(
     let mut out = std::io::stdout().lock();
     writeln!(out, "{each:>8.1} bytes resident for each connection")?;
     writeln!(out, "{share:>8.4} % of a core for the timer's thread over {elapsed:.0} s")?;
-    writeln!(out, "{expired:>8} timeouts of the timer expired")?;
+    writeln!(out, "{wakeups:>8} wake-ups of that thread")?;
     Ok(())
 }
 

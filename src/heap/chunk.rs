@@ -63,6 +63,9 @@ pub(crate) fn locate(index: u32) -> (usize, usize) {
 pub(super) trait Home<P>: Send + Sync {
     fn context(&self) -> &Arc<Context>;
 
+    /// Whether the timeouts are the crate's own.
+    fn is_internal(&self) -> bool;
+
     /// Tells the worker of a New slot in the chunk.
     fn announce(&self, chunk: &Arc<Chunk<P>>, deadline: u64);
 
@@ -88,6 +91,8 @@ pub(crate) struct Chunk<P> {
     released: AtomicBool,
     /// Its number among the timer's chunks.
     pub(super) id: u32,
+    /// Its timeouts are the crate's own: no count, limit or stop shows them.
+    pub(crate) internal: bool,
     /// Its heap. Weak, since the heap's queues hold the chunk.
     home: Weak<dyn Home<P>>,
     pub(crate) context: Arc<Context>,
@@ -98,6 +103,7 @@ impl<P> Chunk<P> {
     /// A chunk that the caller owns, with all of its slots.
     pub(super) fn new<H: Home<P> + 'static>(id: u32, version: u32, home: &Arc<H>) -> Arc<Self> {
         let context = home.context().clone();
+        let internal = home.is_internal();
         let home: Weak<dyn Home<P>> = Arc::<H>::downgrade(home);
         Arc::new_cyclic(|me| Self {
             freed: AtomicU64::new(0),
@@ -107,6 +113,7 @@ impl<P> Chunk<P> {
             new_from: AtomicU64::new(u64::MAX),
             released: AtomicBool::new(false),
             id,
+            internal,
             home,
             context,
             slots: std::array::from_fn(|_| Slot::new(version)),

@@ -46,6 +46,8 @@ pub(crate) struct Context {
     pub(crate) by_worker: Tally,
     /// What threads without a heap count. Several write it.
     pub(crate) by_others: Tally,
+    /// What becomes of the crate's own timeouts. Several write it. It is not in the users' counts.
+    pub(crate) internals: Arc<Tally>,
     /// What the heaps' threads count.
     tallies: Mutex<Vec<Arc<Tally>>>,
     /// Dead entries below this number are never worth a sweep, since it visits all buckets.
@@ -80,6 +82,7 @@ impl Context {
             closed: AtomicBool::new(false),
             by_worker: Tally::default(),
             by_others: Tally::default(),
+            internals: Arc::default(),
             tallies: Mutex::new(Vec::new()),
             dead_allowed: DEAD_ALLOWED.max(buckets as u64),
             sweep_wanted: AtomicBool::new(false),
@@ -110,6 +113,39 @@ impl Context {
         self.chunks.fetch_update(relaxed, relaxed, |n| (n < limit).then_some(n + 1)).ok()
     }
 
+    /// The tally of threads without a heap, for timeouts of users or of the crate itself.
+    #[inline]
+    pub(crate) fn counts_of(&self, internal: bool) -> &Tally {
+        if internal { &self.internals } else { &self.by_others }
+    }
+
+    /// Counts timeouts that the worker has filed.
+    pub(crate) fn filed(&self, internal: bool, n: usize) {
+        if internal {
+            self.internals.filed.add_shared(n as u64);
+        } else {
+            self.by_worker.filed.add(n as u64);
+        }
+    }
+
+    /// Counts a timeout that the worker has claimed. `filed`: it had an entry in the wheel. An old entry
+    /// that matches by chance can claim a New one.
+    #[inline]
+    pub(crate) fn claimed(&self, internal: bool, filed: bool) {
+        if internal || !filed {
+            return self.claimed_rarely(internal, filed);
+        }
+        self.by_worker.expired.add(1);
+    }
+
+    #[cold]
+    fn claimed_rarely(&self, internal: bool, filed: bool) {
+        let counts = self.counts_of(internal);
+        counts.expired.add_shared(1);
+        counts.unqueued.add_shared(u64::from(!filed));
+    }
+
+    /// Calls `read` with all tallies of users' timeouts.
     fn with_tallies<R>(&self, read: impl FnOnce(&[&Tally]) -> R) -> R {
         let tallies = self.tallies.lock();
         let heaps = tallies.iter().map(|tally| &**tally);
@@ -138,7 +174,9 @@ impl Context {
     /// Calls the worker for a sweep, if one is worth it.
     #[cold]
     fn want_sweep(&self) {
-        let worth = self.with_tallies(|tallies| self.is_sweep_worth_it(tallies.iter().copied()));
+        let worth = self.with_tallies(|users| {
+            self.is_sweep_worth_it(users.iter().copied().chain([&*self.internals]))
+        });
         if worth && !self.sweep_wanted.swap(true, Ordering::Relaxed) {
             self.alarm.call();
         }

@@ -74,6 +74,8 @@ pub(crate) struct Heap<P> {
     look_wanted: AtomicBool,
     /// The counts of the heap's thread.
     pub(crate) tally: Arc<Tally>,
+    /// The heap of the crate's own timeouts. Its tally is `Context::internals`.
+    pub(crate) internal: bool,
     pub(crate) context: Arc<Context>,
     pending: SegQueue<Arc<Chunk<P>>>,
     /// Disowned chunks that have slots for a next owner.
@@ -173,6 +175,7 @@ impl Candidate {
 impl<P> Heap<P> {
     pub(super) fn new(context: Arc<Context>, tally: Arc<Tally>) -> Self {
         Self {
+            internal: Arc::ptr_eq(&tally, &context.internals),
             next_sequence: AtomicU64::new(0),
             earliest: AtomicU64::new(NEVER),
             look_wanted: AtomicBool::new(false),
@@ -392,6 +395,10 @@ impl<P> Heap<P> {
 impl<P: Send> Home<P> for Heap<P> {
     fn context(&self) -> &Arc<Context> {
         &self.context
+    }
+
+    fn is_internal(&self) -> bool {
+        self.internal
     }
 
     fn announce(&self, chunk: &Arc<Chunk<P>>, deadline: u64) {

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// In every snapshot, `scheduled + rearmed == expired + cancelled + returned + pending`. Each thread
 /// counts for itself, and nothing is locked while the counts are read. So a snapshot that is taken
 /// while other threads schedule and cancel can miss what they do meanwhile; it counts everything that
-/// was done before.
+/// was done before. The timeouts that the [`idle`](crate::idle) manager has in the timer are not counted.
 ///
 /// [`HashedWheelTimer::metrics`]: crate::HashedWheelTimer::metrics
 #[derive(Clone, Debug, Default)]

@@ -24,7 +24,15 @@ pub(crate) struct Owner<P: Send + 'static> {
 impl<P: Send + 'static> Owner<P> {
     /// Makes the calling thread the owner of a heap. `None` if the timer can have no more chunks.
     pub(crate) fn enter(registry: &Arc<Registry<P>>) -> Option<Self> {
-        let heap = registry.take_heap();
+        Self::of(registry.take_heap(), registry)
+    }
+
+    /// The owner of a heap for the crate's own timeouts. `None` if there can be no more chunks.
+    pub(crate) fn of_internals(registry: &Arc<Registry<P>>) -> Option<Self> {
+        Self::of(registry.new_internal_heap(), registry)
+    }
+
+    fn of(heap: Arc<Heap<P>>, registry: &Arc<Registry<P>>) -> Option<Self> {
         let Some((chunk, free)) = next_chunk(&heap, registry) else {
             registry.leave(heap);
             return None;

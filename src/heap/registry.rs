@@ -4,6 +4,8 @@
 //! ends, it *leaves*, and its heap with all chunks waits for the next thread. So there are never more
 //! heaps than there were threads at one time, and a thread's timeouts outlive it.
 //!
+//! One more heap has the internal timeouts (see `timeout/internal`), and belongs to no thread.
+//!
 //! The worker learns of new heaps and chunks through queues. It takes none of the locks here but to
 //! end the timer, when no producer waits any more.
 
@@ -51,6 +53,15 @@ impl<P: Send + 'static> Registry<P> {
     fn new_heap(&self) -> Arc<Heap<P>> {
         let tally = Arc::new(Tally::default());
         self.context.add_tally(tally.clone());
+        self.add_heap(tally)
+    }
+
+    /// The heap of the crate's own timeouts. No thread gets it.
+    pub(super) fn new_internal_heap(&self) -> Arc<Heap<P>> {
+        self.add_heap(self.context.internals.clone())
+    }
+
+    fn add_heap(&self, tally: Arc<Tally>) -> Arc<Heap<P>> {
         let heap = Arc::new(Heap::new(self.context.clone(), tally));
         self.heaps.lock().push(heap.clone());
         self.new_heaps.push(heap.clone());
@@ -59,7 +70,9 @@ impl<P: Send + 'static> Registry<P> {
 
     /// Gives a heap back for the next thread.
     pub(super) fn leave(&self, heap: Arc<Heap<P>>) {
-        self.idle.push(heap);
+        if !heap.internal {
+            self.idle.push(heap);
+        }
     }
 
     /// A new chunk of `heap`, owned by the caller. `None` if there can be no more.
@@ -97,11 +110,12 @@ impl<P: Send + 'static> Registry<P> {
         heaps.iter().find_map(|heap| heap.chunks.lock().get(&id).cloned())
     }
 
-    /// Ends all pending timeouts, and gives up all chunks. Close the timer first.
+    /// Ends all pending timeouts, and gives up all chunks. Close the timer first. Those of the crate
+    /// itself are cancelled, whatever the `end` of the others.
     pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, usize, Claimed<P>)) {
-        let counts = &self.context.by_others;
-
         for heap in self.heaps.lock().iter() {
+            let end = if heap.internal { Phase::Cancelled } else { end };
+            let counts = self.context.counts_of(heap.internal);
             for chunk in heap.chunks.lock().values() {
                 for (offset, slot) in chunk.slots().enumerate() {
                     let Some(claimed) = slot.empty(end) else { continue };

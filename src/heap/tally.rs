@@ -4,6 +4,9 @@
 //! thread without a heap in the timer, and one that runs jobs, count in one that all such threads
 //! share, with read-modify-writes. A total is the sum of all.
 //!
+//! Internal timeouts have a tally of their own (`Context::internals`), which is in no public total. The
+//! lock of their owner guards `scheduled` and `taken_back` there; the other counts have several writers.
+//!
 //! **A total is exact once the counting threads have returned from their calls, and what is pending
 //! never looks less than it is.** A timeout is counted as scheduled before another thread can see it,
 //! and as ended after its end. All ends are read before all beginnings.

@@ -13,9 +13,8 @@ pub enum IdleKind {
     /// The timer was stopped; this is the last report. Each connection that was watched then is
     /// reported once, and the answer has no effect.
     ///
-    /// The timer's limit of pending timeouts never causes this report. There is one other cause:
-    /// the manager's own timeout has to be replaced because an executor has dropped its job, and
-    /// the timer can have no more slots (see the limits on the [crate's page](crate)).
+    /// There is one other cause: the timer can have no more slots when the manager needs one (see the
+    /// limits on the [crate's page](crate)). The timer's limit of pending timeouts never causes it.
     TimerStopped,
 }
 

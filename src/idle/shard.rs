@@ -1,7 +1,7 @@
 //! A shard: the segments of a group of threads under their lock, and the one timeout that checks
 //! them.
 //!
-//! The timer has one timeout for each shard in use, the *check*. It is due at the tick in which
+//! The timer has one internal timeout for each shard in use, the *check*. It is due at the tick in which
 //! some connection must be checked. Its run schedules the next check before it calls any callback,
 //! so on a pool a slow callback delays only the connections that are reported with it.
 //!
@@ -16,9 +16,9 @@
 //!
 //! Invariants:
 //! 1. While a connection is watched, a check is pending or running, or its loss is being handled. A
-//!    check is lost if a stop of the timer returns it, or if an executor drops its job. Then the
-//!    check is dropped. Its drop schedules another one, regardless of the timer's limit. If the
-//!    timer accepts none, the drop reports all connections.
+//!    check is lost if the end of the timer cancels it, or if an executor drops its job. Then the
+//!    check is dropped. Its drop schedules another one. If the timer accepts none, the drop reports
+//!    all connections.
 //! 2. Only the check of the latest epoch counts. Any other does nothing when it runs or is dropped.
 //! 3. If all connections of a segment must be checked (`check_all_at`), or if a slice has left due
 //!    connections to the next one, `next_check` is not after now. So the check is due immediately,
@@ -38,7 +38,7 @@ use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, thread};
 use crate::time::tick::{TickScale, instant_after, nanos};
-use crate::timeout::{Next, Run, Timeout, TimerTask};
+use crate::timeout::{Internal, Next, Run, TimerTask};
 use crate::timer::{HashedWheelTimer, RefusalReason, ScheduleError};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -146,7 +146,7 @@ pub(super) struct State<T> {
 
 /// The check that counts.
 struct Pending {
-    timeout: Timeout,
+    timeout: Internal,
     /// The tick that it is scheduled for.
     tick: u64,
     /// The seats that runs have looked ahead over since it was last scheduled for a later tick.
@@ -155,7 +155,7 @@ struct Pending {
 
 impl<T> State<T> {
     /// Takes the check's timeout if no connection is watched any more. The caller cancels it.
-    fn needless_check(&mut self) -> Option<Timeout> {
+    fn needless_check(&mut self) -> Option<Internal> {
         if self.segments.len() > 0 {
             return None;
         }
@@ -200,13 +200,12 @@ impl<T: Send + 'static> Shard<T> {
         let mut state = self.lock();
         let time = self.manager.check_time_at(now);
         state.present = time.now;
-        let joins = state.segments.len() > 0;
         let entered = state.segments.enter(connection, policy, time, || self.clone());
         let full = |connection| {
             ScheduleError::new(RefusalReason::LimitReached { limit: LIMIT }, connection)
         };
         let seat = entered.map_err(full)?;
-        match self.ensure_check(&mut state, joins) {
+        match self.ensure_check(&mut state) {
             Ok(()) => Ok(Watch::new(seat)),
             Err(error) => match state.segments.leave(seat.number) {
                 Some(connection) => Err(error.map(|()| connection)),
@@ -216,16 +215,10 @@ impl<T: Send + 'static> Shard<T> {
         }
     }
 
-    /// Ensures that a check is pending for the next connection. The timer's limit counts only for
-    /// the first watched connection of a shard. Later the check has its place (`has_place`), even
-    /// if it was lost meanwhile.
-    fn ensure_check(
-        self: &Arc<Self>,
-        state: &mut State<T>,
-        has_place: bool,
-    ) -> Result<(), ScheduleError<()>> {
-        // A timeout without a deadline has ended, and its check is about to be dropped.
-        if state.check.as_ref().is_some_and(|check| check.timeout.deadline().is_some()) {
+    /// Ensures that a check is pending for the next connection.
+    fn ensure_check(self: &Arc<Self>, state: &mut State<T>) -> Result<(), ScheduleError<()>> {
+        // If the timeout has ended, its check is about to be dropped.
+        if state.check.as_ref().is_some_and(|check| check.timeout.is_alive()) {
             self.hasten(state);
             return Ok(());
         }
@@ -235,10 +228,7 @@ impl<T: Send + 'static> Shard<T> {
         let tick = state.segments.next_check();
         let check = Check { shard: Some(self.clone()), epoch };
         let due = self.manager.start_of(tick);
-        let scheduled = match has_place {
-            true => self.manager.timer.replace_timeout_at(check, due),
-            false => self.manager.timer.new_timeout_at(check, due),
-        };
+        let scheduled = self.manager.timer.schedule_internal(check, due);
         let timeout = scheduled.map_err(|error| error.map(Check::retire))?;
         state.epoch = epoch;
         state.check = Some(Pending { timeout, tick, ahead: 0 });
@@ -251,7 +241,7 @@ impl<T: Send + 'static> Shard<T> {
         let Some(check) = &mut state.check else { return };
         // If this is refused, the check has expired and waits for the lock, or it is lost. In both
         // cases a check follows.
-        if tick < check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)).is_ok() {
+        if tick < check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)) {
             check.tick = tick;
         }
     }
@@ -306,8 +296,8 @@ impl<T: Send + 'static> Shard<T> {
         let epoch = state.epoch + 1;
         let check = Check { shard: Some(self.clone()), epoch };
         let scheduled = match goes_on {
-            true => self.manager.timer.replace_timeout_now(check),
-            false => self.manager.timer.replace_timeout_at(check, self.manager.start_of(next)),
+            true => self.manager.timer.schedule_internal_now(check),
+            false => self.manager.timer.schedule_internal(check, self.manager.start_of(next)),
         };
         match scheduled {
             Ok(timeout) => {
@@ -334,7 +324,7 @@ impl<T: Send + 'static> Shard<T> {
             self.put_off(&mut state, seat);
         }
         drop(state);
-        needless.map(|timeout| timeout.cancel());
+        needless.into_iter().for_each(|timeout| timeout.cancel());
         connection
     }
 
@@ -346,7 +336,7 @@ impl<T: Send + 'static> Shard<T> {
         let tick = state.segments.next_check();
         let Some(check) = &mut state.check else { return };
         // If this is refused, the check has expired, and finds the next connection itself.
-        if tick > check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)).is_ok() {
+        if tick > check.tick && check.timeout.reschedule_at(self.manager.start_of(tick)) {
             check.tick = tick;
         }
     }
@@ -357,7 +347,7 @@ impl<T: Send + 'static> Shard<T> {
         if state.epoch != epoch || state.check.take().is_none() {
             return;
         }
-        if self.ensure_check(&mut state, true).is_ok() {
+        if self.ensure_check(&mut state).is_ok() {
             return;
         }
         let now = self.manager.now_contained();
@@ -383,13 +373,13 @@ impl<T: Send + 'static> Shard<T> {
             let Returned { mut again, dismissed } = state.segments.put_back(batch, time);
             let needless = state.needless_check();
             if state.segments.len() > 0
-                && self.ensure_check(&mut state, true).is_err()
+                && self.ensure_check(&mut state).is_err()
                 && again.is_empty()
             {
                 again = state.segments.take_stopped(self.manager.now_contained());
             }
             drop(state);
-            needless.map(|timeout| timeout.cancel());
+            needless.into_iter().for_each(|timeout| timeout.cancel());
             dismissed.into_iter().for_each(|connection| dismiss(connection));
             batch = again;
         }
@@ -457,19 +447,37 @@ mod tests {
     use crate::{HashedWheelTimer, ManualClock};
     use std::time::Duration;
 
-    /// Between the drop of a check's job and the drop of the check, another timeout can take its
-    /// place.
+    /// The check that counts: how many were scheduled before, and its tick.
+    fn check_of(idle: &IdleTimeouts<u32>) -> Option<(u64, u64)> {
+        let state = idle.shard_of_this_thread().lock();
+        Some((state.epoch, state.check.as_ref()?.tick))
+    }
+
     #[test]
-    fn a_second_watch_meets_no_limit_while_the_check_is_lost() {
+    fn only_a_connection_due_before_all_others_moves_the_check() {
+        let timer = HashedWheelTimer::builder().clock(ManualClock::new()).build().unwrap();
+        let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+        assert_eq!(check_of(&idle), None);
+        let _watches = [(500, 5), (500, 5), (900, 5), (400, 4), (400, 4)].map(|(after, tick)| {
+            let policy = IdlePolicy::new().all(Duration::from_millis(after));
+            let watch = idle.watch(1, &policy).unwrap();
+            assert_eq!(check_of(&idle), Some((1, tick)), "with one of {after} ms");
+            watch
+        });
+    }
+
+    /// Between the drop of a check's job and the drop of the check, another thread may watch.
+    #[test]
+    fn a_connection_that_comes_while_the_check_is_lost_replaces_it() {
         let clock = ManualClock::new();
-        let builder = HashedWheelTimer::builder().clock(clock.clone()).max_pending_timeouts(1);
-        let timer = builder.build().unwrap();
-        let idle = IdleTimeouts::new(&timer, |_, _| Answer::StopWatching);
+        let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+        let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
         let policy = IdlePolicy::new().all(Duration::from_secs(1));
         let first = idle.watch(1, &policy).unwrap();
-        let check = idle.shard_of_this_thread().lock().check.take();
-        let second = idle.watch(2, &policy).expect("the limit counts only for the first");
-        assert!(check.is_some_and(|check| check.timeout.deadline().is_some()), "it has its place");
+        let lost = idle.shard_of_this_thread().lock().check.take();
+        let second = idle.watch(2, &policy).unwrap();
+        assert_eq!(check_of(&idle), Some((2, 10)));
+        drop(lost);
         clock.advance(Duration::from_secs(3));
         assert_eq!(idle.watched(), 0, "both have been reported");
         drop((first, second));

@@ -106,9 +106,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// If the timer is stopped, or has no room for the one timeout that each shard needs. The error
-    /// contains the connection. That timeout keeps its place while the shard watches any
-    /// connection. So a timer's limit may refuse a connection, but never loses one.
+    /// If the timer is stopped, or if it or the manager can have no more slots. The error contains the
+    /// connection. The timer's limit of pending timeouts does not apply.
     pub fn watch(&self, connection: T, policy: &IdlePolicy) -> Result<Watch, ScheduleError<T>> {
         self.shard_of_this_thread().watch(connection, policy.clone())
     }

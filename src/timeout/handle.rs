@@ -141,17 +141,29 @@ impl Timeout {
 
     #[inline]
     fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
+        self.move_to(deadline, |moved| {
+            owners::count(&self.chunk.context, |counter| {
+                counter.add(|tally| &tally.rescheduled);
+                if moved == Moved::LeftEntry {
+                    counter.add(|tally| &tally.renewed);
+                    self.context().entry_died(counter.add(|tally| &tally.died));
+                }
+            });
+        })
+    }
+
+    /// Moves the deadline. `count` counts what was moved, before the worker is told.
+    #[inline]
+    pub(super) fn move_to(
+        &self,
+        deadline: u64,
+        count: impl FnOnce(Moved),
+    ) -> Result<(), RescheduleError> {
         if self.context().is_closed() && !self.slot().phase().has_ended() {
             return Err(RescheduleError::Stopped);
         }
         let moved = self.slot().reschedule(deadline).map_err(why_not)?;
-        owners::count(&self.chunk.context, |counter| {
-            counter.add(|tally| &tally.rescheduled);
-            if moved == Moved::LeftEntry {
-                counter.add(|tally| &tally.renewed);
-                self.context().entry_died(counter.add(|tally| &tally.died));
-            }
-        });
+        count(moved);
         if moved != Moved::Deadline {
             self.chunk.announce(deadline);
         }
@@ -193,7 +205,7 @@ impl Timeout {
     /// Counts the timeout as cancelled after its runner has lost the task.
     pub(crate) fn abandon(&self) {
         if self.slot().abandon() {
-            self.context().by_others.abandoned.add_shared(1);
+            self.context().counts_of(self.chunk.internal).abandoned.add_shared(1);
         }
     }
 

@@ -8,6 +8,7 @@
 //! - `task`: tasks, and what `stop` gives back of them
 //! - `content`: how a task is put into its slot: itself if it is small, or boxed
 //! - `schedule`: scheduling a task on the calling thread
+//! - `internal`: timeouts of the crate itself, which no count, limit or stop shows
 //! - `guard`: a guard that cancels its timeout when it is dropped
 //! - `periodic`: tasks that run again and again
 //! - `unprocessed`: a timeout that `stop` returns
@@ -19,6 +20,7 @@ mod erased;
 mod error;
 mod guard;
 mod handle;
+mod internal;
 mod next;
 mod owners;
 mod periodic;
@@ -31,6 +33,7 @@ pub(crate) use erased::{Erased, Place};
 pub use error::RescheduleError;
 pub use guard::CancelOnDrop;
 pub use handle::Timeout;
+pub(crate) use internal::{Internal, Internals};
 pub use next::Next;
 pub(crate) use owners::forget;
 pub(crate) use periodic::Periodic;

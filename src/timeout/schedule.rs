@@ -6,7 +6,7 @@ use super::owners::with_owner;
 use super::task::TimerTask;
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
-use crate::heap::{CatchUp, Chunk, Owner, Registry, Tally};
+use crate::heap::{CatchUp, Chunk, Heap, Owner, Registry, Tally};
 
 /// Why a task was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,19 +58,22 @@ fn schedule_in_passing<T: TimerTask>(
 ) -> Result<Timeout, (T, Refusal)> {
     match Owner::enter(registry) {
         Some(mut owner) => schedule_in(&mut owner, task, deadline, admit),
-        None => Err((task, why_refused(&registry.context))),
+        None => {
+            registry.context.by_others.rejected.add_shared(1);
+            Err((task, why_refused(&registry.context)))
+        }
     }
 }
 
 #[inline(always)]
-fn schedule_in<T: TimerTask>(
+pub(super) fn schedule_in<T: TimerTask>(
     owner: &mut Owner<Erased>,
     task: T,
     deadline: u64,
     admit: Admit,
 ) -> Result<Timeout, (T, Refusal)> {
     if owner.heap.context.is_closed() || !owner.has_room() {
-        return Err((task, why_refused(&owner.heap.context)));
+        return Err((task, refused(&owner.heap)));
     }
     let offset = owner.arm(Erased::new(task), deadline, admit == Admit::Series);
     let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
@@ -81,9 +84,14 @@ fn schedule_in<T: TimerTask>(
     Ok(timeout)
 }
 
+/// Counts a refusal before the slot is armed.
 #[cold]
-fn why_refused(context: &Context) -> Refusal {
-    context.by_others.rejected.add_shared(1);
+fn refused(heap: &Heap<Erased>) -> Refusal {
+    heap.context.counts_of(heap.internal).rejected.add_shared(1);
+    why_refused(&heap.context)
+}
+
+pub(super) fn why_refused(context: &Context) -> Refusal {
     if context.is_closed() { Refusal::Closed } else { Refusal::Full }
 }
 
@@ -103,7 +111,7 @@ fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
 /// ended it already.
 fn file_past_the_queue(chunk: &Chunk<Erased>, offset: usize, tally: &Tally) -> Option<CatchUp> {
     let (deadline, version) = chunk.slot(offset).file()?;
-    tally.filed.add(1);
+    tally.filed.add_shared(1); // the worker counts internal timeouts in this tally too
     Some(CatchUp { token: chunk.token(offset, version), deadline })
 }
 
@@ -112,7 +120,7 @@ fn file_past_the_queue(chunk: &Chunk<Erased>, offset: usize, tally: &Tally) -> O
 fn take_back<T: TimerTask>(timeout: Timeout, tally: &Tally) -> Result<Timeout, (T, Refusal)> {
     let Some((task, filed)) = timeout.take_back() else { return Ok(timeout) };
     tally.taken_back.add(1);
-    tally.unqueued.add(u64::from(!filed));
+    tally.unqueued.add_shared(u64::from(!filed)); // others count internal timeouts in it too
     Err((task.into_type(), Refusal::Closed))
 }
 

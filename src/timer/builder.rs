@@ -135,10 +135,9 @@ impl Builder {
     /// The greatest number of timeouts that may be pending at once, at least 1. The default is no
     /// limit.
     ///
-    /// A limit costs one counter that all threads share. A timeout that goes on is always admitted.
-    /// So is a timeout of [`idle`](crate::idle) that replaces one whose job the executor dropped.
-    /// Therefore the number can exceed the limit, by at most the number of jobs that the executor
-    /// had at once.
+    /// A limit costs one counter that all threads share. A timeout that goes on is always admitted, so
+    /// the number can exceed the limit, by at most the number of jobs that the executor had at once.
+    /// The timeouts of the [`idle`](crate::idle) manager do not count.
     pub fn max_pending_timeouts(self, limit: usize) -> Self {
         Self { max_pending_timeouts: Some(limit), ..self }
     }

@@ -7,7 +7,9 @@ use crate::heap::context::Context;
 use crate::heap::metrics::Metrics;
 use crate::heap::{MAX_CHUNKS, SLOTS};
 use crate::time::tick::nanos;
-use crate::timeout::{Admit, Period, Periodic, Refusal, Repeat, Timeout, TimerTask, Unprocessed};
+use crate::timeout::{
+    Admit, Internal, Period, Periodic, Refusal, Repeat, Timeout, TimerTask, Unprocessed,
+};
 use crate::timeout::{forget, schedule};
 use crate::worker::control::Control;
 use std::fmt;
@@ -107,56 +109,43 @@ impl HashedWheelTimer {
                 return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
             }
         }
-        self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
+        let admit = if repeats { Admit::Series } else { Admit::Once };
+        schedule(&self.0.control.registry, task, deadline, admit).map_err(|refused| {
+            self.context().ended(1);
+            why_refused(refused)
+        })
     }
 
-    /// Replaces a timeout that was accepted and whose task was dropped. Works like
-    /// [`new_timeout_at`](Self::new_timeout_at), but ignores the limit, as for a timeout that goes
-    /// on.
-    pub(crate) fn replace_timeout_at<T: TimerTask>(
+    /// Schedules a timeout of the crate itself: no limit refuses it, no count shows it, and no stop
+    /// returns it. At the end of the timer, the worker's thread cancels it.
+    pub(crate) fn schedule_internal<T: TimerTask>(
         &self,
         task: T,
         deadline: Instant,
-    ) -> Result<Timeout, ScheduleError<T>> {
-        self.context().begins_again();
-        self.admit(task, self.context().time.nanos_at(deadline), Admit::Once)
+    ) -> Result<Internal, ScheduleError<T>> {
+        self.admit_internal(task, self.context().time.nanos_at(deadline), Admit::Once)
     }
 
-    /// Replaces a timeout like [`replace_timeout_at`](Self::replace_timeout_at). The new one runs
-    /// within the worker's present pass, in the order of all due timeouts.
-    pub(crate) fn replace_timeout_now<T: TimerTask>(
+    /// Schedules a timeout like [`schedule_internal`](Self::schedule_internal). It runs within the
+    /// worker's present pass, in the order of all due timeouts.
+    pub(crate) fn schedule_internal_now<T: TimerTask>(
         &self,
         task: T,
-    ) -> Result<Timeout, ScheduleError<T>> {
+    ) -> Result<Internal, ScheduleError<T>> {
         let context = self.context();
         let now = context.time.now_contained().unwrap_or_default();
-        context.begins_again();
-        self.admit(task, context.scale.start_of(context.scale.tick_at(now)), Admit::AtOnce)
+        let deadline = context.scale.start_of(context.scale.tick_at(now));
+        self.admit_internal(task, deadline, Admit::AtOnce)
     }
 
-    /// Admits a task whose quota is already taken.
-    #[inline]
-    fn admit<T: TimerTask>(
+    fn admit_internal<T: TimerTask>(
         &self,
         task: T,
         deadline: u64,
         admit: Admit,
-    ) -> Result<Timeout, ScheduleError<T>> {
-        schedule(&self.0.control.registry, task, deadline, admit)
-            .map_err(|(task, refusal)| self.refused(task, refusal))
-    }
-
-    #[cold]
-    fn refused<T>(&self, task: T, refusal: Refusal) -> ScheduleError<T> {
-        self.context().ended(1);
-        let reason = match refusal {
-            Refusal::Closed => RefusalReason::Stopped,
-            Refusal::Full => {
-                let limit = (MAX_CHUNKS as usize).saturating_mul(SLOTS);
-                RefusalReason::LimitReached { limit }
-            }
-        };
-        ScheduleError::new(reason, task)
+    ) -> Result<Internal, ScheduleError<T>> {
+        let Control { internals, registry, .. } = &*self.0.control;
+        internals.schedule(registry, task, deadline, admit).map_err(why_refused)
     }
 
     /// The present instant by the timer's clock.
@@ -194,14 +183,16 @@ impl HashedWheelTimer {
     ///
     /// From now on, every `new_timeout` is refused, and no more timeouts are handed to the
     /// executor. If several threads stop a timer, all of them return after its end, and each timeout
-    /// goes to exactly one of them.
+    /// goes to exactly one of them. The idle managers of the timer report their connections
+    /// ([`TimerStopped`](crate::idle::IdleKind::TimerStopped)).
     ///
     /// # Blocking
     ///
     /// The call waits, without a limit, for a task that runs on the worker at that moment, or for an
     /// executor that is just taking a job. It does not wait for tasks that were handed to an executor
     /// before. The first caller also waits until the worker's thread has ended, and with it for the
-    /// drop of the executor and of the thread-locals that tasks have used there.
+    /// reports of the idle managers, and for the drop of the executor and of the thread-locals that
+    /// tasks have used there.
     ///
     /// In async code, call it through `spawn_blocking`, or use [`stop_timeout`](Self::stop_timeout).
     ///
@@ -265,6 +256,18 @@ impl HashedWheelTimer {
     fn context(&self) -> &Context {
         &self.0.control.context
     }
+}
+
+#[cold]
+fn why_refused<T>((task, refusal): (T, Refusal)) -> ScheduleError<T> {
+    let reason = match refusal {
+        Refusal::Closed => RefusalReason::Stopped,
+        Refusal::Full => {
+            let limit = (MAX_CHUNKS as usize).saturating_mul(SLOTS);
+            RefusalReason::LimitReached { limit }
+        }
+    };
+    ScheduleError::new(reason, task)
 }
 
 impl Drop for Handle {

@@ -134,6 +134,43 @@ fn admission_against_two_stops() {
     });
 }
 
+/// An internal timeout against a stop. It is refused, or the worker's thread cancels it. No stop returns
+/// it, and no count shows it.
+fn an_internal_timeout_against(stop: fn(&HashedWheelTimer)) {
+    check_up_to(1, move || {
+        let clock = ManualClock::new();
+        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+        let producer = {
+            let (timer, ends) = (timer.clone(), ends.clone());
+            spawn(move || {
+                let due = timer.started_at() + TICK;
+                usize::from(timer.schedule_internal(counted(&ends), due).is_ok())
+            })
+        };
+        let (control, worker) = (timer.0.control.clone(), worker_of(&timer));
+        stop(&timer);
+        let accepted = producer.join().unwrap();
+        worker.join().unwrap();
+        assert_eq!(ends.cancelled.load(Ordering::Relaxed), accepted);
+        let counts = &control.context.internals;
+        assert_eq!(counts.scheduled.get() - counts.taken_back.get(), accepted as u64);
+        accounted_for(&control, &Ends::default(), 0, 0);
+    });
+}
+
+#[test]
+fn an_internal_timeout_against_a_stop() {
+    an_internal_timeout_against(|timer| assert_eq!(stop(timer), 0));
+}
+
+#[test]
+fn an_internal_timeout_against_a_stop_that_does_not_wait() {
+    an_internal_timeout_against(|timer| {
+        let left = timer.stop_timeout(Duration::ZERO).expect("the worker runs nothing");
+        assert!(left.is_empty());
+    });
+}
+
 /// One thread moves the clock over a deadline while another cancels the timeout.
 #[test]
 fn cancel_against_the_worker() {

@@ -23,7 +23,7 @@ use crate::base::sync::{Arc, AtomicU64, Ordering, thread, thread_local};
 use crate::heap::context::Context;
 use crate::heap::{Phase, Registry, locate};
 use crate::time::Follow;
-use crate::timeout::{Erased, Place, Timeout, Unprocessed};
+use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
 use crate::wheel::Token;
 use crate::worker::lifecycle::{Command, Lifecycle};
 use std::cell::Cell;
@@ -42,6 +42,7 @@ pub(crate) struct Control {
     pub(crate) context: Arc<Context>,
     pub(crate) registry: Arc<Registry<Erased>>,
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
+    pub(crate) internals: Internals,
     /// See the head.
     running: AtomicU64,
 }
@@ -49,7 +50,8 @@ pub(crate) struct Control {
 impl Control {
     pub(crate) fn new(registry: Arc<Registry<Erased>>) -> Self {
         let context = registry.context.clone();
-        Self { context, registry, lifecycle: Lifecycle::new(), running: AtomicU64::new(0) }
+        let (lifecycle, internals) = (Lifecycle::new(), Internals::new());
+        Self { context, registry, lifecycle, internals, running: AtomicU64::new(0) }
     }
 
     #[inline]
@@ -111,18 +113,23 @@ impl Control {
         }
     }
 
-    /// Takes the remaining timeouts out of the slots, ordered by deadline.
+    /// Takes the remaining timeouts out of the slots, ordered by deadline. Leaves the internal ones to
+    /// the worker's thread.
     fn empty(&self, order: Command) -> Vec<Unprocessed> {
         let end = match order {
             Command::Cancel => Phase::Cancelled,
             Command::Run | Command::Return => Phase::Returned,
         };
-        let mut left = Vec::new();
+        let (mut left, mut internal) = (Vec::new(), Vec::new());
         self.registry.empty(end, |chunk, offset, claimed| {
             let timeout = Timeout::pinned(Place { chunk, offset });
+            if chunk.internal {
+                return internal.push((claimed.payload, timeout));
+            }
             let due = self.context.time.instant_at(claimed.deadline);
             left.push(Unprocessed::new(claimed.payload, timeout, due));
         });
+        self.internals.leave(internal);
         self.context.ended(left.len());
         left.sort_by_key(Unprocessed::deadline);
         left
@@ -173,6 +180,8 @@ impl Drop for Ending {
         self.0.close();
         self.0.lifecycle.command_return();
         self.0.finish();
+        // Not before the end is reported: no stop with a limit waits for these tasks.
+        self.0.internals.end();
     }
 }
 

@@ -56,8 +56,7 @@ impl<W: Exact> Worker<W> {
                     self.postpone(due.token, deadline, tick, &mut agenda);
                 }
                 Claim::Due(claimed) => {
-                    self.context().metrics.late_by(now.saturating_sub(claimed.deadline));
-                    self.hand_over(due.token, claimed, tick);
+                    self.hand_over(due.token, claimed, now, tick);
                     ran = true;
                     until_read -= 1;
                     if until_read == 0 {
@@ -120,24 +119,23 @@ impl<W: Exact> Worker<W> {
     pub(super) fn claim(&mut self, due: Due) -> Claim<Erased> {
         let Due { tick, token } = due;
         let Self { control, lanes, named, .. } = self;
-        let Some(slot) = lanes.slot(token) else {
+        let Some((chunk, offset)) = lanes.chunk(token) else {
             control.context.metrics.found_dead();
             return Claim::Dead;
         };
         let mut before = None;
-        let claim = slot.claim_if(token.version, control.context.scale.start_of(tick), || {
-            before = named.take();
-            let may = control.begin_run(before.as_ref().map(|before| before.token), token);
-            *named = may.then_some(Named { token, last: LastUse::None });
-            may
-        });
-        let counts = &control.context.by_worker;
+        let claim = chunk.slot(offset).claim_if(
+            token.version,
+            control.context.scale.start_of(tick),
+            || {
+                before = named.take();
+                let may = control.begin_run(before.as_ref().map(|before| before.token), token);
+                *named = may.then_some(Named { token, last: LastUse::None });
+                may
+            },
+        );
         match &claim {
-            Claim::Due(claimed) => {
-                counts.expired.add(1);
-                // An old entry that matches by chance can claim a New one.
-                counts.unqueued.add(u64::from(!claimed.filed));
-            }
+            Claim::Due(claimed) => control.context.claimed(chunk.internal, claimed.filed),
             Claim::Dead => control.context.metrics.found_dead(),
             Claim::NotYet(_) => {}
         }
@@ -177,14 +175,25 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Runs a claimed task inline, or hands it to the executor.
+    /// Runs a claimed task inline, and files its timeout again if it goes on. Or hands the task to the
+    /// executor.
     #[inline]
-    pub(super) fn hand_over(&mut self, token: Token, claimed: Claimed<Erased>, present: u64) {
-        self.context().ended(1);
+    fn hand_over(&mut self, token: Token, claimed: Claimed<Erased>, now: u64, present: u64) {
+        let Claimed { payload: task, deadline, .. } = claimed;
+        let Some((chunk, offset)) = self.lanes.chunk(token) else { return };
+        if !chunk.internal {
+            self.context().metrics.late_by(now.saturating_sub(deadline));
+            self.context().ended(1);
+        }
         if self.dispatch.is_some() {
-            self.hand_to_executor(token, claimed.payload);
-        } else {
-            self.run_inline(token, claimed.payload, present);
+            return self.hand_to_executor(token, task);
+        }
+        match Run::new(Place { chunk, offset }).on_worker(task) {
+            None => self.leave(LastUse::Finish),
+            Some(goes_on) => {
+                self.leave(LastUse::Unpin);
+                self.file_again(goes_on, present);
+            }
         }
     }
 
@@ -199,19 +208,6 @@ impl<W: Exact> Worker<W> {
         let stopping = || control.lifecycle.command() != Command::Run;
         dispatch.hand(job, &control.context.metrics, stopping);
         self.leave(LastUse::Unpin);
-    }
-
-    /// Runs a task on the worker. Files its timeout again if it goes on.
-    #[inline]
-    fn run_inline(&mut self, token: Token, task: Erased, present: u64) {
-        let Some((chunk, offset)) = self.lanes.chunk(token) else { return };
-        match Run::new(Place { chunk, offset }).on_worker(task) {
-            None => self.leave(LastUse::Finish),
-            Some(goes_on) => {
-                self.leave(LastUse::Unpin);
-                self.file_again(goes_on, present);
-            }
-        }
     }
 
     /// Files the entry of a timeout that goes on.

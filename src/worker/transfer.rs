@@ -67,7 +67,7 @@ impl<W: Exact> Worker<W> {
         let count = lanes.all.len();
         let first = lanes.first;
         for number in (first..count).chain(0..first) {
-            room -= lanes.file_due(number, room, |deadline, token| {
+            let done = lanes.file_due(number, room, |deadline, token| {
                 filed += 1;
                 let tick = scale.tick_not_before(deadline).max(*backlog_from);
                 if tick < wheel.current_tick() {
@@ -78,12 +78,13 @@ impl<W: Exact> Worker<W> {
                 // What is not filed yet is in its slot, and found there at a command to end.
                 filed % FILED_PER_CHECK > 0 || control.lifecycle.command() == Command::Run
             });
+            control.context.filed(lanes.all[number].heap.internal, done);
+            room -= done;
             if room == 0 {
                 lanes.first = (number + 1) % count;
                 break;
             }
         }
-        control.context.by_worker.filed.add((most - room) as u64);
         room == 0 && lanes.all.iter().any(Lane::has_due)
     }
 
@@ -108,6 +109,6 @@ impl<W: Exact> Worker<W> {
         let filed = lanes.file_rest(number, |deadline, token| {
             wheel.insert(scale.tick_not_before(deadline), token);
         });
-        control.context.by_worker.filed.add(filed as u64);
+        control.context.filed(lanes.all[number].heap.internal, filed);
     }
 }

@@ -40,7 +40,7 @@ impl Summary {
         table.add_rows(self.lateness());
         table.add_rows(self.cpu());
         table.add_row(row("peak memory, server", memory, "resident, the whole process"));
-        table.add_rows(self.timer());
+        table.add_row(self.timer());
         table
     }
 
@@ -130,14 +130,8 @@ impl Summary {
         )
     }
 
-    fn timer(&self) -> [[Cell; 3]; 3] {
-        let timer = &self.report.timer;
-        [
-            ("timer: expired", timer.expired, "checks of connections"),
-            ("timer: rearmed", timer.rearmed, "by a check, for the next one"),
-            ("timer: wake-ups", timer.wakeups, "of its worker thread"),
-        ]
-        .map(|(what, count, remark)| row(what, grouped(count), remark))
+    fn timer(&self) -> [Cell; 3] {
+        row("timer: wake-ups", grouped(self.report.timer.wakeups), "of its worker thread")
     }
 }
 

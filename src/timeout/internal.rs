@@ -1,0 +1,193 @@
+//! Internal timeouts: those that the crate schedules for itself. The idle manager has some.
+//!
+//! Users do not see them: no limit refuses one, no count and no metric shows it, and no stop returns
+//! it. When the timer ends, the worker's thread cancels it. No other thread does, whoever has emptied
+//! the slots: a stop with a limit must not wait for the task.
+//!
+//! All internal timeouts of a timer lie in one heap, which belongs to no thread. Whoever counts or
+//! empties knows them by their chunk, so the users' timeouts cost nothing more. A lock guards the
+//! heap's owner. It may be taken under a lock of the layers above, and the registry's locks under it.
+//! No task runs or is dropped under it.
+
+use super::erased::Erased;
+use super::handle::Timeout;
+use super::schedule::{Admit, Refusal, schedule_in, why_refused};
+use super::task::TimerTask;
+use crate::base::sync::{Arc, Mutex};
+use crate::heap::{Moved, Owner, Registry};
+use std::time::Instant;
+
+/// The internal timeouts of one timer.
+pub(crate) struct Internals(Mutex<State>);
+
+struct State {
+    /// The owner of their heap. `None` before the first and after the end.
+    owner: Option<Owner<Erased>>,
+    /// What the end of the timer has taken out of the slots, for the worker's thread.
+    left: Vec<(Erased, Timeout)>,
+}
+
+impl Internals {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(State { owner: None, left: Vec::new() }))
+    }
+
+    pub(crate) fn schedule<T: TimerTask>(
+        &self,
+        registry: &Arc<Registry<Erased>>,
+        task: T,
+        deadline: u64,
+        admit: Admit,
+    ) -> Result<Internal, (T, Refusal)> {
+        let mut state = self.0.lock();
+        if state.owner.is_none() && !registry.context.is_closed() {
+            state.owner = Owner::of_internals(registry);
+        }
+        match &mut state.owner {
+            Some(owner) => schedule_in(owner, task, deadline, admit).map(Internal),
+            None => Err((task, why_refused(&registry.context))),
+        }
+    }
+
+    /// Keeps what the end of the timer has taken out of the slots, for `end`.
+    pub(crate) fn leave(&self, left: Vec<(Erased, Timeout)>) {
+        self.0.lock().left = left;
+    }
+
+    /// Cancels what was left. For the worker's thread, after the timer has ended.
+    pub(crate) fn end(&self) {
+        let ended = {
+            let mut state = self.0.lock();
+            (state.owner.take(), std::mem::take(&mut state.left))
+        };
+        let (owner, left) = ended; // without the lock, which the tasks may take
+        drop(owner);
+        left.into_iter().for_each(|(task, timeout)| timeout.tell_cancelled(task));
+    }
+}
+
+/// The handle to an internal timeout. Dropping it detaches the timeout.
+pub(crate) struct Internal(Timeout);
+
+impl Internal {
+    /// Whether it has not ended. Its task may run.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.deadline().is_some()
+    }
+
+    /// Cancels the timeout, unless it runs or has ended.
+    pub(crate) fn cancel(&self) {
+        let Some((task, filed)) = self.0.take_back() else { return };
+        let context = self.0.context();
+        let counts = &context.internals;
+        counts.cancelled.add_shared(1);
+        if filed {
+            counts.died.add_shared(1);
+            context.entry_died(counts.died.get());
+        } else {
+            counts.unqueued.add_shared(1);
+        }
+        self.0.tell_cancelled(task);
+    }
+
+    /// Moves the deadline. False if the timeout runs or has ended, or if the timer is stopped.
+    pub(crate) fn reschedule_at(&self, deadline: Instant) -> bool {
+        let context = self.0.context();
+        let moved = self.0.move_to(context.time.nanos_at(deadline), |moved| {
+            if moved == Moved::LeftEntry {
+                context.internals.renewed.add_shared(1);
+                context.internals.died.add_shared(1);
+                context.entry_died(context.internals.died.get());
+            }
+        });
+        moved.is_ok()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::heap::context::Context;
+    use crate::heap::{Phase, SLOTS};
+    use std::collections::HashSet;
+
+    const DUE: u64 = 1 << 40;
+
+    fn timer() -> (Arc<Registry<Erased>>, Internals) {
+        (Arc::new(Registry::new(Context::of_this_thread(None, 8))), Internals::new())
+    }
+
+    /// A task that holds `held`.
+    fn schedule(
+        (registry, internals): &(Arc<Registry<Erased>>, Internals),
+        held: &Arc<()>,
+    ) -> Option<Internal> {
+        let held = held.clone();
+        internals.schedule(registry, move || drop(held), DUE, Admit::Once).ok()
+    }
+
+    #[test]
+    fn no_public_count_shows_an_internal_timeout() {
+        let (timer, held) = (timer(), Arc::new(()));
+        let context = timer.0.context.clone();
+        let assert_nothing = || {
+            let m = context.snapshot();
+            let counts = [m.scheduled, m.rescheduled, m.cancelled, m.rejected, m.queue_depth];
+            assert_eq!((counts, m.pending, context.totals().pending()), ([0; 5], 0, 0));
+        };
+        let timeout = schedule(&timer, &held).expect("it is open");
+        assert_nothing();
+        assert!(timeout.reschedule_at(context.time.instant_at(DUE / 2)));
+        assert_nothing();
+        assert!(timeout.is_alive());
+        timeout.cancel();
+        timeout.cancel();
+        assert!(!timeout.is_alive() && !timeout.reschedule_at(context.time.instant_at(DUE)));
+        assert_nothing();
+        context.close();
+        assert!(schedule(&timer, &held).is_none());
+        assert_nothing();
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    /// The end takes them out of their slots, and drops their tasks when it is told to.
+    #[test]
+    fn an_end_cancels_internal_timeouts_and_returns_none() {
+        let (timer, held) = (timer(), Arc::new(()));
+        let (registry, internals) = &timer;
+        let timeouts: Vec<_> = (0..100).filter_map(|_| schedule(&timer, &held)).collect();
+        registry.context.close();
+        let mut left = Vec::new();
+        registry.empty(Phase::Returned, |chunk, offset, claimed| {
+            let place = super::super::Place { chunk, offset };
+            assert!(chunk.internal && chunk.slot(offset).phase() == Phase::Cancelled);
+            left.push((claimed.payload, Timeout::pinned(place)));
+        });
+        internals.leave(left);
+        assert_eq!((timeouts.len(), Arc::strong_count(&held)), (100, 101));
+        internals.end();
+        assert_eq!(Arc::strong_count(&held), 1);
+        assert!(!timeouts.iter().any(Internal::is_alive));
+        assert_eq!(registry.context.snapshot().cancelled, 0);
+    }
+
+    #[test]
+    fn slots_of_internal_timeouts_are_used_again() {
+        let (timer, held) = (timer(), Arc::new(()));
+        let mut slots = HashSet::new();
+        for _ in 0..1000 {
+            let timeout = schedule(&timer, &held).expect("it is open");
+            slots.insert(timeout.0.index());
+            timeout.cancel();
+        }
+        assert!(slots.len() <= 2 * SLOTS, "{} slots for one timeout", slots.len());
+    }
+
+    #[test]
+    fn no_thread_gets_the_heap_of_internal_timeouts() {
+        let timer = timer();
+        schedule(&timer, &Arc::new(())).expect("it is open").cancel();
+        timer.1.end();
+        assert!(Owner::enter(&timer.0).is_some_and(|owner| !owner.heap.internal));
+    }
+}
