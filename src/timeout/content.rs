@@ -15,6 +15,7 @@ struct Inline<T>(T);
 
 impl<T: TimerTask> Content for Inline<T> {
     type Task = T;
+    const ONLY_WAKES: bool = T::ONLY_WAKES;
 
     #[inline]
     fn run(self, place: Place<'_>) -> Next<Self> {
@@ -41,6 +42,7 @@ struct Boxed<T>(Box<T>);
 
 impl<T: TimerTask> Content for Boxed<T> {
     type Task = T;
+    const ONLY_WAKES: bool = T::ONLY_WAKES;
 
     fn run(self, place: Place<'_>) -> Next<Self> {
         self.0.run(&Run::new(place)).map(|task| Self(Box::new(task)))
@@ -64,6 +66,7 @@ struct Again<T>(Box<Option<T>>);
 
 impl<T: TimerTask> Content for Again<T> {
     type Task = T;
+    const ONLY_WAKES: bool = T::ONLY_WAKES;
 
     fn run(mut self, place: Place<'_>) -> Next<Self> {
         let Some(task) = self.0.take() else { return Next::done() };

@@ -46,11 +46,16 @@ struct Calls {
     cancelled: unsafe fn(Bytes, Place<'_>),
     give: unsafe fn(Bytes, &mut dyn Any) -> Result<(), Erased>,
     discard: unsafe fn(Bytes),
+    /// `Content::ONLY_WAKES`.
+    only_wakes: bool,
 }
 
 /// What an `Erased` holds: a task, or a box of one.
 pub(super) trait Content: Send + Sized + 'static {
     type Task: 'static;
+
+    /// [`TimerTask::ONLY_WAKES`](super::task::TimerTask::ONLY_WAKES).
+    const ONLY_WAKES: bool;
 
     /// Runs the task of the timeout at this place.
     fn run(self, place: Place<'_>) -> Next<Self>;
@@ -83,6 +88,12 @@ impl Erased {
         // SAFETY: the content fits into the bytes, by size and alignment.
         unsafe { bytes.as_mut_ptr().cast::<C>().write(content) };
         Self { bytes, calls: Calls::of::<C>() }
+    }
+
+    /// Whether the task only wakes somebody.
+    #[inline]
+    pub(crate) fn only_wakes(&self) -> bool {
+        self.calls.only_wakes
     }
 
     #[inline]
@@ -141,6 +152,7 @@ impl Calls {
             cancelled: cancelled::<C>,
             give: give::<C>,
             discard: discard::<C>,
+            only_wakes: C::ONLY_WAKES,
         }
     }
 }

@@ -52,6 +52,11 @@ pub trait TimerTask: Sized + Send + 'static {
     /// Whether `run` always returns [`Next::done`].
     #[doc(hidden)]
     const RUNS_ONCE: bool = false;
+
+    /// Whether the task only wakes somebody. It then runs on the worker whatever the executor, and a
+    /// stop of the timer cancels it instead of returning it.
+    #[doc(hidden)]
+    const ONLY_WAKES: bool = false;
 }
 
 impl<F: FnOnce() + Send + 'static> TimerTask for F {

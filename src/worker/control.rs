@@ -101,9 +101,12 @@ impl Control {
 
     /// Ends the remaining timeouts as commanded and reports the end, unless that has happened.
     /// Close the timer and give the command first.
+    ///
+    /// Tasks that only wake somebody are not reported: they are cancelled here, under no lock.
     pub(crate) fn finish(&self) {
-        let uncollected = self.lifecycle.finish(|order| self.empty(order));
-        uncollected.into_iter().for_each(Unprocessed::cancel);
+        let mut wakes = Vec::new();
+        let uncollected = self.lifecycle.finish(|order| self.empty(order, &mut wakes));
+        wakes.into_iter().chain(uncollected).for_each(Unprocessed::cancel);
     }
 
     /// Finishes in the worker's place if the worker is not busy. See the head.
@@ -113,9 +116,9 @@ impl Control {
         }
     }
 
-    /// Takes the remaining timeouts out of the slots, ordered by deadline. Leaves the internal ones to
-    /// the worker's thread.
-    fn empty(&self, order: Command) -> Vec<Unprocessed> {
+    /// Takes the remaining timeouts out of the slots, ordered by deadline. Those that only wake
+    /// somebody go to `wakes`. Leaves the internal ones to the worker's thread.
+    fn empty(&self, order: Command, wakes: &mut Vec<Unprocessed>) -> Vec<Unprocessed> {
         let end = match order {
             Command::Cancel => Phase::Cancelled,
             Command::Run | Command::Return => Phase::Returned,
@@ -127,10 +130,11 @@ impl Control {
                 return internal.push((claimed.payload, timeout));
             }
             let due = self.context.time.instant_at(claimed.deadline);
-            left.push(Unprocessed::new(claimed.payload, timeout, due));
+            let list = if claimed.payload.only_wakes() { &mut *wakes } else { &mut left };
+            list.push(Unprocessed::new(claimed.payload, timeout, due));
         });
         self.internals.leave(internal);
-        self.context.ended(left.len());
+        self.context.ended(left.len() + wakes.len());
         left.sort_by_key(Unprocessed::deadline);
         left
     }

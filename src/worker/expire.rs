@@ -176,7 +176,8 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Runs a claimed task inline, and files its timeout again if it goes on. Or hands the task to the
-    /// executor.
+    /// executor, unless it only wakes somebody: an executor that is busy, or refuses it, must not delay
+    /// the wake-up.
     #[inline]
     fn hand_over(&mut self, token: Token, claimed: Claimed<Erased>, now: u64, present: u64) {
         let Claimed { payload: task, deadline, .. } = claimed;
@@ -185,7 +186,7 @@ impl<W: Exact> Worker<W> {
             self.context().metrics.late_by(now.saturating_sub(deadline));
             self.context().ended(1);
         }
-        if self.dispatch.is_some() {
+        if self.dispatch.is_some() && !task.only_wakes() {
             return self.hand_to_executor(token, task);
         }
         match Run::new(Place { chunk, offset }).on_worker(task) {
