@@ -132,6 +132,7 @@
 
 mod base;
 pub mod executor;
+pub mod future;
 mod heap;
 pub mod idle;
 pub mod time;

@@ -80,22 +80,44 @@ impl Timeout {
     pub fn cancel(&self) -> bool {
         match self.slot().cancel() {
             Cancel::Won { payload, filed } => {
-                self.take_live_pin();
-                owners::count(&self.chunk.context, |counter| {
-                    counter.add(|tally| &tally.cancelled);
-                    if filed {
-                        self.context().entry_died(counter.add(|tally| &tally.died));
-                    } else {
-                        counter.add(|tally| &tally.unqueued);
-                    }
-                });
-                self.context().ended(1);
+                self.count_cancelled(filed);
                 self.tell_cancelled(payload);
                 true
             }
             Cancel::Denied(stops_series) => stops_series,
             Cancel::Lost => false,
         }
+    }
+
+    /// Cancels the timeout like [`cancel`](Self::cancel), and drops the task without telling it.
+    pub(crate) fn discard(&self) {
+        if let Cancel::Won { payload, filed } = self.slot().cancel() {
+            self.count_cancelled(filed);
+            if isolate::panics(|| drop(payload)) {
+                self.context().metrics.task_panicked();
+                warning!("the drop of the task of {self:?} panicked");
+            }
+        }
+    }
+
+    /// Takes over the live pin of a timeout that was cancelled while pending, and counts it.
+    #[inline]
+    fn count_cancelled(&self, filed: bool) {
+        self.take_live_pin();
+        owners::count(&self.chunk.context, |counter| {
+            counter.add(|tally| &tally.cancelled);
+            if filed {
+                self.context().entry_died(counter.add(|tally| &tally.died));
+            } else {
+                counter.add(|tally| &tally.unqueued);
+            }
+        });
+        self.context().ended(1);
+    }
+
+    /// Whether the timeout waits for its deadline.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.slot().phase().is_pending()
     }
 
     /// Whether the timeout was cancelled before its task could run, or run again.

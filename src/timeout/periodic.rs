@@ -79,7 +79,7 @@ impl Period {
 
     /// Computes the instant of the next run, after a run that was due at `due` and ended at `now`.
     /// With `Burst` it may lie in the past. `None` if it lies beyond the end of time.
-    fn next(&self, due: Instant, now: Instant) -> Option<Instant> {
+    pub(crate) fn next(&self, due: Instant, now: Instant) -> Option<Instant> {
         let on_beat = due.checked_add(self.every);
         let missed = on_beat.is_some_and(|next| next <= now);
         match self.cadence {
@@ -96,6 +96,13 @@ impl Period {
         let since_beat = late % self.every.as_nanos().max(1);
         let since_beat = Duration::from_nanos(u64::try_from(since_beat).ok()?);
         now.checked_sub(since_beat)?.checked_add(self.every)
+    }
+}
+
+/// A fixed rate.
+impl From<Duration> for Period {
+    fn from(every: Duration) -> Self {
+        Self::fixed_rate(every)
     }
 }
 

@@ -6,13 +6,14 @@ use crate::base::sync::{Arc, Mutex};
 use crate::heap::context::Context;
 use crate::heap::metrics::Metrics;
 use crate::heap::{MAX_CHUNKS, SLOTS};
-use crate::time::tick::nanos;
+use crate::time::tick::{NEVER, nanos};
 use crate::timeout::{
     Admit, Internal, Period, Periodic, Refusal, Repeat, Timeout, TimerTask, Unprocessed,
 };
 use crate::timeout::{forget, schedule};
 use crate::worker::control::Control;
 use std::fmt;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// A timer for very many timeouts that rarely fire.
@@ -109,7 +110,17 @@ impl HashedWheelTimer {
                 return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
             }
         }
-        let admit = if repeats { Admit::Series } else { Admit::Once };
+        self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
+    }
+
+    /// Admits a task whose quota is already taken.
+    #[inline]
+    fn admit<T: TimerTask>(
+        &self,
+        task: T,
+        deadline: u64,
+        admit: Admit,
+    ) -> Result<Timeout, ScheduleError<T>> {
         schedule(&self.0.control.registry, task, deadline, admit).map_err(|refused| {
             self.context().ended(1);
             why_refused(refused)
@@ -124,6 +135,18 @@ impl HashedWheelTimer {
         deadline: Instant,
     ) -> Result<Internal, ScheduleError<T>> {
         self.admit_internal(task, self.context().time.nanos_at(deadline), Admit::Once)
+    }
+
+    /// Schedules a task that only wakes somebody. Ignores the limit: nobody could be told of a
+    /// refusal.
+    pub(crate) fn wake_at<T: TimerTask>(
+        &self,
+        task: T,
+        deadline: Instant,
+    ) -> Result<Timeout, ScheduleError<T>> {
+        const { assert!(T::ONLY_WAKES) };
+        self.context().begins_again();
+        self.admit(task, self.context().time.nanos_at(deadline), Admit::Once)
     }
 
     /// Schedules a timeout like [`schedule_internal`](Self::schedule_internal). It runs within the
@@ -152,6 +175,11 @@ impl HashedWheelTimer {
     #[inline]
     pub fn now(&self) -> Instant {
         self.context().time.now_instant()
+    }
+
+    /// The instant `delay` from now. One that no `Instant` can hold is never.
+    pub(crate) fn deadline_after(&self, delay: Duration) -> Instant {
+        self.now().checked_add(delay).unwrap_or_else(|| self.context().time.instant_at(NEVER))
     }
 
     /// The length of a tick.
@@ -230,9 +258,7 @@ impl HashedWheelTimer {
         if control.context.alarm.parker().is_current_thread() {
             return Err(StopError::FromWorker);
         }
-        control.close();
-        control.lifecycle.command_return();
-        control.context.alarm.call();
+        self.begin_stop();
         if let Some(limit) = limit {
             // A limit beyond the last `Instant` is no limit.
             let until = Instant::now().checked_add(limit);
@@ -247,13 +273,41 @@ impl HashedWheelTimer {
         Ok(unprocessed)
     }
 
+    /// Closes the timer and has the worker end it.
+    pub(crate) fn begin_stop(&self) {
+        let control = &*self.0.control;
+        control.close();
+        control.lifecycle.command_return();
+        control.context.alarm.call();
+    }
+
+    /// The result of a stop that has begun, without waiting for it. See `Lifecycle::poll_finished`.
+    pub(crate) fn poll_stopped(
+        &self,
+        number: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<Vec<Unprocessed>> {
+        self.0.control.lifecycle.poll_finished(number, waker)
+    }
+
+    /// See `Lifecycle::stop_waiting`.
+    pub(crate) fn stop_waiting(&self, number: u64) {
+        self.0.control.lifecycle.stop_waiting(number);
+    }
+
     /// Whether the timer has ended after a stop: nothing runs on its worker any more, and nothing more
     /// is handed over. The worker's thread may end a little later.
     pub fn is_stopped(&self) -> bool {
         self.0.control.lifecycle.is_finished()
     }
 
-    fn context(&self) -> &Context {
+    /// Whether the timer admits nothing any more: a stop has begun.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.context().is_closed()
+    }
+
+    pub(crate) fn context(&self) -> &Context {
         &self.0.control.context
     }
 }

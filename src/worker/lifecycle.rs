@@ -34,7 +34,10 @@
 //! The slots are emptied under the lock of the report, and only once, so each timeout is reported
 //! once. The registry's locks may be taken under the report's, never the other way round.
 
+use crate::base::isolate;
+use crate::base::logging::warning;
 use crate::base::sync::{AtomicU8, Condvar, Mutex, Ordering};
+use std::task::Waker;
 use std::time::Instant;
 
 const RUN: u8 = 0;
@@ -63,12 +66,23 @@ struct Report<U> {
     caught_up: u64,
     finished: bool,
     unprocessed: Vec<U>,
+    /// Whom to wake at the end, each with its number. They are cloned, woken and dropped outside the
+    /// lock.
+    waiting: Vec<(u64, Waker)>,
+    /// The number of the last one.
+    waited: u64,
 }
 
 impl<U> Lifecycle<U> {
     pub(crate) fn new() -> Self {
-        let report =
-            Report { requested: 0, caught_up: 0, finished: false, unprocessed: Vec::new() };
+        let report = Report {
+            requested: 0,
+            caught_up: 0,
+            finished: false,
+            unprocessed: Vec::new(),
+            waiting: Vec::new(),
+            waited: 0,
+        };
         Self { order: AtomicU8::new(RUN), report: Mutex::new(report), changed: Condvar::new() }
     }
 
@@ -126,8 +140,14 @@ impl<U> Lifecycle<U> {
         if order != Command::Cancel {
             report.unprocessed = std::mem::take(&mut unprocessed);
         }
+        let waiting = std::mem::take(&mut report.waiting);
         drop(report);
         self.changed.notify_all();
+        for (_, waker) in waiting {
+            if isolate::panics(|| waker.wake()) {
+                warning!("the waker of a task that waits for the timer's end panicked");
+            }
+        }
         unprocessed
     }
 
@@ -154,6 +174,43 @@ impl<U> Lifecycle<U> {
             report = self.changed.wait_until(report, limit);
         }
         Some(std::mem::take(&mut report.unprocessed))
+    }
+
+    /// Takes the unprocessed timeouts as [`wait_finished`](Self::wait_finished) does. Does not wait:
+    /// before the end, it returns `None`, and `waker` is woken at the end. `number` names the caller
+    /// from its first call to its last; a later waker replaces the one before.
+    pub(crate) fn poll_finished(&self, number: &mut Option<u64>, waker: &Waker) -> Option<Vec<U>> {
+        let waker = waker.clone();
+        let mut report = self.report.lock();
+        if report.finished {
+            let unprocessed = std::mem::take(&mut report.unprocessed);
+            drop(report); // before the waker
+            return Some(unprocessed);
+        }
+        let former = report.waiting.iter_mut().find(|(n, _)| Some(*n) == *number);
+        let replaced = if let Some((_, former)) = former {
+            Some(std::mem::replace(former, waker))
+        } else {
+            report.waited += 1;
+            *number = Some(report.waited);
+            let entry = (report.waited, waker);
+            report.waiting.push(entry);
+            None
+        };
+        drop(report);
+        drop(replaced);
+        None
+    }
+
+    /// Drops the waker of a caller that does not wait any longer.
+    pub(crate) fn stop_waiting(&self, number: u64) {
+        let mut report = self.report.lock();
+        let at = report.waiting.iter().position(|&(n, _)| n == number);
+        let waker = at.map(|at| report.waiting.swap_remove(at));
+        drop(report);
+        if isolate::panics(|| drop(waker)) {
+            warning!("the drop of the waker of a task that waits for the timer's end panicked");
+        }
     }
 }
 

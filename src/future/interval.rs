@@ -1,0 +1,146 @@
+//! `Interval`: ticks at a period.
+
+use super::sleep::Sleep;
+use crate::timeout::Period;
+use crate::timer::HashedWheelTimer;
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+impl HashedWheelTimer {
+    /// Ticks at a period: a [`Duration`], or a [`Period`] that says more. The first tick is one period
+    /// from now, unless the `Period` has another initial delay.
+    ///
+    /// Ticks that were missed are handled as [`MissedTickBehavior`](crate::MissedTickBehavior) says,
+    /// by the time at which a tick is taken. A fixed delay counts from that time.
+    ///
+    /// # Errors
+    ///
+    /// If the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use wheelwork::{HashedWheelTimer, MissedTickBehavior, Period};
+    ///
+    /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// let every = Duration::from_millis(5);
+    /// let at_once = Period::fixed_rate(every)
+    ///     .initial_delay(Duration::ZERO)
+    ///     .missed(MissedTickBehavior::Skip);
+    /// let mut ticks = timer.interval(at_once)?;
+    /// let first = ticks.tick().await.expect("the timer runs");
+    /// let second = ticks.tick().await.expect("the timer runs");
+    /// assert!(second >= first + every);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn interval(&self, period: impl Into<Period>) -> Result<Interval, ZeroPeriod> {
+        let period = period.into();
+        let delay = period.initial_delay.unwrap_or(period.every);
+        self.interval_at(self.deadline_after(delay), period)
+    }
+
+    /// Ticks like [`interval`](Self::interval), first at an instant.
+    ///
+    /// # Errors
+    ///
+    /// If the period is zero.
+    pub fn interval_at(
+        &self,
+        first: Instant,
+        period: impl Into<Period>,
+    ) -> Result<Interval, ZeroPeriod> {
+        let period = period.into();
+        if period.every.is_zero() {
+            return Err(ZeroPeriod);
+        }
+        Ok(Interval { sleep: self.sleep_until(first), period })
+    }
+}
+
+/// The period of an interval is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a period of 0s: expected a longer one")]
+#[non_exhaustive]
+pub struct ZeroPeriod;
+
+/// Ticks at a period. Created by [`HashedWheelTimer::interval`] and
+/// [`interval_at`](HashedWheelTimer::interval_at).
+///
+/// With the feature `stream`, it is a stream of its ticks.
+#[derive(Debug)]
+pub struct Interval {
+    /// Until the next tick.
+    sleep: Sleep,
+    period: Period,
+}
+
+impl Interval {
+    /// Waits for the next tick. Returns the instant at which the tick was due, or `None` if the timer
+    /// is stopped.
+    ///
+    /// If the future is dropped before it is ready, no tick is lost.
+    pub async fn tick(&mut self) -> Option<Instant> {
+        poll_fn(|cx| self.poll_tick(cx)).await
+    }
+
+    /// Polls for the next tick, like [`tick`](Self::tick).
+    pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
+        ready!(self.sleep.poll_ready(cx));
+        if self.sleep.was_stopped() {
+            return Poll::Ready(None);
+        }
+        let due = self.sleep.deadline();
+        let timer = self.sleep.timer();
+        let next = self.period.next(due, timer.now());
+        let next = next.unwrap_or_else(|| timer.deadline_after(Duration::MAX));
+        self.sleep.reset(next);
+        Poll::Ready(Some(due))
+    }
+
+    /// The instant of the next tick.
+    pub fn next_tick(&self) -> Instant {
+        self.sleep.deadline()
+    }
+
+    /// The period.
+    pub fn period(&self) -> Period {
+        self.period
+    }
+
+    /// Moves the next tick to one period from now.
+    pub fn reset(&mut self) {
+        self.sleep.reset_after(self.period.every);
+    }
+
+    /// Moves the next tick to `delay` from now.
+    pub fn reset_after(&mut self, delay: Duration) {
+        self.sleep.reset_after(delay);
+    }
+
+    /// Moves the next tick to an instant.
+    pub fn reset_at(&mut self, next: Instant) {
+        self.sleep.reset(next);
+    }
+
+    /// Whether the timer was stopped before the next tick. There is none then, until a reset.
+    pub fn was_stopped(&self) -> bool {
+        self.sleep.was_stopped()
+    }
+}
+
+#[cfg(feature = "stream")]
+impl futures_core::Stream for Interval {
+    type Item = Instant;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Instant>> {
+        self.poll_tick(cx)
+    }
+}

@@ -1,0 +1,18 @@
+//! In async programs.
+
+// The files:
+//   wake         a waker in the wheel
+//   sleep        a future that is ready at an instant; all others are built on it
+//   timeout      a future with a limit
+//   interval     ticks at a period
+//   stop         the end of a timer, without blocking
+mod interval;
+mod sleep;
+mod stop;
+mod timeout;
+mod wake;
+
+pub use interval::{Interval, ZeroPeriod};
+pub use sleep::Sleep;
+pub use stop::Stop;
+pub use timeout::{TimedFutureExt, Timeout, TimeoutError};

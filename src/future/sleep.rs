@@ -1,0 +1,199 @@
+//! `Sleep`: a future that is ready at an instant.
+//!
+//! Rules, each with the tests that hold it:
+//!
+//! 1. **The clock decides.** A sleep is ready if the timer's clock has reached its deadline, or if the
+//!    timer is stopped. No flag of the worker says so, and a wake-up is only a reason to look.
+//! 2. **Register, then look again.** The clock may pass the deadline before the waker is in the wheel,
+//!    and stand still afterwards. So every registration, and every move of one, is followed by a look.
+//! 3. **The latest waker wins.** Another waker replaces the one in the wheel.
+//! 4. **A waker is cloned, woken and dropped under no lock**, and a drop of the sleep drops it at once.
+
+use super::wake::Armed;
+use crate::timer::HashedWheelTimer;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+impl HashedWheelTimer {
+    /// A future that is ready `delay` from now.
+    ///
+    /// It is never early by the timer's clock. A task that waits for it is woken within a tick after
+    /// the deadline. [`Duration::MAX`] means never.
+    ///
+    /// The deadline counts from this call. The first poll puts the task's waker into the timer: it
+    /// costs what [`new_timeout`](Self::new_timeout) costs, and allocates nothing. The limit of
+    /// pending timeouts does not apply to it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), wheelwork::BuildError> {
+    /// let timer = wheelwork::HashedWheelTimer::builder()
+    ///     .tick_duration(Duration::from_millis(1))
+    ///     .build()?;
+    /// let begin = Instant::now();
+    /// timer.sleep(Duration::from_millis(5)).await;
+    /// assert!(begin.elapsed() >= Duration::from_millis(5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sleep(&self, delay: Duration) -> Sleep {
+        self.sleep_until(self.deadline_after(delay))
+    }
+
+    /// A future that is ready at an instant. If that has passed, it is ready at the first poll.
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
+        Sleep { armed: None, timer: self.clone(), deadline, end: None }
+    }
+}
+
+/// A future that is ready at its deadline, or when its timer is stopped. Created by
+/// [`HashedWheelTimer::sleep`] and [`sleep_until`](HashedWheelTimer::sleep_until).
+///
+/// After it was ready, it stays ready until a reset. Its drop takes its waker out of the timer and
+/// drops it, in O(1). A sleep keeps its timer alive.
+///
+/// # Examples
+///
+/// A deadline that each sign of life pushes back:
+///
+/// ```
+/// # use std::time::Duration;
+/// # async fn next_request() -> u32 { 1 }
+/// # async fn handle(_: u32) {}
+/// # async fn serve(timer: wheelwork::HashedWheelTimer) {
+/// let mut idle = timer.sleep(Duration::from_secs(30));
+/// loop {
+///     tokio::select! {
+///         request = next_request() => handle(request).await,
+///         () = &mut idle => break,
+///     }
+///     idle.reset_after(Duration::from_secs(30));
+/// }
+/// # }
+/// ```
+#[must_use = "a future does nothing until it is polled"]
+pub struct Sleep {
+    /// Before the timer: if this is its last handle, its drop finds no waker to wake.
+    armed: Option<Armed>,
+    timer: HashedWheelTimer,
+    deadline: Instant,
+    end: Option<End>,
+}
+
+/// Why a sleep has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Elapsed,
+    Stopped,
+}
+
+impl Sleep {
+    /// The instant at which it is ready.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Whether the deadline has passed, by the timer's clock.
+    pub fn is_elapsed(&self) -> bool {
+        self.end == Some(End::Elapsed) || self.timer.now() >= self.deadline
+    }
+
+    /// Whether it became ready because its timer was stopped before the deadline.
+    pub fn was_stopped(&self) -> bool {
+        self.end == Some(End::Stopped)
+    }
+
+    /// Moves the deadline to an instant. O(1), without an allocation.
+    ///
+    /// A task that waits for the sleep goes on waiting, and need not poll it. If the new deadline has
+    /// passed, the task is woken at once, by this call. A sleep that was ready can be awaited again.
+    pub fn reset(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+        self.end = None;
+        let Some(armed) = &self.armed else { return };
+        if !armed.move_to(deadline) || self.is_elapsed() {
+            self.wake();
+        }
+    }
+
+    /// Moves the deadline to `delay` from now, like [`reset`](Self::reset).
+    pub fn reset_after(&mut self, delay: Duration) {
+        self.reset(self.timer.deadline_after(delay));
+    }
+
+    /// Wakes the waiting task, if there is one.
+    pub(super) fn wake(&mut self) {
+        self.armed.take().into_iter().for_each(Armed::wake);
+    }
+
+    pub(super) fn timer(&self) -> &HashedWheelTimer {
+        &self.timer
+    }
+
+    /// Polls the sleep without a pin.
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has_ended() {
+            return Poll::Ready(());
+        }
+        if self.armed.as_ref().is_some_and(|armed| armed.will_wake(cx.waker())) {
+            return Poll::Pending;
+        }
+        self.arm(cx.waker().clone());
+        if self.has_ended() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn arm(&mut self, waker: Waker) {
+        self.armed = None;
+        self.armed = Armed::new(&self.timer, waker, self.deadline);
+    }
+
+    /// Looks at the clock, then at the timer.
+    fn has_ended(&mut self) -> bool {
+        if self.end.is_none() {
+            self.end = if self.is_elapsed() {
+                Some(End::Elapsed)
+            } else if self.timer.is_closed() {
+                Some(End::Stopped)
+            } else {
+                return false;
+            };
+            self.armed = None;
+        }
+        true
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_ready(cx)
+    }
+}
+
+#[cfg(feature = "stream")]
+impl futures_core::FusedFuture for Sleep {
+    fn is_terminated(&self) -> bool {
+        self.end.is_some()
+    }
+}
+
+impl fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleep")
+            .field("due_in", &self.deadline.saturating_duration_since(self.timer.now()))
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}
+
+const _: () = {
+    const fn anywhere<T: Send + Sync + Unpin>() {}
+    anywhere::<Sleep>();
+    assert!(size_of::<Sleep>() <= 64);
+};

@@ -1,0 +1,71 @@
+//! `Stop`: the end of a timer, without blocking the thread that waits for it.
+
+use crate::timeout::Unprocessed;
+use crate::timer::HashedWheelTimer;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+impl HashedWheelTimer {
+    /// Stops the timer as [`stop`](Self::stop) does, without blocking the thread: a future that is
+    /// ready after the timer's end.
+    ///
+    /// The first poll closes the timer. The future waits for a task that runs on the worker. It does
+    /// not wait for the end of the worker's thread, nor for the drop of the thread-locals there. It
+    /// may also be awaited by a task that runs on the worker.
+    ///
+    /// If the future is dropped before it is ready, the timer ends all the same. The unprocessed
+    /// timeouts go to the next stop, or are cancelled with the last handle.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let timer = wheelwork::HashedWheelTimer::new()?;
+    /// timer.new_timeout(|| println!("goodbye"), Duration::from_secs(60))?;
+    /// for unprocessed in timer.stop_async().await {
+    ///     unprocessed.run();
+    /// }
+    /// assert!(timer.is_stopped());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stop_async(&self) -> Stop {
+        Stop { timer: self.clone(), number: None }
+    }
+}
+
+/// The end of a timer as a future. Created by [`HashedWheelTimer::stop_async`].
+#[must_use = "a future does nothing until it is polled"]
+pub struct Stop {
+    timer: HashedWheelTimer,
+    /// Names the waker that waits for the end.
+    number: Option<u64>,
+}
+
+impl Future for Stop {
+    type Output = Vec<Unprocessed>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<Unprocessed>> {
+        let Self { timer, number } = &mut *self;
+        timer.begin_stop();
+        match timer.poll_stopped(number, cx.waker()) {
+            Some(unprocessed) => Poll::Ready(unprocessed),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.number.into_iter().for_each(|number| self.timer.stop_waiting(number));
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stop").field("timer", &self.timer).finish_non_exhaustive()
+    }
+}

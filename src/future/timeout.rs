@@ -1,0 +1,152 @@
+//! `Timeout`: a future with a limit.
+
+use super::sleep::Sleep;
+use crate::timer::HashedWheelTimer;
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+impl HashedWheelTimer {
+    /// Limits a future: the result is its output if it completes within `limit` from now, and an error
+    /// if not. The future is polled first, so one that is ready in time wins.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), wheelwork::BuildError> {
+    /// use wheelwork::future::TimeoutError;
+    ///
+    /// let timer = wheelwork::HashedWheelTimer::builder()
+    ///     .tick_duration(Duration::from_millis(1))
+    ///     .build()?;
+    /// let limit = Duration::from_millis(5);
+    /// assert_eq!(timer.timeout(limit, async { 7 }).await, Ok(7));
+    /// let never = std::future::pending::<()>();
+    /// assert_eq!(timer.timeout(limit, never).await, Err(TimeoutError::Elapsed));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn timeout<F: IntoFuture>(&self, limit: Duration, future: F) -> Timeout<F::IntoFuture> {
+        Timeout::new(future.into_future(), self.sleep(limit))
+    }
+
+    /// Limits a future like [`timeout`](Self::timeout), until an instant.
+    pub fn timeout_at<F: IntoFuture>(
+        &self,
+        deadline: Instant,
+        future: F,
+    ) -> Timeout<F::IntoFuture> {
+        Timeout::new(future.into_future(), self.sleep_until(deadline))
+    }
+}
+
+/// The methods of [`HashedWheelTimer::timeout`] on the future itself.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), wheelwork::BuildError> {
+/// use wheelwork::future::TimedFutureExt;
+///
+/// let timer = wheelwork::HashedWheelTimer::new()?;
+/// let answer = async { 42 }.timeout(&timer, Duration::from_secs(1)).await;
+/// assert_eq!(answer, Ok(42));
+/// # Ok(())
+/// # }
+/// ```
+pub trait TimedFutureExt: Future + Sized {
+    /// Limits this future; see [`HashedWheelTimer::timeout`].
+    fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> Timeout<Self> {
+        timer.timeout(limit, self)
+    }
+
+    /// Limits this future until an instant; see [`HashedWheelTimer::timeout_at`].
+    fn timeout_at(self, timer: &HashedWheelTimer, deadline: Instant) -> Timeout<Self> {
+        timer.timeout_at(deadline, self)
+    }
+}
+
+impl<F: Future> TimedFutureExt for F {}
+
+/// Why a future with a limit has no output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimeoutError {
+    /// The deadline has passed.
+    #[error("the deadline has passed: expected completion before it")]
+    Elapsed,
+    /// The timer was stopped before the deadline.
+    #[error("the timer is stopped: expected a running one")]
+    Stopped,
+}
+
+impl TimeoutError {
+    /// The error of a limit that is over.
+    pub(super) fn of(sleep: &Sleep) -> Self {
+        if sleep.was_stopped() { Self::Stopped } else { Self::Elapsed }
+    }
+
+    /// Whether the timer was stopped before the deadline.
+    pub fn was_stopped(&self) -> bool {
+        *self == Self::Stopped
+    }
+}
+
+pin_project! {
+    /// A future with a limit. Created by [`HashedWheelTimer::timeout`] and
+    /// [`timeout_at`](HashedWheelTimer::timeout_at).
+    ///
+    /// It does not touch the timer before its future is first pending. The future is dropped with it,
+    /// not at the deadline.
+    #[derive(Debug)]
+    #[must_use = "a future does nothing until it is polled"]
+    pub struct Timeout<F> {
+        #[pin]
+        future: F,
+        limit: Sleep,
+    }
+}
+
+impl<F> Timeout<F> {
+    fn new(future: F, limit: Sleep) -> Self {
+        Self { future, limit }
+    }
+
+    /// The instant until which the future may complete.
+    pub fn deadline(&self) -> Instant {
+        self.limit.deadline()
+    }
+
+    /// The future.
+    pub fn get_ref(&self) -> &F {
+        &self.future
+    }
+
+    /// The future, pinned.
+    pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut F> {
+        self.project().future
+    }
+
+    /// Takes the future out, without its limit.
+    pub fn into_inner(self) -> F {
+        self.future
+    }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, TimeoutError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        ready!(this.limit.poll_ready(cx));
+        Poll::Ready(Err(TimeoutError::of(this.limit)))
+    }
+}

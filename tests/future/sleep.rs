@@ -1,0 +1,421 @@
+//! `Sleep`, and the rules at the head of `src/future/sleep.rs`.
+
+use crate::common::{manual, manual_with, ms, on};
+use crate::on_every_wheel;
+use crate::wakers::{Alarm, Hooks, block_on};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use wheelwork::future::Sleep;
+use wheelwork::{Clock, HashedWheelTimer, WheelKind};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_sleep_is_small_and_goes_anywhere() {
+    fn anywhere<T: Send + Sync + Unpin>() {}
+    anywhere::<Sleep>();
+    assert_eq!(size_of::<Sleep>(), 64);
+}
+
+on_every_wheel!(a_sleep_is_ready_at_its_deadline_and_not_before);
+
+fn a_sleep_is_ready_at_its_deadline_and_not_before(wheel: WheelKind) {
+    let (timer, clock) = manual_with(on(wheel));
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    assert_eq!(alarm.poll(&mut sleep), Poll::Pending);
+    clock.advance(SECOND - Duration::from_nanos(1));
+    assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending));
+    assert!(!sleep.is_elapsed());
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!((alarm.wakes(), sleep.is_elapsed()), (1, true));
+    for _ in 0..3 {
+        assert_eq!(alarm.poll(&mut sleep), Poll::Ready(()), "it stays ready");
+    }
+    assert_eq!((alarm.clones(), sleep.was_stopped()), (0, false));
+}
+
+#[test]
+fn in_real_time_a_sleep_takes_its_time() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let begin = Instant::now();
+    block_on(timer.sleep(ms(20)));
+    assert!(begin.elapsed() >= ms(20));
+    block_on(timer.sleep_until(begin + ms(40)));
+    assert!(begin.elapsed() >= ms(40));
+}
+
+#[test]
+fn the_first_poll_arms_it() {
+    let (timer, clock) = manual();
+    let mut sleep = timer.sleep(SECOND);
+    assert_eq!((timer.metrics().scheduled, sleep.deadline()), (0, timer.now() + SECOND));
+    clock.advance(SECOND / 2); // the deadline counts from the call
+    let alarm = Alarm::new();
+    assert!(alarm.poll(&mut sleep).is_pending());
+    assert_eq!(timer.metrics().scheduled, 1);
+    clock.advance(SECOND / 2);
+    assert_eq!(alarm.wakes(), 1);
+}
+
+#[test]
+fn a_deadline_in_the_past_is_ready_at_the_first_poll_and_arms_nothing() {
+    let (timer, clock) = manual();
+    clock.advance(SECOND);
+    let past = timer.now() - SECOND / 2;
+    let alarm = Alarm::new();
+    for mut sleep in [timer.sleep(Duration::ZERO), timer.sleep_until(past)] {
+        assert!(sleep.is_elapsed());
+        assert_eq!(alarm.poll(&mut sleep), Poll::Ready(()));
+    }
+    let before_the_start = timer.started_at() - SECOND;
+    let mut sleep = timer.sleep_until(before_the_start);
+    assert_eq!((sleep.deadline(), alarm.poll(&mut sleep)), (before_the_start, Poll::Ready(())));
+    assert_eq!((timer.metrics().scheduled, alarm.clones()), (0, 0));
+}
+
+#[test]
+fn a_maximal_delay_is_never() {
+    let (timer, clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(Duration::MAX));
+    let mut far = timer.sleep(Duration::from_secs(600 * 365 * 86_400));
+    for _ in 0..4 {
+        assert!(alarm.poll(&mut sleep).is_pending() && alarm.poll(&mut far).is_pending());
+        clock.advance(Duration::from_secs(150 * 365 * 86_400));
+    }
+    assert_eq!(alarm.wakes(), 0);
+}
+
+#[test]
+fn a_poll_with_the_same_waker_registers_once() {
+    let (timer, clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    for _ in 0..10 {
+        assert!(alarm.poll(&mut sleep).is_pending());
+        clock.advance(ms(1));
+    }
+    assert_eq!((timer.metrics().scheduled, alarm.clones()), (1, 1));
+}
+
+/// smol#167.
+#[test]
+fn the_latest_waker_wins_and_the_former_is_dropped_at_once() {
+    let (timer, clock) = manual();
+    let alarms = [(); 3].map(|()| Alarm::new());
+    let mut sleep = timer.sleep(SECOND);
+    for (latest, alarm) in alarms.iter().enumerate() {
+        assert!(alarm.poll(&mut sleep).is_pending());
+        let clones = [0, 1, 2].map(|n| usize::from(n == latest));
+        assert_eq!(alarms.each_ref().map(Alarm::clones), clones);
+    }
+    assert_eq!(timer.pending_timeouts(), 1);
+    clock.advance(SECOND);
+    assert_eq!(alarms.each_ref().map(Alarm::wakes), [0, 0, 1]);
+}
+
+/// tokio#8550.
+#[test]
+fn a_drop_drops_the_waker_at_once() {
+    let (timer, clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    assert!(alarm.poll(&mut sleep).is_pending());
+    assert_eq!(alarm.clones(), 1);
+    drop(sleep);
+    assert_eq!((alarm.clones(), timer.pending_timeouts()), (0, 0));
+    clock.advance(SECOND);
+    assert_eq!(alarm.wakes(), 0);
+}
+
+#[test]
+fn a_reset_moves_the_deadline_and_keeps_the_waker() {
+    let (timer, clock) = manual();
+    for (to, first, then) in [(3, 2, 1), (1, 0, 1)] {
+        let (alarm, mut sleep) = (Alarm::new(), timer.sleep(2 * SECOND));
+        assert!(alarm.poll(&mut sleep).is_pending());
+        sleep.reset_after(to * SECOND);
+        clock.advance(first * SECOND);
+        assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending), "to {to} s");
+        clock.advance(then * SECOND);
+        assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())), "to {to} s");
+    }
+}
+
+/// tokio#8274, futures-timer#56. The clock stands still, so no tick comes to the help.
+#[test]
+fn a_reset_into_the_past_wakes_at_once() {
+    let (timer, clock) = manual();
+    clock.advance(SECOND);
+    for past in [timer.now(), timer.now() - SECOND / 2, timer.started_at()] {
+        let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+        assert!(alarm.poll(&mut sleep).is_pending());
+        sleep.reset(past);
+        assert_eq!((alarm.wakes(), alarm.clones()), (1, 0));
+        assert_eq!(alarm.poll(&mut sleep), Poll::Ready(()));
+    }
+    assert_eq!(timer.pending_timeouts(), 0);
+}
+
+#[test]
+fn a_reset_lets_it_be_awaited_again() {
+    let (timer, clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    for round in 1..4 {
+        assert!(alarm.poll(&mut sleep).is_pending());
+        clock.advance(SECOND);
+        assert_eq!((alarm.poll(&mut sleep), alarm.wakes()), (Poll::Ready(()), round));
+        sleep.reset_after(SECOND);
+        assert!(!sleep.is_elapsed());
+    }
+}
+
+/// The worker has woken the task, which has not polled yet.
+#[test]
+fn a_reset_after_the_wake_up_counts() {
+    let (timer, clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    assert!(alarm.poll(&mut sleep).is_pending());
+    clock.advance(SECOND);
+    sleep.reset_after(SECOND);
+    assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Pending));
+    clock.advance(SECOND);
+    assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (2, Poll::Ready(())));
+}
+
+/// tokio#8169.
+#[test]
+fn a_reset_on_a_thread_of_another_timer_stays_with_its_timer() {
+    let (timer, clock) = manual();
+    let (other, other_clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    assert!(alarm.poll(&mut sleep).is_pending());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            other.new_timeout(|| (), SECOND).unwrap();
+            sleep.reset_after(2 * SECOND);
+            assert!(alarm.poll(&mut sleep).is_pending());
+        });
+    });
+    assert_eq!((timer.pending_timeouts(), other.pending_timeouts()), (1, 1));
+    other_clock.advance(5 * SECOND);
+    clock.advance(SECOND);
+    assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending));
+    clock.advance(SECOND);
+    assert_eq!(alarm.wakes(), 1);
+}
+
+/// A clock in real time that stands still, so that the worker sleeps on.
+#[derive(Clone)]
+struct Unheard(Instant, Arc<AtomicU64>);
+
+impl Clock for Unheard {
+    fn now(&self) -> Instant {
+        self.0 + ms(self.1.load(SeqCst))
+    }
+}
+
+/// quinn#2677, tokio#7883: the worker has not come to it, and nobody was woken.
+#[test]
+fn the_clock_decides_and_not_the_wake_up() {
+    let clock = Unheard(Instant::now(), Arc::default());
+    let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(Duration::from_secs(3600)));
+    assert!(alarm.poll(&mut sleep).is_pending());
+    clock.1.store(3_599_999, SeqCst);
+    assert!(!sleep.is_elapsed() && alarm.poll(&mut sleep).is_pending());
+    clock.1.store(3_600_000, SeqCst);
+    assert!(sleep.is_elapsed() && alarm.poll(&mut sleep).is_ready());
+    assert_eq!((alarm.wakes(), alarm.clones(), timer.pending_timeouts()), (0, 0, 0));
+}
+
+/// tokio#8334.
+#[test]
+fn a_long_uptime_is_ordinary() {
+    let uptimes = [ms(1 << 30), ms(1 << 36), Duration::from_secs(10 * 365 * 86_400)];
+    for uptime in uptimes {
+        let builder = HashedWheelTimer::builder().tick_duration(ms(1));
+        let (timer, clock) = manual_with(builder);
+        clock.advance(uptime - SECOND / 2);
+        let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+        let mut far = timer.sleep(uptime);
+        assert!(alarm.poll(&mut sleep).is_pending() && alarm.poll(&mut far).is_pending());
+        clock.advance(SECOND - ms(1));
+        assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (0, Poll::Pending), "{uptime:?}");
+        clock.advance(ms(1));
+        assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())), "{uptime:?}");
+        clock.advance(uptime - SECOND - ms(1));
+        assert!(alarm.poll(&mut far).is_pending(), "{uptime:?}");
+        clock.advance(ms(1));
+        assert_eq!((alarm.wakes(), alarm.poll(&mut far)), (2, Poll::Ready(())), "{uptime:?}");
+    }
+}
+
+#[test]
+fn the_limit_of_pending_timeouts_does_not_apply() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(1));
+    timer.new_timeout(|| (), SECOND).unwrap();
+    let alarm = Alarm::new();
+    let mut sleeps: Vec<Sleep> = (0..10).map(|_| timer.sleep(SECOND)).collect();
+    assert!(sleeps.iter_mut().all(|sleep| alarm.poll(sleep).is_pending()));
+    clock.advance(SECOND);
+    assert_eq!(alarm.wakes(), 10);
+    timer.new_timeout(|| (), SECOND).expect("there is room again");
+}
+
+#[test]
+fn sleeps_of_one_thread_and_tick_wake_in_the_order_of_their_first_polls() {
+    let (timer, clock) = manual();
+    let (sender, woken) = mpsc::channel();
+    let wakers = [0, 1, 2].map(|number| {
+        let sender = Mutex::new(sender.clone());
+        let on_wake = Box::new(move || sender.lock().unwrap().send(number).unwrap());
+        Hooks { on_wake, ..Hooks::default() }.waker()
+    });
+    let mut sleeps = [(); 3].map(|()| timer.sleep(SECOND));
+    for (sleep, waker) in sleeps.iter_mut().zip(&wakers).rev() {
+        assert!(std::pin::pin!(sleep).poll(&mut Context::from_waker(waker)).is_pending());
+    }
+    clock.advance(SECOND);
+    assert_eq!(woken.try_iter().collect::<Vec<_>>(), [2, 1, 0]);
+}
+
+/// The executor has no thread left for any job, or is gone.
+#[test]
+fn wake_ups_run_on_the_worker_whatever_the_executor() {
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let jobs = held.clone();
+    let executor = move |job| {
+        jobs.lock().unwrap().push(job);
+        Ok(())
+    };
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let (sender, woken) = mpsc::channel();
+    let sender = Mutex::new(sender);
+    let on_wake = Box::new(move || {
+        let thread = std::thread::current();
+        sender.lock().unwrap().send(thread.name().map(str::to_owned)).unwrap();
+    });
+    let waker = Hooks { on_wake, ..Hooks::default() }.waker();
+    let mut sleep = timer.sleep(SECOND);
+    let poll = std::pin::pin!(&mut sleep).poll(&mut Context::from_waker(&waker));
+    assert!(poll.is_pending());
+    timer.new_timeout(|| (), SECOND).unwrap();
+    clock.advance(SECOND);
+    assert_eq!(woken.try_recv().unwrap().as_deref(), Some("wheelwork-timer"));
+    assert_eq!(held.lock().unwrap().len(), 1, "the other is the executor's");
+}
+
+#[test]
+fn a_waker_that_panics_hurts_nobody() {
+    let (timer, clock) = manual();
+    let bad = || panic!("a bad waker");
+    let panics = [
+        Hooks { on_wake: Box::new(bad), ..Hooks::default() },
+        Hooks { on_drop: Box::new(bad), ..Hooks::default() },
+        Hooks { on_clone: Box::new(bad), ..Hooks::default() },
+    ];
+    let [wakes, drops, clones] = panics.map(|hooks| std::mem::ManuallyDrop::new(hooks.waker()));
+    let alarm = Alarm::new();
+    let mut sleeps = [(); 4].map(|()| timer.sleep(SECOND));
+    let poll = |sleep: &mut Sleep, waker| {
+        catch_unwind(AssertUnwindSafe(|| {
+            std::pin::pin!(sleep).poll(&mut Context::from_waker(waker)).is_pending()
+        }))
+    };
+    let [first, second, third, last] = &mut sleeps;
+    assert!(poll(first, &wakes).unwrap());
+    assert!(poll(second, &drops).unwrap());
+    assert!(poll(third, &clones).is_err(), "the caller's own");
+    assert!(alarm.poll(third).is_pending() && alarm.poll(last).is_pending());
+    let panicked = || timer.metrics().panicked;
+    assert!(alarm.poll(second).is_pending(), "the bad waker is dropped");
+    assert_eq!(panicked(), 1);
+    clock.advance(SECOND);
+    assert_eq!((alarm.wakes(), panicked()), (3, 2));
+    assert!(sleeps.iter_mut().all(|sleep| alarm.poll(sleep).is_ready()));
+    // A reset wakes on the calling thread.
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &wakes).unwrap());
+    sleep.reset(timer.started_at());
+    assert_eq!(panicked(), 3);
+    // And a stop on the worker.
+    let mut sleep = timer.sleep(SECOND);
+    assert!(poll(&mut sleep, &wakes).unwrap());
+    timer.stop().unwrap();
+    assert_eq!((panicked(), alarm.poll(&mut sleep)), (4, Poll::Ready(())));
+}
+
+/// tokio#5429, tokio#8552, smol#143: a call of the timer would wait for itself if a lock were held.
+#[test]
+fn wakers_are_cloned_woken_and_dropped_under_no_lock() {
+    let (timer, clock) = manual();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let call = || -> Box<dyn Fn() + Send + Sync> {
+        let (timer, calls) = (timer.clone(), calls.clone());
+        Box::new(move || {
+            let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+            assert!(alarm.poll(&mut sleep).is_pending());
+            sleep.reset_after(SECOND / 2);
+            drop(sleep);
+            timer.new_timeout(|| (), SECOND).unwrap().cancel();
+            timer.metrics();
+            calls.fetch_add(1, SeqCst);
+        })
+    };
+    let waker = Hooks { on_wake: call(), on_clone: call(), on_drop: call() }.waker();
+    let mut context = Context::from_waker(&waker);
+    let alarm = Alarm::new();
+    let mut sleeps = [(); 3].map(|()| timer.sleep(SECOND));
+    for sleep in &mut sleeps {
+        assert!(std::pin::pin!(sleep).poll(&mut context).is_pending());
+    }
+    assert_eq!(calls.load(SeqCst), 3, "cloned");
+    assert!(alarm.poll(&mut sleeps[0]).is_pending());
+    assert_eq!(calls.load(SeqCst), 4, "replaced");
+    sleeps[1].reset(timer.started_at());
+    assert_eq!(calls.load(SeqCst), 5, "woken by a reset");
+    clock.advance(SECOND);
+    assert_eq!(calls.load(SeqCst), 6, "woken by the worker");
+}
+
+/// An executor may poll inside the wake-up, and a task may drop everything there.
+#[test]
+fn a_wake_up_may_poll_or_drop_its_own_sleep() {
+    for drops in [false, true] {
+        let (timer, clock) = manual();
+        let place = Arc::new(Mutex::new(Some(timer.sleep(SECOND))));
+        let (sender, ready) = mpsc::channel();
+        let (sender, own) = (Mutex::new(sender), place.clone());
+        let on_wake = Box::new(move || {
+            let mut sleep = own.lock().unwrap();
+            let poll = sleep.as_mut().map(|sleep| Alarm::new().poll(sleep).is_ready());
+            sender.lock().unwrap().send(poll).unwrap();
+            if drops {
+                *sleep = None;
+            }
+        });
+        let waker = Hooks { on_wake, ..Hooks::default() }.waker();
+        let mut sleep = place.lock().unwrap();
+        let poll = std::pin::pin!(sleep.as_mut().unwrap()).poll(&mut Context::from_waker(&waker));
+        assert!(poll.is_pending());
+        drop(sleep);
+        clock.advance(SECOND);
+        assert_eq!(ready.try_recv(), Ok(Some(true)));
+        assert_eq!(place.lock().unwrap().is_none(), drops);
+    }
+}
+
+#[test]
+fn a_sleep_keeps_its_timer_alive_and_the_last_one_ends_it() {
+    let (timer, clock) = manual();
+    let (alarm, other) = (Alarm::new(), Alarm::new());
+    let (mut sleep, mut last) = (timer.sleep(SECOND), timer.sleep(5 * SECOND));
+    assert!(alarm.poll(&mut sleep).is_pending() && other.poll(&mut last).is_pending());
+    drop(timer);
+    clock.advance(SECOND);
+    assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())));
+    drop((sleep, last));
+    assert_eq!((other.clones(), other.wakes()), (0, 0), "a drop wakes nobody");
+    clock.advance(SECOND); // does not wait for a timer that has ended
+}

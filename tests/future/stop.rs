@@ -1,0 +1,200 @@
+//! A timer that is stopped: what becomes of the futures, and `stop_async`.
+
+use crate::common::{TICK, eventually, manual, manual_with, ms};
+use crate::wakers::{Alarm, Hooks, block_on};
+use std::sync::{Arc, Barrier, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+use wheelwork::{HashedWheelTimer, StopError};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_stop_wakes_every_sleep_and_returns_none_of_them() {
+    let (timer, clock) = manual();
+    let alarms: Vec<Alarm> = (0..5).map(|_| Alarm::new()).collect();
+    let mut sleeps: Vec<_> = (1..6).map(|n| timer.sleep(n * SECOND)).collect();
+    for (alarm, sleep) in alarms.iter().zip(&mut sleeps) {
+        assert!(alarm.poll(sleep).is_pending());
+        timer.new_timeout(|| (), SECOND / 2).unwrap();
+    }
+    clock.advance(ms(1)); // the timeouts are in the wheel or in the queue
+    let returned = timer.stop().unwrap();
+    assert_eq!(returned.len(), 5);
+    for (alarm, sleep) in alarms.iter().zip(&mut sleeps) {
+        assert_eq!((alarm.wakes(), alarm.clones(), sleep.was_stopped()), (1, 0, false));
+        assert_eq!(alarm.poll(sleep), Poll::Ready(()));
+        assert!(sleep.was_stopped() && !sleep.is_elapsed());
+    }
+    clock.advance(10 * SECOND);
+    assert!(sleeps[0].was_stopped() && sleeps[0].is_elapsed(), "it did not end by its deadline");
+    let metrics = timer.metrics();
+    assert_eq!((metrics.returned, metrics.cancelled, metrics.pending), (5, 5, 0));
+}
+
+#[test]
+fn a_sleep_that_has_elapsed_before_the_stop_was_not_stopped() {
+    let (timer, clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    assert!(alarm.poll(&mut sleep).is_pending());
+    clock.advance(SECOND);
+    timer.stop().unwrap();
+    assert_eq!((alarm.poll(&mut sleep), sleep.was_stopped()), (Poll::Ready(()), false));
+}
+
+#[test]
+fn a_sleep_in_a_stopped_timer_is_ready_at_once() {
+    let (timer, _clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    timer.stop().unwrap();
+    for _ in 0..3 {
+        assert_eq!((alarm.poll(&mut sleep), sleep.was_stopped()), (Poll::Ready(()), true));
+        sleep.reset_after(SECOND);
+        assert!(!sleep.was_stopped());
+    }
+    assert_eq!((alarm.wakes(), alarm.clones()), (0, 0));
+}
+
+/// The call itself ends the timer, and so wakes on its thread.
+#[test]
+fn a_stop_without_patience_wakes_too() {
+    let (timer, _clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    assert!(alarm.poll(&mut sleep).is_pending());
+    assert!(timer.stop_timeout(Duration::ZERO).unwrap().is_empty());
+    eventually("the sleep is woken", || alarm.wakes() == 1);
+    assert!(alarm.poll(&mut sleep).is_ready());
+}
+
+/// The timer is closed, and its worker is still busy.
+#[test]
+fn a_stop_that_gave_up_resolves_every_sleep() {
+    let (timer, clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(5 * SECOND));
+    assert!(alarm.poll(&mut sleep).is_pending());
+    let gate = Arc::new(Barrier::new(2));
+    let held = gate.clone();
+    timer.new_timeout(move || _ = held.wait(), SECOND).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| clock.advance(SECOND));
+        eventually("the task runs", || timer.metrics().expired == 1);
+        let stopped = timer.stop_timeout(Duration::ZERO);
+        assert!(matches!(stopped, Err(StopError::StillRunning { .. })));
+        assert!(alarm.poll(&mut sleep).is_ready() && sleep.was_stopped(), "it is closed");
+        gate.wait();
+    });
+    assert!(timer.stop().unwrap().is_empty());
+}
+
+#[test]
+fn a_waker_may_stop_waiting_for_others_when_the_timer_stops() {
+    let (timer, _clock) = manual();
+    let (alarm, mut other) = (Alarm::new(), timer.sleep(2 * SECOND));
+    assert!(alarm.poll(&mut other).is_pending());
+    let other = Mutex::new(Some(other));
+    let on_wake = Box::new(move || drop(other.lock().unwrap().take()));
+    let waker = Hooks { on_wake, ..Hooks::default() }.waker();
+    let mut sleep = timer.sleep(SECOND);
+    let poll = std::pin::pin!(&mut sleep).poll(&mut std::task::Context::from_waker(&waker));
+    assert!(poll.is_pending());
+    assert!(timer.stop().unwrap().is_empty());
+    assert_eq!(alarm.clones(), 0);
+}
+
+#[test]
+fn stop_async_returns_the_unprocessed_timeouts() {
+    let (timer, _clock) = manual();
+    let timeouts = [2, 1].map(|n| timer.new_timeout(|| (), n * SECOND).unwrap());
+    let returned = block_on(timer.stop_async());
+    assert_eq!(returned.len(), 2);
+    assert!(returned[0].deadline() < returned[1].deadline() && timer.is_stopped());
+    assert!(timeouts.iter().all(|timeout| !timeout.is_cancelled()));
+    assert!(timer.new_timeout(|| (), SECOND).is_err());
+    assert!(block_on(timer.stop_async()).is_empty(), "the first has them");
+    assert!(timer.stop().unwrap().is_empty());
+}
+
+#[test]
+fn stop_async_begins_with_its_first_poll() {
+    let (timer, _clock) = manual();
+    let stop = timer.stop_async();
+    timer.new_timeout(|| (), SECOND).expect("it is not stopped");
+    assert_eq!(block_on(stop).len(), 1);
+}
+
+/// A timer whose worker is busy until the guard is dropped.
+fn busy() -> (HashedWheelTimer, impl Drop) {
+    struct Release(Option<std::sync::mpsc::Sender<()>>);
+    impl Drop for Release {
+        fn drop(&mut self) {
+            drop(self.0.take());
+        }
+    }
+    let (sender, gate) = std::sync::mpsc::channel();
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1));
+    let timer = builder.build().unwrap();
+    timer.new_timeout(move || _ = gate.recv(), Duration::ZERO).unwrap();
+    eventually("the task runs", || timer.metrics().expired == 1);
+    (timer, Release(Some(sender)))
+}
+
+#[test]
+fn stop_async_waits_for_a_running_task_and_wakes_the_latest_waker_only() {
+    let (timer, release) = busy();
+    let alarms = [(); 2].map(|()| Alarm::new());
+    let mut stop = timer.stop_async();
+    for _ in 0..2 {
+        assert!(alarms[0].poll(&mut stop).is_pending());
+    }
+    assert!(alarms[1].poll(&mut stop).is_pending());
+    assert_eq!(alarms.each_ref().map(Alarm::clones), [0, 1]);
+    drop(release);
+    eventually("it is woken", || alarms[1].wakes() == 1);
+    assert!(alarms[1].poll(&mut stop).is_ready());
+    assert_eq!(alarms[0].wakes(), 0);
+}
+
+#[test]
+fn a_stop_async_that_is_dropped_drops_its_waker_and_leaves_the_timeouts_to_the_next() {
+    let (timer, release) = busy();
+    timer.new_timeout(|| (), SECOND).unwrap();
+    let alarms = [(); 2].map(|()| Alarm::new());
+    let mut stops = [(); 2].map(|()| timer.stop_async());
+    for (alarm, stop) in alarms.iter().zip(&mut stops) {
+        assert!(alarm.poll(stop).is_pending());
+    }
+    let [first, mut second] = stops;
+    drop(first);
+    assert_eq!(alarms.each_ref().map(Alarm::clones), [0, 1]);
+    drop(release);
+    eventually("the other is woken", || alarms[1].wakes() == 1);
+    let Poll::Ready(returned) = alarms[1].poll(&mut second) else { panic!("it has ended") };
+    assert_eq!((returned.len(), alarms[0].wakes()), (1, 0));
+}
+
+#[test]
+fn stop_async_may_be_polled_on_the_worker() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(TICK));
+    let alarm = Arc::new(Alarm::new());
+    let stop = Arc::new(Mutex::new(timer.stop_async()));
+    let (own, waker) = (stop.clone(), alarm.clone());
+    let task = move || assert!(waker.poll(&mut *own.lock().unwrap()).is_pending());
+    timer.new_timeout(task, TICK).unwrap();
+    clock.advance(TICK);
+    eventually("it is woken", || alarm.wakes() == 1);
+    assert!(alarm.poll(&mut *stop.lock().unwrap()).is_ready());
+}
+
+#[test]
+fn a_waker_of_stop_async_that_panics_hurts_nobody() {
+    let (timer, release) = busy();
+    let bad = || panic!("a bad waker");
+    let waker = Hooks { on_wake: Box::new(bad), ..Hooks::default() }.waker();
+    let (alarm, mut stops) = (Alarm::new(), [(); 2].map(|()| timer.stop_async()));
+    let [first, second] = &mut stops;
+    let poll = std::pin::pin!(first).poll(&mut std::task::Context::from_waker(&waker));
+    assert!(poll.is_pending() && alarm.poll(second).is_pending());
+    drop(release);
+    eventually("the other is woken", || alarm.wakes() == 1);
+    assert!(timer.stop().unwrap().is_empty());
+}
