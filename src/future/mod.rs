@@ -5,13 +5,16 @@
 //   sleep        a future that is ready at an instant; all others are built on it
 //   timeout      a future with a limit
 //   interval     ticks at a period
+//   delay_queue  values that each come out at a time of their own
 //   stop         the end of a timer, without blocking
+mod delay_queue;
 mod interval;
 mod sleep;
 mod stop;
 mod timeout;
 mod wake;
 
+pub use delay_queue::{DelayKey, DelayQueue, Delayed};
 pub use interval::{Interval, ZeroPeriod};
 pub use sleep::Sleep;
 pub use stop::Stop;

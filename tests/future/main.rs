@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod delay_queue;
 mod interval;
 mod sleep;
 mod stop;

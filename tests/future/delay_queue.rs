@@ -1,0 +1,223 @@
+//! `DelayQueue`.
+
+use crate::common::{manual, ms};
+use crate::wakers::{Alarm, block_on};
+use std::task::Poll;
+use std::time::Duration;
+use wheelwork::future::{DelayKey, DelayQueue};
+use wheelwork::{HashedWheelTimer, ManualClock};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+const NOTHING: [u32; 0] = [];
+
+/// A queue and the one task that polls it.
+struct Polled {
+    timer: HashedWheelTimer,
+    clock: ManualClock,
+    alarm: Alarm,
+    queue: DelayQueue<u32>,
+}
+
+impl Polled {
+    fn new() -> Self {
+        let (timer, clock) = manual();
+        Self { queue: DelayQueue::new(&timer), timer, clock, alarm: Alarm::new() }
+    }
+
+    fn insert(&mut self, value: u32, after: u64) -> DelayKey {
+        self.queue.insert(value, ms(after))
+    }
+
+    fn poll(&mut self) -> Poll<Option<u32>> {
+        let poll = self.queue.poll_next_due(&mut self.alarm.context());
+        poll.map(|due| due.map(|due| due.value))
+    }
+
+    /// The values that come out now.
+    fn take(&mut self) -> Vec<u32> {
+        let mut taken = Vec::new();
+        while let Poll::Ready(Some(value)) = self.poll() {
+            taken.push(value);
+        }
+        taken
+    }
+
+    fn after(&mut self, time: u64) -> Vec<u32> {
+        self.clock.advance(ms(time));
+        self.take()
+    }
+}
+
+/// tokio#1700: a later insertion does not hold up what was there.
+#[test]
+fn values_come_out_at_their_deadlines_in_order() {
+    let mut polled = Polled::new();
+    for (value, after) in [(3, 300), (1, 100), (2, 200), (20, 200)] {
+        polled.insert(value, after);
+    }
+    assert_eq!(polled.take(), NOTHING);
+    assert_eq!(polled.after(99), NOTHING);
+    assert_eq!(polled.alarm.wakes(), 0);
+    assert_eq!(polled.after(1), [1]);
+    polled.insert(9, 1000);
+    assert_eq!(polled.after(100), [2, 20], "of one deadline, in the order of insertion");
+    assert_eq!(polled.alarm.wakes(), 2);
+    assert_eq!(polled.after(100), [3]);
+    assert_eq!((polled.queue.len(), polled.timer.pending_timeouts()), (1, 1));
+}
+
+#[test]
+fn what_comes_out_tells_its_key_and_deadline() {
+    let mut polled = Polled::new();
+    let deadline = polled.timer.now() + SECOND;
+    let key = polled.queue.insert_at(7, deadline);
+    assert_eq!((polled.queue.deadline(key), polled.queue.get(key)), (Some(deadline), Some(&7)));
+    polled.clock.advance(2 * SECOND);
+    let due = block_on(polled.queue.next()).unwrap();
+    assert_eq!((due.value, due.key, due.deadline), (7, key, deadline));
+    assert_eq!((polled.queue.deadline(key), polled.queue.get(key)), (None, None));
+    assert_eq!((polled.queue.remove(key), polled.queue.reset(key, SECOND)), (None, false));
+}
+
+/// tokio#854.
+#[test]
+fn a_sooner_insertion_moves_the_wake_up() {
+    let mut polled = Polled::new();
+    polled.insert(1, 1000);
+    assert!(polled.poll().is_pending());
+    polled.insert(2, 200);
+    polled.clock.advance(ms(200));
+    assert_eq!((polled.alarm.wakes(), polled.take()), (1, vec![2]));
+    assert_eq!(polled.after(800), [1]);
+}
+
+/// tokio-util#8274.
+#[test]
+fn a_value_that_is_due_at_once_wakes_at_once() {
+    let mut polled = Polled::new();
+    polled.clock.advance(SECOND);
+    let past = polled.timer.now() - ms(1);
+    let key = polled.insert(1, 1000);
+    assert!(polled.poll().is_pending());
+    polled.queue.reset_at(key, past);
+    assert_eq!((polled.alarm.wakes(), polled.take()), (1, vec![1]), "reset");
+    polled.insert(2, 1000);
+    assert!(polled.poll().is_pending());
+    polled.queue.insert_at(3, past);
+    assert_eq!((polled.alarm.wakes(), polled.take()), (2, vec![3]), "inserted");
+}
+
+#[test]
+fn a_reset_moves_a_value_both_ways() {
+    let mut polled = Polled::new();
+    let (first, second) = (polled.insert(1, 100), polled.insert(2, 500));
+    assert!(polled.poll().is_pending());
+    assert!(polled.queue.reset(first, ms(800)));
+    assert_eq!(polled.after(100), NOTHING);
+    assert_eq!(polled.alarm.wakes(), 0, "nothing is due");
+    assert!(polled.queue.reset(second, ms(100)));
+    assert_eq!((polled.after(100), polled.after(599)), (vec![2], vec![]));
+    assert_eq!(polled.after(1), [1]);
+}
+
+/// tokio#868: resets of the first one after the other.
+#[test]
+fn the_earliest_can_be_reset_again_and_again() {
+    let mut polled = Polled::new();
+    let (a, b) = (polled.insert(1, 200), polled.insert(2, 250));
+    assert!(polled.poll().is_pending());
+    for (key, after) in [(a, 300), (b, 350), (a, 400)] {
+        assert!(polled.queue.reset(key, ms(after)));
+    }
+    assert_eq!((polled.after(349), polled.after(1), polled.after(50)), (vec![], vec![2], vec![1]));
+}
+
+/// tokio#4161, tokio#6751, tokio-util#8320.
+#[test]
+fn a_queue_that_becomes_empty_wakes_and_says_so() {
+    let empties: [fn(&mut DelayQueue<u32>, DelayKey); 2] = [
+        |queue, key| assert_eq!(queue.remove(key), Some(5)),
+        |queue, _| assert_eq!(queue.drain().len(), 1),
+    ];
+    for empty in empties {
+        let mut polled = Polled::new();
+        assert_eq!(polled.poll(), Poll::Ready(None));
+        let key = polled.insert(5, 1000);
+        assert!(polled.poll().is_pending());
+        empty(&mut polled.queue, key);
+        assert_eq!((polled.alarm.wakes(), polled.alarm.clones()), (1, 0));
+        assert_eq!((polled.poll(), polled.queue.is_empty()), (Poll::Ready(None), true));
+        assert_eq!(polled.timer.pending_timeouts(), 0);
+        polled.insert(6, 1000);
+        assert!(polled.poll().is_pending(), "and it goes on");
+        assert_eq!(polled.after(1000), [6]);
+    }
+}
+
+#[test]
+fn the_removal_of_one_of_many_wakes_nobody() {
+    let mut polled = Polled::new();
+    let keys: Vec<_> = (0..10).map(|n| polled.insert(n, 100 + u64::from(n))).collect();
+    assert!(polled.poll().is_pending());
+    for (n, key) in keys.into_iter().enumerate().take(9) {
+        assert_eq!(polled.queue.remove(key), Some(n as u32));
+    }
+    polled.clock.advance(ms(108));
+    assert_eq!(polled.alarm.wakes(), 0);
+    polled.clock.advance(ms(92)); // the tick after 109 ms
+    assert_eq!((polled.alarm.wakes(), polled.take()), (1, vec![9]));
+}
+
+#[test]
+fn a_drain_returns_all_the_earliest_first() {
+    let mut polled = Polled::new();
+    for (value, after) in [(3, 300), (1, 100), (2, 200)] {
+        polled.insert(value, after);
+    }
+    let drained: Vec<_> = polled.queue.drain().into_iter().map(|due| due.value).collect();
+    assert_eq!((drained, polled.queue.len()), (vec![1, 2, 3], 0));
+}
+
+#[test]
+fn a_stop_yields_what_is_due_and_keeps_the_rest() {
+    let mut polled = Polled::new();
+    for (value, after) in [(1, 100), (2, 200), (3, 900)] {
+        polled.insert(value, after);
+    }
+    polled.clock.advance(ms(200));
+    assert_eq!(polled.poll(), Poll::Ready(Some(1)));
+    polled.timer.stop().unwrap();
+    assert!(!polled.queue.was_stopped());
+    assert_eq!((polled.poll(), polled.poll()), (Poll::Ready(Some(2)), Poll::Ready(None)));
+    assert_eq!((polled.queue.was_stopped(), polled.queue.len()), (true, 1));
+    polled.insert(4, 100);
+    assert_eq!(polled.poll(), Poll::Ready(None));
+    assert_eq!((polled.after(100), polled.poll()), (vec![4], Poll::Ready(None)));
+    assert_eq!(polled.queue.drain()[0].value, 3);
+}
+
+#[test]
+fn a_stop_wakes_whoever_waits() {
+    let mut polled = Polled::new();
+    polled.insert(1, 100);
+    assert!(polled.poll().is_pending());
+    polled.timer.stop().unwrap();
+    assert_eq!((polled.alarm.wakes(), polled.poll()), (1, Poll::Ready(None)));
+}
+
+#[test]
+fn values_need_no_traits_and_go_with_the_queue() {
+    struct Plain(std::rc::Rc<()>);
+    let (timer, _clock) = manual();
+    let held = std::rc::Rc::new(());
+    let mut queue = DelayQueue::new(&timer);
+    let key = queue.insert(Plain(held.clone()), SECOND);
+    queue.insert(Plain(held.clone()), SECOND);
+    assert_eq!(queue.remove(key).map(|plain| std::rc::Rc::strong_count(&plain.0)), Some(3));
+    assert_eq!(std::rc::Rc::strong_count(&held), 2);
+    drop(queue);
+    assert_eq!(std::rc::Rc::strong_count(&held), 1);
+    fn sent<T: Send + Sync + Unpin>() {}
+    sent::<DelayQueue<u8>>();
+}
