@@ -7,10 +7,13 @@
 //   interval     ticks at a period
 //   delay_queue  values that each come out at a time of their own
 //   stop         the end of a timer, without blocking
+//   stream       methods on streams
 mod delay_queue;
 mod interval;
 mod sleep;
 mod stop;
+#[cfg(feature = "stream")]
+mod stream;
 mod timeout;
 mod wake;
 
@@ -18,4 +21,6 @@ pub use delay_queue::{DelayKey, DelayQueue, Delayed};
 pub use interval::{Interval, ZeroPeriod};
 pub use sleep::Sleep;
 pub use stop::Stop;
+#[cfg(feature = "stream")]
+pub use stream::{Debounce, StreamTimeout, Throttle, TimedStreamExt};
 pub use timeout::{TimedFutureExt, Timeout, TimeoutError};

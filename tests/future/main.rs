@@ -6,5 +6,7 @@ mod delay_queue;
 mod interval;
 mod sleep;
 mod stop;
+#[cfg(feature = "stream")]
+mod stream;
 mod timeout;
 mod wakers;

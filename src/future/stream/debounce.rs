@@ -1,0 +1,63 @@
+//! The last item before a pause.
+
+use crate::future::Sleep;
+use crate::timer::HashedWheelTimer;
+use futures_core::Stream;
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// The most items that one poll takes, so that a stream which is always ready does not keep its thread.
+const ITEMS_PER_POLL: usize = 64;
+
+pin_project! {
+    /// A stream of the items that a pause follows. Created by
+    /// [`TimedStreamExt::debounce`](super::TimedStreamExt::debounce).
+    #[derive(Debug)]
+    #[must_use = "a stream does nothing until it is polled"]
+    pub struct Debounce<S: Stream> {
+        #[pin]
+        stream: S,
+        latest: Option<S::Item>,
+        // Until the pause after the latest item is long enough.
+        sleep: Sleep,
+        quiet: Duration,
+        ended: bool,
+    }
+}
+
+impl<S: Stream> Debounce<S> {
+    pub(super) fn new(stream: S, timer: &HashedWheelTimer, quiet: Duration) -> Self {
+        Self { stream, latest: None, sleep: timer.sleep(quiet), quiet, ended: false }
+    }
+}
+
+impl<S: Stream> Stream for Debounce<S> {
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let mut this = self.project();
+        for _ in 0..ITEMS_PER_POLL {
+            if *this.ended {
+                return Poll::Ready(this.latest.take());
+            }
+            match this.stream.as_mut().poll_next(cx) {
+                Poll::Ready(Some(item)) => {
+                    *this.latest = Some(item);
+                    this.sleep.reset_after(*this.quiet);
+                }
+                Poll::Ready(None) => *this.ended = true,
+                Poll::Pending => {
+                    if this.latest.is_none() {
+                        return Poll::Pending;
+                    }
+                    ready!(this.sleep.poll_ready(cx));
+                    return Poll::Ready(this.latest.take());
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

@@ -1,0 +1,214 @@
+//! Streams, and the methods on them.
+
+use crate::common::{Mutex, manual, ms};
+use crate::wakers::Alarm;
+use futures_core::{FusedFuture, Stream};
+use std::collections::VecDeque;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use wheelwork::future::{DelayQueue, TimedStreamExt, TimeoutError};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A stream of what a test puts into it.
+#[derive(Clone, Default)]
+struct Source(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    items: VecDeque<u32>,
+    ended: bool,
+    waker: Option<Waker>,
+}
+
+impl Source {
+    fn put(&self, item: u32) {
+        self.change(|state| state.items.push_back(item));
+    }
+
+    fn end(&self) {
+        self.change(|state| state.ended = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.0.lock().unwrap();
+        change(&mut state);
+        state.waker.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Stream for Source {
+    type Item = u32;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<u32>> {
+        let mut state = self.0.lock().unwrap();
+        match state.items.pop_front() {
+            Some(item) => Poll::Ready(Some(item)),
+            None if state.ended => Poll::Ready(None),
+            None => {
+                state.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+fn next<S: Stream>(alarm: &Alarm, stream: &mut Pin<&mut S>) -> Poll<Option<S::Item>> {
+    stream.as_mut().poll_next(&mut alarm.context())
+}
+
+fn item<T>(item: T) -> Poll<Option<T>> {
+    Poll::Ready(Some(item))
+}
+
+#[test]
+fn an_interval_is_a_stream_of_its_ticks() {
+    let (timer, clock) = manual();
+    let (alarm, begin) = (Alarm::new(), timer.now());
+    let mut ticks = pin!(timer.interval(SECOND).unwrap());
+    assert_eq!(next(&alarm, &mut ticks), Poll::Pending);
+    clock.advance(2 * SECOND);
+    assert_eq!(next(&alarm, &mut ticks), item(begin + SECOND));
+    assert_eq!(next(&alarm, &mut ticks), item(begin + 2 * SECOND));
+    assert_eq!(next(&alarm, &mut ticks), Poll::Pending);
+    timer.stop().unwrap();
+    assert_eq!(next(&alarm, &mut ticks), Poll::Ready(None));
+}
+
+#[test]
+fn a_delay_queue_is_a_stream_that_goes_on_after_an_insertion() {
+    let (timer, clock) = manual();
+    let alarm = Alarm::new();
+    let mut queue = pin!(DelayQueue::new(&timer));
+    for value in 0..3 {
+        assert!(matches!(next(&alarm, &mut queue), Poll::Ready(None)));
+        queue.insert(value, SECOND);
+        assert!(next(&alarm, &mut queue).is_pending());
+        clock.advance(SECOND);
+        let Poll::Ready(Some(due)) = next(&alarm, &mut queue) else { panic!("it is due") };
+        assert_eq!(due.value, value);
+    }
+}
+
+#[test]
+fn a_sleep_is_terminated_once_it_was_ready() {
+    let (timer, clock) = manual();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
+    assert!(alarm.poll(&mut sleep).is_pending() && !sleep.is_terminated());
+    clock.advance(SECOND);
+    assert!(!sleep.is_terminated(), "it must be polled once more");
+    assert!(alarm.poll(&mut sleep).is_ready() && sleep.is_terminated());
+    sleep.reset_after(SECOND);
+    assert!(!sleep.is_terminated());
+}
+
+#[test]
+fn a_limited_stream_reports_a_late_item_once() {
+    let (timer, clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    let mut limited = pin!(source.clone().timeout(&timer, SECOND));
+    assert_eq!(next(&alarm, &mut limited), Poll::Pending);
+    clock.advance(SECOND / 2);
+    source.put(1);
+    assert_eq!(next(&alarm, &mut limited), item(Ok(1)));
+    clock.advance(SECOND / 2);
+    assert_eq!(next(&alarm, &mut limited), Poll::Pending, "the limit counts from the last item");
+    let wakes = alarm.wakes();
+    clock.advance(SECOND / 2);
+    assert_eq!(alarm.wakes(), wakes + 1);
+    assert_eq!(next(&alarm, &mut limited), item(Err(TimeoutError::Elapsed)));
+    clock.advance(5 * SECOND);
+    assert_eq!(next(&alarm, &mut limited), Poll::Pending, "once");
+    source.put(2);
+    assert_eq!(next(&alarm, &mut limited), item(Ok(2)));
+    assert_eq!(next(&alarm, &mut limited), Poll::Pending);
+    clock.advance(SECOND);
+    assert_eq!(next(&alarm, &mut limited), item(Err(TimeoutError::Elapsed)), "and again");
+    source.end();
+    assert_eq!(next(&alarm, &mut limited), Poll::Ready(None));
+}
+
+#[test]
+fn a_limited_stream_reports_a_stop_once() {
+    let (timer, _clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    let mut limited = pin!(source.clone().timeout(&timer, SECOND));
+    assert_eq!(next(&alarm, &mut limited), Poll::Pending);
+    timer.stop().unwrap();
+    assert_eq!(alarm.wakes(), 1);
+    assert_eq!(next(&alarm, &mut limited), item(Err(TimeoutError::Stopped)));
+    for value in 0..2 {
+        assert_eq!(next(&alarm, &mut limited), Poll::Pending);
+        source.put(value);
+        assert_eq!(next(&alarm, &mut limited), item(Ok(value)));
+    }
+}
+
+#[test]
+fn a_throttled_stream_yields_one_item_per_interval_and_loses_none() {
+    let (timer, clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    (0..3).for_each(|value| source.put(value));
+    let mut throttled = pin!(source.clone().throttle(&timer, SECOND));
+    assert_eq!(next(&alarm, &mut throttled), item(0), "the first waits for nothing");
+    for value in 1..3 {
+        assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
+        clock.advance(SECOND - ms(1));
+        assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
+        clock.advance(ms(1));
+        assert_eq!((alarm.wakes(), next(&alarm, &mut throttled)), (value as usize, item(value)));
+    }
+    assert_eq!(source.clone().throttle(&timer, SECOND).into_inner().0.lock().unwrap().items, []);
+    clock.advance(5 * SECOND);
+    assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
+    source.put(3);
+    assert_eq!(next(&alarm, &mut throttled), item(3), "the interval is over");
+    source.end();
+    timer.stop().unwrap();
+    assert_eq!(next(&alarm, &mut throttled), Poll::Ready(None), "a stop holds nothing back");
+}
+
+#[test]
+fn a_debounced_stream_yields_the_last_item_before_a_pause() {
+    let (timer, clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    let mut debounced = pin!(source.clone().debounce(&timer, SECOND));
+    assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
+    clock.advance(5 * SECOND);
+    assert_eq!((alarm.wakes(), next(&alarm, &mut debounced)), (0, Poll::Pending));
+    for value in 0..5 {
+        source.put(value);
+        assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
+        clock.advance(SECOND / 2);
+        assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
+    }
+    let wakes = alarm.wakes();
+    clock.advance(SECOND / 2);
+    assert_eq!((alarm.wakes(), next(&alarm, &mut debounced)), (wakes + 1, item(4)));
+    assert_eq!(next(&alarm, &mut debounced), Poll::Pending, "once");
+    source.put(5);
+    assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
+    timer.stop().unwrap();
+    assert_eq!(next(&alarm, &mut debounced), item(5), "a stop holds nothing back");
+    source.put(6);
+    source.end();
+    assert_eq!(next(&alarm, &mut debounced), item(6), "nor does the end");
+    assert_eq!(next(&alarm, &mut debounced), Poll::Ready(None));
+}
+
+#[test]
+fn a_debounced_stream_that_is_always_ready_lets_other_tasks_run() {
+    let (timer, _clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    (0..1000).for_each(|value| source.put(value));
+    let mut debounced = pin!(source.clone().debounce(&timer, SECOND));
+    let mut polls = 0;
+    while !source.0.lock().unwrap().items.is_empty() {
+        assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
+        polls += 1;
+    }
+    assert_eq!(alarm.wakes(), 15);
+    assert_eq!(polls, 16);
+}
