@@ -8,8 +8,10 @@ mod common;
 use common::{WHEELS, into_the_wheel, manual, manual_with, ms, on};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+use wheelwork::future::{DelayQueue, Sleep};
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::wheel::HashedWheel;
 use wheelwork::{HashedWheelTimer, Period, Timeout, WheelKind};
@@ -392,4 +394,70 @@ fn a_connection_left_of_a_burst_keeps_little_more_than_its_neighbours_row() {
     println!("bytes for each survivor among 1024: {each}");
     assert!(each < 18_000, "{each} bytes for each survivor");
     drop(burst);
+}
+
+fn polled(sleep: &mut Sleep, waker: &Waker) -> Poll<()> {
+    std::pin::pin!(sleep).poll(&mut Context::from_waker(waker))
+}
+
+#[test]
+fn a_sleep_allocates_nothing() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let first: Waker = Arc::new(Idle).into();
+    let second: Waker = Arc::new(Idle).into();
+    let _slot = timer.new_timeout(|| (), HOUR).unwrap(); // this thread has a chunk
+    let found = fewest_allocations(|| {
+        let mut sleep = timer.sleep(ms(100));
+        assert!(polled(&mut sleep, &first).is_pending());
+        assert!(polled(&mut sleep, &second).is_pending());
+        sleep.reset_after(ms(50));
+        assert!(polled(&mut sleep, &second).is_pending());
+        let mut dropped = timer.sleep(ms(100));
+        assert!(polled(&mut dropped, &first).is_pending());
+    });
+    assert_eq!(found, 0);
+    let plain = fewest_allocations(|| {
+        timer.new_timeout(|| (), ms(100)).unwrap();
+        clock.advance(ms(100));
+    });
+    let mut sleep = timer.sleep(ms(100));
+    let found = fewest_allocations(|| {
+        sleep.reset_after(ms(100));
+        assert!(polled(&mut sleep, &first).is_pending());
+        clock.advance(ms(100));
+        assert!(polled(&mut sleep, &first).is_ready());
+    });
+    assert_eq!(found, plain, "no more than a task without captures");
+}
+
+struct Idle;
+
+impl Wake for Idle {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// A burst of sleeps, and of values in a delay queue.
+#[test]
+fn futures_leave_no_memory_behind() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let waker: Waker = Arc::new(Idle).into();
+    let mut after = Vec::new();
+    for _ in 0..12 {
+        let mut sleeps: Vec<Sleep> = (0..20_000).map(|n| timer.sleep(HOUR + ms(n))).collect();
+        assert!(sleeps.iter_mut().all(|sleep| polled(sleep, &waker).is_pending()));
+        drop(sleeps);
+        clock.advance(ms(100));
+        let mut queue = DelayQueue::new(&timer);
+        let keys: Vec<_> = (0..20_000).map(|n| queue.insert(n, HOUR)).collect();
+        let full = bytes();
+        keys[1..].iter().for_each(|&key| assert!(queue.remove(key).is_some()));
+        let left = full - bytes();
+        assert!(left > 1_000_000, "19,999 of 20,000 values have left: {left} bytes");
+        drop((queue, keys));
+        after.push(bytes());
+    }
+    let (early, late) = (after[3], *after.last().unwrap());
+    assert!(late < early + 200_000, "{early} bytes after 4 waves, {late} after 12");
 }
