@@ -4,6 +4,7 @@
 mod common;
 mod delay_queue;
 mod interval;
+mod oracle;
 mod sleep;
 mod stop;
 #[cfg(feature = "stream")]
