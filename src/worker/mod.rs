@@ -27,7 +27,7 @@ mod transfer;
 pub(crate) use stop::live;
 
 use crate::base::logging::warning;
-use crate::base::sync::Arc;
+use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::heap::CatchUp;
 use crate::heap::context::Context;
@@ -113,6 +113,10 @@ impl<W: Exact> Worker<W> {
             let request = self.request_to_catch_up();
             self.blind = false;
             let now = self.now();
+            // Pairs with the fence of `Heap::announce`: the pass finds what another thread submits
+            // meanwhile, or that thread sees this time if it reads the clock afterwards. A clock that
+            // stands still gives no later pass to a deadline that it has passed.
+            fence(Ordering::SeqCst);
             self.transfer_due(now);
             self.expire(now);
             let backlog = self.transfer_rest();
