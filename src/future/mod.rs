@@ -10,6 +10,8 @@
 //   stream       methods on streams
 mod delay_queue;
 mod interval;
+#[cfg(all(test, loom))]
+mod model;
 mod sleep;
 mod stop;
 #[cfg(feature = "stream")]
