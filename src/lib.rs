@@ -117,7 +117,8 @@
 //! # Around it
 //!
 //! [`idle`] watches connections and reports the silent ones, at the price of one store for each read
-//! or write. [`executor`] runs tasks elsewhere; [`Period`] repeats them, and a
+//! or write. [`future`] has sleeps, limits, intervals and delay queues for async programs, on any
+//! executor. [`executor`] runs tasks elsewhere; [`Period`] repeats them, and a
 //! task of your own goes on as long as it answers so ([`Next`]); [`ManualClock`] tests them
 //! without sleeping; [`Metrics`] counts them; [`WheelKind`] chooses the structure, and [`wheel`] has
 //! the structures alone, for an event loop of your own.
@@ -125,7 +126,8 @@
 //! # Features
 //!
 //! None is on by default. `log` reports panics, refusals and more than 64 live timers through the
-//! [log](https://docs.rs/log) facade; `rayon` and `tokio` add their executors.
+//! [log](https://docs.rs/log) facade; `rayon` and `tokio` add their executors; `stream` adds streams to
+//! [`future`].
 #![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,4 +1,131 @@
-//! In async programs.
+//! The timer in async programs: sleeps, limits, intervals and delay queues, on any executor.
+//!
+//! Everything here is built on [`std::future`] alone: no runtime, no feature, no context that must be
+//! entered. The timer's worker calls the wakers; the executor polls.
+//!
+//! ```
+//! # use std::time::Duration;
+//! # async fn fetch() -> u32 { 7 }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use wheelwork::HashedWheelTimer;
+//!
+//! let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(5)).build()?;
+//! timer.sleep(Duration::from_millis(10)).await;
+//! let answer = timer.timeout(Duration::from_secs(1), fetch()).await?;
+//! assert_eq!(answer, 7);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Which to use when
+//!
+//! | you want to | use |
+//! |---|---|
+//! | wait | [`sleep`], [`sleep_until`] |
+//! | limit a future | [`timeout`], or [`TimedFutureExt`] on the future |
+//! | push a limit back on each event | a [`Sleep`] beside it, and `reset` |
+//! | do something at a period | [`interval`] |
+//! | expire many values in one task | [`DelayQueue`] |
+//! | close silent connections | [`idle`](crate::idle): a store per event |
+//! | limit or thin out a stream | `TimedStreamExt`, feature `stream` |
+//! | end the timer | [`stop_async`] |
+//!
+//! [`sleep`]: crate::HashedWheelTimer::sleep
+//! [`sleep_until`]: crate::HashedWheelTimer::sleep_until
+//! [`timeout`]: crate::HashedWheelTimer::timeout
+//! [`interval`]: crate::HashedWheelTimer::interval
+//! [`stop_async`]: crate::HashedWheelTimer::stop_async
+//!
+//! # Guarantees
+//!
+//! - **The clock decides.** A future is ready if the timer's clock has reached its deadline when it is
+//!   polled, even if the worker has not come to it. It is never ready early. The wake-up comes within
+//!   a tick after the deadline.
+//! - **The latest waker is woken.** A wake-up is never lost: not by a poll, a reset, a drop or a stop on
+//!   another thread at the same time.
+//! - **A reset wakes.** A reset into the past wakes the waiting task at once. Any other reset moves the
+//!   wake-up, and the task need not poll again.
+//! - **A drop frees.** It takes the waker out of the timer and drops it, in O(1).
+//! - **Wake-ups run on the worker**, whatever the timer's executor: a pool that is full delays none. (A
+//!   reset wakes on its own thread, and a stop with a limit may.) A waker is cloned, woken and dropped
+//!   under no lock. If it panics, the panic is caught and counted, and nobody else notices.
+//! - **A stop resolves everything.** Each sleep and limit becomes ready, its task is woken, and
+//!   `was_stopped` tells it from an expiry. Intervals end. None of them is among the timeouts that
+//!   `stop` returns.
+//! - **Nothing is refused.** A future counts as one pending timeout while its waker is in the timer, but
+//!   [the limit](crate::Builder::max_pending_timeouts) never refuses it: there would be nobody to tell.
+//!   If all slots that a timer can have are in use (2^32 or so), the task is woken until one is free.
+//!
+//! # What it costs
+//!
+//! A timer has one thread. It sleeps while nothing is due, and wakes up once per tick in which
+//! something is. One timer serves all runtimes of a process; make one and clone its handle.
+//!
+//! A [`Sleep`] takes 64 bytes. Its first poll costs what
+//! [`new_timeout`](crate::HashedWheelTimer::new_timeout) costs and two looks at the clock, and allocates
+//! nothing. A poll with the same waker costs one look. A [`Timeout`] whose future is ready at its first
+//! poll never touches the wheel.
+//!
+//! Each wake-up comes from the worker's thread. A runtime takes that for a wake-up from outside, which
+//! costs it more than one by its own timer. This matters for timeouts that fire, not for those that are
+//! dropped in time. An executor that polls inside `wake` runs the task on the worker, where a slow poll
+//! delays all other timeouts.
+//!
+//! # Tests without waiting
+//!
+//! A timer on a [`ManualClock`](crate::ManualClock) stands still until the test moves it. `advance`
+//! returns after all due wakers were called. It works on any executor and with several threads.
+//!
+//! ```
+//! # use std::time::Duration;
+//! use wheelwork::{HashedWheelTimer, ManualClock};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let clock = ManualClock::new();
+//! let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+//! let hour = Duration::from_secs(3600);
+//! let sleeping = tokio::spawn(timer.sleep(hour));
+//! tokio::task::yield_now().await; // it is polled
+//! clock.advance(hour);
+//! sleeping.await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Beside `tokio::time`
+//!
+//! | | `tokio::time` | here |
+//! |---|---|---|
+//! | needs | a runtime with its timer enabled | nothing |
+//! | precision | 1 ms | the tick, 50 µs or more |
+//! | `Sleep` | must be pinned | `Unpin` |
+//! | first tick of an interval | at once | after a period |
+//! | period of zero | panics | an error |
+//! | unknown key in a `DelayQueue` | panics | `None`, `false` |
+//! | shutdown | a poll panics | ready, `was_stopped` |
+//! | who wakes | a thread of the runtime | the timer's worker |
+//! | time in tests | one thread, feature `test-util` | any, `ManualClock` |
+//!
+//! A program that has tokio's timer and few timeouts that are long needs no other. This one is for
+//! programs without such a runtime or with several, for very many timeouts that rarely fire, and for
+//! timeouts shared with plain threads.
+//!
+//! | instead of | write |
+//! |---|---|
+//! | `sleep(d)` | `timer.sleep(d)` |
+//! | `timeout(d, f)` | `timer.timeout(d, f)` |
+//! | `Err(Elapsed)` | `Err(TimeoutError::Elapsed)`, or `Stopped` |
+//! | `sleep.as_mut().reset(i)` | `sleep.reset(i)` |
+//! | `interval(p)` | `timer.interval(at_once)?` (below) |
+//! | `set_missed_tick_behavior(b)` | `Period::missed(b)` |
+//! | `ticks.tick().await` | the same; `None` after a stop |
+//! | `DelayQueue::new()` | `DelayQueue::new(&timer)` |
+//! | `expired.into_inner()` | `expired.value` |
+//! | `pause()`, `advance(d)` | a `ManualClock`, `clock.advance(d)` |
+//!
+//! where `at_once` is `Period::fixed_rate(p).initial_delay(Duration::ZERO)`.
 
 // The files:
 //   wake         a waker in the wheel

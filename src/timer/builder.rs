@@ -137,7 +137,8 @@ impl Builder {
     ///
     /// A limit costs one counter that all threads share. A timeout that goes on is always admitted, so
     /// the number can exceed the limit, by at most the number of jobs that the executor had at once.
-    /// The timeouts of the [`idle`](crate::idle) manager do not count.
+    /// So is a [`Sleep`](crate::future::Sleep): it counts, but no limit refuses it. The timeouts of the
+    /// [`idle`](crate::idle) manager do not count.
     pub fn max_pending_timeouts(self, limit: usize) -> Self {
         Self { max_pending_timeouts: Some(limit), ..self }
     }
