@@ -48,7 +48,7 @@ pub(crate) enum LogError {
     )]
     Read { path: String, source: io::Error },
     #[error(
-        "cannot read {path:?}: expected text, found gzip: gunzip it first, or run zcat {path} | \
+        "cannot read {path:?}: expected text, found gzip: gunzip it first, or run zcat {path:?} | \
          replay_log -"
     )]
     Gzip { path: String },

@@ -62,7 +62,7 @@ pub(crate) enum LineError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt(String);
 
-const EXCERPT_CHARS: usize = 60;
+const EXCERPT_COLUMNS: usize = 60;
 const HEADER: &str = "host\tlogname\ttime\tmethod\turl\tresponse\tbytes\treferer\tuseragent";
 const COLUMNS: usize = 9;
 
@@ -219,12 +219,12 @@ fn quoted(text: &str) -> Option<&str> {
 
 impl Excerpt {
     fn of(text: &str) -> Self {
-        let mut chars = text.chars();
-        let mut excerpt: String = chars.by_ref().take(EXCERPT_CHARS).collect();
-        if chars.next().is_some() {
-            excerpt.push('…');
-        }
-        Self(excerpt)
+        let mut columns = 0;
+        let end = text.char_indices().find(|(_, char)| {
+            columns += char.escape_debug().count();
+            columns > EXCERPT_COLUMNS
+        });
+        Self(end.map_or_else(|| text.to_owned(), |(end, _)| format!("{}…", &text[..end])))
     }
 }
 
