@@ -103,13 +103,13 @@ fn a_server_that_never_closes_is_caught() {
 /// When it goes on, the timer finds many that were silent for the server, and have bytes unread.
 #[test]
 fn a_server_that_is_stopped_and_continued_closes_no_active_connection() {
-    let options = ["--connections=200", "--idle-ms=400", "--talk-ms=2000", "--grace-ms=10000"];
+    let options = ["--connections=200", "--idle-ms=800", "--talk-ms=2500", "--grace-ms=10000"];
     let servers = SERVERS.map(|server| {
         let mut command = Command::new(example("idle_connections"));
         let command = command.args(options).args(["--server", server]).stdout(Stdio::piped());
         command.spawn().expect("the example starts")
     });
-    for (pause, signal) in [(600, Signal::SIGSTOP), (500, Signal::SIGCONT)] {
+    for (pause, signal) in [(1000, Signal::SIGSTOP), (1000, Signal::SIGCONT)] {
         std::thread::sleep(Duration::from_millis(pause));
         for server in &servers {
             kill(Pid::from_raw(server.id() as i32), signal).expect("it is there");
