@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     // A beat is due 100 ms after the last one was due. Late beats are not made up for.
     let period = Period::fixed_rate(Duration::from_millis(100)).missed(MissedTickBehavior::Skip);
-    let heartbeat = timer.new_periodic(beat, period)?;
+    timer.new_periodic(beat, period)?;
 
     thread::spawn(move || {
         thread::sleep(Duration::from_millis(550));
@@ -38,7 +38,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     for missed in reports {
         println!("{}", if missed == 0 { "beat".to_owned() } else { format!("missed {missed}") });
     }
-    println!("the peer is gone, the heartbeat is pending: {}", timer.pending_timeouts() > 0);
-    assert!(!heartbeat.cancel(), "it has ended");
+    println!("the peer is gone; timeouts left: {}", timer.stop()?.len());
     Ok(())
 }
