@@ -44,7 +44,7 @@ fn run(file: &Path, new: &[(&str, u64)], lifetime: Duration) -> Result<(), Box<d
     for unprocessed in timer.stop()? {
         // An `Instant` means nothing to the next run, so the file has the time of day.
         let due = SystemTime::now() + unprocessed.deadline().saturating_duration_since(now);
-        let Ok(Reminder(text)) = unprocessed.into_task().downcast() else { continue };
+        let Ok(Reminder(text)) = unprocessed.downcast() else { continue };
         lines += &format!("{} {text}\n", due.duration_since(UNIX_EPOCH)?.as_millis());
     }
     fs::write(file, &lines)?;
