@@ -1,11 +1,11 @@
 //! `Sleep`, and the rules at the head of `src/future/sleep.rs`.
 
-use crate::common::{manual, manual_with, ms, on};
+use crate::common::{Mutex, eventually, manual, manual_with, ms, on};
 use crate::on_every_wheel;
 use crate::wakers::{Alarm, Hooks, block_on};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use wheelwork::future::Sleep;
@@ -227,6 +227,21 @@ fn the_clock_decides_and_not_the_wake_up() {
     clock.1.store(3_600_000, SeqCst);
     assert!(sleep.is_elapsed() && alarm.poll(&mut sleep).is_ready());
     assert_eq!((alarm.wakes(), alarm.clones(), timer.pending_timeouts()), (0, 0, 0));
+}
+
+/// No clock may do that. Whoever waits is woken too often then, but not too seldom.
+#[test]
+fn after_a_clock_has_gone_back_a_poll_registers_again() {
+    let clock = Unheard(Instant::now(), Arc::default());
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).clock(clock.clone());
+    let timer = builder.build().unwrap();
+    let (alarm, mut sleep) = (Alarm::new(), timer.sleep(ms(2)));
+    assert!(alarm.poll(&mut sleep).is_pending());
+    clock.1.store(10, SeqCst);
+    eventually("it expires", || alarm.wakes() == 1);
+    clock.1.store(0, SeqCst);
+    assert!(alarm.poll(&mut sleep).is_pending());
+    assert_eq!((timer.metrics().scheduled, alarm.clones()), (2, 1));
 }
 
 /// tokio#8334.

@@ -1,8 +1,8 @@
 //! A timer that is stopped: what becomes of the futures, and `stop_async`.
 
-use crate::common::{TICK, eventually, manual, manual_with, ms};
+use crate::common::{Mutex, TICK, eventually, manual, manual_with, ms};
 use crate::wakers::{Alarm, Hooks, block_on};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier};
 use std::task::Poll;
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, StopError};
