@@ -291,7 +291,7 @@ fn the_limit_is_exact_and_gives_the_task_back() {
     timer.new_timeout(ran.note(2), ms(500)).unwrap();
     let error = timer.new_timeout(ran.note(3), ms(100)).unwrap_err();
     assert!(matches!(error, ScheduleError::LimitReached { limit: 3, .. }));
-    assert_eq!(error.to_string(), "3 timeouts are pending: expected fewer, for this is the limit");
+    assert_eq!(error.to_string(), "3 timeouts are pending, which is the limit: expected fewer");
     assert!(first.cancel());
     timer.new_timeout(error.into_task(), ms(100)).unwrap();
     clock.advance(ms(100)); // two run, and make room for two

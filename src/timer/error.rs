@@ -111,7 +111,7 @@ pub enum RefusalReason {
     #[error("the timer is stopped: expected a running one")]
     Stopped,
     /// See [`ScheduleError::LimitReached`].
-    #[error("{limit} timeouts are pending: expected fewer, for this is the limit")]
+    #[error("{limit} timeouts are pending, which is the limit: expected fewer")]
     LimitReached {
         /// The limit.
         limit: usize,
