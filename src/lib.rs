@@ -95,8 +95,8 @@
 //!
 //! These calls block their thread:
 //!
-//! - [`stop`](HashedWheelTimer::stop): until the task that runs on the worker returns. Call it through
-//!   `spawn_blocking`, or use [`stop_timeout`](HashedWheelTimer::stop_timeout).
+//! - [`stop`](HashedWheelTimer::stop): until the task that runs on the worker returns. Await
+//!   [`stop_async`](HashedWheelTimer::stop_async) instead.
 //! - [`stop_timeout`](HashedWheelTimer::stop_timeout): at most for its limit, and with
 //!   [`Duration::ZERO`](std::time::Duration::ZERO) not at all. Taking out the returned timeouts comes on
 //!   top, in time proportional to their number.

@@ -57,10 +57,11 @@
 //! - **The event or the touch wins.** A touch that happens before the check suppresses the event.
 //! - **No connection is lost.** If the timer is stopped, each watched connection is reported once,
 //!   as [`IdleKind::TimerStopped`]: on the worker's thread, at its end, so before
-//!   [`stop`](crate::HashedWheelTimer::stop) returns. A stop with a limit does not wait for that. If an
-//!   executor still has a job of the manager, the connections of that shard are reported when the job
-//!   is run or dropped. A job that an executor drops before a stop is replaced.
-//! - **The manager's own timeouts are nobody's business.** The timer's limit does not apply to them,
+//!   [`stop`](crate::HashedWheelTimer::stop) returns. A stop with a limit does not wait for that, nor
+//!   does [`stop_async`](crate::HashedWheelTimer::stop_async). If an executor still has a job of the
+//!   manager, the connections of that shard are reported when the job is run or dropped. A job that an
+//!   executor drops before a stop is replaced.
+//! - **The manager's own timeouts stay out of sight.** The timer's limit does not apply to them,
 //!   [`pending_timeouts`](crate::HashedWheelTimer::pending_timeouts) and
 //!   [`metrics`](crate::HashedWheelTimer::metrics) do not count them, and a stop does not return them.
 //! - **A callback may do anything**: touch, watch or drop other connections, drop its own handle,

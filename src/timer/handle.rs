@@ -222,12 +222,12 @@ impl HashedWheelTimer {
     /// reports of the idle managers, and for the drop of the executor and of the thread-locals that
     /// tasks have used there.
     ///
-    /// In async code, call it through `spawn_blocking`, or use [`stop_timeout`](Self::stop_timeout).
+    /// In async code, await [`stop_async`](Self::stop_async) instead.
     ///
     /// # Errors
     ///
     /// If a task on the timer's own worker calls it: the worker would wait for itself. Two timers
-    /// whose tasks stop each other wait for ever; use `stop_timeout` there.
+    /// whose tasks stop each other wait for ever; use [`stop_timeout`](Self::stop_timeout) there.
     pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(None)
     }
