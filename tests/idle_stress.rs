@@ -64,7 +64,7 @@ fn a_busy_connection_is_never_reported() {
 }
 
 /// Threads watch, touch, pause, change and drop without order, while others take the idlest and scale. At the
-/// end everybody falls silent, and each is reported or taken once.
+/// end all connections fall silent, and each is reported or taken once.
 #[test]
 fn each_connection_ends_once_under_any_mix() {
     let timer = timer(2);
@@ -108,7 +108,7 @@ fn each_connection_ends_once_under_any_mix() {
     });
     let policy = IdlePolicy::new().all(ms(1));
     watches.iter().for_each(|watch| watch.set_policy(&policy));
-    eventually("everybody has been reported", || idle.watched() == 0);
+    eventually("every connection has been reported", || idle.watched() == 0);
     assert!(told.load(Relaxed) > 0 && taken > 0);
     assert_eq!(idle.panicked(), 0);
     drop(watches);
@@ -167,7 +167,7 @@ fn each_connection_of_a_crowd_is_reported_once() {
     for taken in &all_taken {
         taken.connection.fetch_add(1, Relaxed);
     }
-    eventually("everybody has been told", || idle.watched() == 0);
+    eventually("every connection has been reported", || idle.watched() == 0);
     let counts = |range: std::ops::Range<usize>| told[range].iter().map(|told| told.load(Relaxed));
     assert!(counts(0..CROWD / 4).all(|count| count <= 1), "who leaves is told once at most");
     assert!(counts(CROWD / 4..CROWD).all(|count| count == 1));

@@ -466,6 +466,18 @@ mod tests {
         });
     }
 
+    #[test]
+    fn no_check_is_left_when_no_connection_is_watched() {
+        let timer = HashedWheelTimer::builder().clock(ManualClock::new()).build().unwrap();
+        let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+        let policy = IdlePolicy::new().all(Duration::from_secs(1));
+        let watches = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
+        assert_eq!(idle.take_idlest(1).len(), 1);
+        assert_eq!(check_of(&idle), Some((1, 10)));
+        drop(watches);
+        assert_eq!(check_of(&idle), None);
+    }
+
     /// Between the drop of a check's job and the drop of the check, another thread may watch.
     #[test]
     fn a_connection_that_comes_while_the_check_is_lost_replaces_it() {
