@@ -37,7 +37,7 @@
 //!
 //! The fence in `announce` serves the closing and the alarm too (see `context` and `alarm`).
 
-use super::chunk::{Chunk, Home};
+use super::chunk::{Chunk, Home, SLOTS};
 use super::context::Context;
 use super::tally::Tally;
 use crate::base::sync::{
@@ -57,7 +57,7 @@ pub(super) const SEQUENCES_PER_LOOK: u64 = 1 << 30;
 /// The chunks of one look, at most: it takes some 2 ms to go through them if little is new.
 const MOST_CHUNKS: usize = 1 << 14;
 
-/// The chunks that a look goes through between two fences.
+/// The chunks that a look goes through between two fences, at most.
 const CHUNKS_PER_FENCE: usize = 64;
 
 /// Empty chunks that are kept for the next burst.
@@ -241,7 +241,7 @@ impl<P> Heap<P> {
         self.earliest.load(Ordering::Acquire)
     }
 
-    /// Takes about `most` of what is new, the oldest first. If `all_due`, also takes everything else
+    /// Takes `most` of what is new or a chunk's slots more, the oldest first. If `all_due`, also takes everything else
     /// that is due at time `by`. Appends what is due to `due` and the others to `rest`, both in the
     /// order of scheduling. True if something may be left. `held` is the caller's, from call to call.
     ///
@@ -265,7 +265,8 @@ impl<P> Heap<P> {
         let (mut looked, mut found) = (Vec::new(), 0);
         while !ends() && found < most && !held.is_empty() && looked.len() < MOST_CHUNKS.max(most) {
             let first = looked.len();
-            let next_ones = (0..CHUNKS_PER_FENCE).map_while(|_| held.pop());
+            let chunks = CHUNKS_PER_FENCE.min((most - found).div_ceil(SLOTS));
+            let next_ones = (0..chunks).map_while(|_| held.pop());
             looked.extend(next_ones.map(|held| held.chunk).filter(|chunk| !chunk.is_released()));
             looked[first..].iter().for_each(|chunk| chunk.unmark());
             fence(Ordering::SeqCst);
@@ -420,7 +421,6 @@ impl<P: Send> Home<P> for Heap<P> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::heap::SLOTS;
     use crate::heap::chunk::locate;
     use crate::heap::owner::tests::{DUE, Place, Producer, end_elsewhere};
     use crate::heap::slot::{Claim, Moved, Phase};

@@ -77,9 +77,9 @@ impl Lanes {
         self.slot(token)?.standing(token.version)
     }
 
-    /// Takes about `most` of what is new in a lane, if something in it may be due at time `by`. If
-    /// `all_due`, takes everything that is due. If what is due `expires` in this pass, it is kept
-    /// apart. True if something may be left.
+    /// Takes `most` of what is new in a lane or a few more, if something in it may be due at time `by`.
+    /// If `all_due`, takes everything that is due. If what is due `expires` in this pass, it is kept
+    /// apart. Returns how many it has taken, and whether something may be left.
     pub(super) fn take_new(
         &mut self,
         number: usize,
@@ -87,14 +87,16 @@ impl Lanes {
         expires: bool,
         most: usize,
         all_due: bool,
-    ) -> bool {
-        let Some(lane) = self.all.get_mut(number) else { return false };
+    ) -> (usize, bool) {
+        let Some(lane) = self.all.get_mut(number) else { return (0, false) };
         if lane.heap.take_by() > by {
             lane.let_go();
-            return false;
+            return (0, false);
         }
         let Lane { heap, held, due, rest } = lane;
-        heap.take_new(expires.then_some(by), most, all_due, held, due, rest)
+        let before = due.len() + rest.len();
+        let left = heap.take_new(expires.then_some(by), most, all_due, held, due, rest);
+        (due.len() + rest.len() - before, left)
     }
 
     /// Files what is due in a lane, at most `most`, and as long as `file` returns true. Returns how

@@ -294,6 +294,23 @@ fn a_full_heap_leaves_the_other_its_share() {
     assert!(a.queued() >= DRAIN_CAP, "{} of it are left", a.queued());
 }
 
+/// Rule 3: all heaps together do not exceed the cap, and those that it leaves out are next.
+#[test]
+fn many_heaps_share_the_drain_cap() {
+    let mut worker = worker();
+    let mut producers: Vec<Producer> = (0..300).map(|_| Producer::of(&worker)).collect();
+    producers.iter_mut().for_each(|producer| producer.schedule(600));
+    let queued = |producers: &[Producer]| producers.iter().map(Producer::queued).sum::<usize>();
+    assert!(transfer(&mut worker), "some are left");
+    let filed = 300 * 600 - queued(&producers);
+    assert!((DRAIN_CAP - SLOTS..=DRAIN_CAP).contains(&filed), "{filed}");
+    let left_out = |producers: &[Producer]| producers.iter().any(|one| one.queued() == 600);
+    assert!(left_out(&producers) && transfer(&mut worker), "some are left");
+    assert!(!left_out(&producers));
+    while transfer(&mut worker) {}
+    assert_eq!(queued(&producers), 0);
+}
+
 /// What is due comes first; the rest is filed in the order of scheduling.
 #[test]
 fn what_is_not_due_is_filed_after_what_is() {
