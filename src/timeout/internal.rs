@@ -2,7 +2,8 @@
 //!
 //! Users do not see them: no limit refuses one, no count and no metric shows it, and no stop returns
 //! it. When the timer ends, the worker's thread cancels it. No other thread does, whoever has emptied
-//! the slots: a stop with a limit must not wait for the task.
+//! the slots: a stop with a limit must not wait for the task. The same goes for the wakers of
+//! [`future`](crate::future), which the worker's thread wakes then.
 //!
 //! All internal timeouts of a timer lie in one heap, which belongs to no thread. Whoever counts or
 //! empties knows them by their chunk, so the users' timeouts cost nothing more. A lock guards the
@@ -49,12 +50,13 @@ impl Internals {
         }
     }
 
-    /// Keeps what the end of the timer has taken out of the slots, for `end`.
+    /// Keeps timeouts that the end of the timer has taken out of their slots, for `end`: the internal
+    /// ones, and users' timeouts that only wake somebody.
     pub(crate) fn leave(&self, left: Vec<(Erased, Timeout)>) {
         self.0.lock().left = left;
     }
 
-    /// Cancels what was left. For the worker's thread, after the timer has ended.
+    /// Cancels the timeouts that were left. For the worker's thread, after the timer has ended.
     pub(crate) fn end(&self) {
         let ended = {
             let mut state = self.0.lock();
@@ -62,7 +64,10 @@ impl Internals {
         };
         let (owner, left) = ended; // without the lock, which the tasks may take
         drop(owner);
-        left.into_iter().for_each(|(task, timeout)| timeout.tell_cancelled(task));
+        for (task, timeout) in left {
+            timeout.unreturn();
+            timeout.tell_cancelled(task);
+        }
     }
 }
 

@@ -101,12 +101,9 @@ impl Control {
 
     /// Ends the remaining timeouts as commanded and reports the end, unless that has happened.
     /// Close the timer and give the command first.
-    ///
-    /// Tasks that only wake somebody are not reported: they are cancelled here, under no lock.
     pub(crate) fn finish(&self) {
-        let mut wakes = Vec::new();
-        let uncollected = self.lifecycle.finish(|order| self.empty(order, &mut wakes));
-        wakes.into_iter().chain(uncollected).for_each(Unprocessed::cancel);
+        let uncollected = self.lifecycle.finish(|order| self.empty(order));
+        uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
     /// Finishes in the worker's place if the worker is not busy. See the head.
@@ -116,25 +113,25 @@ impl Control {
         }
     }
 
-    /// Takes the remaining timeouts out of the slots, ordered by deadline. Those that only wake
-    /// somebody go to `wakes`. Leaves the internal ones to the worker's thread.
-    fn empty(&self, order: Command, wakes: &mut Vec<Unprocessed>) -> Vec<Unprocessed> {
+    /// Takes the remaining timeouts out of the slots, ordered by deadline. Leaves those that only wake
+    /// somebody, and the internal ones, to the worker's thread.
+    fn empty(&self, order: Command) -> Vec<Unprocessed> {
         let end = match order {
             Command::Cancel => Phase::Cancelled,
             Command::Run | Command::Return => Phase::Returned,
         };
-        let (mut left, mut internal) = (Vec::new(), Vec::new());
+        let (mut left, mut for_worker, mut ended) = (Vec::new(), Vec::new(), 0);
         self.registry.empty(end, |chunk, offset, claimed| {
             let timeout = Timeout::pinned(Place { chunk, offset });
-            if chunk.internal {
-                return internal.push((claimed.payload, timeout));
+            ended += usize::from(!chunk.internal);
+            if chunk.internal || claimed.payload.only_wakes() {
+                return for_worker.push((claimed.payload, timeout));
             }
             let due = self.context.time.instant_at(claimed.deadline);
-            let list = if claimed.payload.only_wakes() { &mut *wakes } else { &mut left };
-            list.push(Unprocessed::new(claimed.payload, timeout, due));
+            left.push(Unprocessed::new(claimed.payload, timeout, due));
         });
-        self.internals.leave(internal);
-        self.context.ended(left.len() + wakes.len());
+        self.internals.leave(for_worker);
+        self.context.ended(ended);
         left.sort_by_key(Unprocessed::deadline);
         left
     }

@@ -28,8 +28,8 @@
 //! | a stop with a limit | if the worker runs no task and hands none over (`Control::finish_if_idle`) |
 //! | a build that fails | at its end, since there is no worker (`Ending` too) |
 //!
-//! Whoever finishes leaves the internal timeouts to the worker's thread, which cancels them last
-//! (`Ending` again).
+//! Whoever finishes leaves the internal timeouts, and those that only wake somebody, to the worker's
+//! thread, which cancels them last (`Ending` again).
 //!
 //! The slots are emptied under the lock of the report, and only once, so each timeout is reported
 //! once. The registry's locks may be taken under the report's, never the other way round.

@@ -55,7 +55,6 @@ fn a_sleep_in_a_stopped_timer_is_ready_at_once() {
     assert_eq!((alarm.wakes(), alarm.clones()), (0, 0));
 }
 
-/// The call itself ends the timer, and so wakes on its thread.
 #[test]
 fn a_stop_without_patience_wakes_too() {
     let (timer, _clock) = manual();
@@ -64,6 +63,22 @@ fn a_stop_without_patience_wakes_too() {
     assert!(timer.stop_timeout(Duration::ZERO).unwrap().is_empty());
     eventually("the sleep is woken", || alarm.wakes() == 1);
     assert!(alarm.poll(&mut sleep).is_ready());
+}
+
+/// Rule 9: a stop does not wait for what a waker does.
+#[test]
+fn a_stop_with_a_limit_wakes_nobody_on_its_own_thread() {
+    for _ in 0..20 {
+        let (timer, _clock) = manual();
+        let (woken_by, woken) = std::sync::mpsc::channel();
+        let on_wake = Box::new(move || _ = woken_by.send(std::thread::current().id()));
+        let waker = Hooks { on_wake, ..Hooks::default() }.waker();
+        let mut sleep = timer.sleep(SECOND);
+        let mut context = std::task::Context::from_waker(&waker);
+        assert!(std::pin::pin!(&mut sleep).poll(&mut context).is_pending());
+        assert!(timer.stop_timeout(Duration::ZERO).unwrap().is_empty());
+        assert_ne!(woken.recv().unwrap(), std::thread::current().id());
+    }
 }
 
 /// The timer is closed, and its worker is still busy.
