@@ -1,7 +1,7 @@
 //! Rules 1 and 6 on the whole timer, worker and all, under random schedules of every lock and atomic:
 //!
 //! ```console
-//! $ RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test --profile model --test shuttle
+//! $ RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test --profile model --features _shuttle --test shuttle
 //! ```
 //!
 //! Loom tries all schedules of a small protocol; this tries some of the schedules of everything.
