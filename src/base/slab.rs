@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_slot_is_taken_again_first() {
+    fn a_freed_slot_is_reused_first() {
         let (mut slab, taken) = filled(10);
         slab.release(taken[3]);
         assert_eq!(slab.acquire().unwrap().0, taken[3]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_and_made_again() {
+    fn memory_is_freed_and_allocated_again() {
         let (mut slab, taken) = filled(100 * CHUNK);
         assert_eq!(chunks_with_memory(&slab), 100);
         for index in taken {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_there_is_used_before_more_is_made() {
+    fn allocated_chunks_are_used_before_new_ones() {
         let (mut slab, taken) = filled((EMPTY_KEPT + 6) * CHUNK);
         let (half, rest) = taken.split_at(5 * CHUNK + 1);
         half.iter().for_each(|&index| slab.release(index)); // one slot free in the sixth chunk
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_made_again_has_versions_never_seen_there() {
+    fn a_reallocated_chunk_has_new_versions() {
         let (mut slab, taken) = filled((EMPTY_KEPT + 3) * CHUNK);
         for &index in &taken {
             slab.get_mut(index).unwrap().0 += 5;

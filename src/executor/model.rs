@@ -135,7 +135,7 @@ fn a_dropped_job_ends_once() {
 /// Two threads share a handle. One of them sees the end, lets go and schedules again, while the other
 /// uses the handle. The new timeout has the slot if the other has let go too, and another slot if
 /// not. So the other thread never affects it.
-fn a_handle_leaves_the_next_timeout_alone(look: fn(&Timeout)) {
+fn a_late_use_does_not_affect_the_next_timeout(act: fn(&Timeout)) {
     check(move || {
         let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
         let timeout = scheduled(&heaps, &ends, false);
@@ -143,7 +143,7 @@ fn a_handle_leaves_the_next_timeout_alone(look: fn(&Timeout)) {
         let timeout = Arc::new(timeout);
         let other = {
             let timeout = timeout.clone();
-            spawn(move || look(&timeout))
+            spawn(move || act(&timeout))
         };
         assert!(timeout.is_expired());
         drop(timeout);
@@ -156,23 +156,23 @@ fn a_handle_leaves_the_next_timeout_alone(look: fn(&Timeout)) {
 }
 
 #[test]
-fn a_late_look_leaves_the_next_timeout_alone() {
-    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(timeout.is_expired()));
+fn a_late_query_does_not_affect_the_next_timeout() {
+    a_late_use_does_not_affect_the_next_timeout(|timeout| assert!(timeout.is_expired()));
 }
 
 #[test]
-fn a_late_clone_leaves_the_next_timeout_alone() {
-    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(timeout.clone().is_expired()));
+fn a_late_clone_does_not_affect_the_next_timeout() {
+    a_late_use_does_not_affect_the_next_timeout(|timeout| assert!(timeout.clone().is_expired()));
 }
 
 #[test]
-fn a_late_cancel_leaves_the_next_timeout_alone() {
-    a_handle_leaves_the_next_timeout_alone(|timeout| assert!(!timeout.cancel()));
+fn a_late_cancel_does_not_affect_the_next_timeout() {
+    a_late_use_does_not_affect_the_next_timeout(|timeout| assert!(!timeout.cancel()));
 }
 
 #[test]
-fn a_late_reschedule_leaves_the_next_timeout_alone() {
-    a_handle_leaves_the_next_timeout_alone(|timeout| {
+fn a_late_reschedule_does_not_affect_the_next_timeout() {
+    a_late_use_does_not_affect_the_next_timeout(|timeout| {
         assert!(timeout.reschedule_at(timeout.context().time.instant_at(16)).is_err());
     });
 }
@@ -180,7 +180,7 @@ fn a_late_reschedule_leaves_the_next_timeout_alone() {
 /// Two threads share one handle while the timeout expires. One cancels it and one reads its state.
 /// The timeout has one end, and the handle removes its pin once.
 #[test]
-fn a_shared_handle_lets_go_once() {
+fn a_shared_handle_unpins_once() {
     check(|| {
         let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
         let timeout = scheduled(&heaps, &ends, false);

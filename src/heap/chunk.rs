@@ -214,7 +214,7 @@ impl<P> Chunk<P> {
         !self.marked.load(Ordering::Relaxed) && !self.marked.swap(true, Ordering::Relaxed)
     }
 
-    /// Takes the mark off, for the worker. Ordered by the fence of `Heap::take_new`. A swap, so that
+    /// Takes the mark off, for the worker. Ordered by the fence of `Heap::scan`. A swap, so that
     /// it comes after all marks of this time in the queue; a store would do, but not for loom.
     pub(super) fn unmark(&self) {
         self.new_from.store(u64::MAX, Ordering::Relaxed);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_names_its_slot() {
+    fn an_index_locates_its_slot() {
         let mut producer = Producer::new();
         for (chunk, offset) in producer.arm(3 * SLOTS) {
             assert_eq!(locate(chunk.index(offset)), (chunk.id as usize, offset));
@@ -332,7 +332,7 @@ mod tests {
 
     /// The worker gives back the slots of a chunk together.
     #[test]
-    fn many_slots_that_are_given_back_together_count() {
+    fn slots_given_back_together_are_all_counted() {
         let mut producer = Producer::new();
         let places = disowned(&mut producer);
         let heap = producer.owner.heap.clone();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_marked_by_the_first() {
+    fn only_the_first_mark_succeeds() {
         let mut producer = Producer::new();
         let (chunk, _) = producer.arm(1).remove(0);
         assert!(!chunk.mark(), "marked when it was announced");

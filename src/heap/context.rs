@@ -32,7 +32,7 @@ use std::sync::atomic::AtomicU32;
 const DEAD_ALLOWED: u64 = 4096;
 
 /// A thread looks whether a sweep is wanted once in so many entries that it has left to die.
-const DEAD_PER_LOOK: u64 = 1024;
+const DEAD_PER_CHECK: u64 = 1024;
 
 /// A timer's clock, alarm, counts and limit.
 pub(crate) struct Context {
@@ -166,7 +166,7 @@ impl Context {
     /// Call it after an entry was left to die and counted: `died` is that count.
     #[inline]
     pub(crate) fn entry_died(&self, died: u64) {
-        if died % DEAD_PER_LOOK == 0 {
+        if died % DEAD_PER_CHECK == 0 {
             self.want_sweep();
         }
     }
@@ -314,7 +314,7 @@ mod model {
     /// Two runs catch up at once while the worker goes to sleep. It takes both entries. If one were
     /// lost, it would sleep for ever, and loom would report the deadlock.
     #[test]
-    fn runs_that_catch_up_are_not_slept_over() {
+    fn no_run_that_catches_up_is_missed() {
         check(|| {
             let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
             let context = Arc::new(Context::new(time, scale, None, 1));
@@ -424,19 +424,19 @@ mod tests {
     }
 
     #[test]
-    fn dead_entries_that_outnumber_the_living_ask_for_a_sweep_once() {
+    fn more_dead_than_live_entries_request_one_sweep() {
         let context = context();
         context.schedule(10_000);
         context.cancel(7047);
         assert!(!context.is_sweep_wanted(), "7,047 are dead, and 2,953 alive");
-        context.cancel(DEAD_PER_LOOK);
+        context.cancel(DEAD_PER_CHECK);
         assert!(context.is_sweep_wanted() && context.was_woken());
         context.cancel(1929);
         assert!(!context.was_woken(), "it has been asked");
     }
 
     #[test]
-    fn few_dead_entries_are_not_worth_a_sweep() {
+    fn few_dead_entries_request_no_sweep() {
         for (buckets, dead) in [(8, DEAD_ALLOWED), (10_240, 10_240)] {
             let context = Context::of_this_thread(None, buckets);
             context.schedule(dead);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_that_cancels_outrun_is_asked_for_again() {
+    fn a_sweep_outrun_by_cancels_is_requested_again() {
         let context = context();
         context.schedule(100_000);
         context.cancel(60_000);
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_asked_for_once() {
+    fn a_release_is_requested_once() {
         let context = context();
         context.want_release();
         assert!(context.is_release_wanted() && context.was_woken());

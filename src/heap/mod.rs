@@ -33,7 +33,7 @@ mod tally;
 
 pub(crate) use chunk::{Chunk, MAX_CHUNKS, SLOTS, locate};
 pub(crate) use context::CatchUp;
-pub(crate) use heap::{Candidate, Heap, Held};
+pub(crate) use heap::{Candidate, Heap, MarkedChunk};
 pub(crate) use owner::Owner;
 pub(crate) use pinned::PinnedChunk;
 pub(crate) use registry::Registry;

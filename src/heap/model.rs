@@ -3,7 +3,7 @@
 
 use super::context::Context;
 use super::{
-    Cancel, Candidate, Chunk, Claim, Heap, Held, Moved, Owner, Phase, Registry, Slot, locate,
+    Cancel, Candidate, Chunk, Claim, Heap, MarkedChunk, Moved, Owner, Phase, Registry, Slot, locate,
 };
 use crate::base::sync::{Arc, check, check_up_to, spawn, turn};
 use crate::time::Timebase;
@@ -69,14 +69,14 @@ struct Worker {
     chunks: Vec<Option<Arc<Chunk<u32>>>>,
     entries: Vec<(u64, Token)>,
     /// The chunks that it holds of each heap.
-    held: HashMap<usize, BinaryHeap<Held<u32>>>,
+    to_scan: HashMap<usize, BinaryHeap<MarkedChunk<u32>>>,
 }
 
 impl Worker {
     fn new(registry: &Arc<Registry<u32>>) -> Self {
         let registry = registry.clone();
-        let (heaps, chunks, entries, held) = Default::default();
-        let mut worker = Self { registry, heaps, chunks, entries, held };
+        let (heaps, chunks, entries, to_scan) = Default::default();
+        let mut worker = Self { registry, heaps, chunks, entries, to_scan };
         worker.discover();
         worker
     }
@@ -91,20 +91,20 @@ impl Worker {
         }
     }
 
-    fn take_by(&self) -> u64 {
-        self.heaps.iter().map(|heap| heap.take_by()).min().unwrap_or(NEVER)
+    fn scan_by(&self) -> u64 {
+        self.heaps.iter().map(|heap| heap.scan_by()).min().unwrap_or(NEVER)
     }
 
     /// Looks through each heap in which something may be due at time `by`, and files what is new.
-    fn look(&mut self, by: u64) {
+    fn scan(&mut self, by: u64) {
         turn();
         for number in 0..self.heaps.len() {
-            if self.heaps[number].take_by() > by {
+            if self.heaps[number].scan_by() > by {
                 continue;
             }
             let mut candidates = Vec::new();
-            let (heap, held) = (&self.heaps[number], self.held.entry(number).or_default());
-            heap.take_new(None, usize::MAX, false, held, &mut Vec::new(), &mut candidates);
+            let (heap, to_scan) = (&self.heaps[number], self.to_scan.entry(number).or_default());
+            heap.scan(None, usize::MAX, false, to_scan, &mut Vec::new(), &mut candidates);
             self.discover();
             candidates.into_iter().for_each(|candidate| self.file(candidate));
         }
@@ -316,7 +316,7 @@ fn reschedule_against_a_run_that_goes_on() {
 /// The worker holds an entry of a timeout that is cancelled meanwhile, and its slot is used again. The
 /// old entry finds nothing, or the new timeout if that is due.
 #[test]
-fn an_entry_of_a_slots_former_user_finds_nothing_early() {
+fn an_old_entry_never_claims_the_next_timeout_early() {
     for deadline in [DUE, LATER] {
         check(move || {
             let slot = armed(7, DUE);
@@ -496,10 +496,10 @@ fn an_uncollected_timeout_against_a_handle() {
             spawn(move || cancel_in(&slot))
         };
         let returned = slot.empty(Phase::Returned).is_some();
-        let unreturned = returned && slot.unreturn();
+        let uncollected = returned && slot.cancel_returned();
         let free = returned && slot.unpin(1);
         let (won, freed) = handle.join().unwrap();
-        assert_eq!((won.is_some(), unreturned), (!returned, returned));
+        assert_eq!((won.is_some(), uncollected), (!returned, returned));
         assert_eq!(usize::from(free) + usize::from(freed), 1);
         assert_eq!(slot.phase(), Phase::Free);
     });
@@ -510,7 +510,7 @@ fn an_uncollected_timeout_against_a_handle() {
 /// Three timeouts are armed in two chunks while the worker looks: whatever the order, it is told of
 /// each. It looks only if something may be due.
 #[test]
-fn nothing_new_is_overlooked() {
+fn no_new_timeout_is_missed() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there are numbers left");
@@ -519,12 +519,12 @@ fn nothing_new_is_overlooked() {
             let _handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, DUE));
             std::mem::forget(owner); // its end is another model
         });
-        worker.look(NOW);
-        worker.look(NOW);
+        worker.scan(NOW);
+        worker.scan(NOW);
         producer.join().unwrap();
-        worker.look(NOW);
+        worker.scan(NOW);
         assert_eq!(worker.expire(NOW), [1, 2, 3], "in their order");
-        assert_eq!(worker.take_by(), NEVER);
+        assert_eq!(worker.scan_by(), NEVER);
     });
 }
 
@@ -535,21 +535,21 @@ fn announcements_of_two_threads(own: u64, pulled: u64) {
     let mut owner = Owner::enter(&registry).expect("there are numbers left");
     let mut worker = Worker::new(&registry);
     let other = schedule(&mut owner, 1, END);
-    worker.look(END);
+    worker.scan(END);
     assert_eq!(worker.entries.len(), 1);
     let foreign = spawn(move || reschedule(&other, pulled).expect("it is pending"));
     let producer = spawn(move || {
         let _handle = schedule(&mut owner, 2, own);
         std::mem::forget(owner);
     });
-    worker.look(NOW);
-    worker.look(NOW);
+    worker.scan(NOW);
+    worker.scan(NOW);
     producer.join().unwrap();
     foreign.join().unwrap();
-    worker.look(NOW);
+    worker.scan(NOW);
     let due = usize::from(own == DUE) + usize::from(pulled == DUE);
     assert_eq!(worker.expire(NOW).len(), due);
-    worker.look(END);
+    worker.scan(END);
     assert_eq!(worker.expire(END).len(), 2 - due);
 }
 
@@ -591,13 +591,13 @@ fn no_wake_up_is_lost() {
             let alarm = &registry.context.alarm;
             while worker.entries.len() < 2 {
                 worker.discover();
-                worker.look(NOW);
+                worker.scan(NOW);
                 if worker.entries.len() == 2 {
                     break;
                 }
                 alarm.arm(NOW);
                 worker.discover();
-                if worker.take_by() > NOW {
+                if worker.scan_by() > NOW {
                     alarm.sleep(None);
                 }
                 alarm.disarm();
@@ -618,12 +618,12 @@ fn the_wake_up_of_a_reschedule_is_not_lost() {
         let mover = spawn(move || reschedule(&handle, DUE).map(drop));
         let alarm = &registry.context.alarm;
         loop {
-            worker.look(LATER);
+            worker.scan(LATER);
             if !worker.expire(NOW).is_empty() {
                 break;
             }
             alarm.arm(NOW);
-            if worker.take_by() > NOW {
+            if worker.scan_by() > NOW {
                 alarm.sleep(None);
             }
             alarm.disarm();
@@ -635,7 +635,7 @@ fn the_wake_up_of_a_reschedule_is_not_lost() {
 /// Two slots are armed while the worker looks through their chunk. The second does not overtake the
 /// first, though the look may have passed the first one's slot before.
 #[test]
-fn what_is_armed_during_a_look_does_not_overtake() {
+fn a_slot_armed_during_a_scan_does_not_overtake() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there are numbers left");
@@ -647,9 +647,9 @@ fn what_is_armed_during_a_look_does_not_overtake() {
             let _handles = [2, 3].map(|payload| schedule(&mut owner, payload, DUE));
             std::mem::forget(owner);
         });
-        worker.look(NOW);
+        worker.scan(NOW);
         producer.join().unwrap();
-        worker.look(NOW);
+        worker.scan(NOW);
         assert_eq!(worker.expire(NOW), [2, 3]);
     });
 }
@@ -657,7 +657,7 @@ fn what_is_armed_during_a_look_does_not_overtake() {
 /// A thread cancels a timeout that the worker is about to file, and uses its slot again after another.
 /// The new timeout does not overtake the other.
 #[test]
-fn a_slot_that_is_used_again_does_not_overtake() {
+fn a_reused_slot_does_not_overtake() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there are numbers left");
@@ -673,9 +673,9 @@ fn a_slot_that_is_used_again_does_not_overtake() {
             std::mem::forget(owner);
             payload.is_some()
         });
-        worker.look(NOW);
+        worker.scan(NOW);
         let cancelled = producer.join().unwrap();
-        worker.look(NOW);
+        worker.scan(NOW);
         let order = worker.expire(NOW);
         assert_eq!(order, if cancelled { &[2, 3][..] } else { &[1, 2, 3] });
     });
@@ -686,7 +686,7 @@ fn a_slot_that_is_used_again_does_not_overtake() {
 /// Two threads free the slots of a chunk, while its owner takes them again or leaves. Each slot comes
 /// back once: to the owner, or to the pool and from there to the next owner.
 #[test]
-fn a_slot_comes_back_once() {
+fn each_slot_is_returned_once() {
     for leaves in [false, true] {
         check_up_to(2, move || {
             let registry = registry();
@@ -744,19 +744,19 @@ fn release_against_a_new_owner() {
                 schedule(&mut owner, 2, DUE)
             })
         };
-        worker.look(NOW);
-        let Worker { chunks, held, .. } = &mut worker;
-        heap.release(held.entry(0).or_default(), |id| {
+        worker.scan(NOW);
+        let Worker { chunks, to_scan, .. } = &mut worker;
+        heap.release(to_scan.entry(0).or_default(), |id| {
             chunks[id as usize] = None;
             registry.recycle(id);
         });
         assert!(canceller.join().unwrap().is_some());
         let (chunk, offset) = producer.join().unwrap();
-        worker.look(NOW);
+        worker.scan(NOW);
         assert_eq!(worker.expire(NOW), [2]);
         assert!(chunk.slot(offset).unpin(1));
         chunk.give_back(1 << offset);
-        while !heap.release(worker.held.entry(0).or_default(), |_| ()) {}
+        while !heap.release(worker.to_scan.entry(0).or_default(), |_| ()) {}
         assert_eq!((heap.chunks.lock().len(), heap.has_chunks_to_release()), (0, false));
     });
 }
@@ -764,7 +764,7 @@ fn release_against_a_new_owner() {
 /// A thread leaves while its timeout lives and another enters, while the worker looks. The second has
 /// the first's heap or a new one, and both timeouts run.
 #[test]
-fn a_heap_is_handed_on() {
+fn a_heap_passes_to_the_next_thread() {
     check_up_to(2, || {
         let registry = registry();
         let mut worker = Worker::new(&registry);
@@ -776,10 +776,10 @@ fn a_heap_is_handed_on() {
             })
         });
         worker.discover();
-        worker.look(NOW);
+        worker.scan(NOW);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         worker.discover();
-        worker.look(NOW);
+        worker.scan(NOW);
         let mut ran = worker.expire(NOW);
         ran.sort_unstable();
         assert_eq!(ran, [1, 2]);
@@ -857,7 +857,7 @@ fn close_against_a_run_that_goes_on() {
 /// A timer ends while a thread leaves it and another drops the last handle. The chunk is dropped after
 /// all three.
 #[test]
-fn an_orphan_goes_with_its_last_slot() {
+fn an_orphan_is_dropped_with_its_last_slot() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there are numbers left");

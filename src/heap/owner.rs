@@ -6,7 +6,7 @@
 //! one.
 
 use super::chunk::{ALL, Chunk, SLOTS};
-use super::heap::{Heap, SEQUENCES_PER_LOOK};
+use super::heap::{Heap, SEQUENCES_PER_SCAN};
 use super::registry::Registry;
 use crate::base::sync::{Arc, Ordering};
 use std::sync::Weak;
@@ -59,8 +59,8 @@ impl<P: Send + 'static> Owner<P> {
         self.chunk.slot(offset).arm(payload, deadline, sequence as u32, repeats);
         // Release: whoever acquires this number finds all slots before it armed.
         heap.next_sequence.store(sequence + 1, Ordering::Release);
-        if sequence % SEQUENCES_PER_LOOK == SEQUENCES_PER_LOOK - 1 {
-            heap.want_look();
+        if sequence % SEQUENCES_PER_SCAN == SEQUENCES_PER_SCAN - 1 {
+            heap.want_scan();
         }
         offset
     }
@@ -202,7 +202,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_slot_that_its_thread_has_freed_is_used_next() {
+    fn a_slot_freed_by_its_thread_is_reused_next() {
         let mut producer = Producer::new();
         let places = producer.arm(40);
         for place in &places[10..12] {
@@ -216,7 +216,7 @@ pub(super) mod tests {
     /// Others free many slots of the owned chunk: the owner stays with it. They free few: it leaves
     /// the chunk to them.
     #[test]
-    fn slots_that_others_have_freed_are_used_again() {
+    fn slots_freed_by_other_threads_are_reused() {
         for many in [true, false] {
             let mut producer = Producer::new();
             let places = producer.arm(SLOTS);
@@ -238,7 +238,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn chunks_come_back_from_the_pool() {
+    fn pooled_chunks_are_reused() {
         let mut producer = Producer::new();
         let burst = producer.arm(5 * SLOTS);
         burst.iter().for_each(end_elsewhere);
@@ -250,7 +250,7 @@ pub(super) mod tests {
 
     /// The timeouts outlive it, and the slots that it has not used are not lost.
     #[test]
-    fn an_owner_that_goes_leaves_its_slots_to_the_next() {
+    fn a_dropped_owner_leaves_its_slots_to_the_next() {
         let mut producer = Producer::new();
         let places = producer.arm(3);
         let heap = Arc::as_ptr(&producer.owner.heap);

@@ -140,7 +140,7 @@ mod tests {
 
     /// New, Filed, running and ended ones; only what is pending is ended.
     #[test]
-    fn what_is_emptied_is_counted_by_its_end() {
+    fn emptied_timeouts_are_counted_by_their_end() {
         for end in [Phase::Cancelled, Phase::Returned] {
             let mut producer = Producer::new();
             let places = producer.arm(7);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_that_was_emptied_keeps_no_chunk() {
+    fn an_emptied_registry_keeps_no_chunk() {
         let mut producer = Producer::new();
         let places = producer.arm(200);
         producer.owner = Owner::enter(&producer.registry).expect("room"); // that of the former goes too

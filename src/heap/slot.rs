@@ -21,7 +21,7 @@
 //! | Denied | running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw or abandon -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none | last unpin -> Free |
-//! | Returned | went back to the caller of stop | with the caller | unreturn -> Cancelled; last unpin -> Free |
+//! | Returned | went back to the caller of stop | with the caller | cancel_returned -> Cancelled; last unpin -> Free |
 //!
 //! The *tag* is a second atomic word: 32 bits of sequence number (the order in which one thread
 //! scheduled), 12 bits of version, 1 bit `repeats` (the run is not the first that the timeout may have:
@@ -372,13 +372,13 @@ impl<P> Slot<P> {
     }
 
     /// Claims a timeout for its run, if `version` is the slot's and the deadline is not after
-    /// `tick_start`. Calls `may` before: if it returns false, the slot is left alone.
+    /// `tick_start`. Calls `may_run` first: if it returns false, the slot is left alone.
     #[inline]
     pub(crate) fn claim_if(
         &self,
         version: u16,
         tick_start: u64,
-        may: impl FnOnce() -> bool,
+        may_run: impl FnOnce() -> bool,
     ) -> Claim<P> {
         let mut state = self.load();
         let tag = self.tag.load(Ordering::Relaxed);
@@ -390,7 +390,7 @@ impl<P> Slot<P> {
             self.retag(|tag| if tag & GONE_ON == 0 { tag } else { tag | REPEATS });
         }
         let is_due = |state: State| state.phase().is_pending() && state.deadline() <= tick_start;
-        if is_due(state) && !may() {
+        if is_due(state) && !may_run() {
             return Claim::Dead;
         }
         while is_due(state) {
@@ -525,7 +525,7 @@ impl<P> Slot<P> {
     }
 
     /// Cancels a returned timeout that nobody will collect: Returned -> Cancelled.
-    pub(crate) fn unreturn(&self) -> bool {
+    pub(crate) fn cancel_returned(&self) -> bool {
         let state = self.load();
         let returned = state.phase() == Phase::Returned;
         returned && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn every_phase_survives_its_bits() {
+    fn every_phase_round_trips_through_its_bits() {
         use Phase::{Cancelled, Denied, Expired, Filed, Free, New, Returned, Running};
         for phase in [Free, New, Filed, Running, Denied, Expired, Cancelled, Returned] {
             assert_eq!(State::new(phase, 80).phase(), phase);
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_rounded_up_and_never_stays_never() {
+    fn a_deadline_is_rounded_up_unless_it_is_never() {
         let kept = |deadline| State::new(Phase::New, deadline).deadline();
         assert_eq!([0, 1, 8, 1_000_000].map(kept), [0, 8, 8, 1_000_000]);
         assert_eq!([NEVER, NEVER - 1, NEVER - 20].map(kept), [NEVER, NEVER, NEVER - 15]);
@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_the_tag_do_not_touch_each_other() {
+    fn the_fields_of_the_tag_do_not_overlap() {
         let slot = armed(80);
         slot.pin();
         assert_eq!((slot.version(), slot.if_new(), slot.repeats()), (0, Some((80, Some(3))), true));
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_pins_stick() {
+    fn a_slot_with_too_many_pins_is_never_freed() {
         let slot = armed(80);
         (0..300_000).for_each(|_| slot.pin());
         assert!(matches!(slot.cancel(), Cancel::Won { .. }));
@@ -623,7 +623,7 @@ mod tests {
 
     /// An old entry can match a slot's next timeout, which is New still.
     #[test]
-    fn a_claim_says_whether_the_timeout_was_filed() {
+    fn a_claim_reports_whether_the_timeout_was_filed() {
         for files in [true, false] {
             let slot = armed(80);
             let version = slot.version();

@@ -67,7 +67,7 @@ pub(crate) struct Tally {
     /// Returned by stop, the next one included.
     pub(crate) returned: Count,
     /// Returned, but never collected.
-    pub(crate) unreturned: Count,
+    pub(crate) uncollected: Count,
     /// Became New other than by being scheduled.
     pub(crate) renewed: Count,
     /// Filed in the wheel.
@@ -123,11 +123,11 @@ impl Metrics {
     pub(super) fn count<'a>(&mut self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
         for tally in tallies.clone() {
             let undone = sum([&tally.withdrawn, &tally.abandoned]);
-            let (unreturned, taken_back) = (tally.unreturned.get(), tally.taken_back.get());
+            let (uncollected, taken_back) = (tally.uncollected.get(), tally.taken_back.get());
             self.abandoned += tally.abandoned.get();
-            self.cancelled += tally.cancelled.get() + undone + unreturned;
+            self.cancelled += tally.cancelled.get() + undone + uncollected;
             self.expired = self.expired.wrapping_add(tally.expired.get().wrapping_sub(undone));
-            let returned = tally.returned.get().wrapping_sub(unreturned);
+            let returned = tally.returned.get().wrapping_sub(uncollected);
             self.returned = self.returned.wrapping_add(returned);
             self.rejected += tally.rejected.get() + taken_back;
             self.scheduled = self.scheduled.wrapping_sub(taken_back);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pending_is_the_sum_of_all_tallies() {
+    fn pending_is_the_sum_of_all_tallies() {
         let metrics = counted(&ten());
         assert_eq!((metrics.scheduled, metrics.pending, metrics.queue_depth), (10, 10, 5));
     }
@@ -184,7 +184,7 @@ mod tests {
             (&[|t| &t.expired, |t| &t.withdrawn], |m| m.cancelled),
             (&[|t| &t.expired, |t| &t.abandoned], |m| m.cancelled),
             // Returned by a stop, and not collected.
-            (&[|t| &t.returned, |t| &t.unreturned], |m| m.cancelled),
+            (&[|t| &t.returned, |t| &t.uncollected], |m| m.cancelled),
             // Armed in a closed timer.
             (&[|t| &t.taken_back], |m| m.rejected),
         ];
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_counted() {
+    fn refusals_are_counted() {
         let tallies = ten();
         tallies[1].rejected.add_shared(2);
         tallies[0].taken_back.add(1);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_to_a_shared_count_can_be_taken_back() {
+    fn a_shared_count_can_be_decreased() {
         let count = Count::default();
         count.add_shared(5);
         count.sub_shared(2);

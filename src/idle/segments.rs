@@ -28,7 +28,7 @@ use std::time::Instant;
 pub(super) const CHECKS_PER_SLICE: usize = 2048;
 
 /// The most checks that look ahead when one connection leaves.
-const CHECKS_PAST_ONE: usize = 64;
+const CHECKS_AFTER_LEAVE: usize = 64;
 
 /// The number of checks in one segment before a look ahead may go on with another.
 const CHECKS_PER_STEP: usize = 16;
@@ -45,7 +45,7 @@ pub(super) const LIMIT: usize = MOST_SEGMENTS * SEATS;
 pub(super) struct Segments<T> {
     origin: Instant,
     ticks: TickScale,
-    segments: Vec<Held<T>>,
+    segments: Vec<SegmentSlot<T>>,
     watched: usize,
     /// The tick at which the next check is needed. It may be too early, if the connection has left,
     /// but never too late.
@@ -59,7 +59,7 @@ pub(super) struct Segments<T> {
     due: Vec<u32>,
 }
 
-struct Held<T> {
+struct SegmentSlot<T> {
     /// `None` if its memory was given back.
     segment: Option<Box<Segment<T>>>,
     next: u64,
@@ -162,7 +162,7 @@ impl<T> Segments<T> {
     /// Makes `next_check` exact, so that no wake-up comes for a connection that has left or was active.
     /// Refiles the active connections that come up before the first silent one. Returns false if
     /// a budget of `checks` did not suffice; the next call continues.
-    pub(super) fn look_ahead(&mut self, time: CheckTime, mut checks: usize) -> bool {
+    pub(super) fn confirm_next_check(&mut self, time: CheckTime, mut checks: usize) -> bool {
         let count = self.segments.len();
         let begin = (0..count).min_by_key(|&at| self.segments[at].next).unwrap_or(0);
         let mut first = NEVER;
@@ -178,18 +178,18 @@ impl<T> Segments<T> {
     }
 
     /// Finds the next check after the connection in this seat has left, if `next_check` was for it.
-    pub(super) fn look_past(&mut self, number: u32, time: CheckTime) {
+    pub(super) fn confirm_after_leave(&mut self, number: u32, time: CheckTime) {
         let former = self.earliest;
         let at = segment_of(number);
-        let mut checks = CHECKS_PAST_ONE;
+        let mut checks = CHECKS_AFTER_LEAVE;
         self.confirm_next(at, &mut checks, time);
         // Other connections of this tick are mostly in the same segment.
-        if self.segments.get(at).is_some_and(|held| held.next <= former) {
+        if self.segments.get(at).is_some_and(|slot| slot.next <= former) {
             return;
         }
         self.find_earliest();
         if self.earliest > former {
-            self.look_ahead(time, checks);
+            self.confirm_next_check(time, checks);
         }
     }
 
@@ -250,7 +250,7 @@ impl<T> Segments<T> {
         if at == MOST_SEGMENTS {
             return None;
         }
-        self.segments.push(Held { segment: None, next: NEVER });
+        self.segments.push(SegmentSlot { segment: None, next: NEVER });
         self.room.insert(at as u32);
         Some(at)
     }
@@ -268,11 +268,11 @@ impl<T> Segments<T> {
     /// Restores the invariants after a change of one segment. `before` is its share before the
     /// change.
     fn note(&mut self, at: usize, before: Share) {
-        let held = &mut self.segments[at];
-        let Some(segment) = &held.segment else { return };
+        let slot = &mut self.segments[at];
+        let Some(segment) = &slot.segment else { return };
         let after = share(segment);
-        held.next = segment.next_check();
-        self.earliest = self.earliest.min(held.next);
+        slot.next = segment.next_check();
+        self.earliest = self.earliest.min(slot.next);
         self.watched = self.watched + after.watched - before.watched;
         if before.used == after.used {
             return;
@@ -295,8 +295,8 @@ impl<T> Segments<T> {
     fn emptied(&mut self, at: usize) {
         let Some(spare) = self.spare.replace(at) else { return };
         self.spare = Some(at.min(spare));
-        self.segments[at.max(spare)] = Held { segment: None, next: NEVER };
-        while self.segments.last().is_some_and(|held| held.segment.is_none()) {
+        self.segments[at.max(spare)] = SegmentSlot { segment: None, next: NEVER };
+        while self.segments.last().is_some_and(|slot| slot.segment.is_none()) {
             self.segments.pop();
             self.room.remove(&(self.segments.len() as u32));
         }
@@ -306,7 +306,7 @@ impl<T> Segments<T> {
     }
 
     fn find_earliest(&mut self) {
-        self.earliest = self.segments.iter().map(|held| held.next).min().unwrap_or(NEVER);
+        self.earliest = self.segments.iter().map(|slot| slot.next).min().unwrap_or(NEVER);
     }
 }
 

@@ -224,7 +224,7 @@ impl<T: Send + 'static> Shard<T> {
         }
         let epoch = state.epoch + 1;
         let time = self.manager.check_time_before(state);
-        state.segments.look_ahead(time, CHECKS_PER_SLICE);
+        state.segments.confirm_next_check(time, CHECKS_PER_SLICE);
         let tick = state.segments.next_check();
         let check = Check { shard: Some(self.clone()), epoch };
         let due = self.manager.start_of(tick);
@@ -284,7 +284,7 @@ impl<T: Send + 'static> Shard<T> {
     fn schedule_next(self: &Arc<Self>, state: &mut State<T>, time: CheckTime) -> bool {
         let present = self.manager.ticks.tick_at(time.now);
         let due = state.segments.next_check() <= present;
-        let exact = due || state.segments.look_ahead(time, CHECKS_PER_SLICE);
+        let exact = due || state.segments.confirm_next_check(time, CHECKS_PER_SLICE);
         let next = state.segments.next_check();
         // Each entry once: connections that are touched all the time come up again and again.
         let most = state.segments.len() + CHECKS_PER_SLICE;
@@ -332,7 +332,7 @@ impl<T: Send + 'static> Shard<T> {
     #[cold]
     fn put_off(&self, state: &mut State<T>, seat: u32) {
         let time = self.manager.check_time_before(state);
-        state.segments.look_past(seat, time);
+        state.segments.confirm_after_leave(seat, time);
         let tick = state.segments.next_check();
         let Some(check) = &mut state.check else { return };
         // If this is refused, the check has expired, and finds the next connection itself.

@@ -355,7 +355,7 @@ mod tests {
 
     /// What fits lies in the slot; what does not is boxed, whatever its size.
     #[test]
-    fn tasks_that_fit_take_no_box() {
+    fn tasks_that_fit_are_not_boxed() {
         assert!(fits::<Inline<Probe<A8, 16, true>>>() && fits::<Inline<Probe<A1, 16, false>>>());
         assert!(!fits::<Inline<Probe<A1, 17, true>>>() && !fits::<Inline<Probe<A16, 0, true>>>());
         assert_eq!(size_of::<Erased>(), 24);

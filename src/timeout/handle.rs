@@ -41,10 +41,10 @@ impl Timeout {
         Self { chunk: PinnedChunk::new(chunk), offset: AtomicUsize::new(offset) }
     }
 
-    /// Calls `look` with a handle that has no pin of its own. The caller has one.
+    /// Calls `act` with a handle that has no pin of its own. The caller has one.
     #[inline]
-    pub(super) fn with(place: Place<'_>, look: impl FnOnce(&Timeout)) {
-        look(&ManuallyDrop::new(Self::pinned(place)));
+    pub(super) fn with(place: Place<'_>, act: impl FnOnce(&Timeout)) {
+        act(&ManuallyDrop::new(Self::pinned(place)));
     }
 
     /// Where the timeout lies.
@@ -232,9 +232,9 @@ impl Timeout {
     }
 
     /// Counts the timeout as cancelled after nobody has collected it from a stop.
-    pub(crate) fn unreturn(&self) {
-        if self.slot().unreturn() {
-            self.context().by_others.unreturned.add_shared(1);
+    pub(crate) fn cancel_returned(&self) {
+        if self.slot().cancel_returned() {
+            self.context().by_others.uncollected.add_shared(1);
         }
     }
 
@@ -351,11 +351,11 @@ mod tests {
     /// The worker may sleep until the former deadline. So a sooner deadline must wake it, and a later
     /// one need not.
     #[test]
-    fn pulling_forward_asks_for_a_wake_up_and_pushing_back_does_not() {
+    fn pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
         let (registry, timeout) = timeout();
         let (heap, context) = (registry.next_new_heap().expect("this thread's"), timeout.context());
         let asks = |in_wheel: bool, deadline| {
-            heap.take_new(
+            heap.scan(
                 None,
                 usize::MAX,
                 false,
@@ -368,7 +368,7 @@ mod tests {
             }
             context.alarm.arm(DUE - 1);
             timeout.reschedule_to(deadline).unwrap();
-            (heap.take_by() == deadline, !context.alarm.is_armed())
+            (heap.scan_by() == deadline, !context.alarm.is_armed())
         };
         for in_wheel in [false, true] {
             assert_eq!(asks(in_wheel, DUE), (false, false), "the same");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_were_left_behind_ask_for_a_sweep_once() {
+    fn dead_entries_request_one_sweep() {
         let (_registry, timeout) = timeout();
         let mut sooner = |n: u64| {
             timeout.reschedule_to(DUE - 8 * n).unwrap();
@@ -398,7 +398,7 @@ mod tests {
 
     /// A returned timeout that nobody collects counts as cancelled.
     #[test]
-    fn what_is_not_collected_is_counted_once() {
+    fn an_uncollected_timeout_is_counted_once() {
         let (registry, timeout) = timeout();
         registry.context.close();
         registry.empty(Phase::Returned, |chunk, offset, claimed| {
@@ -409,13 +409,13 @@ mod tests {
             (metrics.returned, metrics.cancelled, metrics.pending)
         };
         assert_eq!(counts(), (1, 0, 0));
-        timeout.unreturn();
-        timeout.unreturn();
+        timeout.cancel_returned();
+        timeout.cancel_returned();
         assert_eq!((counts(), timeout.is_cancelled()), ((0, 1, 0), true));
     }
 
     #[test]
-    fn what_runs_is_withdrawn_or_abandoned_once() {
+    fn a_running_timeout_is_withdrawn_or_abandoned_once() {
         for goes_on in [false, true] {
             let (registry, timeout) = timeout();
             let (_, mut version) = timeout.slot().file().unwrap();

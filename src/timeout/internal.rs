@@ -157,7 +157,7 @@ mod tests {
 
     /// The end takes them out of their slots, and drops their tasks when it is told to.
     #[test]
-    fn an_end_cancels_internal_timeouts_and_returns_none() {
+    fn the_end_of_the_timer_cancels_internal_timeouts() {
         let (timer, held) = (timer(), Arc::new(()));
         let (registry, internals) = &timer;
         let timeouts: Vec<_> = (0..100).filter_map(|_| schedule(&timer, &held)).collect();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_internal_timeouts_are_used_again() {
+    fn slots_of_internal_timeouts_are_reused() {
         let (timer, held) = (timer(), Arc::new(()));
         let mut slots = HashSet::new();
         for _ in 0..1000 {

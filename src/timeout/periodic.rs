@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_run_by_cadence() {
+    fn the_next_run_follows_the_cadence() {
         let every = Duration::from_millis(10);
         let rate = |missed| Period::fixed_rate(every).missed(missed);
         for behavior in

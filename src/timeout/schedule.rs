@@ -43,14 +43,14 @@ pub(crate) fn schedule<T: TimerTask>(
     });
     match (scheduled.flatten(), task) {
         (Some(scheduled), _) => scheduled,
-        (None, Some(task)) => schedule_in_passing(registry, task, deadline, admit),
+        (None, Some(task)) => schedule_without_owner(registry, task, deadline, admit),
         (None, None) => unreachable!("a task that was taken has been scheduled or refused"),
     }
 }
 
 /// Schedules on a thread that is ending, whose owners are gone.
 #[cold]
-fn schedule_in_passing<T: TimerTask>(
+fn schedule_without_owner<T: TimerTask>(
     registry: &Arc<Registry<Erased>>,
     task: T,
     deadline: u64,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_slot_comes_back_and_is_counted() {
+    fn a_task_without_a_slot_is_refused_and_counted() {
         let registry = registry();
         let timeouts: Vec<_> = (0..SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
         registry.context.use_up_chunks();
@@ -163,7 +163,7 @@ mod tests {
         let refused = std::thread::spawn(move || {
             let task = || ();
             let refused = schedule(&other, task, DUE, Admit::Once);
-            [refused, schedule_in_passing(&other, task, DUE, Admit::Once)]
+            [refused, schedule_without_owner(&other, task, DUE, Admit::Once)]
                 .map(|refused| refused.err().map(|(_, why)| why))
         });
         assert_eq!(refused.join().unwrap(), [Some(Refusal::Full); 2]);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_close_is_refused_and_counted() {
+    fn a_task_after_the_close_is_refused_and_counted() {
         let registry = registry();
         registry.context.close();
         let refused = schedule(&registry, || (), DUE, Admit::Once);
@@ -184,7 +184,7 @@ mod tests {
 
     /// The timer is closed after the slot is armed.
     #[test]
-    fn what_is_armed_in_a_closed_timer_is_taken_back() {
+    fn a_timeout_armed_in_a_closed_timer_is_taken_back() {
         for admit in [Admit::Once, Admit::Series, Admit::AtOnce] {
             let registry = registry();
             let mut owner = Owner::enter(&registry).expect("there is room");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_its_thread_lets_go_of_is_used_next() {
+    fn a_slot_freed_by_its_thread_is_reused_next() {
         let registry = registry();
         let mut slots = HashSet::new();
         for _ in 0..1000 {
@@ -234,7 +234,7 @@ mod tests {
 
     /// Slots that come back to a chunk which is not the owned one, or from another thread.
     #[test]
-    fn slots_that_come_back_are_used_again() {
+    fn returned_slots_are_reused() {
         let registry = registry();
         let mut slots = HashSet::new();
         for round in 0..50 {

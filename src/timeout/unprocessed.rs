@@ -88,7 +88,7 @@ impl Unprocessed {
 impl Unprocessed {
     /// Cancels a timeout that nobody will collect.
     pub(crate) fn cancel(self) {
-        self.timeout.unreturn();
+        self.timeout.cancel_returned();
         self.timeout.tell_cancelled(self.task);
     }
 }

@@ -268,7 +268,7 @@ fn start_thread(
     let counted = LiveTimer::count();
     let started = builder.spawn(move || {
         let _until_the_end = counted;
-        worker::live(worker);
+        worker::run_thread(worker);
     });
     started.map_err(|source| BuildError::ThreadStart { source })
 }

@@ -97,7 +97,7 @@ impl TimerTask for Bell {
 /// A timeout is submitted while the worker goes to sleep without a limit. If the wake-up were lost,
 /// nothing would wake the worker, and loom would report the deadlock.
 #[test]
-fn a_worker_that_goes_to_sleep_hears_of_a_timeout() {
+fn a_timeout_wakes_a_worker_that_goes_to_sleep() {
     check(|| {
         let origin = Instant::now();
         let timer = built(Restless { origin, ticks: 0.into() }, |builder| builder);
@@ -280,7 +280,7 @@ fn a_stop_that_does_not_wait_against_a_run() {
 }
 
 #[test]
-fn a_stop_that_does_not_wait_against_a_handing_over() {
+fn a_stop_that_does_not_wait_against_a_hand_over() {
     a_stop_that_does_not_wait_ends_all(|builder| builder.executor(run_here));
 }
 
@@ -388,7 +388,7 @@ impl TimerTask for Parks {
 /// A task consumes the worker's wake-up while another thread moves the clock and the timer is
 /// stopped. No thread waits for ever.
 #[test]
-fn a_task_that_parks_keeps_nobody_waiting() {
+fn a_task_that_parks_blocks_no_other_thread() {
     check_up_to(2, || {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
@@ -426,7 +426,7 @@ impl Hands {
 /// Two runs on other threads have missed their next runs, while the worker goes to sleep. The next
 /// runs come without a further wake-up. Otherwise loom would report the deadlock.
 #[test]
-fn runs_that_catch_up_are_not_slept_over() {
+fn no_run_that_catches_up_is_missed() {
     check_up_to(2, || {
         let clock = ManualClock::new();
         let hands = Arc::new(Hands(Mutex::new(Vec::new()), Condvar::new()));

@@ -271,7 +271,7 @@ mod model {
     /// A thread asks for the running timeout while that is cancelled and its slot is used again. The
     /// next timeout keeps its pins.
     #[test]
-    fn a_handle_to_the_running_timeout_leaves_the_next_alone() {
+    fn a_handle_to_the_running_timeout_does_not_affect_the_next() {
         check(|| {
             let control = control();
             let first = scheduled(&control, DUE);
@@ -306,7 +306,7 @@ mod model {
     /// Another thread asks what runs while one run follows another. Its handle keeps the slot of the
     /// first from being freed, or it is one to the second.
     #[test]
-    fn a_handle_to_the_running_timeout_as_the_next_run_begins() {
+    fn a_handle_is_made_as_the_next_run_begins() {
         check(|| {
             let control = control();
             let versions = [0, 1].map(|offset| {

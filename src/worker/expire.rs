@@ -139,7 +139,7 @@ impl<W: Exact> Worker<W> {
             Claim::Dead => control.context.metrics.found_dead(),
             Claim::NotYet(_) => {}
         }
-        self.let_go(before);
+        self.finish_named(before);
         claim
     }
 
@@ -150,12 +150,12 @@ impl<W: Exact> Worker<W> {
         if let Some(named) = &named {
             self.control.end_run(named.token);
         }
-        self.let_go(named);
+        self.finish_named(named);
     }
 
     /// Finishes a run whose timeout is not named any more.
     #[inline]
-    fn let_go(&mut self, named: Option<Named>) {
+    fn finish_named(&mut self, named: Option<Named>) {
         let Some(Named { token, last }) = named else { return };
         let free = match (last, self.lanes.slot(token)) {
             (LastUse::Finish, Some(slot)) => slot.finish_and_unpin(),

@@ -6,7 +6,7 @@
 use super::control::Control;
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
-use crate::heap::{Candidate, Chunk, Heap, Held, Registry, Slot, Tally, locate};
+use crate::heap::{Candidate, Chunk, Heap, MarkedChunk, Registry, Slot, Tally, locate};
 use crate::time::tick::NEVER;
 use crate::timeout::Erased;
 use crate::wheel::Token;
@@ -19,7 +19,7 @@ const KEPT: usize = 1 << 12;
 pub(super) struct Lane {
     pub(super) heap: Arc<Heap<Erased>>,
     /// Chunks that wait for a look.
-    held: BinaryHeap<Held<Erased>>,
+    to_scan: BinaryHeap<MarkedChunk<Erased>>,
     /// What is due, in the order in which the thread scheduled it.
     due: Vec<Candidate>,
     /// What is not, likewise. Filed within the pass.
@@ -42,8 +42,8 @@ impl Lanes {
     /// the chunk.
     pub(super) fn discover(&mut self, registry: &Registry<Erased>) {
         while let Some(heap) = registry.next_new_heap() {
-            let (held, due, rest) = Default::default();
-            self.all.push(Lane { heap, held, due, rest });
+            let (to_scan, due, rest) = Default::default();
+            self.all.push(Lane { heap, to_scan, due, rest });
         }
         while let Some(chunk) = registry.next_new_chunk() {
             let (id, _) = locate(chunk.index(0));
@@ -55,8 +55,8 @@ impl Lanes {
     }
 
     /// The time by which the worker must take a queue.
-    pub(super) fn take_by(&self) -> u64 {
-        self.all.iter().map(Lane::take_by).min().unwrap_or(NEVER)
+    pub(super) fn scan_by(&self) -> u64 {
+        self.all.iter().map(Lane::scan_by).min().unwrap_or(NEVER)
     }
 
     /// The chunk of a token, unless it was dropped.
@@ -77,26 +77,24 @@ impl Lanes {
         self.slot(token)?.standing(token.version)
     }
 
-    /// Takes `most` of what is new in a lane or a few more, if something in it may be due at time `by`.
-    /// If `all_due`, takes everything that is due. If what is due `expires` in this pass, it is kept
-    /// apart. Returns how many it has taken, and whether something may be left.
-    pub(super) fn take_new(
+    /// Takes about `most` of what is new in a lane, if something in it may be due at time `by`. If
+    /// `all_due`, takes everything that is due. If what is due `expires` in this pass, it is kept
+    /// apart. True if something may be left.
+    pub(super) fn scan(
         &mut self,
         number: usize,
         by: u64,
         expires: bool,
         most: usize,
         all_due: bool,
-    ) -> (usize, bool) {
-        let Some(lane) = self.all.get_mut(number) else { return (0, false) };
-        if lane.heap.take_by() > by {
-            lane.let_go();
-            return (0, false);
+    ) -> bool {
+        let Some(lane) = self.all.get_mut(number) else { return false };
+        if lane.heap.scan_by() > by {
+            lane.free_memory();
+            return false;
         }
-        let Lane { heap, held, due, rest } = lane;
-        let before = due.len() + rest.len();
-        let left = heap.take_new(expires.then_some(by), most, all_due, held, due, rest);
-        (due.len() + rest.len() - before, left)
+        let Lane { heap, to_scan, due, rest } = lane;
+        heap.scan(expires.then_some(by), most, all_due, to_scan, due, rest)
     }
 
     /// Files what is due in a lane, at most `most`, and as long as `file` returns true. Returns how
@@ -109,19 +107,19 @@ impl Lanes {
     ) -> usize {
         let Self { all, chunks, .. } = self;
         let Some(lane) = all.get_mut(number) else { return 0 };
-        let (mut filed, mut looked) = (0, 0);
+        let (mut filed, mut tried) = (0, 0);
         for candidate in &lane.due {
             if filed == most {
                 break;
             }
-            looked += 1;
+            tried += 1;
             let Some((deadline, token)) = file_one(chunks, candidate) else { continue };
             filed += 1;
             if !file(deadline, token) {
                 break;
             }
         }
-        lane.due.drain(..looked);
+        lane.due.drain(..tried);
         recycle(&mut lane.due);
         filed
     }
@@ -168,8 +166,8 @@ impl Lanes {
                 continue;
             }
             let Self { all, chunks, .. } = self;
-            let Lane { heap, held, .. } = &mut all[number];
-            done &= heap.release(held, |id| {
+            let Lane { heap, to_scan, .. } = &mut all[number];
+            done &= heap.release(to_scan, |id| {
                 if let Some(known) = chunks.get_mut(id as usize) {
                     *known = None;
                 }
@@ -200,8 +198,8 @@ fn file_one(chunks: &[Option<Arc<Chunk<Erased>>>], candidate: &Candidate) -> Opt
 
 impl Lane {
     /// The time by which the worker must file something.
-    pub(super) fn take_by(&self) -> u64 {
-        if self.due.is_empty() { self.heap.take_by() } else { 0 }
+    pub(super) fn scan_by(&self) -> u64 {
+        if self.due.is_empty() { self.heap.scan_by() } else { 0 }
     }
 
     pub(super) fn has_due(&self) -> bool {
@@ -209,7 +207,7 @@ impl Lane {
     }
 
     /// Keeps no memory while nothing is taken: the heap's thread may have ended.
-    fn let_go(&mut self) {
+    fn free_memory(&mut self) {
         let all = [&mut self.due, &mut self.rest].into_iter();
         all.filter(|some| some.is_empty()).for_each(|none| *none = Vec::new());
     }
@@ -265,29 +263,29 @@ mod tests {
     }
 
     fn take(lanes: &mut Lanes, by: u64, expires: bool, control: &Control) {
-        lanes.take_new(0, by, expires, usize::MAX, false);
+        lanes.scan(0, by, expires, usize::MAX, false);
         lanes.discover(&control.registry);
     }
 
     /// A look waits until all that was taken before is filed, or comes after it.
     #[test]
-    fn what_was_taken_is_filed_before_what_comes_later() {
+    fn scanned_timeouts_are_filed_before_later_ones() {
         let (control, mut lanes, mut owner) = lane();
         let mut armed = arm(&mut owner, 5);
         take(&mut lanes, DUE - 1, true, &control);
-        assert_eq!((file(&mut lanes, 9).len(), lanes.take_by()), (0, DUE), "nothing is due");
+        assert_eq!((file(&mut lanes, 9).len(), lanes.scan_by()), (0, DUE), "nothing is due");
         take(&mut lanes, DUE, true, &control);
         assert_eq!(file(&mut lanes, 2), armed[..2]);
-        assert_eq!(lanes.take_by(), 0, "the rest must not wait");
+        assert_eq!(lanes.scan_by(), 0, "the rest must not wait");
         armed.extend(arm(&mut owner, 3));
         take(&mut lanes, DUE, true, &control);
         assert_eq!(file(&mut lanes, 9), armed[2..]);
-        assert_eq!(lanes.take_by(), NEVER);
+        assert_eq!(lanes.scan_by(), NEVER);
     }
 
     /// What ends between the look and the filing does not count against the drain cap.
     #[test]
-    fn only_what_is_pending_still_is_filed() {
+    fn only_pending_timeouts_are_filed() {
         for expires in [true, false] {
             let (control, mut lanes, mut owner) = lane();
             let armed = arm(&mut owner, 100);
@@ -310,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_burst_is_let_go_of() {
+    fn memory_of_a_burst_is_freed() {
         for expires in [true, false] {
             let (control, mut lanes, mut owner) = lane();
             arm(&mut owner, 100_000);
@@ -330,7 +328,7 @@ mod tests {
 
     /// The slots that a pass has freed go back together, whatever their chunks.
     #[test]
-    fn slots_that_were_freed_go_back_to_their_chunks() {
+    fn freed_slots_return_to_their_chunks() {
         let (control, mut lanes, mut owner) = lane();
         let armed = arm(&mut owner, 4 * SLOTS);
         lanes.discover(&control.registry);

@@ -263,7 +263,7 @@ mod model {
 
     /// Two stops race. Both return, and each timeout goes to one of them.
     #[test]
-    fn stop_from_two_threads() {
+    fn two_threads_stop_one_timer() {
         crate::base::sync::check(|| {
             let lifecycle = Arc::new(Lifecycle::new());
             let closed = Arc::new(AtomicBool::new(false));
@@ -285,7 +285,7 @@ mod model {
     /// The drop of the last handle against the worker's end, also after a stop that gave up
     /// waiting. Exactly one of the two gets the unprocessed timeouts.
     #[test]
-    fn a_drop_leaves_nothing_uncollected() {
+    fn a_drop_leaves_no_timeout_uncollected() {
         for stops in [true, false] {
             crate::base::sync::check(move || {
                 let lifecycle = Arc::new(Lifecycle::new());

@@ -24,7 +24,7 @@ mod sweep;
 mod tests;
 mod transfer;
 
-pub(crate) use stop::live;
+pub(crate) use stop::run_thread;
 
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, Ordering, fence};

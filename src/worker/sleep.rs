@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// How many nanoseconds ahead the worker confirms the next entry. So an entry that was cancelled or
 /// pushed back before a sleep began ends a sleep at most once in this time.
-const LOOK_AHEAD: u64 = 1_000_000_000;
+const CONFIRM_AHEAD: u64 = 1_000_000_000;
 
 /// The longest sleep of a worker whose clock has panicked, before it reads the clock again.
 const CLOCK_RETRY: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ impl<W: Exact> Worker<W> {
         let Self { control, lanes, wheel, confirmed, last_pass, .. } = self;
         let context = &control.context;
         let scale = context.scale;
-        let last = *last_pass + (LOOK_AHEAD / scale.tick_nanos()).max(1);
+        let last = *last_pass + (CONFIRM_AHEAD / scale.tick_nanos()).max(1);
         let Some(next) = wheel.next_expiry().filter(|&next| next <= last) else { return true };
         let tick_of = |due: Due| lanes.standing(due.token).map(|d| scale.tick_not_before(d));
         let is_due = |due: Due| tick_of(due).is_some_and(|tick| tick <= due.tick);
@@ -141,7 +141,7 @@ impl<W: Exact> Worker<W> {
 
     /// The tick by which the worker must take a queue.
     pub(super) fn queues_due(&self) -> u64 {
-        self.context().scale.tick_not_before(self.lanes.take_by())
+        self.context().scale.tick_not_before(self.lanes.scan_by())
     }
 
     /// Whether something needs the worker before tick `target`. This is the worker's half of the

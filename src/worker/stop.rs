@@ -22,7 +22,7 @@ impl<W: Exact> Worker<W> {
 
 /// Runs the worker's thread from start to end. Whatever ends the worker, even a panic in `end`, its
 /// timer is then closed, and no thread waits for ever (see `Ending`).
-pub(crate) fn live<W: Exact>(mut worker: Worker<W>) {
+pub(crate) fn run_thread<W: Exact>(mut worker: Worker<W>) {
     control::mark_worker();
     worker.control.context.alarm.parker().adopt(&thread::current());
     crate::time::timer_slack::fit_to(worker.context().scale.tick_nanos());

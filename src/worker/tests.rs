@@ -4,7 +4,7 @@ use super::control::{Control, Ending};
 use super::lifecycle::Command;
 use super::sweep::LOOKUPS_PER_PASS;
 use super::transfer::{DRAIN_CAP, FILED_PER_CHECK};
-use super::{Worker, live};
+use super::{Worker, run_thread};
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
 use crate::heap::{Chunk, Claim, Owner, Phase, Registry, SLOTS, Slot, locate};
@@ -107,7 +107,7 @@ fn all_due(worker: &mut Worker<Hashed>) -> Vec<Due> {
 
 /// A worker that should sweep does not wait until a timeout is due.
 #[test]
-fn much_that_is_dead_keeps_the_worker_awake() {
+fn a_wanted_sweep_keeps_the_worker_awake() {
     let mut worker = worker();
     let [_, mut producer] = Producer::two_of(&worker);
     producer.schedule(6000);
@@ -139,7 +139,7 @@ fn a_sweep_drops_dead_entries_and_nothing_else() {
 
 /// Entries that die in a bucket behind the sweep are left for the next sweep.
 #[test]
-fn a_sweep_that_is_outrun_is_not_the_last() {
+fn a_sweep_outrun_by_cancels_is_followed_by_another() {
     const EACH: usize = LOOKUPS_PER_PASS - 100; // a pass goes through one bucket and no more
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
@@ -160,7 +160,7 @@ fn a_sweep_that_is_outrun_is_not_the_last() {
 /// Rule 6: a sleep ends for a timeout that is pending and due, but not for each entry that was
 /// cancelled or pushed back.
 #[test]
-fn a_sleep_ends_for_nothing_that_is_dead_or_pushed_back() {
+fn dead_and_postponed_entries_do_not_end_a_sleep() {
     let at = |n: u64| 1000 + n;
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
@@ -196,7 +196,7 @@ fn nothing_pending_means_no_wake_up() {
 
 /// The confirmed timeout is cancelled, but another one of its tick is pending.
 #[test]
-fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
+fn a_cancelled_next_timeout_is_replaced() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, 2);
@@ -210,7 +210,7 @@ fn the_next_timeout_is_looked_for_again_once_it_is_gone() {
 
 /// Rule 3: confirming past many dead entries takes several passes, each of bounded length.
 #[test]
-fn a_look_ahead_is_bounded() {
+fn confirming_the_next_entry_is_bounded() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, 3 * LOOKUPS_PER_PASS);
@@ -224,7 +224,7 @@ fn a_look_ahead_is_bounded() {
 
 /// Rule 3: a command to end interrupts the transfer of a long queue.
 #[test]
-fn an_order_to_end_breaks_off_a_transfer() {
+fn a_command_to_end_interrupts_a_transfer() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, 10 * FILED_PER_CHECK);
@@ -239,7 +239,7 @@ fn an_order_to_end_breaks_off_a_transfer() {
 /// Rule 6: a producer that uses the alarm during the worker's last check counts as the tick's one
 /// wake-up.
 #[test]
-fn a_ring_before_the_sleep_counts_as_a_wake_up() {
+fn a_wake_up_just_before_the_sleep_is_counted() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     let control = worker.control.clone();
@@ -268,7 +268,7 @@ fn an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
 
 /// Otherwise the worker would take a needless pass, and treat later timeouts as overdue.
 #[test]
-fn a_pass_that_has_taken_all_leaves_no_backlog() {
+fn a_pass_that_takes_all_timeouts_leaves_no_backlog() {
     let mut worker = worker();
     let [mut a, mut b] = Producer::two_of(&worker);
     a.schedule(DRAIN_CAP);
@@ -284,7 +284,7 @@ fn a_pass_that_has_taken_all_leaves_no_backlog() {
 
 /// Rule 3: a heap that fills every pass up to the drain cap does not starve the other heap.
 #[test]
-fn a_full_heap_leaves_the_other_its_share() {
+fn a_full_heap_does_not_starve_another() {
     let mut worker = worker();
     let [mut a, mut b] = Producer::two_of(&worker);
     a.schedule(2 * DRAIN_CAP);
@@ -313,7 +313,7 @@ fn many_heaps_share_the_drain_cap() {
 
 /// What is due comes first; the rest is filed in the order of scheduling.
 #[test]
-fn what_is_not_due_is_filed_after_what_is() {
+fn due_timeouts_are_filed_before_the_rest() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     // The slots of the first twenty are used again.
@@ -328,7 +328,7 @@ fn what_is_not_due_is_filed_after_what_is() {
     assert_eq!(all_due(&mut worker).len(), 1000);
     worker.agenda.clear();
     assert!(!worker.transfer_rest());
-    assert_eq!((producer.queued(), worker.lanes.take_by()), (0, NEVER));
+    assert_eq!((producer.queued(), worker.lanes.scan_by()), (0, NEVER));
     for tick in [1, 2] {
         let popped = std::iter::from_fn(|| worker.agenda.pop(&mut worker.wheel, DUE + tick));
         let filed: Vec<u32> = popped.map(|due| due.token.index).collect();
@@ -342,7 +342,7 @@ fn what_is_not_due_is_filed_after_what_is() {
 
 /// Rule 3: the rest beyond the cap is left where it is, and the worker does not sleep.
 #[test]
-fn what_is_not_due_is_filed_in_several_passes() {
+fn timeouts_not_yet_due_are_filed_over_several_passes() {
     let count = DRAIN_CAP + 20_000;
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
@@ -351,7 +351,7 @@ fn what_is_not_due_is_filed_in_several_passes() {
     assert!(transfer(&mut worker) && worker.transfer_rest());
     let left = producer.queued();
     assert!((15_000..20_000).contains(&left), "{left} of {count}");
-    assert_eq!(worker.lanes.take_by(), 0);
+    assert_eq!(worker.lanes.scan_by(), 0);
     assert_eq!(worker.context().snapshot().passes_with_backlog, 1);
     producer.schedule_at(DUE + 1, 10);
     assert!(!transfer(&mut worker) && !worker.transfer_rest());
@@ -364,7 +364,7 @@ fn what_is_not_due_is_filed_in_several_passes() {
 
 /// Timeouts that a full pass has left come before those that were scheduled later.
 #[test]
-fn a_backlog_is_filed_before_what_comes_later() {
+fn a_backlog_is_filed_before_later_timeouts() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(DRAIN_CAP + 100);
@@ -378,7 +378,7 @@ fn a_backlog_is_filed_before_what_comes_later() {
 
 /// Rule 2: a release takes the queue, and the worker may sleep after it.
 #[test]
-fn what_a_release_takes_is_not_forgotten() {
+fn a_release_forgets_no_new_timeout() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(100 * SLOTS);
@@ -388,13 +388,13 @@ fn what_a_release_takes_is_not_forgotten() {
     producer.schedule_at(1000, 1);
     assert!(worker.anything_sooner(1), "a release is wanted");
     assert!(!worker.sweep());
-    assert_eq!(worker.lanes.take_by(), 1000 * TICK);
+    assert_eq!(worker.lanes.scan_by(), 1000 * TICK);
     worker.transfer(1000, true, false);
     assert_eq!((producer.queued(), worker.wheel.next_expiry()), (0, Some(1000)));
 }
 
 #[test]
-fn a_handle_that_is_dropped_lets_go_of_its_slot() {
+fn dropping_the_last_handle_frees_the_slot() {
     let worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
@@ -409,7 +409,7 @@ fn a_handle_that_is_dropped_lets_go_of_its_slot() {
 
 /// A timeout that an executor has run may have gone on, and be pending, when `running` is called.
 #[test]
-fn only_what_is_running_is_named() {
+fn only_a_running_timeout_is_named() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
@@ -429,7 +429,7 @@ fn only_what_is_running_is_named() {
 
 /// A claim that fails leaves no name behind, or the worker could claim nothing more.
 #[test]
-fn only_a_claim_that_wins_names_its_timeout() {
+fn only_a_successful_claim_names_its_timeout() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(3);
@@ -446,7 +446,7 @@ fn only_a_claim_that_wins_names_its_timeout() {
 /// Rule 4: of the chunks that a burst has used, the worker drops those that have become empty, but
 /// for a few. Their numbers are used again with other versions, so what named them stays dead.
 #[test]
-fn empty_chunks_are_dropped_and_their_numbers_used_again() {
+fn empty_chunks_are_dropped_and_their_numbers_reused() {
     const BURST: usize = 100 * SLOTS;
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
@@ -546,7 +546,7 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command
         control.close();
         assert!(control.lifecycle.command_cancel().is_empty());
     }
-    let died = std::thread::spawn(|| live(worker)).join();
+    let died = std::thread::spawn(|| run_thread(worker)).join();
     assert_eq!(died.is_err(), panics_in_drop);
     assert!(control.lifecycle.is_finished());
     let left = control.lifecycle.wait_finished(None).unwrap().len() as u64;
@@ -571,7 +571,7 @@ fn a_worker_whose_end_panics_leaves_a_closed_timer() {
 
 /// A stop that ends the timer in the worker's place takes even what is due.
 #[test]
-fn a_timer_that_has_ended_lets_nothing_be_claimed() {
+fn nothing_is_claimed_after_the_timer_has_ended() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
@@ -589,7 +589,7 @@ fn a_timer_that_has_ended_lets_nothing_be_claimed() {
 
 /// What is due stays in its slot after a command to end, where the end finds it.
 #[test]
-fn a_command_to_end_lets_nothing_expire() {
+fn nothing_expires_after_a_command_to_end() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(2);

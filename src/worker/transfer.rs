@@ -1,9 +1,8 @@
 //! Transfer: timeouts move from the pending queues into the wheel.
 //!
-//! A *pass* is one turn of the worker's loop. It takes a share of what is new from each heap in which
-//! something may be due, the oldest first (see `heap/heap`). Of these timeouts it files those that are
-//! due. After they have expired, it files the others. If a heap has more, the pass leaves a *backlog*,
-//! and the worker does not sleep.
+//! A *pass* is one turn of the worker's loop. It takes what is new from each heap in which something
+//! may be due, and files what is due. After these have expired, it files the others: what is due comes
+//! first. It leaves a *backlog* if it reaches a cap. The worker does not sleep then.
 
 use super::Worker;
 use super::lanes::Lane;
@@ -11,11 +10,10 @@ use super::lifecycle::Command;
 use crate::wheel::Exact;
 
 /// The drain cap: the most live timeouts that one pass moves into the wheel, as in Netty. A pass takes
-/// whole chunks of each heap, so it may take 61 more from each.
+/// whole chunks, and ends with the one that reaches the cap.
 pub(super) const DRAIN_CAP: usize = 100_000;
 
-/// What one pass takes out of a heap at least, if the cap allows. So many heaps do not take one slot at a
-/// time; those that get nothing come first in the next pass.
+/// What one pass takes out of each heap at least, so that many heaps do not take one slot at a time.
 const SHARE_AT_LEAST: usize = 1 << 9;
 
 /// The number of timeouts filed between two checks for a command to end.
@@ -41,7 +39,7 @@ impl<W: Exact> Worker<W> {
     pub(super) fn transfer(&mut self, tick: u64, expires: bool, without_cap: bool) {
         self.lanes.discover(&self.control.registry);
         let by = self.context().scale.start_of(tick);
-        self.behind = self.take_new(by, expires, without_cap);
+        self.behind = self.scan(by, expires, without_cap);
         if expires {
             self.behind |= self.file_due(if without_cap { usize::MAX } else { DRAIN_CAP });
         }
@@ -49,20 +47,13 @@ impl<W: Exact> Worker<W> {
 
     /// Takes what is new from all heaps in which something may be due at time `by`. True if chunks
     /// are left.
-    fn take_new(&mut self, by: u64, expires: bool, without_cap: bool) -> bool {
+    fn scan(&mut self, by: u64, expires: bool, without_cap: bool) -> bool {
         let lanes = &mut self.lanes;
-        let wanting = lanes.all.iter().filter(|lane| lane.heap.take_by() <= by).count();
+        let wanting = lanes.all.iter().filter(|lane| lane.heap.scan_by() <= by).count();
         let share = (DRAIN_CAP / wanting.max(1)).max(SHARE_AT_LEAST);
-        let (mut room, mut capped) = (DRAIN_CAP, false);
-        let (first, count) = (lanes.first, lanes.all.len());
-        for number in (first..count).chain(0..first) {
-            let most = share.min(room);
-            let (taken, left) = lanes.take_new(number, by, expires, most, without_cap);
-            capped |= left;
-            if taken >= room && room > 0 {
-                lanes.first = (number + 1) % count;
-            }
-            room = room.saturating_sub(taken);
+        let mut capped = false;
+        for number in 0..lanes.all.len() {
+            capped |= lanes.scan(number, by, expires, share, without_cap);
         }
         lanes.discover(&self.control.registry); // what was taken may be in chunks that are new
         capped

@@ -111,7 +111,7 @@ fn a_check_of_all_connections_ends_when_they_have_left() {
     segments.leave(seats[0].number);
     let policy = IdlePolicy::new().all(Duration::from_nanos(10));
     let _seat = segments.enter(9, policy, at(6), || Arc::new(NoWatcher));
-    assert!(segments.look_ahead(at(6), CHECKS_PER_SLICE));
+    assert!(segments.confirm_next_check(at(6), CHECKS_PER_SLICE));
     assert_eq!(segments.next_check(), 16);
 }
 
@@ -156,7 +156,7 @@ fn every_segment_gets_its_turn() {
 #[test]
 fn unused_segments_give_their_memory_back() {
     let with_memory = |segments: &Segments<u32>| {
-        segments.segments.iter().filter(|held| held.segment.is_some()).count()
+        segments.segments.iter().filter(|slot| slot.segment.is_some()).count()
     };
     for backwards in [false, true] {
         let (mut segments, seats) = watching(MANY);
@@ -193,7 +193,7 @@ fn a_free_seat_is_taken_before_a_segment_is_made() {
 }
 
 #[test]
-fn a_look_ahead_skips_connections_that_left_or_were_active() {
+fn confirming_skips_connections_that_left_or_were_active() {
     let (mut segments, seats) = watching(MANY);
     let silent = MANY / 2;
     segments.set_policy(silent, IdlePolicy::new().all(Duration::from_nanos(40)), at(1));
@@ -203,11 +203,11 @@ fn a_look_ahead_skips_connections_that_left_or_were_active() {
             _ => activity_of(seat).touch(50),
         }
     }
-    let slices = (1..).find(|_| segments.look_ahead(at(10), CHECKS_PER_SLICE)).unwrap();
+    let slices = (1..).find(|_| segments.confirm_next_check(at(10), CHECKS_PER_SLICE)).unwrap();
     assert!((5..20).contains(&slices), "{slices} slices");
     assert_eq!(segments.next_check(), 41);
     segments.leave(silent);
-    segments.look_past(silent, at(10));
+    segments.confirm_after_leave(silent, at(10));
     assert_eq!(segments.next_check(), 60);
     let due = all_of(&self::slices(&mut segments, at(60)));
     assert!(due.iter().all(|number| number % 3 != 0) && due.len() >= MANY as usize * 2 / 3 - 1);
@@ -215,15 +215,15 @@ fn a_look_ahead_skips_connections_that_left_or_were_active() {
 
 /// The search covers all segments and passes no silent connection.
 #[test]
-fn a_look_ahead_finds_the_first_check_of_all_segments() {
+fn confirming_finds_the_first_check_of_all_segments() {
     let (mut segments, seats) = watching(MANY);
     seats.iter().for_each(|seat| activity_of(seat).touch(2 + u64::from(MANY - seat.number)));
-    while !segments.look_ahead(at(3), CHECKS_PER_SLICE) {}
+    while !segments.confirm_next_check(at(3), CHECKS_PER_SLICE) {}
     assert_eq!(segments.next_check(), 13, "the last one");
     for number in (MANY - 100..MANY).rev() {
         assert_eq!(segments.filed_at(number), Some(segments.next_check()));
         segments.leave(number);
-        segments.look_past(number, at(3));
+        segments.confirm_after_leave(number, at(3));
     }
     assert_eq!(segments.next_check(), 113);
 }

@@ -75,7 +75,7 @@ impl<W: TokenWheel> Check<W> {
                 8 => self.push_back(random),
                 9 => {
                     let last = [self.now + 1000, u64::MAX][random.below(2) as usize];
-                    self.look_ahead(last, [1, 3, 100, usize::MAX][random.below(4) as usize]);
+                    self.confirm_next(last, [1, 3, 100, usize::MAX][random.below(4) as usize]);
                 }
                 _ => self.advance(random),
             }
@@ -133,7 +133,7 @@ impl<W: TokenWheel> Check<W> {
     }
 
     /// Searches for the earliest live entry up to tick `last`. Afterwards `next_expiry` is exact.
-    fn look_ahead(&mut self, last: u64, budget: usize) {
+    fn confirm_next(&mut self, last: u64, budget: usize) {
         let Self { wheel, dead, pushed_back, live, .. } = self;
         let mut check = |Due { tick, token }: Due| {
             if dead.remove(&token.index) {
