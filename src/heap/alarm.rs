@@ -1,32 +1,35 @@
-//! Sleeping and waking: how a producer wakes the worker, and when it need not.
+//! Sleeping and waking: when a producer wakes the worker.
 //!
-//! A *producer* is any thread that schedules a timeout or pulls one forward. Before a long sleep
-//! the worker *arms* the alarm: it announces the latest deadline for which it must be woken. To
-//! *unpark* is to end the worker's sleep, or its next one if it does not sleep now.
+//! Concepts:
 //!
-//! | `latest` holds | the worker | a producer with deadline d |
+//! - A *producer* is any thread that schedules a timeout or pulls one forward.
+//! - Before a sleep beyond the next tick, the worker *arms* the alarm: it stores in `latest` the latest
+//!   deadline for which a producer must wake it.
+//! - To *unpark* the worker is to end its sleep, or its next sleep if it does not sleep now.
+//!
+//! | `latest` | the worker | a producer with deadline d |
 //! |---|---|---|
 //! | 0 | is awake, or sleeps only to the next tick | does nothing |
 //! | t > 0 | sleeps until one tick after t | if d <= t: swaps in 0; the one that swapped t out unparks |
 //!
 //! **No wake-up is lost.** The worker stores t, fences, then checks the earliest deadline of every
-//! heap. A producer that lowers this deadline fences, then loads `latest`. One that need not lower it
-//! relies on the one that has. Both fences are sequentially
-//! consistent, so one comes first. If it is the producer's, the worker finds what is new and does not
-//! sleep past its tick. If it is the worker's, the producer sees t (or the 0 of another producer, who
-//! unparks). Every change of `latest` is a read-modify-write with acquire and release, which chains
-//! them: a load that is ordered after one of them cannot see what was there before it.
+//! heap. A producer that lowers this deadline fences, then loads `latest`. A producer that need not
+//! lower it relies on the producer that did. Both fences are sequentially consistent, so one of them
+//! comes first. If the producer's does, the worker finds the new deadline and does not sleep past its
+//! tick. If the worker's does, the producer sees t (or the 0 of another producer, which unparks). Every
+//! change of `latest` is a read-modify-write with acquire and release. So the changes form a chain: a
+//! load that is ordered after one of them cannot return an older value.
 //!
 //! A task that parks on the worker thread may consume the unpark token. So no argument relies on
-//! the token alone. Whoever unparks has first changed a state (a queue, the command to stop, the
-//! clock), and the worker checks all of these between storing t and parking.
+//! the token alone. A thread that unparks the worker has first changed a state (a queue, the command to
+//! stop, the clock), and the worker checks all of these between storing t and parking.
 
 use crate::base::parker::Parker;
 use crate::base::sync::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 #[derive(Debug)]
-#[repr(align(128))] // read by every producer, written only around a sleep: alone on its line
+#[repr(align(128))] // every producer reads it and only sleeps write it, so it has its own cache line
 pub(crate) struct Alarm {
     /// The latest deadline for which the worker must be woken; 0 if the alarm is not armed.
     latest: AtomicU64,
@@ -35,12 +38,12 @@ pub(crate) struct Alarm {
     parker: Parker,
 }
 
-/// Whether a producer has used the alarm since it was armed.
+/// Whether a producer woke the worker since the alarm was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// No producer has.
+    /// No producer woke it.
     No,
-    /// A producer has, for a timeout due at this time. The timeout may have been cancelled since.
+    /// A producer woke it for a timeout due at this time. The timeout may have been cancelled since.
     For(u64),
 }
 
@@ -68,7 +71,7 @@ impl Alarm {
         }
     }
 
-    /// Wakes the worker for any other cause: a long queue, a stop, a moved clock.
+    /// Wakes the worker for any other reason: a long queue, a stop, a moved clock.
     pub(crate) fn call(&self) {
         self.parker.unpark();
     }

@@ -1,27 +1,36 @@
-//! A chunk: 62 slots that lie together, and the bitmap of those that were given back.
+//! A chunk: 62 slots in one piece of memory, and a bitmap of the slots that were given back.
 //!
-//! Slots are handed to producers a chunk at a time. A chunk is *owned* by one thread, which arms its
-//! slots without any read-modify-write: the owner keeps a bitmap of the free ones to itself (see
-//! `owner`). A slot that somebody else frees, or that is freed in a chunk that nobody owns, goes into
-//! the chunk's own bitmap. Bit 63 says that nobody owns the chunk, and bit 62 that its timer has ended.
+//! Concepts:
 //!
-//! | `freed` | the owner | who frees a slot |
+//! - At most one thread *owns* a chunk, and only the owner arms its slots. The owner has a bitmap of the
+//!   free slots for itself (see `owner`), so it arms and frees a slot without a read-modify-write.
+//! - Other threads free slots too, and slots are also freed in a chunk without an owner. These slots go
+//!   into the chunk's own bitmap, `freed`.
+//! - A chunk without an owner is *disowned*. Once enough of its slots are free, it waits in the *pool* of
+//!   its heap for the next owner.
+//! - A chunk is *orphaned* when its timer has ended.
+//!
+//! `freed` is one atomic word: one bit for each slot, bit 63 if the chunk is disowned, and bit 62 if it
+//! is orphaned.
+//!
+//! | `freed` | the owner | a thread that frees a slot |
 //! |---|---|---|
-//! | no bit 63: owned | its own frees go into its own bitmap | sets the slot's bit |
-//! | bit 63, fewer than `REUSABLE` others | none: the owner has disowned it | sets the bit; the one that makes it `REUSABLE` puts the chunk into the pool of its heap |
-//! | bit 63, `REUSABLE` others or more | none: it is in the pool, or the worker has it in hand | sets the bit; the one that sets the last counts the chunk as empty |
+//! | bit 63 is clear | exists; its own frees go into its own bitmap | sets the slot's bit |
+//! | bit 63, and fewer than `REUSABLE` slots | none | sets the slot's bit; the thread that brings their number to `REUSABLE` puts the chunk into the pool |
+//! | bit 63, and `REUSABLE` slots or more | none; the chunk is in the pool, or the worker is checking it | sets the slot's bit; the thread that sets the last bit counts the chunk as empty |
 //!
-//! A chunk leaves the pool with the next owner, who takes all bits, or it is empty and the worker
-//! drops it (see `heap`). If the timer ends before, the chunk is *orphaned*: it keeps a reference to
-//! itself, and whoever gives back its last slot, when nobody owns it, drops that.
+//! A chunk leaves the pool in one of two ways: the next owner takes it with all bits, or the worker drops
+//! it because it is empty (see `heap`). If the timer ends first, the orphaned chunk keeps a reference to
+//! itself. Once the chunk has no owner, the thread that gives back its last slot drops that reference.
 //!
-//! Handles have no counted reference, only pins (see `pinned`). So a chunk may be gone as soon as a
-//! slot was given back. Whoever gives back slots takes a reference before, if there will be more to do
-//! afterwards.
+//! Handles have no counted reference to a chunk, only pins (see `pinned`). So the chunk may be gone as
+//! soon as a slot was given back. A thread that uses the chunk after giving back a slot takes a
+//! reference first.
 //!
 //! Invariants:
-//! 1. The bit of a Free slot is set in one place: in the owner's bitmap or here. The bit of a used
-//!    slot is set nowhere. All changes of `freed` are read-modify-writes, so each bit is taken once.
+//! 1. The bit of a Free slot is set in exactly one place: in the owner's bitmap or in `freed`. The bit of
+//!    a used slot is set nowhere. All changes of `freed` are read-modify-writes, so each bit is taken
+//!    once.
 //! 2. A chunk is in the pool at most once: exactly one change of `freed` makes it reusable.
 //! 3. Every chunk of a heap is in the heap's list from before its first slot is armed until the worker
 //!    drops it.
@@ -33,24 +42,24 @@ use crate::time::tick::NEVER;
 use crate::wheel::Token;
 use std::sync::Weak;
 
-/// The slots of a chunk. A model has few, so that its schedules are about the protocols.
+/// The number of slots in a chunk. A model has two, so that it explores the protocols and not the slots.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 62 };
 
-/// All slots are free.
+/// The bits of all slots.
 pub(super) const ALL: u64 = (1 << SLOTS) - 1;
 
-/// Nobody owns the chunk.
+/// The bit of a chunk that has no owner.
 pub(super) const DISOWNED: u64 = 1 << 63;
 
-/// The timer has ended, and the chunk keeps itself.
-const ORPHANED: u64 = 1 << 62; // not a slot's: see `SLOTS`
+/// The bit of a chunk whose timer has ended, so that the chunk keeps a reference to itself.
+const ORPHANED: u64 = 1 << 62; // the slots use bits 0 to 61
 
-/// The free slots that make it worth to own the chunk again.
+/// The number of free slots from which on a disowned chunk can have a next owner.
 const REUSABLE: u32 = if cfg!(loom) { 1 } else { 16 };
 
 const OFFSET_BITS: u32 = 6;
 
-/// The greatest number of chunks of one timer.
+/// The most chunks that one timer can have.
 pub(crate) const MAX_CHUNKS: u32 = 1 << (32 - OFFSET_BITS);
 
 /// The chunk and the slot that a token's index names.
@@ -59,14 +68,14 @@ pub(crate) fn locate(index: u32) -> (usize, usize) {
     ((index >> OFFSET_BITS) as usize, (index & ((1 << OFFSET_BITS) - 1)) as usize)
 }
 
-/// The heap of a chunk, as the chunk knows it.
+/// The heap of a chunk: the calls that a chunk makes.
 pub(super) trait Home<P>: Send + Sync {
     fn context(&self) -> &Arc<Context>;
 
-    /// Whether the timeouts are the crate's own.
+    /// Whether the heap has the crate's own timeouts.
     fn is_internal(&self) -> bool;
 
-    /// Tells the worker of a New slot in the chunk.
+    /// Announces a New slot of the chunk to the worker.
     fn announce(&self, chunk: &Arc<Chunk<P>>, deadline: u64);
 
     /// Offers a disowned chunk to the next owner.
@@ -76,24 +85,24 @@ pub(super) trait Home<P>: Send + Sync {
     fn count_empty(&self);
 }
 
-/// Slots in one piece of memory.
+/// See the head.
 pub(crate) struct Chunk<P> {
     freed: AtomicU64,
     /// The chunk itself.
     me: Weak<Self>,
     /// A reference to itself, if it is orphaned and has slots in use.
     kept: Mutex<Option<Arc<Self>>>,
-    /// The chunk waits in the pending queue of its heap, or the worker is about to look through it.
+    /// The chunk is in the pending queue of its heap, or the worker is about to scan it.
     marked: AtomicBool,
-    /// A sequence number before which no slot is New. Lowered by whoever marks the chunk.
+    /// A sequence number before which no slot is New. The thread that marks the chunk lowers it.
     new_from: AtomicU64,
-    /// The worker has dropped it: it is empty, and only a late mark can still name it.
+    /// The worker has dropped the chunk: it is empty, and only a late mark can still refer to it.
     released: AtomicBool,
     /// Its number among the timer's chunks.
     pub(super) id: u32,
-    /// Its timeouts are the crate's own: no count, limit or stop shows them.
+    /// Whether its timeouts are the crate's own. No public count, limit or stop includes them.
     pub(crate) internal: bool,
-    /// Its heap. Weak, since the heap's queues hold the chunk.
+    /// Its heap. The reference is weak because the heap's queues hold the chunk.
     home: Weak<dyn Home<P>>,
     pub(crate) context: Arc<Context>,
     slots: [Slot<P>; SLOTS],
@@ -139,20 +148,20 @@ impl<P> Chunk<P> {
         Token { index: self.index(offset), version }
     }
 
-    /// Takes the bits of the slots that were given back, for the owner, or for the one who owns the
-    /// chunk from now on. Acquire: pairs with the release of each `give_back`.
+    /// Takes the bits of the slots that were given back. Only the owner, or the next owner, may call
+    /// it. Acquire: pairs with the release of each `give_back`.
     pub(super) fn take_freed(&self) -> u64 {
         self.freed.fetch_and(ORPHANED, Ordering::AcqRel) & ALL
     }
 
-    /// Gives back Free slots that are not in the caller's bitmap if it owns the chunk. The chunk may
-    /// be gone afterwards.
+    /// Gives back Free slots. If the caller owns the chunk, the slots must not be in its own bitmap.
+    /// The chunk may be gone afterwards.
     #[inline]
     pub(crate) fn give_back(&self, slots: u64) {
         self.add_freed(slots);
     }
 
-    /// Ends the ownership of the caller, whose bitmap is `free`.
+    /// Ends the caller's ownership. `free` is the caller's bitmap.
     pub(super) fn disown(self: &Arc<Self>, free: u64) {
         self.add_freed(free | DISOWNED);
     }
@@ -162,7 +171,7 @@ impl<P> Chunk<P> {
         let mut before = self.freed.load(Ordering::Relaxed);
         loop {
             let after = before | more;
-            // Before the exchange, since the chunk may be gone after it.
+            // Taken before the exchange, because the chunk may be gone after it.
             let change = Change::between(before, after);
             let me = change.is_some().then(|| self.me.upgrade()).flatten();
             let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -189,7 +198,7 @@ impl<P> Chunk<P> {
         }
     }
 
-    /// Lets the chunk keep itself as long as one of its slots is in use. The timer has ended.
+    /// Makes the chunk keep itself while one of its slots is in use, after the timer has ended.
     pub(super) fn orphan(self: &Arc<Self>) {
         *self.kept.lock() = Some(self.clone());
         let before = self.freed.fetch_or(ORPHANED, Ordering::AcqRel);
@@ -198,7 +207,7 @@ impl<P> Chunk<P> {
         }
     }
 
-    /// Whether nobody owns the chunk, and no slot is used.
+    /// Whether the chunk has no owner and no used slot.
     pub(super) fn is_empty(&self) -> bool {
         self.freed.load(Ordering::Acquire) & (ALL | DISOWNED) == ALL | DISOWNED
     }
@@ -207,21 +216,21 @@ impl<P> Chunk<P> {
         self.marked.load(Ordering::Relaxed)
     }
 
-    /// Marks the chunk as one with something new; true for the one who marks it first. Ordered by
-    /// the fence of `Heap::announce`.
+    /// Marks the chunk for a scan. Returns true to the first caller since the last scan. Ordered by the
+    /// fence of `Heap::announce`.
     #[inline]
     pub(super) fn mark(&self) -> bool {
         !self.marked.load(Ordering::Relaxed) && !self.marked.swap(true, Ordering::Relaxed)
     }
 
-    /// Takes the mark off, for the worker. Ordered by the fence of `Heap::scan`. A swap, so that
-    /// it comes after all marks of this time in the queue; a store would do, but not for loom.
+    /// Removes the mark. Only the worker calls it. Ordered by the fence of `Heap::scan`. A store would
+    /// be enough, but loom needs a swap to order it after all earlier marks.
     pub(super) fn unmark(&self) {
         self.new_from.store(u64::MAX, Ordering::Relaxed);
         self.marked.swap(false, Ordering::Release);
     }
 
-    /// Notes that slots from this sequence number on are New.
+    /// Records that slots from this sequence number on may be New.
     pub(super) fn lower_new_from(&self, sequence: u64) {
         let relaxed = Ordering::Relaxed;
         let lower = |from| (sequence < from).then_some(sequence);
@@ -241,20 +250,20 @@ impl<P> Chunk<P> {
         self.slots().filter(|slot| slot.phase() == Phase::New).count()
     }
 
-    /// The earliest deadline of the New slots; `NEVER` if there is none.
+    /// The earliest deadline of the New slots; `NEVER` if no slot is New.
     pub(super) fn earliest_new(&self) -> u64 {
         let deadlines = self.slots().filter_map(Slot::new_deadline);
         deadlines.min().unwrap_or(NEVER)
     }
 
-    /// Announces a slot that is New with this deadline, for any thread.
+    /// Announces a slot that is New with this deadline. Any thread may call it.
     pub(crate) fn announce(&self, deadline: u64) {
         if let Some((me, home)) = self.me.upgrade().zip(self.home.upgrade()) {
             home.announce(&me, deadline);
         }
     }
 
-    /// Relaxed, here and below: only the worker asks.
+    /// Relaxed, here and below: only the worker uses the flag.
     pub(super) fn set_released(&self) {
         self.released.store(true, Ordering::Relaxed);
     }
@@ -264,14 +273,14 @@ impl<P> Chunk<P> {
     }
 }
 
-/// What a change of `freed` has brought about.
+/// The effects of a change of `freed`.
 #[derive(Clone, Copy)]
 struct Change {
-    /// There are enough free slots for a next owner.
+    /// The chunk now has enough free slots for a next owner.
     pooled: bool,
-    /// The chunk has no used slot.
+    /// The chunk now has no used slot.
     emptied: bool,
-    /// The chunk is an orphan without a used slot.
+    /// The chunk is orphaned and now has no used slot.
     ended: bool,
 }
 
@@ -282,7 +291,7 @@ impl Change {
         let all = |freed: u64| freed & (ALL | DISOWNED) == ALL | DISOWNED;
         let emptied = all(after) && !all(before);
         let pooled = reusable(after) && !reusable(before);
-        // The pool of a timer that has ended would keep its chunks.
+        // An orphan is not pooled: the pool of a timer that has ended would keep the chunk.
         let orphan = after & ORPHANED != 0;
         (emptied || pooled && !orphan).then_some(Self {
             pooled: pooled && !orphan,
@@ -297,7 +306,7 @@ mod tests {
     use super::*;
     use crate::heap::owner::tests::{Place, Producer, end_elsewhere};
 
-    /// A chunk that is full and that nobody owns.
+    /// A chunk that is full and has no owner.
     fn disowned(producer: &mut Producer) -> Vec<Place> {
         let places = producer.arm(SLOTS);
         producer.arm(1);
@@ -349,7 +358,7 @@ mod tests {
     fn only_the_first_mark_succeeds() {
         let mut producer = Producer::new();
         let (chunk, _) = producer.arm(1).remove(0);
-        assert!(!chunk.mark(), "marked when it was announced");
+        assert!(!chunk.mark(), "the announcement has marked it");
         chunk.unmark();
         assert!(chunk.mark() && !chunk.mark());
     }

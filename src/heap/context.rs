@@ -1,23 +1,23 @@
 //! The state that all handles of one timer share with its worker.
 //!
-//! **Closing.** A closed timer admits nothing. Nobody waits for a producer that is about to arm a
-//! slot; instead the producer looks back:
+//! **Closing.** A closed timer admits no timeout. The closing thread does not wait for a producer that
+//! is about to arm a slot. Instead, the producer checks afterwards whether the timer was closed:
 //!
-//! | | a producer | who closes the timer |
+//! | step | a producer | the closing thread |
 //! |---|---|---|
-//! | 1 | arms the slot, or lets its timeout go on | sets `closed` |
+//! | 1 | arms the slot, or its timeout goes on after a run | sets `closed` |
 //! | 2 | fence (`Heap::announce`) | fence |
 //! | 3 | if `closed`: takes the timeout back, unless it has ended | empties all slots |
 //!
-//! One of the two fences comes first. If the producer's does, the slot is found armed, and emptied. If
-//! the other does, the producer sees `closed`. It may be both; then the slot's word decides, and the
-//! timeout is either refused or returned.
+//! One of the two fences comes first. If the producer's does, the closing thread finds the slot armed
+//! and empties it. If the other does, the producer sees `closed`. Both can happen. Then the slot's word
+//! decides, and the timeout is either refused or returned.
 //!
-//! **Catching up.** An entry *catches up* if its timeout is to run within the worker's present pass,
-//! without waiting for a tick: a missed run of a periodic timeout, for example. It goes past the
-//! pending queues, through `catching_up`. Whoever puts it there calls the worker afterwards, and the
-//! worker looks at the queue between arming the alarm and its sleep. So it finds the entry, or its
-//! sleep ends at once.
+//! **Catching up.** An entry *catches up* if its timeout must run within the worker's present pass,
+//! without waiting for a tick. An example is a missed run of a periodic timeout. Such an entry goes
+//! through the queue `catching_up` instead of a pending queue. The thread that pushes it there wakes the
+//! worker afterwards. The worker checks the queue between arming the alarm and its sleep. So it finds
+//! the entry, or its sleep ends immediately.
 
 use super::alarm::Alarm;
 use super::metrics::{Metrics, WorkerMetrics};
@@ -28,10 +28,11 @@ use crate::time::tick::TickScale;
 use crate::wheel::Token;
 use std::sync::atomic::AtomicU32;
 
-/// Dead entries that are not worth a sweep, in a wheel with fewer buckets than this.
+/// Up to this number of dead entries, a sweep is not worth its cost. A wheel with more buckets than
+/// this allows one dead entry per bucket.
 const DEAD_ALLOWED: u64 = 4096;
 
-/// A thread looks whether a sweep is wanted once in so many entries that it has left to die.
+/// A thread checks whether a sweep is worth its cost once per this number of dead entries.
 const DEAD_PER_CHECK: u64 = 1024;
 
 /// A timer's clock, alarm, counts and limit.
@@ -42,20 +43,20 @@ pub(crate) struct Context {
     pub(crate) metrics: WorkerMetrics,
     pub(crate) quota: Option<Quota>,
     closed: AtomicBool,
-    /// What the worker counts.
+    /// The worker's counts.
     pub(crate) by_worker: Tally,
-    /// What threads without a heap count. Several write it.
+    /// The counts of threads without a heap. Several threads write it.
     pub(crate) by_others: Tally,
-    /// What becomes of the crate's own timeouts. Several write it. It is not in the users' counts.
+    /// The counts of the crate's own timeouts. Several threads write it. No public count includes it.
     pub(crate) internals: Arc<Tally>,
-    /// What the heaps' threads count.
+    /// The counts of each heap's thread.
     tallies: Mutex<Vec<Arc<Tally>>>,
-    /// Dead entries below this number are never worth a sweep, since it visits all buckets.
+    /// Up to this number of dead entries, a sweep is not worth its cost, since it visits all buckets.
     dead_allowed: u64,
     sweep_wanted: AtomicBool,
     release_wanted: AtomicBool,
     catching_up: SegQueue<CatchUp>,
-    /// The numbers of chunks given out.
+    /// The number of chunk numbers in use so far.
     chunks: AtomicU32,
 }
 
@@ -128,8 +129,8 @@ impl Context {
         }
     }
 
-    /// Counts a timeout that the worker has claimed. `filed`: it had an entry in the wheel. An old entry
-    /// that matches by chance can claim a New one.
+    /// Counts a timeout that the worker has claimed. `filed` says whether it was Filed: an old entry
+    /// that matches by chance can claim a New timeout.
     #[inline]
     pub(crate) fn claimed(&self, internal: bool, filed: bool) {
         if internal || !filed {
@@ -163,7 +164,8 @@ impl Context {
         metrics
     }
 
-    /// Call it after an entry was left to die and counted: `died` is that count.
+    /// Wants a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
+    /// it; `died` is that count.
     #[inline]
     pub(crate) fn entry_died(&self, died: u64) {
         if died % DEAD_PER_CHECK == 0 {
@@ -171,7 +173,7 @@ impl Context {
         }
     }
 
-    /// Calls the worker for a sweep, if one is worth it.
+    /// Wakes the worker for a sweep if one is worth its cost.
     #[cold]
     fn want_sweep(&self) {
         let worth = self.with_tallies(|users| {
@@ -182,14 +184,14 @@ impl Context {
         }
     }
 
-    /// Whether more entries are dead than timeouts are pending, and a constant. So the memory of dead
-    /// entries stays proportional to the living.
+    /// Whether the dead entries outnumber the pending timeouts by more than `dead_allowed`. So their
+    /// memory stays proportional to that of the live entries.
     fn is_sweep_worth_it<'a>(&self, tallies: impl Iterator<Item = &'a Tally> + Clone) -> bool {
         let dead = died(tallies.clone()).saturating_sub(self.metrics.dead_found());
         dead > self.dead_allowed && dead > self.dead_allowed + Totals::of(tallies).pending()
     }
 
-    /// Wants a sweep if one is worth it, for the worker.
+    /// Wants a sweep if one is worth its cost. Only the worker calls it.
     pub(crate) fn consider_sweep<'a>(&self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
         if !self.is_sweep_wanted() && self.is_sweep_worth_it(tallies) {
             self.sweep_wanted.store(true, Ordering::Relaxed);
@@ -200,8 +202,8 @@ impl Context {
         self.sweep_wanted.load(Ordering::Relaxed)
     }
 
-    /// Notes that a sweep has gone through the whole wheel: all entries that had died when it began
-    /// are gone. True if enough have died since to want another.
+    /// Records that a sweep has visited the whole wheel: all entries that were dead when it began are
+    /// gone. Returns true if enough entries have died since then to want another sweep.
     pub(crate) fn end_sweep<'a>(
         &self,
         died_at_begin: u64,
@@ -213,7 +215,7 @@ impl Context {
         again
     }
 
-    /// Has the worker drop empty chunks.
+    /// Wakes the worker to drop empty chunks.
     pub(crate) fn want_release(&self) {
         if !self.release_wanted.swap(true, Ordering::Relaxed) {
             self.alarm.call();
@@ -228,7 +230,7 @@ impl Context {
         self.release_wanted.store(false, Ordering::Relaxed);
     }
 
-    /// Has an entry catch up. The fence is step 2 of a producer in the head.
+    /// Makes an entry catch up. The fence is step 2 of the producer in the head.
     pub(crate) fn catch_up(&self, entry: CatchUp) {
         self.catching_up.push(entry);
         fence(Ordering::SeqCst);
@@ -237,7 +239,7 @@ impl Context {
         }
     }
 
-    /// The next entry that catches up, for the worker.
+    /// Takes the next entry that catches up. Only the worker calls it.
     #[inline]
     pub(crate) fn next_catching_up(&self) -> Option<CatchUp> {
         self.catching_up.pop()
@@ -253,7 +255,7 @@ impl Context {
         self.catching_up.len()
     }
 
-    /// Counts a timeout as pending again that was admitted before.
+    /// Counts one more pending timeout, even beyond the limit.
     pub(crate) fn begins_again(&self) {
         if let Some(quota) = &self.quota {
             quota.acquire_again();
@@ -269,7 +271,7 @@ impl Context {
     }
 }
 
-/// The number of entries that have died in the wheel so far, those included that have left it.
+/// The number of entries that have died in the wheel so far, including those that have left it.
 pub(crate) fn died<'a>(tallies: impl Iterator<Item = &'a Tally>) -> u64 {
     tallies.map(|tally| tally.died.get()).sum()
 }
@@ -295,7 +297,7 @@ impl Quota {
         taken.map(drop).map_err(|_| self.limit)
     }
 
-    /// Takes one place for a timeout that was admitted before. Always granted.
+    /// Takes one place, even beyond the limit.
     fn acquire_again(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
@@ -311,8 +313,8 @@ mod model {
     use crate::base::sync::{check, spawn, turn};
     use std::num::NonZeroU64;
 
-    /// Two runs catch up at once while the worker goes to sleep. It takes both entries. If one were
-    /// lost, it would sleep for ever, and loom would report the deadlock.
+    /// Two runs catch up at once while the worker goes to sleep. The worker takes both entries. If one
+    /// were lost, the worker would sleep for ever, and loom would report the deadlock.
     #[test]
     fn no_run_that_catches_up_is_missed() {
         check(|| {
@@ -372,7 +374,7 @@ mod tests {
             Arc::new(context)
         }
 
-        /// Whether the worker was woken since the last question.
+        /// Whether the worker was woken since the last call.
         pub(crate) fn was_woken(&self) -> bool {
             let limit = Duration::from_millis(50);
             let begun = Instant::now();
@@ -380,7 +382,7 @@ mod tests {
             begun.elapsed() < limit
         }
 
-        /// Has no number left for a new chunk.
+        /// Uses up all chunk numbers.
         pub(crate) fn use_up_chunks(&self) {
             self.chunks.store(crate::heap::MAX_CHUNKS, Ordering::Relaxed);
         }
@@ -428,11 +430,11 @@ mod tests {
         let context = context();
         context.schedule(10_000);
         context.cancel(7047);
-        assert!(!context.is_sweep_wanted(), "7,047 are dead, and 2,953 alive");
+        assert!(!context.is_sweep_wanted(), "7,047 are dead and 2,953 live");
         context.cancel(DEAD_PER_CHECK);
         assert!(context.is_sweep_wanted() && context.was_woken());
         context.cancel(1929);
-        assert!(!context.was_woken(), "it has been asked");
+        assert!(!context.was_woken(), "the sweep is already requested");
     }
 
     #[test]
@@ -446,7 +448,7 @@ mod tests {
             context.schedule(1);
             context.cancel(1);
             context.consider_sweep(context.tallies());
-            assert!(context.is_sweep_wanted(), "and one more");
+            assert!(context.is_sweep_wanted(), "{dead} and one more in {buckets} buckets");
         }
     }
 
@@ -458,7 +460,7 @@ mod tests {
         (0..4000).for_each(|_| context.metrics.found_dead());
         context.cancel(4192);
         context.consider_sweep(context.tallies());
-        assert!(!context.is_sweep_wanted(), "4,192 are dead, and 2,048 alive");
+        assert!(!context.is_sweep_wanted(), "4,192 are dead and 2,048 live");
         context.cancel(2048);
         assert!(context.is_sweep_wanted());
     }
@@ -483,7 +485,7 @@ mod tests {
         context.want_release();
         assert!(context.is_release_wanted() && context.was_woken());
         context.want_release();
-        assert!(!context.was_woken(), "it has been asked");
+        assert!(!context.was_woken(), "the release is already requested");
         context.begin_release();
         assert!(!context.is_release_wanted());
         context.want_release();
@@ -500,7 +502,7 @@ mod tests {
         assert_eq!(
             quota.acquire(),
             Err(2),
-            "a timeout that goes on has its place beyond the limit"
+            "a timeout that goes on takes a place beyond the limit"
         );
         context.ended(1);
         assert_eq!([quota.acquire(), quota.acquire()], [Ok(()), Err(2)]);

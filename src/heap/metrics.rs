@@ -1,10 +1,10 @@
 //! Counters and the lateness histogram: cheap enough to be always on.
 //!
-//! What happens to timeouts is counted in the tallies (see `tally`). The worker counts what it does
-//! here. Only the worker writes these counters, so it increments them with a load and a store. Two
-//! counters have other writers too; their comments say so. All operations are relaxed: a count guards
-//! nothing. The counters use the standard library's atomics in the loom models too. Otherwise loom
-//! would explore every order of counting.
+//! The tallies count events of timeouts (see `tally`). The counters here count the worker's own actions.
+//! Only the worker writes most of them, so it increments them with a load and a store. Two counters
+//! have other writers too; their comments say so. All operations are relaxed: a count guards nothing.
+//! The counters use the standard library's atomics in the loom models too. Otherwise loom would explore
+//! every order of counting.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,9 @@ use std::time::Duration;
 /// A snapshot of a timer's counters, from [`HashedWheelTimer::metrics`].
 ///
 /// In every snapshot, `scheduled + rearmed == expired + cancelled + returned + pending`. Each thread
-/// counts for itself, and nothing is locked while the counts are read. So a snapshot that is taken
-/// while other threads schedule and cancel can miss what they do meanwhile; it counts everything that
-/// was done before. The timeouts that the [`idle`](crate::idle) manager has in the timer are not counted.
+/// counts for itself, and reading the counts locks nothing. So a snapshot can miss calls of other
+/// threads that run at the same time. It includes every call that returned before. The timeouts that the
+/// [`idle`](crate::idle) manager has in the timer are not counted.
 ///
 /// [`HashedWheelTimer::metrics`]: crate::HashedWheelTimer::metrics
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ pub struct Metrics {
     pub rearmed: u64,
     /// Successful calls of [`Timeout::reschedule`](crate::Timeout::reschedule).
     pub rescheduled: u64,
-    /// Timeouts handed to the executor. One that is cancelled during its run counts here.
+    /// Timeouts handed to the executor, including those that are cancelled during their run.
     pub expired: u64,
     /// Timeouts cancelled before a run, including those that were pending when the last handle was
     /// dropped.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_buckets_hold_what_was_counted() {
+    fn every_recorded_value_is_in_a_bucket() {
         let metrics = WorkerMetrics::new();
         let mut snapshot = Metrics::default();
         metrics.fill(&mut snapshot);

@@ -1,17 +1,17 @@
 //! Heaps: where other threads schedule, cancel and move timeouts, and the worker picks them up.
 //!
-//! Each thread that schedules owns a heap: its slots, in chunks, and a queue of the chunks that have
-//! something new. Nothing here waits for another thread: who ends a timeout is decided by one atomic
-//! word in its slot.
+//! Each thread that schedules owns a heap: its slots, which lie in chunks, and a queue of the chunks
+//! that have new timeouts. No thread waits for another here: one atomic word in a slot decides how its
+//! timeout ends.
 //!
 //! - `slot`: one timeout, its phases, the word that decides between them, and the cell of its task
-//! - `chunk`: 62 slots, who owns them, and which are free
+//! - `chunk`: 62 slots, their owner, and the free ones
 //! - `pinned`: a pointer to the chunk of a pinned slot
-//! - `owner`: the part of a heap that its thread keeps to itself
-//! - `heap`: what that thread shares with the worker, and the pending queue
+//! - `owner`: the part of a heap that only its thread uses
+//! - `heap`: the part that the thread shares with the worker, and the pending queue
 //! - `registry`: all heaps and chunks of one timer
 //! - `context`: the state that all handles of one timer share with its worker, and its closing
-//! - `alarm`: how a producer wakes the worker, and when it need not
+//! - `alarm`: when a producer wakes the worker
 //! - `tally`: the counts of each thread
 //! - `metrics`: the public snapshot, the worker's counters, the lateness histogram
 

@@ -1,5 +1,5 @@
-//! Loom models of a heap, on the real slots, chunks, owners and queues: every pair of operations that
-//! can race, and conservation afterwards. A chunk has two slots here.
+//! Loom models of a heap, on the real slots, chunks, owners and queues. Each model runs operations that
+//! can race, and then asserts conservation: every timeout has ended once. A chunk has two slots here.
 
 use super::context::Context;
 use super::{
@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 /// The present time of the models.
 const NOW: u64 = 80;
 
-/// A deadline that is due, one that is due later, and one after all.
+/// A deadline that is due, a later one, and a time after both.
 const DUE: u64 = 40;
 const LATER: u64 = 400;
 const END: u64 = 4000;
@@ -25,12 +25,12 @@ fn registry() -> Arc<Registry<u32>> {
     Arc::new(Registry::new(Arc::new(Context::new(time, scale, None, 1))))
 }
 
-/// A timeout as its handle names it.
+/// A handle: the chunk of a timeout, and the offset of its slot.
 type Handle = (Arc<Chunk<u32>>, usize);
 
-/// Schedules as `timeout/producer` does, without the look whether the timer is closed.
+/// Schedules as `timeout/schedule` does, but does not check whether the timer is closed.
 fn schedule(owner: &mut Owner<u32>, payload: u32, deadline: u64) -> Handle {
-    assert!(owner.has_room(), "there are numbers left");
+    assert!(owner.has_room(), "there is room");
     let offset = owner.arm(payload, deadline, false);
     owner.heap.announce(owner.chunk(), deadline);
     (owner.chunk().clone(), offset)
@@ -54,7 +54,8 @@ fn cancel((chunk, offset): Handle) -> Option<u32> {
     payload
 }
 
-/// Cancels the timeout of a slot and drops the handle. True if the slot is Free then.
+/// Cancels the timeout of a slot and drops the handle. Returns the payload if the cancel won, and
+/// whether the slot is Free now.
 fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
     match slot.cancel() {
         Cancel::Won { payload, .. } => (Some(payload), slot.unpin(2)),
@@ -62,13 +63,13 @@ fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
     }
 }
 
-/// The worker's part: the heaps and chunks that it knows, and the entries of its wheel.
+/// The worker: the heaps and chunks that it knows, and the entries of its wheel.
 struct Worker {
     registry: Arc<Registry<u32>>,
     heaps: Vec<Arc<Heap<u32>>>,
     chunks: Vec<Option<Arc<Chunk<u32>>>>,
     entries: Vec<(u64, Token)>,
-    /// The chunks that it holds of each heap.
+    /// The chunks of each heap that the worker has still to scan.
     to_scan: HashMap<usize, BinaryHeap<MarkedChunk<u32>>>,
 }
 
@@ -95,7 +96,7 @@ impl Worker {
         self.heaps.iter().map(|heap| heap.scan_by()).min().unwrap_or(NEVER)
     }
 
-    /// Looks through each heap in which something may be due at time `by`, and files what is new.
+    /// Scans each heap in which a timeout may be due at time `by`, and files the New slots.
     fn scan(&mut self, by: u64) {
         turn();
         for number in 0..self.heaps.len() {
@@ -118,7 +119,7 @@ impl Worker {
         }
     }
 
-    /// Claims and finishes what is due. Returns the payloads.
+    /// Claims and finishes all due timeouts. Returns their payloads.
     fn expire(&mut self, now: u64) -> Vec<u32> {
         let mut ran = Vec::new();
         for (deadline, token) in std::mem::take(&mut self.entries) {
@@ -162,7 +163,7 @@ impl Entries {
         self.0.extend(slot.file());
     }
 
-    /// Claims by the entries that are due. Returns how many runs began.
+    /// Claims the timeout of each due entry. Returns how many runs began.
     fn claim(&mut self, slot: &Slot<u32>, now: u64) -> usize {
         turn();
         let mut due = 0;
@@ -187,7 +188,7 @@ impl Entries {
 // One slot.
 
 /// Two cancels, the filing and the expiry race. The timeout has one end, and its slot becomes Free
-/// once. The thread that frees it uses it again immediately.
+/// once. The thread that frees the slot reuses it immediately.
 #[test]
 fn cancel_against_file_and_claim() {
     check(|| {
@@ -219,12 +220,12 @@ fn cancel_against_file_and_claim() {
             freed += free;
         }
         assert_eq!((ran, freed), (1, 1));
-        assert!(slot.phase().is_pending(), "it is used again");
+        assert!(slot.phase().is_pending(), "the slot was reused");
     });
 }
 
-/// A timeout is moved while it is filed and comes up, and perhaps cancelled. It ends once. If its
-/// last deadline has come, it has run. If not, it has not.
+/// A timeout is rescheduled while it is filed and claimed, and perhaps cancelled. It ends once. It runs
+/// only if its last deadline has come.
 #[test]
 fn reschedule_against_file_claim_and_cancel() {
     for (from, to) in [(DUE, LATER), (LATER, DUE), (END, LATER)] {
@@ -248,7 +249,7 @@ fn reschedule_against_file_claim_and_cancel() {
                 entries.file(&slot);
                 let ran = early + entries.claim(&slot, NOW);
                 if !cancelled {
-                    assert_eq!(moved, early == 0 || to == DUE, "only a run can be first");
+                    assert_eq!(moved, early == 0 || to == DUE, "only a run can prevent the move");
                     let due = if moved { to == DUE } else { from == DUE };
                     assert_eq!(ran, usize::from(due));
                 }
@@ -259,8 +260,7 @@ fn reschedule_against_file_claim_and_cancel() {
     }
 }
 
-/// Two threads move one timeout while the worker files it. Whatever the order, it keeps an entry
-/// that stands for it.
+/// Two threads reschedule one timeout while the worker files it. In every order it keeps a live entry.
 #[test]
 fn two_reschedules_against_file() {
     for (filed, one, other) in [(true, 160, 240), (true, 160, END), (false, 160, END)] {
@@ -272,7 +272,7 @@ fn two_reschedules_against_file() {
             }
             let movers = [one, other].map(|deadline| {
                 let slot = slot.clone();
-                spawn(move || slot.reschedule(deadline).expect("it is pending"))
+                spawn(move || slot.reschedule(deadline).expect("the timeout is pending"))
             });
             entries.file(&slot);
             movers.into_iter().for_each(|mover| _ = mover.join().unwrap());
@@ -280,13 +280,13 @@ fn two_reschedules_against_file() {
             let deadline = slot.deadline();
             assert!([one, other].contains(&deadline));
             let (early, due) = (entries.claim(&slot, deadline - 8), entries.claim(&slot, deadline));
-            assert_eq!((early, due), (0, 1), "it runs by its last deadline");
+            assert_eq!((early, due), (0, 1), "it runs at its last deadline");
         });
     }
 }
 
-/// A timeout goes on after a run, filed by its runner or New, while a handle moves it. It keeps an
-/// entry that stands for it.
+/// A timeout goes on after a run, as New or filed by its runner, while a handle reschedules it. It keeps
+/// a live entry.
 #[test]
 fn reschedule_against_a_run_that_goes_on() {
     for phase in [Phase::Filed, Phase::New] {
@@ -300,7 +300,7 @@ fn reschedule_against_a_run_that_goes_on() {
             };
             let runs = entries.claim(&slot, LATER);
             if runs == 1 {
-                let version = slot.go_on(8, 2 * LATER, phase).expect("nothing denies it");
+                let version = slot.go_on(8, 2 * LATER, phase).expect("no cancel denies it");
                 if phase == Phase::Filed {
                     entries.0.push((2 * LATER, version));
                 }
@@ -308,13 +308,13 @@ fn reschedule_against_a_run_that_goes_on() {
             }
             mover.join().unwrap();
             entries.file(&slot);
-            assert_eq!(entries.claim(&slot, END), 1, "it runs by its last deadline");
+            assert_eq!(entries.claim(&slot, END), 1, "it runs at its last deadline");
         });
     }
 }
 
-/// The worker holds an entry of a timeout that is cancelled meanwhile, and its slot is used again. The
-/// old entry finds nothing, or the new timeout if that is due.
+/// The worker has an entry of a timeout. The timeout is cancelled meanwhile, and its slot is reused. The
+/// old entry claims nothing, or it claims the new timeout if that is due.
 #[test]
 fn an_old_entry_never_claims_the_next_timeout_early() {
     for deadline in [DUE, LATER] {
@@ -339,7 +339,7 @@ fn an_old_entry_never_claims_the_next_timeout_early() {
                 entries.file(&slot);
                 ran += entries.claim(&slot, NOW);
                 let due = usize::from(deadline == DUE);
-                assert_eq!((ran, won), (due + 1 - won, won), "the new one runs once it is due");
+                assert_eq!((ran, won), (due + 1 - won, won), "the new timeout runs if it is due");
                 ran += entries.claim(&slot, END);
                 free |= ran > 0;
             }
@@ -350,7 +350,7 @@ fn an_old_entry_never_claims_the_next_timeout_early() {
 }
 
 /// Two handles are dropped while the run finishes. The slot becomes Free once, after the last of
-/// them. The thread that frees it uses it again immediately.
+/// these. The thread that frees the slot reuses it immediately.
 #[test]
 fn a_pinned_slot_is_not_used_again() {
     check(|| {
@@ -380,8 +380,8 @@ fn a_pinned_slot_is_not_used_again() {
     });
 }
 
-/// A handle is cloned and both are dropped, while another handle's cancel ends the timeout. The pins
-/// agree in the end.
+/// A handle is cloned and both are dropped, while another handle's cancel ends the timeout. All pins are
+/// removed in the end.
 #[test]
 fn a_clone_against_a_cancel() {
     check(|| {
@@ -401,8 +401,8 @@ fn a_clone_against_a_cancel() {
     });
 }
 
-/// A cancel against a run after which the timeout would go on. It goes on and is cancelled then, or
-/// it does not go on.
+/// A cancel against a run after which the timeout would go on. The timeout goes on and is cancelled
+/// afterwards, or it does not go on.
 #[test]
 fn cancel_against_a_run_that_goes_on() {
     for phase in [Phase::Filed, Phase::New] {
@@ -429,25 +429,28 @@ fn cancel_against_a_run_that_goes_on() {
                 slot.finish();
             }
             let (payload, denied) = canceller.join().unwrap();
-            assert!(!(denied && goes_on), "a cancel that finds it running keeps it from going on");
+            assert!(
+                !(denied && goes_on),
+                "a cancel during the run keeps the timeout from going on"
+            );
             match payload {
                 7 => assert!(!runs),
                 8 => assert!(goes_on),
                 _ => assert!(runs),
             }
-            assert!(denied || goes_on || payload == 7, "something ends it");
-            assert!(!denied || slot.phase() == Phase::Expired, "its one run was not cancelled");
+            assert!(denied || goes_on || payload == 7, "one of the two ends the timeout");
+            assert!(!denied || slot.phase() == Phase::Expired, "its only run was not cancelled");
             entries.file(&slot);
             let again = entries.claim(&slot, END);
-            assert_eq!(again == 1, goes_on && payload == 0, "it goes on with an entry");
-            assert!(again == 0 || slot.repeats(), "a cancel would keep the next run from going on");
+            assert_eq!(again == 1, goes_on && payload == 0, "it goes on with a live entry");
+            assert!(again == 0 || slot.repeats(), "a timeout that went on must repeat");
         });
     }
 }
 
-/// A job that waited is withdrawn, abandoned or run, while two threads cancel its timeout, which has
-/// gone on before. Every cancel that is denied is answered with true, and the timeout counts as
-/// cancelled once.
+/// A waiting job is withdrawn, abandoned or run, while two threads cancel its timeout, which has gone on
+/// before. At most one cancel returns true. If one does, or if the job is dropped, the timeout is
+/// cancelled.
 #[test]
 fn cancel_against_a_job_that_ends() {
     for dropped in [false, true] {
@@ -476,17 +479,17 @@ fn cancel_against_a_job_that_ends() {
                 }
                 withdrawn
             };
-            let told: usize = cancels.map(|cancel| cancel.join().unwrap()).iter().sum();
-            assert!(told <= 1, "one cancel is answered with true");
-            assert!(!withdrawn || dropped || told == 1);
+            let answered_true: usize = cancels.map(|cancel| cancel.join().unwrap()).iter().sum();
+            assert!(answered_true <= 1, "only one cancel returns true");
+            assert!(!withdrawn || dropped || answered_true == 1);
             let cancelled = slot.phase() == Phase::Cancelled;
-            assert_eq!(cancelled, dropped || told == 1);
+            assert_eq!(cancelled, dropped || answered_true == 1);
             assert!(cancelled || slot.phase() == Phase::Expired);
         });
     }
 }
 
-/// A returned timeout that nobody collects is cancelled, while a handle cancels it and is dropped.
+/// A stop returns a timeout that no caller collects, while a handle cancels the timeout and is dropped.
 #[test]
 fn an_uncollected_timeout_against_a_handle() {
     check(|| {
@@ -507,37 +510,37 @@ fn an_uncollected_timeout_against_a_handle() {
 
 // A heap and the worker.
 
-/// Three timeouts are armed in two chunks while the worker looks: whatever the order, it is told of
-/// each. It looks only if something may be due.
+/// Three timeouts are armed in two chunks while the worker scans. In every order, the worker learns of
+/// each timeout. It scans only if a timeout may be due.
 #[test]
 fn no_new_timeout_is_missed() {
     check(|| {
         let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there is room");
         let mut worker = Worker::new(&registry);
         let producer = spawn(move || {
             let _handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, DUE));
-            std::mem::forget(owner); // its end is another model
+            std::mem::forget(owner); // another model drops it
         });
         worker.scan(NOW);
         worker.scan(NOW);
         producer.join().unwrap();
         worker.scan(NOW);
-        assert_eq!(worker.expire(NOW), [1, 2, 3], "in their order");
+        assert_eq!(worker.expire(NOW), [1, 2, 3], "they run in the order of scheduling");
         assert_eq!(worker.scan_by(), NEVER);
     });
 }
 
-/// A thread arms a slot while another pulls a timeout forward that is in the same chunk, and the
-/// worker looks. One of the two marks the chunk, and the other relies on it.
+/// One thread arms a slot while another pulls forward a timeout of the same chunk, and the worker
+/// scans. One of the two threads marks the chunk, and the other relies on the mark.
 fn announcements_of_two_threads(own: u64, pulled: u64) {
     let registry = registry();
-    let mut owner = Owner::enter(&registry).expect("there are numbers left");
+    let mut owner = Owner::enter(&registry).expect("there is room");
     let mut worker = Worker::new(&registry);
     let other = schedule(&mut owner, 1, END);
     worker.scan(END);
     assert_eq!(worker.entries.len(), 1);
-    let foreign = spawn(move || reschedule(&other, pulled).expect("it is pending"));
+    let foreign = spawn(move || reschedule(&other, pulled).expect("the timeout is pending"));
     let producer = spawn(move || {
         let _handle = schedule(&mut owner, 2, own);
         std::mem::forget(owner);
@@ -575,19 +578,18 @@ fn no_wake_up_is_lost() {
     for new_ones in [1, 2] {
         check_up_to(2, move || {
             let registry = registry();
-            let known =
-                (new_ones == 1).then(|| Owner::enter(&registry).expect("there are numbers left"));
+            let known = (new_ones == 1).then(|| Owner::enter(&registry).expect("there is room"));
             let mut worker = Worker::new(&registry);
             let producers = [known, None].map(|owner| {
                 let registry = registry.clone();
                 spawn(move || {
                     let owner = owner.or_else(|| Owner::enter(&registry));
-                    let mut owner = owner.expect("there are numbers left");
+                    let mut owner = owner.expect("there is room");
                     let _handle = schedule(&mut owner, 7, DUE);
                     std::mem::forget(owner);
                 })
             });
-            // As in `Worker::sleep`.
+            // The same steps as `Worker::sleep`.
             let alarm = &registry.context.alarm;
             while worker.entries.len() < 2 {
                 worker.discover();
@@ -612,7 +614,7 @@ fn no_wake_up_is_lost() {
 fn the_wake_up_of_a_reschedule_is_not_lost() {
     check(|| {
         let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there is room");
         let mut worker = Worker::new(&registry);
         let handle = schedule(&mut owner, 7, LATER);
         let mover = spawn(move || reschedule(&handle, DUE).map(drop));
@@ -628,17 +630,17 @@ fn the_wake_up_of_a_reschedule_is_not_lost() {
             }
             alarm.disarm();
         }
-        mover.join().unwrap().expect("it was pending");
+        mover.join().unwrap().expect("the timeout was pending");
     });
 }
 
-/// Two slots are armed while the worker looks through their chunk. The second does not overtake the
-/// first, though the look may have passed the first one's slot before.
+/// Two slots are armed while the worker scans their chunk. The second does not overtake the first,
+/// although the scan may already have read the first slot.
 #[test]
 fn a_slot_armed_during_a_scan_does_not_overtake() {
     check(|| {
         let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there is room");
         let mut worker = Worker::new(&registry);
         let (chunk, offset) = schedule(&mut owner, 1, DUE);
         let (_, free) = cancel_in(chunk.slot(offset));
@@ -654,13 +656,13 @@ fn a_slot_armed_during_a_scan_does_not_overtake() {
     });
 }
 
-/// A thread cancels a timeout that the worker is about to file, and uses its slot again after another.
-/// The new timeout does not overtake the other.
+/// A thread arms a second slot, cancels a timeout that the worker is about to file, and reuses its slot.
+/// The third timeout, in the reused slot, does not overtake the second.
 #[test]
 fn a_reused_slot_does_not_overtake() {
     check(|| {
         let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there is room");
         let mut worker = Worker::new(&registry);
         let (chunk, offset) = schedule(&mut owner, 1, DUE);
         let producer = spawn(move || {
@@ -683,22 +685,22 @@ fn a_reused_slot_does_not_overtake() {
 
 // Chunks, owners and their end.
 
-/// Two threads free the slots of a chunk, while its owner takes them again or leaves. Each slot comes
-/// back once: to the owner, or to the pool and from there to the next owner.
+/// Two threads free the slots of a chunk, while its owner reuses them or leaves. Each slot is returned
+/// once: to the owner, or to the pool and from there to the next owner.
 #[test]
 fn each_slot_is_returned_once() {
     for leaves in [false, true] {
         check_up_to(2, move || {
             let registry = registry();
-            let mut owner = Owner::enter(&registry).expect("there are numbers left");
+            let mut owner = Owner::enter(&registry).expect("there is room");
             let heap = owner.heap.clone();
             let handles = [1, 2].map(|payload| schedule(&mut owner, payload, DUE));
             let cancels = handles.map(|handle| spawn(move || cancel(handle)));
             let mut held = Vec::new();
             if leaves {
                 drop(owner);
-                owner = Owner::enter(&registry).expect("there are numbers left");
-                assert!(Arc::ptr_eq(&owner.heap, &heap), "the heap is handed on");
+                owner = Owner::enter(&registry).expect("there is room");
+                assert!(Arc::ptr_eq(&owner.heap, &heap), "the next owner gets the heap");
             }
             held.push(schedule(&mut owner, 3, DUE));
             cancels.into_iter().for_each(|c| assert!(c.join().unwrap().is_some()));
@@ -708,7 +710,7 @@ fn each_slot_is_returned_once() {
             names.dedup();
             assert_eq!(names.len(), 4, "each has a slot of its own");
             let chunks = heap.chunks.lock().len();
-            assert!(chunks <= 3, "the slots are used again");
+            assert!(chunks <= 3, "the slots are reused");
             drop(owner);
             held.into_iter().for_each(|handle| assert!(cancel(handle).is_some()));
             assert_eq!(heap.pool.len(), chunks, "each chunk is in the pool once");
@@ -725,13 +727,13 @@ fn each_slot_is_returned_once() {
     }
 }
 
-/// The worker gives up empty chunks while a thread enters and takes one, and another thread frees the
-/// last slot.
+/// The worker drops empty chunks while a thread enters and takes one, and another thread frees the last
+/// slot.
 #[test]
 fn release_against_a_new_owner() {
     check_up_to(2, || {
         let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there is room");
         let heap = owner.heap.clone();
         let mut worker = Worker::new(&registry);
         let handle = schedule(&mut owner, 1, DUE);
@@ -740,7 +742,7 @@ fn release_against_a_new_owner() {
         let producer = {
             let registry = registry.clone();
             spawn(move || {
-                let mut owner = Owner::enter(&registry).expect("there are numbers left");
+                let mut owner = Owner::enter(&registry).expect("there is room");
                 schedule(&mut owner, 2, DUE)
             })
         };
@@ -761,8 +763,8 @@ fn release_against_a_new_owner() {
     });
 }
 
-/// A thread leaves while its timeout lives and another enters, while the worker looks. The second has
-/// the first's heap or a new one, and both timeouts run.
+/// A thread leaves while its timeout is pending, another thread enters, and the worker scans. The second
+/// thread gets the first one's heap or a new one, and both timeouts run.
 #[test]
 fn a_heap_passes_to_the_next_thread() {
     check_up_to(2, || {
@@ -771,7 +773,7 @@ fn a_heap_passes_to_the_next_thread() {
         let threads = [1, 2].map(|payload| {
             let registry = registry.clone();
             spawn(move || {
-                let mut owner = Owner::enter(&registry).expect("there are numbers left");
+                let mut owner = Owner::enter(&registry).expect("there is room");
                 let _handle = schedule(&mut owner, payload, DUE);
             })
         });
@@ -789,7 +791,7 @@ fn a_heap_passes_to_the_next_thread() {
 
 // The end of a timer.
 
-/// Schedules as `timeout/producer` does. True if it is admitted.
+/// Schedules as `timeout/schedule` does. Returns whether the timeout was admitted.
 fn admit(owner: &mut Owner<u32>) -> bool {
     let (chunk, offset) = schedule(owner, 7, DUE);
     if !owner.heap.context.is_closed() {
@@ -820,7 +822,7 @@ fn admission_against_close() {
             let registry = registry.clone();
             spawn(move || {
                 let owner = owner.or_else(|| Owner::enter(&registry));
-                let mut owner = owner.expect("there are numbers left");
+                let mut owner = owner.expect("there is room");
                 let admitted = usize::from(admit(&mut owner));
                 std::mem::forget(owner);
                 admitted
@@ -833,18 +835,18 @@ fn admission_against_close() {
     });
 }
 
-/// A close against a run that goes on. It goes on and is returned, or it ends.
+/// A close against a run after which the timeout goes on. The timeout goes on and is returned, or it ends.
 #[test]
 fn close_against_a_run_that_goes_on() {
     check(|| {
         let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there is room");
         let (chunk, offset) = schedule(&mut owner, 7, DUE);
-        let (_, version) = chunk.slot(offset).file().expect("it is new");
+        let (_, version) = chunk.slot(offset).file().expect("the slot is New");
         assert!(matches!(chunk.slot(offset).claim(version, NOW), Claim::Due(_)));
         let runner = spawn(move || {
             let slot = chunk.slot(offset);
-            slot.go_on(8, LATER, Phase::New).expect("nothing denies it");
+            slot.go_on(8, LATER, Phase::New).expect("no cancel denies it");
             chunk.announce(LATER);
             !chunk.context.is_closed() || slot.take_back().is_none()
         });
@@ -854,13 +856,13 @@ fn close_against_a_run_that_goes_on() {
     });
 }
 
-/// A timer ends while a thread leaves it and another drops the last handle. The chunk is dropped after
-/// all three.
+/// A timer ends while one thread leaves it and another drops the last handle. The chunk is dropped after
+/// these three steps.
 #[test]
 fn an_orphan_is_dropped_with_its_last_slot() {
     check(|| {
         let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there are numbers left");
+        let mut owner = Owner::enter(&registry).expect("there is room");
         let (chunk, offset) = schedule(&mut owner, 7, DUE);
         let weak = Arc::downgrade(&chunk);
         drop(chunk);

@@ -1,8 +1,8 @@
-//! An owner: the part of a heap that its thread keeps to itself.
+//! An owner: the part of a heap that only its thread uses.
 //!
-//! One thread schedules through an owner. It has the chunk whose slots it arms, and the bitmap of
-//! the free ones. When they are used up, it takes a chunk from the pool of its heap, or makes one.
-//! When the thread ends, the chunk is disowned, and the heap waits for the next thread that needs
+//! A thread schedules through its owner. The owner has one chunk, whose slots it arms, and a bitmap of
+//! the chunk's free slots. When no slot is free, it takes a chunk from the pool of its heap, or makes
+//! one. When the thread ends, it disowns the chunk, and the next thread that needs a heap gets this
 //! one.
 
 use super::chunk::{ALL, Chunk, SLOTS};
@@ -17,17 +17,17 @@ pub(crate) struct Owner<P: Send + 'static> {
     chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
     free: u64,
-    /// Weak: a thread does not keep a timer's shared state.
+    /// Weak, so that a thread does not keep the shared state of a timer alive.
     registry: Weak<Registry<P>>,
 }
 
 impl<P: Send + 'static> Owner<P> {
-    /// Makes the calling thread the owner of a heap. `None` if the timer can have no more chunks.
+    /// Gives the calling thread a heap. `None` if the timer can have no more chunks.
     pub(crate) fn enter(registry: &Arc<Registry<P>>) -> Option<Self> {
         Self::of(registry.take_heap(), registry)
     }
 
-    /// The owner of a heap for the crate's own timeouts. `None` if there can be no more chunks.
+    /// The owner of a heap for the crate's own timeouts. `None` if the timer can have no more chunks.
     pub(crate) fn of_internals(registry: &Arc<Registry<P>>) -> Option<Self> {
         Self::of(registry.new_internal_heap(), registry)
     }
@@ -46,18 +46,18 @@ impl<P: Send + 'static> Owner<P> {
         self.free != 0 || self.refill()
     }
 
-    /// Arms a slot: Free -> New, pinned for the caller's handle and by the live pin. Ask `has_room`
-    /// first. The caller announces it (`Heap::announce`).
-    #[inline(always)] // so that the payload is written to its place at once
+    /// Arms a slot: Free -> New. The slot has a pin for the caller's handle, and the live pin. The
+    /// caller checks `has_room` first, and announces the slot afterwards (`Heap::announce`).
+    #[inline(always)] // writes the payload directly to its place
     pub(crate) fn arm(&mut self, payload: P, deadline: u64, repeats: bool) -> usize {
         let offset = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
         let heap = &*self.heap;
-        // Counted before it can be seen, so that what the worker finds is always counted.
+        // Counted first, so that the worker never finds a slot that is not counted.
         heap.tally.scheduled.add(1);
         let sequence = heap.next_sequence.load(Ordering::Relaxed);
         self.chunk.slot(offset).arm(payload, deadline, sequence as u32, repeats);
-        // Release: whoever acquires this number finds all slots before it armed.
+        // Release: a thread that acquires this number finds all earlier slots armed.
         heap.next_sequence.store(sequence + 1, Ordering::Release);
         if sequence % SEQUENCES_PER_SCAN == SEQUENCES_PER_SCAN - 1 {
             heap.want_scan();
@@ -71,8 +71,8 @@ impl<P: Send + 'static> Owner<P> {
         &self.chunk
     }
 
-    /// Takes more free slots: those of the owned chunk that others have freed, if they are many, or
-    /// another chunk.
+    /// Takes more free slots: from the owned chunk if other threads have freed enough of its slots, or
+    /// else from another chunk.
     #[cold]
     #[inline(never)]
     fn refill(&mut self) -> bool {
@@ -88,7 +88,7 @@ impl<P: Send + 'static> Owner<P> {
         self.free != 0
     }
 
-    /// Gives a Free slot back, if it is in the owned chunk.
+    /// Gives back a Free slot if it is in the owned chunk. Returns whether it is.
     #[inline]
     pub(crate) fn give_back(&mut self, chunk: &Chunk<P>, offset: usize) -> bool {
         let owned = std::ptr::eq(&*self.chunk, chunk);
@@ -108,7 +108,7 @@ impl<P: Send + 'static> Drop for Owner<P> {
     }
 }
 
-/// A chunk of the heap's pool, or a new one, and its free slots, for the owner.
+/// A chunk from the heap's pool, or a new one, with its free slots. The caller becomes its owner.
 fn next_chunk<P: Send + 'static>(
     heap: &Arc<Heap<P>>,
     registry: &Registry<P>,
@@ -133,7 +133,7 @@ pub(super) mod tests {
     /// A deadline that is far away.
     pub(in crate::heap) const DUE: u64 = 1 << 40;
 
-    /// The place of a timeout.
+    /// The chunk and the offset of a timeout's slot.
     pub(in crate::heap) type Place = (Arc<Chunk<u32>>, usize);
 
     /// An owner whose timeouts are numbered in the order of scheduling.
@@ -163,7 +163,7 @@ pub(super) mod tests {
             place
         }
 
-        /// Ends a timeout whose slot its own thread frees.
+        /// Ends a timeout on its own thread.
         pub(in crate::heap) fn end(&mut self, (chunk, offset): &Place) {
             assert!(free(chunk, *offset));
             if !self.owner.give_back(chunk, *offset) {
@@ -172,7 +172,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Ends a timeout whose slot another thread frees.
+    /// Ends a timeout as another thread does: its slot goes back to the chunk's own bitmap.
     pub(in crate::heap) fn end_elsewhere((chunk, offset): &Place) {
         assert!(free(chunk, *offset));
         chunk.give_back(1 << offset);
@@ -210,11 +210,11 @@ pub(super) mod tests {
         }
         let again = producer.arm(3);
         assert_eq!(indices(&again)[..2], indices(&places)[10..12]);
-        assert_eq!(again[2].1, 40, "then a fresh one");
+        assert_eq!(again[2].1, 40, "a slot that was never used comes next");
     }
 
-    /// Others free many slots of the owned chunk: the owner stays with it. They free few: it leaves
-    /// the chunk to them.
+    /// If other threads have freed many slots of the owned chunk, the owner keeps the chunk. If they
+    /// have freed few, the owner disowns it.
     #[test]
     fn slots_freed_by_other_threads_are_reused() {
         for many in [true, false] {
@@ -233,7 +233,7 @@ pub(super) mod tests {
             live.extend(indices(&next).into_iter().chain(indices(&rest)));
             assert_eq!(distinct(&live), live.len(), "no slot has two timeouts");
             let chunks: HashSet<u32> = live.iter().map(|index| index >> 6).collect();
-            assert_eq!(chunks.len(), 2, "and no third chunk was made");
+            assert_eq!(chunks.len(), 2, "a third chunk was made");
         }
     }
 
@@ -248,16 +248,16 @@ pub(super) mod tests {
         assert_eq!(distinct(&[before, after].concat()), 5 * SLOTS, "the same slots");
     }
 
-    /// The timeouts outlive it, and the slots that it has not used are not lost.
+    /// Its timeouts outlive it, and its unused slots are not lost.
     #[test]
     fn a_dropped_owner_leaves_its_slots_to_the_next() {
         let mut producer = Producer::new();
         let places = producer.arm(3);
         let heap = Arc::as_ptr(&producer.owner.heap);
         producer.owner = Owner::enter(&producer.registry).expect("there is room");
-        assert_ne!(Arc::as_ptr(&producer.owner.heap), heap, "the former one was there still");
+        assert_ne!(Arc::as_ptr(&producer.owner.heap), heap, "the first owner still existed");
         producer.owner = Owner::enter(&producer.registry).expect("there is room");
-        assert_eq!(Arc::as_ptr(&producer.owner.heap), heap, "and has left its heap now");
+        assert_eq!(Arc::as_ptr(&producer.owner.heap), heap, "the first owner has left its heap");
         let more = producer.arm(SLOTS - 3);
         assert_eq!(distinct(&indices(&[places.clone(), more].concat())), SLOTS);
         assert!(places.iter().all(|(chunk, offset)| chunk.slot(*offset).phase() == Phase::New));
@@ -278,10 +278,10 @@ pub(super) mod tests {
         assert!(Owner::enter(&producer.registry).is_none(), "no other thread gets a chunk");
         assert!(Owner::enter(&producer.registry).is_none());
         let heaps = std::iter::from_fn(|| producer.registry.next_new_heap()).count();
-        assert_eq!(heaps, 2, "the heap of the one that was refused waits for the next");
+        assert_eq!(heaps, 2, "the heap of the refused thread waits for the next thread");
     }
 
-    /// Of a timer that is gone.
+    /// The registry is dropped with its timer.
     #[test]
     fn an_owner_outlives_its_registry() {
         let mut producer = Producer::new();
@@ -289,10 +289,10 @@ pub(super) mod tests {
         let Producer { registry, mut owner, .. } = producer;
         drop(registry);
         for n in 1..SLOTS as u32 {
-            assert!(owner.has_room(), "the rest of its chunk");
+            assert!(owner.has_room(), "the owned chunk still has free slots");
             owner.arm(n, DUE, false);
         }
-        assert!(!owner.has_room(), "and no other");
+        assert!(!owner.has_room(), "it gets no other chunk");
         drop(owner);
         end_elsewhere(&places[0]);
     }

@@ -1,18 +1,18 @@
-//! A pointer to the chunk of a pinned slot. Handles have it instead of a counted reference, whose two
-//! read-modify-writes would cost a third of a schedule and cancel.
+//! A pointer to the chunk of a pinned slot. A handle has this pointer instead of a counted reference,
+//! because the two read-modify-writes of a count would take a third of a schedule and cancel.
 //!
 //! Invariants:
-//! 1. Whoever has a `PinnedChunk` has a pin on one of the chunk's slots, or its live pin, until its
-//!    last use of the pointer. The last use may be to give the slot back (`Chunk::give_back`).
-//! 2. A chunk is dropped only after all of its slots were given back: by the worker, which takes it
-//!    from the pool when it is empty, or, if the timer has ended before, by whoever gives back its last
-//!    slot (see `chunk`).
+//! 1. The owner of a `PinnedChunk` has a pin on one of the chunk's slots, or its live pin, until the
+//!    last use of the pointer. The last use may give the slot back (`Chunk::give_back`).
+//! 2. A chunk is dropped only after all of its slots were given back. The worker drops it when it is
+//!    empty and in the pool. If the timer has ended before, the thread that gives back its last slot
+//!    drops it (see `chunk`).
 
 use super::chunk::Chunk;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// See the head.
+/// A pointer to a chunk with a pinned slot. See the invariants in the head.
 pub(crate) struct PinnedChunk<P>(NonNull<Chunk<P>>);
 
 // SAFETY: it gives shared access to a chunk, which is `Sync` if the payload is `Send`, and does not
@@ -34,8 +34,8 @@ impl<P> Deref for PinnedChunk<P> {
 
     #[inline]
     fn deref(&self) -> &Chunk<P> {
-        // SAFETY: by invariant 1 one of the chunk's slots is not given back, so by invariant 2 the
-        // chunk is there.
+        // SAFETY: by invariant 1, one of the chunk's slots was not given back. So by invariant 2, the
+        // chunk was not dropped.
         unsafe { self.0.as_ref() }
     }
 }

@@ -1,13 +1,13 @@
 //! The registry of a timer: all of its heaps and chunks.
 //!
-//! A thread that schedules for the first time *enters*: it gets an idle heap, or a new one. When it
-//! ends, it *leaves*, and its heap with all chunks waits for the next thread. So there are never more
-//! heaps than there were threads at one time, and a thread's timeouts outlive it.
+//! A thread that schedules for the first time *enters*: it gets an idle heap, or a new one. When the
+//! thread ends, it *leaves*: its heap and all chunks wait for the next thread. So the number of heaps
+//! is the greatest number of threads that were alive at one time, and timeouts outlive their thread.
 //!
-//! One more heap has the internal timeouts (see `timeout/internal`), and belongs to no thread.
+//! One more heap has the internal timeouts (see `timeout/internal`). It belongs to no thread.
 //!
-//! The worker learns of new heaps and chunks through queues. It takes none of the locks here but to
-//! end the timer, when no producer waits any more.
+//! The worker learns of new heaps and chunks through queues. It takes the locks here only to end the
+//! timer, when no producer waits for it.
 
 use super::chunk::{Chunk, MAX_CHUNKS};
 use super::context::Context;
@@ -24,7 +24,7 @@ pub(crate) struct Registry<P> {
     new_heaps: SegQueue<Arc<Heap<P>>>,
     /// Chunks that the worker does not know yet.
     new_chunks: SegQueue<Arc<Chunk<P>>>,
-    /// Heaps without a thread.
+    /// Heaps whose thread has ended.
     idle: SegQueue<Arc<Heap<P>>>,
     /// The number of chunks ever made. Relaxed: it only counts.
     made: AtomicU64,
@@ -45,7 +45,7 @@ impl<P: Send + 'static> Registry<P> {
         }
     }
 
-    /// A heap without a thread, for the calling thread.
+    /// An idle heap or a new one, for the calling thread.
     pub(super) fn take_heap(&self) -> Arc<Heap<P>> {
         self.idle.pop().unwrap_or_else(|| self.new_heap())
     }
@@ -75,9 +75,9 @@ impl<P: Send + 'static> Registry<P> {
         }
     }
 
-    /// A new chunk of `heap`, owned by the caller. `None` if there can be no more.
+    /// A new chunk of `heap`, which the caller owns. `None` if the timer can have no more chunks.
     pub(super) fn new_chunk(&self, heap: &Arc<Heap<P>>) -> Option<Arc<Chunk<P>>> {
-        // A version per chunk ever made: a number that is used again begins with another one.
+        // Each chunk ever made has its own first version, so a recycled number has another one.
         let version = self.made.fetch_add(1, Ordering::Relaxed);
         let id = match self.recycled.pop() {
             Some(id) => id,
@@ -99,7 +99,7 @@ impl<P: Send + 'static> Registry<P> {
         if self.new_chunks.is_empty() { None } else { self.new_chunks.pop() }
     }
 
-    /// Lets a number of a dropped chunk be used again.
+    /// Makes the number of a dropped chunk available for a new chunk.
     pub(crate) fn recycle(&self, id: u32) {
         self.recycled.push(id);
     }
@@ -110,8 +110,8 @@ impl<P: Send + 'static> Registry<P> {
         heaps.iter().find_map(|heap| heap.chunks.lock().get(&id).cloned())
     }
 
-    /// Ends all pending timeouts, and gives up all chunks. Close the timer first. Those of the crate
-    /// itself are cancelled, whatever the `end` of the others.
+    /// Ends all pending timeouts, and gives up all chunks. The caller has closed the timer. The crate's
+    /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` for each timeout.
     pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, usize, Claimed<P>)) {
         for heap in self.heaps.lock().iter() {
             let end = if heap.internal { Phase::Cancelled } else { end };
@@ -138,14 +138,14 @@ mod tests {
     use crate::heap::owner::tests::{DUE, Producer, end_elsewhere};
     use crate::heap::{Cancel, Claim, Owner};
 
-    /// New, Filed, running and ended ones; only what is pending is ended.
+    /// The timeouts are New, Filed, running and ended. Only the pending ones are emptied.
     #[test]
     fn emptied_timeouts_are_counted_by_their_end() {
         for end in [Phase::Cancelled, Phase::Returned] {
             let mut producer = Producer::new();
             let places = producer.arm(7);
             let slots: Vec<_> = places.iter().map(|(chunk, offset)| chunk.slot(*offset)).collect();
-            let versions = [0, 1, 2].map(|n| slots[n].file().expect("it is new").1);
+            let versions = [0, 1, 2].map(|n| slots[n].file().expect("the slot is New").1);
             assert!(matches!(slots[0].claim(versions[0], DUE), Claim::Due(_)));
             assert!(matches!(slots[6].cancel(), Cancel::Won { .. }));
             let mut ended = Vec::new();
@@ -171,12 +171,12 @@ mod tests {
     fn an_emptied_registry_keeps_no_chunk() {
         let mut producer = Producer::new();
         let places = producer.arm(200);
-        producer.owner = Owner::enter(&producer.registry).expect("room"); // that of the former goes too
+        producer.owner = Owner::enter(&producer.registry).expect("there is room"); // drops the former owner
         let chunks: Vec<_> = places.iter().map(|(chunk, _)| Arc::downgrade(chunk)).collect();
         let offsets: Vec<_> = places.iter().map(|&(_, offset)| offset).collect();
         drop(places);
         producer.registry.empty(Phase::Cancelled, |_, _, _| ());
-        // A handle to each is left, and keeps the chunk by its pin.
+        // Each timeout still has a handle, whose pin keeps the chunk.
         for (at, (chunk, offset)) in chunks.iter().zip(offsets).enumerate() {
             let kept = chunk.upgrade().expect("it is pinned");
             assert!(kept.slot(offset).unpin(2));
@@ -196,7 +196,11 @@ mod tests {
         assert_eq!((heaps(), chunks()), (1, 3));
         drop(Owner::enter(&producer.registry));
         drop(Owner::enter(&producer.registry));
-        assert_eq!((heaps(), chunks()), (1, 1), "the second has the first one's heap and chunk");
+        assert_eq!(
+            (heaps(), chunks()),
+            (1, 1),
+            "the second owner gets the heap and chunk of the first"
+        );
     }
 
     #[test]

@@ -1,12 +1,14 @@
-//! One timeout's slot: the word that decides how the timeout ends, and the cell of its task.
+//! The slot of one timeout: the word that decides how the timeout ends, and the cell of its task.
+//!
+//! Concepts:
 //!
 //! - The *payload* is the task.
-//! - The *runner* has the payload during a run: the worker, or a job in an executor.
-//! - An *entry* names a slot and a version in the wheel. It *stands for* the timeout if the slot is
-//!   pending and has that version. Otherwise it is dead.
-//! - A *pin* keeps the slot from being used again. Each handle has one. One more, the *live pin*,
-//!   belongs to whoever may end the timeout: it passes from the pending slot to the one who moves
-//!   the phase out of New or Filed, and from a runner to the end of the run.
+//! - The *runner* has the payload during a run. It is the worker, or a job in an executor.
+//! - An *entry* in the wheel names a slot and a version. It is *live* if the slot is pending and has that
+//!   version: it then stands for the slot's timeout. Otherwise it is *dead*.
+//! - A *pin* keeps the slot from being reused. Each handle has one pin. One more, the *live pin*,
+//!   belongs to the side that may end the timeout: first to the pending slot, then to the thread that
+//!   moves the phase out of New or Filed, and during a run to the runner.
 //!
 //! The *state* is one atomic word: 3 bits of phase, and the deadline in steps of 8 ns. So one
 //! compare-exchange decides between a cancel, an expiry, a reschedule and a stop, and none of them
@@ -16,37 +18,44 @@
 //! |---|---|---|---|
 //! | Free | not in use | none | arm -> New |
 //! | New | pending, not yet in the wheel | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
-//! | Filed | pending, has an entry in the wheel | in the cell | reschedule (sooner) -> New; else as New |
-//! | Running | claimed by the worker, handed to the executor | with the runner | go_on -> New or Filed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
-//! | Denied | running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw or abandon -> Cancelled |
+//! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; otherwise the same moves as New |
+//! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
+//! | Denied | like Running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw or abandon -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none | last unpin -> Free |
-//! | Returned | went back to the caller of stop | with the caller | cancel_returned -> Cancelled; last unpin -> Free |
+//! | Returned | given back to the caller of stop | with the caller | cancel_returned -> Cancelled; last unpin -> Free |
 //!
-//! The *tag* is a second atomic word: 32 bits of sequence number (the order in which one thread
-//! scheduled), 12 bits of version, 1 bit `repeats` (the run is not the first that the timeout may have:
-//! it is periodic, or has gone on before; constant during a run), 1 bit `moved` (has gone on, or was
-//! pulled forward: the sequence number is out of date), 1 bit `gone_on`, 17 bits of pins.
+//! The *tag* is a second atomic word:
 //!
-//! Orderings: a move into New or Filed writes the payload before it releases the state; a move out
-//! of them acquires the state before it reads the payload. A decrement of the pins releases, and
-//! whoever finds that its own pins are the last acquires, so the next user of the slot comes after
-//! every access of the former. The tag's other fields guard nothing, and are read relaxed.
+//! | field of the tag | bits | means |
+//! |---|---|---|
+//! | sequence number | 32 | the order in which one thread scheduled |
+//! | version | 12 | matches the slot's entry in the wheel |
+//! | `repeats` | 1 | the timeout is periodic, or has gone on before; constant during a run |
+//! | `moved` | 1 | the timeout has gone on or was pulled forward: the sequence number is out of date |
+//! | `gone_on` | 1 | the timeout has gone on after a run |
+//! | pins | 17 | the number of pins |
+//!
+//! Orderings: a move into New or Filed writes the payload before it releases the state. A move out
+//! of them acquires the state before it reads the payload. A decrement of the pins releases. A thread
+//! that finds that its own pins are the last ones acquires. So the next use of the slot comes after all
+//! accesses of the former use. The other fields of the tag guard nothing, and are read relaxed.
 //!
 //! Invariants:
-//! 1. The cell has a payload exactly in phases New and Filed. Whoever moves the state out of them
-//!    by a successful compare-exchange owns the payload, so each timeout has one end. In Running
+//! 1. The cell has a payload exactly in phases New and Filed. The thread that moves the state out of
+//!    them, by a successful compare-exchange, owns the payload. So each timeout has one end. In Running
 //!    and Denied the runner owns the cell, and only `go_on` moves back, with a payload in the cell.
-//! 2. A Free slot belongs to the owner or the bitmap of its chunk (see `chunk`), so only one thread
-//!    can arm it.
+//! 2. A Free slot is in the bitmap of the owner or in that of its chunk (see `chunk`), so only one
+//!    thread can arm it.
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
 //!    finds another timeout in its slot.
-//! 4. A Filed slot has an entry with its version: in the wheel, in the worker's hand or in the queue
-//!    of those that catch up, filed not later than the deadline, or in the next tick that can still
-//!    expire. A New slot's chunk is marked, or in the worker's hand.
-//! 5. The version changes whenever the slot is used again, and whenever an entry is left behind. It
-//!    wraps after 4,096 changes. An entry can then match by chance. This costs one more lookup and
-//!    breaks nothing: the deadline in the state decides.
+//! 4. A Filed slot has an entry with its version: in the wheel, with the worker, or in the queue of
+//!    entries that catch up (see `context`). The entry's tick is not after the tick of the deadline, or
+//!    it is the next tick that can still expire. The chunk of a New slot is marked, or the worker is
+//!    scanning it.
+//! 5. The version changes whenever the slot is reused, and whenever its entry becomes dead. It wraps
+//!    after 4,096 changes. An old entry can then match by chance. This costs one more lookup and breaks
+//!    nothing: the deadline in the state decides.
 //! 6. Running and Denied belong to the runner. Others can only change Running to Denied.
 
 use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
@@ -54,7 +63,7 @@ use crate::time::tick::NEVER;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// The order matters: all phases from `Expired` on are ended.
+/// The phase of a slot (see the head). The order matters: from `Expired` on, the timeout has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
 pub(crate) enum Phase {
@@ -130,7 +139,7 @@ const VERSION_SHIFT: u32 = 20;
 const VERSION: u64 = 0xfff << VERSION_SHIFT;
 const SEQUENCE_SHIFT: u32 = 32;
 
-/// The pins of a timeout that was just scheduled: its handle's and the live pin.
+/// The number of pins of a timeout that was just scheduled: the handle's pin and the live pin.
 const PINS_AT_FIRST: u64 = 2;
 
 #[inline]
@@ -143,9 +152,9 @@ fn version_of(tag: u64) -> u16 {
     ((tag & VERSION) >> VERSION_SHIFT) as u16
 }
 
-/// The result of claiming an entry that has come out of the wheel.
+/// The result of claiming the timeout of an entry that left the wheel.
 pub(crate) enum Claim<P> {
-    /// The entry is dead: its timeout was cancelled, or has another entry.
+    /// The entry is dead: its timeout has ended, or has another entry.
     Dead,
     /// The timeout was pushed back to this time. The caller files the entry again.
     NotYet(u64),
@@ -153,11 +162,11 @@ pub(crate) enum Claim<P> {
     Due(Claimed<P>),
 }
 
-/// A timeout that was pending: its payload and its live pin are the caller's.
+/// A timeout that was pending. Its payload and its live pin now belong to the caller.
 pub(crate) struct Claimed<P> {
     pub(crate) payload: P,
     pub(crate) deadline: u64,
-    /// It had an entry in the wheel.
+    /// Whether it had an entry in the wheel.
     pub(crate) filed: bool,
 }
 
@@ -170,27 +179,27 @@ impl<P> Claimed<P> {
 
 /// The result of a cancel.
 pub(crate) enum Cancel<P> {
-    /// The cancel won. The payload and the live pin are the caller's. `filed`: it leaves a dead
-    /// entry behind.
+    /// The cancel won. The payload and the live pin belong to the caller. If `filed`, the timeout
+    /// leaves a dead entry in the wheel.
     Won { payload: P, filed: bool },
-    /// The task is running, and its timeout does not go on. True if it repeats.
+    /// The task is running, and its timeout will not go on. The value is true if it repeats.
     Denied(bool),
     /// The timeout had ended, or an earlier cancel was denied.
     Lost,
 }
 
-/// What a reschedule has moved.
+/// The effect of a reschedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// The deadline alone: the slot's entry, if it has one, comes up too soon and is filed again.
+    /// Only the deadline changed. If the slot has an entry, the entry expires too soon and is refiled.
     Deadline,
-    /// The deadline of a New slot, to a sooner time.
+    /// A New slot now has a sooner deadline.
     Sooner,
-    /// The deadline, to a sooner time: the slot is New again, and its entry is dead.
+    /// The slot has a sooner deadline and is New again. Its entry is dead.
     LeftEntry,
 }
 
-/// The place of one timeout.
+/// The slot of one timeout. See the head.
 pub(crate) struct Slot<P> {
     state: AtomicU64,
     tag: AtomicU64,
@@ -223,15 +232,15 @@ impl<P> Slot<P> {
 
     #[inline]
     fn put(&self, payload: P) {
-        // SAFETY: the caller owns the cell, and there is no payload in it: it arms a Free slot
-        // (invariant 2), or lets its own run go on (invariant 1).
+        // SAFETY: the caller owns the cell, and the cell has no payload: the caller arms a Free slot
+        // (invariant 2), or its own run goes on (invariant 1).
         self.payload.with_mut(|cell| unsafe { (*cell).write(payload) });
     }
 
     #[inline]
     fn take(&self) -> P {
         // SAFETY: the caller has just moved the state out of New or Filed, or has failed to move it
-        // there after `put`. So the payload is there and is the caller's (invariant 1).
+        // there after `put`. So the cell has a payload, and the caller owns it (invariant 1).
         self.payload.with_mut(|cell| unsafe { (*cell).assume_init_read() })
     }
 
@@ -270,7 +279,7 @@ impl<P> Slot<P> {
         (state.phase() == Phase::New).then(|| state.deadline())
     }
 
-    /// If the slot is New: its deadline and its sequence number, which is `None` if it is out of date.
+    /// The deadline and the sequence number of a New slot. The latter is `None` if it is out of date.
     #[inline]
     pub(super) fn if_new(&self) -> Option<(u64, Option<u32>)> {
         let state = self.load();
@@ -299,8 +308,8 @@ impl<P> Slot<P> {
     }
 
     /// Moves New to Filed. Returns the deadline and the version for the entry, which the caller
-    /// inserts. The version is read after the move: one that was read before it could belong to the
-    /// slot's former user, and the entry would be dead.
+    /// inserts. The version is read after the move: before it, the version could still be that of the
+    /// slot's former timeout, and the entry would be dead.
     #[inline]
     pub(crate) fn file(&self) -> Option<(u64, u16)> {
         let mut state = self.load();
@@ -313,12 +322,12 @@ impl<P> Slot<P> {
         None
     }
 
-    /// Like `file`, for a slot that a look has found New with this sequence number. `None` if the slot
-    /// is used again since: its owner has announced the new timeout, which must not overtake those
-    /// that were armed before it.
+    /// Like `file`, for a slot that a scan found New with this sequence number. Returns `None` if the
+    /// slot was reused since then: its owner has announced the new timeout, which must not overtake
+    /// timeouts that were armed before it.
     ///
-    /// If the new timeout has ended or moved on before it could be New again, its entry is dead, or
-    /// stands for it.
+    /// The new timeout may end or go on before this call can move the slot back to New. The returned
+    /// entry is then dead, or it is live and stands for the new timeout.
     #[inline]
     pub(crate) fn file_as(&self, sequence: u32) -> Option<(u64, u16)> {
         let filed = self.file()?;
@@ -327,7 +336,7 @@ impl<P> Slot<P> {
         if other && self.unfile() { None } else { Some(filed) }
     }
 
-    /// Moves Filed to New, for the worker, before it has inserted the entry.
+    /// Moves Filed back to New. Only the worker calls it, before it inserts the entry.
     #[cold]
     fn unfile(&self) -> bool {
         let mut state = self.load();
@@ -340,7 +349,7 @@ impl<P> Slot<P> {
         false
     }
 
-    /// Moves a pending slot out: its payload and the live pin are the caller's.
+    /// Ends a pending timeout. Its payload and its live pin then belong to the caller.
     #[inline]
     fn end_pending(&self, end: Phase) -> Result<(P, State), State> {
         let mut state = self.load();
@@ -371,8 +380,8 @@ impl<P> Slot<P> {
         }
     }
 
-    /// Claims a timeout for its run, if `version` is the slot's and the deadline is not after
-    /// `tick_start`. Calls `may_run` first: if it returns false, the slot is left alone.
+    /// Claims a timeout for its run, if the slot has this `version` and the deadline is not after
+    /// `tick_start`. Calls `may_run` before the claim. If that returns false, the slot does not change.
     #[inline]
     pub(crate) fn claim_if(
         &self,
@@ -386,7 +395,7 @@ impl<P> Slot<P> {
             return Claim::Dead;
         }
         if tag & (GONE_ON | REPEATS) == GONE_ON {
-            // While it is pending, so that it holds for a whole run.
+            // Set while the timeout is pending, so that it is constant during the run.
             self.retag(|tag| if tag & GONE_ON == 0 { tag } else { tag | REPEATS });
         }
         let is_due = |state: State| state.phase().is_pending() && state.deadline() <= tick_start;
@@ -412,26 +421,27 @@ impl<P> Slot<P> {
         self.end_pending(end).ok().map(Claimed::of)
     }
 
-    /// Takes back what was armed or has gone on in a timer that was closed meanwhile. `None` if a
-    /// stop, a cancel or a run was first. True if it had an entry in the wheel.
+    /// Takes back a timeout that was armed, or went on, while its timer was closed. Returns the task,
+    /// and whether the timeout had an entry in the wheel; `None` if a stop, a cancel or a run was first.
     pub(crate) fn take_back(&self) -> Option<(P, bool)> {
         let taken = self.end_pending(Phase::Cancelled).ok();
         taken.map(|(payload, was)| (payload, was.phase() == Phase::Filed))
     }
 
-    /// Whether an entry of this version stands for a pending timeout, and then its deadline.
+    /// The deadline of the pending timeout that an entry of this version stands for. `None` if the
+    /// entry is dead.
     #[inline]
     pub(crate) fn standing(&self, version: u16) -> Option<u64> {
         let state = self.load();
         (state.phase().is_pending() && self.version() == version).then(|| state.deadline())
     }
 
-    /// Moves the deadline of a pending timeout. Fails with the phase of any other.
+    /// Moves the deadline of a pending timeout. If it is not pending, returns its phase as the error.
     ///
-    /// A sooner deadline of a Filed slot changes the version first, so that the entry is dead by the
-    /// time the slot is New. Only a handle does this, so its pin keeps the slot. If the state has
-    /// changed meanwhile and is Filed again, the changed version may have left the latest entry dead
-    /// too. So the slot becomes New then, whatever the deadline.
+    /// To give a Filed slot a sooner deadline, this changes the version first. So the entry is dead
+    /// before the slot becomes New. Only a handle does this, so its pin keeps the slot. If the state
+    /// changed meanwhile and is Filed again, the new version may have made the latest entry dead too. So
+    /// the slot then becomes New, even if the deadline is later.
     #[inline]
     pub(crate) fn reschedule(&self, deadline: u64) -> Result<Moved, Phase> {
         let (mut state, mut retagged) = (self.load(), false);
@@ -453,16 +463,16 @@ impl<P> Slot<P> {
         Err(state.phase())
     }
 
-    /// The latest state, by a read-modify-write. Whoever moves the state to Filed before is seen
-    /// here; whoever does so afterwards sees the changes that the caller has made to the tag.
+    /// Reads the latest state by a read-modify-write. It sees every earlier move to Filed. Every later
+    /// move to Filed sees the changes that the caller has made to the tag.
     #[cold]
     fn latest(&self) -> State {
         State(self.state.fetch_or(0, Ordering::AcqRel))
     }
 
-    /// Lets a timeout go on at the end of its run: Running -> New, or -> Filed with the returned
-    /// version, if the runner inserts the entry itself. The version is read after the move, as in
-    /// `file`. If the timeout must not go on, returns the payload, and the runner finishes the run.
+    /// Makes a timeout pending again at the end of its run: Running -> New, or Running -> Filed with the
+    /// returned version if the runner inserts the entry itself. The version is read after the move, as
+    /// in `file`. If the timeout must not go on, returns the payload, and the runner finishes the run.
     pub(crate) fn go_on(&self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
         let state = self.load();
         if state.phase() != Phase::Running {
@@ -476,8 +486,8 @@ impl<P> Slot<P> {
         }
     }
 
-    /// Ends the last run: Running or Denied -> Expired, or Cancelled if a cancel was denied and
-    /// answered with true.
+    /// Ends the last run: Running or Denied -> Expired. If a cancel during the run returned true to its
+    /// caller, the end is Cancelled instead.
     #[inline]
     pub(crate) fn finish(&self) {
         let mut state = self.load();
@@ -491,8 +501,8 @@ impl<P> Slot<P> {
         }
     }
 
-    /// Ends the last run of a runner that has the live pin, and removes that. True if the slot is
-    /// Free now. If nothing else pins the slot, nobody can look at its end.
+    /// Ends the last run of a runner that has the live pin, and removes this pin. Returns true if the
+    /// slot is Free now. If nothing else pins the slot, no handle can observe how the timeout ended.
     #[inline]
     pub(crate) fn finish_and_unpin(&self) -> bool {
         if self.tag.load(Ordering::Acquire) & PINS == 1 {
@@ -503,8 +513,8 @@ impl<P> Slot<P> {
         self.unpin(1)
     }
 
-    /// Whether a run that waited in an executor must not begin, because a cancel was answered with
-    /// true meanwhile: Denied -> Cancelled.
+    /// Returns whether a run that waited in an executor must not begin, because a cancel returned true
+    /// meanwhile. Moves Denied -> Cancelled in this case.
     pub(crate) fn withdraw(&self) -> bool {
         let state = self.load();
         let withdrawn = state.phase() == Phase::Denied && self.repeats();
@@ -531,18 +541,18 @@ impl<P> Slot<P> {
         returned && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
     }
 
-    /// Adds a pin. The caller has one already. The tag counts 131,071 pins at most; a slot that has
-    /// reached this number stays pinned until its timer is gone, which is safe.
+    /// Adds a pin. The caller already has one. The tag counts at most 131,071 pins. A slot that reaches
+    /// this number stays pinned until its timer is gone, which is safe.
     pub(crate) fn pin(&self) {
         let more = |tag| (tag & PINS != PINS).then(|| tag + 1);
         let _ = self.tag.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
-    /// Removes `pins` pins of the caller. True if they were the last ones: the slot is Free now, and
-    /// the caller gives it back to its chunk.
+    /// Removes `pins` pins of the caller. Returns true if they were the last ones: the slot is then
+    /// Free, and the caller gives it back to its chunk.
     ///
-    /// If the caller's are all that there are, nobody else can change their number, since only who
-    /// has one can add one. So the slot is freed without a read-modify-write.
+    /// If the caller has all pins, no other thread can change their number, since a thread needs a pin
+    /// to add one. So the slot is freed without a read-modify-write.
     #[inline]
     pub(crate) fn unpin(&self, pins: u64) -> bool {
         let tag = self.tag.load(Ordering::Acquire);
@@ -563,7 +573,7 @@ impl<P> Slot<P> {
     }
 }
 
-/// Drops the payload of a timeout that is still pending: its timer was never finished.
+/// Drops the payload of a timeout that is still pending because its timer was never finished.
 impl<P> Drop for Slot<P> {
     fn drop(&mut self) {
         drop(self.take_back());
@@ -621,14 +631,14 @@ mod tests {
         (0..300_002).for_each(|_| assert!(!slot.unpin(1)));
     }
 
-    /// An old entry can match a slot's next timeout, which is New still.
+    /// An old entry can match the slot's next timeout while that is still New.
     #[test]
     fn a_claim_reports_whether_the_timeout_was_filed() {
         for files in [true, false] {
             let slot = armed(80);
             let version = slot.version();
             assert!(!files || slot.file().is_some());
-            let Claim::Due(claimed) = slot.claim(version, 80) else { panic!("it is due") };
+            let Claim::Due(claimed) = slot.claim(version, 80) else { panic!("not due") };
             assert_eq!((claimed.payload, claimed.filed), (7, files));
         }
     }
@@ -650,7 +660,7 @@ mod tests {
         assert_eq!(slot.reschedule(90), Err(Phase::Running));
     }
 
-    /// Each of the ends drops or hands over the payload once.
+    /// Every other end hands over or drops the payload too.
     #[test]
     fn a_pending_payload_is_dropped_with_its_slot() {
         let payload = std::sync::Arc::new(());

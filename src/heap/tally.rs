@@ -1,15 +1,15 @@
-//! The tallies: how many timeouts met each event, counted without a shared cache line.
+//! Tallies: counts of events, which threads keep without sharing cache lines.
 //!
-//! Each heap has a tally that only its thread writes, with a load and a store. The worker has one. A
-//! thread without a heap in the timer, and one that runs jobs, count in one that all such threads
-//! share, with read-modify-writes. A total is the sum of all.
+//! Each heap has a tally that only its thread writes, with a load and a store. The worker has one too.
+//! All threads that have no heap in the timer, or that run jobs, share one more tally, and write it
+//! with read-modify-writes. A total is the sum over all tallies.
 //!
 //! Internal timeouts have a tally of their own (`Context::internals`), which is in no public total. The
-//! lock of their owner guards `scheduled` and `taken_back` there; the other counts have several writers.
+//! lock of their owner guards `scheduled` and `taken_back` there. Its other counts have several writers.
 //!
-//! **A total is exact once the counting threads have returned from their calls, and what is pending
-//! never looks less than it is.** A timeout is counted as scheduled before another thread can see it,
-//! and as ended after its end. All ends are read before all beginnings.
+//! **A total is exact once the counting threads have returned from their calls, and the number of
+//! pending timeouts is never too low.** A timeout is counted as scheduled before another thread can see
+//! it, and as ended after its end. All ends are read before all beginnings.
 //!
 //! The counts use the standard library's atomics in the loom models too. Otherwise loom would explore
 //! every order of counting.
@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to a count that has only one writer. Release, here and below: pairs with the acquire of
-    /// `get`, so who sees an end counted sees its beginning counted.
+    /// Adds to a count that has only one writer. Release, here and below, pairs with the acquire of
+    /// `get`: a reader that sees an end counted also sees its beginning counted.
     #[inline]
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Release);
@@ -34,7 +34,7 @@ impl Count {
         self.0.fetch_add(n, Ordering::Release);
     }
 
-    /// Takes back what was added to a count that has several writers.
+    /// Subtracts from a count that has several writers.
     pub(crate) fn sub_shared(&self, n: u64) {
         self.0.fetch_sub(n, Ordering::Release);
     }
@@ -45,36 +45,38 @@ impl Count {
     }
 }
 
-/// Counts of events. The comments say what a public count is the sum of.
+/// Counts of events. Unless a comment says otherwise, a count is of timeouts.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Armed, those included that were taken back.
+    /// Timeouts that were armed, including those in `taken_back`.
     pub(crate) scheduled: Count,
-    /// Armed, and taken back since the timer had been closed.
+    /// Timeouts that were armed, and taken back because the timer had been closed.
     pub(crate) taken_back: Count,
-    /// Refused before they were armed.
+    /// Timeouts that were refused before they were armed.
     pub(crate) rejected: Count,
-    /// Went on after a run.
+    /// Runs after which the timeout went on.
     pub(crate) rearmed: Count,
+    /// Calls that moved a deadline.
     pub(crate) rescheduled: Count,
-    /// Claimed, the next two included.
+    /// Timeouts that were claimed, including those in `withdrawn` and `abandoned`.
     pub(crate) expired: Count,
-    /// Claimed, then cancelled before the job began.
+    /// Timeouts that were claimed, and then cancelled before their job began.
     pub(crate) withdrawn: Count,
-    /// Claimed, and the job dropped.
+    /// Timeouts that were claimed, and whose job was dropped.
     pub(crate) abandoned: Count,
+    /// Timeouts that were cancelled while pending.
     pub(crate) cancelled: Count,
-    /// Returned by stop, the next one included.
+    /// Timeouts that a stop returned, including those in `uncollected`.
     pub(crate) returned: Count,
-    /// Returned, but never collected.
+    /// Timeouts that a stop returned and no caller collected.
     pub(crate) uncollected: Count,
-    /// Became New other than by being scheduled.
+    /// Timeouts that became New again after they were scheduled.
     pub(crate) renewed: Count,
-    /// Filed in the wheel.
+    /// Timeouts that were filed in the wheel.
     pub(crate) filed: Count,
-    /// Ended or moved on from New without having been filed.
+    /// Timeouts that left the phase New without being filed.
     pub(crate) unqueued: Count,
-    /// Entries that died in the wheel.
+    /// Entries that became dead in the wheel.
     pub(crate) died: Count,
 }
 
@@ -118,8 +120,8 @@ fn sum<const N: usize>(counts: [&Count; N]) -> u64 {
 }
 
 impl Metrics {
-    /// Fills in the public counts of events. Pending follows from them, so that the sums agree in
-    /// every snapshot.
+    /// Fills in the public counts of events. `pending` is computed from them, so the sums agree in every
+    /// snapshot.
     pub(super) fn count<'a>(&mut self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
         for tally in tallies.clone() {
             let undone = sum([&tally.withdrawn, &tally.abandoned]);
@@ -157,7 +159,7 @@ mod tests {
         metrics
     }
 
-    /// Each of ten timeouts is scheduled, and five of them are filed.
+    /// Ten timeouts were scheduled, and five of them were filed.
     fn ten() -> [Tally; 3] {
         let tallies = [(); 3].map(|()| Tally::default());
         tallies[0].scheduled.add(6);
@@ -180,12 +182,12 @@ mod tests {
             (&[|t| &t.expired], |m| m.expired),
             (&[|t| &t.cancelled], |m| m.cancelled),
             (&[|t| &t.returned], |m| m.returned),
-            // The job of a claimed one was withdrawn, or dropped.
+            // The job of a claimed timeout was withdrawn or dropped.
             (&[|t| &t.expired, |t| &t.withdrawn], |m| m.cancelled),
             (&[|t| &t.expired, |t| &t.abandoned], |m| m.cancelled),
-            // Returned by a stop, and not collected.
+            // A stop returned the timeout, and no caller collected it.
             (&[|t| &t.returned, |t| &t.uncollected], |m| m.cancelled),
-            // Armed in a closed timer.
+            // The timeout was armed in a closed timer.
             (&[|t| &t.taken_back], |m| m.rejected),
         ];
         for (number, (counts, ended)) in ends.into_iter().enumerate() {
@@ -208,7 +210,7 @@ mod tests {
         assert_eq!((metrics.expired, metrics.rearmed, metrics.pending), (1, 1, 10));
         assert_eq!(metrics.queue_depth, 5);
         tallies[1].renewed.add_shared(1);
-        assert_eq!(counted(&tallies).queue_depth, 6, "it waits in a queue");
+        assert_eq!(counted(&tallies).queue_depth, 6, "the renewed timeout is queued");
         tallies[0].unqueued.add(2);
         assert_eq!(counted(&tallies).queue_depth, 4);
     }

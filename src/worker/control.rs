@@ -275,7 +275,7 @@ mod model {
         check(|| {
             let control = control();
             let first = scheduled(&control, DUE);
-            let (_, version) = with_slot(&control, Slot::file).expect("it is new");
+            let (_, version) = with_slot(&control, Slot::file).expect("the slot is New");
             let worker = {
                 let control = control.clone();
                 spawn(move || with_slot(&control, |slot| run(&control, slot, version, || ())))
@@ -312,7 +312,7 @@ mod model {
             let versions = [0, 1].map(|offset| {
                 drop(scheduled(&control, DUE));
                 let chunk = control.registry.chunk(0).expect("it is not emptied");
-                chunk.slot(offset).file().expect("it is new").1
+                chunk.slot(offset).file().expect("the slot is New").1
             });
             let chunk = control.registry.chunk(0).expect("it is not emptied");
             let worker = {
@@ -353,7 +353,7 @@ mod model {
         check(|| {
             let control = control();
             drop(scheduled(&control, DUE));
-            let (_, version) = with_slot(&control, Slot::file).expect("it is new");
+            let (_, version) = with_slot(&control, Slot::file).expect("the slot is New");
             let chunk = control.registry.chunk(0).expect("it is not emptied");
             // Not one of loom's: it reads the latest value.
             let ended = Arc::new(AtomicBool::new(false));
