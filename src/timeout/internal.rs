@@ -140,7 +140,7 @@ mod tests {
             let counts = [m.scheduled, m.rescheduled, m.cancelled, m.rejected, m.queue_depth];
             assert_eq!((counts, m.pending, context.totals().pending()), ([0; 5], 0, 0));
         };
-        let timeout = schedule(&timer, &held).expect("it is open");
+        let timeout = schedule(&timer, &held).expect("the timer is open");
         assert_nothing();
         assert!(timeout.reschedule_at(context.time.instant_at(DUE / 2)));
         assert_nothing();
@@ -181,7 +181,7 @@ mod tests {
         let (timer, held) = (timer(), Arc::new(()));
         let mut slots = HashSet::new();
         for _ in 0..1000 {
-            let timeout = schedule(&timer, &held).expect("it is open");
+            let timeout = schedule(&timer, &held).expect("the timer is open");
             slots.insert(timeout.0.index());
             timeout.cancel();
         }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn no_thread_gets_the_heap_of_internal_timeouts() {
         let timer = timer();
-        schedule(&timer, &Arc::new(())).expect("it is open").cancel();
+        schedule(&timer, &Arc::new(())).expect("the timer is open").cancel();
         timer.1.end();
         assert!(Owner::enter(&timer.0).is_some_and(|owner| !owner.heap.internal));
     }

@@ -1,23 +1,30 @@
 //! The state that a timer's handles and its worker share: the heaps, the command to end, and the
-//! name of the timeout that the worker is busy with.
+//! running timeout.
 //!
-//! The worker is *busy* while it runs a task or hands one to the executor. The timeout's *name* is
-//! the index of its token plus one.
+//! Concepts:
 //!
-//! | `running` | means | leaves it by |
+//! - The worker is *busy* while it runs a task or hands one to the executor.
+//! - Before each claim the worker *names* the timeout: it stores the timeout's *name* in `running`. The
+//!   name is the index of the timeout's token plus one. So another thread can make a handle to the
+//!   timeout that the worker is busy with.
+//! - A stop with a limit ends the timer itself, in the worker's place, if the worker is not busy.
+//!
+//! | `running` | means | changed by |
 //! |---|---|---|
-//! | 0 | the worker runs no task and hands none over | the worker: a name, before it claims; a stop: CLOSED |
-//! | a name | it claims, runs or hands over that timeout, or has just done so | the worker: the next name, or 0 if no run follows directly; who wants a handle: with NAMING |
-//! | a name, NAMING | somebody makes a handle to it | who set NAMING: back to the name. The worker waits for that |
-//! | CLOSED | a stop ends the timer in the worker's place | never. The worker claims nothing more |
+//! | 0 | the worker is not busy | the worker, before it claims: to a name; a stop: to CLOSED |
+//! | a name | the worker claims, runs or hands over that timeout, or has just done so | the worker: to the next name, or to 0 if no run follows directly; a thread that wants a handle: adds NAMING |
+//! | a name and NAMING | a thread makes a handle to that timeout | the same thread: back to the name; the worker waits for this |
+//! | CLOSED | a stop ends the timer in the worker's place | nobody; the worker claims nothing more |
 //!
-//! All changes are compare-exchanges. **A stop that finds 0 may end the timer itself:** once it has
-//! set CLOSED, no task runs and none will. Its acquire pairs with the worker's release of 0, so it
-//! sees the effects of the last task.
+//! All changes are compare-exchanges.
 //!
-//! **A handle to the running timeout is safe to make:** once the named timeout is Running or Denied,
-//! the worker has claimed it, and has a pin until it changes the name, which it does not while NAMING
-//! is set. So another pin can be added. Before the claim it cannot: a cancel may free the slot.
+//! **A stop that finds 0 may end the timer itself.** Once it has set CLOSED, no task runs and none will.
+//! Its acquire pairs with the worker's release of 0, so it sees the effects of the last task.
+//!
+//! **A handle to the running timeout is safe to make.** Once the named timeout is Running or Denied, the
+//! worker has claimed it. The worker has a pin until it changes the name, and does not change the name
+//! while NAMING is set. So another thread can add a pin. Before the claim it must not, because a cancel
+//! may free the slot.
 
 use crate::base::sync::{Arc, AtomicU64, Ordering, thread, thread_local};
 use crate::heap::context::Context;
@@ -43,7 +50,7 @@ pub(crate) struct Control {
     pub(crate) registry: Arc<Registry<Erased>>,
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
     pub(crate) internals: Internals,
-    /// See the head.
+    /// The name of the timeout that the worker is busy with. See the head.
     running: AtomicU64,
 }
 
@@ -60,8 +67,8 @@ impl Control {
         self.running.compare_exchange(from, to, done, failed).is_ok()
     }
 
-    /// Names the timeout that the worker is about to claim. `before` is the one that is named now, if
-    /// there is one: one exchange ends its run and begins this one. False if a stop has ended the timer.
+    /// Names the timeout that the worker is about to claim. If another timeout, `before`, is named now,
+    /// one exchange ends that run and begins this one. Returns false if a stop has ended the timer.
     #[inline]
     pub(crate) fn begin_run(&self, before: Option<Token>, token: Token) -> bool {
         match before {
@@ -82,11 +89,11 @@ impl Control {
     #[inline]
     fn rename(&self, from: u64, to: u64) {
         while !self.change_running(from, to) {
-            thread::yield_now(); // somebody makes a handle
+            thread::yield_now(); // another thread is making a handle
         }
     }
 
-    /// Clears a name that a defect of the worker has left.
+    /// Clears a name that was left when a defect ended the worker.
     pub(crate) fn abort_run(&self) {
         let name = self.running.load(Ordering::Acquire) & !NAMING;
         if name != CLOSED && name != 0 {
@@ -99,22 +106,22 @@ impl Control {
         self.context.close();
     }
 
-    /// Ends the remaining timeouts as commanded and reports the end, unless that has happened.
-    /// Close the timer and give the command first.
+    /// Ends the remaining timeouts by the command and reports the end. Does nothing if the end was
+    /// already reported. The caller has closed the timer and given the command.
     pub(crate) fn finish(&self) {
         let uncollected = self.lifecycle.finish(|order| self.empty(order));
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
-    /// Finishes in the worker's place if the worker is not busy. See the head.
+    /// Ends the timer in the worker's place if the worker is not busy. See the head.
     fn finish_if_idle(&self) {
         if self.change_running(0, CLOSED) {
             self.finish();
         }
     }
 
-    /// Takes the remaining timeouts out of the slots, ordered by deadline. Leaves those that only wake
-    /// somebody, and the internal ones, to the worker's thread.
+    /// Takes the remaining timeouts out of the slots and returns them ordered by deadline. Timeouts that
+    /// only wake a waker, and internal ones, are left to the worker's thread.
     fn empty(&self, order: Command) -> Vec<Unprocessed> {
         let end = match order {
             Command::Cancel => Phase::Cancelled,
@@ -136,8 +143,8 @@ impl Control {
         left
     }
 
-    /// Waits for the worker to finish, or finishes in its place, for a stop with a limit that has
-    /// given its command. `None` if the worker is busy until the limit.
+    /// Waits until the timer has ended, or ends it in the worker's place. A stop with a limit calls it
+    /// after it has given its command. Returns `None` if the worker is busy until the limit.
     pub(crate) fn finish_until(&self, limit: Option<Instant>) -> Option<Vec<Unprocessed>> {
         self.finish_if_idle();
         self.lifecycle.wait_finished(limit).or_else(|| {
@@ -151,23 +158,23 @@ impl Control {
         let name = self.running.load(Ordering::Acquire);
         let index = (name & !(CLOSED | NAMING)).checked_sub(1)? as u32;
         if name & NAMING != 0 || !self.change_running(name, name | NAMING) {
-            return None; // somebody else makes one, or the run has ended
+            return None; // another thread is making a handle, or the run has ended
         }
         let (id, offset) = locate(index);
         let chunk = self.registry.chunk(id as u32);
-        // Before its claim the slot may end, and be used again, without regard to this pin.
+        // Only a claimed slot can be pinned here. Before the claim, the slot may be freed and reused.
         let runs = chunk.filter(|chunk| chunk.slot(offset).phase().runs()).map(|chunk| {
             chunk.slot(offset).pin();
             Timeout::pinned(Place { chunk: &chunk, offset })
         });
-        let runs = runs.filter(Timeout::runs); // not, if an executor's job has finished it
+        let runs = runs.filter(Timeout::runs); // an executor's job may have finished it
         self.change_running(name | NAMING, name);
         runs
     }
 }
 
-/// Ends its timer when it is dropped. The worker owns it. So after a worker has ended, for whatever
-/// cause, its timer does not accept timeouts that it would never run, and no stop waits for ever.
+/// Ends its timer when it is dropped. The worker owns it. So when the worker ends, for whatever reason,
+/// the timer is closed and accepts no timeout that would never run, and no stop waits for ever.
 pub(crate) struct Ending(Arc<Control>);
 
 impl Ending {
@@ -181,7 +188,7 @@ impl Drop for Ending {
         self.0.close();
         self.0.lifecycle.command_return();
         self.0.finish();
-        // Not before the end is reported: no stop with a limit waits for these tasks.
+        // After the end is reported, so that no stop with a limit waits for these tasks.
         self.0.internals.end();
     }
 }
@@ -209,8 +216,8 @@ pub(crate) fn mark_worker() {
     ON_A_WORKER.with(|on| on.set(true));
 }
 
-/// Whether this thread is the worker of any timer. Two workers that waited for each other would
-/// wait for ever.
+/// Whether this thread is the worker of any timer. A worker must not wait for another worker, because
+/// two that wait for each other would wait for ever.
 fn on_a_worker() -> bool {
     ON_A_WORKER.with(Cell::get)
 }
@@ -241,15 +248,16 @@ mod model {
 
     fn scheduled(control: &Control, deadline: u64) -> Timeout {
         let scheduled = schedule(&control.registry, || (), deadline, Admit::Once);
-        scheduled.map_err(drop).expect("it is open")
+        scheduled.map_err(drop).expect("the timer is open")
     }
 
     fn with_slot<R>(control: &Control, f: impl FnOnce(&Slot<Erased>) -> R) -> R {
-        let chunk = control.registry.chunk(0).expect("it is not emptied");
+        let chunk = control.registry.chunk(0).expect("the timer is not emptied");
         f(chunk.slot(0))
     }
 
-    /// Claims and finishes a run, as the worker does. True if it ran. Calls `task` for its task.
+    /// Claims and finishes a run as the worker does, with `task` in place of its task. Returns whether
+    /// it ran.
     fn run(control: &Control, slot: &Slot<Erased>, version: u16, task: impl FnOnce()) -> bool {
         let token = Token { index: INDEX, version };
         if slot.standing(version).is_none() || !control.begin_run(None, token) {
@@ -268,8 +276,8 @@ mod model {
         true
     }
 
-    /// A thread asks for the running timeout while that is cancelled and its slot is used again. The
-    /// next timeout keeps its pins.
+    /// A thread asks for the running timeout while that is cancelled and its slot is reused. The next
+    /// timeout in the slot keeps its pins.
     #[test]
     fn a_handle_to_the_running_timeout_does_not_affect_the_next() {
         check(|| {
@@ -284,7 +292,7 @@ mod model {
                 let control = control.clone();
                 spawn(move || {
                     if let Some(running) = control.running() {
-                        assert!(running.is_expired(), "it is the one that runs");
+                        assert!(running.is_expired(), "the handle is to the running timeout");
                     }
                 })
             };
@@ -296,25 +304,25 @@ mod model {
             assert_eq!(worker.join().unwrap(), !won);
             asker.join().unwrap();
             let pending = |offset| {
-                let chunk = control.registry.chunk(0).expect("it is not emptied");
+                let chunk = control.registry.chunk(0).expect("the timer is not emptied");
                 chunk.slot(offset).present_deadline() == Some(LATER)
             };
-            assert!(pending(0) || pending(1), "the next is untouched");
+            assert!(pending(0) || pending(1), "the next timeout is unchanged");
         });
     }
 
-    /// Another thread asks what runs while one run follows another. Its handle keeps the slot of the
-    /// first from being freed, or it is one to the second.
+    /// A thread asks for the running timeout while one run follows another. It gets a handle to the
+    /// first, which keeps the first slot from being freed, or a handle to the second.
     #[test]
     fn a_handle_is_made_as_the_next_run_begins() {
         check(|| {
             let control = control();
             let versions = [0, 1].map(|offset| {
                 drop(scheduled(&control, DUE));
-                let chunk = control.registry.chunk(0).expect("it is not emptied");
+                let chunk = control.registry.chunk(0).expect("the timer is not emptied");
                 chunk.slot(offset).file().expect("the slot is New").1
             });
-            let chunk = control.registry.chunk(0).expect("it is not emptied");
+            let chunk = control.registry.chunk(0).expect("the timer is not emptied");
             let worker = {
                 let (control, chunk) = (control.clone(), chunk.clone());
                 spawn(move || {
@@ -339,29 +347,29 @@ mod model {
                 })
             };
             if let Some(running) = control.running() {
-                assert!(running.is_expired(), "it is one that runs or has run");
+                assert!(running.is_expired(), "the handle's timeout runs or has run");
             }
             worker.join().unwrap();
             assert!((0..2).all(|n| chunk.slot(n).phase() == Phase::Free));
         });
     }
 
-    /// A stop ends the timer in the worker's place, while the worker claims and runs and another
-    /// thread asks what runs. The timeout runs before the end, or it is returned.
+    /// A stop ends the timer in the worker's place while the worker claims and runs a timeout. The
+    /// timeout runs before the end, or it is returned.
     #[test]
     fn a_stop_in_the_workers_place_against_a_run() {
         check(|| {
             let control = control();
             drop(scheduled(&control, DUE));
             let (_, version) = with_slot(&control, Slot::file).expect("the slot is New");
-            let chunk = control.registry.chunk(0).expect("it is not emptied");
-            // Not one of loom's: it reads the latest value.
+            let chunk = control.registry.chunk(0).expect("the timer is not emptied");
+            // Not an atomic of loom, so that a load reads the latest value.
             let ended = Arc::new(AtomicBool::new(false));
             let worker = {
                 let (control, chunk, ended) = (control.clone(), chunk.clone(), ended.clone());
                 let task = move || {
                     turn();
-                    assert!(!ended.load(Ordering::Relaxed), "nothing runs later");
+                    assert!(!ended.load(Ordering::Relaxed), "nothing runs after the end");
                 };
                 spawn(move || run(&control, chunk.slot(0), version, task))
             };

@@ -1,4 +1,4 @@
-//! Expire: due timeouts go to the executor, in the order of ticks.
+//! Expire: hands due timeouts to the executor, in the order of ticks.
 
 use super::Worker;
 use super::lifecycle::Command;
@@ -7,7 +7,7 @@ use crate::heap::{CatchUp, Claim, Claimed};
 use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
 use crate::wheel::{Agenda, Due, Exact, Token};
 
-/// Missed runs for which memory is kept.
+/// The number of missed runs for which the worker keeps memory.
 const MISSED_KEPT: usize = 1 << 10;
 
 /// The number of timeouts handed over between two reads of the clock.
@@ -19,13 +19,13 @@ pub(super) struct Named {
     last: LastUse,
 }
 
-/// What is left to do with the slot of a named timeout, once it is not named any more.
+/// The last step for the slot of a named timeout, after its name is cleared.
 enum LastUse {
-    /// Nothing: it was not claimed.
+    /// Nothing: the timeout was not claimed.
     None,
-    /// It goes on, or is in the executor's hands: the worker's pin is left.
+    /// Removes the worker's pin. The timeout goes on, or the executor has it.
     Unpin,
-    /// Its run is over.
+    /// Finishes the run.
     Finish,
 }
 
@@ -45,7 +45,7 @@ impl<W: Exact> Worker<W> {
                 self.let_catch_up(&mut agenda, burst_from, tick);
             }
             let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
-            // At a command to end, the remaining timeouts are still in their slots, and found there.
+            // At a command to end, the end finds the remaining timeouts in their slots.
             if self.control.lifecycle.command() != Command::Run {
                 break;
             }
@@ -68,7 +68,7 @@ impl<W: Exact> Worker<W> {
         self.end_naming();
         self.lanes.give_back();
         if ran {
-            // Those that have run no longer outnumber the dead.
+            // Fewer timeouts are pending now, so the dead entries may outnumber them.
             self.context().consider_sweep(self.lanes.tallies(self.context()));
         }
         agenda.clear();
@@ -82,7 +82,7 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Puts the entries that catch up on the agenda, each in its own tick, but not before tick
-    /// `from`. No more than are there now, so that it ends.
+    /// `from`. Takes only the entries that are queued when it begins, so it always ends.
     pub(super) fn let_catch_up(&mut self, agenda: &mut Agenda, from: u64, present: u64) {
         let control = self.control.clone();
         let begin = control.context.scale.start_of(from);
@@ -114,7 +114,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Claims a timeout. Names it before, instead of the one that ran last.
+    /// Claims a timeout. Before the claim, names it in place of the timeout that ran last.
     #[inline]
     pub(super) fn claim(&mut self, due: Due) -> Claim<Erased> {
         let Due { tick, token } = due;
@@ -167,7 +167,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Notes what is left to do with the slot of the named timeout.
+    /// Sets the last step for the slot of the named timeout.
     #[inline]
     fn leave(&mut self, last: LastUse) {
         if let Some(named) = &mut self.named {
@@ -175,9 +175,9 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Runs a claimed task inline, and files its timeout again if it goes on. Or hands the task to the
-    /// executor, unless it only wakes somebody: an executor that is busy, or refuses it, must not delay
-    /// the wake-up.
+    /// Hands a claimed task to the executor, or runs it inline if there is no executor. Files its timeout
+    /// again if it goes on. A task that only wakes a waker always runs inline, so that an executor that
+    /// is busy or refuses it does not delay the wake-up.
     #[inline]
     fn hand_over(&mut self, token: Token, claimed: Claimed<Erased>, now: u64, present: u64) {
         let Claimed { payload: task, deadline, .. } = claimed;
@@ -204,7 +204,7 @@ impl<W: Exact> Worker<W> {
             return;
         };
         let slot = chunk.slot(offset);
-        slot.pin(); // while the timeout is named
+        slot.pin(); // the worker's pin while the timeout is named
         let job = Job::new(task, Timeout::pinned(Place { chunk, offset }));
         let stopping = || control.lifecycle.command() != Command::Run;
         dispatch.hand(job, &control.context.metrics, stopping);

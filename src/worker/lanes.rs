@@ -1,7 +1,7 @@
-//! Lanes: the heaps and chunks as the worker knows them.
+//! Lanes: the heaps and chunks that the worker knows.
 //!
-//! A *lane* is a heap with the candidates that were taken from it and are not filed yet. A chunk that
-//! was dropped leaves a gap: what names it is dead.
+//! A *lane* is a heap together with the candidates that the worker has taken from it and has not filed
+//! yet. A dropped chunk leaves a gap in the list of chunks: all entries that name it are dead.
 
 use super::control::Control;
 use crate::base::sync::Arc;
@@ -12,17 +12,17 @@ use crate::timeout::Erased;
 use crate::wheel::Token;
 use std::collections::BinaryHeap;
 
-/// Candidates for which memory is kept.
+/// The number of candidates for which a lane keeps memory between passes.
 const KEPT: usize = 1 << 12;
 
-/// A heap, and what was taken from it.
+/// A heap, and the candidates that were taken from it.
 pub(super) struct Lane {
     pub(super) heap: Arc<Heap<Erased>>,
-    /// Chunks that wait for a look.
+    /// Chunks that wait for a scan.
     to_scan: BinaryHeap<MarkedChunk<Erased>>,
-    /// What is due, in the order in which the thread scheduled it.
+    /// Candidates that are due, in the order in which the thread scheduled them.
     due: Vec<Candidate>,
-    /// What is not, likewise. Filed within the pass.
+    /// Candidates that are not due yet, in the same order. The pass that takes them also files them.
     rest: Vec<Candidate>,
 }
 
@@ -33,13 +33,13 @@ pub(super) struct Lanes {
     chunks: Vec<Option<Arc<Chunk<Erased>>>>,
     /// The lane with which the next transfer begins.
     pub(super) first: usize,
-    /// Slots of one chunk that are Free and not given back yet: the chunk's number, and their bits.
+    /// Free slots that are not given back yet, all of one chunk: the chunk's number, and the slots' bits.
     freed: (usize, u64),
 }
 
 impl Lanes {
-    /// Adds the heaps and chunks that are new since the last call. Whatever names a chunk comes after
-    /// the chunk.
+    /// Adds the heaps and chunks that are new since the last call. A chunk is registered before any
+    /// entry can name it.
     pub(super) fn discover(&mut self, registry: &Registry<Erased>) {
         while let Some(heap) = registry.next_new_heap() {
             let (to_scan, due, rest) = Default::default();
@@ -54,7 +54,7 @@ impl Lanes {
         }
     }
 
-    /// The time by which the worker must take a queue.
+    /// The time by which the worker must scan a queue or file candidates.
     pub(super) fn scan_by(&self) -> u64 {
         self.all.iter().map(Lane::scan_by).min().unwrap_or(NEVER)
     }
@@ -71,15 +71,15 @@ impl Lanes {
         self.chunk(token).map(|(chunk, offset)| chunk.slot(offset))
     }
 
-    /// The deadline of the pending timeout that an entry stands for.
+    /// The deadline of the pending timeout that an entry stands for. `None` if the entry is dead.
     #[inline]
     pub(super) fn standing(&self, token: Token) -> Option<u64> {
         self.slot(token)?.standing(token.version)
     }
 
-    /// Takes about `most` of what is new in a lane, if something in it may be due at time `by`. If
-    /// `all_due`, takes everything that is due. If what is due `expires` in this pass, it is kept
-    /// apart. True if something may be left.
+    /// Takes about `most` New slots of a lane if one of them may be due at time `by`. If `all_due`, also
+    /// takes all others that are due. If due timeouts can expire in this pass (`expires`), keeps them
+    /// apart from the others. Returns true if New slots may be left.
     pub(super) fn scan(
         &mut self,
         number: usize,
@@ -97,8 +97,8 @@ impl Lanes {
         heap.scan(expires.then_some(by), most, all_due, to_scan, due, rest)
     }
 
-    /// Files what is due in a lane, at most `most`, and as long as `file` returns true. Returns how
-    /// many.
+    /// Files at most `most` due candidates of a lane, until `file` returns false. Returns the number of
+    /// filed timeouts.
     pub(super) fn file_due(
         &mut self,
         number: usize,
@@ -124,7 +124,7 @@ impl Lanes {
         filed
     }
 
-    /// Files what is not due in a lane. Returns how many.
+    /// Files all candidates of a lane that are not due. Returns the number of filed timeouts.
     pub(super) fn file_rest(&mut self, number: usize, mut file: impl FnMut(u64, Token)) -> usize {
         let Self { all, chunks, .. } = self;
         let Some(lane) = all.get_mut(number) else { return 0 };
@@ -138,7 +138,7 @@ impl Lanes {
         filed
     }
 
-    /// Notes that a slot is Free. Those of one chunk are given back together.
+    /// Records that a slot is Free. Free slots of one chunk are given back together.
     #[inline]
     pub(super) fn freed(&mut self, token: Token) {
         let (id, offset) = locate(token.index);
@@ -149,7 +149,7 @@ impl Lanes {
         self.freed.1 |= 1 << offset;
     }
 
-    /// Gives back all slots that are noted as Free.
+    /// Gives back all slots that are recorded as Free.
     pub(super) fn give_back(&mut self) {
         let (id, slots) = std::mem::take(&mut self.freed);
         if let Some(chunk) = self.chunks.get(id).and_then(Option::as_ref).filter(|_| slots != 0) {
@@ -157,8 +157,8 @@ impl Lanes {
         }
     }
 
-    /// Drops the empty chunks of all heaps, but for those that are kept. False if one must be tried
-    /// again.
+    /// Drops the empty chunks of all heaps, except for the few that each heap keeps. Returns false if
+    /// the worker must try a heap again.
     pub(super) fn release(&mut self, control: &Control) -> bool {
         let mut done = true;
         for number in 0..self.all.len() {
@@ -177,7 +177,7 @@ impl Lanes {
         done
     }
 
-    /// The tallies of all threads that the worker knows, its own included.
+    /// The tallies of all threads that the worker knows, including its own.
     pub(super) fn tallies<'a>(
         &'a self,
         context: &'a Context,
@@ -187,7 +187,7 @@ impl Lanes {
     }
 }
 
-/// Files a candidate, if it is still New. Returns its deadline and its entry.
+/// Files a candidate if it is still New. Returns its deadline and its entry.
 #[inline]
 fn file_one(chunks: &[Option<Arc<Chunk<Erased>>>], candidate: &Candidate) -> Option<(u64, Token)> {
     let &Candidate { sequence, index, .. } = candidate;
@@ -206,7 +206,7 @@ impl Lane {
         !self.due.is_empty()
     }
 
-    /// Keeps no memory while nothing is taken: the heap's thread may have ended.
+    /// Frees the memory of empty lists, because the heap's thread may have ended.
     fn free_memory(&mut self) {
         let all = [&mut self.due, &mut self.rest].into_iter();
         all.filter(|some| some.is_empty()).for_each(|none| *none = Vec::new());
@@ -217,7 +217,7 @@ impl Lane {
     }
 }
 
-/// Keeps little memory for the next pass, if there are no candidates.
+/// Limits the memory that an empty list keeps for the next pass.
 fn recycle(candidates: &mut Vec<Candidate>) {
     if candidates.is_empty() && candidates.capacity() > KEPT {
         candidates.shrink_to(KEPT);
@@ -253,7 +253,7 @@ mod tests {
         filed
     }
 
-    /// The lane of a heap, and the handles to what is scheduled there.
+    /// Lanes with one heap, the heap's owner, and the control that they belong to.
     fn lane() -> (Arc<Control>, Lanes, Owner<Erased>) {
         let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
         let owner = Owner::enter(&registry).expect("there is room");
@@ -267,7 +267,7 @@ mod tests {
         lanes.discover(&control.registry);
     }
 
-    /// A look waits until all that was taken before is filed, or comes after it.
+    /// Candidates of one scan are filed before those of a later scan.
     #[test]
     fn scanned_timeouts_are_filed_before_later_ones() {
         let (control, mut lanes, mut owner) = lane();
@@ -276,14 +276,14 @@ mod tests {
         assert_eq!((file(&mut lanes, 9).len(), lanes.scan_by()), (0, DUE), "nothing is due");
         take(&mut lanes, DUE, true, &control);
         assert_eq!(file(&mut lanes, 2), armed[..2]);
-        assert_eq!(lanes.scan_by(), 0, "the rest must not wait");
+        assert_eq!(lanes.scan_by(), 0, "the candidates that are left must not wait");
         armed.extend(arm(&mut owner, 3));
         take(&mut lanes, DUE, true, &control);
         assert_eq!(file(&mut lanes, 9), armed[2..]);
         assert_eq!(lanes.scan_by(), NEVER);
     }
 
-    /// What ends between the look and the filing does not count against the drain cap.
+    /// A timeout that ends between the scan and the filing does not count against the drain cap.
     #[test]
     fn only_pending_timeouts_are_filed() {
         for expires in [true, false] {
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// The slots that a pass has freed go back together, whatever their chunks.
+    /// All slots that a pass has freed go back to their chunks.
     #[test]
     fn freed_slots_return_to_their_chunks() {
         let (control, mut lanes, mut owner) = lane();

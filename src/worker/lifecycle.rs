@@ -1,38 +1,40 @@
-//! How a timer ends, and who waits for the end.
+//! How a timer ends, and how threads wait for the end.
 //!
-//! - A *command* tells the worker to go on or to end. It is stored in `order`.
-//! - The *report* tells the waiting threads what the worker has done.
+//! Concepts:
+//!
+//! - A *command* tells the worker to continue or to end. It is stored in `order`.
+//! - The *report* tells the waiting threads how far the worker has come.
 //! - To *finish* is to empty the slots and to report the end. It happens once.
-//! - A timeout is *unprocessed* if it was still pending at that time.
+//! - A timeout is *unprocessed* if it was still pending when the timer finished.
 //!
 //! | `order` | set by | the worker then |
 //! |---|---|---|
-//! | RUN | the build | goes on |
-//! | RETURN | the first stop, or a worker that dies | leaves its loop, returns the unprocessed timeouts |
-//! | CANCEL | the drop of the last handle, also after a stop that gave up waiting | leaves its loop, cancels them |
+//! | RUN | the build | continues |
+//! | RETURN | the first stop, or a worker that dies | leaves its loop and returns the unprocessed timeouts |
+//! | CANCEL | the drop of the last handle, also after a stop that gave up waiting | leaves its loop and cancels them |
 //!
-//! A command to end is given only after the timer is closed. A closed timer admits nothing, so what is
-//! in the slots then is found: each timeout was either armed before, or taken back (see
-//! `heap/context`). The command is stored with release after the closing, and loaded with acquire by
-//! the worker. The worker claims nothing after it has seen the command.
+//! A command to end (RETURN or CANCEL) is given only after the timer is closed. A closed timer admits no
+//! timeout. So every timeout was either armed before, and the emptying finds it, or it is taken back (see
+//! `heap/context`). The command is stored with release after the closing, and the worker loads it with
+//! acquire. The worker claims nothing after it has seen the command.
 //!
 //! | `report` (under its lock) | set by | the waiting threads |
 //! |---|---|---|
-//! | `requested` = n | a clock that was moved, before it calls the worker | wait |
-//! | `caught_up` = n | the worker, after a pass that began by reading `requested` and then the clock | those up to request n continue |
-//! | `finished`, with the unprocessed timeouts | the first in the next table | all continue; the first stop, or the last handle's drop, takes the unprocessed timeouts |
+//! | `requested` = n | a moved clock, before it wakes the worker | wait |
+//! | `caught_up` = n | the worker, after a pass that began by reading `requested` and then the clock | continue if their request is n or earlier |
+//! | `finished`, with the unprocessed timeouts | the first in the next table | all continue; the first stop, or the drop of the last handle, takes the unprocessed timeouts |
 //!
-//! | finishes | when |
+//! | finishes the timer | when |
 //! |---|---|
-//! | the worker | at its end, whatever the cause, after the drop of its executor (`Ending` in `control`) |
+//! | the worker | at its end, for whatever reason, after the drop of its executor (`Ending` in `control`) |
 //! | a stop with a limit | if the worker runs no task and hands none over (`Control::finish_if_idle`) |
 //! | a build that fails | at its end, since there is no worker (`Ending` too) |
 //!
-//! Whoever finishes leaves the internal timeouts, and those that only wake somebody, to the worker's
-//! thread, which cancels them last (`Ending` again).
+//! Internal timeouts, and those that only wake a waker, are always left to the worker's thread, which
+//! cancels them last (`Ending` again).
 //!
 //! The slots are emptied under the lock of the report, and only once, so each timeout is reported
-//! once. The registry's locks may be taken under the report's, never the other way round.
+//! once. The registry's locks may be taken under the report's lock, never the other way round.
 
 use crate::base::isolate;
 use crate::base::logging::warning;
@@ -66,10 +68,10 @@ struct Report<U> {
     caught_up: u64,
     finished: bool,
     unprocessed: Vec<U>,
-    /// Whom to wake at the end, each with its number. They are cloned, woken and dropped outside the
-    /// lock.
+    /// The wakers to wake at the end, each with its number. They are cloned, woken and dropped outside
+    /// the lock.
     waiting: Vec<(u64, Waker)>,
-    /// The number of the last one.
+    /// The last number that was assigned to a waker.
     waited: u64,
 }
 
@@ -95,19 +97,20 @@ impl<U> Lifecycle<U> {
         }
     }
 
-    /// Tells the worker to return the unprocessed timeouts. Close the timer first.
+    /// Tells the worker to return the unprocessed timeouts. The caller has closed the timer.
     pub(crate) fn command_return(&self) {
         let _ = self.order.compare_exchange(RUN, RETURN, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Tells the worker to cancel the unprocessed timeouts, since nobody will collect them. Close
-    /// the timer first. Returns the timeouts that were already reported.
+    /// Tells the worker to cancel the unprocessed timeouts, since no caller will collect them. The
+    /// caller has closed the timer. Returns the timeouts that were already reported.
     pub(crate) fn command_cancel(&self) -> Vec<U> {
         self.order.store(CANCEL, Ordering::Release);
         std::mem::take(&mut self.report.lock().unprocessed)
     }
 
-    /// Requests that the worker catch up. Returns the request's number. Wake the worker after it.
+    /// Requests that the worker catch up. Returns the number of the request. The caller then wakes the
+    /// worker.
     pub(crate) fn request_catch_up(&self) -> u64 {
         let mut report = self.report.lock();
         report.requested += 1;
@@ -125,10 +128,10 @@ impl<U> Lifecycle<U> {
         self.changed.notify_all();
     }
 
-    /// Ends the timer, unless it has ended. `empty` takes the remaining timeouts out of the slots.
-    /// Returns them if nobody will collect them. The command is read here under the report's lock,
-    /// and `command_cancel` takes that lock after it stores the command. So exactly one of the two
-    /// has them.
+    /// Ends the timer, unless it has already ended. `empty` takes the remaining timeouts out of the
+    /// slots. Returns them if no caller will collect them. The command is read under the report's lock,
+    /// and `command_cancel` takes that lock after it stores the command. So exactly one of these two
+    /// functions returns the timeouts.
     pub(crate) fn finish(&self, empty: impl FnOnce(Command) -> Vec<U>) -> Vec<U> {
         let mut report = self.report.lock();
         if report.finished {
@@ -145,7 +148,7 @@ impl<U> Lifecycle<U> {
         self.changed.notify_all();
         for (_, waker) in waiting {
             if isolate::panics(|| waker.wake()) {
-                warning!("the waker of a task that waits for the timer's end panicked");
+                warning!("the waker of a task that waits for the end of the timer panicked");
             }
         }
         unprocessed
@@ -163,8 +166,8 @@ impl<U> Lifecycle<U> {
         }
     }
 
-    /// Waits for the end and takes the unprocessed timeouts. A second caller gets none. `None` if
-    /// `limit` comes first.
+    /// Waits for the end and takes the unprocessed timeouts. A second caller gets none. Returns `None`
+    /// if `limit` comes first.
     pub(crate) fn wait_finished(&self, limit: Option<Instant>) -> Option<Vec<U>> {
         let mut report = self.report.lock();
         while !report.finished {
@@ -176,15 +179,15 @@ impl<U> Lifecycle<U> {
         Some(std::mem::take(&mut report.unprocessed))
     }
 
-    /// Takes the unprocessed timeouts as [`wait_finished`](Self::wait_finished) does. Does not wait:
-    /// before the end, it returns `None`, and `waker` is woken at the end. `number` names the caller
-    /// from its first call to its last; a later waker replaces the one before.
+    /// Takes the unprocessed timeouts as [`wait_finished`](Self::wait_finished) does, but does not wait:
+    /// before the end it returns `None`, and `waker` is woken at the end. `number` identifies the caller
+    /// from its first call to its last. A later waker replaces the caller's former one.
     pub(crate) fn poll_finished(&self, number: &mut Option<u64>, waker: &Waker) -> Option<Vec<U>> {
         let waker = waker.clone();
         let mut report = self.report.lock();
         if report.finished {
             let unprocessed = std::mem::take(&mut report.unprocessed);
-            drop(report); // before the waker
+            drop(report); // the waker is dropped after the lock is released
             return Some(unprocessed);
         }
         let former = report.waiting.iter_mut().find(|(n, _)| Some(*n) == *number);
@@ -202,14 +205,14 @@ impl<U> Lifecycle<U> {
         None
     }
 
-    /// Drops the waker of a caller that does not wait any longer.
+    /// Drops the waker of a caller that no longer waits.
     pub(crate) fn stop_waiting(&self, number: u64) {
         let mut report = self.report.lock();
         let at = report.waiting.iter().position(|&(n, _)| n == number);
         let waker = at.map(|at| report.waiting.swap_remove(at));
         drop(report);
         if isolate::panics(|| drop(waker)) {
-            warning!("the drop of the waker of a task that waits for the timer's end panicked");
+            warning!("a waker that waited for the end of the timer panicked when it was dropped");
         }
     }
 }
@@ -220,7 +223,7 @@ mod model {
     use crate::base::sync::{Arc, AtomicBool};
     use loom::thread;
 
-    /// Runs a worker that waits for a command and finishes. `closed` stands for the shards.
+    /// Runs a worker that waits for a command and finishes. `closed` stands for a closed timer.
     fn worker(
         lifecycle: Arc<Lifecycle<u32>>,
         closed: Arc<AtomicBool>,
@@ -229,13 +232,13 @@ mod model {
             while lifecycle.command() == Command::Run {
                 thread::yield_now();
             }
-            assert!(closed.load(Ordering::Relaxed), "an order comes after the closing");
+            assert!(closed.load(Ordering::Relaxed), "the command came before the closing");
             lifecycle.finish(|_| vec![1, 2, 3]).len()
         })
     }
 
-    /// A stop and the worker both finish the timer. The shards are emptied once, before either
-    /// continues, and the stop gets all timeouts.
+    /// A stop and the worker both finish the timer. The slots are emptied once, before either continues,
+    /// and the stop gets all timeouts.
     #[test]
     fn a_stop_and_the_worker_both_finish() {
         crate::base::sync::check(|| {
@@ -244,7 +247,7 @@ mod model {
             let finish = |lifecycle: &Lifecycle<u32>, full: &AtomicBool| {
                 let empty =
                     |_| if full.swap(false, Ordering::Relaxed) { vec![1, 2] } else { vec![] };
-                assert!(lifecycle.finish(empty).is_empty(), "a stop collects it");
+                assert!(lifecycle.finish(empty).is_empty(), "a stop collects the timeouts");
                 assert!(lifecycle.is_finished() && !full.load(Ordering::Relaxed));
             };
             let other = (lifecycle.clone(), full.clone());

@@ -2,13 +2,15 @@
 //!
 //! The worker owns the wheel. It shares three things with other threads: the heaps (`heap/heap` and
 //! `heap/slot`), the alarm that wakes it (`heap/alarm`) and the command to end (`lifecycle`). The
-//! protocol of each is at the head of its file. It takes no lock that a producer can hold.
+//! protocol of each is at the head of its file. The worker takes no lock that a producer can hold.
+//!
+//! A *pass* is one turn of the loop in `Worker::run`.
 //!
 //! - `transfer`: moves timeouts from the pending queues into the wheel
 //! - `expire`: hands due timeouts to the executor, in the order of ticks
 //! - `sweep`: drops dead entries from the wheel, and empty chunks
 //! - `sleep`: confirms the next entry, and sleeps until its tick
-//! - `stop`: ends the thread, whatever the cause
+//! - `stop`: starts and ends the thread
 //! - `control`: the state that the worker shares with the timer's handles
 //! - `lifecycle`: the command to end, and the report of the end
 //! - `lanes`: the heaps and chunks as the worker knows them
@@ -48,16 +50,16 @@ pub(crate) struct Worker<W> {
     agenda: Agenda,
     /// The timeout that the worker has named.
     named: Option<Named>,
-    /// Missed runs of inline tasks, on their way to the agenda.
+    /// Entries of missed runs of inline tasks, which the next pass puts on the agenda.
     missed: Vec<CatchUp>,
-    /// The last transfer left a backlog. So the next one may find timeouts due in a tick that has
-    /// already expired.
+    /// Whether the last transfer left a backlog. If so, the next one may find timeouts that are due in
+    /// a tick that has already expired.
     behind: bool,
     /// The tick that was current when the backlog began. Timeouts due before it count as due in it.
     backlog_from: u64,
-    /// A sweep of the wheel is under way. The number of entries that had died when it began.
+    /// If a sweep of the wheel is in progress: the number of entries that had died when it began.
     sweeping: Option<u64>,
-    /// The entry that `confirm_next` last found to be next.
+    /// The entry that `confirm_next` last found to be the next one.
     confirmed: Option<Due>,
     /// The deadline for which a producer last woke the worker.
     woken_for: u64,
@@ -65,10 +67,9 @@ pub(crate) struct Worker<W> {
     woken_at: Option<u64>,
     /// The tick of the last pass.
     last_pass: u64,
-    /// The last time that the clock returned. Clocks do not go back, so it is never ahead of the
-    /// present.
+    /// The last time that the clock returned. Clocks do not go back, so it is never in the future.
     known: u64,
-    /// The clock panicked in this pass.
+    /// Whether the clock panicked in this pass.
     blind: bool,
     ending: Ending,
 }
@@ -113,9 +114,9 @@ impl<W: Exact> Worker<W> {
             let request = self.request_to_catch_up();
             self.blind = false;
             let now = self.now();
-            // Pairs with the fence of `Heap::announce`: the pass finds what another thread submits
-            // meanwhile, or that thread sees this time if it reads the clock afterwards. A clock that
-            // stands still gives no later pass to a deadline that it has passed.
+            // Pairs with the fence of `Heap::announce`: this pass finds a timeout that another thread
+            // announces meanwhile, or that thread reads a clock that shows at least `now`. Without this,
+            // a clock that stands still after passing a deadline could cause no further pass.
             fence(Ordering::SeqCst);
             self.transfer_due(now);
             self.expire(now);

@@ -1,8 +1,8 @@
 //! Sleep: the worker sleeps until the next tick in which a timeout may be due.
 //!
-//! Before a sleep the worker *confirms* the next entry of the wheel: it skips entries that are dead
-//! or pushed back, so that they do not end the sleep. A sleep beyond the next tick is announced to
-//! producers by the alarm (see `heap/alarm`).
+//! Before a sleep the worker *confirms* the next entry of the wheel: it drops entries that are dead and
+//! refiles entries that were pushed back, so that they do not end the sleep. Before a sleep beyond the
+//! next tick it arms the alarm, so that producers can wake it (see `heap/alarm`).
 
 use super::Worker;
 use super::lifecycle::Command;
@@ -75,10 +75,10 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Computes the length of a sleep until `wake_at`; `None` is without a limit. Reads the clock
-    /// again, since the checks before a sleep take time. After a panic of the clock, the sleep takes one tick, at most `CLOCK_RETRY`. A longer one could miss a deadline.
-    /// A shorter one could repeat without end, since the last known time may be just before the
-    /// next tick.
+    /// Computes the length of a sleep until `wake_at`; `None` is a sleep without a limit. Reads the
+    /// clock again, since the checks before a sleep take time. After a panic of the clock, the sleep
+    /// takes one tick, at most `CLOCK_RETRY`. A longer sleep could miss a deadline. A shorter sleep could
+    /// repeat without end, since the last known time may be just before the next tick.
     pub(super) fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
         if wake_at == NEVER {
             return None;
@@ -92,7 +92,7 @@ impl<W: Exact> Worker<W> {
         Some(tick.min(CLOCK_RETRY))
     }
 
-    /// Arms the alarm for a sleep until tick `target`, then checks the heaps. If one needs the worker
+    /// Arms the alarm for a sleep until tick `target`, then checks the heaps. If a heap needs the worker
     /// sooner, disarms the alarm and returns false.
     pub(super) fn announce(&mut self, target: u64) -> bool {
         let context = &self.control.context;
@@ -139,13 +139,13 @@ impl<W: Exact> Worker<W> {
         Totals::of(self.lanes.tallies(self.context())).pending() > 0
     }
 
-    /// The tick by which the worker must take a queue.
+    /// The tick by which the worker must scan a queue.
     pub(super) fn queues_due(&self) -> u64 {
         self.context().scale.tick_not_before(self.lanes.scan_by())
     }
 
-    /// Whether something needs the worker before tick `target`. This is the worker's half of the
-    /// argument in `heap/alarm`: it checks each heap, the latest included, after arming.
+    /// Whether the worker is needed before tick `target`. This is the worker's part of the argument in
+    /// `heap/alarm`: after arming, it checks every heap, including the newest.
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.lanes.discover(&self.control.registry);
         let context = self.context();

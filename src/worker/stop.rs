@@ -1,4 +1,4 @@
-//! Stop: how the worker's thread ends, whatever the cause.
+//! Stop: the worker's thread from its start to its end, whatever ends it.
 
 use super::Worker;
 use super::control;
@@ -20,8 +20,8 @@ impl<W: Exact> Worker<W> {
     }
 }
 
-/// Runs the worker's thread from start to end. Whatever ends the worker, even a panic in `end`, its
-/// timer is then closed, and no thread waits for ever (see `Ending`).
+/// Runs the worker's thread from its start to its end. Afterwards the timer is closed and no thread
+/// waits for ever, even if `end` panics (see `Ending`).
 pub(crate) fn run_thread<W: Exact>(mut worker: Worker<W>) {
     control::mark_worker();
     worker.control.context.alarm.parker().adopt(&thread::current());
@@ -29,7 +29,7 @@ pub(crate) fn run_thread<W: Exact>(mut worker: Worker<W>) {
     if isolate::panics(|| worker.run()) {
         worker.control.close();
         worker.control.lifecycle.command_return();
-        warning!("the worker stopped by a defect; its timer is closed");
+        warning!("the worker stopped because of a defect; its timer is closed");
     }
     worker.end();
 }

@@ -1,7 +1,8 @@
-//! Sweep: dead entries leave the wheel, and empty chunks are given up.
+//! Sweep: removes dead entries from the wheel, and drops empty chunks.
 //!
-//! An entry is dead once its timeout was cancelled or has another entry. Who leaves many to die asks
-//! for a sweep (see `heap/context`). The sweep goes through the whole wheel, over several passes.
+//! An entry is dead once its timeout has ended or has another entry. A thread that leaves many dead
+//! entries in the wheel requests a sweep (see `heap/context`). The sweep visits the whole wheel, over
+//! several passes.
 
 use super::Worker;
 use crate::heap::context;
@@ -12,7 +13,7 @@ use crate::wheel::Exact;
 pub(super) const LOOKUPS_PER_PASS: usize = 1 << 13;
 
 impl<W: Exact> Worker<W> {
-    /// Begins or continues the sweep, if one is wanted, and gives up empty chunks. True if there is
+    /// Begins or continues the sweep if one is wanted, and drops empty chunks. Returns true if there is
     /// more to do.
     pub(super) fn sweep(&mut self) -> bool {
         let unreleased = self.release();
@@ -36,7 +37,7 @@ impl<W: Exact> Worker<W> {
         context.end_sweep(died_at_begin, self.lanes.tallies(context)) || unreleased
     }
 
-    /// Gives up empty chunks, if there are many. True if it must be tried again.
+    /// Drops empty chunks if there are many. Returns true if the worker must try again.
     fn release(&mut self) -> bool {
         if !self.context().is_release_wanted() {
             return false;

@@ -1,4 +1,4 @@
-//! The worker's steps, one at a time, on heaps that the tests fill.
+//! Tests of the worker's steps, which they call one at a time on heaps that they fill.
 
 use super::control::{Control, Ending};
 use super::lifecycle::Command;
@@ -16,10 +16,10 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds: the steps in which slots keep deadlines.
+/// The length of a tick in nanoseconds. It equals the step in which slots keep deadlines.
 const TICK: u64 = 8;
 
-/// A tick that is far away.
+/// A tick that is far in the future.
 const DUE: u64 = 1 << 40;
 
 /// A worker without a thread: the tests call its steps.
@@ -35,7 +35,7 @@ fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
     Worker::new(control, wheel, None, Pace::OnCall, ending)
 }
 
-/// A heap, and what was scheduled in it.
+/// A heap, and the timeouts that were scheduled in it.
 struct Producer {
     owner: Owner<Erased>,
     scheduled: Vec<(Arc<Chunk<Erased>>, usize)>,
@@ -82,12 +82,12 @@ impl Producer {
         chunk.index(*offset)
     }
 
-    /// How many of its timeouts are not filed yet.
+    /// The number of its timeouts that are not filed yet.
     fn queued(&self) -> usize {
         (0..self.scheduled.len()).filter(|&n| self.slot(n).phase() == Phase::New).count()
     }
 
-    /// How many of these entries name one of its slots.
+    /// The number of these entries that name one of its slots.
     fn named(&self, entries: &[Due]) -> usize {
         let slots: std::collections::HashSet<u32> =
             (0..self.scheduled.len()).map(|n| self.index(n)).collect();
@@ -95,7 +95,7 @@ impl Producer {
     }
 }
 
-/// Files what is due, up to the drain cap; true if some are left.
+/// Files the due timeouts, up to the drain cap. Returns true if some are left.
 fn transfer(worker: &mut Worker<impl Exact>) -> bool {
     worker.transfer(DUE, true, false);
     worker.behind
@@ -105,13 +105,13 @@ fn all_due(worker: &mut Worker<Hashed>) -> Vec<Due> {
     std::iter::from_fn(|| worker.agenda.pop(&mut worker.wheel, DUE)).collect()
 }
 
-/// A worker that should sweep does not wait until a timeout is due.
+/// A requested sweep does not wait until a timeout is due.
 #[test]
 fn a_wanted_sweep_keeps_the_worker_awake() {
     let mut worker = worker();
     let [_, mut producer] = Producer::two_of(&worker);
     producer.schedule(6000);
-    assert!(!worker.anything_sooner(1), "what is queued is far");
+    assert!(!worker.anything_sooner(1), "the queued timeouts are far away");
     assert!(!transfer(&mut worker) && !worker.anything_sooner(1));
     producer.cancel(0..6000);
     assert!(worker.anything_sooner(1));
@@ -127,7 +127,7 @@ fn a_sweep_drops_dead_entries_and_nothing_else() {
     a.schedule(10_000);
     b.schedule(1000);
     assert!(!transfer(&mut worker) && !worker.sweep());
-    assert!(worker.sweeping.is_none(), "nobody has asked");
+    assert!(worker.sweeping.is_none(), "no sweep was requested");
     a.cancel(0..9990);
     b.cancel(900..1000);
     assert!(worker.sweep() && worker.sweeping.is_some());
@@ -140,7 +140,7 @@ fn a_sweep_drops_dead_entries_and_nothing_else() {
 /// Entries that die in a bucket behind the sweep are left for the next sweep.
 #[test]
 fn a_sweep_outrun_by_cancels_is_followed_by_another() {
-    const EACH: usize = LOOKUPS_PER_PASS - 100; // a pass goes through one bucket and no more
+    const EACH: usize = LOOKUPS_PER_PASS - 100; // one pass sweeps only one bucket
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, EACH);
@@ -148,10 +148,10 @@ fn a_sweep_outrun_by_cancels_is_followed_by_another() {
     assert!(!transfer(&mut worker));
     let died = 2 * EACH - (EACH - 3000);
     producer.cancel(EACH - 3000..2 * EACH);
-    assert!(worker.sweep(), "it has passed the first bucket");
+    assert!(worker.sweep(), "the sweep has passed the first bucket");
     assert_eq!(worker.sweeping, Some(died as u64));
     producer.cancel(0..EACH - 3000);
-    assert!(worker.sweep(), "it ends, and that is not all");
+    assert!(worker.sweep(), "the sweep ends, and another one is needed");
     assert!(worker.sweeping.is_none() && worker.context().is_sweep_wanted());
     while worker.sweep() {}
     assert!(worker.wheel.next_expiry().is_none() && !worker.context().is_sweep_wanted());
@@ -171,7 +171,7 @@ fn dead_and_postponed_entries_do_not_end_a_sleep() {
     producer.cancel(0..3000);
     (3000..3990).for_each(|n| assert!(producer.slot(n).reschedule(TICK << 26).is_ok()));
     while !worker.confirm_next() {}
-    assert_eq!(worker.wheel.next_expiry(), Some(at(3990)), "the first that stands as it was");
+    assert_eq!(worker.wheel.next_expiry(), Some(at(3990)), "the first unchanged timeout");
     producer.cancel(3990..4000);
     while !worker.confirm_next() {}
     assert_eq!(worker.wheel.next_expiry(), Some(1 << 26));
@@ -180,7 +180,7 @@ fn dead_and_postponed_entries_do_not_end_a_sleep() {
     assert_eq!(worker.wheel.next_expiry(), None);
 }
 
-/// Rule 6: a dead entry beyond the look ahead causes no wake-up if nothing is pending.
+/// Rule 6: a dead entry too far ahead to be confirmed causes no wake-up if nothing is pending.
 #[test]
 fn nothing_pending_means_no_wake_up() {
     let mut worker = worker();
@@ -194,7 +194,7 @@ fn nothing_pending_means_no_wake_up() {
     assert_eq!(worker.wake_tick(5), Some(NEVER.div_ceil(TICK)));
 }
 
-/// The confirmed timeout is cancelled, but another one of its tick is pending.
+/// The confirmed timeout is cancelled, and another one of its tick is pending.
 #[test]
 fn a_cancelled_next_timeout_is_replaced() {
     let mut worker = worker();
@@ -217,7 +217,7 @@ fn confirming_the_next_entry_is_bounded() {
     producer.schedule_at(5000, 1);
     assert!(!transfer(&mut worker));
     producer.cancel(0..3 * LOOKUPS_PER_PASS);
-    let passes = (1..).find(|_| worker.confirm_next()).expect("it comes to an end");
+    let passes = (1..).find(|_| worker.confirm_next()).expect("it ends");
     assert!((3..10).contains(&passes), "{passes} passes");
     assert_eq!(worker.wheel.next_expiry(), Some(5000));
 }
@@ -246,12 +246,12 @@ fn a_wake_up_just_before_the_sleep_is_counted() {
     let alarm = &control.context.alarm;
     alarm.arm(DUE * TICK);
     producer.schedule_at(DUE / 2, 1);
-    assert!(!alarm.is_armed(), "it was rung");
+    assert!(!alarm.is_armed(), "the producer has used the alarm");
     assert!(worker.anything_sooner(DUE + 1));
     worker.disarm();
     assert_eq!(worker.woken_for, DUE / 2 * TICK);
-    let rung_in = worker.woken_at.expect("it was rung");
-    assert_eq!(worker.wake_tick(rung_in), Some(rung_in + 1), "no other ring in this tick");
+    let tick = worker.woken_at.expect("the producer has used the alarm");
+    assert_eq!(worker.wake_tick(tick), Some(tick + 1), "a second wake-up in this tick");
 }
 
 /// An armed alarm would make each producer wake a worker that does not sleep.
@@ -261,25 +261,25 @@ fn an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
     let mut producer = Producer::of(&worker);
     let control = worker.control.clone();
     producer.schedule_at(DUE / 2, 1);
-    assert!(!worker.announce(DUE + 1), "there is something sooner");
+    assert!(!worker.announce(DUE + 1), "a sooner timeout is queued");
     assert!(!control.context.alarm.is_armed() && worker.woken_at.is_none());
     assert!(worker.announce(DUE / 2) && control.context.alarm.is_armed());
 }
 
-/// Otherwise the worker would take a needless pass, and treat later timeouts as overdue.
+/// A backlog that is empty would cause a needless pass, and make later timeouts count as overdue.
 #[test]
 fn a_pass_that_takes_all_timeouts_leaves_no_backlog() {
     let mut worker = worker();
     let [mut a, mut b] = Producer::two_of(&worker);
     a.schedule(DRAIN_CAP);
-    assert!(!transfer(&mut worker), "the cap is reached, and that was all");
+    assert!(!transfer(&mut worker), "the cap is reached exactly");
     a.schedule(DRAIN_CAP);
     b.schedule_at(DUE + 1, 5);
-    assert!(!transfer(&mut worker), "what is left is not due");
+    assert!(!transfer(&mut worker), "the timeouts that are left are not due");
     assert_eq!((a.queued(), b.queued()), (0, 5));
     a.schedule(DRAIN_CAP + 1);
     b.schedule(1);
-    assert!(transfer(&mut worker), "some that are due are left");
+    assert!(transfer(&mut worker), "due timeouts are left");
 }
 
 /// Rule 3: a heap that fills every pass up to the drain cap does not starve the other heap.
@@ -291,7 +291,7 @@ fn a_full_heap_does_not_starve_another() {
     b.schedule(5);
     assert!(transfer(&mut worker), "the cap is reached");
     assert_eq!(b.queued(), 0);
-    assert!(a.queued() >= DRAIN_CAP, "{} of it are left", a.queued());
+    assert!(a.queued() >= DRAIN_CAP, "only {} timeouts are left in the full heap", a.queued());
 }
 
 /// Rule 3: all heaps together do not exceed the cap, and those that it leaves out are next.
@@ -311,12 +311,12 @@ fn many_heaps_share_the_drain_cap() {
     assert_eq!(queued(&producers), 0);
 }
 
-/// What is due comes first; the rest is filed in the order of scheduling.
+/// Due timeouts are filed first, and the others in the order of scheduling.
 #[test]
 fn due_timeouts_are_filed_before_the_rest() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
-    // The slots of the first twenty are used again.
+    // The slots of the first twenty are reused.
     producer.schedule_at(DUE + 1, SLOTS);
     producer.cancel(0..20);
     producer.handles.drain(..20);
@@ -340,7 +340,7 @@ fn due_timeouts_are_filed_before_the_rest() {
     }
 }
 
-/// Rule 3: the rest beyond the cap is left where it is, and the worker does not sleep.
+/// Rule 3: timeouts beyond the cap stay in the queue, and the worker does not sleep.
 #[test]
 fn timeouts_not_yet_due_are_filed_over_several_passes() {
     let count = DRAIN_CAP + 20_000;
@@ -362,7 +362,7 @@ fn timeouts_not_yet_due_are_filed_over_several_passes() {
     assert!(filed == scheduled);
 }
 
-/// Timeouts that a full pass has left come before those that were scheduled later.
+/// Timeouts that a full pass has left are filed before those that were scheduled later.
 #[test]
 fn a_backlog_is_filed_before_later_timeouts() {
     let mut worker = worker();
@@ -376,7 +376,7 @@ fn a_backlog_is_filed_before_later_timeouts() {
     assert!(filed == scheduled);
 }
 
-/// Rule 2: a release takes the queue, and the worker may sleep after it.
+/// Rule 2: a release drains the queue, and the worker may sleep afterwards.
 #[test]
 fn a_release_forgets_no_new_timeout() {
     let mut worker = worker();
@@ -407,7 +407,7 @@ fn dropping_the_last_handle_frees_the_slot() {
     assert_eq!(producer.slot(0).phase(), Phase::Free);
 }
 
-/// A timeout that an executor has run may have gone on, and be pending, when `running` is called.
+/// A timeout that an executor has run may have gone on and be pending when `running` is called.
 #[test]
 fn only_a_running_timeout_is_named() {
     let mut worker = worker();
@@ -418,16 +418,16 @@ fn only_a_running_timeout_is_named() {
     let due = all_due(&mut worker);
     let (control, token) = (worker.control.clone(), due[0].token);
     assert!(control.begin_run(None, token));
-    assert!(control.running().is_none(), "pending");
+    assert!(control.running().is_none(), "the named timeout is pending");
     control.end_run(token);
     assert!(matches!(worker.claim(due[0]), Claim::Due(_)));
     assert!(control.running().is_some_and(|running| running.is_expired()));
     control.end_run(token);
-    assert!(control.running().is_none(), "over");
-    assert!(!producer.slot(0).finish_and_unpin(), "its handle is left");
+    assert!(control.running().is_none(), "the run is over");
+    assert!(!producer.slot(0).finish_and_unpin(), "its handle still pins the slot");
 }
 
-/// A claim that fails leaves no name behind, or the worker could claim nothing more.
+/// A failed claim leaves no name behind. With one, the worker could not claim anything more.
 #[test]
 fn only_a_successful_claim_names_its_timeout() {
     let mut worker = worker();
@@ -440,11 +440,11 @@ fn only_a_successful_claim_names_its_timeout() {
     assert!(matches!(worker.claim(due[0]), Claim::Dead));
     assert!(matches!(worker.claim(due[1]), Claim::NotYet(at) if at == (DUE + 1) * TICK));
     assert!(matches!(worker.claim(due[2]), Claim::Due(_)));
-    assert!(!producer.slot(2).finish_and_unpin(), "its handle is left");
+    assert!(!producer.slot(2).finish_and_unpin(), "its handle still pins the slot");
 }
 
-/// Rule 4: of the chunks that a burst has used, the worker drops those that have become empty, but
-/// for a few. Their numbers are used again with other versions, so what named them stays dead.
+/// Rule 4: after a burst, the worker drops all but a few of the empty chunks. Their numbers are reused
+/// with other versions, so old entries stay dead.
 #[test]
 fn empty_chunks_are_dropped_and_their_numbers_reused() {
     const BURST: usize = 100 * SLOTS;
@@ -569,7 +569,7 @@ fn a_worker_whose_end_panics_leaves_a_closed_timer() {
     a_worker_that_dies_leaves_a_closed_timer(true, Command::Cancel);
 }
 
-/// A stop that ends the timer in the worker's place takes even what is due.
+/// A stop that ends the timer in the worker's place also takes timeouts that are due.
 #[test]
 fn nothing_is_claimed_after_the_timer_has_ended() {
     let mut worker = worker();
@@ -587,7 +587,7 @@ fn nothing_is_claimed_after_the_timer_has_ended() {
     assert_eq!(producer.slot(0).phase(), Phase::Returned);
 }
 
-/// What is due stays in its slot after a command to end, where the end finds it.
+/// After a command to end, a due timeout stays in its slot, where the end finds it.
 #[test]
 fn nothing_expires_after_a_command_to_end() {
     let mut worker = worker();
@@ -601,8 +601,8 @@ fn nothing_expires_after_a_command_to_end() {
     assert_eq!(worker.control.context.totals().pending(), 2);
 }
 
-/// The last known time may be just before the end of a tick, and does not move. Without the minimum
-/// of one tick, the worker would hardly sleep.
+/// The last known time does not move, and may be just before the end of a tick. Without a minimum of one
+/// tick, the worker would hardly sleep.
 #[test]
 fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     let mut worker = worker();
@@ -611,5 +611,5 @@ fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     worker.blind = true;
     let tick = Duration::from_nanos(worker.context().scale.tick_nanos());
     assert_eq!(worker.left_until(1), Some(tick));
-    assert_eq!(worker.left_until(NEVER), None, "there is nothing to miss");
+    assert_eq!(worker.left_until(NEVER), None, "the sleep has no limit");
 }

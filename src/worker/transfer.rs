@@ -1,41 +1,42 @@
 //! Transfer: timeouts move from the pending queues into the wheel.
 //!
-//! A *pass* is one turn of the worker's loop. It takes what is new from each heap in which something
-//! may be due, and files what is due. After these have expired, it files the others: what is due comes
-//! first. It leaves a *backlog* if it reaches a cap. The worker does not sleep then.
+//! To *file* a timeout is to insert its entry into the wheel. Each pass of the worker scans the heaps in
+//! which a timeout may be due. It files the due timeouts, expires them, and then files the others. If it
+//! reaches the drain cap, it leaves a *backlog*, and the next pass follows without a sleep.
 
 use super::Worker;
 use super::lanes::Lane;
 use super::lifecycle::Command;
 use crate::wheel::Exact;
 
-/// The drain cap: the most live timeouts that one pass moves into the wheel, as in Netty. A pass takes
-/// whole chunks, and ends with the one that reaches the cap.
+/// The drain cap: the most pending timeouts that one pass moves into the wheel, like Netty's. A pass
+/// takes whole chunks, and stops after the chunk that reaches the cap.
 pub(super) const DRAIN_CAP: usize = 100_000;
 
-/// What one pass takes out of each heap at least, so that many heaps do not take one slot at a time.
+/// The least share of a heap in the drain cap, so that a pass over many heaps does not take one slot
+/// from each.
 const SHARE_AT_LEAST: usize = 1 << 9;
 
 /// The number of timeouts filed between two checks for a command to end.
 pub(super) const FILED_PER_CHECK: usize = 1 << 12;
 
 impl<W: Exact> Worker<W> {
-    /// Files what is due. If time has jumped over a tick, the queues may have earlier ticks than the
-    /// wheel. Then no cap applies, so that all of it expires in order.
+    /// Files the due timeouts. If time has jumped over a tick, the queues may have earlier ticks than
+    /// the wheel. Then no cap applies, so that all due timeouts expire in order.
     pub(super) fn transfer_due(&mut self, now: u64) {
         let tick = self.context().scale.tick_at(now);
         if !self.behind {
             self.backlog_from = self.wheel.current_tick();
         }
-        // If this tick has expired, what is due counts as due in the next one, as others do. But what
-        // a backlog has left expires at once.
+        // If this tick has already expired, timeouts that are due now expire in the next tick. A backlog
+        // is the exception: it expires in this pass.
         let expires = self.behind || self.wheel.current_tick() <= tick;
         let jumped = !self.behind && tick > self.last_pass + 1;
         self.transfer(tick, expires, jumped);
     }
 
-    /// Takes what is new from all heaps in which something may be due in `tick`, and files what is due
-    /// if it `expires` in this pass.
+    /// Scans all heaps in which a timeout may be due in `tick`. If due timeouts can expire in this pass
+    /// (`expires`), files them.
     pub(super) fn transfer(&mut self, tick: u64, expires: bool, without_cap: bool) {
         self.lanes.discover(&self.control.registry);
         let by = self.context().scale.start_of(tick);
@@ -45,8 +46,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Takes what is new from all heaps in which something may be due at time `by`. True if chunks
-    /// are left.
+    /// Scans all heaps in which a timeout may be due at time `by`. Returns true if chunks are left.
     fn scan(&mut self, by: u64, expires: bool, without_cap: bool) -> bool {
         let lanes = &mut self.lanes;
         let wanting = lanes.all.iter().filter(|lane| lane.heap.scan_by() <= by).count();
@@ -55,11 +55,11 @@ impl<W: Exact> Worker<W> {
         for number in 0..lanes.all.len() {
             capped |= lanes.scan(number, by, expires, share, without_cap);
         }
-        lanes.discover(&self.control.registry); // what was taken may be in chunks that are new
+        lanes.discover(&self.control.registry); // a candidate may be in a new chunk
         capped
     }
 
-    /// Files at most `most` timeouts that expire in this pass. True if some are left.
+    /// Files at most `most` timeouts that expire in this pass. Returns true if some are left.
     fn file_due(&mut self, most: usize) -> bool {
         let Self { control, lanes, wheel, agenda, backlog_from, .. } = self;
         let scale = control.context.scale;
@@ -75,7 +75,7 @@ impl<W: Exact> Worker<W> {
                 } else {
                     wheel.insert(tick, token);
                 }
-                // What is not filed yet is in its slot, and found there at a command to end.
+                // At a command to end, the end finds the remaining timeouts in their slots.
                 filed % FILED_PER_CHECK > 0 || control.lifecycle.command() == Command::Run
             });
             control.context.filed(lanes.all[number].heap.internal, done);
@@ -88,10 +88,10 @@ impl<W: Exact> Worker<W> {
         room == 0 && lanes.all.iter().any(Lane::has_due)
     }
 
-    /// Files what is not due. True if a backlog is left.
+    /// Files the timeouts that are not due. Returns true if a backlog is left.
     pub(super) fn transfer_rest(&mut self) -> bool {
         for number in 0..self.lanes.all.len() {
-            // After a jump it may be much.
+            // Checked for each heap, because a jump in time can leave much to file.
             let goes_on = self.control.lifecycle.command() == Command::Run;
             if goes_on && self.lanes.all[number].has_rest() {
                 self.file_rest(number);
