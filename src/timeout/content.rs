@@ -1,7 +1,7 @@
-//! What an `Erased` holds: a task that fits into its slot, or the box of a larger one.
+//! The contents of an `Erased`: a task that fits into its slot, or a box with a larger task.
 //!
-//! `Boxed` is for tasks that run once. `Again` is for those that may go on: it takes the task out of
-//! its box for a run and puts it back, so that going on allocates nothing.
+//! `Boxed` is for tasks that run once. `Again` is for tasks that may run again: it takes the task out of
+//! its box for a run and puts it back, so that a further run allocates nothing.
 
 use super::erased::{Content, Erased, Place, fits};
 use super::handle::Timeout;
@@ -10,7 +10,7 @@ use super::run::Run;
 use super::task::{Task, TimerTask};
 use std::any::{Any, TypeId};
 
-/// A task that lies in the slot.
+/// A task that is stored in the slot itself.
 struct Inline<T>(T);
 
 impl<T: TimerTask> Content for Inline<T> {
@@ -61,7 +61,7 @@ impl<T: TimerTask> Content for Boxed<T> {
     }
 }
 
-/// A large task that may run again in the same box. Empty only during a run.
+/// A large task that may run again, in a box that is kept. The box is empty only during a run.
 struct Again<T>(Box<Option<T>>);
 
 impl<T: TimerTask> Content for Again<T> {
@@ -89,7 +89,7 @@ impl<T: TimerTask> Content for Again<T> {
     }
 }
 
-/// Whether a task is of a type, or is a `Task` that holds one of that type.
+/// Whether a task is of this type, or is a `Task` that contains one of this type.
 fn holds<T: TimerTask>(task: &T, id: TypeId) -> bool {
     let inner = (task as &dyn Any).downcast_ref::<Task>();
     TypeId::of::<T>() == id || inner.is_some_and(|task| task.0.holds(id))
@@ -120,8 +120,8 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::Duration;
 
-    /// What the tasks of this thread do, and what has become of them. Tasks of no size have room for
-    /// neither.
+    /// The behaviour of this thread's tasks, and counts of their calls. It is outside of the tasks,
+    /// because some have a size of zero.
     #[derive(Clone, Copy, Default)]
     struct Story {
         /// The runs after which a task goes on.
@@ -165,7 +165,7 @@ mod tests {
             Self { aligned: [], bytes: std::array::from_fn(|n| n as u8 ^ 0xa5) }
         }
 
-        /// Moved whole, and to a place of its alignment.
+        /// Asserts that all bytes were moved, to a place with the right alignment.
         fn assert_whole(&self) {
             let address = std::hint::black_box(std::ptr::from_ref(self)).addr();
             assert_eq!(address % align_of::<A>(), 0, "alignment of {}", align_of::<A>());
@@ -208,10 +208,10 @@ mod tests {
     fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
         let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
         let timeout = schedule(&registry, || (), 8, Admit::Once);
-        (registry.clone(), timeout.map_err(|(_, why)| why).expect("it is admitted"))
+        (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
     }
 
-    /// Another type than any probe's, with the same contents as one.
+    /// A type that differs from every probe, with the contents of one.
     #[derive(Debug)]
     struct Other([u8; 16]);
 
@@ -222,8 +222,8 @@ mod tests {
         }
     }
 
-    /// Tells one story of a task. Returns whether it panicked, how often the task ran and was told of
-    /// a cancel.
+    /// Runs one scenario of a task. Returns whether it panicked, how often the task ran, and how often
+    /// its cancelled callback ran.
     fn story(of: Story, act: impl FnOnce()) -> (bool, u32, u32) {
         STORY.set(of);
         let panicked = catch_unwind(AssertUnwindSafe(act)).is_err();
@@ -353,7 +353,8 @@ mod tests {
     sizes! { tasks_aligned_to_32, A32, 0 32 64 }
     sizes! { tasks_aligned_to_64, A64, 0 64 }
 
-    /// What fits lies in the slot; what does not is boxed, whatever its size.
+    /// A task that fits is stored in the slot. Any other is boxed, even a small one with a large
+    /// alignment.
     #[test]
     fn tasks_that_fit_are_not_boxed() {
         assert!(fits::<Inline<Probe<A8, 16, true>>>() && fits::<Inline<Probe<A1, 16, false>>>());

@@ -1,13 +1,13 @@
 //! A task whose type is erased, in two words of its slot.
 //!
-//! An `Erased` holds a `Content`: a small task itself, or the box of a large one (see `content`).
+//! An `Erased` contains a `Content`: a small task itself, or a box with a large one (see `content`).
 //!
 //! Invariants:
 //! 1. `bytes` holds a valid `C`, where `C` is the type that `calls` was made for. `Erased::holding`
 //!    is the only constructor, and `C` fits: this is checked when it is compiled.
-//! 2. Each of the functions in `Calls` but `holds` takes the `C` out, and is called once. A method that
-//!    calls one forgets the `Erased`, so that its drop does not take the `C` again. `holds` borrows the
-//!    `C` for the time of the call.
+//! 2. Every function in `Calls` except `holds` takes the `C` out, and only one of them is called, once. A
+//!    method that calls one does not drop the `Erased` afterwards, because its drop would take the `C`
+//!    again. `holds` borrows the `C` during the call.
 //! 3. Threads may share an `Erased` even if they may not share its task. So `Content::holds` reads
 //!    nothing of a task, unless that is an `Erased` itself.
 
@@ -16,7 +16,7 @@ use crate::heap::{Chunk, Slot};
 use std::any::{Any, TypeId};
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-/// The place of a timeout: its slot in a chunk. Whoever has one keeps a pin, or the live pin.
+/// The place of a timeout: its slot in a chunk. The owner of a `Place` has a pin or the live pin.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) chunk: &'a Chunk<Erased>,
@@ -30,7 +30,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Room for a task without a box.
+/// The memory of a task that is not boxed.
 type Bytes = MaybeUninit<[usize; 2]>;
 
 /// A task of any type.
@@ -39,7 +39,7 @@ pub(crate) struct Erased {
     calls: &'static Calls,
 }
 
-/// What can be done with a task.
+/// The functions for a task of one type.
 struct Calls {
     holds: unsafe fn(&Bytes, TypeId) -> bool,
     run: unsafe fn(Bytes, Place<'_>) -> Next<Erased>,
@@ -50,7 +50,7 @@ struct Calls {
     only_wakes: bool,
 }
 
-/// What an `Erased` holds: a task, or a box of one.
+/// The contents of an `Erased`: a task, or a box with one.
 pub(super) trait Content: Send + Sized + 'static {
     type Task: 'static;
 
@@ -60,13 +60,13 @@ pub(super) trait Content: Send + Sized + 'static {
     /// Runs the task of the timeout at this place.
     fn run(self, place: Place<'_>) -> Next<Self>;
 
-    /// Tells the task that its timeout was cancelled.
+    /// Calls the task's cancelled callback.
     fn cancelled(self, place: Place<'_>);
 
     /// Returns the task, which has not run.
     fn into_task(self) -> Self::Task;
 
-    /// Whether the task is of this type, or holds one of this type. See invariant 3.
+    /// Whether the task is of this type, or contains a task of this type. See invariant 3.
     fn holds(&self, id: TypeId) -> bool;
 }
 
@@ -90,7 +90,7 @@ impl Erased {
         Self { bytes, calls: Calls::of::<C>() }
     }
 
-    /// Whether the task only wakes somebody.
+    /// Whether the task only wakes a waker.
     #[inline]
     pub(crate) fn only_wakes(&self) -> bool {
         self.calls.only_wakes
@@ -110,13 +110,13 @@ impl Erased {
         unsafe { (this.calls.cancelled)(this.bytes, place) }
     }
 
-    /// Whether the task is of type `id`, or holds an `Erased` whose task is.
+    /// Whether the task is of type `id`, or contains an `Erased` whose task is of type `id`.
     pub(super) fn holds(&self, id: TypeId) -> bool {
         // SAFETY: invariant 1; nothing takes the content out during this borrow of `self`.
         unsafe { (self.calls.holds)(&self.bytes, id) }
     }
 
-    /// Returns the task as what it was made from.
+    /// Returns the task as a value of the type that it was made from.
     ///
     /// # Panics
     ///
@@ -128,7 +128,7 @@ impl Erased {
         task.expect("a task of this type")
     }
 
-    /// Moves the task into `into` if that is an `Option` of its type. Otherwise returns it.
+    /// Moves the task into `into` if that is an `Option` of the task's type. Otherwise returns the task.
     pub(crate) fn give(self, into: &mut dyn Any) -> Result<(), Erased> {
         let this = ManuallyDrop::new(self);
         // SAFETY: as in `run`.

@@ -17,20 +17,21 @@ use std::hash::{Hash, Hasher};
 use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
-/// A handle to a timeout: cancels it, moves it, tells its state.
+/// A handle to a timeout: it cancels the timeout, moves its deadline, and reports its state.
 ///
 /// Clones are handles to the same timeout. Dropping the last handle detaches the timeout, which
 /// still fires; see [`cancel_on_drop`](Self::cancel_on_drop) for the opposite.
 ///
-/// Every method is O(1) and takes no lock. A handle keeps 40 bytes of its timer's memory in use, even
-/// after the timeout's end, until it is dropped.
+/// Every method is O(1) and takes no lock. Until it is dropped, a handle keeps 40 bytes of its timer's
+/// memory in use, even after the end of the timeout.
 pub struct Timeout {
     chunk: PinnedChunk<Erased>,
     /// The slot's offset in the chunk, and `LIVE_PIN`. Relaxed: the drop comes after all calls.
     offset: AtomicUsize,
 }
 
-/// The slot's live pin is this handle's too, and goes with it: its cancel has ended the timeout.
+/// Set if this handle has the slot's live pin too, because its cancel has ended the timeout. Its drop
+/// then removes both pins.
 const LIVE_PIN: usize = 1 << 6;
 
 impl Timeout {
@@ -47,7 +48,7 @@ impl Timeout {
         act(&ManuallyDrop::new(Self::pinned(place)));
     }
 
-    /// Where the timeout lies.
+    /// The place of the timeout's slot.
     #[inline]
     pub(super) fn place(&self) -> Place<'_> {
         Place { chunk: &self.chunk, offset: self.offset() }
@@ -69,13 +70,14 @@ impl Timeout {
         self.chunk.slot(self.offset())
     }
 
-    /// Cancels the timeout. True for the one caller whose cancel comes before the expiry and before
-    /// all other cancels. The task is told ([`TimerTask::cancelled`](crate::TimerTask::cancelled))
-    /// and dropped immediately, on this thread.
+    /// Cancels the timeout. Returns true to the one caller whose cancel comes before the expiry and
+    /// before all other cancels. The task's callback
+    /// ([`TimerTask::cancelled`](crate::TimerTask::cancelled)) is called and the task is dropped
+    /// immediately, on this thread.
     ///
-    /// While the task runs, the result is false, but the timeout does not go on. For a periodic
-    /// timeout, and for one that has gone on before, the result is then true: no further run
-    /// starts. If its run still waits in an executor, that run does not start either.
+    /// While the task runs, a cancel returns false, but the timeout does not go on after the run. If the
+    /// timeout is periodic, or has gone on before, the first such cancel returns true: no further run
+    /// starts. If the present run still waits in an executor, it does not start either.
     #[inline]
     pub fn cancel(&self) -> bool {
         match self.slot().cancel() {
@@ -89,7 +91,7 @@ impl Timeout {
         }
     }
 
-    /// Cancels the timeout like [`cancel`](Self::cancel), and drops the task without telling it.
+    /// Cancels the timeout like [`cancel`](Self::cancel), and drops the task without its callback.
     pub(crate) fn discard(&self) {
         if let Cancel::Won { payload, filed } = self.slot().cancel() {
             self.count_cancelled(filed);
@@ -115,7 +117,7 @@ impl Timeout {
         self.context().ended(1);
     }
 
-    /// Whether the timeout waits for its deadline.
+    /// Whether the timeout is pending.
     pub(crate) fn is_pending(&self) -> bool {
         self.slot().phase().is_pending()
     }
@@ -125,29 +127,29 @@ impl Timeout {
         self.slot().phase() == Phase::Cancelled
     }
 
-    /// Whether the deadline has passed and the task was handed to the executor: it runs or has run.
-    /// A timeout that goes on is pending again, and not expired.
+    /// Whether the deadline has passed and the task was handed to the executor. The task may wait there,
+    /// run, or have run. A timeout that goes on after a run is pending again, and not expired.
     pub fn is_expired(&self) -> bool {
         matches!(self.slot().phase(), Phase::Running | Phase::Denied | Phase::Expired)
     }
 
-    /// The instant at which the timeout expires, or at which its present run was due. `None` after
-    /// the timeout's end.
+    /// The instant at which the timeout expires, or at which its present run was due. `None` after the
+    /// end of the timeout.
     pub fn deadline(&self) -> Option<Instant> {
         self.slot().present_deadline().map(|deadline| self.context().time.instant_at(deadline))
     }
 
     /// Moves the deadline to `delay` from now, without an allocation.
     ///
-    /// Pushing a timeout back costs a clock read and one compare-exchange. It does not touch the
-    /// wheel: the entry comes up too soon, and the worker files it again, at most once per former
-    /// delay. Pulling a timeout forward submits a new entry.
+    /// Pushing a timeout back costs a clock read and one compare-exchange. It does not change the wheel:
+    /// the entry expires at the former deadline, and the worker files it again, at most once per former
+    /// delay. Pulling a timeout forward adds a new entry.
     ///
     /// A rescheduled timeout has no guaranteed order among the timeouts of its tick.
     ///
     /// # Errors
     ///
-    /// If the task has run or is running, if the timeout is cancelled, or if the timer is stopped.
+    /// If the task has run or is running, if the timeout was cancelled, or if the timer is stopped.
     pub fn reschedule(&self, delay: Duration) -> Result<(), RescheduleError> {
         self.reschedule_to(self.context().time.now_or_later().saturating_add(nanos(delay)))
     }
@@ -174,7 +176,7 @@ impl Timeout {
         })
     }
 
-    /// Moves the deadline. `count` counts what was moved, before the worker is told.
+    /// Moves the deadline. Calls `count` with the effect before it announces the slot.
     #[inline]
     pub(super) fn move_to(
         &self,
@@ -214,8 +216,7 @@ impl Timeout {
         self.slot().phase().runs()
     }
 
-    /// Whether the run must not begin, because a cancel was answered with true while the job
-    /// waited.
+    /// Whether the run must not begin, because a cancel returned true while the job waited.
     pub(crate) fn is_withdrawn(&self) -> bool {
         let withdrawn = self.slot().withdraw();
         if withdrawn {
@@ -224,29 +225,30 @@ impl Timeout {
         withdrawn
     }
 
-    /// Counts the timeout as cancelled after its runner has lost the task.
+    /// Counts the timeout as cancelled after its runner dropped the task without running it.
     pub(crate) fn abandon(&self) {
         if self.slot().abandon() {
             self.context().counts_of(self.chunk.internal).abandoned.add_shared(1);
         }
     }
 
-    /// Counts the timeout as cancelled after nobody has collected it from a stop.
+    /// Counts the timeout as cancelled after a stop returned it and no caller collected it.
     pub(crate) fn cancel_returned(&self) {
         if self.slot().cancel_returned() {
             self.context().by_others.uncollected.add_shared(1);
         }
     }
 
-    /// Takes back the task of a timeout in a timer that was closed meanwhile, unless it has ended.
-    /// True if it had an entry in the wheel.
+    /// Takes back the task of a timeout in a timer that was closed meanwhile. Returns the task, and
+    /// whether the timeout had an entry in the wheel; `None` if the timeout has already ended.
     pub(super) fn take_back(&self) -> Option<(Erased, bool)> {
         let taken = self.slot().take_back()?;
         self.take_live_pin();
         Some(taken)
     }
 
-    /// Cancels a timeout that has gone on in a timer that was closed meanwhile, unless it has ended.
+    /// Cancels a timeout that went on after a run although its timer was closed meanwhile. Does nothing
+    /// if the timeout has already ended.
     #[cold]
     pub(super) fn cancel_late(&self) {
         let Some((task, filed)) = self.take_back() else { return };
@@ -273,12 +275,11 @@ impl Clone for Timeout {
     }
 }
 
-/// Clones of one handle are equal, and so are all handles to one timeout, whenever and wherever they
-/// were made. Handles to different timeouts differ.
+/// All handles to one timeout are equal. Handles to different timeouts differ.
 ///
-/// A handle as a key of a map makes clippy warn of a `mutable_key_type`. Equality and hash never
-/// change.
-// A handle keeps its slot from being used again. So two handles to one slot are to one timeout.
+/// Clippy warns of a `mutable_key_type` if a handle is the key of a map. The warning can be ignored:
+/// the equality and the hash of a handle never change.
+// A handle keeps its slot from being reused. So two handles to one slot are handles to one timeout.
 impl PartialEq for Timeout {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.slot(), other.slot())
@@ -345,11 +346,11 @@ mod tests {
     fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
         let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
         let timeout = schedule(&registry, || (), DUE, Admit::Once);
-        (registry.clone(), timeout.map_err(|(_, why)| why).expect("it is admitted"))
+        (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
     }
 
-    /// The worker may sleep until the former deadline. So a sooner deadline must wake it, and a later
-    /// one need not.
+    /// The worker may sleep until the former deadline. So a sooner deadline must wake it. A later one
+    /// need not.
     #[test]
     fn pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
         let (registry, timeout) = timeout();
@@ -364,7 +365,7 @@ mod tests {
                 &mut Vec::new(),
             );
             if in_wheel {
-                timeout.slot().file(); // unless it is there
+                timeout.slot().file(); // does nothing if the slot is already Filed
             }
             context.alarm.arm(DUE - 1);
             timeout.reschedule_to(deadline).unwrap();
@@ -385,7 +386,7 @@ mod tests {
         let (_registry, timeout) = timeout();
         let mut sooner = |n: u64| {
             timeout.reschedule_to(DUE - 8 * n).unwrap();
-            assert!(timeout.slot().file().is_some(), "it was in the wheel and is new again");
+            assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
         };
         assert!(timeout.slot().file().is_some());
         (1..4100).for_each(&mut sooner);
@@ -393,10 +394,10 @@ mod tests {
         (4100..5200).for_each(&mut sooner);
         assert!(timeout.context().is_sweep_wanted() && timeout.context().was_woken());
         (5200..20_000).for_each(&mut sooner);
-        assert!(!timeout.context().was_woken(), "it has been asked");
+        assert!(!timeout.context().was_woken(), "the sweep is already requested");
     }
 
-    /// A returned timeout that nobody collects counts as cancelled.
+    /// A returned timeout that no caller collects counts as cancelled.
     #[test]
     fn an_uncollected_timeout_is_counted_once() {
         let (registry, timeout) = timeout();
@@ -432,7 +433,7 @@ mod tests {
                 claim(version);
             }
             assert_eq!(timeout.cancel(), goes_on);
-            assert_eq!(timeout.is_withdrawn(), goes_on, "only a cancel answered with true counts");
+            assert_eq!(timeout.is_withdrawn(), goes_on, "only a cancel that returned true counts");
             timeout.abandon();
             assert!(timeout.is_cancelled());
             let metrics = registry.context.snapshot();
@@ -441,7 +442,7 @@ mod tests {
         }
     }
 
-    /// A handle of another thread counts where that thread may: nothing is lost.
+    /// A cancel on another thread writes to a tally that this thread may write. No count is lost.
     #[test]
     fn cancels_are_counted_on_any_thread() {
         let (registry, first) = timeout();

@@ -1,14 +1,14 @@
-//! Internal timeouts: those that the crate schedules for itself. The idle manager has some.
+//! Internal timeouts: timeouts that the crate schedules for itself. The idle manager uses them.
 //!
-//! Users do not see them: no limit refuses one, no count and no metric shows it, and no stop returns
-//! it. When the timer ends, the worker's thread cancels it. No other thread does, whoever has emptied
-//! the slots: a stop with a limit must not wait for the task. The same goes for the wakers of
-//! [`future`](crate::future), which the worker's thread wakes then.
+//! Users do not see them: no limit refuses one, no count and no metric includes it, and no stop returns
+//! it. When the timer ends, the worker's thread cancels the internal timeouts. No other thread cancels
+//! them, even if it has emptied the slots, because a stop with a limit must not wait for their tasks.
+//! The worker's thread also wakes the wakers of [`future`](crate::future), for the same reason.
 //!
-//! All internal timeouts of a timer lie in one heap, which belongs to no thread. Whoever counts or
-//! empties knows them by their chunk, so the users' timeouts cost nothing more. A lock guards the
-//! heap's owner. It may be taken under a lock of the layers above, and the registry's locks under it.
-//! No task runs or is dropped under it.
+//! All internal timeouts of a timer are in one heap, which belongs to no thread. Their chunk marks them
+//! as internal, so they cost the users' timeouts nothing. A lock guards the owner of the heap. It may be
+//! taken under a lock of the layers above, and the registry's locks may be taken under it. No task runs
+//! or is dropped under it.
 
 use super::erased::Erased;
 use super::handle::Timeout;
@@ -22,9 +22,9 @@ use std::time::Instant;
 pub(crate) struct Internals(Mutex<State>);
 
 struct State {
-    /// The owner of their heap. `None` before the first and after the end.
+    /// The owner of their heap. `None` before the first timeout and after the end.
     owner: Option<Owner<Erased>>,
-    /// What the end of the timer has taken out of the slots, for the worker's thread.
+    /// The tasks that the end of the timer has taken out of the slots, for the worker's thread.
     left: Vec<(Erased, Timeout)>,
 }
 
@@ -50,19 +50,19 @@ impl Internals {
         }
     }
 
-    /// Keeps timeouts that the end of the timer has taken out of their slots, for `end`: the internal
-    /// ones, and users' timeouts that only wake somebody.
+    /// Stores the tasks that the end of the timer has taken out of the slots, for `end`: internal ones,
+    /// and those that only wake a waker.
     pub(crate) fn leave(&self, left: Vec<(Erased, Timeout)>) {
         self.0.lock().left = left;
     }
 
-    /// Cancels the timeouts that were left. For the worker's thread, after the timer has ended.
+    /// Cancels the timeouts that `leave` stored. The worker's thread calls it after the timer has ended.
     pub(crate) fn end(&self) {
         let ended = {
             let mut state = self.0.lock();
             (state.owner.take(), std::mem::take(&mut state.left))
         };
-        let (owner, left) = ended; // without the lock, which the tasks may take
+        let (owner, left) = ended; // the lock is released: the tasks may take it
         drop(owner);
         for (task, timeout) in left {
             timeout.unreturn();
@@ -75,7 +75,7 @@ impl Internals {
 pub(crate) struct Internal(Timeout);
 
 impl Internal {
-    /// Whether it has not ended. Its task may run.
+    /// Whether the timeout has not ended yet. Its task may be running.
     pub(crate) fn is_alive(&self) -> bool {
         self.0.deadline().is_some()
     }
@@ -122,7 +122,7 @@ mod tests {
         (Arc::new(Registry::new(Context::of_this_thread(None, 8))), Internals::new())
     }
 
-    /// A task that holds `held`.
+    /// Schedules a task that captures `held`.
     fn schedule(
         (registry, internals): &(Arc<Registry<Erased>>, Internals),
         held: &Arc<()>,
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&held), 1);
     }
 
-    /// The end takes them out of their slots, and drops their tasks when it is told to.
+    /// Emptying takes them out of their slots, and `end` drops their tasks. No stop returns them.
     #[test]
     fn the_end_of_the_timer_cancels_internal_timeouts() {
         let (timer, held) = (timer(), Arc::new(()));

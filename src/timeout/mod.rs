@@ -5,10 +5,10 @@
 //! - `owners`: the heaps of the calling thread
 //! - `handle`: the handle to a timeout: cancel, reschedule, state
 //! - `run`: the run of a task, and how its timeout goes on
-//! - `task`: tasks, and what `stop` gives back of them
-//! - `content`: how a task is put into its slot: itself if it is small, or boxed
+//! - `task`: the trait of tasks, and the type-erased task that `stop` returns
+//! - `content`: the contents of a slot: a small task itself, or a box with a large one
 //! - `schedule`: scheduling a task on the calling thread
-//! - `internal`: timeouts of the crate itself, which no count, limit or stop shows
+//! - `internal`: the crate's own timeouts, which no public count, limit or stop includes
 //! - `guard`: a guard that cancels its timeout when it is dropped
 //! - `periodic`: tasks that run again and again
 //! - `unprocessed`: a timeout that `stop` returns

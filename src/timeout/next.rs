@@ -3,7 +3,7 @@
 use crate::time::tick::nanos;
 use std::time::{Duration, Instant};
 
-/// The result of a run: ends the timeout, or lets it go on. Returned by
+/// The result of a run: the timeout ends, or it goes on and runs again. Returned by
 /// [`TimerTask::run`](crate::TimerTask::run).
 ///
 /// The next run cannot begin before this one has returned, so runs of one timeout never overlap.
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-#[must_use = "a run ends with its answer"]
+#[must_use = "a run returns whether its timeout goes on"]
 pub struct Next<T>(Option<(T, When)>);
 
 /// When a timeout runs again.
@@ -40,7 +40,7 @@ pub struct Next<T>(Option<(T, When)>);
 pub(super) enum When {
     /// This many nanoseconds after the run.
     After(u64),
-    /// Not before the next tick.
+    /// At this instant, but not before the next tick.
     At(Instant),
     /// Within the worker's present pass, in the order of all due timeouts.
     Missed(Instant),
@@ -55,8 +55,8 @@ impl<T> Next<T> {
     /// Runs `task` again, `delay` after the end of this run. The timeout and its handles stay the
     /// same, and nothing is allocated. [`Duration::ZERO`] means the next tick.
     ///
-    /// If the timeout was cancelled or the timer stopped during this run, the timeout ends with it,
-    /// and the task is dropped.
+    /// If the timeout was cancelled or the timer was stopped during this run, the timeout ends with this
+    /// run, and the task is dropped.
     pub fn after(task: T, delay: Duration) -> Self {
         Self(Some((task, When::After(nanos(delay)))))
     }
@@ -67,7 +67,7 @@ impl<T> Next<T> {
         Self(Some((task, When::At(deadline))))
     }
 
-    /// Makes up for a missed run, like `at`, but without waiting for a tick.
+    /// Runs `task` again for a missed run: like `at`, but without waiting for a tick.
     pub(crate) fn missed(task: T, deadline: Instant) -> Self {
         Self(Some((task, When::Missed(deadline))))
     }

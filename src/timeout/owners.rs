@@ -1,7 +1,8 @@
-//! The heaps of the calling thread: one for each timer that it has scheduled in.
+//! The heaps of the calling thread: one for each timer in which it has scheduled.
 //!
-//! The first schedule of a thread in a timer makes it the owner of a heap. The thread gives the heap
-//! up when it ends, or, if the timer has ended before, when it enters another timer.
+//! When a thread schedules in a timer for the first time, it becomes the owner of a heap. It gives the
+//! heap up when it ends. If the timer ends first, the thread gives the heap up when it enters another
+//! timer.
 
 use super::erased::Erased;
 use crate::base::sync::{Arc, thread_local};
@@ -76,7 +77,7 @@ pub(crate) struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Adds one to a count, and returns it.
+    /// Adds one to a count, and returns the new value.
     #[inline]
     pub(crate) fn add(&self, pick: impl FnOnce(&Tally) -> &Count) -> u64 {
         let count = pick(self.tally);
@@ -89,8 +90,8 @@ impl Counter<'_> {
     }
 }
 
-/// Calls `count` with the tally of this thread in the timer: its own, or the one of all threads that
-/// have none.
+/// Calls `count` with the tally of this thread in the timer. A thread without a tally of its own uses
+/// the one that all such threads share.
 #[inline]
 pub(crate) fn count<R>(context: &Arc<Context>, count: impl FnOnce(Counter<'_>) -> R) -> R {
     let mut count = Some(count);
@@ -106,7 +107,7 @@ pub(crate) fn count<R>(context: &Arc<Context>, count: impl FnOnce(Counter<'_>) -
     }
 }
 
-/// Gives up the calling thread's heap of a timer that has ended.
+/// Gives up the calling thread's heap in a timer that has ended.
 pub(crate) fn forget(context: &Arc<Context>) {
     let forgotten = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;

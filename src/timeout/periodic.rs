@@ -1,4 +1,4 @@
-//! Periodic timeouts: tasks whose timeouts go on after each run. The layers below know no periods.
+//! Periodic timeouts: tasks whose timeouts go on after each run. Only this file knows about periods.
 
 use super::next::Next;
 use super::run::Run;
@@ -37,14 +37,14 @@ enum Cadence {
     Delay,
 }
 
-/// How a fixed-rate timeout handles missed runs: its next run is already due when a run ends.
-/// Modelled on tokio's enum of the same name.
+/// How a fixed-rate timeout handles missed runs. A run is missed if it is already due when the run
+/// before it ends. Modelled on tokio's enum of the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTickBehavior {
-    /// Makes up for every missed run without waiting for a tick, in the order of all due timeouts.
-    /// A burst that outlasts a tick yields to the other timeouts that are due by then, and
-    /// continues after them. A task that takes longer than its period never catches up, and uses
-    /// all remaining time of the worker. Give such a task another behaviour, or an executor.
+    /// Runs every missed run without waiting for a tick, in the order of all due timeouts. A burst that
+    /// takes longer than a tick yields to the other timeouts that are due by then, and continues after
+    /// them. A task that takes longer than its period never catches up, and uses all remaining time of
+    /// the worker. Give such a task another behaviour, or an executor.
     #[default]
     Burst,
     /// Skips the missed runs, and counts the period from now.
@@ -110,12 +110,13 @@ impl From<Duration> for Period {
 pub(crate) struct Periodic<F> {
     pub(crate) task: F,
     pub(crate) period: Period,
-    /// When it is due, exactly. The timeout's deadline is rounded up, and would drift.
+    /// The exact instant at which it is due. The timeout's deadline is rounded up, so it would drift.
     pub(crate) due: Instant,
 }
 
 impl<F> Periodic<F> {
-    /// When this run was due. Another deadline than the rounded one was set by a reschedule.
+    /// The instant at which this run was due. If the deadline is not `due` rounded up, a reschedule has
+    /// set it.
     fn due(&self, run: &Run<'_>) -> Instant {
         let deadline = run.deadline();
         let rounded = deadline.checked_duration_since(self.due);
@@ -123,7 +124,7 @@ impl<F> Periodic<F> {
     }
 }
 
-/// The return types of a periodic closure: nothing, or whether to go on.
+/// The return types of a periodic closure: `()`, or a `ControlFlow<()>` that says whether to continue.
 #[diagnostic::on_unimplemented(
     message = "a periodic task returns `()` or `ControlFlow<()>`, not `{Self}`",
     note = "end the closure's last statement with a semicolon"

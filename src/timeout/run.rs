@@ -10,24 +10,25 @@ use crate::heap::{CatchUp, Phase, Slot};
 use std::fmt;
 use std::time::Instant;
 
-/// A run, as its task sees it: the timeout, its deadline, the time. It cannot outlive the run.
+/// The context of a run: the task reads its timeout, its deadline and the time from it. It cannot
+/// outlive the run.
 pub struct Run<'a>(Place<'a>);
 
-/// A timeout that goes on after a run. It is Filed; the runner files the entry.
+/// A timeout that goes on after a run. It is Filed, and the runner inserts the entry.
 pub(crate) struct GoesOn {
     pub(crate) entry: CatchUp,
-    /// The next run is a missed one.
+    /// Whether the next run is a missed one.
     pub(crate) missed: bool,
 }
 
 impl<'a> Run<'a> {
-    /// A run of the timeout at this place, whose live pin is the runner's.
+    /// A run of the timeout at this place. The runner has the live pin.
     #[inline]
     pub(crate) fn new(place: Place<'a>) -> Self {
         Self(place)
     }
 
-    /// Where its timeout lies.
+    /// The place of the timeout's slot.
     pub(super) fn place(&self) -> Place<'a> {
         self.0
     }
@@ -61,9 +62,9 @@ impl<'a> Run<'a> {
         self.slot().phase() == Phase::Denied
     }
 
-    /// Runs the task on the worker. If the timeout goes on, the worker files the returned entry. The
-    /// live pin is the slot's again then, and the worker has another. If not, the worker has the live
-    /// pin, and finishes the run.
+    /// Runs the task on the worker. If the timeout goes on, the live pin belongs to the slot again, the
+    /// worker has another pin, and it files the returned entry. If not, the worker keeps the live pin
+    /// and finishes the run.
     #[inline]
     pub(crate) fn on_worker(&self, task: Erased) -> Option<GoesOn> {
         let (task, when) = self.run(task)?;
@@ -85,8 +86,8 @@ impl<'a> Run<'a> {
         Some(GoesOn { entry, missed })
     }
 
-    /// Runs the task on any thread. If it goes on, submits it; if not, finishes the run. The caller
-    /// has a pin in both cases.
+    /// Runs the task on any thread. If the timeout goes on, announces it. If not, finishes the run. The
+    /// caller has a pin in both cases.
     pub(crate) fn on_executor(&self, task: Erased) {
         let next = self.run(task);
         let goes_on = next.is_some_and(|(task, when)| self.go_on_elsewhere(task, when));
@@ -98,7 +99,7 @@ impl<'a> Run<'a> {
     fn go_on_elsewhere(&self, task: Erased, when: When) -> bool {
         let (deadline, missed) = self.next_deadline(when);
         let context = self.context();
-        // The live pin goes back to the slot, and the timeout may end before this returns.
+        // The live pin goes back to the slot, so the timeout may end before this returns.
         self.slot().pin();
         // Counted before the timeout can end, so that no count is ever too low.
         context.begins_again();
@@ -143,7 +144,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Puts the task back into the slot. If the timeout must not go on, drops it.
+    /// Puts the task back into the slot. If the timeout must not go on, drops the task.
     fn go_on(&self, task: Erased, deadline: u64, phase: Phase) -> Option<u16> {
         let context = self.context();
         let refused = if context.is_closed() {
@@ -162,8 +163,7 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// The time `delay` after the present. If the clock panics, this is never: the task does not
-    /// run again.
+    /// The time `delay` from now. If the clock panics, it is `NEVER`, so the task does not run again.
     fn later(&self, delay: u64) -> u64 {
         let now = self.context().time.now_contained();
         now.map_or(crate::time::tick::NEVER, |now| now.saturating_add(delay))

@@ -13,7 +13,7 @@ use crate::heap::{CatchUp, Chunk, Heap, Owner, Registry, Tally};
 pub(crate) enum Refusal {
     /// The timer is closed.
     Closed,
-    /// There can be no more chunks.
+    /// The timer can have no more chunks.
     Full,
 }
 
@@ -24,12 +24,12 @@ pub(crate) enum Admit {
     Once,
     /// The timeout is periodic.
     Series,
-    /// The timeout runs within the worker's present pass: it goes past the queue.
+    /// The timeout runs within the worker's present pass. It bypasses the pending queue.
     AtOnce,
 }
 
-/// Schedules a task on the calling thread. The task is written to its slot at once: each copy on the
-/// way costs more than its instructions, since it reads what was just written in other sizes.
+/// Schedules a task on the calling thread. The task is written directly to its slot. A copy would cost
+/// more than its instructions, because it reads memory that was just written in other sizes.
 #[inline]
 pub(crate) fn schedule<T: TimerTask>(
     registry: &Arc<Registry<Erased>>,
@@ -44,11 +44,11 @@ pub(crate) fn schedule<T: TimerTask>(
     match (scheduled.flatten(), task) {
         (Some(scheduled), _) => scheduled,
         (None, Some(task)) => schedule_without_owner(registry, task, deadline, admit),
-        (None, None) => unreachable!("a task that was taken has been scheduled or refused"),
+        (None, None) => unreachable!("a taken task was scheduled or refused"),
     }
 }
 
-/// Schedules on a thread that is ending, whose owners are gone.
+/// Schedules without a cached owner: on a thread that is ending, or in a timer without room.
 #[cold]
 fn schedule_without_owner<T: TimerTask>(
     registry: &Arc<Registry<Erased>>,
@@ -100,27 +100,27 @@ pub(super) fn why_refused(context: &Context) -> Refusal {
 fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
     let heap = &*owner.heap;
     if admit == Admit::AtOnce {
-        let entry = file_past_the_queue(owner.chunk(), offset, &heap.tally);
+        let entry = file_directly(owner.chunk(), offset, &heap.tally);
         entry.into_iter().for_each(|entry| heap.context.catch_up(entry));
     } else {
         heap.announce(owner.chunk(), deadline);
     }
 }
 
-/// Files a slot that was just armed, for an entry that goes past the queue. `None` if a stop has
-/// ended it already.
-fn file_past_the_queue(chunk: &Chunk<Erased>, offset: usize, tally: &Tally) -> Option<CatchUp> {
+/// Files a slot that was just armed, and returns its entry, which bypasses the pending queue. `None` if
+/// a stop has already ended the timeout.
+fn file_directly(chunk: &Chunk<Erased>, offset: usize, tally: &Tally) -> Option<CatchUp> {
     let (deadline, version) = chunk.slot(offset).file()?;
-    tally.filed.add_shared(1); // the worker counts internal timeouts in this tally too
+    tally.filed.add_shared(1); // shared, because the worker also counts internal timeouts here
     Some(CatchUp { token: chunk.token(offset, version), deadline })
 }
 
-/// Takes back what was armed in a timer that is closed, unless it has ended otherwise.
+/// Takes back a timeout that was armed in a closed timer, unless it has already ended.
 #[cold]
 fn take_back<T: TimerTask>(timeout: Timeout, tally: &Tally) -> Result<Timeout, (T, Refusal)> {
     let Some((task, filed)) = timeout.take_back() else { return Ok(timeout) };
     tally.taken_back.add(1);
-    tally.unqueued.add_shared(u64::from(!filed)); // others count internal timeouts in it too
+    tally.unqueued.add_shared(u64::from(!filed)); // shared, for internal timeouts
     Err((task.into_type(), Refusal::Closed))
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     fn new_timeout(registry: &Arc<Registry<Erased>>, deadline: u64) -> Timeout {
         let scheduled = schedule(registry, || (), deadline, Admit::Once);
-        scheduled.map_err(|(_, why)| why).expect("it is admitted")
+        scheduled.map_err(|(_, why)| why).expect("the task is admitted")
     }
 
     fn rejected(registry: &Registry<Erased>) -> (u64, u64) {
@@ -154,11 +154,11 @@ mod tests {
         let held = Arc::new(());
         let capture = held.clone();
         let refused = schedule(&registry, move || drop(capture), DUE, Admit::Once);
-        let Err((task, Refusal::Full)) = refused else { panic!("it is full") };
+        let Err((task, Refusal::Full)) = refused else { panic!("not refused as full") };
         assert_eq!((Arc::strong_count(&held), rejected(&registry)), (2, (1, SLOTS as u64)));
         drop(task);
         assert_eq!(Arc::strong_count(&held), 1);
-        // Nor on another thread, nor on one that is ending.
+        // Another thread is refused too, with a cached owner and without one.
         let other = registry.clone();
         let refused = std::thread::spawn(move || {
             let task = || ();
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Each timer of a thread has its own heap, however the thread goes from one to the other.
+    /// A thread that alternates between timers has one heap in each of them.
     #[test]
     fn a_thread_has_a_heap_in_each_of_its_timers() {
         let timers = [(); 3].map(|()| registry());
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(slots.len(), 1);
     }
 
-    /// Slots that come back to a chunk which is not the owned one, or from another thread.
+    /// Slots of chunks that are not owned, or that another thread frees, are reused too.
     #[test]
     fn returned_slots_are_reused() {
         let registry = registry();

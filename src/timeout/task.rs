@@ -1,4 +1,4 @@
-//! Tasks: what users implement, and what `stop` gives back.
+//! Tasks: the trait that users implement, and the type-erased task that `stop` returns.
 
 use super::erased::Erased;
 use super::handle::Timeout;
@@ -10,8 +10,8 @@ use std::fmt;
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
 /// is one.
 ///
-/// Implement it for your own type to use the [`Run`], to be told of a cancel, or to let the timeout
-/// go on ([`Next`]).
+/// Implement it for your own type to use the [`Run`], to get a callback on a cancel, or to run again
+/// ([`Next`]).
 ///
 /// # Examples
 ///
@@ -53,8 +53,8 @@ pub trait TimerTask: Sized + Send + 'static {
     #[doc(hidden)]
     const RUNS_ONCE: bool = false;
 
-    /// Whether the task only wakes somebody. It then runs on the worker whatever the executor, and a
-    /// stop of the timer cancels it instead of returning it.
+    /// Whether the task only wakes a waker. It then runs on the worker, even if the timer has an
+    /// executor, and a stop cancels it instead of returning it.
     #[doc(hidden)]
     const ONLY_WAKES: bool = false;
 }
@@ -116,7 +116,7 @@ impl Task {
             Ok(()) => return Ok(task.expect("given")),
             Err(other) => other,
         };
-        // A task that was taken out of one timer and scheduled in another is held as a `Task`.
+        // A task that was taken out of one timer and scheduled in another is inside a `Task`.
         other.give(&mut inner).map_err(Task)?;
         inner.expect("given").downcast()
     }

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 /// A timeout that had not expired when its timer was stopped, with its task.
 ///
-/// Run it, take the task out, or drop both. To save the tasks of some type beyond the program's end,
-/// take them out by that type.
+/// Run it, take the task out, or drop it. To save tasks of a type of yours beyond the end of the
+/// program, take them out with [`downcast`](Self::downcast).
 ///
 /// # Examples
 ///
@@ -86,7 +86,7 @@ impl Unprocessed {
 }
 
 impl Unprocessed {
-    /// Cancels a timeout that nobody will collect.
+    /// Cancels a timeout that no caller will collect.
     pub(crate) fn cancel(self) {
         self.timeout.cancel_returned();
         self.timeout.tell_cancelled(self.task);
