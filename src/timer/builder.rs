@@ -24,7 +24,7 @@ const SHORTEST_TICK: Duration = Duration::from_micros(50);
 const LONGEST_TICK: Duration = Duration::from_nanos(1 << 62);
 const LONGEST_TURN_NANOS: u64 = 1 << 63;
 
-/// More live timers than this cause one warning, as in Netty: a timer is made to be shared.
+/// More live timers than this cause one warning, like in Netty: one timer is meant to be shared.
 const MANY_TIMERS: usize = 64;
 
 /// The number of live timers in this process. Relaxed, like the flag for the warning: they guard
@@ -54,8 +54,8 @@ pub enum WheelKind {
 }
 
 impl HashedWheelTimer {
-    /// A timer with the defaults: a tick of 100 ms, 512 ticks per turn, no limit, tasks run on the
-    /// worker.
+    /// A timer with the defaults: a tick of 100 ms, 512 buckets, no limit of pending timeouts, and tasks
+    /// that run on the worker.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl HashedWheelTimer {
 
 /// Builds a [`HashedWheelTimer`]. Created by [`HashedWheelTimer::builder`].
 #[derive(Clone)]
-#[must_use = "a builder does nothing until it builds"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     tick_duration: Duration,
     wheel: WheelKind,
@@ -135,10 +135,10 @@ impl Builder {
     /// The greatest number of timeouts that may be pending at once, at least 1. The default is no
     /// limit.
     ///
-    /// A limit costs one counter that all threads share. A timeout that goes on is always admitted, so
-    /// the number can exceed the limit, by at most the number of jobs that the executor had at once.
-    /// So is a [`Sleep`](crate::future::Sleep): it counts, but no limit refuses it. The timeouts of the
-    /// [`idle`](crate::idle) manager do not count.
+    /// A limit costs one counter that all threads share. The number of pending timeouts can exceed the
+    /// limit in two cases. A timeout that goes on after a run is always admitted; there are at most as
+    /// many of these as the executor had jobs at once. A [`Sleep`](crate::future::Sleep) counts, but is
+    /// never refused. The timeouts of the [`idle`](crate::idle) manager do not count.
     pub fn max_pending_timeouts(self, limit: usize) -> Self {
         Self { max_pending_timeouts: Some(limit), ..self }
     }
@@ -202,7 +202,7 @@ impl Builder {
             return Err(BuildError::ThreadName { name: self.thread_name });
         }
         let control = Arc::new(self.control(scale, wheel.bucket_count()));
-        // From here on, a clock may wait for the worker, even if the worker's thread cannot start.
+        // A clock may wait for the worker from here on, so `ending` must exist even if no thread starts.
         let ending = Ending::of(control.clone());
         let weak: std::sync::Weak<Control> = Arc::downgrade(&control);
         let pace = control.context.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));
@@ -281,7 +281,9 @@ impl LiveTimer {
         static WARNED: AtomicBool = AtomicBool::new(false);
         let live = LIVE_TIMERS.fetch_add(1, Ordering::Relaxed) + 1;
         if live > MANY_TIMERS && !WARNED.swap(true, Ordering::Relaxed) {
-            warning!("{live} live timers in this process: a timer is made to be shared");
+            warning!(
+                "{live} live timers in this process: expected at most {MANY_TIMERS}; share one"
+            );
         }
         Self
     }

@@ -88,8 +88,8 @@ pub enum ScheduleError<T = Box<dyn FnOnce() + Send>> {
         /// The refused task.
         task: Refused<T>,
     },
-    /// As many timeouts are pending as the builder allowed, or the timer has as many chunks of slots
-    /// as it can number: 2^26, of 62 slots each.
+    /// The number of pending timeouts has reached the limit that the builder set, or the timer has its
+    /// greatest number of chunks: 2^26, with 62 slots each.
     LimitReached {
         /// The limit.
         limit: usize,
@@ -184,17 +184,17 @@ impl<T> std::error::Error for ScheduleError<T> {}
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
-    /// A task on the worker's own thread called `stop`: the worker would wait for itself.
+    /// A task on the worker called `stop`. The worker would wait for itself.
     #[error("stop was called by a task on the timer's own worker: expected another thread")]
     FromWorker,
-    /// The worker was still busy with a task at the end of the limit. The timer accepts no more
-    /// timeouts. Call again to get the unprocessed ones.
+    /// The worker was still busy with a task at the end of the limit. The timer is closed and accepts no
+    /// more timeouts. Call `stop` or `stop_timeout` again to get the unprocessed ones.
     #[error("the timer has not stopped within {limit:?}: {}", held_up_by(timeout))]
     StillRunning {
         /// The limit that the caller gave.
         limit: Duration,
-        /// The timeout whose task the worker is running, or handing to an executor that blocks.
-        /// `None` if the worker was no longer busy when it was asked.
+        /// The timeout whose task the worker is running, or is handing to an executor that blocks.
+        /// `None` if the worker was no longer busy just after the limit.
         timeout: Option<Timeout>,
     },
 }

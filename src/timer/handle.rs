@@ -22,29 +22,29 @@ use std::time::{Duration, Instant};
 /// timeouts and ends; the drop does not wait for that. To get the pending timeouts back, call
 /// [`stop`](Self::stop). A pending task that holds a handle keeps its timer alive.
 ///
-/// See the [crate's page](crate) for the guarantees.
+/// The [crate documentation](crate) lists the guarantees.
 #[derive(Clone)]
 pub struct HashedWheelTimer(pub(super) Arc<Handle>);
 
-/// The target of all handles. Its drop ends the timer.
+/// The state that all handles of one timer share. Its drop ends the timer.
 pub(super) struct Handle {
     pub(super) control: Arc<Control>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl HashedWheelTimer {
-    /// Runs `task` once, `delay` from now, unless the timeout is cancelled before.
+    /// Runs `task` once, `delay` from now, unless the timeout is cancelled first.
     ///
     /// The task never runs early, measured by [`Instant`]. While the worker keeps up, it is late by
     /// less than a tick plus scheduling. [`Duration::ZERO`] means the next tick, [`Duration::MAX`]
     /// never. Timeouts that one thread schedules for the same tick run in the order in which it
     /// scheduled them.
     ///
-    /// The call costs one read of the processor's clock (of `Instant` where the system does not use
-    /// that clock), some stores to memory of the calling thread, and a memory fence. It takes no lock.
-    /// A task of up to 16 bytes lies in its slot; a larger one, or one that is aligned to more than a
-    /// pointer, costs an allocation. A thread that has no free slot left takes a chunk of them, or
-    /// allocates one of 62, under a lock that is almost always free.
+    /// The call reads the processor's counter (or `Instant`, where the system does not use that counter),
+    /// writes to memory of the calling thread, and executes a memory fence. It takes no lock. A task of
+    /// up to 16 bytes is stored in its slot. A larger task, or one that is aligned to more than a
+    /// pointer, costs an allocation. A thread without a free slot takes a chunk of 62 slots from its
+    /// pool, or allocates one, under a lock that is almost always free.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl HashedWheelTimer {
         })
     }
 
-    /// Schedules a timeout of the crate itself: no limit refuses it, no count shows it, and no stop
-    /// returns it. At the end of the timer, the worker's thread cancels it.
+    /// Schedules an internal timeout: no limit refuses it, no count includes it, and no stop returns it.
+    /// At the end of the timer, the worker's thread cancels it.
     pub(crate) fn schedule_internal<T: TimerTask>(
         &self,
         task: T,
@@ -137,8 +137,8 @@ impl HashedWheelTimer {
         self.admit_internal(task, self.context().time.nanos_at(deadline), Admit::Once)
     }
 
-    /// Schedules a task that only wakes somebody. Ignores the limit: nobody could be told of a
-    /// refusal.
+    /// Schedules a task that only wakes a waker. Ignores the limit, because a future could not report
+    /// a refusal.
     pub(crate) fn wake_at<T: TimerTask>(
         &self,
         task: T,
@@ -177,7 +177,7 @@ impl HashedWheelTimer {
         self.context().time.now_instant()
     }
 
-    /// The instant `delay` from now. One that no `Instant` can hold is never.
+    /// The instant `delay` from now. If an `Instant` cannot represent it, it is never.
     pub(crate) fn deadline_after(&self, delay: Duration) -> Instant {
         self.now().checked_add(delay).unwrap_or_else(|| self.context().time.instant_at(NEVER))
     }
@@ -194,8 +194,8 @@ impl HashedWheelTimer {
     }
 
     /// The number of timeouts that were accepted, and have not yet run, been cancelled or been returned.
-    /// It counts every call that has returned, and can miss those that other threads make meanwhile. 0
-    /// after `stop`.
+    /// It includes every call that has returned, and can miss calls of other threads that run at the
+    /// same time. It is 0 after `stop`.
     ///
     /// O(threads that schedule).
     pub fn pending_timeouts(&self) -> usize {
@@ -217,38 +217,38 @@ impl HashedWheelTimer {
     /// # Blocking
     ///
     /// The call waits, without a limit, for a task that runs on the worker at that moment, or for an
-    /// executor that is just taking a job. It does not wait for tasks that were handed to an executor
-    /// before. The first caller also waits until the worker's thread has ended, and with it for the
-    /// reports of the idle managers, and for the drop of the executor and of the thread-locals that
-    /// tasks have used there.
+    /// executor that is taking a job at that moment. It does not wait for jobs that an executor has
+    /// already taken. The first caller also waits until the worker's thread has ended. Before its end,
+    /// this thread runs the reports of the idle managers, drops the executor, and drops the thread-locals
+    /// that tasks have used there.
     ///
     /// In async code, await [`stop_async`](Self::stop_async) instead.
     ///
     /// # Errors
     ///
-    /// If a task on the timer's own worker calls it: the worker would wait for itself. Two timers
-    /// whose tasks stop each other wait for ever; use [`stop_timeout`](Self::stop_timeout) there.
+    /// If a task on the timer's own worker calls it, because the worker would wait for itself. Two timers
+    /// whose tasks stop each other would wait for ever. Use [`stop_timeout`](Self::stop_timeout) in such tasks.
     pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(None)
     }
 
-    /// Stops the timer as [`stop`](Self::stop) does, but waits for at most `limit`, and neither for the
-    /// end of the worker's thread nor for the drop of the executor.
+    /// Stops the timer as [`stop`](Self::stop) does, but waits for at most `limit`. It waits neither for
+    /// the end of the worker's thread nor for the drop of the executor.
     ///
-    /// Only a task can make it fail. If the worker runs no task and hands none over, the call ends
-    /// the timer itself, without the worker: even with a limit of zero, even if the worker's thread
-    /// does not get a processor.
+    /// It fails only if a task keeps the worker busy. If the worker runs no task and hands none over, the
+    /// call ends the timer itself, without the worker. This works even with a limit of zero, and even if
+    /// the worker's thread does not get a processor.
     ///
     /// # Blocking
     ///
-    /// The call never waits longer than `limit`. Its own work comes on top: it takes the returned
-    /// timeouts out of their slots and sorts them, in time proportional to their number.
+    /// The call never waits longer than `limit`. Its own work takes additional time: it takes the returned
+    /// timeouts out of their slots and sorts them, in time about proportional to their number.
     ///
     /// # Errors
     ///
-    /// The errors of `stop`, and one if the worker is still busy with a task: it names the task's
-    /// timeout. The timer is closed all the same, and nothing more runs after that task. Pending
-    /// timeouts stay pending until the task ends; call again to get them.
+    /// The errors of `stop`, and [`StopError::StillRunning`] if the worker is still busy with a task. This
+    /// error has the task's timeout. The timer is closed anyway, and nothing more runs after that task.
+    /// Pending timeouts stay pending until the task ends. Call again to get them.
     pub fn stop_timeout(&self, limit: Duration) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(Some(limit))
     }
@@ -273,7 +273,7 @@ impl HashedWheelTimer {
         Ok(unprocessed)
     }
 
-    /// Closes the timer and has the worker end it.
+    /// Closes the timer and tells the worker to end it.
     pub(crate) fn begin_stop(&self) {
         let control = &*self.0.control;
         control.close();
@@ -295,13 +295,13 @@ impl HashedWheelTimer {
         self.0.control.lifecycle.stop_waiting(number);
     }
 
-    /// Whether the timer has ended after a stop: nothing runs on its worker any more, and nothing more
-    /// is handed over. The worker's thread may end a little later.
+    /// Whether the timer has ended after a stop: nothing runs on its worker any more, and no more jobs
+    /// are handed to the executor. The worker's thread may end a little later.
     pub fn is_stopped(&self) -> bool {
         self.0.control.lifecycle.is_finished()
     }
 
-    /// Whether the timer admits nothing any more: a stop has begun.
+    /// Whether a stop has begun. The timer then admits no timeout.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.context().is_closed()

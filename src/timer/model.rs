@@ -41,7 +41,7 @@ fn stop(timer: &HashedWheelTimer) -> usize {
     returned.into_iter().map(|unprocessed| return_of(unprocessed.into_task())).count()
 }
 
-/// Takes a returned task. If its timeout went on after a run, that run was not its end.
+/// Takes the task out of a returned timeout. If the timeout went on after a run, that run was not its end.
 fn return_of(task: Task) {
     if let Ok(mut again) = task.downcast::<Again>() {
         again.has_run = false;
@@ -251,8 +251,8 @@ fn a_stop_that_gave_up_loses_nothing() {
     }
 }
 
-/// A stop that does not wait, while the worker claims and runs. If it succeeds, the timeout has run
-/// or is returned, and nothing runs afterwards.
+/// A stop that does not wait, while the worker claims and runs a timeout. If the stop succeeds, the
+/// timeout has run or is returned, and nothing runs afterwards.
 fn a_stop_that_does_not_wait_ends_all(with: fn(Builder) -> Builder) {
     check_up_to(2, move || {
         let clock = ManualClock::new();
@@ -284,7 +284,7 @@ fn a_stop_that_does_not_wait_against_a_hand_over() {
     a_stop_that_does_not_wait_ends_all(|builder| builder.executor(run_here));
 }
 
-/// A task that goes on `left` times. If it is dropped after a run, that run was its end.
+/// A task whose timeout goes on `left` times. If it is dropped after a run, that run was its end.
 struct Again {
     left: u32,
     missed: bool,
@@ -343,7 +343,7 @@ fn a_job_that_goes_on_against_the_worker_and_a_cancel() {
             runner.join().unwrap();
             jobs.pop().into_iter().for_each(Job::run);
             let cancelled = ends.cancelled.load(Ordering::Relaxed);
-            // A cancel during the run is answered with true if the timeout is about to go on.
+            // A cancel during the run returns true if the timeout is about to go on.
             assert!(won || cancelled == 0, "who is told of a cancel was cancelled");
             let returned = stop(&timer);
             accounted_for(&timer.0.control, &ends, returned, 1);
@@ -423,8 +423,8 @@ impl Hands {
     }
 }
 
-/// Two runs on other threads have missed their next runs, while the worker goes to sleep. The next
-/// runs come without a further wake-up. Otherwise loom would report the deadlock.
+/// Two runs on other threads miss their next runs while the worker goes to sleep. The missed runs happen
+/// without a further wake-up. If not, loom would report the deadlock.
 #[test]
 fn no_run_that_catches_up_is_missed() {
     check_up_to(2, || {
@@ -454,8 +454,8 @@ fn no_run_that_catches_up_is_missed() {
     });
 }
 
-/// A thread asks for the worker's running timeout while that run ends and its slot is used again.
-/// The result is the timeout that was handed over, or none.
+/// A thread asks for the worker's running timeout while that run ends and its slot is reused. The result
+/// is the timeout that ran, or none.
 fn the_running_timeout_is_never_the_next(with: fn(Builder) -> Builder) {
     let clock = ManualClock::new();
     let (timer, ends) = (built(clock.clone(), with), Arc::new(Ends::default()));
