@@ -8,7 +8,7 @@ use std::fmt;
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
     task: Option<Erased>,
-    /// The pin of this handle is the runner's live pin.
+    /// The pin of this handle is the live pin, since the job is the runner.
     timeout: Timeout,
 }
 
@@ -17,8 +17,10 @@ impl Job {
         Self { task: Some(task), timeout }
     }
 
-    /// Runs the task on this thread. Does not run it if the timeout is periodic, or has gone on
-    /// before, and was cancelled while the job waited. A panic of the task is caught and counted.
+    /// Runs the task on this thread. A panic of the task is caught and counted.
+    ///
+    /// If a cancel returned true while the job waited, the task does not run. This happens only to a
+    /// timeout that is periodic or has gone on before.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
         if self.timeout.is_withdrawn() {

@@ -31,10 +31,10 @@ pub use self::tokio::Tokio;
 
 /// Runs expired timeouts.
 ///
-/// `execute` is called on the timer's worker thread, never on a thread that schedules. It should hand
-/// the job over and return: while it blocks, no other timeout runs, and a stop waits for it. It may
-/// refuse a job by giving it back; the timer's [`OnRefusal`] policy then applies. A job that is dropped
-/// without running counts as abandoned ([`Metrics::abandoned`]), and its timeout as cancelled.
+/// The timer's worker thread calls `execute`; a thread that schedules never does. `execute` should hand
+/// the job to another thread and return. While it blocks, no other timeout runs, and a stop waits for it.
+/// It may refuse a job by returning it. The timer's [`OnRefusal`] policy then applies. A job that is
+/// dropped without running counts as abandoned ([`Metrics::abandoned`]), and its timeout as cancelled.
 ///
 /// Every `Fn(Job) -> Result<(), Job> + Send + Sync + 'static` is an executor.
 ///

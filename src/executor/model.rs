@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of tasks in a model that have run, and that were told of a cancel.
+/// The number of tasks in a model that have run, and of those whose cancelled callback has run.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) run: AtomicUsize,
@@ -76,8 +76,8 @@ fn accounted_for(heaps: &Heaps, ends: &Ends, count: usize) {
         .for_each(|offset| with_slot(heaps, offset, |slot| assert_eq!(slot.phase(), Phase::Free)));
 }
 
-/// Two jobs for an executor with room for one, while its thread takes one out and the first timeout
-/// is cancelled. Each task runs or is told of the cancel, once, and each slot is free in the end.
+/// An executor with room for one job is offered two, while its thread takes one out and the first timeout
+/// is cancelled. Each task runs once, or its cancelled callback runs once. Each slot is free in the end.
 fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
     let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
     let (first, second) = (scheduled(&heaps, &ends, true), scheduled(&heaps, &ends, true));
@@ -116,7 +116,7 @@ fn a_refused_job_that_is_offered_again_ends_once() {
     check(|| a_refused_job_ends_once(&OnRefusal::Wait));
 }
 
-/// An executor drops a job while its timeout is cancelled. The task is told of the cancel once.
+/// An executor drops a job while its timeout is cancelled. The task's cancelled callback runs once.
 #[test]
 fn a_dropped_job_ends_once() {
     for repeats in [false, true] {
@@ -132,9 +132,9 @@ fn a_dropped_job_ends_once() {
     }
 }
 
-/// Two threads share a handle. One of them sees the end, lets go and schedules again, while the other
-/// uses the handle. The new timeout has the slot if the other has let go too, and another slot if
-/// not. So the other thread never affects it.
+/// Two threads share a handle. One of them sees the end, drops the handle and schedules again, while the
+/// other uses the handle. The new timeout gets the same slot only if the other thread has dropped the
+/// handle too. So the other thread never affects the new timeout.
 fn a_late_use_does_not_affect_the_next_timeout(act: fn(&Timeout)) {
     check(move || {
         let (heaps, ends) = (heaps(), Arc::new(Ends::default()));

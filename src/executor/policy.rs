@@ -1,4 +1,4 @@
-//! The policy for jobs that the executor refuses. Such a job is never lost.
+//! The policy for jobs that the executor refuses. No refused job is lost.
 
 use super::{Executor, Job};
 use crate::base::isolate;
@@ -18,9 +18,9 @@ pub enum OnRefusal {
     #[default]
     RunOnWorker,
     /// Offers the job again until the executor takes it: first without delay, then once a
-    /// millisecond. Only the worker waits, and all other timeouts with it. If the timer is stopped
-    /// meanwhile, the job runs on the worker. A task on the executor must not wait for the worker, for
-    /// example by advancing a manual clock: both would wait for ever.
+    /// millisecond. The worker waits, and so do all other timeouts. If the timer is stopped meanwhile,
+    /// the job runs on the worker. A task on the executor must not wait for the worker, for example by
+    /// advancing a manual clock, because both would wait for ever.
     Wait,
     /// Hands the job to this callback, on the worker thread.
     Callback(Arc<dyn Fn(Job) + Send + Sync>),
@@ -93,8 +93,8 @@ impl Dispatch {
         }
     }
 
-    /// Offers a job to the executor, and returns it if it is refused. An executor that panics drops
-    /// it.
+    /// Offers a job to the executor. Returns the job if the executor refuses it. If the executor panics,
+    /// it drops the job.
     fn offer(&self, job: Job, metrics: &WorkerMetrics) -> Option<Job> {
         contained(metrics, || self.executor.execute(job)).and_then(Result::err)
     }

@@ -1,17 +1,18 @@
 //! The thread pool: a fixed number of threads on a bounded queue.
 //!
-//! The queue of jobs has no lock. `sleepers` is the number of threads that wait for a job, and is
-//! guarded by a lock.
+//! The queue of jobs has no lock. `sleepers` is the number of threads that wait for a job. A lock guards
+//! this number.
 //!
-//! | `sleepers` | a thread | `execute`, after its push |
+//! | step | a thread | `execute`, after its push |
 //! |---|---|---|
-//! | counts the waiting threads | pops; if empty: locks, pops again, counts itself, waits | locks; if any thread waits: wakes one |
+//! | 1 | pops; if the queue is empty: locks | locks |
+//! | 2 | pops again; if still empty: adds itself to `sleepers`, and waits | if `sleepers` is not 0: wakes one |
 //!
 //! **No job is left behind while a thread sleeps.** The thread's second pop and the producer's read
 //! of `sleepers` hold the same lock, so one comes first. If the pop comes first, the thread is
 //! counted and is woken. If the read comes first, the push before it is visible to the pop.
 //!
-//! The drop of the pool does not wait for its threads. They still run the queued jobs, then end.
+//! The drop of the pool does not wait for its threads. They run the queued jobs and then end.
 
 use super::{Executor, Job};
 use crate::base::sync::thread::{self, JoinHandle};
@@ -258,8 +259,9 @@ mod model {
         });
     }
 
-    /// Two jobs for a queue of length one, which the test waits for before the close. Each accepted
-    /// job runs without a further wake-up. If a wake-up were lost, loom would report the deadlock.
+    /// Two jobs are submitted to a queue of length one. The test waits for the accepted jobs before the
+    /// close, so each must run without a further wake-up. If a wake-up were lost, loom would report the
+    /// deadlock.
     fn no_job_is_left_behind<const N: usize>() {
         let queue = Arc::new(Queue::new(1));
         let (done, threads) = served::<N>(&queue);

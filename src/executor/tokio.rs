@@ -6,8 +6,8 @@ use tokio::runtime::Handle;
 /// Runs tasks on a tokio runtime. By default each is spawned as an async task, so it must not
 /// block; [`Tokio::blocking`] runs them on the runtime's blocking pool instead.
 ///
-/// A runtime never refuses a job. After its shutdown it drops its jobs: they count as abandoned, and
-/// their timeouts as cancelled.
+/// A runtime never refuses a job. After its shutdown it drops its jobs. These jobs count as abandoned,
+/// and their timeouts as cancelled.
 #[derive(Clone, Debug)]
 pub struct Tokio {
     handle: Handle,

@@ -1,4 +1,4 @@
-//! `DelayQueue`: values that each come out at a time of their own.
+//! `DelayQueue`: values that each come out at their own deadline.
 
 use super::sleep::Sleep;
 use crate::timer::HashedWheelTimer;
@@ -8,15 +8,15 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-/// A queue from which each value comes out at its deadline, the earliest first; values of one deadline
-/// in the order of their insertion.
+/// A queue from which each value comes out at its deadline, the earliest first. Values with the same
+/// deadline come out in the order of their insertion.
 ///
-/// One task owns the queue and awaits [`next`](Self::next). However many values there are, the queue
-/// has one timeout in the timer. So values need no `Send`, and an insertion takes no lock. Insertion,
-/// reset and removal are O(log n). Memory is proportional to the values in the queue.
+/// One task owns the queue and awaits [`next`](Self::next). The queue has one timeout in the timer for
+/// any number of values. So values need not be `Send`, and an insertion takes no lock. Insertion, reset
+/// and removal are O(log n). Memory is proportional to the number of values in the queue.
 ///
-/// Whatever moves the earliest deadline also moves the wake-up of a task that has polled the queue. If
-/// a value is due at once or the queue becomes empty, that task is woken by the call.
+/// A call that moves the earliest deadline also moves the wake-up of a task that has polled the queue. If
+/// the call makes a value due, or empties the queue, it wakes that task.
 ///
 /// With the feature `stream`, it is a stream. It ends when the queue is empty, and goes on after an
 /// insertion.
@@ -49,11 +49,11 @@ pub struct DelayQueue<T> {
     /// The keys of all values by deadline.
     order: BTreeSet<(Instant, DelayKey)>,
     last_key: u64,
-    /// Until the earliest deadline. If the queue is empty, nobody waits for it.
+    /// Ends at the earliest deadline. If the queue is empty, no task waits for it.
     sleep: Sleep,
 }
 
-/// Names a value in a [`DelayQueue`]. A key whose value has left the queue finds nothing.
+/// The key of a value in a [`DelayQueue`]. After its value has left the queue, it finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DelayKey(u64);
 
@@ -132,7 +132,7 @@ impl<T> DelayQueue<T> {
         self.values.get(&key).map(|(_, value)| value)
     }
 
-    /// The number of values, those included that are due and have not come out yet.
+    /// The number of values, including those that are due and have not come out yet.
     pub fn len(&self) -> usize {
         self.values.len()
     }
@@ -142,8 +142,8 @@ impl<T> DelayQueue<T> {
         self.values.is_empty()
     }
 
-    /// Waits for the next value. `None` if the queue is empty, or if the timer is stopped and no value
-    /// is due; [`drain`](Self::drain) returns the others then.
+    /// Waits for the next value. Returns `None` if the queue is empty, or if the timer is stopped and no
+    /// value is due. After a stop, [`drain`](Self::drain) returns the remaining values.
     ///
     /// If the future is dropped before it is ready, no value is lost.
     pub async fn next(&mut self) -> Option<Delayed<T>> {
@@ -175,8 +175,8 @@ impl<T> DelayQueue<T> {
         Some(Delayed { value, key, deadline })
     }
 
-    /// Has the sleep end at the earliest deadline. If there is none, whoever waits is woken to learn
-    /// that.
+    /// Sets the sleep to the earliest deadline. If the queue is empty, wakes the waiting task, whose next
+    /// poll returns `None`.
     fn follow_earliest(&mut self) {
         match self.order.first() {
             Some(&(earliest, _)) if earliest == self.sleep.deadline() => {}

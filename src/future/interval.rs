@@ -8,11 +8,12 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 impl HashedWheelTimer {
-    /// Ticks at a period: a [`Duration`], or a [`Period`] that says more. The first tick is one period
-    /// from now, unless the `Period` has another initial delay.
+    /// Ticks at a period: a [`Duration`], or a [`Period`] with further settings. The first tick is one
+    /// period from now, unless the `Period` has another initial delay.
     ///
-    /// Ticks that were missed are handled as [`MissedTickBehavior`](crate::MissedTickBehavior) says,
-    /// by the time at which a tick is taken. A fixed delay counts from that time.
+    /// [`MissedTickBehavior`](crate::MissedTickBehavior) decides how missed ticks are handled. A tick is
+    /// missed if it is already due when the tick before it is taken. A fixed delay counts from the time
+    /// at which a tick is taken.
     ///
     /// # Errors
     ///
@@ -44,7 +45,7 @@ impl HashedWheelTimer {
         self.interval_at(self.deadline_after(delay), period)
     }
 
-    /// Ticks like [`interval`](Self::interval), first at an instant.
+    /// Ticks like [`interval`](Self::interval). The first tick is at the instant `first`.
     ///
     /// # Errors
     ///
@@ -127,7 +128,8 @@ impl Interval {
         self.sleep.reset(next);
     }
 
-    /// Whether the timer was stopped before the next tick. There is none then, until a reset.
+    /// Whether the timer was stopped before the next tick. The interval then has no further tick, unless
+    /// a reset moves it to an instant that has passed.
     pub fn was_stopped(&self) -> bool {
         self.sleep.was_stopped()
     }

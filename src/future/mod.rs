@@ -1,7 +1,7 @@
 //! The timer in async programs: sleeps, limits, intervals and delay queues, on any executor.
 //!
-//! Everything here is built on [`std::future`] alone: no runtime, no feature, no context that must be
-//! entered. The timer's worker calls the wakers; the executor polls.
+//! Everything here uses [`std::future`] alone. It needs no runtime, no feature, and no context that must
+//! be entered. The timer's worker calls the wakers, and the executor polls.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -25,9 +25,9 @@
 //! | wait | [`sleep`], [`sleep_until`] |
 //! | limit a future | [`timeout`], or [`TimedFutureExt`] on the future |
 //! | push a limit back on each event | a [`Sleep`] beside it, and `reset` |
-//! | do something at a period | [`interval`] |
+//! | do something periodically | [`interval`] |
 //! | expire many values in one task | [`DelayQueue`] |
-//! | close silent connections | [`idle`](crate::idle): a store per event |
+//! | close silent connections | [`idle`](crate::idle): one store per event |
 //! | limit or thin out a stream | `TimedStreamExt`, feature `stream` |
 //! | end the timer | [`stop_async`] |
 //!
@@ -39,43 +39,45 @@
 //!
 //! # Guarantees
 //!
-//! - **The clock decides.** A future is ready if the timer's clock has reached its deadline when it is
-//!   polled, even if the worker has not come to it. It is never ready early. The wake-up comes within
-//!   a tick after the deadline.
-//! - **The latest waker is woken.** A wake-up is never lost: not by a poll, a reset, a drop or a stop on
-//!   another thread at the same time.
-//! - **A reset wakes.** A reset into the past wakes the waiting task at once. Any other reset moves the
-//!   wake-up, and the task need not poll again.
+//! - **The clock decides.** When a future is polled, it is ready if the timer's clock has reached its
+//!   deadline, even if the worker has not processed the deadline yet. It is never ready early. The
+//!   wake-up comes within a tick after the deadline.
+//! - **The latest waker is woken.** No wake-up is lost, even if another thread polls, resets, drops or
+//!   stops at the same time.
+//! - **A reset wakes.** A reset into the past wakes the waiting task immediately. Any other reset moves
+//!   the wake-up, and the task need not poll again.
 //! - **A drop frees.** It takes the waker out of the timer and drops it, in O(1).
-//! - **Wake-ups run on the worker**, whatever the timer's executor: a pool that is full delays none. (A
-//!   reset wakes on its own thread, and a stop with a limit may.) A waker is cloned, woken and dropped
-//!   under no lock. If it panics, the panic is caught and counted, and nobody else notices.
-//! - **A stop resolves everything.** Each sleep and limit becomes ready, its task is woken, and
-//!   `was_stopped` tells it from an expiry. Intervals end. None of them is among the timeouts that
-//!   `stop` returns.
-//! - **Nothing is refused.** A future counts as one pending timeout while its waker is in the timer, but
-//!   [the limit](crate::Builder::max_pending_timeouts) never refuses it: there would be nobody to tell.
-//!   If all slots that a timer can have are in use (2^32 or so), the task is woken until one is free.
+//! - **Wake-ups run on the worker**, even if the timer has an executor, so a full pool delays none. (A
+//!   reset wakes on the thread that calls it, and so may a stop with a limit.) A waker is cloned, woken
+//!   and dropped under no lock. If a waker panics, the panic is caught and counted, and affects no other
+//!   task.
+//! - **A stop resolves everything.** Each sleep and each limit becomes ready and its task is woken;
+//!   `was_stopped` distinguishes this from an expiry. Intervals end. `stop` returns none of their
+//!   timeouts.
+//! - **Nothing is refused.** A future counts as one pending timeout while its waker is in the timer.
+//!   [The limit](crate::Builder::max_pending_timeouts) never refuses it, because a future could not report
+//!   that. If all slots that a timer can have are in use (about 2^32), the task is woken again and again
+//!   until a slot is free.
 //!
 //! # What it costs
 //!
 //! A timer has one thread. It sleeps while nothing is due, and wakes up once per tick in which
 //! something is. One timer serves all runtimes of a process; make one and clone its handle.
 //!
-//! A [`Sleep`] takes 64 bytes. Its first poll costs what
-//! [`new_timeout`](crate::HashedWheelTimer::new_timeout) costs and two looks at the clock, and allocates
-//! nothing. A poll with the same waker costs one look. A [`Timeout`] whose future is ready at its first
-//! poll never touches the wheel.
+//! A [`Sleep`] takes 64 bytes. Its first poll costs as much as
+//! [`new_timeout`](crate::HashedWheelTimer::new_timeout) and two clock reads, and allocates nothing. A
+//! later poll with the same waker costs one clock read. A [`Timeout`] whose future is ready at its first
+//! poll never uses the wheel.
 //!
-//! Each wake-up comes from the worker's thread. A runtime takes that for a wake-up from outside, which
-//! costs it more than one by its own timer. This matters for timeouts that fire, not for those that are
-//! dropped in time. An executor that polls inside `wake` runs the task on the worker, where a slow poll
-//! delays all other timeouts.
+//! Each wake-up comes from the worker's thread. For a runtime, this is a wake-up from outside, which
+//! costs more than a wake-up by its own timer. This matters for timeouts that fire, not for those that
+//! are dropped in time. An executor that polls inside `wake` runs the task on the worker, where a slow
+//! poll delays all other timeouts.
 //!
 //! # Tests without waiting
 //!
-//! A timer on a [`ManualClock`](crate::ManualClock) stands still until the test moves it. `advance`
-//! returns after all due wakers were called. It works on any executor and with several threads.
+//! A [`ManualClock`](crate::ManualClock) stands still until the test moves it. `advance` returns after
+//! all due wakers were called. This works on any executor and with several threads.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -94,7 +96,7 @@
 //! # }
 //! ```
 //!
-//! # Beside `tokio::time`
+//! # Compared with `tokio::time`
 //!
 //! | | `tokio::time` | here |
 //! |---|---|---|
@@ -105,12 +107,12 @@
 //! | period of zero | panics | an error |
 //! | unknown key in a `DelayQueue` | panics | `None`, `false` |
 //! | shutdown | a poll panics | ready, `was_stopped` |
-//! | who wakes | a thread of the runtime | the timer's worker |
+//! | thread that wakes | a thread of the runtime | the timer's worker |
 //! | time in tests | one thread, feature `test-util` | any, `ManualClock` |
 //!
-//! A program that has tokio's timer and few timeouts that are long needs no other. This one is for
-//! programs without such a runtime or with several, for very many timeouts that rarely fire, and for
-//! timeouts shared with plain threads.
+//! A program that has tokio's timer, and only a few long timeouts, needs no other timer. This crate is
+//! for programs without such a runtime or with several runtimes, for very many timeouts that rarely fire,
+//! and for timeouts that are shared with plain threads.
 //!
 //! | instead of | write |
 //! |---|---|
@@ -125,14 +127,14 @@
 //! | `expired.into_inner()` | `expired.value` |
 //! | `pause()`, `advance(d)` | a `ManualClock`, `clock.advance(d)` |
 //!
-//! where `at_once` is `Period::fixed_rate(p).initial_delay(Duration::ZERO)`.
+//! In this table, `at_once` is `Period::fixed_rate(p).initial_delay(Duration::ZERO)`.
 
 // The files:
 //   wake         a waker in the wheel
 //   sleep        a future that is ready at an instant; all others are built on it
 //   timeout      a future with a limit
 //   interval     ticks at a period
-//   delay_queue  values that each come out at a time of their own
+//   delay_queue  values that each come out at their own deadline
 //   stop         the end of a timer, without blocking
 //   stream       methods on streams
 mod delay_queue;

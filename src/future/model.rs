@@ -1,5 +1,5 @@
-//! Loom models of the futures on the whole timer, with the worker's own thread. A wake-up that is lost
-//! leaves a thread waiting, and loom reports the deadlock.
+//! Loom models of the futures on the whole timer, with the worker's own thread. A lost wake-up leaves a
+//! thread waiting, and loom reports the deadlock.
 
 use super::sleep::Sleep;
 use crate::base::sync::{Arc, Condvar, Mutex, check_up_to, spawn};
@@ -40,7 +40,7 @@ impl Bell {
         pin!(future).poll(&mut Context::from_waker(&self.clone().into()))
     }
 
-    /// Goes on after a poll that was pending: waits, polls, and so on.
+    /// Waits and polls until the future is ready. The caller has already polled it once.
     fn finish<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> F::Output {
         loop {
             self.wait();
@@ -189,7 +189,7 @@ fn a_reset_against_a_stop() {
     }
 }
 
-/// Two tasks stop the timer at once. Both learn of its end, and one gets what is left.
+/// Two tasks stop the timer at once. Both learn of its end, and one gets the unprocessed timeouts.
 #[test]
 fn two_tasks_stop_a_timer() {
     check_up_to(2, || {

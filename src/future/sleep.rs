@@ -1,13 +1,15 @@
 //! `Sleep`: a future that is ready at an instant.
 //!
-//! Rules, each with the tests that hold it:
+//! Rules:
 //!
 //! 1. **The clock decides.** A sleep is ready if the timer's clock has reached its deadline, or if the
-//!    timer is stopped. No flag of the worker says so, and a wake-up is only a reason to look.
-//! 2. **Register, then look again.** The clock may pass the deadline before the waker is in the wheel,
-//!    and stand still afterwards. So every registration, and every move of one, is followed by a look.
-//! 3. **The latest waker wins.** Another waker replaces the one in the wheel.
-//! 4. **A waker is cloned, woken and dropped under no lock**, and a drop of the sleep drops it at once.
+//!    timer is stopped. The worker sets no flag. After a wake-up, the sleep reads the clock.
+//! 2. **Register, then check again.** The clock may pass the deadline before the waker is in the wheel,
+//!    and stand still afterwards. So after every registration, and every move of one, the sleep reads the
+//!    clock again.
+//! 3. **The latest waker wins.** A new waker replaces the one in the wheel.
+//! 4. **A waker is cloned, woken and dropped under no lock.** The drop of a sleep drops its waker
+//!    immediately.
 
 use super::wake::Armed;
 use crate::timer::HashedWheelTimer;
@@ -45,7 +47,8 @@ impl HashedWheelTimer {
         self.sleep_until(self.deadline_after(delay))
     }
 
-    /// A future that is ready at an instant. If that has passed, it is ready at the first poll.
+    /// A future that is ready at an instant. If the instant has passed, the future is ready at its first
+    /// poll.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         Sleep { armed: None, timer: self.clone(), deadline, end: None }
     }
@@ -54,12 +57,12 @@ impl HashedWheelTimer {
 /// A future that is ready at its deadline, or when its timer is stopped. Created by
 /// [`HashedWheelTimer::sleep`] and [`sleep_until`](HashedWheelTimer::sleep_until).
 ///
-/// After it was ready, it stays ready until a reset. Its drop takes its waker out of the timer and
+/// Once ready, it stays ready until a reset. The drop of a sleep takes its waker out of the timer and
 /// drops it, in O(1). A sleep keeps its timer alive.
 ///
 /// # Examples
 ///
-/// A deadline that each sign of life pushes back:
+/// A deadline that each request pushes back:
 ///
 /// ```
 /// # use std::time::Duration;
@@ -78,7 +81,7 @@ impl HashedWheelTimer {
 /// ```
 #[must_use = "a future does nothing until it is polled"]
 pub struct Sleep {
-    /// Before the timer: if this is its last handle, its drop finds no waker to wake.
+    /// Dropped before `timer`. So if `timer` is the last handle, its drop finds no waker to wake.
     armed: Option<Armed>,
     timer: HashedWheelTimer,
     deadline: Instant,
@@ -110,8 +113,8 @@ impl Sleep {
 
     /// Moves the deadline to an instant. O(1), without an allocation.
     ///
-    /// A task that waits for the sleep goes on waiting, and need not poll it. If the new deadline has
-    /// passed, the task is woken at once, by this call. A sleep that was ready can be awaited again.
+    /// A task that waits for the sleep continues to wait, and need not poll it again. If the new deadline
+    /// has passed, this call wakes the task. A sleep that was ready can be awaited again.
     pub fn reset(&mut self, deadline: Instant) {
         self.deadline = deadline;
         self.end = None;
@@ -152,7 +155,7 @@ impl Sleep {
         self.armed = Armed::new(&self.timer, waker, self.deadline);
     }
 
-    /// Looks at the clock, then at the timer.
+    /// Checks the clock, then whether the timer is stopped.
     fn has_ended(&mut self) -> bool {
         if self.end.is_none() {
             self.end = if self.is_elapsed() {

@@ -7,15 +7,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 impl HashedWheelTimer {
-    /// Stops the timer as [`stop`](Self::stop) does, without blocking the thread: a future that is
-    /// ready after the timer's end.
+    /// Stops the timer as [`stop`](Self::stop) does, without blocking the thread. Returns a future that
+    /// is ready after the end of the timer.
     ///
     /// The first poll closes the timer. The future waits for a task that runs on the worker. It does
-    /// not wait for the end of the worker's thread, nor for the drop of the thread-locals there. It
-    /// may also be awaited by a task that runs on the worker.
+    /// not wait for the end of the worker's thread, nor for the drop of the thread-locals there. An async
+    /// task that is polled on the worker may await it too.
     ///
-    /// If the future is dropped before it is ready, the timer ends all the same. The unprocessed
-    /// timeouts go to the next stop, or are cancelled with the last handle.
+    /// If the future is dropped after its first poll and before it is ready, the timer still ends. The
+    /// unprocessed timeouts go to the next stop, or are cancelled when the last handle is dropped.
     ///
     /// # Examples
     ///
@@ -41,7 +41,7 @@ impl HashedWheelTimer {
 #[must_use = "a future does nothing until it is polled"]
 pub struct Stop {
     timer: HashedWheelTimer,
-    /// Names the waker that waits for the end.
+    /// The number of the waker that waits for the end.
     number: Option<u64>,
 }
 

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 impl HashedWheelTimer {
-    /// Limits a future: the result is its output if it completes within `limit` from now, and an error
-    /// if not. The future is polled first, so one that is ready in time wins.
+    /// Limits a future: returns its output if it completes within `limit` from now, and an error if not.
+    /// Each poll polls the future before it checks the limit.
     ///
     /// # Examples
     ///
@@ -33,7 +33,7 @@ impl HashedWheelTimer {
         Timeout::new(future.into_future(), self.sleep(limit))
     }
 
-    /// Limits a future like [`timeout`](Self::timeout), until an instant.
+    /// Limits a future like [`timeout`](Self::timeout), but until an instant.
     pub fn timeout_at<F: IntoFuture>(
         &self,
         deadline: Instant,
@@ -86,7 +86,7 @@ pub enum TimeoutError {
 }
 
 impl TimeoutError {
-    /// The error of a limit that is over.
+    /// The error of a limit that has ended.
     pub(super) fn of(sleep: &Sleep) -> Self {
         if sleep.was_stopped() { Self::Stopped } else { Self::Elapsed }
     }
@@ -101,8 +101,8 @@ pin_project! {
     /// A future with a limit. Created by [`HashedWheelTimer::timeout`] and
     /// [`timeout_at`](HashedWheelTimer::timeout_at).
     ///
-    /// It does not touch the timer before its future is first pending. The future is dropped with it,
-    /// not at the deadline.
+    /// It does not use the timer until its future is pending for the first time. It drops the future
+    /// when it is dropped itself, not at the deadline.
     #[derive(Debug)]
     #[must_use = "a future does nothing until it is polled"]
     pub struct Timeout<F> {
@@ -132,7 +132,7 @@ impl<F> Timeout<F> {
         self.project().future
     }
 
-    /// Takes the future out, without its limit.
+    /// Returns the future without its limit.
     pub fn into_inner(self) -> F {
         self.future
     }

@@ -5,8 +5,8 @@ use crate::timer::HashedWheelTimer;
 use std::task::{RawWakerVTable, Waker};
 use std::time::Instant;
 
-/// A task that wakes: when its timeout expires, and when it is cancelled by [`Armed::wake`] or by a
-/// stop of the timer. A waker takes 16 bytes, so it lies in its slot.
+/// A task that wakes its waker when the timeout expires, and when [`Armed::wake`] or a stop of the timer
+/// cancels it. A waker has 16 bytes, so it is stored in its slot.
 struct Wake(Waker);
 
 impl TimerTask for Wake {
@@ -26,7 +26,7 @@ impl TimerTask for Wake {
 /// A waker that was put into the wheel.
 ///
 /// Its drop takes the waker out and drops it, on the calling thread and under no lock. If the worker
-/// has claimed the timeout by then, the worker wakes.
+/// has already claimed the timeout, the worker wakes the waker instead.
 pub(super) struct Armed {
     timeout: Timeout,
     waker: Identity,
@@ -51,12 +51,12 @@ impl Armed {
         self.waker.is(waker) && self.timeout.is_pending()
     }
 
-    /// Moves the deadline. False if the waker has been woken, or is about to be.
+    /// Moves the deadline. Returns false if the waker was woken, or is about to be woken.
     pub(super) fn move_to(&self, deadline: Instant) -> bool {
         self.timeout.reschedule_at(deadline).is_ok()
     }
 
-    /// Wakes now, on this thread, unless that has happened.
+    /// Wakes the waker on this thread, unless it was already woken.
     pub(super) fn wake(self) {
         self.timeout.cancel();
     }
@@ -68,8 +68,8 @@ impl Drop for Armed {
     }
 }
 
-/// The identity of the waker in the slot, kept instead of a clone. While the timeout is pending, that
-/// waker lives, so no other has the same identity.
+/// The identity of the waker in the slot, stored here instead of a clone. While the timeout is pending,
+/// that waker exists, so no other waker has the same identity.
 struct Identity {
     data: usize,
     vtable: &'static RawWakerVTable,

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// The most items that one poll takes, so that a stream which is always ready does not keep its thread.
+/// The most items that one poll takes, so that a stream that is always ready does not block its thread.
 const ITEMS_PER_POLL: usize = 64;
 
 pin_project! {
@@ -20,7 +20,7 @@ pin_project! {
         #[pin]
         stream: S,
         latest: Option<S::Item>,
-        // Until the pause after the latest item is long enough.
+        // Ends when the pause after the latest item is long enough.
         sleep: Sleep,
         quiet: Duration,
         ended: bool,

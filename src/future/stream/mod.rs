@@ -18,8 +18,8 @@ use std::time::Duration;
 
 /// Time limits and rates for streams.
 ///
-/// If the timer is stopped, no item is held back any longer: [`Throttle`] and [`Debounce`] pass each
-/// item on at once, and [`StreamTimeout`] reports the stop once.
+/// After a stop of the timer, no item is delayed: [`Throttle`] and [`Debounce`] yield each item
+/// immediately, and [`StreamTimeout`] reports the stop once.
 ///
 /// # Examples
 ///
@@ -42,7 +42,7 @@ use std::time::Duration;
 /// ```
 pub trait TimedStreamExt: Stream + Sized {
     /// Yields an error if the next item does not come within `limit` after the last one, or after this
-    /// call. The stream goes on: the next error comes at the earliest after the next item.
+    /// call. The stream continues after an error. There is at most one error between two items.
     fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> StreamTimeout<Self> {
         StreamTimeout::new(self, timer, limit)
     }
@@ -53,8 +53,8 @@ pub trait TimedStreamExt: Stream + Sized {
         Throttle::new(self, timer, interval)
     }
 
-    /// Yields an item once no other has followed it for `quiet`, and drops those that were followed by
-    /// another. At the end of the stream, the last item comes at once.
+    /// Yields an item once no other item has followed it for `quiet`, and drops items that another one
+    /// follows sooner. At the end of the stream, it yields the last item immediately.
     fn debounce(self, timer: &HashedWheelTimer, quiet: Duration) -> Debounce<Self> {
         Debounce::new(self, timer, quiet)
     }

@@ -9,14 +9,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 pin_project! {
-    /// A stream with a greatest rate. Created by
+    /// A stream with a limited rate. Created by
     /// [`TimedStreamExt::throttle`](super::TimedStreamExt::throttle).
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
     pub struct Throttle<S> {
         #[pin]
         stream: S,
-        // Until the next item may come.
+        // Ends when the next item may come.
         sleep: Sleep,
         interval: Duration,
     }
@@ -27,7 +27,7 @@ impl<S> Throttle<S> {
         Self { stream, sleep: timer.sleep(Duration::ZERO), interval }
     }
 
-    /// Takes the stream out, without its limit.
+    /// Returns the stream without its limit.
     pub fn into_inner(self) -> S {
         self.stream
     }

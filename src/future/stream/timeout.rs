@@ -18,7 +18,7 @@ pin_project! {
         stream: S,
         sleep: Sleep,
         limit: Duration,
-        // Since the last item.
+        // Whether an error was yielded since the last item.
         reported: bool,
     }
 }
@@ -28,7 +28,7 @@ impl<S> StreamTimeout<S> {
         Self { stream, sleep: timer.sleep(limit), limit, reported: false }
     }
 
-    /// Takes the stream out, without its limit.
+    /// Returns the stream without its limit.
     pub fn into_inner(self) -> S {
         self.stream
     }
