@@ -59,8 +59,8 @@ mod model {
     use std::time::Duration;
 
     pub(crate) struct Parker {
-        /// Not one of the model checker's types, so that the model does not branch here. It is
-        /// written once, before any thread reads it.
+        /// Not a type of the model checker, so that the model does not branch here. It is written once,
+        /// before any thread reads it.
         adopted: OnceLock<ThreadId>,
         called: Mutex<bool>,
         changed: Condvar,

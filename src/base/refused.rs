@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 /// A value that a call has refused, inside the call's error. Take it out with
 /// [`into_inner`](Self::into_inner).
 ///
-/// A shared reference to it gives no access to the value. So it is `Sync` for every `T: Send`, and so
-/// is the error: `?` turns it into a `Box<dyn Error + Send + Sync>`, whatever `T` is.
+/// A shared reference to it gives no access to the value. So it is `Sync` for every `T: Send`, and so is
+/// the error that contains it. `?` converts such an error into a `Box<dyn Error + Send + Sync>` for every
+/// `T`.
 // The mutex is never locked. It makes `Send` values `Sync` without unsafe code.
 pub struct Refused<T>(Mutex<T>);
 

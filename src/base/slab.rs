@@ -13,17 +13,17 @@
 //!
 //! - **open**: it has memory and a free slot. It is in the list of open chunks.
 //! - **full**: all of its slots are used. It is in no list.
-//! - **gone**: its memory was given back. It is in the vector `gone`. It can remain in the list of
-//!   open chunks too, until it would come to the front; then it is unlinked.
+//! - **gone**: its memory was given back. It is in the vector `gone`. It can also stay in the list of
+//!   open chunks. It is unlinked when it would become the front of the list.
 
-/// Slots in one chunk. With smaller chunks a survivor of a burst would keep less memory, but there
-/// would be more allocations.
+/// The number of slots in one chunk. With smaller chunks, a slot that outlives a burst would keep less
+/// memory, but there would be more allocations.
 const CHUNK: usize = 64;
 
 /// The end of the list of open chunks.
 const NO_CHUNK: u32 = u32::MAX;
 
-/// Chunks without a used slot that keep their memory for later use.
+/// The number of chunks without a used slot that keep their memory for later use.
 const EMPTY_KEPT: usize = 32;
 
 /// The end of a chunk's free list.

@@ -53,7 +53,7 @@ impl<T> Mutex<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The guard, unless another thread has it.
+    /// Returns the guard, or `None` if another thread has it.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
@@ -260,8 +260,8 @@ mod model {
     }
 }
 
-/// Runs a model through every schedule with at most three preemptions. The known bugs of such
-/// protocols need no more. `LOOM_MAX_PREEMPTIONS` changes the bound.
+/// Runs a model in every schedule with at most three preemptions. The known bugs of such protocols need
+/// no more than three. `LOOM_MAX_PREEMPTIONS` changes the bound.
 #[cfg(all(test, loom))]
 pub(crate) fn check(model: impl Fn() + Sync + Send + 'static) {
     check_up_to(3, model);
@@ -283,9 +283,9 @@ loom::lazy_static! {
     static ref TURNS: loom::sync::atomic::AtomicUsize = loom::sync::atomic::AtomicUsize::new(0);
 }
 
-/// Has loom try every order of the steps that begin with it. Loom compares an access only with the
-/// last one before it, so a load by one thread hides another's load from a later store. Relaxed:
-/// it orders nothing but what fences order already.
+/// Makes loom try every order of the steps that begin with this call. Loom compares an access only with
+/// the last access before it, so a load by one thread hides another thread's load from a later store.
+/// Relaxed, so that it adds no ordering that the fences do not already have.
 #[cfg(all(test, loom))]
 pub(crate) fn turn() {
     TURNS.fetch_add(1, Ordering::Relaxed);
