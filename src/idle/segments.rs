@@ -27,10 +27,10 @@ use std::time::Instant;
 /// 100 to 200 ns with cold memory and while other threads wait for the lock.
 pub(super) const CHECKS_PER_SLICE: usize = 2048;
 
-/// The most checks that look ahead when one connection leaves.
+/// The most checks that confirm the next check when one connection leaves.
 const CHECKS_AFTER_LEAVE: usize = 64;
 
-/// The number of checks in one segment before a look ahead may go on with another.
+/// The number of checks in one segment before confirming may continue with another segment.
 const CHECKS_PER_STEP: usize = 16;
 
 /// The most connections that one hold of the lock takes out: the largest batch.
@@ -177,7 +177,7 @@ impl<T> Segments<T> {
         checks > 0
     }
 
-    /// Finds the next check after the connection in this seat has left, if `next_check` was for it.
+    /// Confirms the next check after the connection in this seat has left, if `next_check` was for it.
     pub(super) fn confirm_after_leave(&mut self, number: u32, time: CheckTime) {
         let former = self.earliest;
         let at = segment_of(number);

@@ -10,8 +10,8 @@
 //! check continues. So no thread waits for the lock longer than one slice takes.
 //!
 //! A connection that was active or has left still has its entry in a wheel. If no other connection
-//! is due, a run *looks ahead*: it skips such entries, so that the next check comes for a connection
-//! that may really be idle. If there are too many such entries for one slice, the next run continues:
+//! is due, a run *confirms* the next check: it skips such entries, so that the next check comes for a
+//! connection that may really be idle. If there are too many such entries for one slice, the next run continues:
 //! immediately if the next check would come within a second, otherwise with that check.
 //!
 //! Invariants:
@@ -115,8 +115,8 @@ impl<T> Manager<T> {
         CheckTime { now: Timestamp::new(self.origin, instant).nanos(), scale: self.scale() }
     }
 
-    /// The time for a look ahead: the last one that was used under the lock. This saves a clock
-    /// read under the lock. The only effect of an old time is that paused connections are checked
+    /// The time for confirming the next check: the last one that was used under the lock. This saves a
+    /// clock read under the lock. The only effect of an old time is that paused connections are checked
     /// sooner than needed.
     fn check_time_before(&self, state: &State<T>) -> CheckTime {
         CheckTime { now: state.present, scale: self.scale() }
@@ -149,7 +149,7 @@ struct Pending {
     timeout: Internal,
     /// The tick that it is scheduled for.
     tick: u64,
-    /// The seats that runs have looked ahead over since it was last scheduled for a later tick.
+    /// The number of seats that runs have confirmed since it was last scheduled for a later tick.
     ahead: usize,
 }
 
