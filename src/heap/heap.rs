@@ -49,7 +49,7 @@
 //!
 //! The fence in `announce` also serves closing and the alarm (see `context` and `alarm`).
 
-use super::chunk::{Chunk, Home};
+use super::chunk::{Chunk, Home, SLOTS};
 use super::context::Context;
 use super::tally::Tally;
 use crate::base::sync::{
@@ -69,7 +69,7 @@ pub(super) const SEQUENCES_PER_SCAN: u64 = 1 << 30;
 /// The most chunks that one scan reads. If few of their slots are New, this takes about 2 ms.
 const MOST_CHUNKS: usize = 1 << 14;
 
-/// The number of chunks that a scan reads between two fences.
+/// The most chunks that a scan reads between two fences.
 const CHUNKS_PER_FENCE: usize = 64;
 
 /// The number of empty chunks that a heap keeps for the next burst.
@@ -253,7 +253,7 @@ impl<P> Heap<P> {
         self.earliest.load(Ordering::Acquire)
     }
 
-    /// Takes about `most` New slots, the oldest first. If `all_due`, also takes all others that are due
+    /// Takes `most` New slots, or up to a chunk's slots more, the oldest first. If `all_due`, also takes all others that are due
     /// at time `by`. Appends the slots that are due at `by` to `due` and the others to `rest`, both in
     /// the order of scheduling. Returns true if New slots may be left. The caller keeps `to_scan` from
     /// call to call.
@@ -282,7 +282,8 @@ impl<P> Heap<P> {
             && scanned.len() < MOST_CHUNKS.max(most)
         {
             let first = scanned.len();
-            let next_ones = (0..CHUNKS_PER_FENCE).map_while(|_| to_scan.pop());
+            let chunks = CHUNKS_PER_FENCE.min((most - found).div_ceil(SLOTS));
+            let next_ones = (0..chunks).map_while(|_| to_scan.pop());
             scanned
                 .extend(next_ones.map(|marked| marked.chunk).filter(|chunk| !chunk.is_released()));
             scanned[first..].iter().for_each(|chunk| chunk.unmark());
@@ -444,7 +445,6 @@ impl<P: Send> Home<P> for Heap<P> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::heap::SLOTS;
     use crate::heap::chunk::locate;
     use crate::heap::owner::tests::{DUE, Place, Producer, end_elsewhere};
     use crate::heap::slot::{Claim, Moved, Phase};

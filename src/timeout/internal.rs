@@ -65,7 +65,7 @@ impl Internals {
         let (owner, left) = ended; // the lock is released: the tasks may take it
         drop(owner);
         for (task, timeout) in left {
-            timeout.unreturn();
+            timeout.cancel_returned();
             timeout.tell_cancelled(task);
         }
     }

@@ -77,9 +77,9 @@ impl Lanes {
         self.slot(token)?.standing(token.version)
     }
 
-    /// Takes about `most` New slots of a lane if one of them may be due at time `by`. If `all_due`, also
-    /// takes all others that are due. If due timeouts can expire in this pass (`expires`), keeps them
-    /// apart from the others. Returns true if New slots may be left.
+    /// Scans a lane for `most` New slots, or a few more, if one of them may be due at time `by`. If
+    /// `all_due`, takes all that are due. Keeps those that expire in this pass apart if `expires`. Returns
+    /// how many it has taken, and whether New slots may be left.
     pub(super) fn scan(
         &mut self,
         number: usize,
@@ -87,14 +87,16 @@ impl Lanes {
         expires: bool,
         most: usize,
         all_due: bool,
-    ) -> bool {
-        let Some(lane) = self.all.get_mut(number) else { return false };
+    ) -> (usize, bool) {
+        let Some(lane) = self.all.get_mut(number) else { return (0, false) };
         if lane.heap.scan_by() > by {
             lane.free_memory();
-            return false;
+            return (0, false);
         }
         let Lane { heap, to_scan, due, rest } = lane;
-        heap.scan(expires.then_some(by), most, all_due, to_scan, due, rest)
+        let before = due.len() + rest.len();
+        let left = heap.scan(expires.then_some(by), most, all_due, to_scan, due, rest);
+        (due.len() + rest.len() - before, left)
     }
 
     /// Files at most `most` due candidates of a lane, until `file` returns false. Returns the number of

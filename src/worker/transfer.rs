@@ -1,7 +1,8 @@
 //! Transfer: timeouts move from the pending queues into the wheel.
 //!
 //! To *file* a timeout is to insert its entry into the wheel. Each pass of the worker scans the heaps in
-//! which a timeout may be due. It files the due timeouts, expires them, and then files the others. If it
+//! which a timeout may be due, and takes a share of each heap's new timeouts, the oldest first (see
+//! `heap/heap`). Of these it files the due timeouts, expires them, and then files the others. If it
 //! reaches the drain cap, it leaves a *backlog*, and the next pass follows without a sleep.
 
 use super::Worker;
@@ -10,11 +11,11 @@ use super::lifecycle::Command;
 use crate::wheel::Exact;
 
 /// The drain cap: the most pending timeouts that one pass moves into the wheel, like Netty's. A pass
-/// takes whole chunks, and stops after the chunk that reaches the cap.
+/// takes whole chunks, so it may take up to 61 timeouts more from each heap.
 pub(super) const DRAIN_CAP: usize = 100_000;
 
 /// The least share of a heap in the drain cap, so that a pass over many heaps does not take one slot
-/// from each.
+/// from each. The heaps for which no room is left come first in the next pass.
 const SHARE_AT_LEAST: usize = 1 << 9;
 
 /// The number of timeouts filed between two checks for a command to end.
@@ -51,9 +52,16 @@ impl<W: Exact> Worker<W> {
         let lanes = &mut self.lanes;
         let wanting = lanes.all.iter().filter(|lane| lane.heap.scan_by() <= by).count();
         let share = (DRAIN_CAP / wanting.max(1)).max(SHARE_AT_LEAST);
-        let mut capped = false;
-        for number in 0..lanes.all.len() {
-            capped |= lanes.scan(number, by, expires, share, without_cap);
+        let (mut room, mut capped) = (DRAIN_CAP, false);
+        let (first, count) = (lanes.first, lanes.all.len());
+        for number in (first..count).chain(0..first) {
+            let most = share.min(room);
+            let (taken, left) = lanes.scan(number, by, expires, most, without_cap);
+            capped |= left;
+            if taken >= room && room > 0 {
+                lanes.first = (number + 1) % count;
+            }
+            room = room.saturating_sub(taken);
         }
         lanes.discover(&self.control.registry); // a candidate may be in a new chunk
         capped
