@@ -7,11 +7,11 @@ use super::transfer::{DRAIN_CAP, FILED_PER_CHECK};
 use super::{Worker, run_thread};
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
-use crate::heap::{Chunk, Claim, Owner, Phase, Registry, SLOTS, Slot, locate};
+use crate::heap::{CatchUp, Chunk, Claim, Owner, Phase, Registry, SLOTS, Slot, locate};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
-use crate::timeout::{Admit, Erased, Place, Refusal, Timeout};
-use crate::wheel::{Batch, Confirm, Due, Exact, Hashed, Standing, Token, TokenWheel};
+use crate::timeout::{Admit, Erased, Next, Place, Refusal, Run, Timeout, TimerTask};
+use crate::wheel::{Agenda, Batch, Confirm, Due, Exact, Hashed, Standing, Token, TokenWheel};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -57,15 +57,17 @@ impl Producer {
     }
 
     fn schedule_at(&mut self, tick: u64, count: usize) {
+        (0..count).for_each(|_| self.schedule_task(tick, || ()));
+    }
+
+    fn schedule_task(&mut self, tick: u64, task: impl TimerTask) {
         let deadline = tick * TICK;
-        for _ in 0..count {
-            assert!(self.owner.has_room());
-            let offset = self.owner.arm(Erased::new(|| ()), deadline, false);
-            let chunk = self.owner.chunk().clone();
-            self.owner.heap.announce(&chunk, deadline);
-            self.handles.push(Timeout::pinned(Place { chunk: &chunk, offset }));
-            self.scheduled.push((chunk, offset));
-        }
+        assert!(self.owner.has_room());
+        let offset = self.owner.arm(Erased::new(task), deadline, false);
+        let chunk = self.owner.chunk().clone();
+        self.owner.heap.announce(&chunk, deadline);
+        self.handles.push(Timeout::pinned(Place { chunk: &chunk, offset }));
+        self.scheduled.push((chunk, offset));
     }
 
     fn cancel(&self, timeouts: Range<usize>) {
@@ -208,6 +210,23 @@ fn a_cancelled_next_timeout_is_replaced() {
     assert_eq!(worker.confirmed.map(|due| due.token.index), Some(producer.index(1)));
 }
 
+/// Rule 6: what was confirmed is confirmed for its own tick, and only while it is due then.
+#[test]
+fn a_confirmed_timeout_stands_for_its_own_tick_only() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule_at(1000, 1);
+    assert!(!transfer(&mut worker) && worker.confirm_next());
+    producer.schedule_at(500, 1);
+    assert!(!transfer(&mut worker));
+    producer.cancel(1..2);
+    assert!(worker.confirm_next());
+    assert_eq!(worker.wheel.next_expiry(), Some(1000), "the sooner one is dead");
+    assert!(producer.slot(0).reschedule(TICK << 26).is_ok());
+    assert!(worker.confirm_next());
+    assert_eq!(worker.wheel.next_expiry(), Some(1 << 26), "it was pushed back");
+}
+
 /// Rule 3: confirming past many dead entries takes several passes, each of bounded length.
 #[test]
 fn confirming_the_next_entry_is_bounded() {
@@ -294,7 +313,38 @@ fn a_full_heap_does_not_starve_another() {
     assert!(a.queued() >= DRAIN_CAP, "only {} timeouts are left in the full heap", a.queued());
 }
 
-/// Rule 3: all heaps together do not exceed the cap, and those that it leaves out are next.
+/// Rule 3: a pass begins with the heaps that the last one did not come to. The one in whose middle
+/// it ended comes last.
+#[test]
+fn many_full_heaps_take_turns() {
+    const EACH: usize = 512;
+    let mut worker = worker();
+    let mut producers: Vec<_> = (0..300).map(|_| Producer::of(&worker)).collect();
+    producers.iter_mut().for_each(|producer| producer.schedule(EACH));
+    assert!(transfer(&mut worker), "the cap is reached");
+    let (left, mut filed): (Vec<_>, Vec<_>) =
+        producers.into_iter().partition(|producer| producer.queued() > 0);
+    assert!(!left.is_empty() && left.len() * EACH < DRAIN_CAP, "{} are left", left.len());
+    filed.iter_mut().for_each(|producer| producer.schedule(EACH));
+    assert!(transfer(&mut worker), "the cap is reached again");
+    let waiting = left.iter().filter(|producer| producer.queued() > 0).count();
+    assert!(waiting <= 1, "{waiting} of {}", left.len());
+}
+
+/// Rule 3: a pass in the next tick is capped. One after a jump is not, so that ticks keep their order.
+#[test]
+fn only_a_jump_lifts_the_cap() {
+    for (last_pass, capped) in [(DUE - 1, true), (DUE - 2, false)] {
+        let mut worker = worker();
+        let mut producer = Producer::of(&worker);
+        producer.schedule(2 * DRAIN_CAP);
+        worker.last_pass = last_pass;
+        worker.transfer_due(DUE * TICK);
+        assert_eq!(producer.queued() > 0, capped, "after tick {last_pass}");
+    }
+}
+
+/// Rule 3: all heaps together do not exceed the cap. The heaps without room come first in the next pass.
 #[test]
 fn many_heaps_share_the_drain_cap() {
     let mut worker = worker();
@@ -412,19 +462,86 @@ fn dropping_the_last_handle_frees_the_slot() {
 fn only_a_running_timeout_is_named() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
-    producer.schedule(1);
+    producer.schedule(2);
     assert!(worker.control.running().is_none());
     assert!(!transfer(&mut worker));
-    let due = all_due(&mut worker);
-    let (control, token) = (worker.control.clone(), due[0].token);
+    let due = all_due(&mut worker)[1];
+    let (control, token) = (worker.control.clone(), due.token);
     assert!(control.begin_run(None, token));
     assert!(control.running().is_none(), "the named timeout is pending");
     control.end_run(token);
-    assert!(matches!(worker.claim(due[0]), Claim::Due(_)));
+    assert!(matches!(worker.claim(due), Claim::Due(_)));
     assert!(control.running().is_some_and(|running| running.is_expired()));
     control.end_run(token);
     assert!(control.running().is_none(), "the run is over");
-    assert!(!producer.slot(0).finish_and_unpin(), "its handle still pins the slot");
+    assert!(!producer.slot(1).finish_and_unpin(), "its handle still pins the slot");
+}
+
+/// Otherwise a stop would wait for a run that is long over.
+#[test]
+fn a_name_that_a_dead_worker_has_left_is_cleared() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(1);
+    assert!(!transfer(&mut worker));
+    let token = all_due(&mut worker)[0].token;
+    let control = worker.control.clone();
+    assert!(control.begin_run(None, token));
+    control.abort_run();
+    assert!(control.begin_run(None, token), "the name is cleared");
+    control.end_run(token);
+    control.close();
+    control.lifecycle.command_return();
+    assert!(control.finish_until(Some(Instant::now())).is_some());
+    control.abort_run();
+    assert!(!control.begin_run(None, token), "the timer has ended");
+}
+
+/// Rule 4: the worker's pin goes with the name of a timeout that goes on.
+#[test]
+fn a_timeout_that_goes_on_frees_its_slot_in_the_end() {
+    struct Again;
+    impl TimerTask for Again {
+        fn run(self, _: &Run<'_>) -> Next<Self> {
+            Next::after(self, Duration::from_secs(1))
+        }
+    }
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule_task(DUE, Again);
+    assert!(!transfer(&mut worker));
+    worker.expire(DUE * TICK);
+    assert_eq!(producer.slot(0).phase(), Phase::Filed, "it goes on");
+    assert!(producer.handles.remove(0).cancel());
+    assert_eq!(producer.slot(0).phase(), Phase::Free);
+}
+
+/// What was filed has left the queue, and does not leave it again when it expires.
+#[test]
+fn an_expiry_leaves_the_queue_depth_alone() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(3);
+    assert!(!transfer(&mut worker));
+    worker.expire(DUE * TICK);
+    producer.schedule_at(2 * DUE, 2);
+    let metrics = worker.context().snapshot();
+    assert_eq!((metrics.expired, metrics.queue_depth), (3, 2));
+}
+
+/// What catches up in one pass runs in the order of ticks.
+#[test]
+fn what_catches_up_runs_in_the_order_of_ticks() {
+    let mut worker = worker();
+    let mut agenda = Agenda::default();
+    for tick in [30, 10, 20] {
+        let token = Token { index: tick, version: 0 };
+        let deadline = u64::from(tick) * TICK;
+        worker.context().catch_up(CatchUp { token, deadline });
+    }
+    worker.let_catch_up(&mut agenda, 0, 40);
+    let popped = std::iter::from_fn(|| agenda.pop(&mut worker.wheel, 40));
+    assert_eq!(popped.map(|due| due.token.index).collect::<Vec<_>>(), [10, 20, 30]);
 }
 
 /// A failed claim leaves no name behind. With one, the worker could not claim anything more.
