@@ -428,7 +428,7 @@ fn a_sleep_allocates_nothing() {
         clock.advance(ms(100));
         assert!(polled(&mut sleep, &first).is_ready());
     });
-    assert_eq!(found, plain, "no more than a task without captures");
+    assert!(found <= plain, "{found}, and a task without captures takes {plain}");
 }
 
 struct Idle;
