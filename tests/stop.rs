@@ -212,6 +212,7 @@ fn a_stop_with_a_limit_names_the_task_that_runs() {
     assert_eq!((limit, running.deadline()), (ms(20), slow.as_ref().unwrap().deadline()));
     assert!(format!("{running:?}").contains("running"));
     assert!(timer.new_timeout(|| (), ms(1)).is_err(), "closed all the same");
+    assert!(!timer.is_stopped(), "not before its end");
 
     release.send(()).unwrap();
     assert_eq!(timer.stop().unwrap().len(), 1);
