@@ -660,6 +660,33 @@ mod tests {
         assert_eq!(slot.reschedule(90), Err(Phase::Running));
     }
 
+    /// The slot that a scan has found may be used again before it is filed.
+    #[test]
+    fn a_slot_is_filed_only_with_the_sequence_number_that_was_found() {
+        let slot = armed(80);
+        assert_eq!((slot.file_as(2), slot.phase()), (None, Phase::New));
+        assert!(slot.file_as(3).is_some());
+        assert_eq!(slot.reschedule(40), Ok(Moved::LeftEntry));
+        assert!(slot.file_as(2).is_some(), "its number is out of date");
+    }
+
+    #[test]
+    fn a_sequence_number_stays_out_of_date() {
+        let slot = armed(80);
+        for deadline in [72, 64, 56] {
+            assert!(slot.file().is_some());
+            assert_eq!(slot.reschedule(deadline), Ok(Moved::LeftEntry));
+            assert_eq!(slot.if_new(), Some((deadline, None)));
+        }
+        for deadline in [160, 240, 320] {
+            let Claim::Due(claimed) = slot.claim(slot.version(), 1 << 20) else {
+                panic!("it is due")
+            };
+            assert!(slot.go_on(claimed.payload, deadline, Phase::New).is_ok());
+            assert_eq!(slot.if_new(), Some((deadline, None)));
+        }
+    }
+
     /// Every other end hands over or drops the payload too.
     #[test]
     fn a_pending_payload_is_dropped_with_its_slot() {
