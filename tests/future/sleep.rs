@@ -273,6 +273,8 @@ fn the_limit_of_pending_timeouts_does_not_apply() {
     let alarm = Alarm::new();
     let mut sleeps: Vec<Sleep> = (0..10).map(|_| timer.sleep(SECOND)).collect();
     assert!(sleeps.iter_mut().all(|sleep| alarm.poll(sleep).is_pending()));
+    assert_eq!((alarm.wakes(), timer.pending_timeouts()), (0, 11));
+    assert!(timer.new_timeout(|| (), SECOND).is_err(), "they count");
     clock.advance(SECOND);
     assert_eq!(alarm.wakes(), 10);
     timer.new_timeout(|| (), SECOND).expect("there is room again");
