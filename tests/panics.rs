@@ -22,7 +22,7 @@
 //! | idle callback | worker, executor | caught, counted by the manager | `an_idle_callback` |
 //! | watched connection: drop | worker, executor | caught | `a_watched_connection` |
 //! | watched connection: drop, with its handle | whoever drops the handle | the caller's | `a_watched_connection` |
-//! | waker: `wake` | worker; whoever resets a future, or stops the timer | caught, counted | `tests/future/sleep.rs`, `stop.rs` |
+//! | waker: `wake` | worker; whoever resets a future into the past | caught, counted | `tests/future/sleep.rs`, `stop.rs` |
 //! | waker: drop | whoever polls or drops a future | caught, counted | `tests/future/sleep.rs` |
 //! | waker: clone | whoever polls a future | the caller's, before anything is changed | `tests/future/sleep.rs` |
 //! | logger | any of them | caught | `tests/logger.rs` |

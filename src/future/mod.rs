@@ -48,7 +48,7 @@
 //!   the wake-up, and the task need not poll again.
 //! - **A drop frees.** It takes the waker out of the timer and drops it, in O(1).
 //! - **Wake-ups run on the worker**, even if the timer has an executor, so a full pool delays none. (A
-//!   reset wakes on the thread that calls it, and so may a stop with a limit.) A waker is cloned, woken
+//!   reset into the past wakes on the thread that calls it.) A waker is cloned, woken
 //!   and dropped under no lock. If a waker panics, the panic is caught and counted, and affects no other
 //!   task.
 //! - **A stop resolves everything.** Each sleep and each limit becomes ready and its task is woken;

@@ -64,10 +64,7 @@ impl Internals {
         };
         let (owner, left) = ended; // the lock is released: the tasks may take it
         drop(owner);
-        for (task, timeout) in left {
-            timeout.cancel_returned();
-            timeout.tell_cancelled(task);
-        }
+        left.into_iter().for_each(|(task, timeout)| timeout.tell_cancelled(task));
     }
 }
 

@@ -132,6 +132,7 @@ impl Control {
             let timeout = Timeout::pinned(Place { chunk, offset });
             ended += usize::from(!chunk.internal);
             if chunk.internal || claimed.payload.only_wakes() {
+                timeout.unreturn();
                 return for_worker.push((claimed.payload, timeout));
             }
             let due = self.context.time.instant_at(claimed.deadline);
@@ -188,8 +189,9 @@ impl Drop for Ending {
         self.0.close();
         self.0.lifecycle.command_return();
         self.0.finish();
-        // After the end is reported, so that no stop with a limit waits for these tasks.
+        // After the end is reported, so that no stop with a limit waits for these tasks and wakers.
         self.0.internals.end();
+        self.0.lifecycle.wake_waiting();
     }
 }
 

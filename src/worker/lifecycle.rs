@@ -30,8 +30,8 @@
 //! | a stop with a limit | if the worker runs no task and hands none over (`Control::finish_if_idle`) |
 //! | a build that fails | at its end, since there is no worker (`Ending` too) |
 //!
-//! Internal timeouts, and those that only wake a waker, are always left to the worker's thread, which
-//! cancels them last (`Ending` again).
+//! Internal timeouts, those that only wake a waker, and the wakers that wait for the end are always left
+//! to the worker's thread, which cancels or wakes them last (`Ending` again).
 //!
 //! The slots are emptied under the lock of the report, and only once, so each timeout is reported
 //! once. The registry's locks may be taken under the report's lock, never the other way round.
@@ -143,14 +143,8 @@ impl<U> Lifecycle<U> {
         if order != Command::Cancel {
             report.unprocessed = std::mem::take(&mut unprocessed);
         }
-        let waiting = std::mem::take(&mut report.waiting);
         drop(report);
         self.changed.notify_all();
-        for (_, waker) in waiting {
-            if isolate::panics(|| waker.wake()) {
-                warning!("the waker of a task that waits for the end of the timer panicked");
-            }
-        }
         unprocessed
     }
 
@@ -205,7 +199,18 @@ impl<U> Lifecycle<U> {
         None
     }
 
-    /// Drops the waker of a caller that no longer waits.
+    /// Wakes all callers of `poll_finished`, after the end. Always called by the worker's thread, even if
+    /// another thread has ended the timer.
+    pub(crate) fn wake_waiting(&self) {
+        let waiting = std::mem::take(&mut self.report.lock().waiting);
+        for (_, waker) in waiting {
+            if isolate::panics(|| waker.wake()) {
+                warning!("a waker that waited for the end of the timer panicked");
+            }
+        }
+    }
+
+    /// Drops the waker of a caller that does not wait any longer.
     pub(crate) fn stop_waiting(&self, number: u64) {
         let mut report = self.report.lock();
         let at = report.waiting.iter().position(|&(n, _)| n == number);

@@ -169,6 +169,23 @@ fn stop_async_waits_for_a_running_task_and_wakes_the_latest_waker_only() {
     assert_eq!(alarms[0].wakes(), 0);
 }
 
+/// Nor are those that wait for the end, if another stop ends the timer.
+#[test]
+fn a_stop_with_a_limit_wakes_no_other_stop_on_its_own_thread() {
+    for _ in 0..20 {
+        let (timer, _clock) = manual();
+        let (woken_by, woken) = std::sync::mpsc::channel();
+        let on_wake = Box::new(move || _ = woken_by.send(std::thread::current().id()));
+        let waker = Hooks { on_wake, ..Hooks::default() }.waker();
+        let mut stop = timer.stop_async();
+        let mut context = std::task::Context::from_waker(&waker);
+        if std::pin::pin!(&mut stop).poll(&mut context).is_pending() {
+            assert!(timer.stop_timeout(Duration::ZERO).unwrap().is_empty());
+            assert_ne!(woken.recv().unwrap(), std::thread::current().id());
+        }
+    }
+}
+
 #[test]
 fn a_stop_async_that_is_dropped_drops_its_waker_and_leaves_the_timeouts_to_the_next() {
     let (timer, release) = busy();
