@@ -140,7 +140,7 @@ fn a_reset_against_the_expiry() {
 /// Rule 4: a sleep is dropped while it expires. Its waker is gone afterwards.
 #[test]
 fn a_drop_against_the_expiry() {
-    check_up_to(1, || {
+    check_up_to(2, || {
         let clock = ManualClock::new();
         let timer = on(&clock);
         let bell = Bell::new();

@@ -132,7 +132,7 @@ impl Control {
             let timeout = Timeout::pinned(Place { chunk, offset });
             ended += usize::from(!chunk.internal);
             if chunk.internal || claimed.payload.only_wakes() {
-                timeout.unreturn();
+                timeout.cancel_returned();
                 return for_worker.push((claimed.payload, timeout));
             }
             let due = self.context.time.instant_at(claimed.deadline);
