@@ -4,8 +4,6 @@ import io.netty.util.TimerTask;
 final class Captures {
     private static long sink;
 
-    private Captures() {}
-
     /** Without captures one object for all timeouts; otherwise each has its own. */
     static TimerTask task(int bytes, long i) {
         return switch (bytes) {

@@ -2,8 +2,6 @@
 final class Delays {
     private static final long HOUR = 3_600_000;
 
-    private Delays() {}
-
     /** Knuth's multiplicative hash, on 64 bits. */
     private static long scatter(long i, long range) {
         return Long.remainderUnsigned(i * 2_654_435_761L, range);

@@ -1,5 +1,5 @@
-import java.util.HashMap;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * Runs one workload of the comparison on Netty's HashedWheelTimer and prints a line
@@ -7,44 +7,38 @@ import java.util.Map;
  * so that the JIT compiles for that workload alone.
  */
 public final class Driver {
-    private Driver() {}
-
     public static void main(String[] args) throws Exception {
-        if (args.length == 1 && args[0].equals("version")) {
-            System.out.println(version() + " on Java " + System.getProperty("java.version"));
-            return;
+        if (args[0].equals("version")) {
+            // All artifacts have the same; a jar that bundles Netty may keep the version of one.
+            var artifacts = io.netty.util.Version.identify().values().iterator();
+            String version = artifacts.hasNext() ? artifacts.next().artifactVersion() : "unknown";
+            System.out.println(version + " on Java " + System.getProperty("java.version"));
+        } else {
+            run(args[0], new Param(args[1]));
         }
-        if (args.length != 2) {
-            throw new IllegalArgumentException("usage: Driver version | Driver WORKLOAD PARAM");
-        }
-        run(args[0], Param.parse(args[1]));
     }
 
     private static void run(String workload, Param param) throws Exception {
         switch (workload) {
-            case "schedule" ->
-                    Operations.schedule(param.integer("producers"), param.integer("captures"));
-            case "schedule_cancel" ->
-                    Operations.scheduleCancel(
-                            param.integer("producers"), param.integer("captures"));
-            case "reschedule" ->
-                    Operations.reschedule(param.integer("producers"), param.integer("captures"));
-            case "rolling" ->
-                    Operations.rolling(param.integer("producers"), param.integer("captures"));
-            case "growth" -> Growth.run(param.integer("present"));
+            case "schedule", "schedule_cancel", "reschedule", "rolling" ->
+                    Batches.run(workload, param.count("producers"), param.count("captures"));
+            case "crowd" -> Batches.crowd(param.count("producers"));
+            case "growth" -> Growth.run(param.count("present"));
             case "fire_same_tick" ->
-                    Firing.sameTick(param.integer("timeouts"), param.text("captures"));
-            case "fire_spread" -> Firing.spread(param.integer("timeouts"));
-            case "resident" -> Resident.run(param.integer("pending"));
-            case "memory" -> Memory.pending(param.integer("captures"));
-            case "memory_storm" -> Memory.storm(param.integer("cancelled"));
-            case "lateness" -> Lateness.run(param.text("tick"), param.text("load"));
-            case "backlog" -> Backlog.run();
+                    Firing.sameTick(param.count("timeouts"), param.text("captures").equals("0"));
+            case "fire_spread" -> Firing.spread(param.count("timeouts"));
+            case "resident" -> Resident.run(param.count("pending"));
+            case "memory" -> Memory.pending(param.count("captures"));
+            case "memory_storm" -> Memory.storm(param.count("cancelled"));
+            case "short_lived" -> Memory.shortLived(param.count("threads"));
+            case "lateness" ->
+                    Lateness.run(param.text("tick").equals("1ms"), param.text("load").equals("busy"));
+            case "backlog" -> Flood.backlog();
             case "flood" ->
-                    Flood.run(
-                            param.integer("threads"), param.text("flood"), param.text("timer"));
-            case "crowd" -> Operations.crowd(param.integer("producers"));
-            case "short_lived" -> ShortLived.run(param.integer("threads"));
+                    Flood.heartbeat(
+                            param.count("threads"),
+                            param.text("flood"),
+                            param.text("timer").equals("same"));
             default -> throw new IllegalArgumentException("no workload " + workload);
         }
     }
@@ -53,34 +47,29 @@ public final class Driver {
         System.out.println(metric + " " + value);
     }
 
-    private static String version() {
-        // A jar that bundles Netty may keep the version of one artifact only; all have the same.
-        var artifacts = io.netty.util.Version.identify().values().iterator();
-        return artifacts.hasNext() ? artifacts.next().artifactVersion() : "unknown";
+    /** How much a workload does: {@code -DNAME=NUMBER}, from the one list that all rivals share. */
+    static int size(String name) {
+        Integer value = Integer.getInteger(name);
+        if (value == null) {
+            throw new IllegalArgumentException("-D" + name + "=NUMBER is missing");
+        }
+        return value;
     }
 
     /** {@code name=value;name=value}, or {@code -} for none. */
     private record Param(Map<String, String> values) {
-        static Param parse(String text) {
-            Map<String, String> values = new HashMap<>();
-            if (!text.equals("-")) {
-                for (String pair : text.split(";")) {
-                    String[] sides = pair.split("=", 2);
-                    values.put(sides[0], sides.length == 2 ? sides[1] : "");
-                }
+        Param(String text) {
+            this(new TreeMap<>());
+            for (String pair : text.split(";")) {
+                values.put(pair.replaceAll("=.*", ""), pair.replaceAll(".*=", ""));
             }
-            return new Param(values);
         }
 
         String text(String name) {
-            String value = values.get(name);
-            if (value == null) {
-                throw new IllegalArgumentException("the parameter lacks " + name + "=");
-            }
-            return value;
+            return values.get(name);
         }
 
-        int integer(String name) {
+        int count(String name) {
             return Integer.parseInt(text(name));
         }
     }

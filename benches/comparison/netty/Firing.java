@@ -7,32 +7,27 @@ import java.util.concurrent.atomic.AtomicInteger;
 /** Many timeouts that fire: all at one instant, or spread over one second. */
 final class Firing {
     private static final int WARM_UPS = 2;
-
-    private Firing() {}
-
-    /** With {@code captures} of 0 all share one task; with {@code arc} each has its own. */
-    static void sameTick(int timeouts, String captures) throws Exception {
-        boolean shared = captures.equals("0");
-        for (int i = 0; i < WARM_UPS; i++) {
-            burstOnFreshWheel(timeouts, shared);
-        }
-        Burst burst = burstOnFreshWheel(timeouts, shared);
-        Driver.print("ns_per_op", burst.spanNanos);
-        Driver.print("cpu_ns_per_op", burst.cpuNanos);
-    }
-
-    private static Burst burstOnFreshWheel(int timeouts, boolean shared) throws Exception {
-        System.gc();
-        try (Wheel wheel = new Wheel()) {
-            return burst(wheel, timeouts, shared);
-        }
-    }
+    private static final long GIVE_UP_SECONDS = 60;
 
     /**
      * For each timeout: from the first run to the last, and the worker's CPU time from before the
      * first is due until the last has run.
      */
     record Burst(double spanNanos, double cpuNanos) {}
+
+    /** All share one task, or each has its own. */
+    static void sameTick(int timeouts, boolean shared) throws Exception {
+        for (int i = 0; i <= WARM_UPS; i++) {
+            System.gc();
+            try (Wheel wheel = new Wheel()) {
+                Burst burst = burst(wheel, timeouts, shared);
+                if (i == WARM_UPS) {
+                    Driver.print("ns_per_op", burst.spanNanos);
+                    Driver.print("cpu_ns_per_op", burst.cpuNanos);
+                }
+            }
+        }
+    }
 
     /** All share one instant, so far away that all have been moved into their bucket by then. */
     static Burst burst(Wheel wheel, int timeouts, boolean shared) throws Exception {
@@ -76,31 +71,26 @@ final class Firing {
         }
     }
 
-    static void spread(int timeouts) throws Exception {
-        for (int i = 0; i < WARM_UPS; i++) {
-            spreadOnce(timeouts);
-        }
-        Spread result = spreadOnce(timeouts);
-        Driver.print("cpu_ns_per_op", result.cpuNanos);
-        Driver.print("p99_late_us", result.times.quantileMicros(0.99));
-    }
-
-    private record Spread(double cpuNanos, LateTimes times) {}
-
     /** The worker's CPU time from the first deadline until the last has run. */
-    private static Spread spreadOnce(int timeouts) throws Exception {
-        LateTimes times = new LateTimes(timeouts);
-        try (Wheel wheel = new Wheel(1, TimeUnit.MILLISECONDS)) {
-            long first = System.nanoTime() + 1_000_000_000L;
-            for (int i = 0; i < timeouts; i++) {
-                long deadline = first + Delays.withinSecondNanos(i, timeouts);
-                wheel.scheduleNanos(times.task(i, deadline), deadline - System.nanoTime());
+    static void spread(int timeouts) throws Exception {
+        for (int repetition = 0; repetition <= WARM_UPS; repetition++) {
+            LateTimes times = new LateTimes(timeouts);
+            try (Wheel wheel = new Wheel(1_000)) {
+                long first = System.nanoTime() + 1_000_000_000L;
+                for (int i = 0; i < timeouts; i++) {
+                    long deadline = first + Delays.withinSecondNanos(i, timeouts);
+                    wheel.scheduleNanos(times.task(deadline), deadline - System.nanoTime());
+                }
+                System.gc();
+                TimeUnit.NANOSECONDS.sleep(first - System.nanoTime());
+                long cpu = wheel.workerCpuNanos();
+                times.await(GIVE_UP_SECONDS);
+                if (repetition == WARM_UPS) {
+                    cpu = wheel.workerCpuNanos() - cpu;
+                    Driver.print("cpu_ns_per_op", (double) cpu / timeouts);
+                    Driver.print("p99_late_us", times.quantile(0.99) / 1e3);
+                }
             }
-            System.gc();
-            TimeUnit.NANOSECONDS.sleep(first - System.nanoTime());
-            long cpu = wheel.workerCpuNanos();
-            times.awaitAll();
-            return new Spread((double) (wheel.workerCpuNanos() - cpu) / timeouts, times);
         }
     }
 }

@@ -1,6 +1,5 @@
 import io.netty.util.Timeout;
 import java.util.Arrays;
-import java.util.concurrent.TimeUnit;
 
 /** What schedule, cancel and expire cost beside many far timeouts. */
 final class Growth {
@@ -10,8 +9,8 @@ final class Growth {
     private static final int BATCH = 10_000;
 
     static void run(int present) throws Exception {
-        try (Wheel wheel = new Wheel(1, TimeUnit.MILLISECONDS)) {
-            new Growth(wheel, WARM_UPS).measure();
+        try (Wheel wheel = new Wheel(1_000)) {
+            measure(wheel, WARM_UPS);
         }
         Wheel wheel = new Wheel();
         for (int i = 0; i < present; i++) {
@@ -19,54 +18,31 @@ final class Growth {
         }
         Thread.sleep(wheel.millisToMove(present));
         System.gc();
-        Growth growth = new Growth(wheel, MEASURED);
-        growth.measure();
-        Driver.print("schedule_ns", median(growth.schedule));
-        Driver.print("cancel_ns", median(growth.cancel));
-        Driver.print("expire_ns", median(growth.expire));
+        double[][] costs = measure(wheel, MEASURED);
+        String[] metrics = {"schedule_ns", "cancel_ns", "expire_ns"};
+        for (int i = 0; i < metrics.length; i++) {
+            Arrays.sort(costs[i]);
+            Driver.print(metrics[i], costs[i][MEASURED / 2]);
+        }
     }
 
-    private final Wheel wheel;
-    private final double[] schedule;
-    private final double[] cancel;
-    private final double[] expire;
-    private final Timeout[] batch = new Timeout[BATCH];
-
-    private Growth(Wheel wheel, int repetitions) {
-        this.wheel = wheel;
-        schedule = new double[repetitions];
-        cancel = new double[repetitions];
-        expire = new double[repetitions];
-    }
-
-    private void measure() throws Exception {
-        for (int i = 0; i < schedule.length; i++) {
+    private static double[][] measure(Wheel wheel, int repetitions) throws Exception {
+        double[][] costs = new double[3][repetitions];
+        Timeout[] batch = new Timeout[BATCH];
+        for (int repetition = 0; repetition < repetitions; repetition++) {
             long began = System.nanoTime();
-            scheduleBatch();
+            for (int i = 0; i < BATCH; i++) {
+                batch[i] = wheel.schedule(Wheel.PROBE, Delays.amongFar(i));
+            }
             long scheduled = System.nanoTime();
-            cancelBatch();
-            long cancelled = System.nanoTime();
-            schedule[i] = (double) (scheduled - began) / batch.length;
-            cancel[i] = (double) (cancelled - scheduled) / batch.length;
-            Thread.sleep(wheel.millisToMove(batch.length));
-            expire[i] = Firing.burst(wheel, Sizes.of(Sizes.EXPIRE), true).spanNanos();
+            for (Timeout timeout : batch) {
+                timeout.cancel();
+            }
+            costs[1][repetition] = (double) (System.nanoTime() - scheduled) / BATCH;
+            costs[0][repetition] = (double) (scheduled - began) / BATCH;
+            Thread.sleep(wheel.millisToMove(BATCH));
+            costs[2][repetition] = Firing.burst(wheel, Driver.size("expire"), true).spanNanos();
         }
-    }
-
-    private void scheduleBatch() {
-        for (int i = 0; i < batch.length; i++) {
-            batch[i] = wheel.schedule(Wheel.PROBE, Delays.amongFar(i));
-        }
-    }
-
-    private void cancelBatch() {
-        for (Timeout timeout : batch) {
-            timeout.cancel();
-        }
-    }
-
-    private static double median(double[] values) {
-        Arrays.sort(values);
-        return (values[(values.length - 1) / 2] + values[values.length / 2]) / 2;
+        return costs;
     }
 }

@@ -2,15 +2,14 @@ import io.netty.util.HashedWheelTimer;
 import io.netty.util.Timeout;
 import io.netty.util.TimerTask;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A started timer and what its worker thread costs. Netty's defaults (512 buckets, no limit) hold but
- * for the tick.
+ * A started timer and what its worker thread costs. Netty's defaults (512 buckets, no limit) hold
+ * but for the tick.
  */
 final class Wheel implements AutoCloseable {
     /** The default tick of Netty, and of the comparison. */
@@ -22,36 +21,32 @@ final class Wheel implements AutoCloseable {
     private final HashedWheelTimer timer;
     private final long tickMillis;
     private volatile Thread worker;
-    private volatile Path status;
-
-    /** Returns once the worker runs, so that no measurement pays for its start. */
-    Wheel(long tick, TimeUnit unit) {
-        // Netty's shortest tick is 1 ms.
-        tickMillis = Math.max(1, unit.toMillis(tick));
-        timer = new HashedWheelTimer(this::workerThread, tick, unit, 512);
-        timer.start();
-    }
+    /** {@code PID/task/TID}: Java 17 does not tell the kernel's number of a thread. */
+    private volatile String kernelsName;
 
     Wheel() {
-        this(TICK_MILLIS, TimeUnit.MILLISECONDS);
+        this(TICK_MILLIS * 1_000);
+    }
+
+    /** Returns once the worker runs, so that no measurement pays for its start. */
+    Wheel(long tickMicros) {
+        // Netty's shortest tick is 1 ms.
+        tickMillis = Math.max(1, tickMicros / 1_000);
+        timer = new HashedWheelTimer(this::workerThread, tickMicros, TimeUnit.MICROSECONDS, 512);
+        timer.start();
     }
 
     private Thread workerThread(Runnable wheel) {
         worker = new Thread(() -> {
-            status = Path.of("/proc").resolve(threadSelf()).resolve("status");
+            try {
+                kernelsName = Files.readSymbolicLink(Path.of("/proc/thread-self")).toString();
+            } catch (IOException e) {
+                throw new IllegalStateException(e);
+            }
             wheel.run();
-        }, "wheel");
+        });
         worker.setDaemon(true);
         return worker;
-    }
-
-    /** {@code PID/task/TID} of the calling thread: Java 17 does not tell the kernel's number. */
-    private static Path threadSelf() {
-        try {
-            return Files.readSymbolicLink(Path.of("/proc/thread-self"));
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
     }
 
     Timeout schedule(TimerTask task, long delayMillis) {
@@ -73,18 +68,18 @@ final class Wheel implements AutoCloseable {
     }
 
     /** How often the worker went to sleep by itself since it started. */
-    long workerWakeUps() throws IOException {
-        return Long.parseLong(procField(status, "voluntary_ctxt_switches"));
+    double workerWakeUps() throws IOException {
+        return status(kernelsName, "voluntary_ctxt_switches");
     }
 
-    /** The first word behind {@code name:} in a status file of /proc. */
-    static String procField(Path status, String name) throws IOException {
-        for (String line : Files.readAllLines(status)) {
+    /** The number behind {@code name:} in the status of a process or thread. */
+    static double status(String thread, String name) throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc", thread, "status"))) {
             if (line.startsWith(name + ":")) {
-                return line.substring(name.length() + 1).trim().split("\\s+")[0];
+                return Double.parseDouble(line.split("\\s+")[1]);
             }
         }
-        throw new IOException("no " + name + " in " + status);
+        throw new IOException("no " + name + " in the status of " + thread);
     }
 
     @Override

@@ -1,138 +1,90 @@
-//! One measurement in a process of its own: both sides of it.
+//! A measurement in a process of its own, which prints a line `metric value` for each figure.
 
-use crate::args::Measure as Args;
-use crate::case::Case;
-use crate::failure::Failure;
-use crate::plan::{self, Job};
-use crate::rivals;
-use crate::sizes::Sizes;
-use crate::wait::wait;
-use crate::workloads::{self, Figure, Measure};
-use std::fs::{self, File};
 use std::io;
-use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
 
-const FIGURES: &str = "figures.csv";
-const MESSAGES: &str = "messages.txt";
-/// The allocator keeps what is freed, as the heap of Netty's virtual machine does: otherwise most of
-/// scheduling a million timeouts again and again is page faults, for every rival in Rust.
-const KEEP_MEMORY: &str = "glibc.malloc.trim_threshold=4294967296:\
-    glibc.malloc.mmap_threshold=4294967296:glibc.malloc.top_pad=67108864";
-
-/// In the parent: the figures that the program found as a child.
-pub fn measure(
-    program: &Path,
-    job: &Job,
-    quick: bool,
-) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
-    let folder = tempfile::tempdir()?;
-    let mut command = Command::new(program);
-    command.arg("measure").args([job.case.workload(), &job.case.param(), job.rival.name]);
-    command.arg(folder.path());
-    if quick {
-        command.arg("--quick");
-    }
-    if !plan::counts_only(job.case) {
-        command.env("GLIBC_TUNABLES", KEEP_MEMORY);
-    }
-    supervise(command, folder.path(), Sizes::of(quick).limit)
+/// How the measurement of one rival can fail, without ending the run.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// `code` is the exit code, or minus the signal.
+    #[error("crashed ({code}): {message}")]
+    Crashed { code: i32, message: String },
+    #[error("not done after {0} s")]
+    TimedOut(u64),
 }
+
+impl Failure {
+    /// The metric and value that stand for it in the table.
+    pub fn figure(&self) -> (String, f64) {
+        match self {
+            Self::Crashed { code, .. } => ("crashed".to_owned(), f64::from(*code)),
+            Self::TimedOut(seconds) => ("timed_out".to_owned(), *seconds as f64),
+        }
+    }
+}
+
+/// What `timeout` exits with when time is up.
+const TIME_IS_UP: i32 = 124;
 
 /// The outer error is the machine's, the inner one the rival's.
-fn supervise(
-    mut command: Command,
-    folder: &Path,
-    limit: Duration,
-) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
-    // Criterion talks on the standard output.
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(File::create(folder.join(MESSAGES))?);
-    let Some(status) = wait(command.spawn()?, limit)? else {
-        return Ok(Err(Failure::TimedOut(limit)));
+pub fn measure(command: &Command, limit_s: u64) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
+    let output = limited(command, limit_s).output()?;
+    Ok(match output.status.code() {
+        Some(TIME_IS_UP) => Err(Failure::TimedOut(limit_s)),
+        Some(0) => parse(&String::from_utf8_lossy(&output.stdout)),
+        code => Err(crashed(code, &output)),
+    })
+}
+
+/// The command under coreutils' `timeout`, which takes no time of the machine until then.
+fn limited(command: &Command, limit_s: u64) -> Command {
+    let mut limited = Command::new("timeout");
+    limited.args(["--foreground", "--kill-after=5", &limit_s.to_string()]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited
+}
+
+fn crashed(code: Option<i32>, output: &Output) -> Failure {
+    let signal = output.status.signal().unwrap_or_default();
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Failure::Crashed { code: code.unwrap_or(-signal), message }
+}
+
+fn parse(text: &str) -> Result<Vec<(String, f64)>, Failure> {
+    let figure = |line: &str| {
+        let (metric, value) = line.split_once(' ')?;
+        Some((metric.to_owned(), value.parse().ok()?))
     };
-    if !status.success() {
-        return Ok(Err(crashed(status, folder)?));
-    }
-    let figures = csv::Reader::from_path(folder.join(FIGURES))?;
-    Ok(Ok(figures.into_deserialize().collect::<Result<_, _>>()?))
-}
-
-fn crashed(status: ExitStatus, folder: &Path) -> io::Result<Failure> {
-    let messages = fs::read_to_string(folder.join(MESSAGES))?;
-    Ok(Failure::crashed(status, messages.trim().lines().last()))
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("no workload {workload} with {param}")]
-    UnknownCase { workload: String, param: String },
-    #[error("no rival {0} that runs in this process")]
-    UnknownRival(String),
-    #[error(transparent)]
-    Workload(#[from] workloads::Error),
-    #[error("cannot write the figures: {0}")]
-    Write(#[from] csv::Error),
-}
-
-/// In the child: measures, and leaves the figures in the folder.
-pub fn run(args: Args, cores: u64) -> Result<(), Error> {
-    let sizes = Sizes::of(args.quick);
-    let case = Case::all(&sizes, cores)
-        .into_iter()
-        .find(|case| case.workload() == args.workload && case.param() == args.param);
-    let Some(case) = case else {
-        return Err(Error::UnknownCase { workload: args.workload, param: args.param });
-    };
-    let measure = Measure { case, sizes, folder: args.folder.clone() };
-    let figures = if case == Case::Floor {
-        workloads::floor(&measure)?
-    } else {
-        rivals::visit(&args.rival, measure).ok_or(Error::UnknownRival(args.rival))??
-    };
-    write(&args.folder, &figures)
-}
-
-fn write(folder: &Path, figures: &[Figure]) -> Result<(), Error> {
-    let mut file = csv::Writer::from_path(folder.join(FIGURES))?;
-    file.write_record(["metric", "value"])?;
-    figures.iter().try_for_each(|figure| file.serialize(figure))?;
-    Ok(file.flush().map_err(csv::Error::from)?)
+    text.lines().map(figure).collect::<Option<_>>().ok_or_else(|| Failure::Crashed {
+        code: 0,
+        message: format!("expected lines of `metric value`, not {text:?}"),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn supervised(script: &str, limit: Duration) -> Result<Vec<(String, f64)>, Failure> {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &[("p50_us", 1.25), ("early", 0.0)]).unwrap();
+    fn run(script: &str, limit_s: u64) -> Result<Vec<(String, f64)>, Failure> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        supervise(command, folder.path(), limit).unwrap()
+        measure(&command, limit_s).unwrap()
     }
-
-    const LONG: Duration = Duration::from_secs(60);
 
     #[test]
     fn figures_come_back() {
-        let figures = supervised("echo noise", LONG).unwrap();
+        let figures = run("echo p50_us 1.25; echo early 0", 60).unwrap();
         assert_eq!(figures, [("p50_us".to_owned(), 1.25), ("early".to_owned(), 0.0)]);
     }
 
     #[test]
-    fn a_crash_is_told_with_its_last_words() {
-        let failure = supervised("echo first >&2; echo last >&2; exit 3", LONG).unwrap_err();
-        assert_eq!(failure.figure(), ("crashed", 3.0));
-        assert_eq!(failure.to_string(), "crashed (3): last");
-        let killed = supervised("kill -KILL $$", LONG).unwrap_err();
-        assert_eq!(killed.figure(), ("crashed", -9.0));
-    }
-
-    #[test]
-    fn what_takes_too_long_is_ended() {
-        let failure = supervised("exec sleep 60", Duration::from_millis(50)).unwrap_err();
-        assert_eq!(failure.figure(), ("timed_out", 0.05));
+    fn what_fails_says_how() {
+        let failure = |script, limit_s| run(script, limit_s).unwrap_err();
+        assert_eq!(failure("echo why >&2; exit 3", 60).to_string(), "crashed (3): why");
+        assert_eq!(failure("kill -ILL $$", 60).figure(), ("crashed".to_owned(), -4.0));
+        assert_eq!(failure("echo fast", 60).figure(), ("crashed".to_owned(), 0.0));
+        assert_eq!(failure("exec sleep 60", 1).figure(), ("timed_out".to_owned(), 1.0));
     }
 }

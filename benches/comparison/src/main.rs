@@ -5,53 +5,116 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `args.rs`, `run.rs` | the command |
-//! | `equipment.rs` | what some rivals need beside this program |
-//! | `child.rs` | a measurement in a process of its own |
+//! | `main.rs`, `run.rs` | the command |
+//! | `equipment.rs`, `child.rs` | a measurement in a process of its own |
 //! | `workloads/` | what is measured |
-//! | `crew.rs`, `criterion_run.rs` | producer threads; criterion |
-//! | `rivals/` | a timer each |
+//! | `worker.rs`, `batches.rs` | the threads that use a timer, and what a batch of that costs |
 //! | `report/` | table and plots |
 //! | `plan.rs` | who is put through what, and what is left out |
-//! | `case.rs`, `floods.rs`, `sizes.rs`, `delays.rs`, `task.rs` | the vocabulary |
-//! | `measurement.rs`, `failure.rs`, `statistics.rs` | figures |
-//! | `process.rs`, `machine.rs`, `wait.rs` | what the kernel knows; a child's end |
+//! | `catalogue.rs`, `goal.rs` | the table of workloads, with the numbers to reach |
+//! | `rivals/` | a timer each |
+//! | `sizes.rs`, `param.rs`, `delays.rs`, `task.rs`, `kernel.rs` | the vocabulary |
 #![forbid(unsafe_code)]
 
-mod args;
-mod case;
+mod batches;
+mod catalogue;
 mod child;
-mod crew;
-mod criterion_run;
 mod delays;
 mod equipment;
-mod failure;
-mod floods;
-mod machine;
-mod measurement;
+mod goal;
+mod kernel;
+mod param;
 mod plan;
-mod process;
 mod report;
 mod rivals;
 mod run;
 mod sizes;
-mod statistics;
 mod task;
-mod wait;
+mod worker;
 mod workloads;
 
-use args::{Cli, Command};
-use clap::Parser;
+use catalogue::{Case, WORKLOADS};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand};
+use sizes::{FULL, QUICK};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
+/// Measures wheelwork beside other timers on this machine, and writes a table and plots.
+///
+/// Leave the machine alone meanwhile. Without options it takes one to two hours.
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: Run,
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// How often each measurement is repeated
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Only these workloads
+    #[arg(long, value_delimiter = ',', value_parser = workload_names())]
+    only: Vec<String>,
+    /// Only these rivals
+    #[arg(long, value_delimiter = ',', value_parser = rival_names())]
+    rivals: Vec<String>,
+    /// Small sizes and one round, to see that everything works; the figures mean nothing
+    #[arg(long)]
+    quick: bool,
+    /// Measure nothing: draw the plots again, from benches/results/measurements.csv
+    #[arg(long, conflicts_with_all = ["rounds", "only", "rivals", "quick"])]
+    plots_only: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// One measurement, in a process of its own: what the command starts for each
+    #[command(hide = true)]
+    Measure {
+        #[arg(value_parser = workload_names())]
+        workload: String,
+        param: String,
+        rival: String,
+        #[arg(long)]
+        quick: bool,
+    },
+}
+
+fn workload_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(WORKLOADS.iter().map(|workload| workload.name))
+}
+
+fn rival_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(rivals::all().map(|facts| facts.name))
+}
+
+impl Run {
+    /// A run that leaves something out does not replace the full results.
+    fn folder(&self) -> PathBuf {
+        let results = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../results"));
+        let partial = self.quick || !self.only.is_empty() || !self.rivals.is_empty();
+        if partial { results.join("partial") } else { results }
+    }
+}
+
+fn cores() -> u64 {
+    thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
+}
+
 fn main() -> ExitCode {
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let cli = Cli::parse();
     let outcome = match cli.command {
-        // The timers' threads end with the process, whatever they hold.
-        Some(Command::Measure(args)) => child::run(args, cores).map_err(|e| e.to_string()),
-        None => run::run(&cli.run, cores).map_err(|e| e.to_string()).map(|table| {
+        Some(Command::Measure { workload, param, rival, quick }) => {
+            measure(&workload, param, &rival, quick).map_err(|error| error.to_string())
+        }
+        None if cli.run.plots_only => report::redraw(&cli.run.folder()).map_err(|e| e.to_string()),
+        None => run::run(&cli.run).map_err(|error| error.to_string()).map(|table| {
             println!("{table}");
             println!("Written to {}", cli.run.folder().display());
         }),
@@ -62,5 +125,40 @@ fn main() -> ExitCode {
             eprintln!("{message}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Prints a line `metric value` for each figure. The timers' threads end with the process, whatever
+/// they hold.
+fn measure(
+    workload: &str,
+    param: String,
+    rival: &str,
+    quick: bool,
+) -> Result<(), workloads::Error> {
+    let workload = catalogue::workload(workload).expect("the arguments were checked");
+    let sizes = if quick { QUICK } else { FULL };
+    for (metric, value) in workloads::measure(Case { workload, param }, rival, sizes)? {
+        println!("{metric} {value}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_narrowed_run_does_not_replace_the_full_results() {
+        let run = |args: &[&str]| Cli::parse_from(args).run.folder();
+        assert!(run(&["comparison"]).ends_with("results"));
+        assert!(run(&["comparison", "--quick"]).ends_with("results/partial"));
+        assert!(run(&["comparison", "--rivals", "netty-best"]).ends_with("partial"));
     }
 }

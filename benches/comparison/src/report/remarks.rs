@@ -1,67 +1,52 @@
 //! Why a figure is missing, or is not of what it seems to be.
 
-use super::results::{Remark, Results, Setting};
-use super::wording::{count_of, param};
-use crate::case::Case;
+use super::results::{REMARKS, Results};
+use crate::param::{self, count_in_words};
 use crate::plan;
 use crate::rivals;
-use crate::sizes::Sizes;
 
 /// In a cell.
-pub fn brief(remark: Remark) -> &'static str {
-    match remark {
-        Remark::Skipped => "skipped",
-        Remark::Crashed { .. } => "crashed",
-        Remark::TimedOut { .. } => "too slow",
-        Remark::CappedAt { .. } => "capped",
-    }
+pub fn brief(results: &Results, workload: &str, param: &str, rival: &str) -> String {
+    let known = |remark: &&str| results.median(workload, param, remark, rival).is_some();
+    let remarks: Vec<_> = REMARKS.into_iter().filter(known).collect();
+    remarks.join(", ").replace('_', " ")
 }
 
 /// Below the table, with the params that each concerns.
-pub fn in_full(results: &Results, workload: &str, rival: &str) -> Vec<String> {
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    for of in results.params(workload) {
-        let setting = Setting { workload, param: of };
-        for remark in results.remarks(setting, rival) {
-            let sentence = sentence(setting, rival, remark);
-            match found.iter_mut().find(|(known, _)| *known == sentence) {
-                Some((_, params)) => params.push(param(of)),
-                None => found.push((sentence, vec![param(of)])),
+pub fn in_full(results: &Results, workload: &str) -> String {
+    let mut text = String::new();
+    for rival in results.rivals(workload) {
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        for param in results.params(workload) {
+            for remark in REMARKS {
+                let Some(value) = results.median(workload, param, remark, rival) else { continue };
+                let sentence = sentence(workload, param, rival, (remark, value));
+                match found.iter_mut().find(|(known, _)| *known == sentence) {
+                    Some((_, params)) => params.push(param::in_words(param)),
+                    None => found.push((sentence, vec![param::in_words(param)])),
+                }
             }
         }
-    }
-    let line = |(sentence, params): (String, Vec<String>)| match params.join("; ").as_str() {
-        "-" => sentence,
-        params => format!("{params}: {sentence}"),
-    };
-    found.into_iter().map(line).collect()
-}
-
-fn sentence(setting: Setting<'_>, rival: &str, remark: Remark) -> String {
-    match remark {
-        Remark::Skipped => format!("skipped: {}", why_skipped(setting, rival)),
-        Remark::Crashed { code } if code < 0.0 => format!("crashed, by signal {}", -code),
-        Remark::Crashed { code } => format!("crashed, with code {code}"),
-        Remark::TimedOut { seconds } => format!("given up after {seconds} s"),
-        Remark::CappedAt { timeouts } => {
-            format!("with {} timeouts only", count_of(timeouts as u64))
+        for (sentence, params) in found {
+            text += &format!("\n† {rival}, {}: {sentence}\n", params.join("; "));
         }
     }
+    text
 }
 
-fn why_skipped(setting: Setting<'_>, rival: &str) -> String {
-    // As many producers as may have been there.
-    const CORES: u64 = 1 << 16;
-    let mut cases = [true, false].into_iter().flat_map(|quick| Case::all(&Sizes::of(quick), CORES));
-    let case =
-        cases.find(|case| case.workload() == setting.workload && case.param() == setting.param);
-    let facts = rivals::facts(rival);
-    let reason = case.zip(facts).and_then(|(case, facts)| plan::skip_reason(case, facts));
-    // The plan knows nothing of what this machine lacks.
-    let needs = facts.map(|facts| facts.needs).filter(|needs| !needs.is_empty());
-    match (reason, needs) {
-        (Some(reason), _) => reason.to_owned(),
-        (None, Some(needs)) => format!("it needs {needs}, and was not run here"),
-        (None, None) => "it could not be run here".to_owned(),
+fn sentence(workload: &str, param: &str, rival: &str, (remark, value): (&str, f64)) -> String {
+    match remark {
+        "crashed" if value < 0.0 => format!("crashed, by signal {}", -value),
+        "crashed" => format!("crashed, with code {value}"),
+        "timed_out" => format!("given up after {value} s"),
+        "capped_at" => format!("with {} timeouts only", count_in_words(value as u64)),
+        _ => format!("skipped: {}", why_skipped(workload, param, rival)),
     }
+}
+
+fn why_skipped(workload: &str, param: &str, rival: &str) -> String {
+    let facts = rivals::facts(rival);
+    let reason = facts.and_then(|facts| plan::skip_reason(workload, param, facts));
+    let needs = facts.map_or("more than there was", |facts| facts.needs);
+    reason.map_or_else(|| format!("it needs {needs}, and was not run here"), str::to_owned)
 }

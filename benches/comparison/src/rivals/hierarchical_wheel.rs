@@ -3,7 +3,7 @@
 //! Timeouts are named by the caller: here by a number, which costs less than the crate's usual
 //! random identifier.
 
-use super::{Producer, Rival};
+use super::{Facts, PLAIN, Rival};
 use crate::task::Task;
 use hierarchical_hash_wheel_timer::thread_timer::{TimerRef, TimerWithThread};
 use hierarchical_hash_wheel_timer::{OneShotClosureState, PeriodicClosureState, Timer};
@@ -13,40 +13,33 @@ use std::time::Duration;
 type Once = OneShotClosureState<u64>;
 type Again = PeriodicClosureState<u64>;
 
-pub struct HierarchicalWheel {
-    timer: TimerWithThread<u64, Once, Again>,
-    producers: AtomicU64,
-}
-
-impl Rival for HierarchicalWheel {
-    const NAME: &'static str = "hierarchical_hash_wheel_timer";
-    const LACKS: &'static str = "schedule and cancel only send a message, in a queue without a \
-                                 bound, and do not say whether they were in time; spins before \
-                                 what is due; delays cut to whole milliseconds; no reschedule";
-    const DETACHES: bool = true;
-    const CANCELS_ENDED: bool = true;
-    type Producer<'a> = Sender;
-
-    fn start(_tick: Duration) -> Self {
-        let timer = TimerWithThread::new().expect("a thread can be started");
-        Self { timer, producers: AtomicU64::new(0) }
-    }
-
-    fn producer(&self) -> Sender {
-        let number = self.producers.fetch_add(1, Ordering::Relaxed);
-        Sender { timer: self.timer.timer_ref(), next_id: number << 40 }
-    }
-}
-
 pub struct Sender {
     timer: TimerRef<u64, Once, Again>,
     next_id: u64,
 }
 
-impl Producer for Sender {
+impl Rival for Sender {
+    const FACTS: Facts = Facts {
+        name: "hierarchical_hash_wheel_timer",
+        lacks: "schedule and cancel only send a message, in a queue without a bound, and do not \
+                say whether they were in time; spins before what is due; delays cut to whole \
+                milliseconds; no reschedule",
+        cancels_ended: true,
+        ..PLAIN
+    };
+    /// With the number of its senders so far.
+    type Timer = (TimerWithThread<u64, Once, Again>, AtomicU64);
     type Handle = u64;
 
-    #[inline]
+    fn start(_tick: Duration) -> Self::Timer {
+        (TimerWithThread::new().expect("a thread can be started"), AtomicU64::new(0))
+    }
+
+    fn of((timer, senders): &'static Self::Timer) -> Self {
+        let number = senders.fetch_add(1, Ordering::Relaxed);
+        Self { timer: timer.timer_ref(), next_id: number << 40 }
+    }
+
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -54,12 +47,10 @@ impl Producer for Sender {
         id
     }
 
-    #[inline]
     fn cancel(&mut self, id: u64) {
         self.timer.cancel(&id);
     }
 
-    #[inline]
     fn cancel_ended(&mut self, id: &u64) {
         self.timer.cancel(id);
     }

@@ -1,6 +1,7 @@
 //! crossbeam's `SkipMap` ordered by deadline: no mutex around it, and a thread that sleeps.
 
-use super::{Job, Producer, Rival};
+use super::textbook::Place;
+use super::{Facts, Job, PLAIN, Rival};
 use crate::task::Task;
 use crossbeam_skiplist::SkipMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,41 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-pub struct SkipList {
-    timer: Arc<Timer>,
-    thread: Thread,
-}
-
-impl Rival for SkipList {
-    const NAME: &'static str = "skiplist";
-    const LACKS: &'static str = "O(log n); memory is freed by epochs, later";
-    const DETACHES: bool = true;
-    const CANCELS_ENDED: bool = true;
-    const SCHEDULE_CAP: u64 = 200_000;
-    type Producer<'a> = &'a SkipList;
-
-    fn start(_tick: Duration) -> Self {
-        let timer = Arc::new(Timer {
-            entries: SkipMap::new(),
-            inserted: AtomicU64::new(0),
-            wakes_at: AtomicU64::new(0),
-            start: Instant::now(),
-        });
-        let served = timer.clone();
-        let thread = thread::spawn(move || served.serve());
-        Self { timer, thread: thread.thread().clone() }
-    }
-
-    fn producer(&self) -> &SkipList {
-        self
-    }
-}
-
-/// The number makes equal deadlines distinct, and keeps them in order.
-type Place = (u64, u64);
 const NEVER: u64 = u64::MAX;
 
-struct Timer {
+pub struct Timer {
     /// A value can only be reached by reference, so the job is taken out of a cell.
     entries: SkipMap<Place, Mutex<Option<Job>>>,
     inserted: AtomicU64,
@@ -91,11 +60,40 @@ fn take(cell: &Mutex<Option<Job>>) -> Option<Job> {
     cell.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-impl Producer for &SkipList {
+pub struct SkipList {
+    timer: &'static Timer,
+    thread: &'static Thread,
+}
+
+impl Rival for SkipList {
+    const FACTS: Facts = Facts {
+        name: "skiplist",
+        lacks: "O(log n); memory is freed by epochs, later",
+        cancels_ended: true,
+        cap: 200_000,
+        ..PLAIN
+    };
+    type Timer = (Arc<Timer>, Thread);
     type Handle = Place;
 
+    fn start(_tick: Duration) -> Self::Timer {
+        let timer = Arc::new(Timer {
+            entries: SkipMap::new(),
+            inserted: AtomicU64::new(0),
+            wakes_at: AtomicU64::new(0),
+            start: Instant::now(),
+        });
+        let served = timer.clone();
+        let thread = thread::spawn(move || served.serve());
+        (timer, thread.thread().clone())
+    }
+
+    fn of((timer, thread): &'static Self::Timer) -> Self {
+        Self { timer, thread }
+    }
+
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> Place {
-        let timer = &*self.timer;
+        let timer = self.timer;
         let number = timer.inserted.fetch_add(1, Ordering::Relaxed);
         let place = (timer.now() + delay.as_nanos() as u64, number);
         timer.entries.insert(place, Mutex::new(Some(Box::new(move || task.run()))));

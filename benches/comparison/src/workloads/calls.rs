@@ -1,38 +1,33 @@
 //! How long wheelwork's `stop`, `metrics` and `pending_timeouts` take under a flood.
 
 use super::Figure;
+use super::probe::quantile;
 use crate::delays;
 use crate::sizes::Sizes;
-use crate::statistics::quantile;
-use crate::task::{Captures, Task};
+use crate::task::{TWO_WORDS, Task};
 use std::thread;
 use std::time::{Duration, Instant};
 use wheelwork::HashedWheelTimer;
 
 /// Far timeouts that `stop` returns.
 const PENDING: usize = 1000;
-const FAR: Duration = Duration::from_secs(3600);
 /// The flood runs for this long before the call.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// The median and the worst of each call.
 pub fn calls(threads: u64, sizes: &Sizes) -> Vec<Figure> {
-    let times = |call: fn(&HashedWheelTimer)| {
+    let times = |call: fn(&HashedWheelTimer), names: [&'static str; 2]| {
         let mut nanos: Vec<_> = (0..sizes.calls).map(|_| under_flood(threads, call)).collect();
         nanos.sort_unstable();
-        [0.5, 1.0].map(|share| quantile(&nanos, share).map_or(f64::NAN, |n| n as f64 / 1e6))
+        [(names[0], quantile(&nanos, 0.5, 1e6)), (names[1], quantile(&nanos, 1.0, 1e6))]
     };
-    let [stop, stop_max] = times(stop);
-    let [metrics, metrics_max] = times(|timer| drop(timer.metrics()));
-    let [pending, pending_max] = times(|timer| assert!(timer.pending_timeouts() >= PENDING));
-    vec![
-        ("stop_ms", stop),
-        ("stop_max_ms", stop_max),
-        ("metrics_ms", metrics),
-        ("metrics_max_ms", metrics_max),
-        ("pending_ms", pending),
-        ("pending_max_ms", pending_max),
+    let pending = |timer: &HashedWheelTimer| assert!(timer.pending_timeouts() >= PENDING);
+    [
+        times(stop, ["stop_ms", "stop_max_ms"]),
+        times(|timer| drop(timer.metrics()), ["metrics_ms", "metrics_max_ms"]),
+        times(pending, ["pending_ms", "pending_max_ms"]),
     ]
+    .concat()
 }
 
 fn stop(timer: &HashedWheelTimer) {
@@ -45,7 +40,7 @@ fn stop(timer: &HashedWheelTimer) {
 fn under_flood(threads: u64, call: fn(&HashedWheelTimer)) -> i64 {
     let timer = HashedWheelTimer::new().expect("a thread can be started");
     for _ in 0..PENDING {
-        timer.new_timeout(|| (), FAR).expect("the timer runs, without a limit");
+        timer.new_timeout(|| (), delays::HOUR).expect("the timer runs, without a limit");
     }
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -63,7 +58,7 @@ fn under_flood(threads: u64, call: fn(&HashedWheelTimer)) -> i64 {
 
 /// Schedules and cancels until the timer is stopped.
 fn pour(timer: &HashedWheelTimer) {
-    let task = Captures([1, 2]);
+    let task = TWO_WORDS;
     for i in 0.. {
         match timer.new_timeout(move || task.run(), delays::usual(i)) {
             Ok(timeout) => timeout.cancel(),

@@ -1,116 +1,75 @@
-//! How late a heartbeat is beside threads that use the timer as fast as they can.
+//! A heartbeat, or a single timeout, beside threads that use a timer as fast as they can.
 
 use super::heartbeat;
-use super::micro::{Reschedule, Rolling, ScheduleCancel};
-use super::{Error, Figure};
-use crate::crew::Routine;
-use crate::floods::{Flood, Kind};
-use crate::rivals::{Producer, Rival};
+use super::probe::{self, Late};
+use super::{Figure, Figures};
+use crate::param;
+use crate::rivals::Rival;
 use crate::sizes::Sizes;
-use crate::statistics::quantile;
-use crate::task::{Captures, Task};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use crate::task::{Nothing, TWO_WORDS, Task};
+use crate::worker::{Kind, Worker};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Operations between two looks whether the flood is over.
 const BATCH: u64 = 100;
+/// The fresh timeout of `backlog`, one tick of those timers that have one.
+const TICK: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The heart beats on `timer`; the flood goes to `flooded`, which may be the same.
 pub fn flood<R: Rival>(
-    timer: &R,
-    flooded: &R,
-    flood: Flood,
+    timer: &'static R::Timer,
+    flooded: &'static R::Timer,
+    param: &str,
     sizes: &Sizes,
-) -> Result<Vec<Figure>, Error> {
-    let (task, window) = (Captures([1, 2]), sizes.flood_window);
-    let beside = Beside { timer, flooded, threads: flood.threads, length: sizes.flood };
-    Ok(match flood.kind {
-        Kind::ScheduleCancel => beside.figures(&ScheduleCancel { task }),
-        Kind::Rolling => beside.figures(&Rolling { task, window }),
-        Kind::Reschedule => beside.figures(&Reschedule { task, window }),
-        Kind::CancelEnded => beside.figures(&CancelEnded),
-    })
+) -> Figures {
+    let kind = Kind::named(param::value(param, "flood")).expect("the catalogue knows its floods");
+    let crew = (param::count(param, "threads"), sizes.flood_window);
+    let length = Duration::from_millis(sizes.flood_ms);
+    let beat = || heartbeat::listen(&mut R::of(timer), length);
+    Ok(beside::<R, Vec<Figure>>(flooded, kind, TWO_WORDS, crew, beat))
 }
 
-struct Beside<'a, R> {
-    timer: &'a R,
-    flooded: &'a R,
-    threads: u64,
-    length: Duration,
+/// How late a fresh timeout of one tick is, in ticks, beside cancelled ones.
+pub fn backlog<R: Rival>(timer: &'static R::Timer, sizes: &Sizes) -> Figures {
+    probe::expect_late(1);
+    beside::<R, _>(timer, Kind::ScheduleCancel, Nothing, (1, 0), || {
+        thread::sleep(Duration::from_millis(sizes.backlog_ms));
+        let deadline = Instant::now() + TICK;
+        let _kept = R::of(timer).schedule(Late { deadline }, TICK);
+        probe::wait(deadline, PATIENCE)
+    })?;
+    let ticks = probe::quantile(&probe::lateness(), 1.0, TICK.as_nanos() as f64);
+    Ok(vec![("ticks_late", ticks)])
 }
 
-impl<R: Rival> Beside<'_, R> {
-    fn figures(&self, routine: &impl Routine) -> Vec<Figure> {
-        let ready = Barrier::new(self.threads as usize + 1);
-        let over = AtomicBool::new(false);
-        let heard = thread::scope(|scope| {
-            for number in 0..self.threads {
-                let (ready, over) = (&ready, &over);
-                scope.spawn(move || self.pour(routine, number, ready, over));
-            }
-            ready.wait();
-            let heard = heartbeat::listen(&mut self.timer.producer(), self.length);
-            over.store(true, Ordering::Relaxed);
-            heard
-        });
-        let ms = |share| quantile(&heard.late, share).map_or(f64::NAN, |nanos| nanos as f64 / 1e6);
-        vec![
-            ("p50_ms", ms(0.5)),
-            ("p99_ms", ms(0.99)),
-            ("max_ms", ms(1.0)),
-            ("beats", heard.beats as f64),
-        ]
-    }
-
-    fn pour(&self, routine: &impl Routine, number: u64, ready: &Barrier, over: &AtomicBool) {
-        let mut producer = self.flooded.producer();
-        let mut state = routine.prepare(number, &mut producer);
+/// Does something while so many threads, each with such a window, flood the timer.
+fn beside<R: Rival, O>(
+    timer: &'static R::Timer,
+    kind: Kind,
+    task: impl Task,
+    (threads, window): (u64, u64),
+    work: impl FnOnce() -> O,
+) -> O {
+    let ready = Barrier::new(threads as usize + 1);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let (task, ready, over) = (task.clone(), &ready, &over);
+            scope.spawn(move || {
+                let mut worker = Worker::new(R::of(timer), kind, task, (number * window, window));
+                ready.wait();
+                while !over.load(Ordering::Relaxed) {
+                    worker.batch(BATCH);
+                }
+            });
+        }
         ready.wait();
-        while !over.load(Ordering::Relaxed) {
-            routine.batch(&mut producer, &mut state, BATCH);
-        }
-    }
-}
-
-/// Cancels timeouts that have run, again and again, like a server whose answers come too late.
-struct CancelEnded;
-
-impl CancelEnded {
-    const TIMEOUTS: u64 = BATCH;
-    const DELAY: Duration = Duration::from_millis(2);
-}
-
-impl Routine for CancelEnded {
-    type State<H: 'static> = Vec<H>;
-
-    /// Returns when all have run.
-    fn prepare<P: Producer>(&self, _producer: u64, timer: &mut P) -> Vec<P::Handle> {
-        let runs = Arc::new(AtomicU64::new(0));
-        let schedule = |_| timer.schedule(Ended(runs.clone()), Self::DELAY);
-        let ended = (0..Self::TIMEOUTS).map(schedule).collect();
-        while runs.load(Ordering::Acquire) < Self::TIMEOUTS {
-            thread::sleep(Duration::from_millis(1));
-        }
-        ended
-    }
-
-    fn batch<P: Producer>(&self, timer: &mut P, ended: &mut Vec<P::Handle>, operations: u64) {
-        ended
-            .iter()
-            .cycle()
-            .take(operations as usize)
-            .for_each(|handle| timer.cancel_ended(handle));
-    }
-}
-
-/// Counts its run.
-#[derive(Clone)]
-struct Ended(Arc<AtomicU64>);
-
-impl Task for Ended {
-    fn run(self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
-    }
+        let outcome = work();
+        over.store(true, Ordering::Relaxed);
+        outcome
+    })
 }

@@ -1,47 +1,44 @@
 //! How late the beats of a heart are: a timeout of 5 ms, and the next when that has run.
 
-use crate::rivals::Producer;
+use super::Figure;
+use super::probe::{nanos_after, quantile};
+use crate::rivals::Rival;
 use crate::task::Task;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-pub const PERIOD: Duration = Duration::from_millis(5);
+const PERIOD: Duration = Duration::from_millis(5);
 
-/// The record of a heart.
-pub struct Heartbeat {
-    /// In nanoseconds, sorted. A beat that is overdue at the end enters with its lateness by then.
-    pub late: Vec<i64>,
-    pub beats: u64,
-}
-
-/// Beats from the calling thread, for `length`.
-pub fn listen(producer: &mut impl Producer, length: Duration) -> Heartbeat {
+/// Beats from the calling thread, for `length`. A beat that is overdue at the end enters with its
+/// lateness by then; one that is not due yet does not count.
+pub fn listen<R: Rival>(timer: &mut R, length: Duration) -> Vec<Figure> {
     let heart = Arc::new(Heart { thread: thread::current(), start: Instant::now(), ran: 0.into() });
     let end = heart.start + length;
-    let mut heard = Heartbeat { late: Vec::new(), beats: 0 };
+    let (mut late, mut beats) = (Vec::new(), 0.0);
     while Instant::now() < end {
         heart.ran.store(NOT_YET, Ordering::Relaxed);
         let due = Instant::now() + PERIOD;
         // Kept until then: some timeouts need their handle to live.
-        let _kept = producer.schedule(Beat(heart.clone()), PERIOD);
-        let ran = heart.wait(end);
-        heard.beats += u64::from(ran.is_some());
-        heard.late.extend(lateness(due, ran, end));
+        let _kept = timer.schedule(Beat(heart.clone()), PERIOD);
+        match heart.wait(end) {
+            Some(ran) => {
+                late.push(nanos_after(due, ran));
+                beats += 1.0;
+            }
+            None if end > due => late.push(nanos_after(due, end)),
+            None => {}
+        }
     }
-    heard.late.sort_unstable();
-    heard
-}
-
-/// `None` for a beat that is not due yet.
-fn lateness(due: Instant, ran: Option<Instant>, end: Instant) -> Option<i64> {
-    match ran {
-        Some(ran) if ran < due => Some(-((due - ran).as_nanos() as i64)),
-        Some(ran) => Some((ran - due).as_nanos() as i64),
-        None if end > due => Some((end - due).as_nanos() as i64),
-        None => None,
-    }
+    late.sort_unstable();
+    let millis = |share| quantile(&late, share, 1e6);
+    vec![
+        ("p50_ms", millis(0.5)),
+        ("p99_ms", millis(0.99)),
+        ("max_ms", millis(1.0)),
+        ("beats", beats),
+    ]
 }
 
 /// A beat that has not run.
@@ -75,52 +72,5 @@ impl Task for Beat {
         let ran = self.0.start.elapsed().as_nanos() as u64;
         self.0.ran.store(ran, Ordering::Release);
         self.0.thread.unpark();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_overdue_beat_counts_and_one_to_come_does_not() {
-        let due = Instant::now();
-        let step = Duration::from_nanos(1500);
-        assert_eq!(lateness(due, Some(due + step), due), Some(1500));
-        assert_eq!(lateness(due + step, Some(due), due), Some(-1500));
-        assert_eq!(lateness(due, None, due + step), Some(1500));
-        assert_eq!(lateness(due + step, None, due), None);
-    }
-
-    /// A timer that runs what it is given at once, or never.
-    struct Stub {
-        runs: bool,
-    }
-
-    impl Producer for Stub {
-        type Handle = ();
-
-        fn schedule<T: Task>(&mut self, task: T, _delay: Duration) {
-            if self.runs {
-                task.run();
-            }
-        }
-
-        fn cancel(&mut self, _handle: ()) {}
-    }
-
-    #[test]
-    fn beats_that_ran_are_counted() {
-        let heard = listen(&mut Stub { runs: true }, Duration::from_millis(1));
-        assert!(heard.beats > 0 && heard.late[0] < 0);
-        assert_eq!(heard.beats, heard.late.len() as u64);
-    }
-
-    #[test]
-    fn a_heart_that_stands_still_is_late() {
-        let length = PERIOD * 4;
-        let heard = listen(&mut Stub { runs: false }, length);
-        assert_eq!((heard.beats, heard.late.len()), (0, 1));
-        assert!(heard.late[0] > 0 && heard.late[0] <= length.as_nanos() as i64);
     }
 }

@@ -1,66 +1,106 @@
-//! Memory by what is resident: of pending timeouts, and after a storm of cancels.
+//! Growth of the resident memory: by pending timeouts, by those of threads that have ended, and
+//! after a storm of cancels.
 
-use super::{Error, Figure};
-use crate::delays;
-use crate::process;
-use crate::rivals::{Producer, Rival};
+use super::Figures;
+use crate::delays::{self, HOUR};
+use crate::kernel;
+use crate::rivals::Rival;
 use crate::sizes::Sizes;
-use crate::task::{Nothing, Task};
+use crate::task::{Captures, Nothing, TWO_WORDS, Task};
+use std::io;
+use std::mem;
+use std::sync::Barrier;
+use std::thread::{self, Builder};
 use std::time::Duration;
 
-const FAR: Duration = Duration::from_secs(3600);
 const STORM_DELAY: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_secs(2);
-const MIB: f64 = 1024.0 * 1024.0;
+/// Cancels between two looks at the memory.
+const STEP: u64 = 100_000;
 /// Growth at which a storm is broken off, for the sake of the machine.
-const TOO_MUCH: u64 = 4 << 30;
+const TOO_MUCH: f64 = (4u64 << 30) as f64;
+const MIB: f64 = 1024.0 * 1024.0;
+/// Threads that live at the same time.
+const WAVE: u64 = 250;
+const STACK: usize = 64 << 10;
 
-/// Growth for each pending timeout. Handles are dropped where the timeout goes on without.
-pub fn pending<R: Rival>(timer: &R, task: impl Task, sizes: &Sizes) -> Result<Vec<Figure>, Error> {
-    let mut producer = timer.producer();
-    warm_up(&mut producer);
-    let before = process::resident_bytes()?;
+pub fn pending<R: Rival>(timer: &'static R::Timer, captures: u64, sizes: &Sizes) -> Figures {
+    let mut timer = R::of(timer);
+    warm_up(&mut timer);
+    let before = kernel::resident_bytes()?;
+    match captures {
+        0 => hold(&mut timer, Nothing, sizes.memory),
+        16 => hold(&mut timer, TWO_WORDS, sizes.memory),
+        _ => hold(&mut timer, Captures([1, 2, 3]), sizes.memory),
+    }
+    Ok(vec![("bytes_per_timeout", growth_since(before)? / sizes.memory as f64)])
+}
+
+/// Schedules so many that stay. Handles are kept where a timeout needs one to live.
+fn hold<R: Rival>(timer: &mut R, task: impl Task, timeouts: u64) {
     let mut kept = Vec::new();
-    for _ in 0..sizes.memory {
-        let handle = producer.schedule(task.clone(), FAR);
-        if !R::DETACHES {
+    for _ in 0..timeouts {
+        let handle = timer.schedule(task.clone(), HOUR);
+        if !R::FACTS.detaches {
             kept.push(handle);
         }
     }
-    process::settle(SETTLE);
-    let growth = process::resident_bytes()? as f64 - before as f64;
-    drop(kept);
-    Ok(vec![("bytes_per_timeout", growth / sizes.memory as f64)])
+    mem::forget(kept);
 }
 
-/// Growth after so many that were cancelled at once.
-pub fn storm<R: Rival>(timer: &R, cancelled: u64) -> Result<Vec<Figure>, Error> {
-    const STEP: u64 = 100_000;
-    let mut producer = timer.producer();
-    warm_up(&mut producer);
-    let before = process::resident_bytes()?;
-    let mut done = 0;
+/// Each of so many is cancelled at once.
+pub fn storm<R: Rival>(timer: &'static R::Timer, cancelled: u64) -> Figures {
+    let mut timer = R::of(timer);
+    warm_up(&mut timer);
+    let before = kernel::resident_bytes()?;
     let mut figures = Vec::new();
-    while done < cancelled {
-        for _ in 0..STEP.min(cancelled - done) {
-            producer.schedule_and_cancel(Nothing, STORM_DELAY);
-        }
-        done += STEP.min(cancelled - done);
-        if process::resident_bytes()? > before + TOO_MUCH {
+    for done in (STEP..=cancelled).step_by(STEP as usize) {
+        (0..STEP).for_each(|_| timer.schedule_and_cancel(Nothing, STORM_DELAY));
+        if kernel::resident_bytes()? > before + TOO_MUCH {
             figures.push(("capped_at", done as f64));
             break;
         }
     }
-    process::settle(SETTLE);
-    let growth = process::resident_bytes()? as f64 - before as f64;
-    figures.push(("rss_mib_after", growth / MIB));
+    figures.push(("rss_mib_after", growth_since(before)? / MIB));
     Ok(figures)
 }
 
 /// What a timer allocates once is not what a timeout costs.
-fn warm_up(producer: &mut impl Producer) {
-    for i in 0..1000 {
-        producer.schedule_and_cancel(Nothing, delays::usual(i));
+fn warm_up<R: Rival>(timer: &mut R) {
+    (0..1000).for_each(|i| timer.schedule_and_cancel(Nothing, delays::usual(i)));
+    kernel::settle(SETTLE);
+}
+
+fn growth_since(before: f64) -> io::Result<f64> {
+    kernel::settle(SETTLE);
+    Ok(kernel::resident_bytes()? - before)
+}
+
+/// Scheduled by so many threads, each of which ends.
+pub fn short_lived<R: Rival>(timer: &'static R::Timer, threads: u64, sizes: &Sizes) -> Figures {
+    let timeouts = sizes.short_lived;
+    // Pays for the threads themselves before the memory is measured.
+    waves(timeouts, &|| ())?;
+    kernel::settle(SETTLE);
+    let before = kernel::resident_bytes()?;
+    waves(threads, &|| hold(&mut R::of(timer), TWO_WORDS, timeouts / threads))?;
+    Ok(vec![("bytes_per_timeout", growth_since(before)? / timeouts as f64)])
+}
+
+/// The threads of a wave end when all of them have done their work.
+fn waves(threads: u64, work: &(impl Fn() + Sync)) -> io::Result<()> {
+    for begun in (0..threads).step_by(WAVE as usize) {
+        let wave = WAVE.min(threads - begun);
+        let done = &Barrier::new(wave as usize);
+        thread::scope(|scope| {
+            (0..wave).try_for_each(|_| {
+                let body = move || {
+                    work();
+                    done.wait();
+                };
+                Builder::new().stack_size(STACK).spawn_scoped(scope, body).map(drop)
+            })
+        })?;
     }
-    process::settle(SETTLE);
+    Ok(())
 }

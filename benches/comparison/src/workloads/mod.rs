@@ -1,42 +1,31 @@
 //! The workloads: what a child process does with one rival.
 
-mod backlog;
 mod calls;
-mod crowd;
 mod fire;
 mod flood;
 mod floor;
 mod growth;
 mod heartbeat;
-mod hits;
-mod late;
 mod lateness;
 mod memory;
-mod micro;
+mod probe;
 mod resident;
-mod short_lived;
 
-use crate::case::{Case, Load};
-use crate::crew;
-use crate::floods::Target;
-use crate::rivals::{Rival, Visit};
+use crate::batches;
+use crate::catalogue::Case;
+use crate::param::{self, CONTROL};
+use crate::rivals::{self, FLOOR, Rival, Visit};
 use crate::sizes::Sizes;
-use crate::task::{Captures, Nothing, Task};
-use hits::{Connection, Hit, HitWithArc};
+use crate::task::{Nothing, TWO_WORDS, Task};
+use crate::worker::Kind;
+use probe::{Connection, Hit, HitWithArc};
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 
 /// A metric and its value.
 pub type Figure = (&'static str, f64);
-
-/// A case, and what it needs besides a rival.
-pub struct Measure {
-    pub case: Case,
-    pub sizes: Sizes,
-    /// For criterion's files.
-    pub folder: PathBuf,
-}
+pub type Figures = Result<Vec<Figure>, Error>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -46,103 +35,91 @@ pub enum Error {
     TooSlow,
     #[error("{missing} of {all} timeouts had not run {after_seconds} s after the last was due")]
     NotRun { missing: u64, all: u64, after_seconds: u64 },
+    #[error("no rival {0} that runs in this process")]
+    UnknownRival(String),
 }
 
-pub fn floor(measure: &Measure) -> Result<Vec<Figure>, Error> {
-    floor::floor(&measure.sizes, &measure.folder)
+pub fn measure(case: Case, rival: &str, sizes: Sizes) -> Figures {
+    match case.workload.name {
+        FLOOR => floor::floor(&sizes),
+        "calls" => Ok(calls::calls(case.count("threads"), &sizes)),
+        _ => rivals::visit(rival, Measure { case, sizes })
+            .unwrap_or_else(|| Err(Error::UnknownRival(rival.to_owned()))),
+    }
 }
 
-pub fn calls(measure: &Measure, threads: u64) -> Vec<Figure> {
-    calls::calls(threads, &measure.sizes)
+struct Measure {
+    case: Case,
+    sizes: Sizes,
 }
 
 impl Visit for Measure {
-    type Output = Result<Vec<Figure>, Error>;
+    type Output = Figures;
 
-    fn visit<R: Rival>(self) -> Self::Output {
-        let sizes = if R::IS_LINEAR { self.sizes.for_linear() } else { self.sizes };
+    fn visit<R: Rival>(self) -> Figures {
+        let Self { case, sizes } = &self;
         // Never taken down: that takes long for some, and the process ends anyway.
-        let start = || -> &'static R { Box::leak(Box::new(R::start(self.case.tick()))) };
+        let start = || &*Box::leak(Box::new(R::start(case.workload.tick(&case.param))));
         let timer = start();
-        match self.case {
-            Case::Floor => self::floor(&self),
-            Case::Calls { threads } => Ok(self::calls(&self, threads)),
-            Case::Schedule { captures, .. }
-            | Case::ScheduleCancel { captures, .. }
-            | Case::Rolling { captures, .. }
-            | Case::Reschedule { captures } => match captures {
-                0 => self.hot_path(timer, Nothing, &sizes),
-                _ => self.hot_path(timer, Captures([1, 2]), &sizes),
-            },
-            Case::FireSameTick { timeouts, with_arc: false } => {
-                fire::same_tick(timer, timeouts, Hit, &sizes)
+        match case.workload.name {
+            "fire_same_tick" if param::value(&case.param, "captures") == "0" => {
+                fire::same_tick::<R>(timer, case.count("timeouts"), Hit, sizes)
             }
-            Case::FireSameTick { timeouts, with_arc: true } => {
+            "fire_same_tick" => {
                 let hit = HitWithArc(Arc::new(Connection));
-                fire::same_tick(timer, timeouts, hit, &sizes)
+                fire::same_tick::<R>(timer, case.count("timeouts"), hit, sizes)
             }
-            Case::FireSpread { timeouts } => fire::spread(timer, timeouts, &sizes),
-            Case::Resident { pending } => resident::resident(timer, pending, &sizes),
-            Case::Memory { captures: 0 } => memory::pending(timer, Nothing, &sizes),
-            Case::Memory { captures: 16 } => memory::pending(timer, Captures([1, 2]), &sizes),
-            Case::Memory { .. } => memory::pending(timer, Captures([1, 2, 3]), &sizes),
-            Case::MemoryStorm { cancelled } => memory::storm(timer, cancelled),
-            Case::Lateness { load, .. } => lateness::lateness(timer, load == Load::Busy, &sizes),
-            Case::Growth { present } => growth::growth(timer, present, &sizes, &self.folder),
-            Case::Crowd { producers } => crowd::crowd(timer, producers, &sizes, &self.folder),
-            Case::ShortLived { threads } => short_lived::short_lived(timer, threads, &sizes),
-            Case::Backlog => backlog::backlog(timer, self.case.tick(), &sizes),
-            Case::Flood(flood) => {
-                let flooded = if flood.target == Target::Same { timer } else { start() };
-                flood::flood(timer, flooded, flood, &sizes)
+            "fire_spread" => fire::spread::<R>(timer, case.count("timeouts"), sizes),
+            "resident" => resident::resident::<R>(timer, case.count("pending"), sizes),
+            "memory" => memory::pending::<R>(timer, case.count("captures"), sizes),
+            "memory_storm" => memory::storm::<R>(timer, case.count("cancelled")),
+            "short_lived" => memory::short_lived::<R>(timer, case.count("threads"), sizes),
+            "lateness" => {
+                let busy = param::value(&case.param, "load") == "busy";
+                lateness::lateness::<R>(timer, busy, sizes)
             }
+            "growth" => growth::growth::<R>(timer, case.count("present"), sizes),
+            "backlog" => flood::backlog::<R>(timer, sizes),
+            "flood" => {
+                let flooded = if case.param.ends_with(CONTROL) { start() } else { timer };
+                flood::flood::<R>(timer, flooded, &case.param, sizes)
+            }
+            "crowd" => crowd::<R>(timer, case.count("producers"), sizes),
+            name => match (Kind::named(name), case.count("captures")) {
+                (Some(kind), 0) => Ok(hot_path::<R>(timer, kind, Nothing, &self)),
+                (Some(kind), _) => Ok(hot_path::<R>(timer, kind, TWO_WORDS, &self)),
+                (None, _) => unreachable!("{name} is in the catalogue, but not here"),
+            },
         }
     }
 }
 
-impl Measure {
-    fn hot_path<R: Rival>(
-        &self,
-        timer: &R,
-        task: impl Task,
-        sizes: &Sizes,
-    ) -> Result<Vec<Figure>, Error> {
-        let window = sizes.window;
-        match self.case {
-            Case::Schedule { producers, .. } => self.schedule(timer, task, producers),
-            Case::Rolling { producers, .. } => {
-                self.micro(timer, &micro::Rolling { task, window }, producers, sizes)
-            }
-            Case::ScheduleCancel { producers, .. } => {
-                self.micro(timer, &micro::ScheduleCancel { task }, producers, sizes)
-            }
-            _ => self.micro(timer, &micro::Reschedule { task, window }, 1, sizes),
-        }
+fn hot_path<R: Rival>(
+    timer: &'static R::Timer,
+    kind: Kind,
+    task: impl Task,
+    Measure { case, sizes }: &Measure,
+) -> Vec<Figure> {
+    let producers = case.count("producers");
+    let all = sizes.schedule.min(R::FACTS.cap);
+    let operations = match kind {
+        Kind::Schedule => all / producers,
+        _ if R::FACTS.is_linear => sizes.batch.min(1_000),
+        _ => sizes.batch,
+    };
+    let nanos = batches::measure::<R>(timer, kind, task, (producers, operations), sizes);
+    let mut figures = vec![("ns_per_op", nanos)];
+    if kind == Kind::Schedule && all < sizes.schedule {
+        figures.push(("capped_at", all as f64));
     }
+    figures
+}
 
-    fn schedule<R: Rival>(
-        &self,
-        timer: &R,
-        task: impl Task,
-        producers: u64,
-    ) -> Result<Vec<Figure>, Error> {
-        let all = self.sizes.schedule.min(R::SCHEDULE_CAP);
-        let sizes = Sizes { batch: all / producers, ..self.sizes };
-        let mut figures = self.micro(timer, &micro::Schedule { task }, producers, &sizes)?;
-        if all < self.sizes.schedule {
-            figures.push(("capped_at", all as f64));
-        }
-        Ok(figures)
-    }
-
-    fn micro<R: Rival>(
-        &self,
-        timer: &R,
-        routine: &impl crew::Routine,
-        producers: u64,
-        sizes: &Sizes,
-    ) -> Result<Vec<Figure>, Error> {
-        let ns = crew::measure(timer, routine, producers, sizes.batch, sizes, &self.folder)?;
-        Ok(vec![("ns_per_op", ns)])
-    }
+/// Many more threads than cores. Producers beyond the number of cores take turns, so their waiting
+/// is not counted: what is left is the core time of an operation.
+fn crowd<R: Rival>(timer: &'static R::Timer, producers: u64, sizes: &Sizes) -> Figures {
+    let crew = (producers, sizes.crowd / producers);
+    let waited = batches::measure::<R>(timer, Kind::ScheduleCancel, TWO_WORDS, crew, sizes);
+    let at_once = producers.min(thread::available_parallelism()?.get() as u64);
+    Ok(vec![("ns_per_op", waited * at_once as f64 / producers as f64)])
 }

@@ -1,0 +1,120 @@
+//! From a figure to a place on an axis: linear from 0 if the figures are of a size, else
+//! logarithmic, with a line of its own for 0 if there is one.
+
+use super::words::number;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use std::ops::Range;
+
+/// Beyond this quotient of the greatest and the least, the least would be a hairline.
+const LINEAR_UP_TO: f64 = 20.0;
+/// From here on, ticks are powers of ten only.
+const DECADES_FROM: f64 = 500.0;
+/// Between the line for 0 and the least tick, in decades.
+const ZERO_GAP: f64 = 0.5;
+
+#[derive(Debug, Clone)]
+pub struct Scale {
+    pub is_logarithmic: bool,
+    /// The first is the beginning of the axis, the last its end.
+    ticks: Vec<f64>,
+    /// Where a logarithmic scale has its 0.
+    zero: f64,
+}
+
+impl Scale {
+    /// `None` without a positive figure.
+    pub fn of(figures: impl Iterator<Item = f64>, may_be_linear: bool) -> Option<Self> {
+        let (positive, rest): (Vec<_>, Vec<_>) = figures.partition(|figure| *figure > 0.0);
+        let least = positive.iter().copied().reduce(f64::min)?;
+        let greatest = positive.iter().copied().reduce(f64::max)?;
+        if may_be_linear && greatest / least <= LINEAR_UP_TO {
+            let step = round_up(greatest / 5.0);
+            let steps = (greatest / step).ceil() as u32;
+            let ticks = (0..=steps).map(|i| step * f64::from(i)).collect();
+            return Some(Self { is_logarithmic: false, ticks, zero: 0.0 });
+        }
+        let digits: &[f64] =
+            if greatest / least < DECADES_FROM { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let decades = least.log10().floor() as i32..=greatest.log10().ceil() as i32;
+        let of_decade = |decade| digits.iter().map(move |digit| digit * 10f64.powi(decade));
+        let mut ticks: Vec<_> = decades.flat_map(of_decade).collect();
+        let last = ticks.iter().position(|tick| *tick >= greatest).unwrap_or(ticks.len() - 1);
+        ticks.truncate(last + 1);
+        // A bar to the beginning of the axis would have no length.
+        ticks.drain(..ticks.iter().rposition(|tick| *tick <= least * 0.95).unwrap_or(0));
+        let zero = ticks[0].log10() - ZERO_GAP;
+        ticks.splice(0..0, rest.first().map(|_| 0.0));
+        Some(Self { is_logarithmic: true, ticks, zero })
+    }
+
+    pub fn start(&self) -> f64 {
+        self.ticks[0]
+    }
+
+    fn place(&self, figure: f64) -> f64 {
+        match self.is_logarithmic {
+            false => figure,
+            true if figure <= 0.0 => self.zero,
+            true => figure.log10(),
+        }
+    }
+}
+
+impl Ranged for Scale {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, figure: &f64, (begin, end): (i32, i32)) -> i32 {
+        let [least, greatest] = [self.start(), self.range().end].map(|tick| self.place(tick));
+        let share = (self.place(*figure).max(least) - least) / (greatest - least);
+        begin + (share * f64::from(end - begin)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.start()..self.ticks[self.ticks.len() - 1]
+    }
+}
+
+impl ValueFormatter<f64> for Scale {
+    fn format(figure: &f64) -> String {
+        // In full: the ticks of a long scale are smaller than the figures.
+        if *figure < 1.0 { ((figure * 1e9).round() / 1e9).to_string() } else { number(*figure) }
+    }
+}
+
+/// To 1, 2 or 5 times a power of ten.
+fn round_up(value: f64) -> f64 {
+    let decade = 10f64.powf(value.log10().floor());
+    let ticks = [1.0, 2.0, 5.0].map(|digit| digit * decade);
+    ticks.into_iter().find(|tick| *tick >= value).unwrap_or(10.0 * decade)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(figures: &[f64], may_be_linear: bool) -> Vec<f64> {
+        Scale::of(figures.iter().copied(), may_be_linear).unwrap().ticks
+    }
+
+    #[test]
+    fn ticks_are_round_and_enclose_the_figures() {
+        assert_eq!(ticks(&[46.0, 148.0], true), [0.0, 50.0, 100.0, 150.0]);
+        assert_eq!(ticks(&[23.0, 480.0], false), [20.0, 50.0, 100.0, 200.0, 500.0]);
+        assert_eq!(ticks(&[62.0, 67_000.0], true), [10.0, 100.0, 1e3, 1e4, 1e5]);
+        assert!(Scale::of([0.0].into_iter(), true).is_none());
+    }
+
+    #[test]
+    fn zero_has_a_line_of_its_own() {
+        let scale = Scale::of([0.0, 0.02, 21.0].into_iter(), false).unwrap();
+        assert_eq!(scale.ticks[..3], [0.0, 0.01, 0.1]);
+        assert_eq!(scale.map(&0.0, (100, 900)), 100);
+        assert!(scale.map(&0.01, (100, 900)) > 150);
+        assert_eq!(scale.map(&100.0, (100, 900)), 900);
+    }
+}

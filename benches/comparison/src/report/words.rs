@@ -1,0 +1,91 @@
+//! How figures and metrics are written.
+
+/// What a metric is called, with its unit.
+pub fn metric(metric: &str) -> String {
+    let unit = [("_ns", "ns"), ("_us", "µs"), ("_ms", "ms")]
+        .into_iter()
+        .find_map(|(suffix, unit)| Some((metric.strip_suffix(suffix)?, unit)));
+    match (metric, unit) {
+        ("ns_per_op", _) => "ns per operation".to_owned(),
+        ("cpu_ns_per_op", _) => "CPU ns per operation".to_owned(),
+        ("cpu_percent", _) => "% of a core".to_owned(),
+        ("wakeups_per_s", _) => "wake-ups per second".to_owned(),
+        ("rss_mib_after", _) => "resident, MiB".to_owned(),
+        ("heap_mib_after", _) => "heap in use, MiB".to_owned(),
+        (_, Some((name, unit))) => {
+            format!("{}, {unit}", name.replace("p999", "p99.9").replace('_', " "))
+        }
+        _ => metric.replace('_', " "),
+    }
+}
+
+/// Whether a quotient of two such figures has a meaning. A quotient with next to nothing has none.
+fn has_ratio(metric: &str) -> bool {
+    ["_op", "_ns", "_us", "_ms", "_timeout"].iter().any(|unit| metric.ends_with(unit))
+}
+
+/// Three significant digits; whole numbers, and what is larger, in full.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        _ if size.fract() == 0.0 => 0,
+        _ if size < 0.0001 => return "<0.0001".to_owned(),
+        _ if size < 0.0095 => 4,
+        _ if size < 0.9995 => 3,
+        _ if size < 9.995 => 2,
+        _ if size < 99.95 => 1,
+        _ => 0,
+    };
+    let digits = format!("{size:.decimals$}");
+    let digits = match decimals {
+        3.. => digits.trim_end_matches('0').trim_end_matches('.'),
+        _ => &digits,
+    };
+    let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut text = String::from(if value < 0.0 { "-" } else { "" });
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + fraction
+}
+
+/// As "1.8x"; `None` where it has no meaning.
+pub fn ratio(metric: &str, value: f64, base: f64) -> Option<String> {
+    (has_ratio(metric) && value > 0.0 && base > 0.0).then(|| factor(value / base))
+}
+
+/// Two digits: the figures do not bear more.
+pub fn factor(ratio: f64) -> String {
+    match ratio {
+        _ if ratio < 0.0095 => "<0.01x".to_owned(),
+        _ if ratio < 0.95 => format!("{ratio:.2}x"),
+        _ if ratio < 9.95 => format!("{ratio:.1}x"),
+        _ => format!("{}x", number(ratio.round())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_are_never_cut() {
+        let values = [0.0, 0.00003, 0.001, 0.0304, 0.5, 1.0, 9.99, 12.34, 123.4, 12_345.6, -45.0];
+        let written =
+            ["0", "<0.0001", "0.001", "0.03", "0.5", "1", "9.99", "12.3", "123", "12,346", "-45"];
+        assert_eq!(values.map(number), written);
+    }
+
+    #[test]
+    fn ratios_are_rounded_and_never_of_nothing() {
+        let ratio = |value, base| ratio("ns_per_op", value, base);
+        assert_eq!(ratio(3.0, 2.0).unwrap(), "1.5x");
+        assert_eq!(ratio(2500.0, 2.0).unwrap(), "1,250x");
+        assert_eq!(ratio(1.0, 5000.0).unwrap(), "<0.01x");
+        assert_eq!(ratio(3.0, 0.0), None);
+        assert_eq!(super::ratio("rss_mib_after", 2400.0, 0.001), None);
+    }
+}
