@@ -10,7 +10,7 @@
 //! | `latest` | the worker | a producer with deadline d |
 //! |---|---|---|
 //! | 0 | is awake, or sleeps only to the next tick | does nothing |
-//! | t > 0 | sleeps until one tick after t | if d <= t: swaps in 0; the one that swapped t out unparks |
+//! | t > 0 | sleeps until one tick after t | if d <= t: swaps in 0; the producer that swapped t out unparks the worker |
 //!
 //! **No wake-up is lost.** The worker stores t, fences, then checks the earliest deadline of every
 //! heap. A producer that lowers this deadline fences, then loads `latest`. A producer that need not

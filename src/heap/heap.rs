@@ -23,10 +23,10 @@
 //!
 //! **No new timeout is missed.** The fences are sequentially consistent, so one of the two fences comes
 //! first. If the producer's does, the worker finds the slot armed. If the worker's does, the producer
-//! finds the chunk without its mark, and `earliest` at never or at a later value of the worker. So the
-//! producer announces the slot again. A producer that has queued a chunk fences again before it reads
-//! `earliest`: if it reads a value from before the worker's step 1, the worker finds the chunk in the
-//! queue.
+//! finds the chunk without its mark, and `earliest` at never or at a value that was stored later. So it
+//! queues the chunk again and lowers `earliest`. A producer that has queued a chunk fences again before
+//! it reads `earliest`: if it reads a value from before the worker's step 1, the worker finds the chunk
+//! in the queue.
 //!
 //! **A mark can be relied on.** Two threads can announce slots of one chunk: the owner, and a thread that
 //! moves a timeout of the chunk. Suppose that the second finds the mark of the first before the chunk is
@@ -43,9 +43,9 @@
 //! again.
 //!
 //! **A scan is bounded.** The worker keeps the marked chunks in a priority queue, ordered by their
-//! lowest sequence number, and reads chunks from there until it has found enough New slots. A chunk that is left may
-//! have older slots than some of these. The worker takes only slots that are older than every slot in
-//! the chunks that are left. So the order also holds from scan to scan.
+//! lowest sequence number, and reads chunks from there until it has found enough New slots. A chunk that
+//! is left may have older slots than some of these. The worker takes only slots that are older than
+//! every slot in the chunks that are left. So the order also holds from scan to scan.
 //!
 //! The fence in `announce` also serves closing and the alarm (see `context` and `alarm`).
 

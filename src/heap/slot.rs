@@ -534,7 +534,7 @@ impl<P> Slot<P> {
         false
     }
 
-    /// Cancels a returned timeout that nobody will collect: Returned -> Cancelled.
+    /// Cancels a returned timeout that no caller will collect: Returned -> Cancelled.
     pub(crate) fn cancel_returned(&self) -> bool {
         let state = self.load();
         let returned = state.phase() == Phase::Returned;

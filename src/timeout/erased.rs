@@ -159,7 +159,7 @@ impl Calls {
 
 /// # Safety
 ///
-/// The bytes hold a valid `C`, and nobody takes it out during the call.
+/// The bytes hold a valid `C`, and no other code takes it out during the call.
 unsafe fn holds<C: Content>(bytes: &Bytes, id: TypeId) -> bool {
     // SAFETY: the caller's promise. The bytes are aligned for `C`, since it fits.
     let content = unsafe { &*bytes.as_ptr().cast::<C>() };
@@ -168,7 +168,7 @@ unsafe fn holds<C: Content>(bytes: &Bytes, id: TypeId) -> bool {
 
 /// # Safety
 ///
-/// The bytes hold a valid `C`, and nobody takes it out again.
+/// The bytes hold a valid `C`, and no other code takes it out again.
 #[inline]
 unsafe fn take<C>(bytes: Bytes) -> C {
     // SAFETY: the caller's promise. The bytes are aligned for `C`, since it fits.
@@ -177,7 +177,7 @@ unsafe fn take<C>(bytes: Bytes) -> C {
 
 /// # Safety
 ///
-/// As for `take`.
+/// The same as for `take`.
 unsafe fn run<C: Content>(bytes: Bytes, place: Place<'_>) -> Next<Erased> {
     // SAFETY: the caller's promise.
     let content = unsafe { take::<C>(bytes) };
@@ -186,7 +186,7 @@ unsafe fn run<C: Content>(bytes: Bytes, place: Place<'_>) -> Next<Erased> {
 
 /// # Safety
 ///
-/// As for `take`.
+/// The same as for `take`.
 unsafe fn cancelled<C: Content>(bytes: Bytes, place: Place<'_>) {
     // SAFETY: the caller's promise.
     let content = unsafe { take::<C>(bytes) };
@@ -195,7 +195,7 @@ unsafe fn cancelled<C: Content>(bytes: Bytes, place: Place<'_>) {
 
 /// # Safety
 ///
-/// As for `take`.
+/// The same as for `take`.
 unsafe fn give<C: Content>(bytes: Bytes, into: &mut dyn Any) -> Result<(), Erased> {
     // SAFETY: the caller's promise.
     let content = unsafe { take::<C>(bytes) };
@@ -210,7 +210,7 @@ unsafe fn give<C: Content>(bytes: Bytes, into: &mut dyn Any) -> Result<(), Erase
 
 /// # Safety
 ///
-/// As for `take`.
+/// The same as for `take`.
 unsafe fn discard<C: Content>(bytes: Bytes) {
     // SAFETY: the caller's promise.
     drop(unsafe { take::<C>(bytes) });

@@ -57,7 +57,7 @@ pub enum BuildError {
 
 /// Why a timeout was not accepted. The task is inside.
 ///
-/// `?` turns it into a `Box<dyn Error + Send + Sync>`, whatever the task is. It also turns it into a
+/// `?` turns it into a `Box<dyn Error + Send + Sync>` for every task type. It also turns it into a
 /// [`RefusalReason`], which drops the task.
 ///
 /// The default for `T` serves functions that take a boxed closure.
