@@ -18,7 +18,7 @@
 //! |---|---|---|---|
 //! | Free | not in use | none | arm -> New |
 //! | New | pending, not yet in the wheel | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
-//! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; otherwise the same moves as New |
+//! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; claim, cancel, take_back and empty as for New |
 //! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
 //! | Denied | like Running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw or abandon -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
@@ -53,9 +53,9 @@
 //!    entries that catch up (see `context`). The entry's tick is not after the tick of the deadline, or
 //!    it is the next tick that can still expire. The chunk of a New slot is marked, or the worker is
 //!    scanning it.
-//! 5. The version changes whenever the slot is reused, and whenever its entry becomes dead. It wraps
-//!    after 4,096 changes. An old entry can then match by chance. This costs one more lookup and breaks
-//!    nothing: the deadline in the state decides.
+//! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
+//!    reschedule leaves a dead entry. It wraps after 4,096 changes. An old entry can then match by
+//!    chance. This costs one more lookup and breaks nothing: the deadline in the state decides.
 //! 6. Running and Denied belong to the runner. Others can only change Running to Denied.
 
 use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
