@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// The timer has no slot left: the task polls until there is one.
+    /// The timer has no free slot. The task is woken after each poll until a slot is free.
     #[test]
     fn a_sleep_without_a_slot_asks_for_another_poll() {
         let timer = HashedWheelTimer::builder().clock(ManualClock::new()).build().unwrap();
@@ -231,11 +231,11 @@ mod tests {
         let mut sleep = timer.sleep(hour);
         for polls in 1..4 {
             assert!(sleep.poll_ready(&mut context).is_pending());
-            assert_eq!(count.0.load(SeqCst), polls, "woken at once");
+            assert_eq!(count.0.load(SeqCst), polls, "each poll wakes the task");
         }
         drop(timeouts.into_iter().next().filter(|timeout| timeout.cancel()));
         assert!(sleep.poll_ready(&mut context).is_pending());
-        assert_eq!(count.0.load(SeqCst), 3, "there was a slot");
-        assert_eq!(Arc::strong_count(&count), 3, "and the waker is in it");
+        assert_eq!(count.0.load(SeqCst), 3, "this poll found a slot");
+        assert_eq!(Arc::strong_count(&count), 3, "the slot has the waker");
     }
 }

@@ -253,10 +253,10 @@ impl<P> Heap<P> {
         self.earliest.load(Ordering::Acquire)
     }
 
-    /// Takes `most` New slots, or up to a chunk's slots more, the oldest first. If `all_due`, also takes all others that are due
-    /// at time `by`. Appends the slots that are due at `by` to `due` and the others to `rest`, both in
-    /// the order of scheduling. Returns true if New slots may be left. The caller keeps `to_scan` from
-    /// call to call.
+    /// Takes `most` New slots, the oldest first. It reads whole chunks, so it may take up to 61 more. If
+    /// `all_due`, also takes all others that are due at time `by`. Appends the slots that are due at `by`
+    /// to `due` and the others to `rest`, both in the order of scheduling. Returns true if New slots may
+    /// be left. The caller keeps `to_scan` from call to call.
     ///
     /// Stops early once the timer is closed: closing finds all pending timeouts in their slots.
     pub(crate) fn scan(

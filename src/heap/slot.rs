@@ -660,14 +660,14 @@ mod tests {
         assert_eq!(slot.reschedule(90), Err(Phase::Running));
     }
 
-    /// The slot that a scan has found may be used again before it is filed.
+    /// A slot that a scan has found may be reused before it is filed.
     #[test]
     fn a_slot_is_filed_only_with_the_sequence_number_that_was_found() {
         let slot = armed(80);
         assert_eq!((slot.file_as(2), slot.phase()), (None, Phase::New));
         assert!(slot.file_as(3).is_some());
         assert_eq!(slot.reschedule(40), Ok(Moved::LeftEntry));
-        assert!(slot.file_as(2).is_some(), "its number is out of date");
+        assert!(slot.file_as(2).is_some(), "an outdated sequence number matches any");
     }
 
     #[test]
@@ -680,7 +680,7 @@ mod tests {
         }
         for deadline in [160, 240, 320] {
             let Claim::Due(claimed) = slot.claim(slot.version(), 1 << 20) else {
-                panic!("it is due")
+                panic!("not due")
             };
             assert!(slot.go_on(claimed.payload, deadline, Phase::New).is_ok());
             assert_eq!(slot.if_new(), Some((deadline, None)));

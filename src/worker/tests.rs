@@ -210,7 +210,7 @@ fn a_cancelled_next_timeout_is_replaced() {
     assert_eq!(worker.confirmed.map(|due| due.token.index), Some(producer.index(1)));
 }
 
-/// Rule 6: what was confirmed is confirmed for its own tick, and only while it is due then.
+/// Rule 6: a timeout is confirmed only for its own tick, and only while it is due in this tick.
 #[test]
 fn a_confirmed_timeout_stands_for_its_own_tick_only() {
     let mut worker = worker();
@@ -313,8 +313,8 @@ fn a_full_heap_does_not_starve_another() {
     assert!(a.queued() >= DRAIN_CAP, "only {} timeouts are left in the full heap", a.queued());
 }
 
-/// Rule 3: a pass begins with the heaps that the last one did not come to. The one in whose middle
-/// it ended comes last.
+/// Rule 3: a pass begins with the heaps that the last pass did not reach. The heap in which the last pass
+/// ended comes last.
 #[test]
 fn many_full_heaps_take_turns() {
     const EACH: usize = 512;
@@ -331,7 +331,8 @@ fn many_full_heaps_take_turns() {
     assert!(waiting <= 1, "{waiting} of {}", left.len());
 }
 
-/// Rule 3: a pass in the next tick is capped. One after a jump is not, so that ticks keep their order.
+/// Rule 3: the cap applies to a pass in the next tick. It does not apply after a jump, so that ticks keep
+/// their order.
 #[test]
 fn only_a_jump_lifts_the_cap() {
     for (last_pass, capped) in [(DUE - 1, true), (DUE - 2, false)] {
@@ -477,9 +478,9 @@ fn only_a_running_timeout_is_named() {
     assert!(!producer.slot(1).finish_and_unpin(), "its handle still pins the slot");
 }
 
-/// Otherwise a stop would wait for a run that is long over.
+/// If the name stayed, a stop would wait for a run that has ended.
 #[test]
-fn a_name_that_a_dead_worker_has_left_is_cleared() {
+fn the_name_left_by_a_dead_worker_is_cleared() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
@@ -497,7 +498,7 @@ fn a_name_that_a_dead_worker_has_left_is_cleared() {
     assert!(!control.begin_run(None, token), "the timer has ended");
 }
 
-/// Rule 4: the worker's pin goes with the name of a timeout that goes on.
+/// Rule 4: when the name of a timeout that goes on is cleared, the worker removes its pin.
 #[test]
 fn a_timeout_that_goes_on_frees_its_slot_in_the_end() {
     struct Again;
@@ -516,9 +517,9 @@ fn a_timeout_that_goes_on_frees_its_slot_in_the_end() {
     assert_eq!(producer.slot(0).phase(), Phase::Free);
 }
 
-/// What was filed has left the queue, and does not leave it again when it expires.
+/// A filed timeout has already left the queue. Its expiry does not decrease the queue depth again.
 #[test]
-fn an_expiry_leaves_the_queue_depth_alone() {
+fn an_expiry_does_not_change_the_queue_depth() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(3);
@@ -529,9 +530,9 @@ fn an_expiry_leaves_the_queue_depth_alone() {
     assert_eq!((metrics.expired, metrics.queue_depth), (3, 2));
 }
 
-/// What catches up in one pass runs in the order of ticks.
+/// Entries that catch up in one pass are expired in the order of their ticks.
 #[test]
-fn what_catches_up_runs_in_the_order_of_ticks() {
+fn runs_that_catch_up_run_in_the_order_of_ticks() {
     let mut worker = worker();
     let mut agenda = Agenda::default();
     for tick in [30, 10, 20] {
