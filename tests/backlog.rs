@@ -1,4 +1,4 @@
-//! Rule 3: the drain cap protects the worker and costs nobody else.
+//! More timeouts in the queue than the worker takes in one pass (the drain cap).
 
 mod common;
 
@@ -9,11 +9,11 @@ use std::time::Duration;
 use wheelwork::{Clock, HashedWheelTimer, WheelKind};
 
 on_every_wheel!(
-    a_backlog_is_taken_in_several_passes_before_the_worker_sleeps,
-    the_queue_is_left_alone_until_something_in_it_is_due,
-    cancelled_timeouts_do_not_count,
-    the_cap_does_not_change_the_order,
-    a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels,
+    rule_03_a_backlog_is_taken_in_several_passes_before_the_worker_sleeps,
+    rule_06_the_queue_is_left_alone_until_something_in_it_is_due,
+    rule_03_cancelled_timeouts_do_not_count_towards_the_cap,
+    rule_03_the_cap_does_not_change_the_order,
+    rule_03_a_storm_of_cancels_does_not_delay_a_new_timeout,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -40,7 +40,7 @@ fn behind_a_busy_worker(
     });
 }
 
-fn a_backlog_is_taken_in_several_passes_before_the_worker_sleeps(wheel: WheelKind) {
+fn rule_03_a_backlog_is_taken_in_several_passes_before_the_worker_sleeps(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     behind_a_busy_worker(&timer, &clock, || {
         timer.new_timeout(|| (), TICK).unwrap(); // or nothing would have to move
@@ -53,7 +53,7 @@ fn a_backlog_is_taken_in_several_passes_before_the_worker_sleeps(wheel: WheelKin
 }
 
 /// What is not due stays in the queue, where a cancel leaves nothing for the worker.
-fn the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind) {
+fn rule_06_the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let sooner = timer.new_timeout(|| (), 3 * TICK).unwrap();
     let later = timer.new_timeout(|| (), HOUR).unwrap();
@@ -70,7 +70,7 @@ fn the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind) {
 }
 
 /// 90,000 live ones among 500,000 cancelled: one pass takes them all.
-fn cancelled_timeouts_do_not_count(wheel: WheelKind) {
+fn rule_03_cancelled_timeouts_do_not_count_towards_the_cap(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     behind_a_busy_worker(&timer, &clock, || {
         let all: Vec<_> = (0..590_000).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
@@ -85,7 +85,7 @@ fn cancelled_timeouts_do_not_count(wheel: WheelKind) {
 }
 
 /// One thread, one tick, more than the cap: in the order of scheduling, with and without a jump.
-fn the_cap_does_not_change_the_order(wheel: WheelKind) {
+fn rule_03_the_cap_does_not_change_the_order(wheel: WheelKind) {
     for jump in [false, true] {
         let (timer, clock) = manual_with(on(wheel));
         clock.advance(5 * TICK);
@@ -113,7 +113,7 @@ fn the_cap_does_not_change_the_order(wheel: WheelKind) {
 
 /// Netty's worst case: one producer schedules and cancels at full speed, another needs a timeout.
 /// Lateness is counted in ticks by the worker, and the bound is DESIGN's three.
-fn a_fresh_timeout_is_not_held_up_by_a_storm_of_cancels(wheel: WheelKind) {
+fn rule_03_a_storm_of_cancels_does_not_delay_a_new_timeout(wheel: WheelKind) {
     let timer = on(wheel).tick_duration(ms(100)).build().unwrap();
     let stop = AtomicBool::new(false);
     let ran = Record::new();

@@ -1,6 +1,4 @@
-//! Bad values are typed errors that name the value and what was expected.
-//!
-//! Rules 9 and 10: `a_thread_that_cannot_start_fails_the_build`, and the ranges.
+//! Building a timer: a bad value is a typed error that names the value and what was expected.
 
 mod common;
 
@@ -21,7 +19,7 @@ fn builder() -> Builder {
 }
 
 #[test]
-fn a_tick_out_of_range() {
+fn rule_10_a_tick_out_of_range_is_an_error() {
     for (tick, named) in [
         (Duration::ZERO, "a tick of 0ns: expected 50µs to 146 years"),
         (Duration::from_nanos(49_999), "a tick of 49.999µs: expected 50µs to 146 years"),
@@ -37,7 +35,7 @@ fn a_tick_out_of_range() {
 }
 
 #[test]
-fn a_wheel_out_of_range() {
+fn rule_10_a_wheel_size_out_of_range_is_an_error() {
     for size in [0, (1 << 30) + 1, usize::MAX] {
         let (error, text) = error_of(builder().ticks_per_wheel(size));
         let BuildError::TicksPerWheel(WheelSizeError { ticks_per_wheel }) = error else {
@@ -50,7 +48,7 @@ fn a_wheel_out_of_range() {
 }
 
 #[test]
-fn a_level_out_of_range() {
+fn rule_10_a_level_size_out_of_range_is_an_error() {
     for size in [0, 1, 65_537] {
         let hierarchical = builder().wheel(WheelKind::Hierarchical);
         let (error, text) = error_of(hierarchical.ticks_per_wheel(size));
@@ -63,7 +61,7 @@ fn a_level_out_of_range() {
 }
 
 #[test]
-fn a_turn_that_overflows() {
+fn rule_10_a_turn_that_overflows_is_an_error() {
     let tick = Duration::from_secs(86_400 * 365);
     let (error, text) = error_of(builder().tick_duration(tick).ticks_per_wheel(500));
     assert!(matches!(error, BuildError::TurnTooLong { ticks_per_wheel: 512, .. }));
@@ -77,21 +75,21 @@ fn a_turn_that_overflows() {
 }
 
 #[test]
-fn a_limit_of_zero() {
+fn rule_10_a_limit_of_zero_is_an_error() {
     let (error, text) = error_of(builder().max_pending_timeouts(0));
     assert!(matches!(error, BuildError::NoPendingAllowed));
     assert_eq!(text, "a limit of 0 pending timeouts: expected at least 1");
 }
 
 #[test]
-fn a_bad_thread_name() {
+fn a_thread_name_with_a_zero_byte_is_an_error() {
     let (error, text) = error_of(builder().thread_name("a\0b"));
     assert!(matches!(error, BuildError::ThreadName { name } if name == "a\0b"));
     assert_eq!(text, "the thread name \"a\\0b\" contains a zero byte: expected none");
 }
 
 #[test]
-fn a_thread_that_cannot_start_fails_the_build() {
+fn rule_09_a_thread_that_cannot_start_fails_the_build() {
     let (error, text) = error_of(builder().stack_size(1 << 60));
     assert!(matches!(error, BuildError::ThreadStart { .. }));
     assert_eq!(text, "the worker thread cannot be started");
@@ -108,7 +106,7 @@ fn the_worker_has_the_given_name() {
 }
 
 #[test]
-fn handles_are_what_they_promise() {
+fn handles_have_the_promised_traits_and_size() {
     fn shared<T: Clone + Send + Sync + std::fmt::Debug + 'static>() {}
     fn sent<T: Send + std::fmt::Debug + 'static>() {}
     shared::<HashedWheelTimer>();

@@ -1,7 +1,4 @@
-//! Cancelling, rescheduling, and what they leave behind.
-//!
-//! Rule 1, conservation: `one_of_many_cancels_wins`, `a_cancel_races_with_the_expiry` (and
-//! `stop.rs`, `stress.rs`). Rule 4, memory: `memory.rs`.
+//! Cancelling and rescheduling. `memory.rs` has what cancelled timeouts leave behind.
 
 mod common;
 
@@ -16,9 +13,9 @@ use wheelwork::{
 };
 
 on_every_wheel!(
-    a_cancel_races_with_the_expiry,
-    reschedule_later_and_sooner_in_queue_and_wheel,
-    rescheduled_timeouts_fire_by_their_last_deadline,
+    rule_01_a_cancel_that_races_with_the_expiry_wins_or_the_task_runs,
+    reschedule_moves_a_timeout_later_and_sooner_in_queue_and_wheel,
+    rule_02_rescheduled_timeouts_fire_at_their_last_deadline,
 );
 
 struct Told(Record<&'static str>);
@@ -36,7 +33,7 @@ impl TimerTask for Told {
 }
 
 #[test]
-fn a_cancelled_task_is_told_and_dropped_at_once() {
+fn rule_01_a_cancelled_task_is_told_and_dropped_at_once() {
     for in_wheel in [false, true] {
         let (timer, clock) = manual();
         let record = Record::new();
@@ -79,7 +76,7 @@ fn a_dropped_handle_detaches_and_a_guard_cancels() {
 }
 
 #[test]
-fn one_of_many_cancels_wins() {
+fn rule_01_one_of_many_cancels_wins() {
     let (timer, _clock) = manual();
     for _ in 0..200 {
         let timeout = timer.new_timeout(|| (), ms(500)).unwrap();
@@ -99,7 +96,7 @@ fn one_of_many_cancels_wins() {
     assert_conserved(&timer);
 }
 
-fn a_cancel_races_with_the_expiry(wheel: WheelKind) {
+fn rule_01_a_cancel_that_races_with_the_expiry_wins_or_the_task_runs(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let (mut cancels, runs) = (0, Arc::new(AtomicUsize::new(0)));
     for _ in 0..300 {
@@ -140,7 +137,7 @@ fn a_task_cancels_another_of_the_same_tick() {
 }
 
 /// In ticks since the start: to settle takes one each time, so that the first of them is the seventh.
-fn reschedule_later_and_sooner_in_queue_and_wheel(wheel: WheelKind) {
+fn reschedule_moves_a_timeout_later_and_sooner_in_queue_and_wheel(wheel: WheelKind) {
     for in_wheel in [false, true] {
         let (timer, clock) = manual_with(on(wheel));
         let ran = Record::new();
@@ -180,7 +177,7 @@ fn reschedule_later_and_sooner_in_queue_and_wheel(wheel: WheelKind) {
 
 /// Random moves of 300 timeouts, against the plain rule: it fires at the first tick that does not
 /// begin before the last deadline it was given.
-fn rescheduled_timeouts_fire_by_their_last_deadline(wheel: WheelKind) {
+fn rule_02_rescheduled_timeouts_fire_at_their_last_deadline(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let mut random = Random(5);
@@ -212,7 +209,7 @@ fn rescheduled_timeouts_fire_by_their_last_deadline(wheel: WheelKind) {
 
 /// A task that was taken out of another timer is still told.
 #[test]
-fn a_task_from_another_timer_is_told_of_its_end() {
+fn rule_01_a_task_from_another_timer_is_told_of_its_end() {
     let (timer, clock) = manual();
     let told = Record::new();
     let taken_out = || -> Task {
@@ -228,7 +225,7 @@ fn a_task_from_another_timer_is_told_of_its_end() {
 }
 
 #[test]
-fn a_panicking_cancel_callback_or_drop_hurts_nobody() {
+fn rule_05_a_panic_in_a_cancel_callback_or_drop_is_contained() {
     struct Bad(bool);
     impl TimerTask for Bad {
         fn run(self, _run: &Run<'_>) -> Next<Self> {

@@ -1,4 +1,4 @@
-//! Clocks that do not run by themselves, and who waits for whom on them (rule 9).
+//! Clocks of users, and the threads that wait for a clock or for the worker.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn several_timers_run_on_one_clock() {
 }
 
 #[test]
-fn a_task_may_move_the_clock() {
+fn rule_09_a_task_may_move_the_clock() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder());
     let ran = Record::new();
     let own = clock.clone();
@@ -39,7 +39,7 @@ fn a_task_may_move_the_clock() {
 
 /// Each of two tasks, on two workers, moves the clock that both timers follow.
 #[test]
-fn workers_do_not_wait_for_each_other() {
+fn rule_09_workers_do_not_wait_for_each_other() {
     let clock = ManualClock::new();
     let both = Arc::new(Barrier::new(2));
     let timers = [(); 2].map(|()| {
@@ -79,7 +79,7 @@ impl Clock for Eager {
 }
 
 #[test]
-fn a_build_that_fails_holds_up_no_clock() {
+fn rule_09_a_failed_build_does_not_block_its_clock() {
     let caught_up = Record::new();
     let builder = HashedWheelTimer::builder().clock(Eager(caught_up.clone()));
     let error = builder.stack_size(1 << 60).build().unwrap_err();
@@ -90,7 +90,7 @@ fn a_build_that_fails_holds_up_no_clock() {
 /// A task that parks on the worker's thread eats the wake-up that was meant for the worker; the
 /// worker must look for what it was called for before it sleeps.
 #[test]
-fn a_task_that_parks_does_not_swallow_a_move_of_the_clock() {
+fn rule_09_a_task_that_parks_does_not_swallow_a_move_of_the_clock() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder());
     let (started, is_running) = std::sync::mpsc::channel();
     let parks = move || {
@@ -165,7 +165,7 @@ impl Clock for Stepped {
 }
 
 #[test]
-fn a_follower_catches_up_and_knows_whether_its_timer_is_there() {
+fn a_follower_catches_up_and_knows_whether_its_timer_is_alive() {
     let clock = Stepped {
         origin: Instant::now(),
         seconds: Arc::new(AtomicU64::new(0)),

@@ -17,51 +17,51 @@ use wheelwork::{Executor, HashedWheelTimer, Next, Period, Run, ScheduleError, Ti
 macro_rules! with_every_task {
     ($($test:ident),* $(,)?) => { $(mod $test {
         #[test]
-        fn that_is_small() {
+        fn small() {
             super::$test::<super::Small>();
         }
         #[test]
-        fn that_is_large() {
+        fn large() {
             super::$test::<super::Large>();
         }
         #[test]
-        fn that_is_aligned() {
+        fn aligned() {
             super::$test::<super::Aligned>();
         }
     })* };
 }
 
 with_every_task!(
-    run,
-    run_that_panics,
-    run_on_an_executor,
-    goes_on_and_is_cancelled,
-    goes_on_and_stops,
-    goes_on_on_an_executor,
-    periodic,
-    cancelled_in_the_queue,
-    cancelled_in_the_wheel,
-    cancelled_while_it_runs,
-    cancelled_by_a_guard,
-    cancelled_by_another_thread,
-    stopped_and_run,
-    stopped_and_taken,
-    stopped_and_dropped,
-    stopped_and_not_collected,
-    stopped_while_a_task_runs,
-    refused_by_the_limit,
-    refused_by_a_stop,
-    refused_while_a_stop_races,
-    refused_by_an_executor,
-    refused_by_an_executor_and_left_to_the_callback,
-    dropped_by_an_executor,
-    dropped_with_its_job,
-    dropped_with_a_pool,
-    dropped_with_the_timer,
-    dropped_with_the_timer_and_kept_by_a_handle,
-    its_thread_has_ended,
-    its_drop_panics,
-    moved_and_run,
+    rule_01_a_task_that_runs_is_dropped_once,
+    rule_01_a_task_whose_run_panics_is_dropped_once,
+    rule_01_a_task_that_runs_on_an_executor_is_dropped_once,
+    rule_01_a_repeating_task_that_is_cancelled_is_dropped_once,
+    rule_01_a_repeating_task_that_ends_is_dropped_once,
+    rule_01_a_repeating_task_on_an_executor_is_dropped_once,
+    rule_01_a_periodic_task_is_dropped_once,
+    rule_01_a_task_cancelled_in_the_queue_is_dropped_once,
+    rule_01_a_task_cancelled_in_the_wheel_is_dropped_once,
+    rule_01_a_task_cancelled_during_its_run_is_dropped_once,
+    rule_01_a_task_cancelled_by_a_guard_is_dropped_once,
+    rule_01_a_task_cancelled_by_two_threads_is_dropped_once,
+    rule_01_a_returned_task_that_is_run_is_dropped_once,
+    rule_01_a_returned_task_that_is_taken_out_is_dropped_once,
+    rule_01_a_returned_task_that_is_dropped_is_dropped_once,
+    rule_01_a_task_that_no_stop_collects_is_dropped_once,
+    rule_01_a_repeating_task_in_a_stopped_timer_is_dropped_once,
+    rule_01_a_task_refused_by_the_limit_is_dropped_once,
+    rule_01_a_task_refused_by_a_stopped_timer_is_dropped_once,
+    rule_01_a_task_scheduled_during_a_stop_is_dropped_once,
+    rule_01_a_task_whose_job_is_refused_is_dropped_once,
+    rule_01_a_task_whose_refused_job_goes_to_the_callback_is_dropped_once,
+    rule_01_a_task_whose_job_the_executor_drops_is_dropped_once,
+    rule_01_a_task_whose_job_outlives_the_timer_is_dropped_once,
+    rule_01_a_task_queued_in_a_pool_that_ends_is_dropped_once,
+    rule_01_a_task_pending_at_the_drop_of_its_timer_is_dropped_once,
+    rule_01_a_task_whose_handle_outlives_the_timer_is_dropped_once,
+    rule_01_a_task_whose_thread_has_ended_is_dropped_once,
+    rule_01_a_task_whose_drop_panics_is_dropped_once,
+    rule_01_a_rescheduled_task_is_dropped_once,
 );
 
 /// What has happened to the tasks of one test.
@@ -161,7 +161,7 @@ probes! {
 }
 
 #[test]
-fn the_kinds_of_tasks_are_what_they_are_called() {
+fn the_kinds_of_tasks_have_the_size_and_alignment_of_their_names() {
     assert_eq!((size_of::<Small>(), align_of::<Small>()), (16, 8));
     assert_eq!((size_of::<Large>(), align_of::<Large>()), (128, 8));
     assert_eq!((size_of::<Aligned>(), align_of::<Aligned>()), (64, 64));
@@ -180,7 +180,7 @@ fn fates() -> Arc<Fates> {
     Arc::default()
 }
 
-fn run<P: Probe>() {
+fn rule_01_a_task_that_runs_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     let timeouts: Vec<_> =
@@ -193,7 +193,7 @@ fn run<P: Probe>() {
     fates.assert(200, 200, 0);
 }
 
-fn run_that_panics<P: Probe>() {
+fn rule_01_a_task_whose_run_panics_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     fates.panics.store(true, SeqCst);
@@ -204,7 +204,7 @@ fn run_that_panics<P: Probe>() {
     assert_conserved(&timer);
 }
 
-fn run_on_an_executor<P: Probe>() {
+fn rule_01_a_task_that_runs_on_an_executor_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(common::run_here));
     let fates = fates();
     (0..100).for_each(|_| drop(timer.new_timeout(P::of(&fates), TICK).unwrap()));
@@ -212,7 +212,7 @@ fn run_on_an_executor<P: Probe>() {
     fates.assert(100, 100, 0);
 }
 
-fn goes_on_and_is_cancelled<P: Probe>() {
+fn rule_01_a_repeating_task_that_is_cancelled_is_dropped_once<P: Probe>() {
     for in_wheel in [false, true] {
         let (timer, clock) = manual();
         let fates = fates();
@@ -230,7 +230,7 @@ fn goes_on_and_is_cancelled<P: Probe>() {
     }
 }
 
-fn goes_on_and_stops<P: Probe>() {
+fn rule_01_a_repeating_task_that_ends_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     fates.goes_on.store(3, SeqCst);
@@ -244,7 +244,7 @@ fn goes_on_and_stops<P: Probe>() {
     fates.assert(2, 5, 0);
 }
 
-fn goes_on_on_an_executor<P: Probe>() {
+fn rule_01_a_repeating_task_on_an_executor_is_dropped_once<P: Probe>() {
     let pool = ThreadPool::with_size(2, 1000).unwrap();
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).executor(pool);
     let timer = builder.build().unwrap();
@@ -265,7 +265,7 @@ fn goes_on_on_an_executor<P: Probe>() {
     assert_conserved(&timer);
 }
 
-fn periodic<P: Probe>() {
+fn rule_01_a_periodic_task_is_dropped_once<P: Probe>() {
     for inline in [true, false] {
         let builder = HashedWheelTimer::builder();
         let builder = if inline { builder } else { builder.executor(common::run_here) };
@@ -294,7 +294,7 @@ fn periodic<P: Probe>() {
     }
 }
 
-fn cancelled_in_the_queue<P: Probe>() {
+fn rule_01_a_task_cancelled_in_the_queue_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     for n in 1..=200 {
@@ -306,7 +306,7 @@ fn cancelled_in_the_queue<P: Probe>() {
     fates.assert(200, 0, 200);
 }
 
-fn cancelled_in_the_wheel<P: Probe>() {
+fn rule_01_a_task_cancelled_in_the_wheel_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     let timeouts: Vec<_> =
@@ -331,7 +331,7 @@ impl<P: Probe> TimerTask for Waits<P> {
     }
 }
 
-fn cancelled_while_it_runs<P: Probe>() {
+fn rule_01_a_task_cancelled_during_its_run_is_dropped_once<P: Probe>() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let fates = fates();
     let (runs, has_begun) = mpsc::channel();
@@ -348,14 +348,14 @@ fn cancelled_while_it_runs<P: Probe>() {
     assert_conserved(&timer);
 }
 
-fn cancelled_by_a_guard<P: Probe>() {
+fn rule_01_a_task_cancelled_by_a_guard_is_dropped_once<P: Probe>() {
     let (timer, _clock) = manual();
     let fates = fates();
     drop(timer.new_timeout(P::of(&fates), TICK).unwrap().cancel_on_drop());
     fates.assert(1, 0, 1);
 }
 
-fn cancelled_by_another_thread<P: Probe>() {
+fn rule_01_a_task_cancelled_by_two_threads_is_dropped_once<P: Probe>() {
     let (timer, _clock) = manual();
     let fates = fates();
     let timeouts: Vec<_> =
@@ -379,7 +379,7 @@ fn with_pending<P: Probe>(fates: &Arc<Fates>) -> HashedWheelTimer {
     timer
 }
 
-fn stopped_and_run<P: Probe>() {
+fn rule_01_a_returned_task_that_is_run_is_dropped_once<P: Probe>() {
     let fates = fates();
     let left = with_pending::<P>(&fates).stop().unwrap();
     fates.assert(0, 0, 0);
@@ -390,7 +390,7 @@ fn stopped_and_run<P: Probe>() {
     fates.assert(20, 20, 0);
 }
 
-fn stopped_and_taken<P: Probe>() {
+fn rule_01_a_returned_task_that_is_taken_out_is_dropped_once<P: Probe>() {
     let fates = fates();
     let left = with_pending::<P>(&fates).stop().unwrap();
     let (other, clock) = manual();
@@ -408,7 +408,7 @@ fn stopped_and_taken<P: Probe>() {
     fates.assert(20, 5, 5);
 }
 
-fn stopped_and_dropped<P: Probe>() {
+fn rule_01_a_returned_task_that_is_dropped_is_dropped_once<P: Probe>() {
     let fates = fates();
     let mut left = with_pending::<P>(&fates).stop().unwrap();
     left.truncate(15);
@@ -418,7 +418,7 @@ fn stopped_and_dropped<P: Probe>() {
 }
 
 /// The stop gives up waiting, and the last handle goes.
-fn stopped_and_not_collected<P: Probe>() {
+fn rule_01_a_task_that_no_stop_collects_is_dropped_once<P: Probe>() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let fates = fates();
     let (runs, has_begun) = mpsc::channel();
@@ -440,7 +440,7 @@ fn stopped_and_not_collected<P: Probe>() {
 }
 
 /// A timeout that would go on, in a timer that is stopped meanwhile.
-fn stopped_while_a_task_runs<P: Probe>() {
+fn rule_01_a_repeating_task_in_a_stopped_timer_is_dropped_once<P: Probe>() {
     for inline in [true, false] {
         let builder = HashedWheelTimer::builder().tick_duration(ms(1));
         let pool = ThreadPool::with_size(1, 1000).unwrap();
@@ -458,7 +458,7 @@ fn stopped_while_a_task_runs<P: Probe>() {
     }
 }
 
-fn refused_by_the_limit<P: Probe>() {
+fn rule_01_a_task_refused_by_the_limit_is_dropped_once<P: Probe>() {
     let (timer, _clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(1));
     let fates = fates();
     let timeout = timer.new_timeout(P::of(&fates), TICK).unwrap();
@@ -473,7 +473,7 @@ fn refused_by_the_limit<P: Probe>() {
     fates.assert(2, 0, 1);
 }
 
-fn refused_by_a_stop<P: Probe>() {
+fn rule_01_a_task_refused_by_a_stopped_timer_is_dropped_once<P: Probe>() {
     let (timer, _clock) = manual();
     let fates = fates();
     timer.stop().unwrap();
@@ -485,7 +485,7 @@ fn refused_by_a_stop<P: Probe>() {
 }
 
 /// Each is accepted and returned, or refused.
-fn refused_while_a_stop_races<P: Probe>() {
+fn rule_01_a_task_scheduled_during_a_stop_is_dropped_once<P: Probe>() {
     for round in 0..200 {
         let (timer, _clock) = manual();
         let fates = fates();
@@ -515,7 +515,7 @@ impl Executor for Full {
     }
 }
 
-fn refused_by_an_executor<P: Probe>() {
+fn rule_01_a_task_whose_job_is_refused_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(Full));
     let fates = fates();
     (0..10).for_each(|_| drop(timer.new_timeout(P::of(&fates), TICK).unwrap()));
@@ -531,7 +531,7 @@ fn refused_by_an_executor<P: Probe>() {
     fates.assert(11, 11, 0);
 }
 
-fn refused_by_an_executor_and_left_to_the_callback<P: Probe>() {
+fn rule_01_a_task_whose_refused_job_goes_to_the_callback_is_dropped_once<P: Probe>() {
     let jobs = Arc::new(Mutex::new(Vec::new()));
     let overflow = jobs.clone();
     let callback = OnRefusal::callback(move |job| overflow.lock().unwrap().push(job));
@@ -550,7 +550,7 @@ fn refused_by_an_executor_and_left_to_the_callback<P: Probe>() {
     assert_conserved(&timer);
 }
 
-fn dropped_by_an_executor<P: Probe>() {
+fn rule_01_a_task_whose_job_the_executor_drops_is_dropped_once<P: Probe>() {
     for panics in [false, true] {
         let executor = move |job: Job| {
             assert!(!panics, "a bad executor");
@@ -568,7 +568,7 @@ fn dropped_by_an_executor<P: Probe>() {
 }
 
 /// The jobs outlive the timer.
-fn dropped_with_its_job<P: Probe>() {
+fn rule_01_a_task_whose_job_outlives_the_timer_is_dropped_once<P: Probe>() {
     let jobs = Arc::new(Mutex::new(Vec::new()));
     let queue = jobs.clone();
     let executor = move |job| {
@@ -590,7 +590,7 @@ fn dropped_with_its_job<P: Probe>() {
 }
 
 /// What waits in its queue is not run, or is run: dropped once in both cases.
-fn dropped_with_a_pool<P: Probe>() {
+fn rule_01_a_task_queued_in_a_pool_that_ends_is_dropped_once<P: Probe>() {
     let pool = ThreadPool::with_size(1, 1000).unwrap();
     let builder = HashedWheelTimer::builder().executor(pool).tick_duration(ms(1));
     let timer = builder.build().unwrap();
@@ -606,7 +606,7 @@ fn dropped_with_a_pool<P: Probe>() {
     assert_eq!(told, 100 - run);
 }
 
-fn dropped_with_the_timer<P: Probe>() {
+fn rule_01_a_task_pending_at_the_drop_of_its_timer_is_dropped_once<P: Probe>() {
     let fates = fates();
     drop(with_pending::<P>(&fates));
     eventually("the worker has ended", || fates.dropped() == 20);
@@ -614,7 +614,7 @@ fn dropped_with_the_timer<P: Probe>() {
     fates.assert(20, 0, 20);
 }
 
-fn dropped_with_the_timer_and_kept_by_a_handle<P: Probe>() {
+fn rule_01_a_task_whose_handle_outlives_the_timer_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     let timeouts = [(); 10].map(|()| timer.new_timeout(P::of(&fates), TICK).unwrap());
@@ -626,7 +626,7 @@ fn dropped_with_the_timer_and_kept_by_a_handle<P: Probe>() {
 }
 
 /// A thread that ends while its timeouts live; then each end once.
-fn its_thread_has_ended<P: Probe>() {
+fn rule_01_a_task_whose_thread_has_ended_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     let timeouts = std::thread::scope(|scope| {
@@ -647,7 +647,7 @@ fn its_thread_has_ended<P: Probe>() {
     fates.assert(4, 1, 2);
 }
 
-fn its_drop_panics<P: Probe>() {
+fn rule_01_a_task_whose_drop_panics_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     fates.drop_panics.store(true, SeqCst);
@@ -664,7 +664,7 @@ fn its_drop_panics<P: Probe>() {
     fates.drop_panics.store(false, SeqCst);
 }
 
-fn moved_and_run<P: Probe>() {
+fn rule_01_a_rescheduled_task_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     let timeouts: Vec<_> =

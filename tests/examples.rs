@@ -1,5 +1,5 @@
-//! The examples: that the small ones do what they print, and how the larger ones meet a user.
-//! `tests/idle_connections.rs` and `tests/replay_log.rs` have what two of the larger ones do.
+//! The examples: the output of the small ones, and the command line of the larger ones.
+//! `idle_connections.rs` and `replay_log.rs` test what two of the larger ones do.
 
 mod common;
 

@@ -1,8 +1,4 @@
-//! Where tasks run, and what happens when one misbehaves.
-//!
-//! Rule 5, no task can hurt another: `a_panic_is_caught_and_counted`,
-//! `a_refused_job_runs_on_the_worker`, `a_refused_job_waits`, `a_refused_job_goes_to_the_callback`,
-//! `an_executor_that_panics_or_drops_loses_nothing`.
+//! Where tasks run, and what happens when a task or an executor misbehaves.
 
 mod common;
 
@@ -14,7 +10,7 @@ use wheelwork::executor::{Job, OnRefusal, PoolError, ThreadPool};
 use wheelwork::{HashedWheelTimer, ScheduleError, StopError};
 
 #[test]
-fn a_panic_is_caught_and_counted() {
+fn rule_05_a_panic_is_caught_and_counted() {
     let (timer, clock) = manual();
     let ran = Record::new();
     let bad = timer.new_timeout(|| panic!("a bad task"), ms(100)).unwrap();
@@ -76,7 +72,7 @@ impl wheelwork::Executor for Full {
 }
 
 #[test]
-fn a_refused_job_runs_on_the_worker() {
+fn rule_05_a_refused_job_runs_on_the_worker() {
     let full = Full::with_room(3);
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(full.clone()));
     let ran = Record::new();
@@ -90,7 +86,7 @@ fn a_refused_job_runs_on_the_worker() {
 }
 
 #[test]
-fn a_refused_job_waits() {
+fn rule_05_a_refused_job_is_offered_again() {
     let full = Full::with_room(1);
     let builder = HashedWheelTimer::builder().executor(full.clone()).on_refusal(OnRefusal::Wait);
     let timer = builder.tick_duration(ms(1)).build().unwrap();
@@ -104,7 +100,7 @@ fn a_refused_job_waits() {
 }
 
 #[test]
-fn a_stop_ends_the_wait_and_the_job_runs_on_the_worker() {
+fn rule_09_a_stop_ends_the_wait_for_an_executor_and_the_job_runs_on_the_worker() {
     let full = Full::with_room(0);
     let builder = HashedWheelTimer::builder().executor(full.clone()).on_refusal(OnRefusal::Wait);
     let timer = builder.tick_duration(ms(1)).build().unwrap();
@@ -116,7 +112,7 @@ fn a_stop_ends_the_wait_and_the_job_runs_on_the_worker() {
 }
 
 #[test]
-fn a_refused_job_goes_to_the_callback() {
+fn rule_05_a_refused_job_goes_to_the_callback() {
     let overflow = Arc::new(Mutex::new(Vec::<Job>::new()));
     let queue = overflow.clone();
     let callback = OnRefusal::callback(move |job| queue.lock().unwrap().push(job));
@@ -131,7 +127,7 @@ fn a_refused_job_goes_to_the_callback() {
 }
 
 #[test]
-fn an_executor_that_panics_or_drops_loses_nothing() {
+fn rule_05_an_executor_that_panics_or_drops_its_job_loses_no_timeout() {
     let calls = AtomicUsize::new(0);
     let executor = move |job: Job| match calls.fetch_add(1, SeqCst) {
         0 => panic!("a bad executor"),
@@ -165,7 +161,7 @@ fn tasks_run_on_the_worker_without_an_executor() {
 }
 
 #[test]
-fn the_pool_runs_everything_before_it_ends() {
+fn rule_01_the_pool_runs_everything_before_it_ends() {
     let pool = ThreadPool::with_size(3, 8).unwrap();
     let builder = HashedWheelTimer::builder().executor(pool.clone()).on_refusal(OnRefusal::Wait);
     let timer = builder.tick_duration(ms(1)).build().unwrap();
@@ -188,7 +184,7 @@ fn the_pool_runs_everything_before_it_ends() {
 }
 
 #[test]
-fn a_join_waits_for_what_is_queued_and_running() {
+fn rule_01_a_join_waits_for_queued_and_running_jobs() {
     let pool = ThreadPool::with_size(1, 8).unwrap();
     let builder = HashedWheelTimer::builder().executor(pool.clone()).tick_duration(ms(1));
     let timer = builder.build().unwrap();
@@ -251,7 +247,7 @@ fn a_shared_pool_outlives_one_of_its_timers() {
 }
 
 #[test]
-fn a_pool_thread_may_stop_the_timer_while_the_worker_waits_for_the_pool() {
+fn rule_09_a_pool_thread_may_stop_the_timer_while_the_worker_waits_for_the_pool() {
     let pool = ThreadPool::with_size(1, 1).unwrap();
     let builder = HashedWheelTimer::builder().executor(pool.clone()).on_refusal(OnRefusal::Wait);
     let timer = builder.tick_duration(ms(1)).build().unwrap();
@@ -272,7 +268,7 @@ fn a_pool_thread_may_stop_the_timer_while_the_worker_waits_for_the_pool() {
 }
 
 #[test]
-fn a_pool_of_an_impossible_size_is_an_error() {
+fn rule_10_a_pool_of_an_impossible_size_is_an_error() {
     assert!(matches!(ThreadPool::with_size(0, 1), Err(PoolError::NoThreads)));
     for capacity in [(1 << 24) + 1, usize::MAX] {
         let error = ThreadPool::with_size(1, capacity).unwrap_err();
@@ -283,7 +279,7 @@ fn a_pool_of_an_impossible_size_is_an_error() {
 }
 
 #[test]
-fn the_limit_is_exact_and_gives_the_task_back() {
+fn rule_01_the_limit_is_exact_and_gives_the_task_back() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(3));
     let ran = Record::new();
     let first = timer.new_timeout(ran.note(0), ms(100)).unwrap();
@@ -321,7 +317,7 @@ fn a_limit_holds_for_all_threads_together() {
 }
 
 #[test]
-fn errors_of_stop_say_what_was_expected() {
+fn stop_errors_say_what_was_expected() {
     assert!(StopError::FromWorker.to_string().contains("expected another thread"));
     let (timer, _clock) = manual();
     let timeout = timer.new_timeout(|| (), TICK).unwrap();
@@ -332,7 +328,7 @@ fn errors_of_stop_say_what_was_expected() {
 }
 
 #[test]
-fn a_panic_payload_that_panics_does_not_kill_the_worker() {
+fn rule_05_a_panic_payload_that_panics_does_not_kill_the_worker() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {

@@ -1,7 +1,8 @@
-//! What the surroundings do to a timer, and what it promises then.
+//! Faults of the environment, and what a timer guarantees in each: a stopped process, a limit on threads
+//! or descriptors, busy cores, a full disk.
 //!
-//! A thread that cannot start for want of address space is in `build.rs`, a clock that jumps a year
-//! in `schedule.rs`, a storm of cancels in `memory.rs`.
+//! Other files have three more: a worker thread without address space (`build.rs`), a clock that jumps a
+//! year (`schedule.rs`), and a storm of cancels (`memory.rs`).
 #![cfg(unix)]
 
 mod common;
@@ -74,7 +75,7 @@ fn stall() -> Duration {
 
 /// `WHEELWORK_STALL_SECONDS` makes it longer than the default of 1 s.
 #[test]
-fn a_process_that_is_stopped_and_continued_catches_up_in_order() {
+fn rule_07_a_process_that_is_stopped_and_continued_catches_up_in_order() {
     let child = in_a_process_of_its_own("the_process_that_is_stopped");
     let id = Pid::from_raw(child.id() as i32);
     let stopped = waitpid(id, Some(WaitPidFlag::WUNTRACED)).unwrap();
@@ -99,7 +100,7 @@ fn the_process_that_is_stopped() {
 /// A limit of processes, which counts threads. A process that the limit does not bind says so.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_process_at_its_limit_of_threads_gets_an_error_and_goes_on_when_it_is_lifted() {
+fn rule_09_a_process_at_its_thread_limit_gets_an_error_and_works_once_it_is_lifted() {
     let said = said_by(in_a_process_of_its_own("the_process_that_may_start_no_thread"));
     assert!(said.contains("refused") || said.contains("skipped"), "{said}");
     if said.contains("skipped") {
@@ -136,7 +137,7 @@ fn the_process_that_may_start_no_thread() {
 }
 
 #[test]
-fn with_every_core_busy_nothing_is_early_or_lost() {
+fn rule_02_no_timeout_is_early_or_lost_while_every_core_is_busy() {
     /// Also when an assertion fails, or the spinning threads would never end.
     struct StopOnDrop<'a>(&'a AtomicBool);
     impl Drop for StopOnDrop<'_> {
@@ -166,7 +167,7 @@ fn with_every_core_busy_nothing_is_early_or_lost() {
 /// Inline, a task that blocks holds up all others, and they then run in order; on a pool it takes one
 /// thread of the pool and nothing else.
 #[test]
-fn a_task_that_blocks_holds_up_its_own_thread_alone() {
+fn rule_05_a_task_that_blocks_delays_only_its_own_thread() {
     let pool = ThreadPool::with_size(2, 1024).unwrap();
     let builder = HashedWheelTimer::builder().tick_duration(ms(1));
     let pooled = builder.clone().executor(pool).build().unwrap();

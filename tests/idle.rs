@@ -72,7 +72,7 @@ fn walk(clock: &ManualClock, ticks: u32) {
 }
 
 #[test]
-fn a_silent_connection_is_reported_at_its_tick_and_not_before() {
+fn rule_02_a_silent_connection_is_reported_at_its_tick_and_not_before() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     clock.advance(ms(30));
@@ -156,7 +156,7 @@ fn a_report_is_first_again_after_activity() {
 
 /// The wheel is touched once in each idle period, however many touches there are.
 #[test]
-fn a_busy_connection_costs_one_check_in_each_idle_period() {
+fn rule_06_a_busy_connection_costs_one_check_in_each_idle_period() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watch = idle.watch(1, &all(10_000)).unwrap();
@@ -169,7 +169,7 @@ fn a_busy_connection_costs_one_check_in_each_idle_period() {
 }
 
 #[test]
-fn a_silent_connection_costs_one_check() {
+fn rule_06_a_silent_connection_costs_one_check() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     clock.advance(ms(30)); // its time is up in the middle of a tick
@@ -254,7 +254,7 @@ fn a_jump_of_the_clock_reports_a_silent_connection_once() {
 }
 
 #[test]
-fn a_duration_shorter_than_a_tick_ends_at_the_next_tick() {
+fn rule_10_a_duration_shorter_than_a_tick_ends_at_the_next_tick() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     clock.advance(ms(50));
@@ -268,7 +268,7 @@ fn a_duration_shorter_than_a_tick_ends_at_the_next_tick() {
 }
 
 #[test]
-fn a_zero_duration_is_off_and_the_longest_never_ends() {
+fn rule_10_a_zero_duration_is_off_and_the_longest_never_ends() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let off = idle.watch(1, &IdlePolicy::new()).unwrap();
@@ -425,7 +425,7 @@ fn a_callback_may_touch_watch_and_drop_others() {
 }
 
 #[test]
-fn a_callback_that_panics_affects_no_other_connection() {
+fn rule_05_a_callback_that_panics_affects_no_other_connection() {
     let (timer, clock) = manual();
     let events = Record::new();
     let record = events.clone();
@@ -443,7 +443,7 @@ fn a_callback_that_panics_affects_no_other_connection() {
 }
 
 #[test]
-fn a_connection_whose_drop_panics_affects_no_other() {
+fn rule_05_a_connection_whose_drop_panics_affects_no_other() {
     struct Bomb(u32);
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -568,7 +568,7 @@ fn a_stop_reports_many_connections_in_batches() {
 
 /// The check that is to go on with the next slice is lost, and another does.
 #[test]
-fn a_check_lost_between_two_slices_is_replaced() {
+fn rule_05_a_check_lost_between_two_slices_is_replaced() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(100)).unwrap()).collect();
@@ -590,7 +590,7 @@ fn a_check_lost_between_two_slices_is_replaced() {
 }
 
 #[test]
-fn connections_without_an_answer_stay_watched_after_a_panic() {
+fn rule_05_connections_without_an_answer_stay_watched_after_a_panic() {
     let (timer, clock) = manual();
     let idle = IdleTimeouts::batched(&timer, |batch: &mut [Idle<u32>]| {
         batch[0].answer(Answer::StopWatching);
@@ -604,7 +604,7 @@ fn connections_without_an_answer_stay_watched_after_a_panic() {
 }
 
 #[test]
-fn jitter_spreads_a_burst_and_reports_no_connection_early() {
+fn rule_02_jitter_spreads_a_burst_and_reports_no_connection_early() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let policy = all(1000).jitter(ms(1000));
@@ -716,7 +716,7 @@ fn scale_up_during_a_callback_uses_the_new_durations() {
 }
 
 #[test]
-fn a_lost_check_of_all_connections_is_replaced() {
+fn rule_05_a_lost_check_of_all_connections_is_replaced() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watch = idle.watch(1, &all(10_000)).unwrap();
@@ -729,7 +729,7 @@ fn a_lost_check_of_all_connections_is_replaced() {
 }
 
 #[test]
-fn only_a_smaller_factor_costs_a_check() {
+fn rule_06_only_a_smaller_factor_costs_a_check() {
     let (timer, clock, checks) = counting();
     let (idle, _events) = recording(&timer, Answer::StopWatching);
     idle.scale(0.5).unwrap(); // no connection is watched
@@ -748,7 +748,7 @@ fn one_in_each_tick(idle: &IdleTimeouts<u32>, count: u32) -> Vec<Watch> {
 }
 
 #[test]
-fn connections_that_have_left_cost_one_check() {
+fn rule_06_connections_that_have_left_cost_one_check() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watch = idle.watch(1000, &all(100_000)).unwrap();
@@ -762,7 +762,7 @@ fn connections_that_have_left_cost_one_check() {
 }
 
 #[test]
-fn a_connection_that_leaves_in_time_costs_no_check() {
+fn rule_06_a_connection_that_leaves_in_time_costs_no_check() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     for watch in one_in_each_tick(&idle, 500) {
@@ -774,7 +774,7 @@ fn a_connection_that_leaves_in_time_costs_no_check() {
 }
 
 #[test]
-fn a_new_connection_causes_no_check_of_those_that_left() {
+fn rule_06_a_new_connection_causes_no_check_of_those_that_left() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     drop(one_in_each_tick(&idle, 50));
@@ -787,7 +787,7 @@ fn a_new_connection_causes_no_check_of_those_that_left() {
 
 /// One check for all of them, whenever they have come.
 #[test]
-fn busy_connections_cost_one_check_in_each_idle_period() {
+fn rule_06_busy_connections_cost_one_check_in_each_idle_period() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let mut watches = Vec::new();
@@ -804,7 +804,7 @@ fn busy_connections_cost_one_check_in_each_idle_period() {
 }
 
 #[test]
-fn very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
+fn rule_06_very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let policies: Vec<_> = (0..50).map(|n| all(2000 + 100 * n)).collect();
@@ -826,7 +826,7 @@ fn very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
 }
 
 #[test]
-fn a_stop_reports_each_connection_once() {
+fn rule_01_a_stop_reports_each_connection_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let mut watches: Vec<_> = (0..50).map(|id| idle.watch(id, &all(1000)).unwrap()).collect();
@@ -867,7 +867,7 @@ fn a_handle_dropped_amid_the_reports_of_a_stop_suppresses_its_own() {
 
 /// The list has the users' timeouts, and only these.
 #[test]
-fn a_stop_reports_each_connection_whatever_becomes_of_its_list() {
+fn rule_01_a_stop_reports_each_connection_whatever_becomes_of_its_list() {
     let uses: [fn(Vec<Unprocessed>); 4] = [
         drop,
         std::mem::forget,
@@ -890,7 +890,7 @@ fn a_stop_reports_each_connection_whatever_becomes_of_its_list() {
 
 /// A stop with a limit does not wait for the callbacks. They come from the worker's thread.
 #[test]
-fn a_stop_with_a_limit_reports_on_the_worker() {
+fn rule_09_a_stop_with_a_limit_reports_on_the_worker() {
     for limit in [Duration::ZERO, ms(10)] {
         let (timer, _clock) = manual_with(HashedWheelTimer::builder().thread_name("the worker"));
         let (release, blocked) = std::sync::mpsc::channel::<()>();
@@ -938,7 +938,7 @@ fn checks_are_in_no_count_of_the_timer() {
 /// Threads watch, touch and drop while the timer is stopped: accepted means reported, unless its
 /// handle was dropped before.
 #[test]
-fn no_connection_is_lost_between_watch_and_stop() {
+fn rule_01_no_connection_is_lost_between_watch_and_stop() {
     for _ in 0..50 {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
         let (idle, events) = recording(&timer, Answer::StopWatching);
@@ -973,7 +973,7 @@ fn no_connection_is_lost_between_watch_and_stop() {
 
 /// An executor that drops a job breaks nothing: the check schedules itself anew.
 #[test]
-fn a_check_whose_job_was_dropped_is_replaced() {
+fn rule_05_a_check_whose_job_was_dropped_is_replaced() {
     let dropped = Record::new();
     let record = dropped.clone();
     let executor = move |job: Job| {
@@ -1032,7 +1032,7 @@ fn connections_are_watched_in_a_timer_at_its_limit() {
 
 /// The place of a dropped check is taken by no user's timeout, and takes none.
 #[test]
-fn a_lost_check_is_replaced_in_a_timer_at_its_limit() {
+fn rule_05_a_lost_check_is_replaced_in_a_timer_at_its_limit() {
     let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
     let (timer, clock, jobs) = queueing(limited);
     let (idle, events) = recording(&timer, Answer::StopWatching);
@@ -1052,7 +1052,7 @@ fn a_lost_check_is_replaced_in_a_timer_at_its_limit() {
 
 /// A stop finds no check to end. The one that the executor has reports when it is run or dropped.
 #[test]
-fn a_check_that_waits_in_an_executor_reports_a_stop() {
+fn rule_01_a_check_that_waits_in_an_executor_reports_a_stop() {
     for end in [Job::run, drop] {
         let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
         let (idle, events) = recording(&timer, Answer::KeepWatching);
@@ -1069,7 +1069,7 @@ fn a_check_that_waits_in_an_executor_reports_a_stop() {
 
 /// A slow callback on a pool does not hold up those who become idle meanwhile.
 #[test]
-fn a_slow_callback_on_a_pool_delays_no_other_connection() {
+fn rule_05_a_slow_callback_on_a_pool_delays_no_other_connection() {
     let pool = wheelwork::executor::ThreadPool::with_size(2, 64).unwrap();
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).executor(pool);
     let timer = builder.build().unwrap();

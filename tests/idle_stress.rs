@@ -21,7 +21,7 @@ fn timer(threads: usize) -> HashedWheelTimer {
 /// A connection that is touched all the time is reported only if the thread that touches it was
 /// itself held up for the whole idle time.
 #[test]
-fn a_busy_connection_is_never_reported() {
+fn rule_02_a_busy_connection_is_never_reported() {
     const IDLE: Duration = Duration::from_millis(50);
     let timer = timer(2);
     let idle = IdleTimeouts::new(&timer, |events: &mut Arc<AtomicU64>, event| {
@@ -66,7 +66,7 @@ fn a_busy_connection_is_never_reported() {
 /// Threads watch, touch, pause, change and drop without order, while others take the idlest and scale. At the
 /// end all connections fall silent, and each is reported or taken once.
 #[test]
-fn each_connection_ends_once_under_any_mix() {
+fn rule_01_each_connection_ends_once_under_any_mix() {
     let timer = timer(2);
     let told = Arc::new(AtomicU64::new(0));
     let count = told.clone();
@@ -117,7 +117,7 @@ fn each_connection_ends_once_under_any_mix() {
 
 /// The timer is stopped while jobs are under way that report the same connections.
 #[test]
-fn a_stop_during_reports_reports_each_connection_once() {
+fn rule_01_a_stop_during_reports_reports_each_connection_once() {
     for round in 0..50 {
         let timer = timer(2);
         let idle = IdleTimeouts::new(&timer, |stops: &mut Arc<AtomicU64>, event| {
@@ -142,7 +142,7 @@ fn a_stop_during_reports_reports_each_connection_once() {
 /// More than the manager looks at in one hold of its lock: jobs report one slice while others look for
 /// the next. Meanwhile others leave, are taken, and come.
 #[test]
-fn each_connection_of_a_crowd_is_reported_once() {
+fn rule_01_each_connection_of_a_crowd_is_reported_once() {
     const CROWD: usize = 20_000;
     let timer = timer(2);
     let idle = IdleTimeouts::new(&timer, |told: &mut Arc<AtomicU64>, event| {

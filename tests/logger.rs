@@ -1,5 +1,6 @@
-//! A logger is code of the user too. This one panics at every line that the library logs, and the
-//! timer must not notice (rule 5). A logger serves a whole process, so it has a file of its own.
+//! A logger that panics at every line that the library logs: no timer is affected.
+//!
+//! A process has one logger, so this is a file of its own.
 #![cfg(feature = "log")]
 
 mod common;
@@ -53,7 +54,7 @@ impl BadLog<'_> {
 }
 
 #[test]
-fn a_task_that_panics() {
+fn rule_05_a_task_may_panic_under_a_logger_that_panics() {
     let log = BadLog::begin();
     let (timer, clock) = manual();
     let ran = Record::new();
@@ -82,7 +83,7 @@ impl TimerTask for BadCancel {
 }
 
 #[test]
-fn a_cancelled_callback_that_panics() {
+fn rule_05_a_cancel_callback_may_panic_under_a_logger_that_panics() {
     let log = BadLog::begin();
     let (timer, _clock) = manual();
     assert!(timer.new_timeout(BadCancel, TICK).unwrap().cancel());
@@ -96,7 +97,7 @@ fn a_cancelled_callback_that_panics() {
 
 /// The job is dropped while the executor's panic unwinds, and that is logged as well.
 #[test]
-fn an_executor_that_panics_or_drops() {
+fn rule_05_an_executor_may_panic_or_drop_its_job_under_a_logger_that_panics() {
     let log = BadLog::begin();
     let calls = AtomicUsize::new(0);
     let executor = move |job: Job| match calls.fetch_add(1, SeqCst) {
@@ -121,7 +122,7 @@ fn an_executor_that_panics_or_drops() {
 }
 
 #[test]
-fn an_executor_whose_drop_panics() {
+fn rule_05_the_drop_of_an_executor_may_panic_under_a_logger_that_panics() {
     struct BadDrop;
     impl Executor for BadDrop {
         fn execute(&self, job: Job) -> Result<(), Job> {
@@ -142,7 +143,7 @@ fn an_executor_whose_drop_panics() {
 }
 
 #[test]
-fn an_idle_callback_and_a_connection_that_panic() {
+fn rule_05_idle_callbacks_and_connections_may_panic_under_a_logger_that_panics() {
     struct BadConnection;
     impl Drop for BadConnection {
         fn drop(&mut self) {
@@ -170,7 +171,7 @@ fn an_idle_callback_and_a_connection_that_panic() {
 }
 
 #[test]
-fn more_live_timers_than_one_is_warned_of() {
+fn rule_05_a_warning_of_too_many_timers_may_panic_in_the_logger() {
     let log = BadLog::begin();
     let timers: Vec<_> = (0..70).map(|_| HashedWheelTimer::new().unwrap()).collect();
     assert!(log.lines() > 0, "the logger has panicked");

@@ -1,5 +1,6 @@
-//! What the library says, it says through the `log` facade, and once. In a file of its own because
-//! the logger and the count of live timers belong to the process.
+//! What the library logs, and that it logs each thing once.
+//!
+//! The logger and the count of live timers belong to the process, so this is a file of its own.
 #![cfg(feature = "log")]
 
 mod common;

@@ -1,7 +1,6 @@
-//! Rule 4: memory follows what is alive.
+//! Memory is proportional to the live timeouts, and scheduling allocates little.
 //!
-//! A counting allocator sees every live byte of this process; a file of its own, so that no other
-//! test disturbs it.
+//! A counting allocator sees every live byte of this process. No test from another file may disturb it.
 
 mod common;
 
@@ -48,7 +47,7 @@ fn fewest_allocations(mut work: impl FnMut()) -> usize {
 
 /// Waves of timeouts that reach the wheel and are cancelled there, and none of which is ever due.
 #[test]
-fn a_storm_of_cancels_in_the_wheel_does_not_grow_memory() {
+fn rule_04_a_storm_of_cancels_in_the_wheel_does_not_grow_memory() {
     let _alone = ALONE.lock();
     WHEELS.into_iter().for_each(storm_on);
 }
@@ -71,7 +70,7 @@ fn storm_on(wheel: WheelKind) {
 
 /// The remote-call pattern against a worker that sleeps: nothing drains the queue.
 #[test]
-fn a_storm_of_cancels_in_the_queue_does_not_grow_memory() {
+fn rule_04_a_storm_of_cancels_in_the_queue_does_not_grow_memory() {
     let _alone = ALONE.lock();
     let tick = Duration::from_secs(3600);
     let timer = HashedWheelTimer::builder().tick_duration(tick).build().unwrap();
@@ -95,7 +94,7 @@ fn a_storm_of_cancels_in_the_queue_does_not_grow_memory() {
 /// the rest in the queue.
 #[test]
 #[ignore = "ten seconds in release, far longer without: part of the long run"]
-fn a_storm_of_fifty_million_cancels_does_not_grow_memory() {
+fn rule_04_a_storm_of_fifty_million_cancels_does_not_grow_memory() {
     let _alone = ALONE.lock();
     let cancels = std::env::var("WHEELWORK_CANCELS").ok();
     let cancels: usize = cancels.map_or(50_000_000, |n| n.parse().expect("a number of cancels"));
@@ -123,7 +122,7 @@ fn a_storm_of_fifty_million_cancels_does_not_grow_memory() {
 }
 
 #[test]
-fn timeouts_pulled_forward_again_and_again_do_not_grow_memory() {
+fn rule_04_timeouts_pulled_forward_again_and_again_do_not_grow_memory() {
     let _alone = ALONE.lock();
     WHEELS.into_iter().for_each(pull_forward_on);
 }
@@ -144,7 +143,7 @@ fn pull_forward_on(wheel: WheelKind) {
 }
 
 #[test]
-fn memory_comes_back_after_a_peak() {
+fn rule_04_memory_comes_back_after_a_peak() {
     let _alone = ALONE.lock();
     WHEELS.into_iter().for_each(peak_on);
 }
@@ -166,7 +165,7 @@ fn peak_on(wheel: WheelKind) {
 /// Each survivor keeps the 62 slots of its chunk at most, 2.6 KB; README rule 4 and the crate's page
 /// say so.
 #[test]
-fn a_survivor_of_a_burst_keeps_its_chunk_at_most() {
+fn rule_04_a_survivor_of_a_burst_keeps_at_most_its_chunk() {
     const SURVIVORS: usize = 500;
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
@@ -185,7 +184,7 @@ fn a_survivor_of_a_burst_keeps_its_chunk_at_most() {
 }
 
 #[test]
-fn a_wheel_gives_back_what_only_a_burst_needed() {
+fn rule_04_a_wheel_gives_back_the_memory_of_a_burst() {
     let _alone = ALONE.lock();
     let before = bytes();
     let mut wheel = HashedWheel::new(512).unwrap();
@@ -199,7 +198,7 @@ fn a_wheel_gives_back_what_only_a_burst_needed() {
 }
 
 #[test]
-fn rescheduling_and_rearming_allocate_nothing() {
+fn rule_04_rescheduling_allocates_nothing() {
     let _alone = ALONE.lock();
     let timer = HashedWheelTimer::builder().tick_duration(HOUR).build().unwrap();
     let timeout = timer.new_timeout(|| (), HOUR).unwrap();
@@ -211,7 +210,7 @@ fn rescheduling_and_rearming_allocate_nothing() {
 /// In a burst of a thousand runs, on the worker and on an executor. The queue of missed runs takes a
 /// block for every 31 of the latter.
 #[test]
-fn a_timeout_that_goes_on_allocates_nothing() {
+fn rule_04_a_timeout_that_repeats_allocates_nothing() {
     const RUNS: u32 = 1000;
     let _alone = ALONE.lock();
     for inline in [true, false] {
@@ -234,7 +233,7 @@ fn a_timeout_that_goes_on_allocates_nothing() {
 }
 
 #[test]
-fn ended_timers_leave_nothing_behind() {
+fn rule_04_stopped_timers_leave_no_memory_behind() {
     let _alone = ALONE.lock();
     WHEELS.into_iter().for_each(end_timers_on);
 }
@@ -258,7 +257,7 @@ fn end_timers_on(wheel: WheelKind) {
 
 /// The dead outnumber the living not by a cancel but because the living expire.
 #[test]
-fn dead_entries_go_when_the_living_expire() {
+fn rule_04_dead_entries_are_swept_when_the_live_ones_expire() {
     let _alone = ALONE.lock();
     WHEELS.into_iter().for_each(dead_among_the_living_on);
 }
@@ -285,7 +284,7 @@ fn idle_timeouts(timer: &HashedWheelTimer) -> IdleTimeouts<u64> {
 
 /// With the handle, and what it is watched as.
 #[test]
-fn a_watched_connection_takes_at_most_120_bytes() {
+fn rule_04_a_watched_connection_takes_at_most_120_bytes() {
     const CONNECTIONS: usize = 300_000;
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
@@ -308,7 +307,7 @@ fn a_watched_connection_takes_at_most_120_bytes() {
 }
 
 #[test]
-fn connections_that_come_and_go_do_not_grow_memory() {
+fn rule_04_connections_that_come_and_go_do_not_grow_memory() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let idle = idle_timeouts(&timer);
@@ -328,7 +327,7 @@ fn connections_that_come_and_go_do_not_grow_memory() {
 /// A burst that is reported, and then dropped, leaves nothing behind: not of the connections, and not
 /// of the reports.
 #[test]
-fn connections_that_were_reported_and_dropped_leave_nothing_behind() {
+fn rule_04_connections_that_were_reported_and_dropped_leave_no_memory_behind() {
     let _alone = ALONE.lock();
     for answer in [Answer::KeepWatching, Answer::StopWatching] {
         let (timer, clock) = manual();
@@ -348,7 +347,7 @@ fn connections_that_were_reported_and_dropped_leave_nothing_behind() {
 }
 
 #[test]
-fn a_connection_that_was_reported_and_is_watched_on_takes_at_most_140_bytes() {
+fn rule_04_a_connection_that_was_reported_and_stays_watched_takes_at_most_140_bytes() {
     const CONNECTIONS: usize = 100_000;
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
@@ -373,7 +372,7 @@ fn a_connection_that_was_reported_and_is_watched_on_takes_at_most_140_bytes() {
 
 /// The worst case: one is left in each segment.
 #[test]
-fn a_connection_left_of_a_burst_keeps_little_more_than_its_neighbours_row() {
+fn rule_04_the_last_connection_of_a_segment_keeps_at_most_18_kilobytes() {
     const SURVIVORS: usize = 100;
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
@@ -401,7 +400,7 @@ fn polled(sleep: &mut Sleep, waker: &Waker) -> Poll<()> {
 }
 
 #[test]
-fn a_sleep_allocates_nothing() {
+fn rule_04_a_sleep_allocates_nothing() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let first: Waker = Arc::new(Idle).into();
@@ -439,7 +438,7 @@ impl Wake for Idle {
 
 /// A burst of sleeps, and of values in a delay queue.
 #[test]
-fn futures_leave_no_memory_behind() {
+fn rule_04_futures_leave_no_memory_behind() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let waker: Waker = Arc::new(Idle).into();

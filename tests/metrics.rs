@@ -1,5 +1,5 @@
-//! What `metrics` counts of the worker; the counts of timeouts are in `assert_conserved`, in the files
-//! of the rules.
+//! What `metrics` counts about the worker. The counts of timeouts are checked in all test files, by
+//! `assert_conserved`.
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! All rules at once: random histories of a timer, checked against a sorted map.
 //!
-//! A history that differs is shrunk and printed as a test to be pasted here.
-//! `PROPTEST_CASES=100000` makes it longer.
+//! A history that differs is shrunk, and printed as a test to paste into this file.
+//! `PROPTEST_CASES=100000` tries more of them.
 
 #[path = "oracle/mod.rs"]
 mod oracle;
@@ -47,7 +47,7 @@ fn config(cases: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(config(2000))]
     #[test]
-    fn short_histories_agree(history in histories(1..20)) {
+    fn short_histories_agree_with_the_model(history in histories(1..20)) {
         quiet();
         difference(&history).map_err(TestCaseError::fail)?;
     }
@@ -56,7 +56,7 @@ proptest! {
 proptest! {
     #![proptest_config(config(400))]
     #[test]
-    fn long_histories_agree(history in histories(20..300)) {
+    fn long_histories_agree_with_the_model(history in histories(20..300)) {
         quiet();
         difference(&history).map_err(TestCaseError::fail)?;
     }
@@ -64,7 +64,7 @@ proptest! {
 
 /// An oracle that is never asked proves nothing.
 #[test]
-fn the_histories_meet_everything_that_can_happen() {
+fn random_histories_cover_every_event() {
     quiet();
     let mut random = Random(11);
     let (mut wheels, mut seen) = (Vec::new(), Vec::new());

@@ -3,26 +3,26 @@
 //!
 //! | code of the user | runs on | a panic is | shown by |
 //! |---|---|---|---|
-//! | task: `run` | worker, executor | caught, counted | `a_run` |
-//! | task: `cancelled` | whoever cancels; the worker, after the last handle | caught, counted | `a_cancelled_callback` |
-//! | task: drop of its captures, after its run | worker, executor | caught, counted | `captures_after_the_run` |
-//! | task: drop, when it is cancelled | as `cancelled` | caught, counted | `captures_of_what_is_cancelled` |
-//! | task: drop, when an executor abandons its job | executor | caught, counted | `captures_of_what_is_abandoned` |
-//! | task: drop, when its timeout does not go on | worker, executor | caught, counted | `a_drop_of_a_task_that_does_not_go_on` |
-//! | task: drop, when it is refused or returned | the caller, who has it | the caller's | `captures_of_what_is_given_back` |
-//! | payload of a panic: drop | where it is caught | caught | `payloads` |
-//! | executor: `execute` | worker | caught, counted; the job is abandoned | `an_executor` |
-//! | callback for refused jobs | worker | as `execute` | `a_callback_for_refused_jobs` |
-//! | executor, callback for refused jobs: drop | worker, at its end | caught | `the_drops_of_an_executor_and_its_callback` |
-//! | clock: `now` | worker | caught, counted; the last time known counts | `a_clock_on_the_worker*` |
-//! | clock: `now` | a caller | the caller's, before anything is changed | `a_clock_on_a_caller` |
-//! | clock: `now` | an idle check | caught, counted; the check comes again | `a_clock_in_an_idle_check*` |
-//! | clock: `attach` | whoever builds | the caller's; no follower waits | `a_clock_that_is_attached` |
-//! | clock: drop | whoever has it last | caught | `the_drop_of_a_clock` |
-//! | idle callback | worker, executor | caught, counted by the manager | `an_idle_callback` |
-//! | watched connection: drop | worker, executor | caught | `a_watched_connection` |
-//! | watched connection: drop, with its handle | whoever drops the handle | the caller's | `a_watched_connection` |
-//! | waker: `wake` | worker; whoever resets a future into the past | caught, counted | `tests/future/sleep.rs`, `stop.rs` |
+//! | task: `run` | worker, executor | caught, counted | `rule_05_a_panic_in_a_run_is_contained` |
+//! | task: `cancelled` | whoever cancels; the worker, after the last handle | caught, counted | `rule_05_a_panic_in_a_cancel_callback_is_contained` |
+//! | task: drop of its captures, after its run | worker, executor | caught, counted | `rule_05_a_panic_in_the_drop_of_captures_after_a_run_is_contained` |
+//! | task: drop, when it is cancelled | as `cancelled` | caught, counted | `rule_05_a_panic_in_the_drop_of_a_cancelled_task_is_contained` |
+//! | task: drop, when an executor abandons its job | executor | caught, counted | `rule_05_a_panic_in_the_drop_of_an_abandoned_task_is_contained` |
+//! | task: drop, when its timeout does not go on | worker, executor | caught, counted | `rule_05_a_panic_in_the_drop_of_a_task_cancelled_during_its_run_is_contained` |
+//! | task: drop, when it is refused or returned | the caller, who has it | the caller's | `rule_05_a_panic_in_the_drop_of_a_task_given_back_is_the_callers` |
+//! | payload of a panic: drop | where it is caught | caught | `rule_05_a_panic_in_the_drop_of_a_panic_payload_is_contained` |
+//! | executor: `execute` | worker | caught, counted; the job is abandoned | `rule_05_a_panic_in_an_executor_is_contained` |
+//! | callback for refused jobs | worker | as `execute` | `rule_05_a_panic_in_the_callback_for_refused_jobs_is_contained` |
+//! | executor, callback for refused jobs: drop | worker, at its end | caught | `rule_05_panics_in_the_drops_of_an_executor_and_its_callback_are_contained` |
+//! | clock: `now` | worker | caught, counted; the last time known counts | `rule_05_a_clock_that_panics_on_the_worker_stands_still_until_it_recovers*` |
+//! | clock: `now` | a caller | the caller's, before anything is changed | `rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing` |
+//! | clock: `now` | an idle check | caught, counted; the check comes again | `rule_05_an_idle_check_whose_clock_panics_is_replaced*` |
+//! | clock: `attach` | whoever builds | the caller's; no follower waits | `rule_05_a_panic_while_a_clock_is_attached_blocks_no_follower` |
+//! | clock: drop | whoever has it last | caught | `rule_05_a_panic_in_the_drop_of_a_clock_is_contained` |
+//! | idle callback | worker, executor | caught, counted by the manager | `rule_05_a_panic_in_an_idle_callback_is_contained` |
+//! | watched connection: drop | worker, executor | caught | `rule_05_a_panic_in_the_drop_of_a_watched_connection_is_contained` |
+//! | watched connection: drop, with its handle | whoever drops the handle | the caller's | `rule_05_a_panic_in_the_drop_of_a_watched_connection_is_contained` |
+//! | waker: `wake` | worker; whoever resets a future, or stops the timer | caught, counted | `tests/future/sleep.rs`, `stop.rs` |
 //! | waker: drop | whoever polls or drops a future | caught, counted | `tests/future/sleep.rs` |
 //! | waker: clone | whoever polls a future | the caller's, before anything is changed | `tests/future/sleep.rs` |
 //! | logger | any of them | caught | `tests/logger.rs` |
@@ -79,7 +79,7 @@ fn bad_task() {
 }
 
 #[test]
-fn a_run() {
+fn rule_05_a_panic_in_a_run_is_contained() {
     let (timer, clock) = manual();
     let ran = Record::new();
     let bad = timer.new_timeout(|| panic!("a bad task"), TICK).unwrap();
@@ -106,7 +106,7 @@ impl TimerTask for BadCancel {
 }
 
 #[test]
-fn a_cancelled_callback() {
+fn rule_05_a_panic_in_a_cancel_callback_is_contained() {
     let (timer, clock) = manual();
     let told = Record::new();
     let timeout = timer.new_timeout(BadCancel(told.clone()), TICK).unwrap();
@@ -116,7 +116,7 @@ fn a_cancelled_callback() {
 }
 
 #[test]
-fn a_cancelled_callback_after_the_last_handle() {
+fn rule_05_panics_in_cancel_callbacks_after_the_last_handle_are_contained() {
     let (timer, _clock) = manual();
     let told = Record::new();
     let pending = [1, 2, 3].map(|n| timer.new_timeout(BadCancel(told.clone()), TICK * n).unwrap());
@@ -126,7 +126,7 @@ fn a_cancelled_callback_after_the_last_handle() {
 }
 
 #[test]
-fn captures_after_the_run() {
+fn rule_05_a_panic_in_the_drop_of_captures_after_a_run_is_contained() {
     let (timer, clock) = manual();
     let ran = Record::new();
     let (record, bomb) = (ran.clone(), Bomb::armed());
@@ -146,7 +146,7 @@ fn with_a_bomb() -> impl FnOnce() + Send + 'static {
 }
 
 #[test]
-fn captures_of_what_is_cancelled() {
+fn rule_05_a_panic_in_the_drop_of_a_cancelled_task_is_contained() {
     let (timer, clock) = manual();
     assert!(timer.new_timeout(with_a_bomb(), TICK).unwrap().cancel());
     drop(timer.new_timeout(with_a_bomb(), TICK).unwrap().cancel_on_drop());
@@ -155,7 +155,7 @@ fn captures_of_what_is_cancelled() {
 }
 
 #[test]
-fn captures_of_what_is_abandoned() {
+fn rule_05_a_panic_in_the_drop_of_an_abandoned_task_is_contained() {
     let dropped = AtomicUsize::new(0);
     let executor = move |job: Job| match dropped.fetch_add(1, SeqCst) {
         0 => {
@@ -174,7 +174,7 @@ fn captures_of_what_is_abandoned() {
 
 /// The panic is the caller's own. The timer has let go of the task before.
 #[test]
-fn captures_of_what_is_given_back() {
+fn rule_05_a_panic_in_the_drop_of_a_task_given_back_is_the_callers() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(2));
     let pending = [(); 2].map(|()| timer.new_timeout(|| (), TICK).unwrap());
     let refused = timer.new_timeout(with_a_bomb(), TICK).unwrap_err();
@@ -190,7 +190,7 @@ fn captures_of_what_is_given_back() {
 }
 
 #[test]
-fn payloads() {
+fn rule_05_a_panic_in_the_drop_of_a_panic_payload_is_contained() {
     let (timer, clock) = manual();
     timer.new_timeout(|| panic_any(Bomb::armed()), TICK).unwrap();
     clock.advance(TICK);
@@ -208,7 +208,7 @@ fn bad_for(jobs: usize) -> impl Executor {
 }
 
 #[test]
-fn an_executor() {
+fn rule_05_a_panic_in_an_executor_is_contained() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(bad_for(2)));
     let told = Record::new();
     let bad = timer.new_timeout(BadCancel(told.clone()), TICK).unwrap();
@@ -222,7 +222,7 @@ fn an_executor() {
 }
 
 #[test]
-fn a_callback_for_refused_jobs() {
+fn rule_05_a_panic_in_the_callback_for_refused_jobs_is_contained() {
     let calls = AtomicUsize::new(0);
     let callback = OnRefusal::callback(move |job: Job| {
         assert!(calls.fetch_add(1, SeqCst) > 0, "a bad callback");
@@ -238,7 +238,7 @@ fn a_callback_for_refused_jobs() {
 }
 
 #[test]
-fn the_drops_of_an_executor_and_its_callback() {
+fn rule_05_panics_in_the_drops_of_an_executor_and_its_callback_are_contained() {
     struct BadDrop {
         _bomb: Bomb,
     }
@@ -297,7 +297,7 @@ fn on_a_bad_clock(clock: &BadClock) -> HashedWheelTimer {
 /// Time stands still for the worker until its clock is well again: nothing is early, nothing is lost,
 /// and the worker asks a few times in each tick.
 #[test]
-fn a_clock_on_the_worker() {
+fn rule_05_a_clock_that_panics_on_the_worker_stands_still_until_it_recovers() {
     let clock = BadClock::on_the_worker();
     let timer = on_a_bad_clock(&clock);
     let ran = Record::new();
@@ -326,7 +326,7 @@ fn a_clock_on_the_worker() {
 
 /// One panic, at the wake-up for a timeout, does not put it off by its whole delay again.
 #[test]
-fn a_clock_on_the_worker_that_panics_once() {
+fn rule_05_one_panic_of_the_clock_does_not_delay_a_timeout_by_its_whole_delay() {
     #[derive(Clone)]
     struct OnceBad(BadClock);
     impl Clock for OnceBad {
@@ -353,7 +353,7 @@ fn a_clock_on_the_worker_that_panics_once() {
 
 /// A clock that moves in jumps, and panics at the worker's first look after one.
 #[test]
-fn a_clock_on_the_worker_that_moves_in_jumps() {
+fn rule_05_a_panic_of_a_clock_that_moves_in_jumps_is_contained() {
     #[derive(Clone)]
     struct Jumps(ManualClock, BadClock);
     impl Clock for Jumps {
@@ -383,7 +383,7 @@ fn a_clock_on_the_worker_that_moves_in_jumps() {
 
 /// A stop does not wait for the clock to recover.
 #[test]
-fn a_clock_on_the_worker_that_panics_for_ever() {
+fn rule_05_a_clock_that_never_recovers_does_not_block_a_stop() {
     let clock = BadClock::on_the_worker();
     clock.bad.store(true, SeqCst);
     let timer = on_a_bad_clock(&clock);
@@ -399,7 +399,7 @@ fn a_clock_on_the_worker_that_panics_for_ever() {
 
 /// The panic is the caller's own: no place in the quota is lost, no deadline is moved.
 #[test]
-fn a_clock_on_a_caller() {
+fn rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing() {
     let name = "panics-caller";
     let clock = BadClock { on: name, ..BadClock::on_the_worker() };
     let builder = HashedWheelTimer::builder().clock(clock.clone()).max_pending_timeouts(1);
@@ -431,7 +431,7 @@ fn a_clock_on_a_caller() {
 
 /// The task panics then. Its timeout has ended and gives its place back.
 #[test]
-fn a_clock_on_the_worker_within_a_task() {
+fn rule_05_a_panic_of_the_clock_within_a_task_ends_its_timeout() {
     struct Asks(BadClock);
     impl TimerTask for Asks {
         fn run(self, run: &Run<'_>) -> Next<Self> {
@@ -487,7 +487,7 @@ fn a_recording_manager(
 
 /// The check is dropped by the panic, and another takes its place.
 #[test]
-fn a_clock_in_an_idle_check() {
+fn rule_05_an_idle_check_whose_clock_panics_is_replaced() {
     let (timer, clock, jobs) = with_a_bad_clock_in_jobs();
     let (idle, events) = a_recording_manager(&timer, Answer::StopWatching);
     let policy = IdlePolicy::new().all(ms(1));
@@ -507,7 +507,7 @@ fn a_clock_in_an_idle_check() {
 /// The timer stops meanwhile: the check that is dropped by the panic cannot be replaced, and reports
 /// everybody, without the time.
 #[test]
-fn a_clock_in_an_idle_check_of_a_timer_that_stops() {
+fn rule_05_an_idle_check_whose_clock_panics_still_reports_a_stop() {
     let (timer, clock, jobs) = with_a_bad_clock_in_jobs();
     let (idle, events) = a_recording_manager(&timer, Answer::KeepWatching);
     let policy = IdlePolicy::new().all(ms(1));
@@ -525,7 +525,7 @@ fn a_clock_in_an_idle_check_of_a_timer_that_stops() {
 
 /// The panic is the caller's own. A follower that waits already goes on.
 #[test]
-fn a_clock_that_is_attached() {
+fn rule_05_a_panic_while_a_clock_is_attached_blocks_no_follower() {
     #[derive(Clone)]
     struct BadAttach(Record<&'static str>);
     impl Clock for BadAttach {
@@ -549,7 +549,7 @@ fn a_clock_that_is_attached() {
 }
 
 #[test]
-fn the_drop_of_a_clock() {
+fn rule_05_a_panic_in_the_drop_of_a_clock_is_contained() {
     struct BadDrop(ManualClock, Record<()>);
     impl Clock for BadDrop {
         fn now(&self) -> Instant {
@@ -580,7 +580,7 @@ fn the_drop_of_a_clock() {
 
 /// See also `tests/idle.rs`.
 #[test]
-fn an_idle_callback() {
+fn rule_05_a_panic_in_an_idle_callback_is_contained() {
     let (timer, clock) = manual();
     let calls = Record::new();
     let record = calls.clone();
@@ -598,7 +598,7 @@ fn an_idle_callback() {
 }
 
 #[test]
-fn a_watched_connection() {
+fn rule_05_a_panic_in_the_drop_of_a_watched_connection_is_contained() {
     let (timer, clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut Bomb, _| Answer::StopWatching);
     let policy = IdlePolicy::new().all(TICK);
@@ -614,7 +614,7 @@ fn a_watched_connection() {
 
 /// The timeout was cancelled during a run that would have it go on.
 #[test]
-fn a_drop_of_a_task_that_does_not_go_on() {
+fn rule_05_a_panic_in_the_drop_of_a_task_cancelled_during_its_run_is_contained() {
     struct Lasting;
     impl TimerTask for Lasting {
         fn run(self, run: &Run<'_>) -> Next<Self> {

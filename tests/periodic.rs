@@ -104,7 +104,7 @@ fn a_run_may_cancel_its_own_series() {
 }
 
 #[test]
-fn a_stop_ends_a_burst() {
+fn rule_09_a_stop_ends_a_burst() {
     let (timer, clock) = manual();
     let (started, is_running) = std::sync::mpsc::channel();
     let runs = Record::new();
@@ -127,7 +127,7 @@ fn a_stop_ends_a_burst() {
 }
 
 #[test]
-fn a_panic_ends_the_series() {
+fn rule_05_a_panic_ends_the_series() {
     let (timer, clock) = manual();
     let timeout = timer.new_periodic(bad_task, Period::fixed_rate(TICK)).unwrap();
     (0..3).for_each(|_| clock.advance(TICK));
@@ -162,7 +162,7 @@ fn a_period_of_zero_is_an_error_with_the_task() {
 }
 
 #[test]
-fn a_periodic_timeout_is_returned_by_stop() {
+fn rule_01_a_periodic_timeout_is_returned_by_stop() {
     let (timer, clock) = manual();
     let (_timeout, runs) = noting(&timer, &clock, Period::fixed_rate(TICK));
     clock.advance(TICK);
@@ -174,7 +174,7 @@ fn a_periodic_timeout_is_returned_by_stop() {
 
 /// Cancelled or stopped while a run is at work that would have its timeout go on.
 #[test]
-fn a_timeout_goes_on_only_if_nobody_has_ended_it_meanwhile() {
+fn rule_01_a_timeout_repeats_only_if_nobody_ended_it_during_its_run() {
     struct Asked(Record<bool>, fn(&Run<'_>), #[expect(dead_code, reason = "counted")] Arc<()>);
     impl TimerTask for Asked {
         fn run(self, run: &Run<'_>) -> Next<Self> {
@@ -220,7 +220,7 @@ fn a_task_may_change_from_run_to_run() {
 
 /// A delay of zero, and an instant that has passed, mean the next tick, not an endless loop.
 #[test]
-fn a_timeout_that_goes_on_at_once_waits_for_the_next_tick() {
+fn rule_10_a_timeout_that_repeats_at_once_waits_for_the_next_tick() {
     struct AtOnce(Record<()>, bool);
     impl TimerTask for AtOnce {
         fn run(self, run: &Run<'_>) -> Next<Self> {
@@ -256,7 +256,7 @@ fn a_periodic_closure_can_end_its_series() {
 }
 
 #[test]
-fn a_burst_keeps_the_order_of_ticks() {
+fn rule_07_a_burst_keeps_the_order_of_ticks() {
     let (timer, clock) = manual();
     let ran = Record::new();
     let record = ran.clone();
@@ -269,7 +269,7 @@ fn a_burst_keeps_the_order_of_ticks() {
 
 /// It never catches up, so it is always due; the others still get their turn, and a stop too.
 #[test]
-fn a_task_slower_than_its_period_does_not_lock_the_worker() {
+fn rule_09_a_task_slower_than_its_period_does_not_block_the_worker() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let slow = || std::thread::sleep(ms(3));
     timer.new_periodic(slow, Period::fixed_rate(ms(1))).unwrap();
@@ -281,7 +281,7 @@ fn a_task_slower_than_its_period_does_not_lock_the_worker() {
 
 /// A burst of a million runs for each tick takes only the time that is left over.
 #[test]
-fn a_burst_yields_to_the_timeouts_that_are_due() {
+fn rule_05_a_burst_yields_to_the_timeouts_that_are_due() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let endless = timer.new_periodic(|| (), Period::fixed_rate(Duration::from_nanos(1))).unwrap();
     let ran = Record::new();
@@ -295,7 +295,7 @@ fn a_burst_yields_to_the_timeouts_that_are_due() {
 
 /// The executor has the job, and has not begun with it.
 #[test]
-fn a_cancel_that_was_true_withdraws_a_job_that_waits() {
+fn rule_01_a_cancel_that_returned_true_withdraws_a_waiting_job() {
     let jobs = Arc::new(Mutex::new(Vec::new()));
     let queue = jobs.clone();
     let executor = move |job| {

@@ -1,5 +1,5 @@
-//! The bucket in which each wheel puts a timeout: the worked examples of the literature, tick by
-//! tick, through every bucket that a timeout is moved down to.
+//! The bucket in which each wheel puts a timeout: worked examples from the literature, followed tick by
+//! tick through every bucket that the timeout is moved down to.
 
 use wheelwork::wheel::{
     DelayError, HashedWheel, HierarchicalWheel, LevelSizeError, LinuxClassicWheel, LinuxWheel,
@@ -40,7 +40,7 @@ fn set_to<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) {
 /// The example has 60 buckets, and so bucket 40 and 166 rounds. Here 60 becomes 64, so the bucket
 /// is 16 and there are 156 rounds.
 #[test]
-fn hashed_computes_bucket_and_rounds_as_netty_does() {
+fn rule_08_hashed_computes_bucket_and_rounds_as_netty_does() {
     let mut wheel = HashedWheel::new(60).unwrap();
     let key = wheel.insert(10_000, 0);
     assert_eq!((wheel.placement(key), wheel.remaining_rounds(key)), (at(1, 16), Some(156)));
@@ -122,7 +122,7 @@ fn hierarchical_refuses_levels_of_too_few_or_too_many_buckets() {
 
 /// The range is unlimited: 64 levels of two buckets reach the end of time.
 #[test]
-fn hierarchical_reaches_the_end_of_time() {
+fn rule_10_hierarchical_reaches_the_end_of_time() {
     for buckets in [2, 3, 20, 512, 65_536] {
         let mut wheel = HierarchicalWheel::new(buckets).unwrap();
         wheel.insert(u64::MAX, 0);
@@ -167,7 +167,7 @@ fn linux_classic_picks_the_level_by_the_delay() {
 /// The levels reach 2^32 - 1 ticks. Linux files a longer timeout there, and files it again when it
 /// comes up. Here it waits.
 #[test]
-fn linux_classic_files_a_far_timeout_when_the_levels_reach_it() {
+fn rule_08_linux_classic_files_a_far_timeout_when_the_levels_reach_it() {
     const REACH: u64 = (1 << 32) - 1;
     let mut wheel = LinuxClassicWheel::new();
     let last = wheel.insert(REACH, REACH);
@@ -190,7 +190,7 @@ fn linux_classic_files_a_far_timeout_when_the_levels_reach_it() {
 /// Linux would file the first timeout twice at the end of its range, and the second one only once.
 /// So it would expire the second one first.
 #[test]
-fn linux_classic_keeps_the_order_beyond_its_range() {
+fn rule_07_linux_classic_keeps_the_order_beyond_its_range() {
     let deadline = 128 << 26;
     let mut wheel = LinuxClassicWheel::new();
     wheel.insert(deadline, 1);
@@ -203,7 +203,7 @@ fn linux_classic_keeps_the_order_beyond_its_range() {
 
 /// If each 2^32 ticks cost a step, this would take years.
 #[test]
-fn linux_classic_jumps_over_its_range_at_once() {
+fn rule_07_linux_classic_jumps_over_its_range_at_once() {
     for deadline in [(1 << 32) - 1, 1 << 32, (63 << 26) + 1, 3 << 40, u64::MAX - 1] {
         let mut wheel = LinuxClassicWheel::new();
         wheel.insert(deadline, deadline);
@@ -218,7 +218,7 @@ fn linux_classic_jumps_over_its_range_at_once() {
 }
 
 #[test]
-fn linux_since_4_8_fires_late_and_never_early() {
+fn rule_02_linux_since_4_8_fires_late_and_never_early() {
     for (deadline, fires) in
         [(10, 11), (63, 64), (100, 104), (504, 512), (1000, 1024), (60_000, 61_440)]
     {
@@ -243,7 +243,7 @@ fn linux_since_4_8_picks_the_level_by_the_delay() {
 
 /// Linux expires a timeout beyond its last level early, after 1,040,187,392 ticks. Here it waits.
 #[test]
-fn linux_since_4_8_files_a_far_timeout_when_the_levels_reach_it() {
+fn rule_08_linux_since_4_8_files_a_far_timeout_when_the_levels_reach_it() {
     const END: u64 = 63 << 24;
     let mut wheel = LinuxWheel::new();
     let last = wheel.insert(END - 1, 1);
@@ -267,7 +267,7 @@ fn linux_since_4_8_files_a_far_timeout_when_the_levels_reach_it() {
 
 /// A timeout may be inserted at any time, also at the end of a bucket.
 #[test]
-fn delays_around_every_threshold_are_on_time_from_any_clock() {
+fn rule_02_delays_around_every_threshold_are_on_time_whenever_they_begin() {
     fn check<S: Unlimited>(new: fn() -> Wheel<u64, S>, late: fn(u64) -> u64) {
         for clock in
             [0, 1, 7, 62, 63, 64, 255, 256, 257, 504, 16_383, 16_384, (1 << 32) - 1, 1 << 32]

@@ -1,5 +1,5 @@
-//! What is printed: each value says what a log needs of it, with a task that cannot be printed
-//! inside as well, and from within a task, where a lock that is held would hang.
+//! The `Debug` and `Display` output of each public type. A value prints even if its task cannot be
+//! printed, and from within a task, where a held lock would hang.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn text(value: &impl Debug) -> String {
 }
 
 #[test]
-fn a_timer_and_its_timeouts() {
+fn a_timer_and_its_timeouts_print_their_state() {
     let (timer, clock) = manual();
     assert_eq!(
         text(&timer),
@@ -57,7 +57,7 @@ impl TimerTask for Prints {
 }
 
 #[test]
-fn a_task_may_print_its_timeout_its_timer_and_the_metrics() {
+fn rule_09_a_task_may_print_its_timeout_its_timer_and_the_metrics() {
     let (timer, clock) = manual();
     let printed = Record::new();
     timer.new_timeout(Prints(printed.clone(), timer.clone()), TICK).unwrap();
@@ -73,7 +73,7 @@ fn a_task_may_print_its_timeout_its_timer_and_the_metrics() {
 }
 
 #[test]
-fn settings() {
+fn settings_print_their_values() {
     let builder = HashedWheelTimer::builder()
         .max_pending_timeouts(7)
         .thread_name("conn-timer")
@@ -91,7 +91,7 @@ fn settings() {
 }
 
 #[test]
-fn jobs_and_reports_on_their_way() {
+fn jobs_and_idle_reports_print_what_they_are_about() {
     let printed = Record::new();
     let record = printed.clone();
     let builder = HashedWheelTimer::builder().executor(move |job: Job| {
@@ -135,7 +135,7 @@ fn errors_say_what_was_expected_whatever_they_carry() {
 }
 
 #[test]
-fn wheels() {
+fn wheels_print_their_size_and_time() {
     fn with_one<T: Debug>(said: &str, wheel: T) {
         let wheel = text(&wheel);
         for part in ["Wheel { len: 1", said, "current_tick: 0", "next_expiry: Some("] {
@@ -160,7 +160,7 @@ fn wheels() {
 }
 
 #[test]
-fn the_idle_manager() {
+fn the_idle_manager_prints_its_counts_and_policies() {
     let (timer, clock) = manual();
     let events = Record::new();
     let record = events.clone();

@@ -1,13 +1,4 @@
-//! Scheduling and expiry.
-//!
-//! Rule 2, never early: `never_early_by_instant`, `late_by_less_than_a_tick`.
-//! Rule 7, after a stall: `after_a_stall_ticks_run_in_order`, `one_thread_one_tick_keeps_its_order`,
-//! `a_year_passes_in_milliseconds`, `a_long_stall_costs_what_is_due`,
-//! `after_a_stall_rescheduled_timeouts_run_in_their_new_tick`,
-//! `ticks_keep_their_order_across_the_drain_cap`.
-//! Rule 8, rounds do not hide each other: `a_far_timeout_does_not_hide_a_near_one`.
-//! Rule 10, extremes are ordinary: `a_zero_delay_is_the_next_tick`, `the_longest_delay_never_fires`,
-//! `a_wheel_of_one_bucket_works`, and the errors in `build.rs`.
+//! Scheduling and expiry. `build.rs` has the errors of settings out of range.
 
 mod common;
 
@@ -16,25 +7,25 @@ use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, RescheduleError, WheelKind};
 
 on_every_wheel!(
-    never_early_by_instant,
-    late_by_less_than_a_tick,
-    it_fires_at_its_tick_and_not_before,
-    an_instant_is_as_good_as_a_delay,
-    a_zero_delay_is_the_next_tick,
-    the_longest_delay_never_fires,
-    a_far_timeout_does_not_hide_a_near_one,
-    one_thread_one_tick_keeps_its_order,
-    one_thread_one_tick_keeps_its_order_far_ahead,
-    after_a_stall_ticks_run_in_order,
-    after_a_stall_rescheduled_timeouts_run_in_their_new_tick,
-    a_year_passes_in_milliseconds,
-    a_long_stall_costs_what_is_due,
-    a_handle_tells_what_became_of_it,
-    an_advance_hands_over_what_is_due_beyond_the_drain_cap,
-    ticks_keep_their_order_across_the_drain_cap,
+    rule_02_no_timeout_is_early_by_instant,
+    rule_02_a_timeout_is_late_by_less_than_a_tick,
+    rule_02_a_timeout_fires_at_its_tick_and_not_before,
+    a_timeout_can_be_scheduled_by_instant,
+    rule_10_a_zero_delay_fires_at_the_next_tick,
+    rule_10_the_longest_delay_never_fires,
+    rule_08_a_far_timeout_does_not_hide_a_near_one,
+    rule_07_timeouts_of_one_thread_and_tick_run_in_order,
+    rule_07_far_timeouts_of_one_thread_and_tick_run_in_order,
+    rule_07_ticks_run_in_order_after_a_stall,
+    rule_07_rescheduled_timeouts_run_in_their_new_tick_after_a_stall,
+    rule_07_a_year_passes_in_one_jump,
+    rule_07_a_long_stall_does_not_cost_a_visit_for_each_round,
+    a_handle_tells_how_its_timeout_ended,
+    rule_03_an_advance_expires_everything_due_beyond_the_drain_cap,
+    rule_07_ticks_keep_their_order_across_the_drain_cap,
 );
 
-fn never_early_by_instant(wheel: WheelKind) {
+fn rule_02_no_timeout_is_early_by_instant(wheel: WheelKind) {
     let timer = on(wheel).tick_duration(ms(1)).build().unwrap();
     let early = Record::new();
     let mut random = Random(1);
@@ -54,7 +45,7 @@ fn never_early_by_instant(wheel: WheelKind) {
 }
 
 /// On the manual clock there is no scheduling delay: lateness is the tick's alone.
-fn late_by_less_than_a_tick(wheel: WheelKind) {
+fn rule_02_a_timeout_is_late_by_less_than_a_tick(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let mut random = Random(2);
@@ -74,7 +65,7 @@ fn late_by_less_than_a_tick(wheel: WheelKind) {
     }
 }
 
-fn it_fires_at_its_tick_and_not_before(wheel: WheelKind) {
+fn rule_02_a_timeout_fires_at_its_tick_and_not_before(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     timer.new_timeout(ran.note("exact"), ms(300)).unwrap();
@@ -90,7 +81,7 @@ fn it_fires_at_its_tick_and_not_before(wheel: WheelKind) {
     assert_eq!(timer.pending_timeouts(), 0);
 }
 
-fn an_instant_is_as_good_as_a_delay(wheel: WheelKind) {
+fn a_timeout_can_be_scheduled_by_instant(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let zero = timer.new_timeout(|| (), Duration::MAX).unwrap().now();
@@ -102,7 +93,7 @@ fn an_instant_is_as_good_as_a_delay(wheel: WheelKind) {
     assert_eq!(ran.take(), ["at"]);
 }
 
-fn a_zero_delay_is_the_next_tick(wheel: WheelKind) {
+fn rule_10_a_zero_delay_fires_at_the_next_tick(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let (again, handle) = (ran.clone(), timer.clone());
@@ -119,7 +110,7 @@ fn a_zero_delay_is_the_next_tick(wheel: WheelKind) {
     assert_eq!(ran.take(), [2]);
 }
 
-fn the_longest_delay_never_fires(wheel: WheelKind) {
+fn rule_10_the_longest_delay_never_fires(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let never = timer.new_timeout(ran.note("never"), Duration::MAX).unwrap();
@@ -135,7 +126,7 @@ fn the_longest_delay_never_fires(wheel: WheelKind) {
 }
 
 #[test]
-fn a_wheel_of_one_bucket_works() {
+fn rule_10_a_wheel_of_one_bucket_works() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().ticks_per_wheel(1));
     let ran = Record::new();
     for n in [5u64, 1, 70_000, 3, 2, 4] {
@@ -149,7 +140,7 @@ fn a_wheel_of_one_bucket_works() {
     assert_eq!(ran.take(), [70_000]);
 }
 
-fn a_far_timeout_does_not_hide_a_near_one(wheel: WheelKind) {
+fn rule_08_a_far_timeout_does_not_hide_a_near_one(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel).ticks_per_wheel(8));
     let ran = Record::new();
     for ticks in [8 * 3 + 2, 8 + 2, 2u32] {
@@ -167,7 +158,7 @@ fn a_far_timeout_does_not_hide_a_near_one(wheel: WheelKind) {
 
 /// With cancels from the middle, so that slots are used again while the wheel still holds an entry
 /// of their former user, at an earlier place in the same bucket.
-fn one_thread_one_tick_keeps_its_order(wheel: WheelKind) {
+fn rule_07_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let mut random = Random(3);
@@ -189,7 +180,7 @@ fn one_thread_one_tick_keeps_its_order(wheel: WheelKind) {
 }
 
 /// Also in a coarse bucket that spans many ticks.
-fn one_thread_one_tick_keeps_its_order_far_ahead(wheel: WheelKind) {
+fn rule_07_far_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
     const TICKS: [u32; 4] = [100, 1000, 5000, 40_000];
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
@@ -210,7 +201,7 @@ fn fitting(wheel: WheelKind, buckets: usize) -> usize {
 }
 
 /// Whatever the stall: less than a turn, more than one, more than the rounds that an entry counts.
-fn after_a_stall_ticks_run_in_order(wheel: WheelKind) {
+fn rule_07_ticks_run_in_order_after_a_stall(wheel: WheelKind) {
     for (buckets, stall) in [(64, 50u64), (64, 64), (64, 65), (8, 1000), (1, 500), (1, 200_000)] {
         let buckets = fitting(wheel, buckets);
         let (timer, clock) = manual_with(on(wheel).ticks_per_wheel(buckets));
@@ -229,7 +220,7 @@ fn after_a_stall_ticks_run_in_order(wheel: WheelKind) {
 }
 
 /// A timeout that was pushed back comes out of the wheel at its former tick.
-fn after_a_stall_rescheduled_timeouts_run_in_their_new_tick(wheel: WheelKind) {
+fn rule_07_rescheduled_timeouts_run_in_their_new_tick_after_a_stall(wheel: WheelKind) {
     for stall in [10u32, 2000] {
         let (timer, clock) = manual_with(on(wheel));
         let ran = Record::new();
@@ -244,7 +235,7 @@ fn after_a_stall_rescheduled_timeouts_run_in_their_new_tick(wheel: WheelKind) {
     }
 }
 
-fn a_year_passes_in_milliseconds(wheel: WheelKind) {
+fn rule_07_a_year_passes_in_one_jump(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     for day in [1u32, 100, 364, 400] {
@@ -261,7 +252,7 @@ fn a_year_passes_in_milliseconds(wheel: WheelKind) {
 /// 50,000 far timeouts share one bucket, each in a round of its own: a jump over all of them must
 /// not read the bucket once for each round. Quadratic work would be 2.5 billion visits; the proof
 /// is that the test ends soon, and the assertion that the order holds.
-fn a_long_stall_costs_what_is_due(wheel: WheelKind) {
+fn rule_07_a_long_stall_does_not_cost_a_visit_for_each_round(wheel: WheelKind) {
     let buckets = fitting(wheel, 1);
     let (timer, clock) = manual_with(on(wheel).ticks_per_wheel(buckets));
     let ran = Record::new();
@@ -275,7 +266,7 @@ fn a_long_stall_costs_what_is_due(wheel: WheelKind) {
     assert!(took < Duration::from_secs(60), "{took:?}");
 }
 
-fn a_handle_tells_what_became_of_it(wheel: WheelKind) {
+fn a_handle_tells_how_its_timeout_ended(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let timeout = timer.new_timeout(|| (), ms(200)).unwrap();
     let (copy, start) = (timeout.clone(), timeout.now());
@@ -293,7 +284,7 @@ fn a_handle_tells_what_became_of_it(wheel: WheelKind) {
 }
 
 /// 250,000 are due at once, and one transfer takes 100,000.
-fn an_advance_hands_over_what_is_due_beyond_the_drain_cap(wheel: WheelKind) {
+fn rule_03_an_advance_expires_everything_due_beyond_the_drain_cap(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     clock.advance(Duration::ZERO);
     (0..250_000).for_each(|_| drop(timer.new_timeout(|| (), TICK).unwrap()));
@@ -301,7 +292,7 @@ fn an_advance_hands_over_what_is_due_beyond_the_drain_cap(wheel: WheelKind) {
     assert_eq!(timer.pending_timeouts(), 0);
 }
 
-fn ticks_keep_their_order_across_the_drain_cap(wheel: WheelKind) {
+fn rule_07_ticks_keep_their_order_across_the_drain_cap(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let later = std::sync::Arc::new(std::sync::Once::new());
@@ -316,7 +307,7 @@ fn ticks_keep_their_order_across_the_drain_cap(wheel: WheelKind) {
 
 /// Time jumps into the ticks that have just come into reach of the buckets.
 #[test]
-fn ticks_run_in_order_after_a_jump_to_the_end_of_the_reach() {
+fn rule_07_ticks_run_in_order_after_a_jump_to_the_end_of_the_reach() {
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).ticks_per_wheel(1);
     let (timer, clock) = manual_with(builder);
     let (ran, start) = (Record::new(), timer.started_at());
@@ -332,7 +323,7 @@ fn ticks_run_in_order_after_a_jump_to_the_end_of_the_reach() {
 }
 
 #[test]
-fn a_timer_survives_the_end_of_time() {
+fn rule_10_a_timer_survives_the_end_of_time() {
     let (timer, clock) =
         manual_with(HashedWheelTimer::builder().tick_duration(Duration::from_micros(50)));
     let ran = Record::new();

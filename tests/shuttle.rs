@@ -157,24 +157,24 @@ fn check(executes: impl Fn() -> Option<(ThreadPool, OnRefusal)> + Send + Sync + 
 }
 
 #[test]
-fn every_timeout_ends_in_exactly_one_way_inline() {
+fn rule_01_every_timeout_ends_in_exactly_one_way_inline() {
     check(|| None);
 }
 
 #[test]
-fn every_timeout_ends_in_exactly_one_way_on_a_pool_that_refuses() {
+fn rule_01_every_timeout_ends_in_exactly_one_way_on_a_pool_that_refuses() {
     check(|| Some((small_pool(), OnRefusal::RunOnWorker)));
 }
 
 #[test]
-fn every_timeout_ends_in_exactly_one_way_on_a_pool_that_is_waited_for() {
+fn rule_01_every_timeout_ends_in_exactly_one_way_on_a_pool_that_is_waited_for() {
     check(|| Some((small_pool(), OnRefusal::Wait)));
 }
 
 /// Time stands still, and each timeout is due sooner than the one before, so each is a reason to wake
 /// the worker.
 #[test]
-fn producers_wake_the_worker_at_most_once_a_tick() {
+fn rule_06_producers_wake_the_worker_at_most_once_a_tick() {
     let history = || {
         let builder = HashedWheelTimer::builder().tick_duration(TICK).clock(ManualClock::new());
         let timer = builder.build().expect("settings within their ranges");

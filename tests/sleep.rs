@@ -1,8 +1,8 @@
-//! Rule 6: nothing due means no wake-up.
+//! A worker with nothing due sleeps.
 //!
-//! The wake-ups are counted by the timer itself, on the system clock. A slow machine makes fewer
-//! wake-ups, never more, so the upper bounds hold there too. (A sleep may end by itself, as the
-//! standard library allows; the bounds leave room for a few.)
+//! The timer counts its own wake-ups, on the system clock. A slow machine causes fewer of them, never
+//! more, so the upper bounds hold there too. A sleep may end early by itself, as the standard library
+//! allows. The bounds leave room for a few of these.
 
 mod common;
 
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, Timeout, WheelKind};
 
 on_every_wheel!(
-    an_empty_timer_sleeps,
-    a_timer_whose_next_timeout_is_far_sleeps,
-    a_new_timeout_wakes_a_sleeping_worker_in_time,
-    producers_wake_the_worker_at_most_once_a_tick,
-    cancelled_timeouts_do_not_keep_the_worker_awake,
-    cancels_of_what_never_fires_do_not_keep_the_worker_awake,
-    cancelled_timeouts_in_the_wheel_cause_no_wake_ups,
-    timeouts_that_were_pushed_back_cause_no_wake_ups,
+    rule_06_an_empty_timer_sleeps,
+    rule_06_a_timer_whose_next_timeout_is_far_sleeps,
+    rule_06_a_new_timeout_wakes_a_sleeping_worker_in_time,
+    rule_06_producers_wake_the_worker_at_most_once_a_tick,
+    rule_06_cancelled_timeouts_do_not_keep_the_worker_awake,
+    rule_06_cancels_of_endless_timeouts_do_not_keep_the_worker_awake,
+    rule_06_cancelled_timeouts_in_the_wheel_cause_no_wake_ups,
+    rule_06_timeouts_that_were_pushed_back_cause_no_wake_ups,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -48,7 +48,7 @@ fn processor_time_of(thread: &str) -> u64 {
 /// A worker that never went to sleep would not be woken either.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_worker_with_nothing_to_do_uses_no_processor() {
+fn rule_06_a_worker_with_nothing_to_do_uses_no_cpu_time() {
     const NAME: &str = "idle-worker";
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(NAME).build().unwrap();
     timer.new_timeout(|| (), HOUR).unwrap();
@@ -59,20 +59,20 @@ fn a_worker_with_nothing_to_do_uses_no_processor() {
     assert!(used <= 2, "{used} clock ticks, of about 50");
 }
 
-fn an_empty_timer_sleeps(wheel: WheelKind) {
+fn rule_06_an_empty_timer_sleeps(wheel: WheelKind) {
     let timer = timer(wheel);
     std::thread::sleep(ms(20));
     assert!(wakeups_during(&timer, ms(200)) <= 2);
 }
 
-fn a_timer_whose_next_timeout_is_far_sleeps(wheel: WheelKind) {
+fn rule_06_a_timer_whose_next_timeout_is_far_sleeps(wheel: WheelKind) {
     let timer = timer(wheel);
     (0..100_000).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
     std::thread::sleep(ms(50));
     assert!(wakeups_during(&timer, ms(200)) <= 2);
 }
 
-fn a_new_timeout_wakes_a_sleeping_worker_in_time(wheel: WheelKind) {
+fn rule_06_a_new_timeout_wakes_a_sleeping_worker_in_time(wheel: WheelKind) {
     let timer = timer(wheel);
     timer.new_timeout(|| (), HOUR).unwrap();
     std::thread::sleep(ms(20)); // asleep for an hour
@@ -82,7 +82,7 @@ fn a_new_timeout_wakes_a_sleeping_worker_in_time(wheel: WheelKind) {
 }
 
 /// Each timeout is due sooner than the one before, so each is a reason to wake the worker.
-fn producers_wake_the_worker_at_most_once_a_tick(wheel: WheelKind) {
+fn rule_06_producers_wake_the_worker_at_most_once_a_tick(wheel: WheelKind) {
     let tick = ms(50);
     let timer = on(wheel).tick_duration(tick).build().unwrap();
     std::thread::sleep(ms(20));
@@ -97,7 +97,7 @@ fn producers_wake_the_worker_at_most_once_a_tick(wheel: WheelKind) {
 }
 
 /// The remote-call pattern: each call arms a timeout and cancels it when the answer comes.
-fn cancelled_timeouts_do_not_keep_the_worker_awake(wheel: WheelKind) {
+fn rule_06_cancelled_timeouts_do_not_keep_the_worker_awake(wheel: WheelKind) {
     let timer = timer(wheel);
     std::thread::sleep(ms(20));
     let before = timer.metrics().wakeups;
@@ -111,7 +111,7 @@ fn cancelled_timeouts_do_not_keep_the_worker_awake(wheel: WheelKind) {
 }
 
 /// Timeouts that never fire leave no dead entries that would make the worker sweep for ever.
-fn cancels_of_what_never_fires_do_not_keep_the_worker_awake(wheel: WheelKind) {
+fn rule_06_cancels_of_endless_timeouts_do_not_keep_the_worker_awake(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let never: Vec<_> =
         (0..6000).map(|_| timer.new_timeout(|| (), Duration::MAX).unwrap()).collect();
@@ -146,16 +146,16 @@ fn nothing_is_due_after(wheel: WheelKind, give_up: fn(&Timeout)) {
     assert!(wakeups <= 5, "{wakeups} wake-ups for nothing");
 }
 
-fn cancelled_timeouts_in_the_wheel_cause_no_wake_ups(wheel: WheelKind) {
+fn rule_06_cancelled_timeouts_in_the_wheel_cause_no_wake_ups(wheel: WheelKind) {
     nothing_is_due_after(wheel, |timeout| _ = timeout.cancel());
 }
 
-fn timeouts_that_were_pushed_back_cause_no_wake_ups(wheel: WheelKind) {
+fn rule_06_timeouts_that_were_pushed_back_cause_no_wake_ups(wheel: WheelKind) {
     nothing_is_due_after(wheel, |timeout| _ = timeout.reschedule(HOUR));
 }
 
 #[test]
-fn a_timeout_pulled_forward_wakes_a_worker_that_sleeps_for_an_hour() {
+fn rule_06_a_timeout_pulled_forward_wakes_a_sleeping_worker() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let timeout = timer.new_timeout(|| (), Duration::from_secs(3600)).unwrap();
     std::thread::sleep(ms(50));

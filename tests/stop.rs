@@ -1,9 +1,4 @@
-//! Stopping, dropping, and what they give back.
-//!
-//! Rule 1, conservation: `new_timeout_races_with_stop`, `stop_returns_each_timeout_once`.
-//! Rule 9, no call hangs: `two_stops_at_once`, `stop_inside_a_task_is_an_error`,
-//! `a_stop_with_a_limit_names_the_task_that_runs`, `a_stop_without_patience_ends_a_timer_that_runs_nothing`,
-//! `dropping_the_last_handle_does_not_block` (and `build.rs` for a thread that cannot start).
+//! Stopping a timer, dropping its last handle, and what becomes of the pending timeouts.
 
 mod common;
 
@@ -17,9 +12,12 @@ use wheelwork::{
     TimerTask, WheelKind,
 };
 
-on_every_wheel!(stop_returns_what_is_unprocessed_by_deadline, new_timeout_races_with_stop,);
+on_every_wheel!(
+    rule_01_stop_returns_unprocessed_timeouts_in_the_order_of_deadlines,
+    rule_01_a_timeout_scheduled_during_a_stop_runs_is_returned_or_is_refused,
+);
 
-fn stop_returns_what_is_unprocessed_by_deadline(wheel: WheelKind) {
+fn rule_01_stop_returns_unprocessed_timeouts_in_the_order_of_deadlines(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let start = timer.new_timeout(ran.note("gone"), ms(100)).unwrap().now();
@@ -104,7 +102,7 @@ fn a_task_scheduled_again_keeps_its_type() {
 }
 
 #[test]
-fn after_stop_the_task_comes_back() {
+fn rule_01_a_stopped_timer_gives_the_task_back() {
     let timer = HashedWheelTimer::new().unwrap();
     timer.stop().unwrap();
     let ran = Record::new();
@@ -117,7 +115,7 @@ fn after_stop_the_task_comes_back() {
     assert!(timer.stop().unwrap().is_empty(), "stopping again is no error");
 }
 
-fn new_timeout_races_with_stop(wheel: WheelKind) {
+fn rule_01_a_timeout_scheduled_during_a_stop_runs_is_returned_or_is_refused(wheel: WheelKind) {
     // The race is in the heaps, which are the same for every wheel.
     let rounds = if wheel == WheelKind::Hashed { 500u64 } else { 100 };
     for round in 0..rounds {
@@ -158,7 +156,7 @@ fn new_timeout_races_with_stop(wheel: WheelKind) {
 }
 
 #[test]
-fn two_stops_at_once() {
+fn rule_01_concurrent_stops_return_each_timeout_once() {
     for _ in 0..100 {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
         for _ in 0..50 {
@@ -174,7 +172,7 @@ fn two_stops_at_once() {
 }
 
 #[test]
-fn stop_inside_a_task_is_an_error() {
+fn rule_09_stop_inside_a_task_is_an_error() {
     let (timer, clock) = manual();
     let results = Record::new();
     let (handle, record) = (timer.clone(), results.clone());
@@ -191,7 +189,7 @@ fn stop_inside_a_task_is_an_error() {
 }
 
 #[test]
-fn a_stop_with_a_limit_names_the_task_that_runs() {
+fn rule_09_a_stop_with_a_limit_names_the_task_that_runs() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let (release, gate) = mpsc::channel::<()>();
     let started = Arc::new(AtomicBool::new(false));
@@ -222,7 +220,7 @@ fn a_stop_with_a_limit_names_the_task_that_runs() {
 
 /// The worker need not have its turn: the stop itself ends a timer whose worker runs no task.
 #[test]
-fn a_stop_without_patience_ends_a_timer_that_runs_nothing() {
+fn rule_09_a_stop_with_a_limit_of_zero_ends_a_timer_that_runs_no_task() {
     for round in 0..500u64 {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
         for n in 0..10 {
@@ -242,7 +240,7 @@ fn a_stop_without_patience_ends_a_timer_that_runs_nothing() {
 
 /// Whoever finds the worker between two runs ends the timer: nothing runs after that.
 #[test]
-fn a_stop_without_patience_against_a_busy_worker() {
+fn rule_09_a_stop_with_a_limit_of_zero_ends_a_busy_timer_between_two_runs() {
     for round in 0..300u64 {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
         let ran = Arc::new(AtomicUsize::new(0));
@@ -274,7 +272,7 @@ fn a_stop_without_patience_against_a_busy_worker() {
 
 /// The executor's drop never ends: only a stop without a limit waits for it.
 #[test]
-fn a_stop_with_a_limit_does_not_wait_for_the_drop_of_the_executor() {
+fn rule_09_a_stop_with_a_limit_does_not_wait_for_the_drop_of_the_executor() {
     struct Lingers(std::sync::Mutex<mpsc::Receiver<()>>);
     impl wheelwork::Executor for Lingers {
         fn execute(&self, job: wheelwork::executor::Job) -> Result<(), wheelwork::executor::Job> {
@@ -298,7 +296,7 @@ fn a_stop_with_a_limit_does_not_wait_for_the_drop_of_the_executor() {
 
 /// The limit is for those who wait too long, not a time to give up at once.
 #[test]
-fn a_stop_with_a_limit_waits_for_a_task_that_ends() {
+fn rule_09_a_stop_with_a_limit_waits_for_a_task_that_ends_in_time() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let started = Arc::new(AtomicBool::new(false));
     let flag = started.clone();
@@ -314,7 +312,7 @@ fn a_stop_with_a_limit_waits_for_a_task_that_ends() {
 
 /// The worker has begun the pass in which both are due.
 #[test]
-fn what_comes_later_in_a_pass_than_the_stop_is_returned_not_run() {
+fn rule_01_a_timeout_due_later_in_the_pass_of_a_stop_is_returned_and_not_run() {
     let (timer, clock) = manual();
     let (release, gate) = mpsc::channel::<()>();
     let (started, is_running) = mpsc::channel();
@@ -339,7 +337,7 @@ fn what_comes_later_in_a_pass_than_the_stop_is_returned_not_run() {
 }
 
 #[test]
-fn what_is_due_after_the_stop_is_returned_not_run() {
+fn rule_01_a_timeout_due_during_a_stop_is_returned_and_not_run() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let (release, gate) = mpsc::channel::<()>();
     let ran = Arc::new(AtomicUsize::new(0));
@@ -369,7 +367,7 @@ fn what_is_due_after_the_stop_is_returned_not_run() {
 }
 
 #[test]
-fn dropping_the_last_handle_does_not_block_and_cancels() {
+fn rule_09_dropping_the_last_handle_does_not_block_and_cancels() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let record = Record::new();
     let (release, gate) = mpsc::channel::<()>();
@@ -399,7 +397,7 @@ fn dropping_the_last_handle_does_not_block_and_cancels() {
 }
 
 #[test]
-fn a_task_may_drop_the_last_handle() {
+fn rule_09_a_task_may_drop_the_last_handle() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let pending = timer.new_timeout(|| (), ms(60_000)).unwrap();
     let handle = timer.clone();
@@ -409,7 +407,7 @@ fn a_task_may_drop_the_last_handle() {
 }
 
 #[test]
-fn a_periodic_timeout_in_its_run_ends_with_the_timer() {
+fn rule_01_a_periodic_timeout_does_not_run_after_a_stop() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     let count = runs.clone();
@@ -427,7 +425,7 @@ fn a_periodic_timeout_in_its_run_ends_with_the_timer() {
 }
 
 #[test]
-fn stop_is_quick_when_idle() {
+fn rule_09_a_stop_does_not_wait_for_a_tick() {
     let timer =
         HashedWheelTimer::builder().tick_duration(Duration::from_secs(3600)).build().unwrap();
     timer.new_timeout(|| (), Duration::from_secs(60)).unwrap();
@@ -450,7 +448,7 @@ impl TimerTask for Told {
 }
 
 #[test]
-fn dropping_the_last_handle_wakes_a_sleeping_worker() {
+fn rule_09_dropping_the_last_handle_wakes_a_sleeping_worker() {
     let timer =
         HashedWheelTimer::builder().tick_duration(Duration::from_secs(3600)).build().unwrap();
     let pending = timer.new_timeout(|| (), Duration::MAX).unwrap();
@@ -461,7 +459,7 @@ fn dropping_the_last_handle_wakes_a_sleeping_worker() {
 
 /// A stop gives up waiting, and then nobody is left to collect what it would have returned.
 #[test]
-fn a_drop_after_a_stop_that_gave_up_cancels() {
+fn rule_01_dropping_the_last_handle_after_a_failed_stop_cancels() {
     for collected_late in [false, true] {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
         let (release, gate) = mpsc::channel::<()>();
@@ -514,7 +512,7 @@ fn the_executor_is_dropped_before_the_stop_returns() {
 /// A thread-local that a task has used is dropped when the worker's thread ends: a stop with a limit
 /// does not wait for that, one without does, even if it comes later.
 #[test]
-fn a_stop_with_a_limit_does_not_wait_for_what_tasks_stored_in_the_thread() {
+fn rule_09_a_stop_with_a_limit_does_not_wait_for_thread_locals_of_the_worker() {
     struct Lingers(mpsc::Receiver<()>, Arc<AtomicBool>);
     impl Drop for Lingers {
         fn drop(&mut self) {

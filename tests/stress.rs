@@ -1,7 +1,8 @@
-//! Rule 1 with real threads: producers, cancellers, reschedulers, panicking tasks, a refusing
-//! executor, and a stop at a random moment, over and over with fresh timers. At the end every
-//! timeout is accounted for. `WHEELWORK_STRESS_SECONDS` makes it longer than the default 3 s, and
-//! `WHEELWORK_STRESS_TIMEOUTS` and `WHEELWORK_STRESS_STOPS` say how much it must have tried.
+//! Real threads at random: producers, cancels, reschedules, tasks that panic, executors that refuse, and
+//! a stop at a random moment, over and over with new timers. In the end every timeout is accounted for.
+//!
+//! `WHEELWORK_STRESS_SECONDS` changes the time from 3 s. `WHEELWORK_STRESS_TIMEOUTS` and
+//! `WHEELWORK_STRESS_STOPS` are the least numbers of each that a run must reach.
 
 mod common;
 
@@ -103,7 +104,7 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn every_timeout_ends_in_exactly_one_way() {
+fn rule_01_every_timeout_ends_in_exactly_one_way() {
     std::panic::set_hook(Box::new(|info| {
         let text = info.to_string();
         if !text.contains("on purpose") {

@@ -1,7 +1,6 @@
-//! Rule 4 for timers that many threads use: memory follows the live timeouts, not the threads.
+//! Memory of timers that many threads use: it is proportional to the live timeouts, not to the threads.
 //!
-//! A counting allocator sees every live byte of this process; a file of its own, so that no other
-//! test disturbs it.
+//! A counting allocator sees every live byte of this process. No test from another file may disturb it.
 
 mod common;
 
@@ -71,7 +70,7 @@ fn one(timer: &HashedWheelTimer) {
 }
 
 #[test]
-fn timeouts_of_many_threads_take_twice_the_memory_of_one_threads_at_most() {
+fn rule_04_timeouts_of_many_threads_take_at_most_twice_the_memory_of_one() {
     let _alone = ALONE.lock();
     let of_one = bytes_of(1, |timer| (0..THREADS).for_each(|_| one(timer)));
     // A thread that is alive has chunks and a queue of its own.
@@ -87,7 +86,7 @@ fn timeouts_of_many_threads_take_twice_the_memory_of_one_threads_at_most() {
 
 /// What threads leave behind when their timeouts have ended.
 #[test]
-fn threads_that_come_and_go_do_not_grow_memory() {
+fn rule_04_threads_that_come_and_go_do_not_grow_memory() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let mut after = Vec::new();
@@ -108,7 +107,7 @@ fn threads_that_come_and_go_do_not_grow_memory() {
 
 /// A million, each scheduled by one thread and cancelled by another: its slot comes back.
 #[test]
-fn timeouts_that_another_thread_cancels_do_not_grow_memory() {
+fn rule_04_timeouts_that_another_thread_cancels_do_not_grow_memory() {
     const BATCH: usize = 1000;
     let _alone = ALONE.lock();
     for in_wheel in [false, true] {
@@ -146,7 +145,7 @@ fn timeouts_that_another_thread_cancels_do_not_grow_memory() {
 
 /// A thread that stays has what it needs for its own timeouts, and not the peak of another.
 #[test]
-fn memory_comes_back_after_the_peak_of_a_thread_that_has_ended() {
+fn rule_04_memory_comes_back_after_the_peak_of_a_thread_that_has_ended() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     one(&timer);
@@ -167,7 +166,7 @@ fn memory_comes_back_after_the_peak_of_a_thread_that_has_ended() {
 
 /// Likewise after the peaks of many threads, of which none schedules again.
 #[test]
-fn memory_comes_back_after_the_peaks_of_many_threads() {
+fn rule_04_memory_comes_back_after_the_peaks_of_many_threads() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     one(&timer);
@@ -188,7 +187,7 @@ fn memory_comes_back_after_the_peaks_of_many_threads() {
 
 /// While its handle and the threads that have scheduled in it live on.
 #[test]
-fn a_stopped_timer_keeps_no_memory_for_what_it_has_returned() {
+fn rule_04_a_stopped_timer_keeps_no_memory_of_returned_timeouts() {
     let _alone = ALONE.lock();
     let (timer, _clock) = manual();
     let before = bytes();

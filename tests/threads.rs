@@ -1,7 +1,7 @@
-//! Threads that schedule: they come and go, they cancel each other's timeouts, and each finds its own
+//! Threads that schedule: they end before their timeouts, they cancel each other's, and each sees its own
 //! in the order in which it scheduled them.
 //!
-//! Their memory is in `thread_memory.rs`.
+//! `thread_memory.rs` measures their memory.
 
 mod common;
 
@@ -17,8 +17,8 @@ use wheelwork::{
 };
 
 on_every_wheel!(
-    one_thread_keeps_its_order_in_slots_that_are_used_again,
-    one_thread_keeps_its_order_through_a_backlog,
+    rule_07_timeouts_of_one_thread_run_in_order_in_reused_slots,
+    rule_07_timeouts_of_one_thread_run_in_order_through_a_backlog,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -84,23 +84,23 @@ fn threads_that_come_and_go(end: End) {
 }
 
 #[test]
-fn timeouts_of_threads_that_come_and_go_run() {
+fn rule_01_timeouts_of_ended_threads_run() {
     threads_that_come_and_go(End::Runs);
 }
 
 #[test]
-fn timeouts_of_threads_that_come_and_go_are_cancelled() {
+fn rule_01_timeouts_of_ended_threads_can_be_cancelled() {
     threads_that_come_and_go(End::Cancelled);
 }
 
 #[test]
-fn timeouts_of_threads_that_come_and_go_are_returned() {
+fn rule_01_timeouts_of_ended_threads_are_returned_by_stop() {
     threads_that_come_and_go(End::Stopped);
 }
 
 /// In the queue and in the wheel, and moved by other threads than its own.
 #[test]
-fn a_timeout_outlives_its_thread() {
+fn rule_01_a_timeout_outlives_its_thread() {
     for in_wheel in [false, true] {
         let (timer, clock) = manual();
         let ran = Record::new();
@@ -172,7 +172,7 @@ fn at_the_end_of_a_thread(
 }
 
 #[test]
-fn a_thread_schedules_while_its_thread_locals_are_destroyed() {
+fn rule_01_a_thread_can_schedule_while_its_thread_locals_are_destroyed() {
     for register_first in [false, true] {
         let (timer, clock) = manual();
         let (ran, kept) = (Record::new(), Record::new());
@@ -201,7 +201,7 @@ fn a_thread_schedules_while_its_thread_locals_are_destroyed() {
 }
 
 #[test]
-fn handles_are_used_while_the_thread_locals_are_destroyed() {
+fn rule_01_handles_work_while_thread_locals_are_destroyed() {
     for register_first in [false, true] {
         let (timer, clock) = manual();
         let ran = Record::new();
@@ -235,7 +235,7 @@ impl Drop for Heir {
 }
 
 #[test]
-fn a_task_schedules_in_its_drop_while_the_thread_locals_are_destroyed() {
+fn rule_01_a_task_can_schedule_in_its_drop_while_thread_locals_are_destroyed() {
     for register_first in [false, true] {
         let (timer, clock) = manual();
         let ran = Record::new();
@@ -251,7 +251,7 @@ fn a_task_schedules_in_its_drop_while_the_thread_locals_are_destroyed() {
 
 /// The thread's end is the timer's end.
 #[test]
-fn the_last_handle_goes_while_the_thread_locals_are_destroyed() {
+fn rule_01_the_last_handle_can_be_dropped_while_thread_locals_are_destroyed() {
     for register_first in [false, true] {
         let (timer, clock) = manual();
         let (ran, held) = (Record::new(), Arc::new(()));
@@ -279,7 +279,7 @@ fn the_last_handle_goes_while_the_thread_locals_are_destroyed() {
 
 /// A stop ends timeouts whose drop schedules again: all of these are refused, none is lost.
 #[test]
-fn a_task_that_schedules_in_its_drop_ends_with_its_timer() {
+fn rule_01_a_task_that_schedules_in_its_drop_is_refused_after_a_stop() {
     let (timer, _clock) = manual();
     let ran = Record::new();
     for _ in 0..100 {
@@ -296,7 +296,7 @@ fn a_task_that_schedules_in_its_drop_ends_with_its_timer() {
 
 /// The handles look at their own slots, however often the others are used.
 #[test]
-fn handles_stay_exact_while_millions_pass() {
+fn rule_01_handles_stay_exact_while_their_slots_are_used_again() {
     let millions = if cfg!(debug_assertions) { 1 } else { 5 };
     let (timer, clock) = manual();
     let mut expired = Vec::new();
@@ -348,7 +348,7 @@ fn handles_stay_exact_while_millions_pass() {
 
 /// Of many threads that end while others cancel and move what they have left.
 #[test]
-fn threads_end_while_others_end_their_timeouts() {
+fn rule_01_threads_can_end_while_others_cancel_and_move_their_timeouts() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(ms(1)));
     let ran = Arc::new(AtomicUsize::new(0));
     let (hand, handed) = mpsc::channel::<Vec<Timeout>>();
@@ -387,7 +387,7 @@ fn threads_end_while_others_end_their_timeouts() {
 
 /// A thread has timeouts in many timers, and the timers end in another order than they began.
 #[test]
-fn one_thread_schedules_in_many_timers() {
+fn rule_01_one_thread_can_schedule_in_many_timers() {
     let mut timers: Vec<(HashedWheelTimer, ManualClock)> = (0..20).map(|_| manual()).collect();
     let ran = Record::new();
     let mut random = Random(9);
@@ -418,7 +418,7 @@ fn one_thread_schedules_in_many_timers() {
 
 /// Every thread's timeouts are counted, also of those that have ended.
 #[test]
-fn the_counts_of_threads_that_have_ended_stay() {
+fn rule_01_timeouts_of_ended_threads_stay_counted() {
     let (timer, clock) = manual();
     for wave in 1..=20 {
         let barrier = Barrier::new(8);
@@ -443,7 +443,7 @@ fn the_counts_of_threads_that_have_ended_stay() {
 
 /// Rule 7, in one tick: random schedules and cancels of one thread, so that its slots, in several
 /// chunks, are used again in any order.
-fn one_thread_keeps_its_order_in_slots_that_are_used_again(wheel: WheelKind) {
+fn rule_07_timeouts_of_one_thread_run_in_order_in_reused_slots(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let mut random = Random(3);
@@ -474,7 +474,7 @@ fn one_thread_keeps_its_order_in_slots_that_are_used_again(wheel: WheelKind) {
 
 /// The same beyond the drain cap, with another thread that cancels, and with a worker that is busy
 /// meanwhile.
-fn one_thread_keeps_its_order_through_a_backlog(wheel: WheelKind) {
+fn rule_07_timeouts_of_one_thread_run_in_order_through_a_backlog(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
     let (runs, has_begun) = mpsc::channel();

@@ -1,7 +1,6 @@
-//! The pure wheels: random histories against a sorted map, and single cases.
+//! The public wheels alone: random histories against a sorted map, and single cases.
 //!
-//! These are rules 7 and 8 on the structures alone. The timer's own tests are in `schedule.rs`, and
-//! the worked placements in `placements.rs`.
+//! `schedule.rs` tests the timer, and `placements.rs` the bucket of each timeout.
 
 #[path = "../benches/wheels/compared.rs"]
 mod compared;
@@ -46,7 +45,7 @@ fn a_key_never_finds_a_later_value() {
 /// Netty's arithmetic: with 64 buckets, a timeout in 10,000 ticks goes to bucket 16, and runs when
 /// the pointer passes that bucket for the 157th time.
 #[test]
-fn a_hashed_timeout_runs_when_its_rounds_are_over() {
+fn rule_08_a_hashed_timeout_runs_when_its_rounds_are_over() {
     let mut wheel = HashedWheel::new(60).unwrap();
     assert_eq!(wheel.ticks_per_wheel(), 64, "rounded up");
     let key = wheel.insert(10_000, 7);
@@ -92,7 +91,7 @@ fn key_outlives_value<S: Unlimited>(mut wheel: Wheel<u64, S>) {
 }
 
 #[test]
-fn a_callback_that_panics_loses_nothing_else() {
+fn rule_05_a_callback_that_panics_loses_no_other_value() {
     panics_lose_nothing(HashedWheel::new(8).unwrap());
     panics_lose_nothing(HierarchicalWheel::new(2).unwrap());
     panics_lose_nothing(LinuxClassicWheel::new());
@@ -112,7 +111,7 @@ fn panics_lose_nothing<S: Unlimited>(mut wheel: Wheel<u64, S>) {
 }
 
 #[test]
-fn ticks_just_before_the_last_one_do_not_overflow() {
+fn rule_10_ticks_just_before_the_last_one_do_not_overflow() {
     for size in [1, 512] {
         let mut wheel = HashedWheel::new(size).unwrap();
         wheel.insert(u64::MAX, 1);
@@ -308,7 +307,7 @@ proptest! {
 
     /// Every structure plays the same history.
     #[test]
-    fn histories_agree_with_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
+    fn rule_07_histories_agree_with_a_sorted_map(steps in prop::collection::vec(step(), 1..200)) {
         for size in [1, 2, 8, 64, 512] {
             agrees_with_a_sorted_map(HashedWheel::new(size).unwrap(), &steps);
         }
@@ -328,7 +327,7 @@ proptest! {
 
     /// After a stall, values come in the order in which they would have come tick by tick.
     #[test]
-    fn a_stall_does_not_change_the_order_on_the_linux_wheel(
+    fn rule_07_a_stall_does_not_change_the_order_on_the_linux_wheel(
         before in prop::collection::vec((0u64..3000, 0u64..200), 1..100),
     ) {
         let run = |stride: u64| {
@@ -353,7 +352,7 @@ proptest! {
 
 /// An entry holds 16 bits of its slot's generation. Here the slot has been used 65,536 times since.
 #[test]
-fn a_dead_entry_that_matches_by_chance_fires_nothing_early() {
+fn rule_02_a_dead_entry_that_matches_by_chance_fires_nothing_early() {
     let mut wheel = HashedWheel::new(64).unwrap();
     (0..70_000).for_each(|_| _ = wheel.insert(5_000_000, 0)); // so that nothing is swept
     let first = wheel.insert(10, 1);
@@ -367,7 +366,7 @@ fn a_dead_entry_that_matches_by_chance_fires_nothing_early() {
 }
 
 #[test]
-fn the_last_tick_can_be_told_twice() {
+fn rule_10_the_wheel_can_expire_the_last_tick_twice() {
     let mut wheel = HashedWheel::new(8).unwrap();
     wheel.insert(5, 1);
     assert_eq!(expire(&mut wheel, u64::MAX), [(5, 1)]);
@@ -376,7 +375,7 @@ fn the_last_tick_can_be_told_twice() {
 
 /// Both expire at 104: the first from level 2, and the second from level 1.
 #[test]
-fn the_linux_wheel_keeps_the_order_of_one_deadline_within_a_tick() {
+fn rule_07_the_linux_wheel_keeps_the_order_of_one_deadline_within_a_tick() {
     let mut wheel = LinuxWheel::new();
     let first = wheel.insert(103, 1);
     assert_eq!(expire(&mut wheel, 50), []);
@@ -400,7 +399,7 @@ fn the_linux_wheel_expires_one_deadline_in_the_order_of_buckets() {
 /// The first is moved down in a jump that ends just before its tick. The second waits in a bucket
 /// that begins with that tick.
 #[test]
-fn a_timeout_moved_down_in_a_jump_stays_before_a_later_one_of_its_tick() {
+fn rule_07_a_timeout_moved_down_in_a_jump_stays_before_a_later_one_of_its_tick() {
     fn check<S: Unlimited>(mut wheel: Wheel<u64, S>, tick: u64, [second_at, jump_to]: [u64; 2]) {
         let first = wheel.insert(tick, 1);
         assert_eq!(expire(&mut wheel, second_at), []);
@@ -415,7 +414,7 @@ fn a_timeout_moved_down_in_a_jump_stays_before_a_later_one_of_its_tick() {
 }
 
 #[test]
-fn a_far_timeout_survives_a_sweep() {
+fn rule_08_a_far_timeout_survives_a_sweep() {
     let deadline = (1 << 33) + 5;
     let mut wheel = LinuxClassicWheel::new();
     wheel.insert(deadline, 1);

@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_panics_when_dropped_is_contained() {
+    fn rule_05_a_payload_that_panics_when_dropped_is_contained() {
         assert!(super::panics(|| std::panic::panic_any(Bomb)));
         assert!(!super::panics(|| ()));
     }

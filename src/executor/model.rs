@@ -107,18 +107,18 @@ fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
 }
 
 #[test]
-fn a_refused_job_that_runs_on_the_worker_ends_once() {
+fn rule_01_a_refused_job_that_runs_on_the_worker_ends_once() {
     check(|| a_refused_job_ends_once(&OnRefusal::RunOnWorker));
 }
 
 #[test]
-fn a_refused_job_that_is_offered_again_ends_once() {
+fn rule_01_a_refused_job_that_is_offered_again_ends_once() {
     check(|| a_refused_job_ends_once(&OnRefusal::Wait));
 }
 
 /// An executor drops a job while its timeout is cancelled. The task's cancelled callback runs once.
 #[test]
-fn a_dropped_job_ends_once() {
+fn rule_01_a_dropped_job_ends_once() {
     for repeats in [false, true] {
         check(move || {
             let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
@@ -156,22 +156,22 @@ fn a_late_use_does_not_affect_the_next_timeout(act: fn(&Timeout)) {
 }
 
 #[test]
-fn a_late_query_does_not_affect_the_next_timeout() {
+fn rule_01_a_late_query_does_not_affect_the_next_timeout() {
     a_late_use_does_not_affect_the_next_timeout(|timeout| assert!(timeout.is_expired()));
 }
 
 #[test]
-fn a_late_clone_does_not_affect_the_next_timeout() {
+fn rule_01_a_late_clone_does_not_affect_the_next_timeout() {
     a_late_use_does_not_affect_the_next_timeout(|timeout| assert!(timeout.clone().is_expired()));
 }
 
 #[test]
-fn a_late_cancel_does_not_affect_the_next_timeout() {
+fn rule_01_a_late_cancel_does_not_affect_the_next_timeout() {
     a_late_use_does_not_affect_the_next_timeout(|timeout| assert!(!timeout.cancel()));
 }
 
 #[test]
-fn a_late_reschedule_does_not_affect_the_next_timeout() {
+fn rule_01_a_late_reschedule_does_not_affect_the_next_timeout() {
     a_late_use_does_not_affect_the_next_timeout(|timeout| {
         assert!(timeout.reschedule_at(timeout.context().time.instant_at(16)).is_err());
     });

@@ -248,7 +248,7 @@ mod model {
 
     /// Two threads, two jobs, then a close. Each job runs once, and every thread ends.
     #[test]
-    fn every_job_runs_and_every_thread_ends() {
+    fn rule_01_every_job_runs_and_every_thread_ends() {
         crate::base::sync::check(|| {
             let queue = Arc::new(Queue::new(2));
             let (done, threads) = served::<2>(&queue);
@@ -277,12 +277,12 @@ mod model {
     }
 
     #[test]
-    fn no_job_is_left_behind_while_the_only_thread_sleeps() {
+    fn rule_09_no_job_is_left_behind_while_the_only_thread_sleeps() {
         crate::base::sync::check(no_job_is_left_behind::<1>);
     }
 
     #[test]
-    fn no_job_is_left_behind_while_two_threads_sleep() {
+    fn rule_09_no_job_is_left_behind_while_two_threads_sleep() {
         crate::base::sync::check(no_job_is_left_behind::<2>);
     }
 }

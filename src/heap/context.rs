@@ -316,7 +316,7 @@ mod model {
     /// Two runs catch up at once while the worker goes to sleep. The worker takes both entries. If one
     /// were lost, the worker would sleep for ever, and loom would report the deadlock.
     #[test]
-    fn no_run_that_catches_up_is_missed() {
+    fn rule_09_no_run_that_catches_up_is_missed() {
         check(|| {
             let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
             let context = Arc::new(Context::new(time, scale, None, 1));
@@ -412,7 +412,7 @@ mod tests {
 
     /// An entry that catches up may be due while the worker sleeps without a limit.
     #[test]
-    fn an_entry_that_catches_up_wakes_the_worker() {
+    fn rule_09_an_entry_that_catches_up_wakes_the_worker() {
         let context = context();
         let other = context.clone();
         let entry = CatchUp { token: Token { index: 7, version: 1 }, deadline: NEVER };
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn more_dead_than_live_entries_request_one_sweep() {
+    fn rule_04_more_dead_than_live_entries_request_one_sweep() {
         let context = context();
         context.schedule(10_000);
         context.cancel(7047);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn few_dead_entries_request_no_sweep() {
+    fn rule_06_few_dead_entries_request_no_sweep() {
         for (buckets, dead) in [(8, DEAD_ALLOWED), (10_240, 10_240)] {
             let context = Context::of_this_thread(None, buckets);
             context.schedule(dead);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_outrun_by_cancels_is_requested_again() {
+    fn rule_04_a_sweep_outrun_by_cancels_is_requested_again() {
         let context = context();
         context.schedule(100_000);
         context.cancel(60_000);

@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn new_timeouts_are_scanned_in_scheduling_order() {
+    fn rule_07_new_timeouts_are_scanned_in_scheduling_order() {
         let mut producer = Producer::new();
         let places = producer.arm(5 * SLOTS);
         places.iter().step_by(3).for_each(end_elsewhere);
@@ -520,13 +520,13 @@ mod tests {
     }
 
     #[test]
-    fn reused_slots_keep_the_order() {
+    fn rule_07_reused_slots_keep_the_order() {
         in_slots_used_again(&mut Producer::new());
     }
 
     /// Several chunks are reused, and one of them comes from the pool.
     #[test]
-    fn reused_chunks_keep_the_order() {
+    fn rule_07_reused_chunks_keep_the_order() {
         let mut producer = Producer::new();
         let first = producer.arm(4 * SLOTS);
         first[..3 * SLOTS].iter().rev().for_each(end_elsewhere);
@@ -587,7 +587,7 @@ mod tests {
     /// The slots of the first chunk are reused after later chunks were armed. A scan that reaches its
     /// cap between them does not take the reused slots before those of the later chunks.
     #[test]
-    fn a_capped_scan_keeps_the_order() {
+    fn rule_07_a_capped_scan_keeps_the_order() {
         let mut producer = Producer::new();
         let places = producer.arm(64 * SLOTS);
         for place in &places[..SLOTS] {
@@ -610,7 +610,7 @@ mod tests {
     /// Rule 9: a stop does not wait for a scan of millions of timeouts. The stop empties their slots
     /// itself.
     #[test]
-    fn a_scan_stops_when_the_timer_is_closed() {
+    fn rule_09_a_scan_stops_when_the_timer_is_closed() {
         for all_due in [false, true] {
             let mut producer = Producer::new();
             producer.arm(9 * SLOTS);
@@ -751,7 +751,7 @@ mod tests {
     }
 
     #[test]
-    fn all_but_a_few_empty_chunks_are_dropped() {
+    fn rule_04_all_but_a_few_empty_chunks_are_dropped() {
         let (producer, mut places) = after_a_burst();
         let heap = producer.heap();
         let mut released = Vec::new();
@@ -788,7 +788,7 @@ mod tests {
 
     /// Chunks with a timeout stay although most of the others are dropped.
     #[test]
-    fn only_empty_chunks_are_dropped() {
+    fn rule_04_only_empty_chunks_are_dropped() {
         let mut producer = Producer::new();
         let places = producer.arm(40 * SLOTS);
         let (used, unused): (Vec<_>, Vec<_>) =
@@ -844,7 +844,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_heap_keeps_no_chunk() {
+    fn rule_04_a_cleared_heap_keeps_no_chunk() {
         let mut producer = Producer::new();
         let places = producer.arm(3 * SLOTS);
         let chunks: Vec<_> = places.iter().map(|(chunk, _)| Arc::downgrade(chunk)).collect();

@@ -190,7 +190,7 @@ impl Entries {
 /// Two cancels, the filing and the expiry race. The timeout has one end, and its slot becomes Free
 /// once. The thread that frees the slot reuses it immediately.
 #[test]
-fn cancel_against_file_and_claim() {
+fn rule_01_cancel_against_file_and_claim() {
     check(|| {
         let slot = armed(7, DUE);
         slot.pin();
@@ -227,7 +227,7 @@ fn cancel_against_file_and_claim() {
 /// A timeout is rescheduled while it is filed and claimed, and perhaps cancelled. It ends once. It runs
 /// only if its last deadline has come.
 #[test]
-fn reschedule_against_file_claim_and_cancel() {
+fn rule_01_reschedule_against_file_claim_and_cancel() {
     for (from, to) in [(DUE, LATER), (LATER, DUE), (END, LATER)] {
         for cancels in [false, true] {
             check(move || {
@@ -262,7 +262,7 @@ fn reschedule_against_file_claim_and_cancel() {
 
 /// Two threads reschedule one timeout while the worker files it. In every order it keeps a live entry.
 #[test]
-fn two_reschedules_against_file() {
+fn rule_01_two_reschedules_against_file() {
     for (filed, one, other) in [(true, 160, 240), (true, 160, END), (false, 160, END)] {
         check(move || {
             let slot = armed(7, LATER);
@@ -288,7 +288,7 @@ fn two_reschedules_against_file() {
 /// A timeout goes on after a run, as New or filed by its runner, while a handle reschedules it. It keeps
 /// a live entry.
 #[test]
-fn reschedule_against_a_run_that_goes_on() {
+fn rule_01_reschedule_against_a_run_that_goes_on() {
     for phase in [Phase::Filed, Phase::New] {
         check(move || {
             let slot = armed(7, LATER);
@@ -316,7 +316,7 @@ fn reschedule_against_a_run_that_goes_on() {
 /// The worker has an entry of a timeout. The timeout is cancelled meanwhile, and its slot is reused. The
 /// old entry claims nothing, or it claims the new timeout if that is due.
 #[test]
-fn an_old_entry_never_claims_the_next_timeout_early() {
+fn rule_02_an_old_entry_never_claims_the_next_timeout_early() {
     for deadline in [DUE, LATER] {
         check(move || {
             let slot = armed(7, DUE);
@@ -404,7 +404,7 @@ fn a_clone_against_a_cancel() {
 /// A cancel against a run after which the timeout would go on. The timeout goes on and is cancelled
 /// afterwards, or it does not go on.
 #[test]
-fn cancel_against_a_run_that_goes_on() {
+fn rule_01_cancel_against_a_run_that_goes_on() {
     for phase in [Phase::Filed, Phase::New] {
         check(move || {
             let slot = armed(7, DUE);
@@ -452,7 +452,7 @@ fn cancel_against_a_run_that_goes_on() {
 /// before. At most one cancel returns true. If one does, or if the job is dropped, the timeout is
 /// cancelled.
 #[test]
-fn cancel_against_a_job_that_ends() {
+fn rule_01_cancel_against_a_job_that_ends() {
     for dropped in [false, true] {
         check(move || {
             let slot = Slot::new(0);
@@ -491,7 +491,7 @@ fn cancel_against_a_job_that_ends() {
 
 /// A stop returns a timeout that no caller collects, while a handle cancels the timeout and is dropped.
 #[test]
-fn an_uncollected_timeout_against_a_handle() {
+fn rule_01_an_uncollected_timeout_against_a_handle() {
     check(|| {
         let slot = armed(7, DUE);
         let handle = {
@@ -513,7 +513,7 @@ fn an_uncollected_timeout_against_a_handle() {
 /// Three timeouts are armed in two chunks while the worker scans. In every order, the worker learns of
 /// each timeout. It scans only if a timeout may be due.
 #[test]
-fn no_new_timeout_is_missed() {
+fn rule_01_no_new_timeout_is_missed() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
@@ -557,24 +557,24 @@ fn announcements_of_two_threads(own: u64, pulled: u64) {
 }
 
 #[test]
-fn an_announcement_beside_a_later_one_of_another_thread() {
+fn rule_02_an_announcement_beside_a_later_one_of_another_thread() {
     check(|| announcements_of_two_threads(LATER, DUE));
 }
 
 #[test]
-fn an_announcement_beside_a_sooner_one_of_another_thread() {
+fn rule_02_an_announcement_beside_a_sooner_one_of_another_thread() {
     check(|| announcements_of_two_threads(DUE, LATER));
 }
 
 #[test]
-fn an_announcement_beside_an_equal_one_of_another_thread() {
+fn rule_02_an_announcement_beside_an_equal_one_of_another_thread() {
     check(|| announcements_of_two_threads(DUE, DUE));
 }
 
 /// Two threads schedule while the worker goes to sleep, one of them in a heap that is new. If a
 /// wake-up were lost, the worker would sleep for ever, and loom would report the deadlock.
 #[test]
-fn no_wake_up_is_lost() {
+fn rule_09_no_wake_up_is_lost() {
     for new_ones in [1, 2] {
         check_up_to(2, move || {
             let registry = registry();
@@ -611,7 +611,7 @@ fn no_wake_up_is_lost() {
 
 /// A timeout is pulled forward while the worker goes to sleep.
 #[test]
-fn the_wake_up_of_a_reschedule_is_not_lost() {
+fn rule_09_the_wake_up_of_a_reschedule_is_not_lost() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
@@ -637,7 +637,7 @@ fn the_wake_up_of_a_reschedule_is_not_lost() {
 /// Two slots are armed while the worker scans their chunk. The second does not overtake the first,
 /// although the scan may already have read the first slot.
 #[test]
-fn a_slot_armed_during_a_scan_does_not_overtake() {
+fn rule_07_a_slot_armed_during_a_scan_does_not_overtake() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
@@ -659,7 +659,7 @@ fn a_slot_armed_during_a_scan_does_not_overtake() {
 /// A thread arms a second slot, cancels a timeout that the worker is about to file, and reuses its slot.
 /// The third timeout, in the reused slot, does not overtake the second.
 #[test]
-fn a_reused_slot_does_not_overtake() {
+fn rule_07_a_reused_slot_does_not_overtake() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
@@ -688,7 +688,7 @@ fn a_reused_slot_does_not_overtake() {
 /// Two threads free the slots of a chunk, while its owner reuses them or leaves. Each slot is returned
 /// once: to the owner, or to the pool and from there to the next owner.
 #[test]
-fn each_slot_is_returned_once() {
+fn rule_04_each_slot_is_returned_once() {
     for leaves in [false, true] {
         check_up_to(2, move || {
             let registry = registry();
@@ -814,7 +814,7 @@ fn close(registry: &Registry<u32>) -> usize {
 /// Two threads schedule, one of them in a heap that is new, while the timer is closed. Each timeout
 /// is refused or returned.
 #[test]
-fn admission_against_close() {
+fn rule_01_admission_against_close() {
     check_up_to(2, || {
         let registry = registry();
         let known = Owner::enter(&registry);
@@ -837,7 +837,7 @@ fn admission_against_close() {
 
 /// A close against a run after which the timeout goes on. The timeout goes on and is returned, or it ends.
 #[test]
-fn close_against_a_run_that_goes_on() {
+fn rule_01_close_against_a_run_that_goes_on() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
@@ -859,7 +859,7 @@ fn close_against_a_run_that_goes_on() {
 /// A timer ends while one thread leaves it and another drops the last handle. The chunk is dropped after
 /// these three steps.
 #[test]
-fn an_orphan_is_dropped_with_its_last_slot() {
+fn rule_04_an_orphan_is_dropped_with_its_last_slot() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");

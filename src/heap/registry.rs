@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emptied_registry_keeps_no_chunk() {
+    fn rule_04_an_emptied_registry_keeps_no_chunk() {
         let mut producer = Producer::new();
         let places = producer.arm(200);
         producer.owner = Owner::enter(&producer.registry).expect("there is room"); // drops the former owner

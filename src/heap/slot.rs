@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_rounded_up_unless_it_is_never() {
+    fn rule_02_a_deadline_is_rounded_up_unless_it_is_never() {
         let kept = |deadline| State::new(Phase::New, deadline).deadline();
         assert_eq!([0, 1, 8, 1_000_000].map(kept), [0, 8, 8, 1_000_000]);
         assert_eq!([NEVER, NEVER - 1, NEVER - 20].map(kept), [NEVER, NEVER, NEVER - 15]);
@@ -689,7 +689,7 @@ mod tests {
 
     /// Every other end hands over or drops the payload too.
     #[test]
-    fn a_pending_payload_is_dropped_with_its_slot() {
+    fn rule_01_a_pending_payload_is_dropped_with_its_slot() {
         let payload = std::sync::Arc::new(());
         let slot = Slot::new(0);
         slot.arm(payload.clone(), 8, 0, false);

@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn pending_is_the_sum_of_all_tallies() {
+    fn rule_01_pending_is_the_sum_of_all_tallies() {
         let metrics = counted(&ten());
         assert_eq!((metrics.scheduled, metrics.pending, metrics.queue_depth), (10, 10, 5));
     }
 
     #[test]
-    fn each_end_is_counted_once() {
+    fn rule_01_each_end_is_counted_once() {
         type Ended = fn(&Metrics) -> u64;
         type Pick = fn(&Tally) -> &Count;
         let ends: [(&[Pick], Ended); 7] = [
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_that_goes_on_is_pending_again() {
+    fn rule_01_a_timeout_that_goes_on_is_pending_again() {
         let tallies = ten();
         tallies[2].expired.add(1);
         tallies[1].rearmed.add_shared(1);

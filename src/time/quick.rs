@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_clock_is_never_behind_instant_and_never_goes_back() {
+    fn rule_02_the_quick_clock_is_never_behind_instant_and_never_goes_back() {
         let anchored: usize = thread::scope(|scope| {
             let threads = [(); 3].map(|()| scope.spawn(compare));
             threads.map(|thread| thread.join().unwrap()).iter().sum()

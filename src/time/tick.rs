@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_never_maps_to_a_tick_that_begins_before_it() {
+    fn rule_02_a_deadline_never_maps_to_a_tick_that_begins_before_it() {
         let scale = TickScale::new(NonZeroU64::new(7).unwrap());
         for deadline in 0..100 {
             let tick = scale.tick_not_before(deadline);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_duration_saturates() {
+    fn rule_10_the_longest_duration_saturates() {
         assert_eq!(nanos(Duration::MAX), NEVER);
         assert_eq!(nanos(Duration::from_nanos(1_000_000_001)), 1_000_000_001);
         for tick in [1, 50_000, 100_000_000, u64::MAX] {

@@ -97,7 +97,7 @@ impl TimerTask for Bell {
 /// A timeout is submitted while the worker goes to sleep without a limit. If the wake-up were lost,
 /// nothing would wake the worker, and loom would report the deadlock.
 #[test]
-fn a_timeout_wakes_a_worker_that_goes_to_sleep() {
+fn rule_09_a_timeout_wakes_a_worker_that_goes_to_sleep() {
     check(|| {
         let origin = Instant::now();
         let timer = built(Restless { origin, ticks: 0.into() }, |builder| builder);
@@ -118,7 +118,7 @@ fn a_timeout_wakes_a_worker_that_goes_to_sleep() {
 /// Admission against two stops. The timeout is refused, and its task comes back, or one stop
 /// returns it.
 #[test]
-fn admission_against_two_stops() {
+fn rule_01_admission_against_two_stops() {
     check_up_to(1, || {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
@@ -173,7 +173,7 @@ fn an_internal_timeout_against_a_stop_that_does_not_wait() {
 
 /// One thread moves the clock over a deadline while another cancels the timeout.
 #[test]
-fn cancel_against_the_worker() {
+fn rule_01_cancel_against_the_worker() {
     check_up_to(2, || {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
@@ -191,7 +191,7 @@ fn cancel_against_the_worker() {
 /// One thread moves the clock over a deadline while another pushes the timeout back or pulls it
 /// forward. It runs once, when the clock has reached its last deadline, and not before.
 #[test]
-fn reschedule_against_the_worker() {
+fn rule_01_reschedule_against_the_worker() {
     for (from, to) in [(1, 5), (5, 1)] {
         check_up_to(2, move || {
             let clock = ManualClock::new();
@@ -216,7 +216,7 @@ fn reschedule_against_the_worker() {
 
 /// The last handle is dropped while the timeout expires. The timeout runs or is cancelled.
 #[test]
-fn the_drop_of_the_last_handle_against_the_worker() {
+fn rule_01_the_drop_of_the_last_handle_against_the_worker() {
     check(|| {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
@@ -232,7 +232,7 @@ fn the_drop_of_the_last_handle_against_the_worker() {
 
 /// A stop gives up waiting immediately. Then the last handle is dropped, or a second stop collects.
 #[test]
-fn a_stop_that_gave_up_loses_nothing() {
+fn rule_01_a_stop_that_gave_up_loses_nothing() {
     for again in [false, true] {
         check(move || {
             let clock = ManualClock::new();
@@ -275,12 +275,12 @@ fn a_stop_that_does_not_wait_ends_all(with: fn(Builder) -> Builder) {
 }
 
 #[test]
-fn a_stop_that_does_not_wait_against_a_run() {
+fn rule_09_a_stop_that_does_not_wait_against_a_run() {
     a_stop_that_does_not_wait_ends_all(|builder| builder);
 }
 
 #[test]
-fn a_stop_that_does_not_wait_against_a_hand_over() {
+fn rule_09_a_stop_that_does_not_wait_against_a_hand_over() {
     a_stop_that_does_not_wait_ends_all(|builder| builder.executor(run_here));
 }
 
@@ -325,7 +325,7 @@ impl Drop for Again {
 /// A run ends on an executor's thread and its timeout goes on, while the clock moves and another
 /// thread may cancel. The timeout goes on or ends, once.
 #[test]
-fn a_job_that_goes_on_against_the_worker_and_a_cancel() {
+fn rule_01_a_job_that_goes_on_against_the_worker_and_a_cancel() {
     for cancels in [false, true] {
         check_up_to(2, move || {
             let clock = ManualClock::new();
@@ -354,7 +354,7 @@ fn a_job_that_goes_on_against_the_worker_and_a_cancel() {
 /// A run ends on the worker and its timeout goes on, while one thread cancels it and another stops
 /// the timer.
 #[test]
-fn an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
+fn rule_01_an_inline_run_that_goes_on_against_a_cancel_and_a_stop() {
     check_up_to(2, || {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
@@ -388,7 +388,7 @@ impl TimerTask for Parks {
 /// A task consumes the worker's wake-up while another thread moves the clock and the timer is
 /// stopped. No thread waits for ever.
 #[test]
-fn a_task_that_parks_blocks_no_other_thread() {
+fn rule_09_a_task_that_parks_blocks_no_other_thread() {
     check_up_to(2, || {
         let clock = ManualClock::new();
         let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
@@ -426,7 +426,7 @@ impl Hands {
 /// Two runs on other threads miss their next runs while the worker goes to sleep. The missed runs happen
 /// without a further wake-up. If not, loom would report the deadlock.
 #[test]
-fn no_run_that_catches_up_is_missed() {
+fn rule_09_no_run_that_catches_up_is_missed() {
     check_up_to(2, || {
         let clock = ManualClock::new();
         let hands = Arc::new(Hands(Mutex::new(Vec::new()), Condvar::new()));

@@ -106,7 +106,7 @@ mod tests {
 
     /// They come after the wheel's own tokens of that tick.
     #[test]
-    fn postponed_tokens_of_one_tick_keep_their_order() {
+    fn rule_07_postponed_tokens_of_one_tick_keep_their_order() {
         let (mut wheel, mut agenda) = (filled(&[4, 4, 6]), Agenda::default());
         for index in [3, 1, 2] {
             agenda.postpone(4, token(index));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn postponed_tokens_come_in_the_order_of_ticks() {
+    fn rule_07_postponed_tokens_come_in_the_order_of_ticks() {
         let expected = [(3, 30), (4, 20), (5, 50), (9, 10)];
         assert_eq!(order(&mut filled(&[1, 2, 3, 5]), 7), expected);
         assert_eq!(order(&mut filled(&[1, 2, 3, 5]), 100), expected, "after a stall");

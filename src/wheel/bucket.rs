@@ -187,7 +187,7 @@ mod tests {
 
     /// Whichever way a burst leaves the bucket.
     #[test]
-    fn an_emptied_bucket_keeps_little_memory() {
+    fn rule_04_an_emptied_bucket_keeps_little_memory() {
         let ways: [fn(&mut Bucket<u16>); 4] = [
             Bucket::clear,
             |bucket| bucket.take_all(|_, _| ()),

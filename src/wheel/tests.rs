@@ -27,7 +27,7 @@ fn all_due(wheel: &mut impl TokenWheel, now: u64) -> Vec<Due> {
 
 /// A step of a sweep checks no more entries than its budget, even if all of them are in one bucket.
 #[test]
-fn a_sweep_keeps_to_its_budget() {
+fn rule_09_a_sweep_keeps_to_its_budget() {
     fn steps(mut wheel: impl TokenWheel, tick: u64) {
         (0..1000).for_each(|n| wheel.insert(tick, token(n)));
         let (mut met, mut ended) = (0, false);
@@ -51,7 +51,7 @@ fn a_sweep_keeps_to_its_budget() {
 
 /// Tick `u64::MAX` never comes, not even when it is told.
 #[test]
-fn the_last_tick_never_comes() {
+fn rule_10_the_last_tick_never_comes() {
     fn at_the_end(mut wheel: impl TokenWheel) {
         wheel.insert(u64::MAX, token(1));
         wheel.insert(5, token(2));
@@ -69,7 +69,7 @@ fn ticks_and_tokens(wheel: &mut impl TokenWheel, now: u64) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn hashed_expires_the_ticks_just_before_the_last_one() {
+fn rule_10_hashed_expires_the_ticks_just_before_the_last_one() {
     let mut wheel = Hashed::new(8).unwrap();
     assert_eq!(ticks_and_tokens(&mut wheel, u64::MAX - 100), []);
     wheel.insert(u64::MAX, token(1));
@@ -78,7 +78,7 @@ fn hashed_expires_the_ticks_just_before_the_last_one() {
 }
 
 #[test]
-fn classic_expires_the_ticks_just_before_the_last_one() {
+fn rule_10_classic_expires_the_ticks_just_before_the_last_one() {
     let mut wheel = LinuxClassic::default();
     assert_eq!(ticks_and_tokens(&mut wheel, u64::MAX - 1000), []);
     wheel.insert(u64::MAX, token(1));
@@ -93,7 +93,7 @@ fn classic_expires_the_ticks_just_before_the_last_one() {
 
 /// After each panic, the rest of the pass comes with the next tick.
 #[test]
-fn a_callback_that_panics_each_time_loses_and_reorders_nothing() {
+fn rule_05_a_callback_that_panics_each_time_loses_and_reorders_nothing() {
     fn check<S: Unlimited>(mut wheel: Wheel<u64, S>) {
         wheel.expire(0, |_, _| ());
         let ticks = [3, 3, 11, 19, 11, 4, 300, 70_000, 70_000, 1 << 33, (1 << 33) + 1];

@@ -321,7 +321,7 @@ mod tests {
 
     /// There are at most as many dead entries as values and buckets together, plus a constant.
     #[test]
-    fn removals_do_not_pile_up() {
+    fn rule_04_removals_do_not_pile_up() {
         let mut wheel = HashedWheel::new(8).unwrap();
         let kept: Vec<Key> = (0..100).map(|n| wheel.insert(5 + n, n)).collect();
         for n in 0..10_000 {
@@ -337,7 +337,7 @@ mod tests {
 
     /// The present user of a slot does not keep alive the entries of its former users.
     #[test]
-    fn removals_do_not_pile_up_while_their_slots_are_in_use() {
+    fn rule_04_removals_do_not_pile_up_while_their_slots_are_in_use() {
         let mut wheel = HashedWheel::new(8).unwrap();
         let mut keys = [wheel.insert(1_000_000, 0), wheel.insert(1_000_000, 1)];
         for n in 0..10_000 {

@@ -359,7 +359,7 @@ mod model {
     /// A stop ends the timer in the worker's place while the worker claims and runs a timeout. The
     /// timeout runs before the end, or it is returned.
     #[test]
-    fn a_stop_in_the_workers_place_against_a_run() {
+    fn rule_09_a_stop_in_the_workers_place_against_a_run() {
         check(|| {
             let control = control();
             drop(scheduled(&control, DUE));

@@ -271,7 +271,7 @@ mod tests {
 
     /// Candidates of one scan are filed before those of a later scan.
     #[test]
-    fn scanned_timeouts_are_filed_before_later_ones() {
+    fn rule_07_scanned_timeouts_are_filed_before_later_ones() {
         let (control, mut lanes, mut owner) = lane();
         let mut armed = arm(&mut owner, 5);
         take(&mut lanes, DUE - 1, true, &control);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_burst_is_freed() {
+    fn rule_04_memory_of_a_burst_is_freed() {
         for expires in [true, false] {
             let (control, mut lanes, mut owner) = lane();
             arm(&mut owner, 100_000);

@@ -245,7 +245,7 @@ mod model {
     /// A stop and the worker both finish the timer. The slots are emptied once, before either continues,
     /// and the stop gets all timeouts.
     #[test]
-    fn a_stop_and_the_worker_both_finish() {
+    fn rule_09_a_stop_and_the_worker_both_finish() {
         crate::base::sync::check(|| {
             let lifecycle = Arc::new(Lifecycle::new());
             let full = Arc::new(AtomicBool::new(true));
@@ -271,7 +271,7 @@ mod model {
 
     /// Two stops race. Both return, and each timeout goes to one of them.
     #[test]
-    fn two_threads_stop_one_timer() {
+    fn rule_09_two_threads_stop_one_timer() {
         crate::base::sync::check(|| {
             let lifecycle = Arc::new(Lifecycle::new());
             let closed = Arc::new(AtomicBool::new(false));
@@ -293,7 +293,7 @@ mod model {
     /// The drop of the last handle against the worker's end, also after a stop that gave up
     /// waiting. Exactly one of the two gets the unprocessed timeouts.
     #[test]
-    fn a_drop_leaves_no_timeout_uncollected() {
+    fn rule_01_a_drop_leaves_no_timeout_uncollected() {
         for stops in [true, false] {
             crate::base::sync::check(move || {
                 let lifecycle = Arc::new(Lifecycle::new());
@@ -312,7 +312,7 @@ mod model {
 
     /// Two threads request to catch up, and both requests are answered.
     #[test]
-    fn requests_to_catch_up_are_answered() {
+    fn rule_09_requests_to_catch_up_are_answered() {
         crate::base::sync::check(|| {
             let lifecycle = Arc::new(Lifecycle::<u32>::new());
             let askers = [(); 2].map(|()| {

@@ -109,7 +109,7 @@ fn all_due(worker: &mut Worker<Hashed>) -> Vec<Due> {
 
 /// A requested sweep does not wait until a timeout is due.
 #[test]
-fn a_wanted_sweep_keeps_the_worker_awake() {
+fn rule_04_a_wanted_sweep_keeps_the_worker_awake() {
     let mut worker = worker();
     let [_, mut producer] = Producer::two_of(&worker);
     producer.schedule(6000);
@@ -123,7 +123,7 @@ fn a_wanted_sweep_keeps_the_worker_awake() {
 
 /// Each entry is looked up in its own heap.
 #[test]
-fn a_sweep_drops_dead_entries_and_nothing_else() {
+fn rule_04_a_sweep_drops_dead_entries_and_nothing_else() {
     let mut worker = worker();
     let [mut a, mut b] = Producer::two_of(&worker);
     a.schedule(10_000);
@@ -141,7 +141,7 @@ fn a_sweep_drops_dead_entries_and_nothing_else() {
 
 /// Entries that die in a bucket behind the sweep are left for the next sweep.
 #[test]
-fn a_sweep_outrun_by_cancels_is_followed_by_another() {
+fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     const EACH: usize = LOOKUPS_PER_PASS - 100; // one pass sweeps only one bucket
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
@@ -162,7 +162,7 @@ fn a_sweep_outrun_by_cancels_is_followed_by_another() {
 /// Rule 6: a sleep ends for a timeout that is pending and due, but not for each entry that was
 /// cancelled or pushed back.
 #[test]
-fn dead_and_postponed_entries_do_not_end_a_sleep() {
+fn rule_06_dead_and_postponed_entries_do_not_end_a_sleep() {
     let at = |n: u64| 1000 + n;
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
@@ -184,7 +184,7 @@ fn dead_and_postponed_entries_do_not_end_a_sleep() {
 
 /// Rule 6: a dead entry too far ahead to be confirmed causes no wake-up if nothing is pending.
 #[test]
-fn nothing_pending_means_no_wake_up() {
+fn rule_06_nothing_pending_means_no_wake_up() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
@@ -229,7 +229,7 @@ fn a_confirmed_timeout_stands_for_its_own_tick_only() {
 
 /// Rule 3: confirming past many dead entries takes several passes, each of bounded length.
 #[test]
-fn confirming_the_next_entry_is_bounded() {
+fn rule_09_confirming_the_next_entry_is_bounded() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, 3 * LOOKUPS_PER_PASS);
@@ -243,7 +243,7 @@ fn confirming_the_next_entry_is_bounded() {
 
 /// Rule 3: a command to end interrupts the transfer of a long queue.
 #[test]
-fn a_command_to_end_interrupts_a_transfer() {
+fn rule_09_a_command_to_end_interrupts_a_transfer() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, 10 * FILED_PER_CHECK);
@@ -258,7 +258,7 @@ fn a_command_to_end_interrupts_a_transfer() {
 /// Rule 6: a producer that uses the alarm during the worker's last check counts as the tick's one
 /// wake-up.
 #[test]
-fn a_wake_up_just_before_the_sleep_is_counted() {
+fn rule_06_a_wake_up_just_before_the_sleep_is_counted() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     let control = worker.control.clone();
@@ -287,7 +287,7 @@ fn an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
 
 /// A backlog that is empty would cause a needless pass, and make later timeouts count as overdue.
 #[test]
-fn a_pass_that_takes_all_timeouts_leaves_no_backlog() {
+fn rule_03_a_pass_that_takes_all_timeouts_leaves_no_backlog() {
     let mut worker = worker();
     let [mut a, mut b] = Producer::two_of(&worker);
     a.schedule(DRAIN_CAP);
@@ -303,7 +303,7 @@ fn a_pass_that_takes_all_timeouts_leaves_no_backlog() {
 
 /// Rule 3: a heap that fills every pass up to the drain cap does not starve the other heap.
 #[test]
-fn a_full_heap_does_not_starve_another() {
+fn rule_03_a_full_heap_does_not_starve_another() {
     let mut worker = worker();
     let [mut a, mut b] = Producer::two_of(&worker);
     a.schedule(2 * DRAIN_CAP);
@@ -364,7 +364,7 @@ fn many_heaps_share_the_drain_cap() {
 
 /// Due timeouts are filed first, and the others in the order of scheduling.
 #[test]
-fn due_timeouts_are_filed_before_the_rest() {
+fn rule_03_due_timeouts_are_filed_before_the_rest() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     // The slots of the first twenty are reused.
@@ -393,7 +393,7 @@ fn due_timeouts_are_filed_before_the_rest() {
 
 /// Rule 3: timeouts beyond the cap stay in the queue, and the worker does not sleep.
 #[test]
-fn timeouts_not_yet_due_are_filed_over_several_passes() {
+fn rule_03_timeouts_not_yet_due_are_filed_over_several_passes() {
     let count = DRAIN_CAP + 20_000;
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
@@ -415,7 +415,7 @@ fn timeouts_not_yet_due_are_filed_over_several_passes() {
 
 /// Timeouts that a full pass has left are filed before those that were scheduled later.
 #[test]
-fn a_backlog_is_filed_before_later_timeouts() {
+fn rule_07_a_backlog_is_filed_before_later_timeouts() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(DRAIN_CAP + 100);
@@ -564,7 +564,7 @@ fn only_a_successful_claim_names_its_timeout() {
 /// Rule 4: after a burst, the worker drops all but a few of the empty chunks. Their numbers are reused
 /// with other versions, so old entries stay dead.
 #[test]
-fn empty_chunks_are_dropped_and_their_numbers_reused() {
+fn rule_04_empty_chunks_are_dropped_and_their_numbers_reused() {
     const BURST: usize = 100 * SLOTS;
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
@@ -677,12 +677,12 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command
 }
 
 #[test]
-fn a_worker_that_panics_leaves_a_closed_timer() {
+fn rule_05_a_worker_that_panics_leaves_a_closed_timer() {
     a_worker_that_dies_leaves_a_closed_timer(false, Command::Return);
 }
 
 #[test]
-fn a_worker_whose_end_panics_leaves_a_closed_timer() {
+fn rule_05_a_worker_whose_end_panics_leaves_a_closed_timer() {
     a_worker_that_dies_leaves_a_closed_timer(true, Command::Return);
     a_worker_that_dies_leaves_a_closed_timer(true, Command::Cancel);
 }
@@ -722,7 +722,7 @@ fn nothing_expires_after_a_command_to_end() {
 /// The last known time does not move, and may be just before the end of a tick. Without a minimum of one
 /// tick, the worker would hardly sleep.
 #[test]
-fn a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
+fn rule_05_a_worker_whose_clock_panics_sleeps_for_a_whole_tick() {
     let mut worker = worker();
     worker.pace = Pace::RealTime;
     assert_eq!(worker.left_until(1), Some(Duration::ZERO));

@@ -130,7 +130,7 @@ fn a_period_of_zero_is_an_error() {
 }
 
 #[test]
-fn ticks_beyond_the_end_of_time_do_not_come() {
+fn rule_10_ticks_beyond_the_end_of_time_do_not_come() {
     let mut ticks = Ticks::of(Period::fixed_rate(Duration::MAX).initial_delay(SECOND));
     assert_eq!((ticks.after(SECOND), ticks.after(1_000_000 * SECOND)), (vec![1000], vec![]));
 }

@@ -20,9 +20,9 @@ fn a_sleep_is_small_and_goes_anywhere() {
     assert_eq!(size_of::<Sleep>(), 64);
 }
 
-on_every_wheel!(a_sleep_is_ready_at_its_deadline_and_not_before);
+on_every_wheel!(rule_02_a_sleep_is_ready_at_its_deadline_and_not_before);
 
-fn a_sleep_is_ready_at_its_deadline_and_not_before(wheel: WheelKind) {
+fn rule_02_a_sleep_is_ready_at_its_deadline_and_not_before(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
     assert_eq!(alarm.poll(&mut sleep), Poll::Pending);
@@ -77,7 +77,7 @@ fn a_deadline_in_the_past_is_ready_at_the_first_poll_and_arms_nothing() {
 }
 
 #[test]
-fn a_maximal_delay_is_never() {
+fn rule_10_a_maximal_delay_is_never() {
     let (timer, clock) = manual();
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(Duration::MAX));
     let mut far = timer.sleep(Duration::from_secs(600 * 365 * 86_400));
@@ -246,7 +246,7 @@ fn after_a_clock_has_gone_back_a_poll_registers_again() {
 
 /// tokio#8334.
 #[test]
-fn a_long_uptime_is_ordinary() {
+fn rule_10_a_long_uptime_is_ordinary() {
     let uptimes = [ms(1 << 30), ms(1 << 36), Duration::from_secs(10 * 365 * 86_400)];
     for uptime in uptimes {
         let builder = HashedWheelTimer::builder().tick_duration(ms(1));
@@ -281,7 +281,7 @@ fn the_limit_of_pending_timeouts_does_not_apply() {
 }
 
 #[test]
-fn sleeps_of_one_thread_and_tick_wake_in_the_order_of_their_first_polls() {
+fn rule_07_sleeps_of_one_thread_and_tick_wake_in_the_order_of_their_first_polls() {
     let (timer, clock) = manual();
     let (sender, woken) = mpsc::channel();
     let wakers = [0, 1, 2].map(|number| {
@@ -324,7 +324,7 @@ fn wake_ups_run_on_the_worker_whatever_the_executor() {
 }
 
 #[test]
-fn a_waker_that_panics_hurts_nobody() {
+fn rule_05_a_waker_that_panics_hurts_nobody() {
     let (timer, clock) = manual();
     let bad = || panic!("a bad waker");
     let panics = [
@@ -365,7 +365,7 @@ fn a_waker_that_panics_hurts_nobody() {
 
 /// tokio#5429, tokio#8552, smol#143: a call of the timer would wait for itself if a lock were held.
 #[test]
-fn wakers_are_cloned_woken_and_dropped_under_no_lock() {
+fn rule_09_wakers_are_cloned_woken_and_dropped_under_no_lock() {
     let (timer, clock) = manual();
     let calls = Arc::new(AtomicUsize::new(0));
     let call = || -> Box<dyn Fn() + Send + Sync> {

@@ -10,7 +10,7 @@ use wheelwork::{HashedWheelTimer, StopError};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_stop_wakes_every_sleep_and_returns_none_of_them() {
+fn rule_09_a_stop_wakes_every_sleep_and_returns_none_of_them() {
     let (timer, clock) = manual();
     let alarms: Vec<Alarm> = (0..5).map(|_| Alarm::new()).collect();
     let mut sleeps: Vec<_> = (1..6).map(|n| timer.sleep(n * SECOND)).collect();
@@ -83,7 +83,7 @@ fn a_stop_with_a_limit_wakes_nobody_on_its_own_thread() {
 
 /// The timer is closed, and its worker is still busy.
 #[test]
-fn a_stop_that_gave_up_resolves_every_sleep() {
+fn rule_09_a_stop_that_gave_up_resolves_every_sleep() {
     let (timer, clock) = manual();
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(5 * SECOND));
     assert!(alarm.poll(&mut sleep).is_pending());
@@ -218,7 +218,7 @@ fn stop_async_may_be_polled_on_the_worker() {
 }
 
 #[test]
-fn a_waker_of_stop_async_that_panics_hurts_nobody() {
+fn rule_05_a_waker_of_stop_async_that_panics_hurts_nobody() {
     let (timer, release) = busy();
     let bad = || panic!("a bad waker");
     let waker = Hooks { on_wake: Box::new(bad), ..Hooks::default() }.waker();

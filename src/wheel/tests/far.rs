@@ -10,7 +10,7 @@ const OUT_OF_REACH: u64 = 63 << 24;
 /// A timeout in a bucket of the last level may expire after one that was too far away at its
 /// insert, because such a bucket spans 2^24 ticks.
 #[test]
-fn linux_files_far_timeouts_before_later_buckets_expire() {
+fn rule_08_linux_files_far_timeouts_before_later_buckets_expire() {
     let mut wheel = Linux::default();
     assert_eq!(taken(&mut wheel, 5), []);
     wheel.insert(5 + OUT_OF_REACH - 1, token(1));
@@ -21,7 +21,7 @@ fn linux_files_far_timeouts_before_later_buckets_expire() {
 
 /// If a timeout one tick out of reach were filed, it would be early by a turn of the last level.
 #[test]
-fn linux_keeps_a_timeout_just_out_of_reach_waiting() {
+fn rule_08_linux_keeps_a_timeout_just_out_of_reach_waiting() {
     const LAST_OF_A_UNIT: u64 = (1 << 24) - 1;
     let mut wheel = Linux::default();
     for ahead in [OUT_OF_REACH - 1, OUT_OF_REACH, OUT_OF_REACH + 1] {
@@ -34,7 +34,7 @@ fn linux_keeps_a_timeout_just_out_of_reach_waiting() {
 
 /// Some timeouts of an era are already in buckets when a far one of the same era is inserted.
 #[test]
-fn hashed_keeps_the_order_of_ticks_at_the_end_of_its_reach() {
+fn rule_07_hashed_keeps_the_order_of_ticks_at_the_end_of_its_reach() {
     let mut wheel = HashedWheel::new(1).unwrap();
     wheel.expire(100, |_, _: &str| ());
     wheel.insert(65_600, "A"); // in reach: 65,636
@@ -47,7 +47,7 @@ fn hashed_keeps_the_order_of_ticks_at_the_end_of_its_reach() {
 }
 
 #[test]
-fn hashed_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
+fn rule_07_hashed_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
     let mut wheel = HashedWheel::new(1).unwrap();
     wheel.expire(100, |_, _: &str| ());
     wheel.insert(65_590, "first"); // shares the bucket, so the others are given to `later`
@@ -61,7 +61,7 @@ fn hashed_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
 }
 
 #[test]
-fn hashed_keeps_the_order_of_ticks_if_time_jumps_into_an_era_that_has_moved_in_part() {
+fn rule_07_hashed_keeps_the_order_of_ticks_if_time_jumps_into_an_era_that_has_moved_in_part() {
     let mut wheel = HashedWheel::new(1).unwrap();
     wheel.expire(0, |_, ()| ());
     for tick in [[70_100; LET_IN], [70_050; LET_IN]].concat() {
@@ -74,7 +74,7 @@ fn hashed_keeps_the_order_of_ticks_if_time_jumps_into_an_era_that_has_moved_in_p
 }
 
 #[test]
-fn classic_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
+fn rule_07_classic_keeps_the_order_within_a_tick_at_the_end_of_its_reach() {
     const REACH: u64 = 1 << 32;
     let mut wheel = LinuxClassicWheel::new();
     wheel.expire(100, |_, _: &str| ());
@@ -104,11 +104,11 @@ fn check_slices(second: i64, tick: u64) {
 }
 
 #[test]
-fn classic_keeps_the_order_within_a_tick_over_slices_before_the_era() {
+fn rule_07_classic_keeps_the_order_within_a_tick_over_slices_before_the_era() {
     check_slices(-1000, 300);
 }
 
 #[test]
-fn classic_keeps_the_order_within_a_tick_over_slices_within_the_era() {
+fn rule_07_classic_keeps_the_order_within_a_tick_over_slices_within_the_era() {
     check_slices(97_000, 100_000);
 }

@@ -300,27 +300,27 @@ fn play_exact<W: Exact>(make: impl Fn() -> W) {
 }
 
 #[test]
-fn hashed_agrees_with_a_sorted_map() {
+fn rule_08_hashed_agrees_with_a_sorted_map() {
     for size in [1, 8, 512] {
         play_exact(|| Hashed::new(size).unwrap());
     }
 }
 
 #[test]
-fn hierarchical_agrees_with_a_sorted_map() {
+fn rule_07_hierarchical_agrees_with_a_sorted_map() {
     for size in [2, 3, 20, 512] {
         play_exact(|| Hierarchical::with_buckets(size).unwrap());
     }
 }
 
 #[test]
-fn linux_classic_agrees_with_a_sorted_map() {
+fn rule_07_linux_classic_agrees_with_a_sorted_map() {
     play_exact(LinuxClassic::default);
 }
 
 /// It may be late: by one tick for delays up to 62 ticks, and else by up to 8/63 of the delay.
 #[test]
-fn linux_agrees_with_a_sorted_map_up_to_its_lateness() {
+fn rule_07_linux_agrees_with_a_sorted_map_up_to_its_lateness() {
     let late = |delay: u64| if delay < 62 { 1 } else { (delay / 63).saturating_mul(8) + 9 };
     play(Linux::default, late, |_, _, _, _| None);
 }
