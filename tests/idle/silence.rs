@@ -1,0 +1,277 @@
+//! When a connection is reported: its kinds of silence, touches, pauses and changes of its durations.
+
+use crate::common::{Mutex, Record, TICK, assert_conserved, manual, ms};
+use crate::{all, recording, seen, walk};
+use std::sync::Arc;
+use std::time::Duration;
+use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts, Watch};
+
+#[test]
+fn rule_02_a_silent_connection_is_reported_at_its_tick_and_not_before() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    clock.advance(ms(30));
+    let watch = idle.watch(1, &all(250)).unwrap();
+    clock.advance(ms(249));
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(20)); // 269 ms silent, but within the tick
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(1));
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 270)]);
+    walk(&clock, 20);
+    assert_eq!((events.len(), idle.watched()), (0, 0));
+    watch.touch();
+    drop(watch);
+    assert_conserved(&timer);
+}
+
+/// With a time that the caller has, as with the present.
+#[test]
+fn a_record_at_a_given_time_counts_from_it() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let policy = IdlePolicy::new().reader(ms(500)).writer(ms(700));
+    let [read, wrote] = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
+    clock.advance(ms(400));
+    read.record_read_at(timer.now() - ms(50));
+    read.record_write_at(idle.now());
+    wrote.record_write_at(timer.now() - ms(50));
+    assert_eq!((read.silent_for(), wrote.silent_for()), (ms(0), ms(50)));
+    clock.advance(ms(300)); // at 700; the first was read at 350 and is due by 850
+    assert_eq!(events.take(), [(2, IdleKind::Reader, true, 700)]);
+    clock.advance(ms(200));
+    assert_eq!(events.take(), [(1, IdleKind::Reader, true, 550)]);
+}
+
+#[test]
+fn each_kind_is_silenced_by_its_own_activity() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let reader = idle.watch(1, &IdlePolicy::new().reader(ms(500))).unwrap();
+    let writer = idle.watch(2, &IdlePolicy::new().writer(ms(500))).unwrap();
+    let either = idle.watch(3, &all(500)).unwrap();
+    clock.advance(ms(300));
+    reader.record_write();
+    writer.record_read();
+    either.record_read();
+    clock.advance(ms(200));
+    let both = [(1, IdleKind::Reader, true, 500), (2, IdleKind::Writer, true, 500)];
+    assert_eq!(events.take(), both);
+    clock.advance(ms(300));
+    assert_eq!(events.take(), [(3, IdleKind::All, true, 500)]);
+}
+
+#[test]
+fn a_connection_with_three_kinds_reports_each_in_its_time() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let policy = IdlePolicy::new().reader(ms(300)).writer(ms(200)).all(ms(300));
+    let _watch = idle.watch(1, &policy).unwrap();
+    walk(&clock, 4);
+    let expected = [
+        (1, IdleKind::Writer, true, 200),
+        (1, IdleKind::Reader, true, 300),
+        (1, IdleKind::All, true, 300),
+        (1, IdleKind::Writer, false, 400),
+    ];
+    assert_eq!(events.take(), expected);
+}
+
+#[test]
+fn a_report_is_first_again_after_activity() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let watch = idle.watch(1, &all(200)).unwrap();
+    walk(&clock, 4);
+    watch.record_read();
+    walk(&clock, 4);
+    let expected = [(true, 200), (false, 400), (true, 200), (false, 400)];
+    assert_eq!(events.take(), expected.map(|(first, ms)| (1, IdleKind::All, first, ms)));
+}
+
+#[test]
+fn a_touch_within_the_tick_of_the_check_suppresses_the_event() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watch = idle.watch(1, &all(200)).unwrap();
+    clock.advance(ms(199));
+    watch.touch();
+    clock.advance(ms(1));
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(200));
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 201)], "199 + 200, at the next tick");
+}
+
+/// The first callback of a batch touches all the others, before their turn.
+#[test]
+fn a_touch_by_an_earlier_callback_of_the_batch_suppresses_the_event() {
+    let (timer, clock) = manual();
+    let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
+    let (events, others) = (Record::new(), watches.clone());
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, _| {
+        record.push(*id);
+        others.lock().unwrap().iter().for_each(Watch::touch);
+        Answer::StopWatching
+    });
+    for id in 0..5 {
+        watches.lock().unwrap().push(idle.watch(id, &all(100)).unwrap());
+    }
+    clock.advance(TICK);
+    assert_eq!(events.take(), [0]);
+    assert_eq!(idle.watched(), 4);
+    clock.advance(TICK);
+    assert_eq!(events.take(), [1]);
+}
+
+/// The connection is idle as soon as it would be, and its event is the first of its silence.
+#[test]
+fn a_suppressed_report_leaves_no_trace() {
+    let (timer, clock) = manual();
+    let watches: Arc<Mutex<Vec<Watch>>> = Arc::default();
+    let (events, others, present) = (Record::new(), watches.clone(), timer.clone());
+    let record = events.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, event| {
+        record.push(seen(*id, event));
+        if *id == 0 {
+            others.lock().unwrap()[1].touch_at(present.now() - ms(100));
+        }
+        Answer::StopWatching
+    });
+    for id in 0..2 {
+        watches.lock().unwrap().push(idle.watch(id, &all(200)).unwrap());
+    }
+    clock.advance(ms(200));
+    assert_eq!(events.take(), [(0, IdleKind::All, true, 200)]);
+    clock.advance(TICK);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
+    watches.lock().unwrap().clear();
+}
+
+#[test]
+fn a_jump_of_the_clock_reports_a_silent_connection_once() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let silent = idle.watch(1, &all(100)).unwrap();
+    clock.advance(Duration::from_secs(30 * 86_400));
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 30 * 86_400_000)]);
+    silent.touch_at(timer.now() + ms(500)); // a time ahead of the clock
+    clock.advance(ms(500));
+    assert_eq!(events.len(), 0);
+    silent.touch_at(timer.now() - Duration::from_secs(31 * 86_400)); // before the timer's start
+    clock.advance(ms(100));
+    assert_eq!(events.len(), 1);
+}
+
+#[test]
+fn rule_10_a_duration_shorter_than_a_tick_ends_at_the_next_tick() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    clock.advance(ms(50));
+    let _watch = idle.watch(1, &IdlePolicy::new().all(Duration::from_nanos(1))).unwrap();
+    clock.advance(ms(49));
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(1));
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 50)]);
+    walk(&clock, 3);
+    assert_eq!(events.len(), 3, "once a tick");
+}
+
+#[test]
+fn rule_10_a_zero_duration_is_off_and_the_longest_never_ends() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let off = idle.watch(1, &IdlePolicy::new()).unwrap();
+    let endless = idle.watch(2, &IdlePolicy::new().reader(Duration::MAX)).unwrap();
+    clock.advance(Duration::from_secs(200 * 365 * 86_400));
+    assert_eq!(events.len(), 0);
+    assert_eq!(idle.watched(), 2);
+    off.set_policy(&all(100));
+    endless.set_policy(&all(100));
+    clock.advance(TICK);
+    assert_eq!(events.len(), 2, "both have been silent for long");
+    off.set_policy(&IdlePolicy::new());
+    endless.set_policy(&IdlePolicy::new().all(Duration::ZERO));
+    clock.advance(TICK * 100);
+    assert_eq!(events.len(), 2);
+}
+
+#[test]
+fn durations_change_while_a_connection_is_watched() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let sooner = idle.watch(1, &all(10_000)).unwrap();
+    let later = idle.watch(2, &all(500)).unwrap();
+    clock.advance(ms(300));
+    sooner.set_policy(&all(400));
+    later.set_policy(&all(800));
+    walk(&clock, 1);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 400)], "what was silent already counts");
+    walk(&clock, 3);
+    assert_eq!(events.len(), 0);
+    walk(&clock, 1);
+    assert_eq!(events.take(), [(2, IdleKind::All, true, 800)]);
+}
+
+#[test]
+fn a_paused_connection_is_not_idle_and_a_resume_counts_as_a_touch() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watch = idle.watch(1, &all(300)).unwrap();
+    assert!(!watch.resume(), "it was not paused");
+    let upload = watch.paused();
+    walk(&clock, 50);
+    {
+        let _request = watch.paused();
+        walk(&clock, 50);
+    }
+    walk(&clock, 50);
+    assert_eq!(events.len(), 0, "pauses nest");
+    drop(upload);
+    walk(&clock, 2);
+    assert_eq!(events.len(), 0);
+    walk(&clock, 1);
+    assert_eq!(events.take(), [(1, IdleKind::All, true, 300)]);
+}
+
+#[test]
+fn a_new_connection_does_not_inherit_a_pause() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let first = idle.watch(1, &all(100)).unwrap();
+    first.pause();
+    drop(first);
+    let _second = idle.watch(2, &all(100)).unwrap();
+    clock.advance(TICK);
+    assert_eq!(events.take(), [(2, IdleKind::All, true, 100)]);
+}
+
+#[test]
+fn a_slow_writer_whose_bytes_flow_is_not_idle() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let watch = idle.watch(1, &IdlePolicy::new().writer(ms(300))).unwrap();
+    for _ in 0..100 {
+        clock.advance(ms(200));
+        watch.record_write(); // one byte has gone out
+    }
+    assert_eq!(events.len(), 0);
+    walk(&clock, 3);
+    assert_eq!(events.len(), 1);
+}
+
+#[test]
+fn rule_02_jitter_spreads_a_burst_and_reports_no_connection_early() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let policy = all(1000).jitter(ms(1000));
+    let _watches: Vec<_> = (0..2000).map(|id| idle.watch(id, &policy).unwrap()).collect();
+    walk(&clock, 9);
+    assert_eq!(events.len(), 0);
+    for tick in 10..=20 {
+        walk(&clock, 1);
+        let in_tick = events.take().len();
+        assert!(in_tick < 400, "{in_tick} in tick {tick}, of 2000");
+    }
+    assert_eq!(idle.watched(), 0);
+}

@@ -1,0 +1,228 @@
+//! Panics of clocks.
+
+use crate::common::{Record, TICK, assert_conserved, eventually, ms};
+use crate::{BadClock, WORKER, assert_unhurt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+use wheelwork::time::{Follower, Pace};
+use wheelwork::{Clock, HashedWheelTimer, ManualClock, Next, Period, Run, TimerTask};
+
+fn on_a_bad_clock(clock: &BadClock) -> HashedWheelTimer {
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(WORKER);
+    builder.clock(clock.clone()).build().unwrap()
+}
+
+/// Time stands still for the worker until its clock is well again: nothing is early, nothing is lost,
+/// and the worker asks a few times in each tick.
+#[test]
+fn rule_05_a_clock_that_panics_on_the_worker_stands_still_until_it_recovers() {
+    let clock = BadClock::on_the_worker();
+    let timer = on_a_bad_clock(&clock);
+    let ran = Record::new();
+    for n in 0..50 {
+        let due = Instant::now() + ms(n);
+        let record = ran.clone();
+        timer.new_timeout_at(move || record.push((due, Instant::now())), due).unwrap();
+    }
+    timer.new_timeout(|| (), Duration::from_secs(3600)).unwrap(); // something to wait for
+    eventually("some have run", || ran.len() > 5);
+    let begun = Instant::now();
+    clock.bad.store(true, SeqCst);
+    eventually("the clock panics", || clock.panics() > 9);
+    let so_far = ran.len();
+    std::thread::sleep(ms(50));
+    assert!(ran.len() <= so_far + 20, "only what was due by the last time known");
+    let ticks = begun.elapsed().as_millis() as usize + 1;
+    assert!(clock.panics() <= 10 * ticks, "{} in {ticks} ticks: a busy loop", clock.panics());
+    clock.bad.store(false, SeqCst);
+    eventually("all have run", || ran.len() == 50);
+    assert!(ran.take().iter().all(|(due, at)| at >= due), "early");
+    assert_eq!((timer.stop().unwrap().len(), timer.pending_timeouts()), (1, 0));
+    assert_eq!(timer.metrics().panicked as usize, clock.panics());
+    assert_conserved(&timer);
+}
+
+/// One panic, at the wake-up for a timeout, does not put it off by its whole delay again.
+#[test]
+fn rule_05_one_panic_of_the_clock_does_not_delay_a_timeout_by_its_whole_delay() {
+    #[derive(Clone)]
+    struct OnceBad(BadClock);
+    impl Clock for OnceBad {
+        fn now(&self) -> Instant {
+            let now = catch_unwind(AssertUnwindSafe(|| self.0.now()));
+            self.0.bad.store(false, SeqCst);
+            now.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }
+    }
+    let clock = BadClock::on_the_worker();
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(WORKER);
+    let timer = builder.clock(OnceBad(clock.clone())).build().unwrap();
+    let ran = Record::new();
+    let record = ran.clone();
+    let due = Instant::now() + ms(500);
+    timer.new_timeout_at(move || record.push(Instant::now()), due).unwrap();
+    std::thread::sleep(ms(100)); // the worker sleeps
+    clock.bad.store(true, SeqCst);
+    eventually("it has run", || ran.len() == 1);
+    let late = ran.take()[0] - due;
+    assert_eq!((clock.panics(), timer.metrics().panicked), (1, 1));
+    assert!(late < ms(300), "{late:?} late");
+}
+
+/// A clock that moves in jumps, and panics at the worker's first look after one.
+#[test]
+fn rule_05_a_panic_of_a_clock_that_moves_in_jumps_is_contained() {
+    #[derive(Clone)]
+    struct Jumps(ManualClock, BadClock);
+    impl Clock for Jumps {
+        fn now(&self) -> Instant {
+            let bad = self.1.bad.load(SeqCst) && std::thread::current().name() == Some(WORKER);
+            if bad {
+                self.1.bad.store(false, SeqCst);
+                panic!("a bad clock");
+            }
+            self.0.now()
+        }
+        fn attach(&self, follower: Follower) -> Pace {
+            self.0.attach(follower)
+        }
+    }
+    let clock = Jumps(ManualClock::new(), BadClock::on_the_worker());
+    let builder = HashedWheelTimer::builder().thread_name(WORKER).clock(clock.clone());
+    let timer = builder.build().unwrap();
+    let ran = Record::new();
+    timer.new_timeout(ran.note(()), TICK).unwrap();
+    clock.1.bad.store(true, SeqCst);
+    clock.0.advance(TICK);
+    eventually("it runs without another jump", || ran.len() == 1);
+    assert_eq!(timer.metrics().panicked, 1);
+    assert_unhurt(&timer, &clock.0);
+}
+
+/// A stop does not wait for the clock to recover.
+#[test]
+fn rule_05_a_clock_that_never_recovers_does_not_block_a_stop() {
+    let clock = BadClock::on_the_worker();
+    clock.bad.store(true, SeqCst);
+    let timer = on_a_bad_clock(&clock);
+    timer.new_timeout(|| (), ms(1)).unwrap();
+    eventually("the clock panics", || clock.panics() > 20);
+    assert!(timer.pending_timeouts() == 1, "it is not early");
+    assert_eq!(timer.stop().unwrap().len(), 1);
+    let timer = on_a_bad_clock(&clock);
+    let pending = timer.new_timeout(|| (), ms(1)).unwrap();
+    drop(timer);
+    eventually("it is cancelled", || pending.is_cancelled());
+}
+
+/// The panic is the caller's own: no place in the quota is lost, no deadline is moved.
+#[test]
+fn rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing() {
+    let name = "panics-caller";
+    let clock = BadClock { on: name, ..BadClock::on_the_worker() };
+    let builder = HashedWheelTimer::builder().clock(clock.clone()).max_pending_timeouts(1);
+    let timer = builder.build().unwrap();
+    let on_the_caller = |call: &(dyn Fn() + Sync)| {
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        std::thread::scope(|scope| {
+            let panicked = builder.spawn_scoped(scope, call).unwrap().join().is_err();
+            assert!(panicked, "it is the caller's");
+        });
+    };
+    clock.bad.store(true, SeqCst);
+    for _ in 0..3 {
+        on_the_caller(&|| drop(timer.new_timeout(|| (), ms(60_000))));
+        on_the_caller(&|| drop(timer.new_periodic(|| (), Period::fixed_delay(ms(60_000)))));
+    }
+    let timeout = timer.new_timeout(|| (), ms(60_000)).expect("there is room");
+    let deadline = timeout.deadline();
+    on_the_caller(&|| _ = timeout.reschedule(ms(9)));
+    on_the_caller(&|| drop(format!("{timeout:?}")));
+    on_the_caller(&|| _ = timer.now());
+    assert_eq!((timeout.deadline(), timer.pending_timeouts()), (deadline, 1));
+    assert!(timeout.cancel());
+    timer.new_timeout(|| (), ms(60_000)).expect("there is room again");
+    assert_eq!(timer.metrics().scheduled, 2);
+    assert_eq!((timer.stop().unwrap().len(), timer.metrics().panicked), (1, 0));
+    assert_conserved(&timer);
+}
+
+/// The task panics then. Its timeout has ended and gives its place back.
+#[test]
+fn rule_05_a_panic_of_the_clock_within_a_task_ends_its_timeout() {
+    struct Asks(BadClock);
+    impl TimerTask for Asks {
+        fn run(self, run: &Run<'_>) -> Next<Self> {
+            self.0.bad.store(true, SeqCst);
+            let now = catch_unwind(AssertUnwindSafe(|| run.now()));
+            self.0.bad.store(false, SeqCst);
+            now.expect("the clock panics");
+            Next::done()
+        }
+    }
+    let clock = BadClock::on_the_worker();
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(WORKER);
+    let timer = builder.clock(clock.clone()).max_pending_timeouts(1).build().unwrap();
+    let timeout = timer.new_timeout(Asks(clock.clone()), ms(1)).unwrap();
+    eventually("it has run", || timer.metrics().panicked == 1);
+    assert!(timeout.is_expired());
+    timer.new_timeout(|| (), ms(60_000)).expect("there is room again");
+    assert_eq!(timer.stop().unwrap().len(), 1);
+    assert_conserved(&timer);
+}
+
+/// The panic is the caller's own. A follower that waits already goes on.
+#[test]
+fn rule_05_a_panic_while_a_clock_is_attached_blocks_no_follower() {
+    #[derive(Clone)]
+    struct BadAttach(Record<&'static str>);
+    impl Clock for BadAttach {
+        fn now(&self) -> Instant {
+            Instant::now()
+        }
+        fn attach(&self, follower: Follower) -> Pace {
+            let caught_up = self.0.clone();
+            std::thread::spawn(move || {
+                follower.catch_up();
+                caught_up.push("caught up");
+            });
+            std::thread::sleep(ms(20));
+            panic!("a bad clock");
+        }
+    }
+    let caught_up = Record::new();
+    let builder = HashedWheelTimer::builder().clock(BadAttach(caught_up.clone()));
+    assert!(catch_unwind(AssertUnwindSafe(|| builder.build())).is_err());
+    eventually("the follower goes on", || caught_up.len() == 1);
+}
+
+#[test]
+fn rule_05_a_panic_in_the_drop_of_a_clock_is_contained() {
+    struct BadDrop(ManualClock, Record<()>);
+    impl Clock for BadDrop {
+        fn now(&self) -> Instant {
+            self.0.now()
+        }
+        fn attach(&self, follower: Follower) -> Pace {
+            self.0.attach(follower)
+        }
+    }
+    impl Drop for BadDrop {
+        fn drop(&mut self) {
+            self.1.push(());
+            panic!("a bad clock");
+        }
+    }
+    for last_is_a_handle in [true, false] {
+        let (clock, dropped) = (ManualClock::new(), Record::new());
+        let builder = HashedWheelTimer::builder().clock(BadDrop(clock.clone(), dropped.clone()));
+        let timer = builder.build().unwrap();
+        let timeout = timer.new_timeout(|| (), TICK).unwrap();
+        assert_unhurt(&timer, &clock);
+        let keeps = last_is_a_handle.then_some(timeout);
+        drop(timer);
+        drop(keeps);
+        eventually("the clock is dropped", || dropped.len() == 1);
+    }
+}

@@ -1,0 +1,88 @@
+//! The drop of the last handle, which cancels and never blocks.
+
+use crate::Told;
+use crate::common::{Record, eventually, ms};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use wheelwork::{HashedWheelTimer, RescheduleError};
+
+#[test]
+fn rule_09_dropping_the_last_handle_does_not_block_and_cancels() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let record = Record::new();
+    let (release, gate) = mpsc::channel::<()>();
+    let started = Arc::new(AtomicBool::new(false));
+    let flag = started.clone();
+    timer
+        .new_timeout(
+            move || {
+                flag.store(true, SeqCst);
+                let _ = gate.recv();
+            },
+            Duration::ZERO,
+        )
+        .unwrap();
+    eventually("the blocking task starts", || started.load(SeqCst));
+    let pending = timer.new_timeout(Told(record.clone()), ms(60_000)).unwrap();
+    let copy = timer.clone();
+    drop(timer);
+    assert!(!pending.is_cancelled(), "not the last handle");
+    drop(copy); // the worker is blocked by the task: this must return all the same
+    assert_eq!(record.len(), 0);
+    release.send(()).unwrap();
+    eventually("the worker cancels what is pending", || pending.is_cancelled());
+    eventually("and tells the task", || record.len() == 1);
+    assert_eq!(record.take(), ["cancelled"]);
+    assert_eq!(pending.reschedule(ms(1)), Err(RescheduleError::Cancelled));
+}
+
+#[test]
+fn rule_09_a_task_may_drop_the_last_handle() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let pending = timer.new_timeout(|| (), ms(60_000)).unwrap();
+    let handle = timer.clone();
+    timer.new_timeout(move || drop(handle), ms(1)).unwrap();
+    drop(timer);
+    eventually("the worker ends itself", || pending.is_cancelled());
+}
+
+#[test]
+fn rule_09_dropping_the_last_handle_wakes_a_sleeping_worker() {
+    let timer =
+        HashedWheelTimer::builder().tick_duration(Duration::from_secs(3600)).build().unwrap();
+    let pending = timer.new_timeout(|| (), Duration::MAX).unwrap();
+    std::thread::sleep(ms(50));
+    drop(timer);
+    eventually("the worker ends", || pending.is_cancelled());
+}
+
+/// A stop gives up waiting, and then nobody is left to collect what it would have returned.
+#[test]
+fn rule_01_dropping_the_last_handle_after_a_failed_stop_cancels() {
+    for collected_late in [false, true] {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        let (release, gate) = mpsc::channel::<()>();
+        let (started, is_running) = mpsc::channel();
+        let blocking = move || {
+            started.send(()).unwrap();
+            let _ = gate.recv();
+        };
+        timer.new_timeout(blocking, ms(1)).unwrap();
+        let record = Record::new();
+        let pending = timer.new_timeout(Told(record.clone()), ms(60_000)).unwrap();
+        is_running.recv().unwrap();
+        assert!(timer.stop_timeout(ms(1)).is_err());
+        if collected_late {
+            release.send(()).unwrap();
+            eventually("the worker has reported", || timer.is_stopped());
+            drop(timer);
+        } else {
+            drop(timer);
+            release.send(()).unwrap();
+        }
+        eventually("it is cancelled", || record.len() == 1);
+        assert_eq!(record.take(), ["cancelled"]);
+        assert!(pending.is_cancelled());
+    }
+}

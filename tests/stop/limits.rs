@@ -1,0 +1,160 @@
+//! `stop_timeout`, whose limit always holds.
+
+use crate::common::{assert_conserved, eventually, manual, ms};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use wheelwork::{HashedWheelTimer, StopError};
+
+#[test]
+fn rule_09_a_stop_with_a_limit_names_the_task_that_runs() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let (release, gate) = mpsc::channel::<()>();
+    let started = Arc::new(AtomicBool::new(false));
+    let flag = started.clone();
+    let slow = timer.new_timeout(
+        move || {
+            flag.store(true, SeqCst);
+            let _ = gate.recv();
+        },
+        Duration::ZERO,
+    );
+    timer.new_timeout(|| (), ms(60_000)).unwrap();
+    eventually("the slow task starts", || started.load(SeqCst));
+
+    let error = timer.stop_timeout(ms(20)).unwrap_err();
+    let StopError::StillRunning { limit, timeout } = error else { panic!("{error:?}") };
+    let running = timeout.expect("the one that runs");
+    assert_eq!((limit, running.deadline()), (ms(20), slow.as_ref().unwrap().deadline()));
+    assert!(format!("{running:?}").contains("running"));
+    assert!(timer.new_timeout(|| (), ms(1)).is_err(), "closed all the same");
+    assert!(!timer.is_stopped(), "not before its end");
+
+    release.send(()).unwrap();
+    assert_eq!(timer.stop().unwrap().len(), 1);
+    assert!(slow.unwrap().is_expired() && running.is_expired());
+    assert_conserved(&timer);
+}
+
+/// The worker need not have its turn: the stop itself ends a timer whose worker runs no task.
+#[test]
+fn rule_09_a_stop_with_a_limit_of_zero_ends_a_timer_that_runs_no_task() {
+    for round in 0..500u64 {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        for n in 0..10 {
+            timer.new_timeout(|| (), ms(60_000 + (n * 7 + round) % 10)).unwrap();
+        }
+        if round % 2 == 0 {
+            std::thread::sleep(Duration::from_micros(round * 7)); // the worker sleeps by then
+        }
+        let returned = timer.stop_timeout(Duration::ZERO).expect("it runs nothing");
+        assert_eq!((returned.len(), timer.pending_timeouts()), (10, 0));
+        assert!(returned.is_sorted_by_key(|unprocessed| unprocessed.deadline()));
+        assert!(timer.is_stopped() && timer.new_timeout(|| (), ms(1)).is_err());
+        assert_conserved(&timer);
+        assert!(timer.stop().unwrap().is_empty(), "and the thread ends");
+    }
+}
+
+/// Whoever finds the worker between two runs ends the timer: nothing runs after that.
+#[test]
+fn rule_09_a_stop_with_a_limit_of_zero_ends_a_busy_timer_between_two_runs() {
+    for round in 0..300u64 {
+        let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+        let ran = Arc::new(AtomicUsize::new(0));
+        for n in 0..200 {
+            let ran = ran.clone();
+            let task = move || _ = ran.fetch_add(1, SeqCst);
+            timer.new_timeout(task, Duration::from_micros(n * 10)).unwrap();
+        }
+        std::thread::sleep(Duration::from_micros(round * 10));
+        let (mut refusals, mut returned) = (0, None);
+        while returned.is_none() {
+            match timer.stop_timeout(Duration::ZERO) {
+                Ok(unprocessed) => returned = Some((unprocessed.len(), ran.load(SeqCst))),
+                Err(error) => {
+                    refusals += 1;
+                    let StopError::StillRunning { timeout, .. } = &error else { panic!("{error}") };
+                    let named = error.to_string().contains("with a task");
+                    assert_eq!(named, timeout.is_some(), "{error}");
+                }
+            }
+        }
+        let (returned, at_stop) = returned.expect("it has stopped");
+        assert!(timer.stop().unwrap().is_empty(), "after {refusals} refusals");
+        assert_eq!(ran.load(SeqCst), at_stop, "nothing runs after a stop has returned");
+        assert_eq!((at_stop + returned, timer.pending_timeouts()), (200, 0));
+        assert_conserved(&timer);
+    }
+}
+
+/// The executor's drop never ends: only a stop without a limit waits for it.
+#[test]
+fn rule_09_a_stop_with_a_limit_does_not_wait_for_the_drop_of_the_executor() {
+    struct Lingers(std::sync::Mutex<mpsc::Receiver<()>>);
+    impl wheelwork::Executor for Lingers {
+        fn execute(&self, job: wheelwork::executor::Job) -> Result<(), wheelwork::executor::Job> {
+            job.run();
+            Ok(())
+        }
+    }
+    impl Drop for Lingers {
+        fn drop(&mut self) {
+            let _ = self.0.lock().unwrap().recv();
+        }
+    }
+    let (release, gate) = mpsc::channel();
+    let executor = Lingers(std::sync::Mutex::new(gate));
+    let timer = HashedWheelTimer::builder().executor(executor).build().unwrap();
+    timer.new_timeout(|| (), ms(60_000)).unwrap();
+    assert_eq!(timer.stop_timeout(ms(20)).unwrap().len(), 1);
+    drop(release);
+    assert!(timer.stop().unwrap().is_empty());
+}
+
+/// The limit is for those who wait too long, not a time to give up at once.
+#[test]
+fn rule_09_a_stop_with_a_limit_waits_for_a_task_that_ends_in_time() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let started = Arc::new(AtomicBool::new(false));
+    let flag = started.clone();
+    let slow = move || {
+        flag.store(true, SeqCst);
+        std::thread::sleep(ms(100));
+    };
+    timer.new_timeout(slow, Duration::ZERO).unwrap();
+    timer.new_timeout(|| (), ms(60_000)).unwrap();
+    eventually("the slow task starts", || started.load(SeqCst));
+    assert_eq!(timer.stop_timeout(ms(60_000)).unwrap().len(), 1);
+}
+
+/// A thread-local that a task has used is dropped when the worker's thread ends: a stop with a limit
+/// does not wait for that, one without does, even if it comes later.
+#[test]
+fn rule_09_a_stop_with_a_limit_does_not_wait_for_thread_locals_of_the_worker() {
+    struct Lingers(mpsc::Receiver<()>, Arc<AtomicBool>);
+    impl Drop for Lingers {
+        fn drop(&mut self) {
+            let _ = self.0.recv();
+            self.1.store(true, SeqCst);
+        }
+    }
+    thread_local!(static STORED: RefCell<Option<Lingers>> = const { RefCell::new(None) });
+    let (timer, clock) = manual();
+    let (release, gate) = mpsc::channel();
+    let dropped = Arc::new(AtomicBool::new(false));
+    let lingers = Lingers(gate, dropped.clone());
+    let store = move || STORED.with(|stored| *stored.borrow_mut() = Some(lingers));
+    timer.new_timeout(store, ms(100)).unwrap();
+    clock.advance(ms(100));
+    assert_eq!(timer.stop_timeout(Duration::from_secs(3600)).unwrap().len(), 0);
+    assert!(!dropped.load(SeqCst), "it waits");
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(ms(50));
+        release.send(())
+    });
+    assert_eq!(timer.stop().unwrap().len(), 0);
+    assert!(dropped.load(SeqCst), "the thread has ended");
+    later.join().unwrap().expect("it waited");
+}

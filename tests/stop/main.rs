@@ -1,0 +1,24 @@
+//! Stopping a timer, dropping its last handle, and what becomes of the pending timeouts.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod last_handle;
+mod limits;
+mod races;
+mod returned;
+
+use common::Record;
+use wheelwork::{Next, Run, Timeout, TimerTask};
+
+struct Told(Record<&'static str>);
+
+impl TimerTask for Told {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
+        self.0.push("run");
+        Next::done()
+    }
+
+    fn cancelled(self, _timeout: &Timeout) {
+        self.0.push("cancelled");
+    }
+}
