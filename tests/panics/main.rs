@@ -1,27 +1,27 @@
-//! Every place in which the library calls code of its user, and what a panic there does: it ends
-//! where it began. Other timeouts run on, `stop` returns, and the counts are right (rule 5).
+//! Panics in the user's code, at every place where the library calls it. The library contains them: other
+//! timeouts run on, `stop` returns, and the counts stay right.
 //!
-//! | code of the user | runs on | a panic is | shown by |
+//! | code of the user | runs on | a panic is | tested in |
 //! |---|---|---|---|
-//! | task: `run` | worker, executor | caught, counted | `rule_05_a_panic_in_a_run_is_contained` |
-//! | task: `cancelled` | whoever cancels; the worker, after the last handle | caught, counted | `rule_05_a_panic_in_a_cancel_callback_is_contained` |
-//! | task: drop of its captures, after its run | worker, executor | caught, counted | `rule_05_a_panic_in_the_drop_of_captures_after_a_run_is_contained` |
-//! | task: drop, when it is cancelled | as `cancelled` | caught, counted | `rule_05_a_panic_in_the_drop_of_a_cancelled_task_is_contained` |
-//! | task: drop, when an executor abandons its job | executor | caught, counted | `rule_05_a_panic_in_the_drop_of_an_abandoned_task_is_contained` |
-//! | task: drop, when its timeout does not go on | worker, executor | caught, counted | `rule_05_a_panic_in_the_drop_of_a_task_cancelled_during_its_run_is_contained` |
-//! | task: drop, when it is refused or returned | the caller, who has it | the caller's | `rule_05_a_panic_in_the_drop_of_a_task_given_back_is_the_callers` |
-//! | payload of a panic: drop | where it is caught | caught | `rule_05_a_panic_in_the_drop_of_a_panic_payload_is_contained` |
-//! | executor: `execute` | worker | caught, counted; the job is abandoned | `rule_05_a_panic_in_an_executor_is_contained` |
-//! | callback for refused jobs | worker | as `execute` | `rule_05_a_panic_in_the_callback_for_refused_jobs_is_contained` |
-//! | executor, callback for refused jobs: drop | worker, at its end | caught | `rule_05_panics_in_the_drops_of_an_executor_and_its_callback_are_contained` |
-//! | clock: `now` | worker | caught, counted; the last time known counts | `rule_05_a_clock_that_panics_on_the_worker_stands_still_until_it_recovers*` |
-//! | clock: `now` | a caller | the caller's, before anything is changed | `rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing` |
-//! | clock: `now` | an idle check | caught, counted; the check comes again | `rule_05_an_idle_check_whose_clock_panics_is_replaced*` |
-//! | clock: `attach` | whoever builds | the caller's; no follower waits | `rule_05_a_panic_while_a_clock_is_attached_blocks_no_follower` |
-//! | clock: drop | whoever has it last | caught | `rule_05_a_panic_in_the_drop_of_a_clock_is_contained` |
-//! | idle callback | worker, executor | caught, counted by the manager | `rule_05_a_panic_in_an_idle_callback_is_contained` |
-//! | watched connection: drop | worker, executor | caught | `rule_05_a_panic_in_the_drop_of_a_watched_connection_is_contained` |
-//! | watched connection: drop, with its handle | whoever drops the handle | the caller's | `rule_05_a_panic_in_the_drop_of_a_watched_connection_is_contained` |
+//! | task: `run` | worker, executor | caught, counted | `tasks.rs` |
+//! | task: `cancelled` | whoever cancels; the worker, after the last handle | caught, counted | `tasks.rs` |
+//! | task: drop of its captures, after its run | worker, executor | caught, counted | `tasks.rs` |
+//! | task: drop, when it is cancelled | as `cancelled` | caught, counted | `tasks.rs` |
+//! | task: drop, when an executor abandons its job | executor | caught, counted | `tasks.rs` |
+//! | task: drop, when its timeout does not go on | worker, executor | caught, counted | `tasks.rs` |
+//! | task: drop, when it is refused or returned | the caller, who has it | the caller's | `tasks.rs` |
+//! | payload of a panic: drop | where it is caught | caught | `tasks.rs` |
+//! | executor: `execute` | worker | caught, counted; the job is abandoned | `executors.rs` |
+//! | callback for refused jobs | worker | as `execute` | `executors.rs` |
+//! | executor, callback for refused jobs: drop | worker, at its end | caught | `executors.rs` |
+//! | clock: `now` | worker | caught, counted; the last time known counts | `clocks.rs` |
+//! | clock: `now` | a caller | the caller's, before anything is changed | `clocks.rs` |
+//! | clock: `now` | an idle check | caught, counted; the check comes again | `idle.rs` |
+//! | clock: `attach` | whoever builds | the caller's; no follower waits | `clocks.rs` |
+//! | clock: drop | whoever has it last | caught | `clocks.rs` |
+//! | idle callback | worker, executor | caught, counted by the manager | `idle.rs` |
+//! | watched connection: drop | worker, executor | caught | `idle.rs` |
+//! | watched connection: drop, with its handle | whoever drops the handle | the caller's | `idle.rs` |
 //! | waker: `wake` | worker; whoever resets a future, or stops the timer | caught, counted | `tests/future/sleep.rs`, `stop.rs` |
 //! | waker: drop | whoever polls or drops a future | caught, counted | `tests/future/sleep.rs` |
 //! | waker: clone | whoever polls a future | the caller's, before anything is changed | `tests/future/sleep.rs` |
