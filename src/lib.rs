@@ -37,7 +37,7 @@
 //!
 //! 1. **Nothing is lost.** Every accepted timeout ends in exactly one way: its task runs, it is
 //!    cancelled, or [`stop`](HashedWheelTimer::stop) returns it. A refused timeout gives its task back
-//!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) is exact: it includes
+//!    inside the error. [`pending_timeouts`](HashedWheelTimer::pending_timeouts) includes
 //!    every call that has returned.
 //! 2. **Never early**, measured by [`std::time::Instant`]. A timeout is late by less than a tick, plus
 //!    scheduling by the system. (If the system computes `Instant` from the processor's counter, delays are

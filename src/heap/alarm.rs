@@ -20,6 +20,8 @@
 //! change of `latest` is a read-modify-write with acquire and release. So the changes form a chain: a
 //! load that is ordered after one of them cannot return an older value.
 //!
+//! The worker's half is in `worker/sleep`. That the queues themselves miss no timeout is shown in `heap`.
+//!
 //! A task that parks on the worker thread may consume the unpark token. So no argument relies on
 //! the token alone. A thread that unparks the worker has first changed a state (a queue, the command to
 //! stop, the clock), and the worker checks all of these between storing t and parking.
@@ -71,7 +73,8 @@ impl Alarm {
         }
     }
 
-    /// Wakes the worker for any other reason: a long queue, a stop, a moved clock.
+    /// Wakes the worker for any other reason: a long queue, a wanted scan, sweep or
+    /// release, an entry that catches up, a stop, a moved clock.
     pub(crate) fn call(&self) {
         self.parker.unpark();
     }

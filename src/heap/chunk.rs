@@ -4,6 +4,8 @@
 //!
 //! - At most one thread *owns* a chunk, and only the owner arms its slots. The owner has a bitmap of the
 //!   free slots for itself (see `owner`), so it arms and frees a slot without a read-modify-write.
+//! - A slot is free when its last pin is gone (see `slot`). A handle that cancels keeps the live pin until
+//!   it is dropped (see `timeout/handle`).
 //! - Other threads free slots too, and slots are also freed in a chunk without an owner. These slots go
 //!   into the chunk's own bitmap, `freed`.
 //! - A chunk without an owner is *disowned*. Once enough of its slots are free, it waits in the *pool* of

@@ -39,19 +39,20 @@ impl IdlePolicy {
         Self(Arc::default())
     }
 
-    /// Reports a connection that had no reads for `after`.
+    /// Reports a connection that had no reads for `after`. Zero turns it off.
     #[must_use]
     pub fn reader(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::Reader as usize] = nanos(after))
     }
 
-    /// Reports a connection that had no writes for `after`.
+    /// Reports a connection that had no writes for `after`. Zero turns it off.
     #[must_use]
     pub fn writer(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::Writer as usize] = nanos(after))
     }
 
-    /// Reports a connection that had no reads and no writes for `after`.
+    /// Reports a connection that had neither reads nor writes for `after`. This is a third duration: it
+    /// does not replace those of [`reader`](Self::reader) and [`writer`](Self::writer). Zero turns it off.
     #[must_use]
     pub fn all(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::All as usize] = nanos(after))

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 /// A clock for tests: time stands still until [`advance`](Self::advance).
 ///
 /// Clones share the same time; keep one and give one to the builder. Several timers can run on one
-/// clock.
+/// clock. A panic of a task, such as a failed `assert`, is caught and does not fail the test: check
+/// [`metrics().panicked`](crate::Metrics::panicked).
 ///
 /// # Examples
 ///
@@ -55,6 +56,10 @@ impl ManualClock {
 
     /// Moves the time ahead in one jump. Returns when every timer on this clock has handed all due
     /// timeouts to its executor, in the order of ticks.
+    ///
+    /// A timeout is due once the tick of its deadline has begun. With the default tick of 100 ms, a delay
+    /// of 10 ms runs after `advance` by 100 ms, and not after 10 ms. So move the time by whole ticks, or
+    /// build the timer with a short tick.
     ///
     /// With the inline executor, their tasks have all run by then. A task that runs during the jump
     /// sees the time at the jump's end, and delays that it schedules count from there. A jump of

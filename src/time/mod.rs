@@ -1,12 +1,15 @@
-//! Clocks and ticks: where a timer gets the time from, and how it counts it.
+//! Clocks: where a timer gets the time from.
 //!
-//! - `clock`: the public trait `Clock`, the system's clock, and the `Follower` that a clock calls.
-//! - `counter`: the processor's time-stamp counter, whose read needs `unsafe`.
-//! - `manual`: `ManualClock`, which moves only when it is told to.
-//! - `quick`: the time for scheduling threads, faster than `Instant::now` and never behind it.
-//! - `tick`: arithmetic between durations, nanoseconds and ticks.
-//! - `timebase`: a timer's clock together with the instant that it counts from.
-//! - `timer_slack`: how precisely the kernel ends the worker's sleeps.
+//! The default is [`SystemClock`]. Tests use [`ManualClock`], which moves only when it is told to. For
+//! another source of time, implement [`Clock`].
+
+// - `clock`: the public trait `Clock`, the system's clock, and the `Follower` that a clock calls.
+// - `counter`: the processor's time-stamp counter, whose read needs `unsafe`.
+// - `manual`: `ManualClock`, which moves only when it is told to.
+// - `quick`: the time for scheduling threads, faster than `Instant::now` and never behind it.
+// - `tick`: arithmetic between durations, nanoseconds and ticks.
+// - `timebase`: a timer's clock together with the instant that it counts from.
+// - `timer_slack`: how precisely the kernel ends the worker's sleeps.
 
 pub(crate) mod clock;
 #[allow(unsafe_code)] // the file explains why

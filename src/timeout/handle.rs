@@ -5,7 +5,7 @@
 
 use super::erased::{Erased, Place};
 use super::error::RescheduleError;
-use super::owners;
+use super::this_thread;
 use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{AtomicUsize, Ordering};
@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 /// A handle to a timeout: it cancels the timeout, moves its deadline, and reports its state.
 ///
 /// Clones are handles to the same timeout. Dropping the last handle detaches the timeout, which
-/// still fires; see [`cancel_on_drop`](Self::cancel_on_drop) for the opposite.
+/// still fires; see [`cancel_on_drop`](Self::cancel_on_drop) for the opposite. A handle does not keep
+/// its timer alive: when the last [`HashedWheelTimer`](crate::HashedWheelTimer) is dropped, all pending
+/// timeouts are cancelled.
 ///
 /// Every method is O(1) and takes no lock. Until it is dropped, a handle keeps 40 bytes of its timer's
 /// memory in use, even after the end of the timeout.
@@ -106,7 +108,7 @@ impl Timeout {
     #[inline]
     fn count_cancelled(&self, filed: bool) {
         self.take_live_pin();
-        owners::count(&self.chunk.context, |counter| {
+        this_thread::count(&self.chunk.context, |counter| {
             counter.add(|tally| &tally.cancelled);
             if filed {
                 self.context().entry_died(counter.add(|tally| &tally.died));
@@ -117,8 +119,8 @@ impl Timeout {
         self.context().ended(1);
     }
 
-    /// Whether the timeout is pending.
-    pub(crate) fn is_pending(&self) -> bool {
+    /// Whether the timeout is pending: accepted, and neither running nor ended.
+    pub fn is_pending(&self) -> bool {
         self.slot().phase().is_pending()
     }
 
@@ -166,7 +168,7 @@ impl Timeout {
     #[inline]
     fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
         self.move_to(deadline, |moved| {
-            owners::count(&self.chunk.context, |counter| {
+            this_thread::count(&self.chunk.context, |counter| {
                 counter.add(|tally| &tally.rescheduled);
                 if moved == Moved::LeftEntry {
                     counter.add(|tally| &tally.renewed);
@@ -299,7 +301,7 @@ impl Drop for Timeout {
     fn drop(&mut self) {
         let pins = if self.offset.load(Ordering::Relaxed) & LIVE_PIN == 0 { 1 } else { 2 };
         if self.slot().unpin(pins) {
-            owners::give_back(&self.chunk, self.offset());
+            this_thread::give_back(&self.chunk, self.offset());
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - `next`: the result of a run: whether and when the timeout goes on
 //! - `erased`: a task of any type, in two words of its slot
-//! - `owners`: the heaps of the calling thread
+//! - `this_thread`: the heaps of the calling thread
 //! - `handle`: the handle to a timeout: cancel, reschedule, state
 //! - `run`: the run of a task, and how its timeout goes on
 //! - `task`: the trait of tasks, and the type-erased task that `stop` returns
@@ -22,11 +22,11 @@ mod guard;
 mod handle;
 mod internal;
 mod next;
-mod owners;
 mod periodic;
 mod run;
 mod schedule;
 mod task;
+mod this_thread;
 mod unprocessed;
 
 pub(crate) use erased::{Erased, Place};
@@ -35,11 +35,11 @@ pub use guard::CancelOnDrop;
 pub use handle::Timeout;
 pub(crate) use internal::{Internal, Internals};
 pub use next::Next;
-pub(crate) use owners::forget;
 pub(crate) use periodic::Periodic;
 pub use periodic::{MissedTickBehavior, Period, Repeat};
 pub(crate) use run::GoesOn;
 pub use run::Run;
 pub(crate) use schedule::{Admit, Refusal, schedule};
 pub use task::{Task, TimerTask};
+pub(crate) use this_thread::forget;
 pub use unprocessed::Unprocessed;

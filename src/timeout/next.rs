@@ -62,7 +62,7 @@ impl<T> Next<T> {
     }
 
     /// Runs `task` again at an instant, like [`after`](Self::after). A past instant means the next
-    /// tick.
+    /// tick. `run.deadline() + period` gives a fixed rate.
     pub fn at(task: T, deadline: Instant) -> Self {
         Self(Some((task, When::At(deadline))))
     }

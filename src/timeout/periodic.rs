@@ -1,4 +1,7 @@
-//! Periodic timeouts: tasks whose timeouts go on after each run. Only this file knows about periods.
+//! Periodic timeouts: tasks whose timeouts go on after each run.
+//!
+//! This file decides when the next run is due, and whether it is a missed one. `run` puts the timeout
+//! back, and `worker/expire` lets missed runs catch up. No other file knows about periods.
 
 use super::next::Next;
 use super::run::Run;
@@ -45,6 +48,8 @@ pub enum MissedTickBehavior {
     /// takes longer than a tick yields to the other timeouts that are due by then, and continues after
     /// them. A task that takes longer than its period never catches up, and uses all remaining time of
     /// the worker. Give such a task another behaviour, or an executor.
+    ///
+    /// This is the default.
     #[default]
     Burst,
     /// Skips the missed runs, and counts the period from now.

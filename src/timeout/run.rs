@@ -1,4 +1,4 @@
-//! The run of a task.
+//! The run of a task, on the worker or on an executor, and how its timeout goes on afterwards.
 
 use super::erased::{Erased, Place};
 use super::handle::Timeout;

@@ -1,9 +1,11 @@
-//! Scheduling a task on the calling thread.
+//! Scheduling on the calling thread: arms a slot under a deadline, announces it, and takes it back if the
+//! timer was closed meanwhile. `timer/handle` computes the deadline from a delay, and `worker/transfer`
+//! the tick from the deadline.
 
 use super::erased::{Erased, Place};
 use super::handle::Timeout;
-use super::owners::with_owner;
 use super::task::TimerTask;
+use super::this_thread::with_owner;
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
 use crate::heap::{CatchUp, Chunk, Heap, Owner, Registry, Tally};

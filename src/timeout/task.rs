@@ -8,7 +8,7 @@ use std::any::TypeId;
 use std::fmt;
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
-/// is one.
+/// is one. A closure takes no argument and returns nothing: end it with `;`.
 ///
 /// Implement it for your own type to use the [`Run`], to get a callback on a cancel, or to run again
 /// ([`Next`]).
@@ -38,6 +38,11 @@ use std::fmt;
 /// assert_eq!(events.recv()?, "kept open");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a task of a timer",
+    note = "a closure is a task if it takes no argument, returns `()`, and is `Send + 'static`",
+    note = "for a future, spawn it inside the closure, or await `timer.sleep(delay)`"
+)]
 pub trait TimerTask: Sized + Send + 'static {
     /// Called by the executor, at or after the deadline. Returns whether the timeout goes on.
     /// A panic is caught and counted, and ends the timeout.

@@ -48,7 +48,9 @@ impl Unprocessed {
         Self { task, timeout, deadline }
     }
 
-    /// The instant at which it would have expired.
+    /// The instant at which it would have expired. To save it beyond the end of the process, convert it
+    /// to wall-clock time, as `examples/graceful_shutdown.rs` does. A timeout that never expires has the
+    /// end of the timer's time, 584 years after its start.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -64,7 +66,8 @@ impl Unprocessed {
         let _no_more = self.task.run(self.timeout.place());
     }
 
-    /// Returns the task, for example to schedule it in another timer.
+    /// Returns the task, for example to schedule it in another timer. A periodic task goes on there, and
+    /// is due immediately if it was due before.
     pub fn into_task(self) -> Task {
         Task(self.task)
     }

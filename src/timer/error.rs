@@ -2,6 +2,7 @@
 
 use crate::base::refused::Refused;
 use crate::timeout::Timeout;
+use crate::wheel::{LevelSizeError, WheelSizeError};
 use std::fmt;
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ pub enum BuildError {
         tick_duration: Duration,
     },
     /// The number of ticks in a turn is zero or above 2^30.
-    #[error(transparent)]
-    TicksPerWheel(#[from] crate::wheel::WheelSizeError),
+    #[error("ticks_per_wheel is {}: expected 1 to 1073741824 (2^30)", .0.ticks_per_wheel)]
+    TicksPerWheel(WheelSizeError),
     /// The system refused the memory for the wheel's buckets.
     #[error("no memory for a wheel of {ticks_per_wheel} ticks: expected 41 bytes for each")]
     WheelMemory {
@@ -25,8 +26,8 @@ pub enum BuildError {
         ticks_per_wheel: usize,
     },
     /// The number of buckets in a level of a hierarchical wheel is below 2 or above 65,536.
-    #[error(transparent)]
-    LevelSize(#[from] crate::wheel::LevelSizeError),
+    #[error("ticks_per_wheel is {}, the buckets of each level: expected 2 to 65536", .0.buckets)]
+    LevelSize(LevelSizeError),
     /// One turn of the wheel is longer than 2^63 nanoseconds (292 years).
     #[error(
         "a tick of {tick_duration:?} in a wheel of {ticks_per_wheel} ticks: \
@@ -53,6 +54,18 @@ pub enum BuildError {
         /// The system's error.
         source: std::io::Error,
     },
+}
+
+impl From<WheelSizeError> for BuildError {
+    fn from(error: WheelSizeError) -> Self {
+        Self::TicksPerWheel(error)
+    }
+}
+
+impl From<LevelSizeError> for BuildError {
+    fn from(error: LevelSizeError) -> Self {
+        Self::LevelSize(error)
+    }
 }
 
 /// Why a timeout was not accepted. The task is inside.
@@ -184,7 +197,8 @@ impl<T> std::error::Error for ScheduleError<T> {}
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {
-    /// A task on the worker called `stop`. The worker would wait for itself.
+    /// A task on the worker called `stop`. The worker would wait for itself. The timer goes on: stop it
+    /// from another thread, or with [`stop_async`](crate::HashedWheelTimer::stop_async).
     #[error("stop was called by a task on the timer's own worker: expected another thread")]
     FromWorker,
     /// The worker was still busy with a task at the end of the limit. The timer is closed and accepts no

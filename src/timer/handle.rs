@@ -79,14 +79,21 @@ impl HashedWheelTimer {
     /// it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). A closure that returns
     /// nothing goes on. Further runs allocate nothing. During a run, the timeout is not pending.
     ///
+    /// A [`Duration`] as the period means [`Period::fixed_rate`].
+    ///
     /// # Errors
     ///
     /// The errors of [`new_timeout`](Self::new_timeout), and one if the period is zero.
-    pub fn new_periodic<F, R>(&self, task: F, period: Period) -> Result<Timeout, ScheduleError<F>>
+    pub fn new_periodic<F, R>(
+        &self,
+        task: F,
+        period: impl Into<Period>,
+    ) -> Result<Timeout, ScheduleError<F>>
     where
         F: FnMut() -> R + Send + 'static,
         R: Repeat,
     {
+        let period = period.into();
         if period.every.is_zero() {
             return Err(ScheduleError::new(RefusalReason::ZeroPeriod, task));
         }

@@ -287,10 +287,18 @@ pub type HashedWheel<T> = Wheel<T, Ring>;
 
 /// The number of ticks in a turn was zero or above 2^30, or memory for the buckets was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a wheel of {ticks_per_wheel} ticks: expected 1 to 1073741824 (2^30), and memory for them")]
+#[error("{}", size_error(*ticks_per_wheel))]
 pub struct WheelSizeError {
     /// The requested number of ticks.
     pub ticks_per_wheel: usize,
+}
+
+fn size_error(ticks: usize) -> String {
+    if (1..=MAX_TICKS_PER_WHEEL).contains(&ticks) {
+        format!("no memory for a wheel of {ticks} ticks: expected 41 bytes for each")
+    } else {
+        format!("a wheel of {ticks} ticks: expected 1 to 1073741824 (2^30)")
+    }
 }
 
 impl<T> HashedWheel<T> {

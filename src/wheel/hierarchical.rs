@@ -46,10 +46,18 @@ pub type Hierarchical = Cascade<Powers>;
 
 /// The number of buckets in each level was below 2 or above 65,536, or memory for them was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("levels of {buckets} buckets: expected 2 to 65536")]
+#[error("{}", size_error(*buckets))]
 pub struct LevelSizeError {
     /// The requested number of buckets in a level.
     pub buckets: usize,
+}
+
+fn size_error(buckets: usize) -> String {
+    if (2..=MAX_BUCKETS).contains(&buckets) {
+        format!("no memory for levels of {buckets} buckets")
+    } else {
+        format!("levels of {buckets} buckets: expected 2 to 65536")
+    }
 }
 
 /// Levels of n buckets, each n times coarser than the one below.

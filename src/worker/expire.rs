@@ -1,4 +1,4 @@
-//! Expire: hands due timeouts to the executor, in the order of ticks.
+//! Expire: hands due timeouts, and missed runs that catch up, to the executor, in the order of ticks.
 
 use super::Worker;
 use super::lifecycle::Command;

@@ -9,7 +9,7 @@
 //! - `transfer`: moves timeouts from the pending queues into the wheel
 //! - `expire`: hands due timeouts to the executor, in the order of ticks
 //! - `sweep`: drops dead entries from the wheel, and empty chunks
-//! - `sleep`: confirms the next entry, and sleeps until its tick
+//! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
 //! - `stop`: starts and ends the thread
 //! - `control`: the state that the worker shares with the timer's handles
 //! - `lifecycle`: the command to end, and the report of the end

@@ -2,7 +2,8 @@
 //!
 //! An entry is dead once its timeout has ended or has another entry. A thread that leaves many dead
 //! entries in the wheel requests a sweep (see `heap/context`). The sweep visits the whole wheel, over
-//! several passes.
+//! several passes. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when
+//! they would be the next to expire.
 
 use super::Worker;
 use crate::heap::context;

@@ -67,9 +67,9 @@ struct Run {
     /// Small sizes and one round, to see that everything works; the figures mean nothing
     #[arg(long)]
     quick: bool,
-    /// Measure nothing: draw the plots again, from benches/results/measurements.csv
+    /// Measure nothing: write the table and the plots again, from benches/results/measurements.csv
     #[arg(long, conflicts_with_all = ["rounds", "only", "rivals", "quick"])]
-    plots_only: bool,
+    report_only: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -113,8 +113,7 @@ fn main() -> ExitCode {
         Some(Command::Measure { workload, param, rival, quick }) => {
             measure(&workload, param, &rival, quick).map_err(|error| error.to_string())
         }
-        None if cli.run.plots_only => report::redraw(&cli.run.folder()).map_err(|e| e.to_string()),
-        None => run::run(&cli.run).map_err(|error| error.to_string()).map(|table| {
+        None => results(&cli.run).map_err(|error| error.to_string()).map(|table| {
             println!("{table}");
             println!("Written to {}", cli.run.folder().display());
         }),
@@ -126,6 +125,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn results(run: &Run) -> Result<String, run::Error> {
+    if run.report_only { Ok(report::write(&run.folder())?) } else { run::run(run) }
 }
 
 /// Prints a line `metric value` for each figure. The timers' threads end with the process, whatever

@@ -40,7 +40,7 @@ pub fn run(args: &Run) -> Result<String, Error> {
     let progress = progress_bar(jobs.len() as u64);
     let campaign = Campaign { quick: args.quick, limit_s: sizes.limit_s, equipment, progress };
     campaign.run(&jobs, csv::Writer::from_path(&csv)?)?;
-    Ok(report::write(&csv, &folder)?)
+    Ok(report::write(&folder)?)
 }
 
 struct Campaign {

@@ -28,16 +28,12 @@ use std::io;
 use std::path::Path;
 use verdict::Verdict;
 
-/// Writes `table.md` and the plots into the folder; returns what the numbers to reach have come to.
-pub fn write(csv: &Path, folder: &Path) -> io::Result<String> {
-    let results = Results::read(csv)?;
+/// Writes `table.md` and the plots into the folder, from its `measurements.csv`; returns what the numbers
+/// to reach have come to.
+pub fn write(folder: &Path) -> io::Result<String> {
+    let results = Results::read(&folder.join("measurements.csv"))?;
     let verdicts = verdict::all(&results);
     let plots = plots::write(&results, folder)?;
     fs::write(folder.join("table.md"), table::markdown(&results, &verdicts, &plots))?;
     Ok(verdicts.iter().map(|verdict: &Verdict| format!("{verdict}\n")).collect())
-}
-
-/// Draws the plots again, from the measurements in the folder.
-pub fn redraw(folder: &Path) -> io::Result<()> {
-    plots::write(&Results::read(&folder.join("measurements.csv"))?, folder).map(drop)
 }

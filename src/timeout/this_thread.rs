@@ -2,7 +2,7 @@
 //!
 //! When a thread schedules in a timer for the first time, it becomes the owner of a heap. It gives the
 //! heap up when it ends. If the timer ends first, the thread gives the heap up when it enters another
-//! timer.
+//! timer. The timeouts of a thread that ends stay pending, and run (see `heap/registry`).
 
 use super::erased::Erased;
 use crate::base::sync::{Arc, thread_local};
