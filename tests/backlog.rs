@@ -52,7 +52,7 @@ fn rule_03_a_backlog_is_taken_in_several_passes_before_the_worker_sleeps(wheel: 
     assert_eq!((metrics.queue_depth, metrics.passes_with_backlog), (0, 2));
 }
 
-/// What is not due stays in the queue, where a cancel leaves nothing for the worker.
+/// A timeout that is not due stays in the queue. A cancel there leaves nothing for the worker.
 fn rule_06_the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let sooner = timer.new_timeout(|| (), 3 * TICK).unwrap();
@@ -69,7 +69,7 @@ fn rule_06_the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind
     drop(later);
 }
 
-/// 90,000 live ones among 500,000 cancelled: one pass takes them all.
+/// 90,000 live timeouts among 500,000 cancelled ones fit into one pass.
 fn rule_03_cancelled_timeouts_do_not_count_towards_the_cap(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     behind_a_busy_worker(&timer, &clock, || {
@@ -84,7 +84,8 @@ fn rule_03_cancelled_timeouts_do_not_count_towards_the_cap(wheel: WheelKind) {
     assert_eq!((metrics.queue_depth, metrics.passes_with_backlog), (0, 0));
 }
 
-/// One thread, one tick, more than the cap: in the order of scheduling, with and without a jump.
+/// More timeouts of one thread and tick than the cap run in the order of scheduling, with and without a
+/// jump of the clock.
 fn rule_03_the_cap_does_not_change_the_order(wheel: WheelKind) {
     for jump in [false, true] {
         let (timer, clock) = manual_with(on(wheel));
@@ -111,8 +112,7 @@ fn rule_03_the_cap_does_not_change_the_order(wheel: WheelKind) {
     }
 }
 
-/// Netty's worst case: one producer schedules and cancels at full speed, another needs a timeout.
-/// Lateness is counted in ticks by the worker, and the bound is DESIGN's three.
+/// Netty's worst case: one thread schedules and cancels at full speed, another needs a timeout.
 fn rule_03_a_storm_of_cancels_does_not_delay_a_new_timeout(wheel: WheelKind) {
     let timer = on(wheel).tick_duration(ms(100)).build().unwrap();
     let stop = AtomicBool::new(false);

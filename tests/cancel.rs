@@ -136,7 +136,7 @@ fn a_task_cancels_another_of_the_same_tick() {
     assert_eq!(ran.take(), [true, true, true], "none of them has run");
 }
 
-/// In ticks since the start: to settle takes one each time, so that the first of them is the seventh.
+/// Deadlines are in ticks since the start. Each `settle` takes a tick.
 fn reschedule_moves_a_timeout_later_and_sooner_in_queue_and_wheel(wheel: WheelKind) {
     for in_wheel in [false, true] {
         let (timer, clock) = manual_with(on(wheel));
@@ -207,7 +207,7 @@ fn rule_02_rescheduled_timeouts_fire_at_their_last_deadline(wheel: WheelKind) {
     assert_eq!((fired, timer.pending_timeouts()), (300, 0));
 }
 
-/// A task that was taken out of another timer is still told.
+/// A task that another timer returned still gets its `cancelled` callback.
 #[test]
 fn rule_01_a_task_from_another_timer_is_told_of_its_end() {
     let (timer, clock) = manual();

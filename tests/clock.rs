@@ -59,7 +59,7 @@ fn rule_09_workers_do_not_wait_for_each_other() {
     });
 }
 
-/// A clock that asks a timer to catch up before that has its thread.
+/// A clock that asks the timer to catch up while the timer is still being built.
 struct Eager(Record<()>);
 
 impl Clock for Eager {
@@ -87,8 +87,8 @@ fn rule_09_a_failed_build_does_not_block_its_clock() {
     eventually("the clock goes on", || caught_up.len() == 1);
 }
 
-/// A task that parks on the worker's thread eats the wake-up that was meant for the worker; the
-/// worker must look for what it was called for before it sleeps.
+/// A task that parks on the worker's thread consumes a wake-up of the worker. So the worker must check
+/// for requests before it sleeps.
 #[test]
 fn rule_09_a_task_that_parks_does_not_swallow_a_move_of_the_clock() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder());
@@ -112,7 +112,7 @@ fn rule_09_a_task_that_parks_does_not_swallow_a_move_of_the_clock() {
     eventually("both moves are followed", || moved.len() == 2);
 }
 
-/// A clock of a user's that runs by itself, an hour ahead.
+/// A user's clock that runs by itself, an hour ahead of the system's.
 #[derive(Clone, Copy)]
 struct Ahead;
 
@@ -145,7 +145,7 @@ fn a_clock_that_runs_by_itself_needs_nothing_but_the_time() {
     assert!(timer.stop().unwrap()[0].deadline() > begun + Duration::from_secs(59));
 }
 
-/// A clock of a user's that moves in jumps, and tells its timer.
+/// A user's clock that moves in jumps, and tells its timer.
 #[derive(Clone)]
 struct Stepped {
     origin: Instant,

@@ -203,7 +203,7 @@ fn rule_01_a_join_waits_for_queued_and_running_jobs() {
     assert_eq!(ran.len(), 2);
 }
 
-/// Says so when its thread ends.
+/// Sends a message when its thread ends.
 struct EndOfThread(mpsc::Sender<&'static str>);
 
 impl Drop for EndOfThread {

@@ -25,7 +25,7 @@ use wheelwork::{BuildError, HashedWheelTimer};
 const COUNT: u32 = 375;
 const SPAN: Duration = Duration::from_millis(750);
 
-/// Every 2 ms for three quarters of a second a timeout is due, and all are scheduled at once.
+/// Schedules timeouts that are due one after another, every 2 ms for three quarters of a second.
 fn due_one_after_another(timer: &HashedWheelTimer) -> Record<(Instant, Instant)> {
     let ran = Record::new();
     let start = Instant::now();
@@ -37,7 +37,7 @@ fn due_one_after_another(timer: &HashedWheelTimer) -> Record<(Instant, Instant)>
     ran
 }
 
-/// Rules 1, 2 and 7: all ran, none early, and in the order of their ticks.
+/// Asserts that all of them ran, none early, in the order of their ticks.
 fn assert_all_ran(timer: &HashedWheelTimer, ran: &Record<(Instant, Instant)>) {
     eventually("all have run", || ran.len() == COUNT as usize);
     let ran = ran.take();
@@ -97,7 +97,7 @@ fn the_process_that_is_stopped() {
     println!("all in order");
 }
 
-/// A limit of processes, which counts threads. A process that the limit does not bind says so.
+/// The limit on processes counts threads. A process that it does not bind says so.
 #[test]
 #[cfg(target_os = "linux")]
 fn rule_09_a_process_at_its_thread_limit_gets_an_error_and_works_once_it_is_lifted() {
@@ -138,7 +138,7 @@ fn the_process_that_may_start_no_thread() {
 
 #[test]
 fn rule_02_no_timeout_is_early_or_lost_while_every_core_is_busy() {
-    /// Also when an assertion fails, or the spinning threads would never end.
+    /// Ends the spinning threads, also if an assertion fails.
     struct StopOnDrop<'a>(&'a AtomicBool);
     impl Drop for StopOnDrop<'_> {
         fn drop(&mut self) {
@@ -164,8 +164,8 @@ fn rule_02_no_timeout_is_early_or_lost_while_every_core_is_busy() {
     });
 }
 
-/// Inline, a task that blocks holds up all others, and they then run in order; on a pool it takes one
-/// thread of the pool and nothing else.
+/// Inline, a task that blocks delays all others, which then run in order. On a pool it occupies one
+/// thread of the pool.
 #[test]
 fn rule_05_a_task_that_blocks_delays_only_its_own_thread() {
     let pool = ThreadPool::with_size(2, 1024).unwrap();
@@ -215,8 +215,8 @@ fn a_server_at_its_limit_of_descriptors_serves_the_connections_it_can_have() {
     assert!(text.contains("of 1,000 asked for: open-file limit 150"), "{text}");
 }
 
-/// The server's own limit falls after it has counted what it may have; the clients keep theirs. Who
-/// finds no descriptor left waits until another connection is closed.
+/// The server's limit falls after it has read it, and the clients keep theirs. A connection that finds
+/// no free descriptor waits until another one closes.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_server_out_of_descriptors_serves_one_connection_after_another() {

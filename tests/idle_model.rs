@@ -27,7 +27,7 @@ enum Step {
     Advance(u64),
 }
 
-/// In milliseconds; often off, often below a tick.
+/// Durations in milliseconds, often off and often below a tick.
 fn durations() -> impl Strategy<Value = [u64; 3]> {
     let duration = || prop_oneof![Just(0), 1..100u64, 100..3000u64, Just(100), Just(60_000)];
     [duration(), duration(), duration()]
@@ -60,7 +60,7 @@ fn answer(id: u32) -> Answer {
     if id % 2 == 0 { Answer::KeepWatching } else { Answer::StopWatching }
 }
 
-/// What the oracle knows of a connection. Times are milliseconds.
+/// The oracle's state of a connection. Times are in milliseconds.
 struct Known {
     id: u32,
     handle: Watch,

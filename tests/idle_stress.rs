@@ -1,7 +1,7 @@
 //! Idle timeouts on the real clock, with threads that touch, watch, drop and pause at once.
 //!
-//! Nothing here depends on the machine's speed: an event is held against what the thread that
-//! touches has measured itself.
+//! Nothing here depends on the machine's speed: each touching thread measures its own gaps, and events
+//! are compared with these.
 
 mod common;
 

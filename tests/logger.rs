@@ -32,7 +32,7 @@ impl log::Log for BadLogger {
     fn flush(&self) {}
 }
 
-/// One test after the other, so that each can tell its own lines.
+/// The tests run one after another, so that each can count its own lines.
 struct BadLog<'a> {
     before: usize,
     _alone: std::sync::MutexGuard<'a, ()>,
@@ -42,7 +42,7 @@ impl BadLog<'_> {
     fn begin() -> Self {
         static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // The second test finds the logger in its place.
+        // Only the first test can set the logger.
         let _ = log::set_logger(&LOGGER);
         log::set_max_level(log::LevelFilter::Warn);
         Self { before: LOGGER.0.load(SeqCst), _alone: alone }
@@ -95,7 +95,7 @@ fn rule_05_a_cancel_callback_may_panic_under_a_logger_that_panics() {
     eventually("both are cancelled", || pending.is_cancelled() && after.is_cancelled());
 }
 
-/// The job is dropped while the executor's panic unwinds, and that is logged as well.
+/// The job is dropped while the executor's panic unwinds. That is logged too.
 #[test]
 fn rule_05_an_executor_may_panic_or_drop_its_job_under_a_logger_that_panics() {
     let log = BadLog::begin();

@@ -3,11 +3,12 @@
 //! A counting allocator sees every live byte of this process. No test from another file may disturb it.
 
 mod common;
+#[path = "common/live_bytes.rs"]
+mod live_bytes;
 
 use common::{WHEELS, into_the_wheel, manual, manual_with, ms, on};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
-use std::sync::{Arc, Mutex};
+use live_bytes::{ALLOCATOR, ALONE, bytes};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use wheelwork::future::{DelayQueue, Sleep};
@@ -15,19 +16,7 @@ use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::wheel::HashedWheel;
 use wheelwork::{HashedWheelTimer, Period, Timeout, WheelKind};
 
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-/// The tests of this file measure the whole process, so they run one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// Live bytes.
-fn bytes() -> isize {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated as isize - stats.bytes_deallocated as isize
-}
 
 fn allocations() -> usize {
     let stats = ALLOCATOR.stats();
@@ -45,7 +34,7 @@ fn fewest_allocations(mut work: impl FnMut()) -> usize {
     times.min().expect("five times")
 }
 
-/// Waves of timeouts that reach the wheel and are cancelled there, and none of which is ever due.
+/// Waves of timeouts reach the wheel and are cancelled there. None is ever due.
 #[test]
 fn rule_04_a_storm_of_cancels_in_the_wheel_does_not_grow_memory() {
     let _alone = ALONE.lock();
@@ -68,7 +57,8 @@ fn storm_on(wheel: WheelKind) {
     assert!(late < early + 1_000_000, "{early} bytes after 6 waves, {late} after 60");
 }
 
-/// The remote-call pattern against a worker that sleeps: nothing drains the queue.
+/// Each timeout is cancelled soon after it was scheduled, while the worker sleeps: nothing drains the
+/// queue.
 #[test]
 fn rule_04_a_storm_of_cancels_in_the_queue_does_not_grow_memory() {
     let _alone = ALONE.lock();
@@ -255,7 +245,7 @@ fn end_timers_on(wheel: WheelKind) {
     assert_eq!(grown[grown.len() / 2], 0, "bytes more for each timer: {grown:?}");
 }
 
-/// The dead outnumber the living not by a cancel but because the living expire.
+/// Dead entries outnumber the live ones because the live ones expire, not because more are cancelled.
 #[test]
 fn rule_04_dead_entries_are_swept_when_the_live_ones_expire() {
     let _alone = ALONE.lock();
@@ -282,7 +272,7 @@ fn idle_timeouts(timer: &HashedWheelTimer) -> IdleTimeouts<u64> {
     IdleTimeouts::new(timer, |_, _| Answer::KeepWatching)
 }
 
-/// With the handle, and what it is watched as.
+/// The handle and the user's value are included.
 #[test]
 fn rule_04_a_watched_connection_takes_at_most_120_bytes() {
     const CONNECTIONS: usize = 300_000;
@@ -324,8 +314,7 @@ fn rule_04_connections_that_come_and_go_do_not_grow_memory() {
     assert!(late < early + 300_000, "{early} bytes after 5 waves, {late} after 40");
 }
 
-/// A burst that is reported, and then dropped, leaves nothing behind: not of the connections, and not
-/// of the reports.
+/// Neither the connections nor their reports leave memory behind.
 #[test]
 fn rule_04_connections_that_were_reported_and_dropped_leave_no_memory_behind() {
     let _alone = ALONE.lock();
@@ -361,7 +350,7 @@ fn rule_04_a_connection_that_was_reported_and_stays_watched_takes_at_most_140_by
     println!("bytes for each that was reported: {each}");
     assert!(each <= 140, "{each} bytes");
     assert_eq!(idle.watched(), CONNECTIONS);
-    // Activity makes the reports void, and the memory for them comes back with the next look.
+    // Activity makes the reports void. The next check frees their memory.
     watches.iter().for_each(Watch::touch);
     clock.advance(ms(999));
     watches.iter().for_each(Watch::touch);
@@ -370,7 +359,7 @@ fn rule_04_a_connection_that_was_reported_and_stays_watched_takes_at_most_140_by
     assert!(each <= 120, "{each} bytes after activity");
 }
 
-/// The worst case: one is left in each segment.
+/// The worst case: one connection is left in each segment.
 #[test]
 fn rule_04_the_last_connection_of_a_segment_keeps_at_most_18_kilobytes() {
     const SURVIVORS: usize = 100;

@@ -27,7 +27,7 @@ fn ticks_that_are_stepped_over_are_counted() {
     assert_eq!(skipped(), 9);
 }
 
-/// Of many that are due at once, the last are as late as those before them took.
+/// If many timeouts are due at once, the last ones are late by the time that the others took.
 #[test]
 fn lateness_grows_while_a_pass_goes_on() {
     let (timer, clock) = manual();

@@ -11,12 +11,14 @@ mod common;
 use common::{Random, WHEELS};
 use oracle::history::{Fate, OP_BYTES, SETUP_BYTES};
 use oracle::model::No;
-use oracle::play::{Event, ON_PURPOSE, play};
+use oracle::play::play;
+use oracle::tasks::ON_PURPOSE;
+use oracle::world::Event;
 use oracle::{History, difference};
 use proptest::prelude::*;
 use std::sync::Once;
 
-/// The panics that a history asks for are not worth a line each.
+/// Does not print the panics that a history asks for.
 fn quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -62,7 +64,7 @@ proptest! {
     }
 }
 
-/// An oracle that is never asked proves nothing.
+/// Without this, the oracle could agree because nothing ever happened.
 #[test]
 fn random_histories_cover_every_event() {
     quiet();

@@ -172,7 +172,7 @@ fn rule_01_a_periodic_timeout_is_returned_by_stop() {
     assert_eq!(runs.take(), [100, 100], "run once more by hand, and not armed again");
 }
 
-/// Cancelled or stopped while a run is at work that would have its timeout go on.
+/// One task asks for another run after its timeout was cancelled during the present one.
 #[test]
 fn rule_01_a_timeout_repeats_only_if_nobody_ended_it_during_its_run() {
     struct Asked(Record<bool>, fn(&Run<'_>), #[expect(dead_code, reason = "counted")] Arc<()>);
@@ -198,7 +198,7 @@ fn rule_01_a_timeout_repeats_only_if_nobody_ended_it_during_its_run() {
     assert_conserved(&timer);
 }
 
-/// What the next run is given can be another task of the same type.
+/// A task can hand another task of its type to the next run.
 #[test]
 fn a_task_may_change_from_run_to_run() {
     struct Count(u32, Record<u32>);
@@ -267,7 +267,7 @@ fn rule_07_a_burst_keeps_the_order_of_ticks() {
     assert_eq!(timer.metrics().rearmed, 3, "each run of a burst is counted");
 }
 
-/// It never catches up, so it is always due; the others still get their turn, and a stop too.
+/// The task never catches up, so it is always due. Other timeouts still run, and a stop returns.
 #[test]
 fn rule_09_a_task_slower_than_its_period_does_not_block_the_worker() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
@@ -279,7 +279,7 @@ fn rule_09_a_task_slower_than_its_period_does_not_block_the_worker() {
     assert!(timer.stop().unwrap().len() <= 1);
 }
 
-/// A burst of a million runs for each tick takes only the time that is left over.
+/// The burst has a million runs for each tick. It takes only the time that other timeouts leave.
 #[test]
 fn rule_05_a_burst_yields_to_the_timeouts_that_are_due() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
@@ -293,7 +293,7 @@ fn rule_05_a_burst_yields_to_the_timeouts_that_are_due() {
     assert!(endless.cancel());
 }
 
-/// The executor has the job, and has not begun with it.
+/// The executor has the job, but has not run it yet.
 #[test]
 fn rule_01_a_cancel_that_returned_true_withdraws_a_waiting_job() {
     let jobs = Arc::new(Mutex::new(Vec::new()));

@@ -44,7 +44,7 @@ fn rule_02_no_timeout_is_early_by_instant(wheel: WheelKind) {
     assert!(early.is_empty(), "early by {early:?}");
 }
 
-/// On the manual clock there is no scheduling delay: lateness is the tick's alone.
+/// On the manual clock there is no scheduling delay, so only the tick makes a timeout late.
 fn rule_02_a_timeout_is_late_by_less_than_a_tick(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
@@ -156,8 +156,8 @@ fn rule_08_a_far_timeout_does_not_hide_a_near_one(wheel: WheelKind) {
     assert_eq!(seen, [(2, 2), (10, 10), (26, 26)]);
 }
 
-/// With cancels from the middle, so that slots are used again while the wheel still holds an entry
-/// of their former user, at an earlier place in the same bucket.
+/// Some timeouts are cancelled, so that their slots are reused while the wheel still has their old
+/// entries, earlier in the same bucket.
 fn rule_07_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
@@ -179,7 +179,7 @@ fn rule_07_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
     assert_eq!(ran.take(), live.iter().map(|&(n, _)| n).collect::<Vec<_>>());
 }
 
-/// Also in a coarse bucket that spans many ticks.
+/// On wheels with levels, far timeouts lie in coarse buckets that span many ticks.
 fn rule_07_far_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
     const TICKS: [u32; 4] = [100, 1000, 5000, 40_000];
     let (timer, clock) = manual_with(on(wheel));
@@ -200,7 +200,7 @@ fn fitting(wheel: WheelKind, buckets: usize) -> usize {
     if wheel == WheelKind::Hierarchical { buckets.max(2) } else { buckets }
 }
 
-/// Whatever the stall: less than a turn, more than one, more than the rounds that an entry counts.
+/// Stalls of less than a turn, of more than one, and of more rounds than an entry counts.
 fn rule_07_ticks_run_in_order_after_a_stall(wheel: WheelKind) {
     for (buckets, stall) in [(64, 50u64), (64, 64), (64, 65), (8, 1000), (1, 500), (1, 200_000)] {
         let buckets = fitting(wheel, buckets);
@@ -219,7 +219,7 @@ fn rule_07_ticks_run_in_order_after_a_stall(wheel: WheelKind) {
     }
 }
 
-/// A timeout that was pushed back comes out of the wheel at its former tick.
+/// A timeout that was pushed back leaves the wheel at its former tick, and is filed again.
 fn rule_07_rescheduled_timeouts_run_in_their_new_tick_after_a_stall(wheel: WheelKind) {
     for stall in [10u32, 2000] {
         let (timer, clock) = manual_with(on(wheel));
@@ -305,7 +305,7 @@ fn rule_07_ticks_keep_their_order_across_the_drain_cap(wheel: WheelKind) {
     assert_eq!(ran.take(), ["sooner", "later"]);
 }
 
-/// Time jumps into the ticks that have just come into reach of the buckets.
+/// The clock jumps into ticks that have just come into reach of the buckets.
 #[test]
 fn rule_07_ticks_run_in_order_after_a_jump_to_the_end_of_the_reach() {
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).ticks_per_wheel(1);

@@ -1,4 +1,4 @@
-//! Rules 1 and 6 on the whole timer, worker and all, under random schedules of every lock and atomic:
+//! The whole timer, worker included, under random schedules of every lock and atomic:
 //!
 //! ```console
 //! $ RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test --profile model --features _shuttle --test shuttle

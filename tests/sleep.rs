@@ -33,7 +33,7 @@ fn wakeups_during(timer: &HashedWheelTimer, time: Duration) -> u64 {
     timer.metrics().wakeups - before
 }
 
-/// Processor time, in clock ticks of the system, of this process's one thread of that name.
+/// CPU time of this process's only thread of that name, in the system's clock ticks.
 #[cfg(target_os = "linux")]
 fn processor_time_of(thread: &str) -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
@@ -45,7 +45,7 @@ fn processor_time_of(thread: &str) -> u64 {
     user + system
 }
 
-/// A worker that never went to sleep would not be woken either.
+/// The counter of wake-ups would not show a worker that never sleeps.
 #[test]
 #[cfg(target_os = "linux")]
 fn rule_06_a_worker_with_nothing_to_do_uses_no_cpu_time() {
@@ -128,10 +128,11 @@ fn rule_06_cancels_of_endless_timeouts_do_not_keep_the_worker_awake(wheel: Wheel
     assert!(wakeups <= 5, "{wakeups} wake-ups");
 }
 
-/// Brought into the wheel, each in a tick of its own, and then cancelled or pushed back.
+/// Puts timeouts into the wheel, each in a tick of its own, and calls `give_up` on each. Then asserts
+/// that the worker sleeps.
 fn nothing_is_due_after(wheel: WheelKind, give_up: fn(&Timeout)) {
     let timer = timer(wheel);
-    // Unless this thread was held up for so long that they began to expire.
+    // Tries again if this thread was held up for so long that they began to expire.
     let undisturbed = (0..20).any(|_| {
         let started = Instant::now();
         let timeouts: Vec<_> =

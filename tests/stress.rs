@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, OnRefusal, ThreadPool};
 use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask, Unprocessed, WheelKind};
 
-/// How often tasks ended in which way.
+/// The number of tasks that ended in each way.
 #[derive(Default)]
 struct Ends {
     run: AtomicU64,
     cancelled: AtomicU64,
 }
 
-/// A task that knows its ends, and panics or arms itself again now and then.
+/// A task that counts its end, and sometimes panics or repeats.
 struct Tracked {
     ends: Arc<Ends>,
     due: Instant,
@@ -28,7 +28,7 @@ struct Tracked {
     has_run: bool,
 }
 
-/// A run was its end if it is dropped after that: it was done, or was not to go on.
+/// A task that is dropped after a run has ended by that run.
 impl Drop for Tracked {
     fn drop(&mut self) {
         if self.has_run {
@@ -59,7 +59,7 @@ impl TimerTask for Tracked {
     }
 }
 
-/// The run of a task that was to go on was not its end.
+/// Counts the returned tasks. A repeating task that is returned has not ended by its last run.
 fn count(returned: Vec<Unprocessed>) -> u64 {
     let tasks =
         returned.into_iter().map(|unprocessed| unprocessed.into_task().downcast::<Tracked>());

@@ -3,37 +3,25 @@
 //! A counting allocator sees every live byte of this process. No test from another file may disturb it.
 
 mod common;
+#[path = "common/live_bytes.rs"]
+mod live_bytes;
 
 use common::{TICK, into_the_wheel, manual_with};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use std::alloc::System;
-use std::sync::{Barrier, Mutex, mpsc};
+use live_bytes::{ALONE, bytes};
+use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, ManualClock, Timeout};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-/// The tests of this file measure the whole process, so they run one at a time, and stop their timers
-/// at the end: what a worker frees after the drop of a timer would be counted in the next test.
-static ALONE: Mutex<()> = Mutex::new(());
 
 const HOUR: Duration = Duration::from_secs(3600);
 const THREADS: usize = 10_000;
 
-/// With few buckets: each keeps some memory once it was used.
+/// A timer with few buckets, because a bucket that was used keeps some memory.
 fn manual() -> (HashedWheelTimer, ManualClock) {
     manual_with(HashedWheelTimer::builder().ticks_per_wheel(8))
 }
 
-/// Live bytes.
-fn bytes() -> isize {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated as isize - stats.bytes_deallocated as isize
-}
-
-/// Calls `act` on as many threads, `at_once` of them alive together. Returns after the ends of their
-/// thread-locals, for which a scope alone does not wait.
+/// Calls `act` on `count` threads, `at_once` of them at a time. Returns after their thread-locals are
+/// destroyed, for which a scope alone does not wait.
 fn threads(count: usize, at_once: usize, act: impl Fn() + Sync) {
     for _ in 0..count / at_once {
         let all = Barrier::new(at_once);
@@ -48,7 +36,7 @@ fn threads(count: usize, at_once: usize, act: impl Fn() + Sync) {
     }
 }
 
-/// The bytes that `schedule` leaves in a new timer, in the queues and in the wheel.
+/// The bytes that `schedule` takes in a new timer: in the queues, and then in the wheel.
 fn bytes_of(at_once: usize, schedule: impl Fn(&HashedWheelTimer)) -> [isize; 2] {
     let (timer, clock) = manual();
     into_the_wheel(&timer, &clock);
@@ -84,7 +72,7 @@ fn rule_04_timeouts_of_many_threads_take_at_most_twice_the_memory_of_one() {
     }
 }
 
-/// What threads leave behind when their timeouts have ended.
+/// All timeouts of a thread have ended when the next wave of threads begins.
 #[test]
 fn rule_04_threads_that_come_and_go_do_not_grow_memory() {
     let _alone = ALONE.lock();
@@ -105,7 +93,7 @@ fn rule_04_threads_that_come_and_go_do_not_grow_memory() {
     timer.stop().unwrap();
 }
 
-/// A million, each scheduled by one thread and cancelled by another: its slot comes back.
+/// One thread schedules a million timeouts, and another cancels them. Their slots come back.
 #[test]
 fn rule_04_timeouts_that_another_thread_cancels_do_not_grow_memory() {
     const BATCH: usize = 1000;
@@ -143,49 +131,47 @@ fn rule_04_timeouts_that_another_thread_cancels_do_not_grow_memory() {
     }
 }
 
-/// A thread that stays has what it needs for its own timeouts, and not the peak of another.
+/// The bytes at a peak and those left `ticks` later, beside what one timeout and its thread take.
+fn peak_and_left(ticks: u32, burst: impl FnOnce(&HashedWheelTimer)) -> (isize, isize) {
+    let (timer, clock) = manual();
+    one(&timer);
+    into_the_wheel(&timer, &clock);
+    let before = bytes();
+    burst(&timer);
+    let peak = bytes() - before;
+    (0..ticks).for_each(|_| into_the_wheel(&timer, &clock));
+    assert_eq!(timer.pending_timeouts(), 1);
+    let left = bytes() - before;
+    timer.stop().unwrap();
+    (peak, left)
+}
+
+/// The thread that stays keeps memory for its own timeouts, not for the other thread's peak.
 #[test]
 fn rule_04_memory_comes_back_after_the_peak_of_a_thread_that_has_ended() {
     let _alone = ALONE.lock();
-    let (timer, clock) = manual();
-    one(&timer);
-    into_the_wheel(&timer, &clock);
-    let before = bytes();
-    std::thread::scope(|scope| {
+    let (peak, left) = peak_and_left(4, |timer| {
         let burst = || (0..100_000).for_each(|_| drop(timer.new_timeout(|| (), TICK).unwrap()));
-        scope.spawn(burst).join().unwrap();
+        std::thread::scope(|scope| scope.spawn(burst).join().unwrap());
     });
-    let peak = bytes() - before;
-    clock.advance(TICK);
-    (0..3).for_each(|_| into_the_wheel(&timer, &clock));
-    assert_eq!(timer.pending_timeouts(), 1);
-    let left = bytes() - before;
     assert!(peak > 4_000_000 && left < 400_000, "{left} of {peak} bytes are left");
-    timer.stop().unwrap();
 }
 
-/// Likewise after the peaks of many threads, of which none schedules again.
+/// None of the threads schedules again.
 #[test]
 fn rule_04_memory_comes_back_after_the_peaks_of_many_threads() {
     let _alone = ALONE.lock();
-    let (timer, clock) = manual();
-    one(&timer);
-    into_the_wheel(&timer, &clock);
-    let before = bytes();
-    threads(20, 20, || {
-        // Some are due in the tick in which they are filed, and others later.
-        let schedule = |delay| drop(timer.new_timeout(|| (), delay).unwrap());
-        (0..20_000).for_each(|n| schedule(if n % 2 == 0 { TICK } else { 3 * TICK }));
+    let (peak, left) = peak_and_left(5, |timer| {
+        threads(20, 20, || {
+            // Some are due in the tick in which they are filed, and others later.
+            let schedule = |delay| drop(timer.new_timeout(|| (), delay).unwrap());
+            (0..20_000).for_each(|n| schedule(if n % 2 == 0 { TICK } else { 3 * TICK }));
+        });
     });
-    let peak = bytes() - before;
-    (0..5).for_each(|_| into_the_wheel(&timer, &clock));
-    assert_eq!(timer.pending_timeouts(), 1);
-    let left = bytes() - before;
     assert!(peak > 16_000_000 && left < 2_000_000, "{left} of {peak} bytes are left");
-    timer.stop().unwrap();
 }
 
-/// While its handle and the threads that have scheduled in it live on.
+/// The timer's handle and the thread that scheduled in it are still alive.
 #[test]
 fn rule_04_a_stopped_timer_keeps_no_memory_of_returned_timeouts() {
     let _alone = ALONE.lock();

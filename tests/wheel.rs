@@ -19,7 +19,7 @@ fn expire<S: Structure>(wheel: &mut Wheel<u64, S>, now: u64) -> Vec<(u64, u64)> 
     out
 }
 
-/// Not even if the memory of its slot was freed meanwhile, and allocated again for others.
+/// Not even after the memory of its slot was freed and allocated again.
 #[test]
 fn a_key_never_finds_a_later_value() {
     const MANY: u64 = 5000;
@@ -350,7 +350,7 @@ proptest! {
     }
 }
 
-/// An entry holds 16 bits of its slot's generation. Here the slot has been used 65,536 times since.
+/// An entry holds 16 bits of its slot's generation. Here the slot is reused 65,536 times, so they match.
 #[test]
 fn rule_02_a_dead_entry_that_matches_by_chance_fires_nothing_early() {
     let mut wheel = HashedWheel::new(64).unwrap();

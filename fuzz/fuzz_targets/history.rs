@@ -22,7 +22,7 @@ fn let_planned_panics_pass() {
     ONCE.call_once(|| {
         let abort = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !info.to_string().contains(oracle::play::ON_PURPOSE) {
+            if !info.to_string().contains(oracle::tasks::ON_PURPOSE) {
                 abort(info);
             }
         }));
@@ -33,7 +33,7 @@ fn let_planned_panics_pass() {
 fn wait_for_the_workers() {
     let is_worker = |thread: std::io::Result<fs::DirEntry>| {
         let name = thread.and_then(|thread| fs::read_to_string(thread.path().join("comm")));
-        name.is_ok_and(|name| name.trim_end() == oracle::play::WORKER)
+        name.is_ok_and(|name| name.trim_end() == oracle::tasks::WORKER)
     };
     while fs::read_dir("/proc/self/task").is_ok_and(|mut threads| threads.any(is_worker)) {
         std::thread::yield_now();

@@ -20,7 +20,7 @@ pub fn run_example(name: &str, options: &[&str]) -> Output {
     Command::new(example(name)).args(options).output().expect("the example starts")
 }
 
-/// All that was said, on standard output first.
+/// The output and then the error output.
 pub fn said(output: &Output) -> String {
     let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     said.concat()

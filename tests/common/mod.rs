@@ -1,4 +1,4 @@
-//! What the tests share: a timer on a manual clock, and a record of what ran.
+//! Helpers of the tests: a timer on a manual clock, a record of what ran, and random numbers.
 // Each test file compiles this for itself and uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
@@ -17,7 +17,7 @@ pub use seen::Mutex;
 #[cfg(not(tsan))]
 pub use std::sync::Mutex;
 
-/// A lock that the thread sanitizer sees into, for the reason that `src/base/sync.rs` gives.
+/// A lock that the thread sanitizer understands. `src/base/sync.rs` has the reason.
 #[cfg(tsan)]
 mod seen {
     use std::sync::LockResult;
@@ -53,8 +53,8 @@ pub fn manual_with(builder: Builder) -> (HashedWheelTimer, ManualClock) {
     (timer, clock)
 }
 
-/// Brings what this thread has scheduled into the wheel, a tick later. A pass of the worker alone would
-/// not: a queue is left where it is until something in it is due, so one more timeout is.
+/// Moves this thread's timeouts into the wheel, which takes a tick. The worker leaves a queue alone
+/// until something in it is due, so this schedules one more timeout.
 pub fn into_the_wheel(timer: &HashedWheelTimer, clock: &ManualClock) {
     timer.new_timeout(|| (), Duration::ZERO).expect("a timer that runs");
     clock.advance(timer.tick_duration());
@@ -91,7 +91,7 @@ macro_rules! on_every_wheel {
     })* };
 }
 
-/// What ran, in order.
+/// A list that threads append to, mostly of what ran.
 pub struct Record<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> Clone for Record<T> {
@@ -124,7 +124,7 @@ impl<T: Send + 'static> Record<T> {
     }
 }
 
-/// Waits for something that must come, and fails the test if it does not come in a minute.
+/// Waits until `holds` is true. Fails the test after a minute.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -133,7 +133,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Numbers without a pattern (splitmix64).
+/// Pseudo-random numbers (splitmix64).
 pub struct Random(pub u64);
 
 impl Random {

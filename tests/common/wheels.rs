@@ -1,4 +1,4 @@
-//! Apart, for the fuzz target has no use for the rest.
+//! A file of its own, because the fuzz target uses nothing else of `common`.
 
 use wheelwork::WheelKind;
 

@@ -1,7 +1,7 @@
 //! Tasks that are cancelled.
 
 use crate::common::{TICK, assert_conserved, eventually, into_the_wheel, manual, ms};
-use crate::{Probe, fates};
+use crate::{Probe, fates, schedule};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -49,8 +49,7 @@ fn rule_01_a_task_cancelled_in_the_queue_is_dropped_once<P: Probe>() {
 fn rule_01_a_task_cancelled_in_the_wheel_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
-    let timeouts: Vec<_> =
-        (0..200).map(|_| timer.new_timeout(P::of(&fates), 5 * TICK).unwrap()).collect();
+    let timeouts = schedule::<P>(&timer, &fates, 200, 5 * TICK);
     into_the_wheel(&timer, &clock);
     assert!(timeouts.iter().all(Timeout::cancel));
     fates.assert(200, 0, 200);
@@ -58,7 +57,7 @@ fn rule_01_a_task_cancelled_in_the_wheel_is_dropped_once<P: Probe>() {
     fates.assert(200, 0, 200);
 }
 
-/// A task whose run waits until it was cancelled.
+/// A task whose run waits until its timeout was cancelled.
 struct Waits<P>(P, mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl<P: Probe> TimerTask for Waits<P> {
@@ -98,9 +97,8 @@ fn rule_01_a_task_cancelled_by_a_guard_is_dropped_once<P: Probe>() {
 fn rule_01_a_task_cancelled_by_two_threads_is_dropped_once<P: Probe>() {
     let (timer, _clock) = manual();
     let fates = fates();
-    let timeouts: Vec<_> =
-        (0..500).map(|_| timer.new_timeout(P::of(&fates), TICK).unwrap()).collect();
-    // Each of them by two threads at once.
+    let timeouts = schedule::<P>(&timer, &fates, 500, TICK);
+    // Two threads cancel each of them at once.
     let won = std::thread::scope(|scope| {
         let cancels = || timeouts.iter().filter(|timeout| timeout.cancel()).count();
         let (other, here) = (scope.spawn(cancels), cancels());

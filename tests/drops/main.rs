@@ -31,7 +31,7 @@ mod stops;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
-use wheelwork::{Next, Run, Timeout, TimerTask};
+use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask};
 
 /// What has happened to the tasks of one test.
 #[derive(Default)]
@@ -73,7 +73,7 @@ trait Probe: TimerTask {
     fn of(fates: &Arc<Fates>) -> Self;
     fn fates(&self) -> &Arc<Fates>;
 
-    /// Whether its bytes are as it was made.
+    /// Whether its bytes are still those it was made with.
     fn is_whole(&self) -> bool;
 
     fn step(self) -> Next<Self> {
@@ -136,7 +136,7 @@ fn the_kinds_of_tasks_have_the_size_and_alignment_of_their_names() {
     assert_eq!((size_of::<Aligned>(), align_of::<Aligned>()), (64, 64));
 }
 
-/// A closure that holds one.
+/// A closure that holds such a task.
 fn closure<P: Probe>(fates: &Arc<Fates>) -> impl FnOnce() + Send + 'static {
     let probe = P::of(fates);
     move || {
@@ -147,4 +147,14 @@ fn closure<P: Probe>(fates: &Arc<Fates>) -> impl FnOnce() + Send + 'static {
 
 fn fates() -> Arc<Fates> {
     Arc::default()
+}
+
+/// Schedules so many of these tasks.
+fn schedule<P: Probe>(
+    timer: &HashedWheelTimer,
+    fates: &Arc<Fates>,
+    count: usize,
+    delay: Duration,
+) -> Vec<Timeout> {
+    (0..count).map(|_| timer.new_timeout(P::of(fates), delay).unwrap()).collect()
 }

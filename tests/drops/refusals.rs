@@ -1,7 +1,7 @@
 //! Tasks that the timer, a stop or an executor refuses, and jobs that never run.
 
 use crate::common::{Mutex, TICK, assert_conserved, eventually, manual, manual_with, ms};
-use crate::{Probe, fates};
+use crate::{Probe, fates, schedule};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn rule_01_a_task_refused_by_a_stopped_timer_is_dropped_once<P: Probe>() {
     fates.assert(1, 0, 0);
 }
 
-/// Each is accepted and returned, or refused.
+/// Each task is either accepted and returned, or refused.
 fn rule_01_a_task_scheduled_during_a_stop_is_dropped_once<P: Probe>() {
     for round in 0..200 {
         let (timer, _clock) = manual();
@@ -67,7 +67,7 @@ fn rule_01_a_task_scheduled_during_a_stop_is_dropped_once<P: Probe>() {
     }
 }
 
-/// Has no room.
+/// An executor that refuses every job.
 struct Full;
 
 impl Executor for Full {
@@ -79,7 +79,7 @@ impl Executor for Full {
 fn rule_01_a_task_whose_job_is_refused_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(Full));
     let fates = fates();
-    (0..10).for_each(|_| drop(timer.new_timeout(P::of(&fates), TICK).unwrap()));
+    drop(schedule::<P>(&timer, &fates, 10, TICK));
     clock.advance(TICK);
     fates.assert(10, 10, 0);
     assert_eq!(timer.metrics().refused, 10);
@@ -99,7 +99,7 @@ fn rule_01_a_task_whose_refused_job_goes_to_the_callback_is_dropped_once<P: Prob
     let (timer, clock) =
         manual_with(HashedWheelTimer::builder().executor(Full).on_refusal(callback));
     let fates = fates();
-    (0..10).for_each(|_| drop(timer.new_timeout(P::of(&fates), TICK).unwrap()));
+    drop(schedule::<P>(&timer, &fates, 10, TICK));
     clock.advance(TICK);
     fates.assert(0, 0, 0);
     let mut jobs: Vec<Job> = std::mem::take(&mut *jobs.lock().unwrap());
@@ -139,7 +139,7 @@ fn rule_01_a_task_whose_job_outlives_the_timer_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
     let fates = fates();
     fates.goes_on.store(u32::MAX, SeqCst);
-    (0..10).for_each(|_| drop(timer.new_timeout(P::of(&fates), TICK).unwrap()));
+    drop(schedule::<P>(&timer, &fates, 10, TICK));
     clock.advance(TICK);
     drop((timer, clock));
     fates.assert(0, 0, 0);
@@ -150,14 +150,14 @@ fn rule_01_a_task_whose_job_outlives_the_timer_is_dropped_once<P: Probe>() {
     fates.assert(10, 5, 5);
 }
 
-/// What waits in its queue is not run, or is run: dropped once in both cases.
+/// A job in the pool's queue may run or not. Its task is dropped once in both cases.
 fn rule_01_a_task_queued_in_a_pool_that_ends_is_dropped_once<P: Probe>() {
     let pool = ThreadPool::with_size(1, 1000).unwrap();
     let builder = HashedWheelTimer::builder().executor(pool).tick_duration(ms(1));
     let timer = builder.build().unwrap();
     let fates = fates();
     timer.new_timeout(|| std::thread::sleep(ms(50)), Duration::ZERO).unwrap();
-    (0..100).for_each(|_| drop(timer.new_timeout(P::of(&fates), ms(1)).unwrap()));
+    drop(schedule::<P>(&timer, &fates, 100, ms(1)));
     eventually("they wait in the pool", || timer.metrics().expired == 101);
     drop(timer);
     eventually("all have ended", || fates.dropped() == 100);

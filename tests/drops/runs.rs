@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::{TICK, assert_conserved, eventually, into_the_wheel, manual, manual_with, ms};
-use crate::{Probe, closure, fates};
+use crate::{Probe, closure, fates, schedule};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use wheelwork::executor::ThreadPool;
@@ -22,8 +22,7 @@ with_every_task!(
 fn rule_01_a_task_that_runs_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
-    let timeouts: Vec<_> =
-        (0..100).map(|_| timer.new_timeout(P::of(&fates), TICK).unwrap()).collect();
+    let timeouts = schedule::<P>(&timer, &fates, 100, TICK);
     (0..100).for_each(|_| drop(timer.new_timeout(closure::<P>(&fates), TICK).unwrap()));
     fates.assert(0, 0, 0);
     clock.advance(TICK);
@@ -36,7 +35,7 @@ fn rule_01_a_task_whose_run_panics_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     fates.panics.store(true, SeqCst);
-    (0..10).for_each(|_| drop(timer.new_timeout(P::of(&fates), TICK).unwrap()));
+    drop(schedule::<P>(&timer, &fates, 10, TICK));
     clock.advance(TICK);
     fates.assert(10, 10, 0);
     assert_eq!(timer.metrics().panicked, 10);
@@ -46,7 +45,7 @@ fn rule_01_a_task_whose_run_panics_is_dropped_once<P: Probe>() {
 fn rule_01_a_task_that_runs_on_an_executor_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(common::run_here));
     let fates = fates();
-    (0..100).for_each(|_| drop(timer.new_timeout(P::of(&fates), TICK).unwrap()));
+    drop(schedule::<P>(&timer, &fates, 100, TICK));
     clock.advance(TICK);
     fates.assert(100, 100, 0);
 }
@@ -71,12 +70,11 @@ fn rule_01_a_repeating_task_on_an_executor_is_dropped_once<P: Probe>() {
     let timer = builder.build().unwrap();
     let fates = fates();
     fates.goes_on.store(200, SeqCst);
-    (0..20).for_each(|_| drop(timer.new_timeout(P::of(&fates), ms(1)).unwrap()));
+    drop(schedule::<P>(&timer, &fates, 20, ms(1)));
     eventually("all have ended", || fates.dropped() == 20);
     fates.assert(20, 220, 0);
     fates.goes_on.store(u32::MAX, SeqCst);
-    let timeouts: Vec<_> =
-        (0..20).map(|_| timer.new_timeout(P::of(&fates), ms(1)).unwrap()).collect();
+    let timeouts = schedule::<P>(&timer, &fates, 20, ms(1));
     std::thread::sleep(ms(20));
     // A cancel during the first run is answered with false, and yet the timeout does not go on.
     timeouts.iter().for_each(|timeout| _ = timeout.cancel());
@@ -135,8 +133,7 @@ fn rule_01_a_task_whose_drop_panics_is_dropped_once<P: Probe>() {
 fn rule_01_a_rescheduled_task_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
-    let timeouts: Vec<_> =
-        (0..100).map(|_| timer.new_timeout(P::of(&fates), 5 * TICK).unwrap()).collect();
+    let timeouts = schedule::<P>(&timer, &fates, 100, 5 * TICK);
     into_the_wheel(&timer, &clock);
     timeouts[..50].iter().for_each(|timeout| timeout.reschedule(2 * TICK).unwrap());
     timeouts[50..].iter().for_each(|timeout| timeout.reschedule(9 * TICK).unwrap());

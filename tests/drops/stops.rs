@@ -1,7 +1,7 @@
 //! Tasks that are pending when their timer stops, or when their thread or the last handle goes.
 
 use crate::common::{TICK, eventually, into_the_wheel, manual, ms};
-use crate::{Fates, Probe, fates};
+use crate::{Fates, Probe, fates, schedule};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
@@ -20,12 +20,12 @@ with_every_task!(
     rule_01_a_task_whose_thread_has_ended_is_dropped_once,
 );
 
-/// Some in the queue, some in the wheel.
+/// A timer with twenty of these tasks pending: ten in the wheel, ten in the queue.
 fn with_pending<P: Probe>(fates: &Arc<Fates>) -> HashedWheelTimer {
     let (timer, clock) = manual();
-    (0..10).for_each(|_| drop(timer.new_timeout(P::of(fates), ms(60_000)).unwrap()));
+    drop(schedule::<P>(&timer, fates, 10, ms(60_000)));
     into_the_wheel(&timer, &clock);
-    (0..10).for_each(|_| drop(timer.new_timeout(P::of(fates), ms(60_000)).unwrap()));
+    drop(schedule::<P>(&timer, fates, 10, ms(60_000)));
     timer
 }
 
@@ -67,7 +67,7 @@ fn rule_01_a_returned_task_that_is_dropped_is_dropped_once<P: Probe>() {
     fates.assert(20, 0, 0);
 }
 
-/// The stop gives up waiting, and the last handle goes.
+/// The stop gives up waiting, and then the last handle is dropped.
 fn rule_01_a_task_that_no_stop_collects_is_dropped_once<P: Probe>() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let fates = fates();
@@ -79,7 +79,7 @@ fn rule_01_a_task_that_no_stop_collects_is_dropped_once<P: Probe>() {
     };
     timer.new_timeout(blocking, ms(1)).unwrap();
     has_begun.recv().unwrap();
-    (0..20).for_each(|_| drop(timer.new_timeout(P::of(&fates), ms(60_000)).unwrap()));
+    drop(schedule::<P>(&timer, &fates, 20, ms(60_000)));
     assert!(timer.stop_timeout(ms(1)).is_err());
     fates.assert(0, 0, 0);
     drop(timer);
@@ -89,7 +89,7 @@ fn rule_01_a_task_that_no_stop_collects_is_dropped_once<P: Probe>() {
     fates.assert(20, 0, 20);
 }
 
-/// A timeout that would go on, in a timer that is stopped meanwhile.
+/// The tasks repeat without end, and the timer is stopped meanwhile.
 fn rule_01_a_repeating_task_in_a_stopped_timer_is_dropped_once<P: Probe>() {
     for inline in [true, false] {
         let builder = HashedWheelTimer::builder().tick_duration(ms(1));
@@ -97,8 +97,7 @@ fn rule_01_a_repeating_task_in_a_stopped_timer_is_dropped_once<P: Probe>() {
         let timer = if inline { builder } else { builder.executor(pool) }.build().unwrap();
         let fates = fates();
         fates.goes_on.store(u32::MAX, SeqCst);
-        let pending: Vec<_> =
-            (0..50).map(|_| timer.new_timeout(P::of(&fates), Duration::ZERO).unwrap()).collect();
+        let pending = schedule::<P>(&timer, &fates, 50, Duration::ZERO);
         eventually("they run", || fates.run.load(SeqCst) > 500);
         let left = timer.stop().unwrap();
         drop((left, pending, timer));
@@ -127,7 +126,7 @@ fn rule_01_a_task_whose_handle_outlives_the_timer_is_dropped_once<P: Probe>() {
     fates.assert(10, 0, 10);
 }
 
-/// A thread that ends while its timeouts live; then each end once.
+/// The thread ends first. Then each of its timeouts ends in another way.
 fn rule_01_a_task_whose_thread_has_ended_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();

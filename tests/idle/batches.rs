@@ -110,7 +110,7 @@ fn a_stop_reports_many_connections_in_batches() {
     drop(watches);
 }
 
-/// The check that is to go on with the next slice is lost, and another does.
+/// The check that should handle the next slice is lost, and another one handles it.
 #[test]
 fn rule_05_a_check_lost_between_two_slices_is_replaced() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());

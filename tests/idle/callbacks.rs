@@ -131,7 +131,7 @@ fn rule_05_connections_without_an_answer_stay_watched_after_a_panic() {
     }
 }
 
-/// A slow callback on a pool does not hold up those who become idle meanwhile.
+/// The other connection becomes idle while the callback runs.
 #[test]
 fn rule_05_a_slow_callback_on_a_pool_delays_no_other_connection() {
     let pool = wheelwork::executor::ThreadPool::with_size(2, 64).unwrap();

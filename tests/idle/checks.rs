@@ -28,7 +28,7 @@ fn assert_nothing_is_counted(timer: &HashedWheelTimer) {
     assert_eq!((m.pending, timer.pending_timeouts()), (0, 0));
 }
 
-/// The wheel is touched once in each idle period, however many touches there are.
+/// The number of touches does not matter.
 #[test]
 fn rule_06_a_busy_connection_costs_one_check_in_each_idle_period() {
     let (timer, clock, checks) = counting();
@@ -66,7 +66,7 @@ fn rule_06_only_a_smaller_factor_costs_a_check() {
     }
 }
 
-/// Each due in a tick of its own, from the second one on.
+/// Watches connections that are due in a tick each, from the second tick on.
 fn one_in_each_tick(idle: &IdleTimeouts<u32>, count: u32) -> Vec<Watch> {
     let policy = |id| all(100 * (2 + u64::from(id)));
     (0..count).map(|id| idle.watch(id, &policy(id)).unwrap()).collect()

@@ -20,7 +20,7 @@ fn rule_05_a_lost_check_of_all_connections_is_replaced() {
     assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
 }
 
-/// An executor that drops a job breaks nothing: the check schedules itself anew.
+/// The executor drops the check's job three times, and the check is scheduled anew.
 #[test]
 fn rule_05_a_check_whose_job_was_dropped_is_replaced() {
     let dropped = Record::new();
@@ -79,7 +79,7 @@ fn connections_are_watched_in_a_timer_at_its_limit() {
     assert_conserved(&timer);
 }
 
-/// The place of a dropped check is taken by no user's timeout, and takes none.
+/// A check neither takes a place in the limit nor leaves one.
 #[test]
 fn rule_05_a_lost_check_is_replaced_in_a_timer_at_its_limit() {
     let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
@@ -99,7 +99,7 @@ fn rule_05_a_lost_check_is_replaced_in_a_timer_at_its_limit() {
     assert_conserved(&timer);
 }
 
-/// A stop finds no check to end. The one that the executor has reports when it is run or dropped.
+/// The stop finds no check to end. The executor's check reports when it is run or dropped.
 #[test]
 fn rule_01_a_check_that_waits_in_an_executor_reports_a_stop() {
     for end in [Job::run, drop] {

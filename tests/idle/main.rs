@@ -15,7 +15,7 @@ use wheelwork::executor::Job;
 use wheelwork::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts};
 use wheelwork::{Builder, HashedWheelTimer, ManualClock};
 
-/// Who was reported, for what, whether first, and after how many milliseconds of silence.
+/// A report: the connection, its kind, whether it is the first, and the milliseconds of silence.
 type Seen = (u32, IdleKind, bool, u128);
 
 fn seen(id: u32, event: IdleEvent) -> Seen {
@@ -52,7 +52,7 @@ fn queueing(builder: Builder) -> (HashedWheelTimer, ManualClock, Record<Job>) {
     (timer, clock, jobs)
 }
 
-/// Tick by tick, so that no event is late by more than one.
+/// Advances tick by tick, so that no event is late by more than one.
 fn walk(clock: &ManualClock, ticks: u32) {
     (0..ticks).for_each(|_| clock.advance(TICK));
 }

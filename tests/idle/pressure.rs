@@ -64,8 +64,8 @@ fn all_durations_scale_at_once() {
     }
 }
 
-/// Like on a pool: while the first callback runs, the factor changes. Then the check of all connections
-/// runs, and finds all except the one that is being reported.
+/// Changes the factor while the first callback runs, and then runs the check of all connections, as a
+/// pool could. That check does not find the connection that is being reported.
 fn reports_when_the_factor_changes_in_a_callback(policy: &IdlePolicy, factor: f64) -> Vec<Seen> {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let world: Arc<Mutex<Option<IdleTimeouts<u32>>>> = Arc::default();

@@ -25,7 +25,7 @@ fn rule_02_a_silent_connection_is_reported_at_its_tick_and_not_before() {
     assert_conserved(&timer);
 }
 
-/// With a time that the caller has, as with the present.
+/// A record can be made with any time that the caller has.
 #[test]
 fn a_record_at_a_given_time_counts_from_it() {
     let (timer, clock) = manual();

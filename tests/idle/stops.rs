@@ -29,7 +29,7 @@ fn rule_01_a_stop_reports_each_connection_once() {
     assert_conserved(&timer);
 }
 
-/// The first to be told drops all handles.
+/// The first callback drops all handles.
 #[test]
 fn a_handle_dropped_amid_the_reports_of_a_stop_suppresses_its_own() {
     let (timer, _clock) = manual();
@@ -48,7 +48,7 @@ fn a_handle_dropped_amid_the_reports_of_a_stop_suppresses_its_own() {
     assert_eq!((events.len(), idle.watched()), (1, 0));
 }
 
-/// The list has the users' timeouts, and only these.
+/// The list holds only the users' timeouts.
 #[test]
 fn rule_01_a_stop_reports_each_connection_whatever_becomes_of_its_list() {
     let uses: [fn(Vec<Unprocessed>); 4] = [
@@ -93,8 +93,7 @@ fn rule_09_a_stop_with_a_limit_reports_on_the_worker() {
     }
 }
 
-/// Threads watch, touch and drop while the timer is stopped: accepted means reported, unless its
-/// handle was dropped before.
+/// Threads watch connections while the timer is stopped. Each accepted connection is reported.
 #[test]
 fn rule_01_no_connection_is_lost_between_watch_and_stop() {
     for _ in 0..50 {

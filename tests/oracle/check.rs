@@ -1,11 +1,10 @@
-//! Checks what was seen against the model, event by event.
+//! Checks the recorded events against the model, one by one.
 //!
-//! Where no order is promised the model follows what was seen, if that was one of the orders that
-//! are allowed.
+//! Where no order is promised, the model follows the recorded order if that order is allowed.
 
 use super::history::{Act, Fate, History, Op, Refused, Script, When};
 use super::model::{Model, Phase, Task, Thread, next_run};
-use super::play::{Event, Looks};
+use super::world::{Event, Looks};
 use std::collections::HashMap;
 
 type Checked = Result<(), String>;
@@ -15,7 +14,7 @@ struct Check<'a> {
     model: Model,
     seen: &'a [Event],
     at: usize,
-    /// Which timeout a job is of: known once it has been run or dropped.
+    /// The timeout of each held job. It is known once the job has run or was dropped.
     jobs: HashMap<usize, usize>,
     offers: usize,
     held: Vec<usize>,
@@ -23,7 +22,7 @@ struct Check<'a> {
     has_timer: bool,
 }
 
-/// What differs first, if anything.
+/// An error names the first difference.
 pub fn check(history: &History, seen: &[Event]) -> Checked {
     let mut check = Check {
         history,
@@ -42,7 +41,7 @@ pub fn check(history: &History, seen: &[Event]) -> Checked {
     })
 }
 
-/// A held job is followed by its run, or by its callback.
+/// Finds the timeout of each held job: the job is followed by its run, callback or drop.
 fn jobs(seen: &[Event]) -> HashMap<usize, usize> {
     let held = seen.windows(2).filter_map(|pair| match pair {
         [Event::HeldJob(job), Event::Run(id) | Event::Told(id) | Event::Freed(id)] => {
@@ -170,7 +169,7 @@ impl Check<'_> {
         self.expect(Event::Scheduled(id, scheduled))
     }
 
-    /// The winner's callback comes before the answer, and its task is gone by then.
+    /// The `cancelled` callback comes before the answer, and the task has been dropped by then.
     fn cancel(&mut self, id: usize) -> Checked {
         self.cancel_as(id, false)
     }
@@ -228,7 +227,7 @@ impl Check<'_> {
         self.expect(Event::Look(id, looks))
     }
 
-    /// All that is due is handed over, in an order that is allowed, until the timer is dropped.
+    /// Every due timeout is handed over, in an allowed order, until the timer is dropped.
     fn pass(&mut self) -> Checked {
         while self.has_timer {
             match self.peek() {
@@ -419,7 +418,7 @@ impl Check<'_> {
         self.one_by_one(left, Self::unprocessed)
     }
 
-    /// A task that stop has returned runs as any other, but arms nothing, and its panic comes out.
+    /// A returned task runs as any other, but it arms nothing, and its panic reaches the caller.
     fn unprocessed(&mut self, id: usize) -> Checked {
         let task = self.model.timeouts[id].task.clone();
         let panics = match task {
@@ -444,7 +443,7 @@ impl Check<'_> {
         self.one_by_one(left, Self::told)
     }
 
-    /// Those of one deadline may come in any order.
+    /// Timeouts with equal deadlines may come in any order.
     fn one_by_one(
         &mut self,
         mut left: Vec<usize>,

@@ -1,10 +1,10 @@
-//! What can happen to a timer, and how bytes become a history of it.
+//! The operations of a history, decoded from bytes.
 
 use crate::common::WHEELS;
 use std::fmt::{self, Write};
 use wheelwork::WheelKind;
 
-/// A timer's settings, and what happens to it. Its `Debug` is a test to paste.
+/// A timer's settings and operations. Its `Debug` output is a test to paste.
 #[derive(Clone, PartialEq, Eq)]
 pub struct History {
     pub setup: Setup,
@@ -22,7 +22,7 @@ pub struct Setup {
     pub executor: Option<Hands>,
 }
 
-/// An executor that does one thing after another with the jobs it is offered, over and over.
+/// An executor. Each job meets the next of these fates, over and over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hands {
     pub fates: Vec<Fate>,
@@ -38,7 +38,7 @@ pub enum Fate {
     PanicWithIt,
 }
 
-/// Which `OnRefusal` the timer has; the callback holds its jobs.
+/// The timer's `OnRefusal`. The callback holds its jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     RunsOnWorker,
@@ -46,7 +46,7 @@ pub enum Refused {
     GoesToCallback,
 }
 
-/// Nanoseconds from now; the longest is never.
+/// Nanoseconds from now. The longest delay means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     After(u64),
@@ -56,7 +56,7 @@ pub enum When {
 
 use When::{After, Before};
 
-/// Timeouts are named by a number that is taken modulo how many there have been.
+/// A number names a timeout, modulo the number of timeouts so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     Schedule(When, Script),
@@ -140,7 +140,7 @@ impl History {
         history
     }
 
-    /// A year's jump would have a burst of a billion runs to make up for.
+    /// Limits jumps of the clock, because a burst would make up for a billion runs in a year.
     fn shorten_bursts(&mut self) {
         const RUNS: u64 = 40;
         let bursts = self.ops.iter().filter_map(|op| match op {
@@ -287,7 +287,7 @@ fn when(byte: u8, fine: u8, tick: u64) -> When {
     if byte % 16 == 15 { Before(length(fine, 0, tick)) } else { After(length(byte, fine, tick)) }
 }
 
-/// Mostly some ticks, often a whole number of them; sometimes many turns, a year, or for ever.
+/// A length of mostly a few ticks, often whole ones; sometimes of many turns, a year, or for ever.
 fn length(byte: u8, fine: u8, tick: u64) -> u64 {
     let ticks = u64::from(byte >> 3);
     let fraction = if fine % 2 == 0 { 0 } else { tick * u64::from(fine) / 256 };

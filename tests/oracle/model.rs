@@ -1,9 +1,10 @@
-//! The plainest timer that keeps the promises: a map sorted by tick.
+//! The simplest timer that keeps the promises: a map sorted by tick.
 
 use super::history::{Cadence, Script, Series, Setup, When};
 use std::collections::BTreeMap;
+use wheelwork::Metrics;
 
-/// What the timer says for never.
+/// The deadline that means never.
 const NEVER: u64 = u64::MAX;
 /// Where a manual clock stops.
 const LAST: u64 = u64::MAX - 1;
@@ -12,7 +13,7 @@ const LAST: u64 = u64::MAX - 1;
 pub enum Phase {
     Pending,
     Running,
-    /// Running, and not to be armed again.
+    /// Running, and cancelled meanwhile, so that it is not armed again.
     Denied,
     Expired,
     Cancelled,
@@ -21,7 +22,7 @@ pub enum Phase {
     Refused,
 }
 
-/// Of two timeouts in one tick, the order is promised if one thread has scheduled both.
+/// Decides the order of two timeouts in one tick: it is promised if one thread has scheduled both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     ScheduledBy(Thread),
@@ -59,20 +60,24 @@ pub struct Timeout {
     key: (u64, u64),
 }
 
-/// As in `wheelwork::Metrics`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub scheduled: u64,
-    pub rearmed: u64,
-    pub rescheduled: u64,
-    pub expired: u64,
-    pub cancelled: u64,
-    pub returned: u64,
-    pub rejected: u64,
-    pub pending: u64,
-    pub panicked: u64,
-    pub refused: u64,
-    pub abandoned: u64,
+macro_rules! counts {
+    ($($count:ident)*) => {
+        /// The counts of timeouts in `wheelwork::Metrics`.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counts {
+            $(pub $count: u64,)*
+        }
+
+        impl From<Metrics> for Counts {
+            fn from(metrics: Metrics) -> Self {
+                Self { $($count: metrics.$count,)* }
+            }
+        }
+    };
+}
+
+counts! {
+    scheduled rearmed rescheduled expired cancelled returned rejected pending panicked refused abandoned
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +130,7 @@ impl Model {
         self.now / self.tick
     }
 
-    /// Never early; and what is overdue comes with the next tick.
+    /// A timeout is never early, and an overdue one fires in the next tick.
     fn next_tick_for(&self, deadline: u64) -> u64 {
         deadline.div_ceil(self.tick).max(self.present_tick().saturating_add(1))
     }
@@ -138,7 +143,7 @@ impl Model {
         self.pending.insert(timeout.key, id);
     }
 
-    /// Always a new timeout, which may have been refused.
+    /// Adds a timeout, which may be refused.
     pub fn schedule(&mut self, deadline: u64, task: Task, by: Thread) -> Result<(), No> {
         let (deadline, exact) = (kept(deadline), deadline);
         let id = self.timeouts.len();
@@ -184,8 +189,7 @@ impl Model {
         }
     }
 
-    /// What may be answered: when the timer is stopped and the timeout had ended before, both are
-    /// reasons.
+    /// The allowed answers. If the timer is stopped and the timeout had ended before, both are reasons.
     pub fn reschedule(&mut self, id: usize, deadline: u64) -> Vec<Result<(), No>> {
         let end = match self.timeouts[id].phase {
             Phase::Pending if self.open => {
@@ -200,8 +204,8 @@ impl Model {
         if self.open { vec![Err(end)] } else { vec![Err(end), Err(No::Stopped)] }
     }
 
-    /// A timeout that is pushed back keeps its place if the new deadline lets it; one that is pulled
-    /// forward is as if newly scheduled.
+    /// A timeout that is pushed back keeps its tick if that is late enough. One that is pulled forward is
+    /// filed as if newly scheduled.
     fn move_to(&mut self, id: usize, deadline: u64) {
         let deadline = kept(deadline);
         let timeout = &mut self.timeouts[id];
@@ -217,7 +221,7 @@ impl Model {
         self.put(id, former_tick.max(deadline.div_ceil(self.tick)), Place::Any);
     }
 
-    /// Arms a running one again; `urgent` if its missed runs are to be made up for at once.
+    /// Arms a running timeout again. `urgent` makes up for its missed runs at once.
     pub fn rearm(&mut self, id: usize, deadline: u64, urgent: bool) -> Result<(), No> {
         let (deadline, exact) = (kept(deadline), deadline);
         match self.timeouts[id].phase {
@@ -238,7 +242,7 @@ impl Model {
         }
     }
 
-    /// Takes a timeout that is said to be next, if it can be.
+    /// Expires this timeout, or says why it cannot be the next.
     pub fn expire(&mut self, id: usize) -> Result<(), String> {
         let timeout = &self.timeouts[id];
         if timeout.phase != Phase::Pending {
@@ -261,7 +265,7 @@ impl Model {
         Ok(())
     }
 
-    /// A run has ended, unless the timeout is pending again.
+    /// Ends a run, unless the timeout is pending again.
     pub fn finish(&mut self, id: usize) {
         let timeout = &mut self.timeouts[id];
         timeout.phase = match timeout.phase {
@@ -272,19 +276,19 @@ impl Model {
         };
     }
 
-    /// Whether a job that comes to run must not.
+    /// Whether a job must not run any more.
     pub fn is_withdrawn(&self, id: usize) -> bool {
         self.timeouts[id].phase == Phase::Denied && self.timeouts[id].repeats
     }
 
-    /// A job did not run and never will.
+    /// Cancels a timeout whose job will never run.
     pub fn take_back(&mut self, id: usize) {
         self.timeouts[id].phase = Phase::Cancelled;
         self.counts.expired -= 1;
         self.counts.cancelled += 1;
     }
 
-    /// Nothing that is due may be left.
+    /// A due timeout, if one is left.
     pub fn due(&self) -> Option<usize> {
         let present = self.present_tick();
         self.pending.range(..=(present, u64::MAX)).map(|(_, &id)| id).next()

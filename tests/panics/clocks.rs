@@ -13,8 +13,8 @@ fn on_a_bad_clock(clock: &BadClock) -> HashedWheelTimer {
     builder.clock(clock.clone()).build().unwrap()
 }
 
-/// Time stands still for the worker until its clock is well again: nothing is early, nothing is lost,
-/// and the worker asks a few times in each tick.
+/// Time stands still for the worker until its clock recovers. No timeout is early or lost, and the worker
+/// reads the clock a few times in each tick.
 #[test]
 fn rule_05_a_clock_that_panics_on_the_worker_stands_still_until_it_recovers() {
     let clock = BadClock::on_the_worker();
@@ -43,7 +43,7 @@ fn rule_05_a_clock_that_panics_on_the_worker_stands_still_until_it_recovers() {
     assert_conserved(&timer);
 }
 
-/// One panic, at the wake-up for a timeout, does not put it off by its whole delay again.
+/// The panic comes at the wake-up for the timeout.
 #[test]
 fn rule_05_one_panic_of_the_clock_does_not_delay_a_timeout_by_its_whole_delay() {
     #[derive(Clone)]
@@ -70,7 +70,7 @@ fn rule_05_one_panic_of_the_clock_does_not_delay_a_timeout_by_its_whole_delay() 
     assert!(late < ms(300), "{late:?} late");
 }
 
-/// A clock that moves in jumps, and panics at the worker's first look after one.
+/// The clock panics when the worker first reads it after a jump.
 #[test]
 fn rule_05_a_panic_of_a_clock_that_moves_in_jumps_is_contained() {
     #[derive(Clone)]
@@ -116,7 +116,7 @@ fn rule_05_a_clock_that_never_recovers_does_not_block_a_stop() {
     eventually("it is cancelled", || pending.is_cancelled());
 }
 
-/// The panic is the caller's own: no place in the quota is lost, no deadline is moved.
+/// The panic reaches the caller. No place in the quota is lost, and no deadline moves.
 #[test]
 fn rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing() {
     let name = "panics-caller";
@@ -148,7 +148,7 @@ fn rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing() {
     assert_conserved(&timer);
 }
 
-/// The task panics then. Its timeout has ended and gives its place back.
+/// The panic becomes the task's. Its timeout ends and gives its place in the quota back.
 #[test]
 fn rule_05_a_panic_of_the_clock_within_a_task_ends_its_timeout() {
     struct Asks(BadClock);
@@ -172,7 +172,7 @@ fn rule_05_a_panic_of_the_clock_within_a_task_ends_its_timeout() {
     assert_conserved(&timer);
 }
 
-/// The panic is the caller's own. A follower that waits already goes on.
+/// The panic reaches the caller. A follower that is waiting already goes on.
 #[test]
 fn rule_05_a_panic_while_a_clock_is_attached_blocks_no_follower() {
     #[derive(Clone)]

@@ -42,7 +42,7 @@ fn a_recording_manager(
     (idle, events)
 }
 
-/// The check is dropped by the panic, and another takes its place.
+/// The panic drops the check, and another check replaces it.
 #[test]
 fn rule_05_an_idle_check_whose_clock_panics_is_replaced() {
     let (timer, clock, jobs) = with_a_bad_clock_in_jobs();
@@ -61,8 +61,8 @@ fn rule_05_an_idle_check_whose_clock_panics_is_replaced() {
     assert_conserved(&timer);
 }
 
-/// The timer stops meanwhile: the check that is dropped by the panic cannot be replaced, and reports
-/// everybody, without the time.
+/// The timer stops meanwhile, so the dropped check cannot be replaced. It reports every connection,
+/// without reading the clock.
 #[test]
 fn rule_05_an_idle_check_whose_clock_panics_still_reports_a_stop() {
     let (timer, clock, jobs) = with_a_bad_clock_in_jobs();

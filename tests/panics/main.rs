@@ -59,7 +59,7 @@ impl Drop for Bomb {
     }
 }
 
-/// After a panic: the timer takes timeouts, runs them, stops, and has lost count of nothing.
+/// Asserts that the timer still takes timeouts, runs them and stops, and that its counts add up.
 #[track_caller]
 fn assert_unhurt(timer: &HashedWheelTimer, clock: &ManualClock) {
     let ran = Record::new();
@@ -90,7 +90,7 @@ fn with_a_bomb() -> impl FnOnce() + Send + 'static {
     move || drop(bomb)
 }
 
-/// The system's clock, which panics while it is told to, on one thread.
+/// The system's clock, which panics on one thread while `bad` is set.
 #[derive(Clone)]
 struct BadClock {
     on: &'static str,

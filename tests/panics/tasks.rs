@@ -87,7 +87,7 @@ fn rule_05_a_panic_in_the_drop_of_an_abandoned_task_is_contained() {
     assert_unhurt(&timer, &clock);
 }
 
-/// The panic is the caller's own. The timer has let go of the task before.
+/// The panic reaches the caller, who owns the task by then.
 #[test]
 fn rule_05_a_panic_in_the_drop_of_a_task_given_back_is_the_callers() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(2));
@@ -113,7 +113,7 @@ fn rule_05_a_panic_in_the_drop_of_a_panic_payload_is_contained() {
     assert_unhurt(&timer, &clock);
 }
 
-/// The timeout was cancelled during a run that would have it go on.
+/// The task asked for another run, but its timeout was cancelled during this one.
 #[test]
 fn rule_05_a_panic_in_the_drop_of_a_task_cancelled_during_its_run_is_contained() {
     struct Lasting;

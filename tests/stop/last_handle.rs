@@ -57,7 +57,7 @@ fn rule_09_dropping_the_last_handle_wakes_a_sleeping_worker() {
     eventually("the worker ends", || pending.is_cancelled());
 }
 
-/// A stop gives up waiting, and then nobody is left to collect what it would have returned.
+/// A stop gives up waiting, and then no handle is left to collect the timeouts.
 #[test]
 fn rule_01_dropping_the_last_handle_after_a_failed_stop_cancels() {
     for collected_late in [false, true] {

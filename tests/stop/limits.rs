@@ -37,7 +37,7 @@ fn rule_09_a_stop_with_a_limit_names_the_task_that_runs() {
     assert_conserved(&timer);
 }
 
-/// The worker need not have its turn: the stop itself ends a timer whose worker runs no task.
+/// The stop ends the timer itself if the worker runs no task. It does not wait for the worker.
 #[test]
 fn rule_09_a_stop_with_a_limit_of_zero_ends_a_timer_that_runs_no_task() {
     for round in 0..500u64 {
@@ -57,7 +57,7 @@ fn rule_09_a_stop_with_a_limit_of_zero_ends_a_timer_that_runs_no_task() {
     }
 }
 
-/// Whoever finds the worker between two runs ends the timer: nothing runs after that.
+/// A stop that finds the worker between two runs ends the timer. No task runs after that.
 #[test]
 fn rule_09_a_stop_with_a_limit_of_zero_ends_a_busy_timer_between_two_runs() {
     for round in 0..300u64 {
@@ -89,7 +89,7 @@ fn rule_09_a_stop_with_a_limit_of_zero_ends_a_busy_timer_between_two_runs() {
     }
 }
 
-/// The executor's drop never ends: only a stop without a limit waits for it.
+/// The executor's drop blocks. Only a stop without a limit waits for it.
 #[test]
 fn rule_09_a_stop_with_a_limit_does_not_wait_for_the_drop_of_the_executor() {
     struct Lingers(std::sync::Mutex<mpsc::Receiver<()>>);
@@ -113,7 +113,7 @@ fn rule_09_a_stop_with_a_limit_does_not_wait_for_the_drop_of_the_executor() {
     assert!(timer.stop().unwrap().is_empty());
 }
 
-/// The limit is for those who wait too long, not a time to give up at once.
+/// The stop waits, because its limit is longer than the task takes.
 #[test]
 fn rule_09_a_stop_with_a_limit_waits_for_a_task_that_ends_in_time() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
@@ -129,8 +129,8 @@ fn rule_09_a_stop_with_a_limit_waits_for_a_task_that_ends_in_time() {
     assert_eq!(timer.stop_timeout(ms(60_000)).unwrap().len(), 1);
 }
 
-/// A thread-local that a task has used is dropped when the worker's thread ends: a stop with a limit
-/// does not wait for that, one without does, even if it comes later.
+/// A thread-local that a task has used is dropped when the worker's thread ends. Only a stop without a
+/// limit waits for that, even if it comes later.
 #[test]
 fn rule_09_a_stop_with_a_limit_does_not_wait_for_thread_locals_of_the_worker() {
     struct Lingers(mpsc::Receiver<()>, Arc<AtomicBool>);

@@ -82,7 +82,7 @@ fn rule_09_stop_inside_a_task_is_an_error() {
     assert!(timer.new_timeout(|| (), ms(100)).is_ok(), "and the timer goes on");
 }
 
-/// The worker has begun the pass in which both are due.
+/// Both timeouts are due in the pass that the worker has begun.
 #[test]
 fn rule_01_a_timeout_due_later_in_the_pass_of_a_stop_is_returned_and_not_run() {
     let (timer, clock) = manual();
@@ -166,7 +166,7 @@ fn rule_09_a_stop_does_not_wait_for_a_tick() {
     assert!(started.elapsed() < Duration::from_secs(60), "it does not wait for a tick");
 }
 
-/// Its drop runs on the worker, before the stop returns: the stop's limit counts for it too.
+/// The worker drops the executor before `stop` returns, and contains a panic there.
 #[test]
 fn the_executor_is_dropped_before_the_stop_returns() {
     struct Noted(Record<()>);

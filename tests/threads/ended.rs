@@ -9,7 +9,7 @@ use wheelwork::{HashedWheelTimer, Timeout};
 
 const THREADS: usize = 10_000;
 
-/// What becomes of the timeouts of threads that have ended.
+/// How the timeouts of the ended threads end.
 #[derive(Clone, Copy)]
 enum End {
     Runs,
@@ -17,7 +17,7 @@ enum End {
     Stopped,
 }
 
-/// Calls `act` on as many threads, several of them alive at once, and returns after their ends.
+/// Calls `act` on `count` threads, twenty at a time, and returns when they have ended.
 fn threads(count: usize, act: impl Fn(usize) + Sync) {
     const AT_ONCE: usize = 20;
     for first in (0..count).step_by(AT_ONCE) {
@@ -83,7 +83,7 @@ fn rule_01_timeouts_of_ended_threads_are_returned_by_stop() {
     threads_that_come_and_go(End::Stopped);
 }
 
-/// In the queue and in the wheel, and moved by other threads than its own.
+/// Other threads move and cancel it, in the queue and in the wheel.
 #[test]
 fn rule_01_a_timeout_outlives_its_thread() {
     for in_wheel in [false, true] {
@@ -117,7 +117,7 @@ fn rule_01_a_timeout_outlives_its_thread() {
     }
 }
 
-/// Of many threads that end while others cancel and move what they have left.
+/// Many threads end while another cancels and moves the timeouts that they left.
 #[test]
 fn rule_01_threads_can_end_while_others_cancel_and_move_their_timeouts() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(ms(1)));
@@ -156,7 +156,7 @@ fn rule_01_threads_can_end_while_others_cancel_and_move_their_timeouts() {
     assert_conserved(&timer);
 }
 
-/// Every thread's timeouts are counted, also of those that have ended.
+/// The counts include the timeouts of threads that have ended.
 #[test]
 fn rule_01_timeouts_of_ended_threads_stay_counted() {
     let (timer, clock) = manual();

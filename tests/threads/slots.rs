@@ -12,7 +12,7 @@ on_every_wheel!(
     rule_07_timeouts_of_one_thread_run_in_order_through_a_backlog,
 );
 
-/// The handles look at their own slots, however often the others are used.
+/// Handles stay right however often other slots are reused.
 #[test]
 fn rule_01_handles_stay_exact_while_their_slots_are_used_again() {
     let millions = if cfg!(debug_assertions) { 1 } else { 5 };
@@ -64,7 +64,7 @@ fn rule_01_handles_stay_exact_while_their_slots_are_used_again() {
     assert_conserved(&timer);
 }
 
-/// A thread has timeouts in many timers, and the timers end in another order than they began.
+/// The timers end in another order than they began.
 #[test]
 fn rule_01_one_thread_can_schedule_in_many_timers() {
     let mut timers: Vec<(HashedWheelTimer, ManualClock)> = (0..20).map(|_| manual()).collect();
@@ -95,8 +95,7 @@ fn rule_01_one_thread_can_schedule_in_many_timers() {
     }
 }
 
-/// Rule 7, in one tick: random schedules and cancels of one thread, so that its slots, in several
-/// chunks, are used again in any order.
+/// Random schedules and cancels of one thread. Its slots, in several chunks, are reused in any order.
 fn rule_07_timeouts_of_one_thread_run_in_order_in_reused_slots(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
@@ -126,8 +125,7 @@ fn rule_07_timeouts_of_one_thread_run_in_order_in_reused_slots(wheel: WheelKind)
     }
 }
 
-/// The same beyond the drain cap, with another thread that cancels, and with a worker that is busy
-/// meanwhile.
+/// Beyond the drain cap, with another thread that cancels, while the worker is busy.
 fn rule_07_timeouts_of_one_thread_run_in_order_through_a_backlog(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::{CancelOnDrop, HashedWheelTimer, ScheduleError, Timeout};
 
-/// Does something when its thread drops it.
+/// Calls a function when its thread drops it.
 struct AtTheEnd(Option<Box<dyn FnOnce()>>);
 
 impl Drop for AtTheEnd {
@@ -20,8 +20,8 @@ thread_local! {
     static AT_THE_END: RefCell<Vec<AtTheEnd>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Ends a thread that has scheduled in the timer, with `act` in a destructor of its thread-locals:
-/// before that of the timer's own, or after it.
+/// Ends a thread that has scheduled in the timer. A destructor of its thread-locals calls `act`, before
+/// or after the destructor of the timer's own.
 fn at_the_end_of_a_thread(
     timer: &HashedWheelTimer,
     register_first: bool,
@@ -96,7 +96,7 @@ fn rule_01_handles_work_while_thread_locals_are_destroyed() {
     }
 }
 
-/// Schedules another one when it is dropped.
+/// Schedules another timeout when it is dropped.
 struct Heir(HashedWheelTimer, Record<&'static str>);
 
 impl Drop for Heir {
@@ -124,7 +124,7 @@ fn rule_01_a_task_can_schedule_in_its_drop_while_thread_locals_are_destroyed() {
     }
 }
 
-/// The thread's end is the timer's end.
+/// The end of the thread ends the timer.
 #[test]
 fn rule_01_the_last_handle_can_be_dropped_while_thread_locals_are_destroyed() {
     for register_first in [false, true] {
@@ -152,7 +152,7 @@ fn rule_01_the_last_handle_can_be_dropped_while_thread_locals_are_destroyed() {
     }
 }
 
-/// A stop ends timeouts whose drop schedules again: all of these are refused, none is lost.
+/// The drop of each returned task schedules again. All of these timeouts are refused.
 #[test]
 fn rule_01_a_task_that_schedules_in_its_drop_is_refused_after_a_stop() {
     let (timer, _clock) = manual();
