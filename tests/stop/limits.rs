@@ -4,7 +4,7 @@ use crate::common::{assert_conserved, eventually, manual, ms};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, StopError};
 
 #[test]
@@ -23,7 +23,9 @@ fn rule_09_a_stop_with_a_limit_names_the_task_that_runs() {
     timer.new_timeout(|| (), ms(60_000)).unwrap();
     eventually("the slow task starts", || started.load(SeqCst));
 
+    let begun = Instant::now();
     let error = timer.stop_timeout(ms(20)).unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(30), "the limit was 20 ms");
     let StopError::StillRunning { limit, timeout } = error else { panic!("{error:?}") };
     let running = timeout.expect("the one that runs");
     assert_eq!((limit, running.deadline()), (ms(20), slow.as_ref().unwrap().deadline()));
