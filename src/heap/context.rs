@@ -11,7 +11,8 @@
 //!
 //! One of the two fences comes first. If the producer's does, the closing thread finds the slot armed
 //! and empties it. If the other does, the producer sees `closed`. Both can happen. Then the slot's word
-//! decides, and the timeout is either refused or returned.
+//! decides, and the timeout is either refused or returned. A timeout that has run by then and has gone on
+//! is not refused: the producer cancels it.
 //!
 //! **Catching up.** An entry *catches up* if its timeout must run within the worker's present pass,
 //! without waiting for a tick. An example is a missed run of a periodic timeout. Such an entry goes

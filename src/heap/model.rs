@@ -835,6 +835,35 @@ fn rule_01_admission_against_close() {
     });
 }
 
+/// A timeout runs and goes on, and the timer is closed, before its thread knows whether it is admitted.
+/// It is refused only if it has not run.
+#[test]
+fn rule_01_admission_against_a_run_and_a_close() {
+    check(|| {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let chunk = owner.chunk().clone();
+        let producer = spawn(move || {
+            let (chunk, offset) = schedule(&mut owner, 7, DUE);
+            let closed = owner.heap.context.is_closed();
+            let taken = if closed { chunk.slot(offset).take_back() } else { None };
+            std::mem::forget(owner);
+            taken.map(|taken| taken.has_run)
+        });
+        turn();
+        let ran = chunk.slots().position(|slot| {
+            let version = slot.file().map(|(_, version)| version);
+            let due = version.is_some_and(|v| matches!(slot.claim(v, NOW), Claim::Due(_)));
+            due && slot.go_on(8, LATER, Phase::New).is_ok()
+        });
+        ran.into_iter().for_each(|_| chunk.announce(LATER));
+        let returned = close(&registry);
+        let taken = producer.join().unwrap();
+        assert_eq!(returned, usize::from(taken.is_none()));
+        assert_eq!(taken.unwrap_or(ran.is_some()), ran.is_some());
+    });
+}
+
 /// A close against a run after which the timeout goes on. The timeout goes on and is returned, or it ends.
 #[test]
 fn rule_01_close_against_a_run_that_goes_on() {

@@ -177,6 +177,15 @@ impl<P> Claimed<P> {
     }
 }
 
+/// A pending timeout that was taken back. Its payload and its live pin belong to the caller.
+pub(crate) struct TakenBack<P> {
+    pub(crate) payload: P,
+    /// Whether it had an entry in the wheel.
+    pub(crate) filed: bool,
+    /// Whether it has run and gone on. Its admission can then not be undone.
+    pub(crate) has_run: bool,
+}
+
 /// The result of a cancel.
 pub(crate) enum Cancel<P> {
     /// The cancel won. The payload and the live pin belong to the caller. If `filed`, the timeout
@@ -421,11 +430,13 @@ impl<P> Slot<P> {
         self.end_pending(end).ok().map(Claimed::of)
     }
 
-    /// Takes back a timeout that was armed, or went on, while its timer was closed. Returns the task,
-    /// and whether the timeout had an entry in the wheel; `None` if a stop, a cancel or a run was first.
-    pub(crate) fn take_back(&self) -> Option<(P, bool)> {
-        let taken = self.end_pending(Phase::Cancelled).ok();
-        taken.map(|(payload, was)| (payload, was.phase() == Phase::Filed))
+    /// Takes back a timeout that was armed, or went on, while its timer was closed. `None` if a stop, a
+    /// cancel or a run was first.
+    pub(crate) fn take_back(&self) -> Option<TakenBack<P>> {
+        let (payload, was) = self.end_pending(Phase::Cancelled).ok()?;
+        // Read after the exchange, whose acquire pairs with the release of `go_on`.
+        let has_run = self.tag.load(Ordering::Relaxed) & GONE_ON != 0;
+        Some(TakenBack { payload, filed: was.phase() == Phase::Filed, has_run })
     }
 
     /// The deadline of the pending timeout that an entry of this version stands for. `None` if the

@@ -10,7 +10,7 @@ use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{AtomicUsize, Ordering};
 use crate::heap::context::Context;
-use crate::heap::{Cancel, Moved, Phase, PinnedChunk, Slot};
+use crate::heap::{Cancel, Moved, Phase, PinnedChunk, Slot, TakenBack};
 use crate::time::tick::nanos;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -241,24 +241,22 @@ impl Timeout {
         }
     }
 
-    /// Takes back the task of a timeout in a timer that was closed meanwhile. Returns the task, and
-    /// whether the timeout had an entry in the wheel; `None` if the timeout has already ended.
-    pub(super) fn take_back(&self) -> Option<(Erased, bool)> {
+    /// Takes back a timeout in a timer that was closed meanwhile. `None` if it has already ended.
+    pub(super) fn take_back(&self) -> Option<TakenBack<Erased>> {
         let taken = self.slot().take_back()?;
         self.take_live_pin();
         Some(taken)
     }
 
-    /// Cancels a timeout that went on after a run although its timer was closed meanwhile. Does nothing
-    /// if the timeout has already ended.
+    /// Cancels a timeout that went on after a run although its timer was closed meanwhile. The caller
+    /// has taken it back.
     #[cold]
-    pub(super) fn cancel_late(&self) {
-        let Some((task, filed)) = self.take_back() else { return };
+    pub(super) fn cancel_late(&self, taken: TakenBack<Erased>) {
         let counts = &self.context().by_others;
         counts.cancelled.add_shared(1);
-        counts.unqueued.add_shared(u64::from(!filed));
+        counts.unqueued.add_shared(u64::from(!taken.filed));
         self.context().ended(1);
-        self.tell_cancelled(task);
+        self.tell_cancelled(taken.payload);
     }
 }
 

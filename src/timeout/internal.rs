@@ -15,7 +15,7 @@ use super::handle::Timeout;
 use super::schedule::{Admit, Refusal, schedule_in, why_refused};
 use super::task::TimerTask;
 use crate::base::sync::{Arc, Mutex};
-use crate::heap::{Moved, Owner, Registry};
+use crate::heap::{Moved, Owner, Registry, TakenBack};
 use std::time::Instant;
 
 /// The internal timeouts of one timer.
@@ -79,7 +79,7 @@ impl Internal {
 
     /// Cancels the timeout, unless it runs or has ended.
     pub(crate) fn cancel(&self) {
-        let Some((task, filed)) = self.0.take_back() else { return };
+        let Some(TakenBack { payload, filed, .. }) = self.0.take_back() else { return };
         let context = self.0.context();
         let counts = &context.internals;
         counts.cancelled.add_shared(1);
@@ -89,7 +89,7 @@ impl Internal {
         } else {
             counts.unqueued.add_shared(1);
         }
-        self.0.tell_cancelled(task);
+        self.0.tell_cancelled(payload);
     }
 
     /// Moves the deadline. False if the timeout runs or has ended, or if the timer is stopped.

@@ -118,7 +118,8 @@ impl<'a> Run<'a> {
             self.0.chunk.announce(deadline);
         }
         if context.is_closed() {
-            self.timeout().cancel_late();
+            let timeout = self.timeout();
+            timeout.take_back().into_iter().for_each(|taken| timeout.cancel_late(taken));
         }
         true
     }

@@ -117,19 +117,24 @@ fn file_directly(chunk: &Chunk<Erased>, offset: usize, tally: &Tally) -> Option<
     Some(CatchUp { token: chunk.token(offset, version), deadline })
 }
 
-/// Takes back a timeout that was armed in a closed timer, unless it has already ended.
+/// Takes back a timeout that was armed in a closed timer, unless it has already ended. If it has run and
+/// gone on meanwhile, cancels it instead: a refused task has not run.
 #[cold]
 fn take_back<T: TimerTask>(timeout: Timeout, tally: &Tally) -> Result<Timeout, (T, Refusal)> {
-    let Some((task, filed)) = timeout.take_back() else { return Ok(timeout) };
+    let Some(taken) = timeout.take_back() else { return Ok(timeout) };
+    if taken.has_run {
+        timeout.cancel_late(taken);
+        return Ok(timeout);
+    }
     tally.taken_back.add(1);
-    tally.unqueued.add_shared(u64::from(!filed)); // shared, for internal timeouts
-    Err((task.into_type(), Refusal::Closed))
+    tally.unqueued.add_shared(u64::from(!taken.filed)); // shared, for internal timeouts
+    Err((taken.payload.into_type(), Refusal::Closed))
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::heap::{Phase, SLOTS};
+    use crate::heap::{Claim, Phase, SLOTS};
     use std::collections::HashSet;
 
     const DUE: u64 = 1 << 40;
@@ -201,6 +206,32 @@ mod tests {
             assert_eq!(registry.context.snapshot().queue_depth, 0);
             assert_eq!(owner.chunk().slot(offset).phase(), Phase::Free);
         }
+    }
+
+    /// The timeout runs and goes on before the timer is closed, and its thread notices only the close.
+    #[test]
+    fn rule_01_a_timeout_that_has_run_is_not_refused() {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        assert!(owner.has_room());
+        let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, false);
+        let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
+        submit(&owner, offset, DUE, Admit::Once);
+        let context = &registry.context;
+        let slot = owner.chunk().slot(offset);
+        let (_, version) = slot.file().expect("the slot is New");
+        context.by_worker.filed.add(1);
+        let Claim::Due(claimed) = slot.claim(version, DUE) else { panic!("not due") };
+        context.by_worker.expired.add(1);
+        assert!(slot.go_on(claimed.payload, DUE, Phase::Filed).is_ok());
+        context.by_worker.rearmed.add(1);
+        context.close();
+        let admitted = take_back::<fn()>(timeout, &owner.heap.tally);
+        let timeout = admitted.map_err(|(_, why)| why).expect("it has run");
+        assert!(timeout.is_cancelled());
+        let metrics = context.snapshot();
+        assert_eq!((metrics.expired, metrics.cancelled, metrics.rejected), (1, 1, 0));
+        assert_eq!((metrics.pending, metrics.queue_depth), (0, 0));
     }
 
     /// A thread that alternates between timers has one heap in each of them.
