@@ -103,31 +103,42 @@ struct State(u64);
 
 impl State {
     const PHASE_BITS: u32 = 3;
-    const NEVER: u64 = u64::MAX >> Self::PHASE_BITS;
+    const PHASE: u64 = (1 << Self::PHASE_BITS) - 1;
 
-    /// The deadline is rounded up to a multiple of 8 ns.
+    /// The deadline is rounded up to a multiple of 8 ns. The greatest such multiple stands for `NEVER`.
     #[inline]
     fn new(phase: Phase, deadline: u64) -> Self {
-        let steps = deadline.div_ceil(1 << Self::PHASE_BITS).min(Self::NEVER);
-        Self(steps << Self::PHASE_BITS | phase as u64)
+        Self(deadline.saturating_add(Self::PHASE) & !Self::PHASE | phase as u64)
     }
 
     #[inline]
     fn phase(self) -> Phase {
-        use Phase::{Cancelled, Denied, Expired, Filed, Free, New, Returned, Running};
-        const BY_BITS: [Phase; 8] =
-            [Free, New, Filed, Running, Denied, Expired, Cancelled, Returned];
-        BY_BITS[(self.0 & 7) as usize]
+        match self.0 & Self::PHASE {
+            0 => Phase::Free,
+            1 => Phase::New,
+            2 => Phase::Filed,
+            3 => Phase::Running,
+            4 => Phase::Denied,
+            5 => Phase::Expired,
+            6 => Phase::Cancelled,
+            _ => Phase::Returned,
+        }
     }
 
     #[inline]
     fn deadline(self) -> u64 {
-        if self.0 >> Self::PHASE_BITS == Self::NEVER { NEVER } else { self.0 & !7 }
+        if self.rounded() == NEVER & !Self::PHASE { NEVER } else { self.rounded() }
+    }
+
+    /// The deadline, or a time that no clock reaches instead of `NEVER`. For comparisons.
+    #[inline]
+    fn rounded(self) -> u64 {
+        self.0 & !Self::PHASE
     }
 
     #[inline]
     fn with(self, phase: Phase) -> Self {
-        Self(self.0 & !7 | phase as u64)
+        Self(self.rounded() | phase as u64)
     }
 }
 
@@ -407,14 +418,20 @@ impl<P> Slot<P> {
             // Set while the timeout is pending, so that it is constant during the run.
             self.retag(|tag| if tag & GONE_ON == 0 { tag } else { tag | REPEATS });
         }
-        let is_due = |state: State| state.phase().is_pending() && state.deadline() <= tick_start;
-        if is_due(state) && !may_run() {
-            return Claim::Dead;
-        }
-        while is_due(state) {
-            match self.exchange(state, state.with(Phase::Running)) {
-                Ok(()) => return Claim::Due(Claimed::of((self.take(), state))),
-                Err(now) => state = now,
+        let is_due = |state: State| state.phase().is_pending() && state.rounded() <= tick_start;
+        if is_due(state) {
+            if !may_run() {
+                return Claim::Dead;
+            }
+            loop {
+                match self.exchange(state, state.with(Phase::Running)) {
+                    Ok(()) => return Claim::Due(Claimed::of((self.take(), state))),
+                    Err(now) if is_due(now) => state = now,
+                    Err(now) => {
+                        state = now;
+                        break;
+                    }
+                }
             }
         }
         if state.phase().is_pending() { Claim::NotYet(state.deadline()) } else { Claim::Dead }
@@ -455,10 +472,21 @@ impl<P> Slot<P> {
     /// the slot then becomes New, even if the deadline is later.
     #[inline]
     pub(crate) fn reschedule(&self, deadline: u64) -> Result<Moved, Phase> {
+        let state = self.load();
+        let to = State::new(state.phase(), deadline);
+        // Tried first, because most timeouts are pushed back.
+        let later = state.phase().is_pending() && to.rounded() >= state.rounded();
+        if later && self.exchange(state, to).is_ok() {
+            return Ok(Moved::Deadline);
+        }
+        self.reschedule_any(deadline)
+    }
+
+    fn reschedule_any(&self, deadline: u64) -> Result<Moved, Phase> {
         let (mut state, mut retagged) = (self.load(), false);
         while state.phase().is_pending() {
             let to = State::new(state.phase(), deadline);
-            let sooner = to.deadline() < state.deadline();
+            let sooner = to.rounded() < state.rounded();
             let leaves_entry = state.phase() == Phase::Filed && (sooner || retagged);
             if leaves_entry {
                 self.retag(|tag| next_version(tag) | MOVED);

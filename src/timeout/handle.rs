@@ -111,7 +111,7 @@ impl Timeout {
         this_thread::count(&self.chunk.context, |counter| {
             counter.add(|tally| &tally.cancelled);
             if filed {
-                self.context().entry_died(counter.add(|tally| &tally.died));
+                self.context().entry_died(counter.add(|tally| &tally.died).get());
             } else {
                 counter.add(|tally| &tally.unqueued);
             }
@@ -172,7 +172,7 @@ impl Timeout {
                 counter.add(|tally| &tally.rescheduled);
                 if moved == Moved::LeftEntry {
                     counter.add(|tally| &tally.renewed);
-                    self.context().entry_died(counter.add(|tally| &tally.died));
+                    self.context().entry_died(counter.add(|tally| &tally.died).get());
                 }
             });
         })

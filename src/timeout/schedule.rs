@@ -39,14 +39,19 @@ pub(crate) fn schedule<T: TimerTask>(
     deadline: u64,
     admit: Admit,
 ) -> Result<Timeout, (T, Refusal)> {
-    let mut task = Some(task);
+    let (mut task, mut refusal) = (Some(task), None);
+    // Returns only the handle, because each copy of a larger result would cost as much as a lock.
     let scheduled = with_owner(registry, |owner| {
-        task.take().map(|task| schedule_in(owner, task, deadline, admit))
+        let scheduled = schedule_in(owner, task.take()?, deadline, admit);
+        scheduled.map_err(|(back, why)| (task, refusal) = (Some(back), Some(why))).ok()
     });
     match (scheduled.flatten(), task) {
-        (Some(scheduled), _) => scheduled,
-        (None, Some(task)) => schedule_without_owner(registry, task, deadline, admit),
-        (None, None) => unreachable!("a taken task was scheduled or refused"),
+        (Some(timeout), _) => Ok(timeout),
+        (None, Some(task)) => match refusal {
+            Some(why) => Err((task, why)),
+            None => schedule_without_owner(registry, task, deadline, admit),
+        },
+        (None, None) => unreachable!("a refused task comes back"),
     }
 }
 

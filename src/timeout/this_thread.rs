@@ -77,16 +77,16 @@ pub(crate) struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Adds one to a count, and returns the new value.
+    /// Adds one to a count, and returns the count.
     #[inline]
-    pub(crate) fn add(&self, pick: impl FnOnce(&Tally) -> &Count) -> u64 {
+    pub(crate) fn add<'a>(&'a self, pick: impl FnOnce(&'a Tally) -> &'a Count) -> &'a Count {
         let count = pick(self.tally);
         if self.own {
             count.add(1);
         } else {
             count.add_shared(1);
         }
-        count.get()
+        count
     }
 }
 
