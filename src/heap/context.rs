@@ -385,7 +385,7 @@ mod tests {
 
         /// Uses up all chunk numbers.
         pub(crate) fn use_up_chunks(&self) {
-            self.chunks.store(crate::heap::MAX_CHUNKS, Ordering::Relaxed);
+            self.chunks.store(1 << 31, Ordering::Relaxed); // beyond every limit
         }
 
         /// Counts `count` timeouts as scheduled.

@@ -14,6 +14,7 @@
 //! - `alarm`: when a producer wakes the worker
 //! - `tally`: the counts of each thread
 //! - `metrics`: the public snapshot, the worker's counters, the lateness histogram
+//! - `producer`: a thread that schedules, for the tests
 
 pub(crate) mod alarm;
 mod chunk;
@@ -26,6 +27,8 @@ mod model;
 mod owner;
 #[allow(unsafe_code)] // the file explains why
 mod pinned;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod producer;
 mod registry;
 #[allow(unsafe_code)] // the file explains why
 mod slot;

@@ -56,6 +56,12 @@ impl Timeout {
         Place { chunk: &self.chunk, offset: self.offset() }
     }
 
+    /// The index of its slot.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn index(&self) -> u32 {
+        self.chunk.index(self.offset())
+    }
+
     #[inline]
     fn offset(&self) -> usize {
         self.offset.load(Ordering::Relaxed) & (LIVE_PIN - 1)
@@ -327,138 +333,4 @@ impl fmt::Debug for Timeout {
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use super::*;
-    use crate::base::sync::Arc;
-    use crate::heap::{Owner, Registry};
-    use crate::timeout::schedule::{Admit, schedule};
-
-    const DUE: u64 = 1 << 40;
-
-    impl Timeout {
-        /// The index of its slot.
-        pub(in crate::timeout) fn index(&self) -> u32 {
-            self.chunk.index(self.offset())
-        }
-    }
-
-    /// A timeout whose worker is the calling thread.
-    fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
-        let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-        let timeout = schedule(&registry, || (), DUE, Admit::Once);
-        (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
-    }
-
-    /// The worker may sleep until the former deadline. So a sooner deadline must wake it. A later one
-    /// need not.
-    #[test]
-    fn pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
-        let (registry, timeout) = timeout();
-        let (heap, context) = (registry.next_new_heap().expect("this thread's"), timeout.context());
-        let asks = |in_wheel: bool, deadline| {
-            heap.scan(
-                None,
-                usize::MAX,
-                false,
-                &mut Default::default(),
-                &mut Vec::new(),
-                &mut Vec::new(),
-            );
-            if in_wheel {
-                timeout.slot().file(); // does nothing if the slot is already Filed
-            }
-            context.alarm.arm(DUE - 1);
-            timeout.reschedule_to(deadline).unwrap();
-            (heap.scan_by() == deadline, !context.alarm.is_armed())
-        };
-        for in_wheel in [false, true] {
-            assert_eq!(asks(in_wheel, DUE), (false, false), "the same");
-            assert_eq!(asks(in_wheel, DUE * 2), (false, false), "in the wheel: {in_wheel}");
-            assert_eq!(asks(in_wheel, DUE), (true, false), "the worker wakes before it");
-            assert_eq!(asks(in_wheel, DUE / 2), (true, true), "in the wheel: {in_wheel}");
-            assert_eq!(asks(in_wheel, DUE), (false, false));
-        }
-        assert_eq!(context.snapshot().rescheduled, 10);
-    }
-
-    #[test]
-    fn dead_entries_request_one_sweep() {
-        let (_registry, timeout) = timeout();
-        let mut sooner = |n: u64| {
-            timeout.reschedule_to(DUE - 8 * n).unwrap();
-            assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
-        };
-        assert!(timeout.slot().file().is_some());
-        (1..4100).for_each(&mut sooner);
-        assert!(!timeout.context().is_sweep_wanted());
-        (4100..5200).for_each(&mut sooner);
-        assert!(timeout.context().is_sweep_wanted() && timeout.context().was_woken());
-        (5200..20_000).for_each(&mut sooner);
-        assert!(!timeout.context().was_woken(), "the sweep is already requested");
-    }
-
-    /// A returned timeout that no caller collects counts as cancelled.
-    #[test]
-    fn an_uncollected_timeout_is_counted_once() {
-        let (registry, timeout) = timeout();
-        registry.context.close();
-        registry.empty(Phase::Returned, |chunk, offset, claimed| {
-            drop((claimed.payload, Timeout::pinned(Place { chunk, offset }))); // with the live pin
-        });
-        let counts = || {
-            let metrics = registry.context.snapshot();
-            (metrics.returned, metrics.cancelled, metrics.pending)
-        };
-        assert_eq!(counts(), (1, 0, 0));
-        timeout.cancel_returned();
-        timeout.cancel_returned();
-        assert_eq!((counts(), timeout.is_cancelled()), ((0, 1, 0), true));
-    }
-
-    #[test]
-    fn a_running_timeout_is_withdrawn_or_abandoned_once() {
-        for goes_on in [false, true] {
-            let (registry, timeout) = timeout();
-            let (_, mut version) = timeout.slot().file().unwrap();
-            let claim = |version| {
-                assert!(matches!(timeout.slot().claim(version, DUE), crate::heap::Claim::Due(_)));
-                registry.context.by_worker.expired.add(1);
-            };
-            claim(version);
-            if goes_on {
-                timeout.slot().pin();
-                let task = Erased::new(|| ());
-                version = timeout.slot().go_on(task, DUE, Phase::Filed).ok().expect("it may");
-                registry.context.by_worker.rearmed.add(1);
-                claim(version);
-            }
-            assert_eq!(timeout.cancel(), goes_on);
-            assert_eq!(timeout.is_withdrawn(), goes_on, "only a cancel that returned true counts");
-            timeout.abandon();
-            assert!(timeout.is_cancelled());
-            let metrics = registry.context.snapshot();
-            assert_eq!((metrics.cancelled, metrics.pending), (1, 0));
-            assert_eq!(metrics.abandoned, u64::from(!goes_on));
-        }
-    }
-
-    /// A cancel on another thread writes to a tally that this thread may write. No count is lost.
-    #[test]
-    fn cancels_are_counted_on_any_thread() {
-        let (registry, first) = timeout();
-        let mut owner: Owner<Erased> = Owner::enter(&registry).expect("there is room");
-        let more: Vec<Timeout> = (0..99)
-            .map(|_| {
-                assert!(owner.has_room());
-                let offset = owner.arm(Erased::new(|| ()), DUE, false);
-                Timeout::pinned(Place { chunk: owner.chunk(), offset })
-            })
-            .collect();
-        assert!(first.cancel() && more[..50].iter().all(Timeout::cancel));
-        let cancels = move || more[50..].iter().all(Timeout::cancel);
-        assert!(std::thread::spawn(cancels).join().unwrap());
-        let metrics = registry.context.snapshot();
-        assert_eq!((metrics.scheduled, metrics.cancelled), (100, 100));
-        assert_eq!((metrics.pending, metrics.queue_depth), (0, 0));
-    }
-}
+mod tests;

@@ -314,45 +314,4 @@ impl<S: Structure> Drop for Rest<'_, S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wheel::HashedWheel;
-    use crate::wheel::structure::TokenWheel;
-
-    /// There are at most as many dead entries as values and buckets together, plus a constant.
-    #[test]
-    fn rule_04_removals_do_not_pile_up() {
-        let mut wheel = HashedWheel::new(8).unwrap();
-        let kept: Vec<Key> = (0..100).map(|n| wheel.insert(5 + n, n)).collect();
-        for n in 0..10_000 {
-            let key = wheel.insert(1_000_000, n);
-            assert_eq!(wheel.remove(key), Some(n));
-        }
-        let entries = entries(&mut wheel);
-        assert!(entries <= kept.len() + DEAD_ALLOWED + kept.len() + 8 + 1, "{entries}");
-        assert!(entries > kept.len() + DEAD_ALLOWED, "a sweep for each removal costs too much");
-        assert!(kept.iter().all(|&key| wheel.get(key).is_some()));
-        assert_eq!(wheel.expire(104, |_, _| ()), 100);
-    }
-
-    /// The present user of a slot does not keep alive the entries of its former users.
-    #[test]
-    fn rule_04_removals_do_not_pile_up_while_their_slots_are_in_use() {
-        let mut wheel = HashedWheel::new(8).unwrap();
-        let mut keys = [wheel.insert(1_000_000, 0), wheel.insert(1_000_000, 1)];
-        for n in 0..10_000 {
-            assert!(wheel.remove(keys[n % 2]).is_some());
-            keys[n % 2] = wheel.insert(1_000_000, n);
-        }
-        assert!(entries(&mut wheel) <= 2 + DEAD_ALLOWED + 2 + 8 + 1);
-    }
-
-    fn entries<T>(wheel: &mut HashedWheel<T>) -> usize {
-        let mut entries = 0;
-        wheel.structure.sweep(usize::MAX, |_| {
-            entries += 1;
-            true
-        });
-        entries
-    }
-}
+mod tests;

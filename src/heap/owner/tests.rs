@@ -1,0 +1,118 @@
+use super::*;
+use crate::heap::producer::{DUE, Place, Producer, end_elsewhere};
+use crate::heap::slot::Phase;
+use std::collections::HashSet;
+
+fn indices(places: &[Place]) -> Vec<u32> {
+    places.iter().map(|(chunk, offset)| chunk.index(*offset)).collect()
+}
+
+fn distinct(indices: &[u32]) -> usize {
+    indices.iter().collect::<HashSet<_>>().len()
+}
+
+#[test]
+fn each_slot_is_handed_out_once() {
+    let mut producer = Producer::new();
+    let places = producer.arm(10 * SLOTS + 1);
+    assert_eq!(distinct(&indices(&places)), places.len());
+    let chunks: HashSet<u32> = places.iter().map(|(chunk, _)| chunk.id).collect();
+    assert_eq!(chunks.len(), 11, "all slots of a chunk are used");
+    assert!(places.iter().all(|(chunk, offset)| chunk.slot(*offset).phase() == Phase::New));
+}
+
+#[test]
+fn a_slot_freed_by_its_thread_is_reused_next() {
+    let mut producer = Producer::new();
+    let places = producer.arm(40);
+    for place in &places[10..12] {
+        producer.end(place);
+    }
+    let again = producer.arm(3);
+    assert_eq!(indices(&again)[..2], indices(&places)[10..12]);
+    assert_eq!(again[2].1, 40, "a slot that was never used comes next");
+}
+
+/// If other threads have freed many slots of the owned chunk, the owner keeps the chunk. If they
+/// have freed few, the owner disowns it.
+#[test]
+fn slots_freed_by_other_threads_are_reused() {
+    for many in [true, false] {
+        let mut producer = Producer::new();
+        let places = producer.arm(SLOTS);
+        let freed = if many { SLOTS / 4 + 1 } else { SLOTS / 4 };
+        places[..freed].iter().for_each(end_elsewhere);
+        let next = producer.arm(1);
+        assert_eq!(next[0].0.id == places[0].0.id, many);
+        // A disowned chunk with that many free slots is in the pool.
+        assert_eq!(producer.owner.heap.pool.len(), 0);
+        places[freed..freed + 1].iter().for_each(end_elsewhere);
+        assert_eq!(producer.owner.heap.pool.len(), usize::from(!many));
+        let rest = producer.arm(SLOTS);
+        let mut live = indices(&places[freed + 1..]);
+        live.extend(indices(&next).into_iter().chain(indices(&rest)));
+        assert_eq!(distinct(&live), live.len(), "no slot has two timeouts");
+        let chunks: HashSet<u32> = live.iter().map(|index| index >> 6).collect();
+        assert_eq!(chunks.len(), 2, "a third chunk was made");
+    }
+}
+
+#[test]
+fn pooled_chunks_are_reused() {
+    let mut producer = Producer::new();
+    let burst = producer.arm(5 * SLOTS);
+    burst.iter().for_each(end_elsewhere);
+    let again = producer.arm(5 * SLOTS);
+    let (before, after) = (indices(&burst), indices(&again));
+    assert_eq!(distinct(&after), 5 * SLOTS);
+    assert_eq!(distinct(&[before, after].concat()), 5 * SLOTS, "the same slots");
+}
+
+/// Its timeouts outlive it, and its unused slots are not lost.
+#[test]
+fn a_dropped_owner_leaves_its_slots_to_the_next() {
+    let mut producer = Producer::new();
+    let places = producer.arm(3);
+    let heap = Arc::as_ptr(&producer.owner.heap);
+    producer.owner = Owner::enter(&producer.registry).expect("there is room");
+    assert_ne!(Arc::as_ptr(&producer.owner.heap), heap, "the first owner still existed");
+    producer.owner = Owner::enter(&producer.registry).expect("there is room");
+    assert_eq!(Arc::as_ptr(&producer.owner.heap), heap, "the first owner has left its heap");
+    let more = producer.arm(SLOTS - 3);
+    assert_eq!(distinct(&indices(&[places.clone(), more].concat())), SLOTS);
+    assert!(places.iter().all(|(chunk, offset)| chunk.slot(*offset).phase() == Phase::New));
+    places.iter().for_each(|place| producer.end(place));
+    assert_eq!(distinct(&indices(&producer.arm(3))), 3);
+}
+
+/// A timer without room for more chunks still uses the slots that it has.
+#[test]
+fn there_is_no_room_once_all_slots_are_used() {
+    let mut producer = Producer::new();
+    producer.registry.context.use_up_chunks();
+    let places = producer.arm(SLOTS);
+    assert!(!producer.owner.has_room());
+    end_elsewhere(&places[9]);
+    assert_eq!(indices(&producer.arm(1)), indices(&places[9..10]));
+    assert!(!producer.owner.has_room());
+    assert!(Owner::enter(&producer.registry).is_none(), "no other thread gets a chunk");
+    assert!(Owner::enter(&producer.registry).is_none());
+    let heaps = std::iter::from_fn(|| producer.registry.next_new_heap()).count();
+    assert_eq!(heaps, 2, "the heap of the refused thread waits for the next thread");
+}
+
+/// The registry is dropped with its timer.
+#[test]
+fn an_owner_outlives_its_registry() {
+    let mut producer = Producer::new();
+    let places = producer.arm(1);
+    let Producer { registry, mut owner, .. } = producer;
+    drop(registry);
+    for n in 1..SLOTS as u32 {
+        assert!(owner.has_room(), "the owned chunk still has free slots");
+        owner.arm(n, DUE, false);
+    }
+    assert!(!owner.has_room(), "it gets no other chunk");
+    drop(owner);
+    end_elsewhere(&places[0]);
+}

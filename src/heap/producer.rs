@@ -1,0 +1,61 @@
+//! The fixture of the heap's tests: a thread that schedules, without a timer.
+
+use super::chunk::Chunk;
+use super::context::Context;
+use super::owner::Owner;
+use super::registry::Registry;
+use super::slot::Cancel;
+use crate::base::sync::Arc;
+
+/// A deadline that is far away.
+pub(super) const DUE: u64 = 1 << 40;
+
+/// The chunk and the offset of a timeout's slot.
+pub(super) type Place = (Arc<Chunk<u32>>, usize);
+
+/// An owner whose timeouts are numbered in the order of scheduling.
+pub(super) struct Producer {
+    pub(super) registry: Arc<Registry<u32>>,
+    pub(super) owner: Owner<u32>,
+    scheduled: u32,
+}
+
+impl Producer {
+    pub(super) fn new() -> Self {
+        let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
+        let owner = Owner::enter(&registry).expect("there is room");
+        Self { registry, owner, scheduled: 0 }
+    }
+
+    pub(super) fn arm(&mut self, count: usize) -> Vec<Place> {
+        (0..count).map(|_| self.arm_at(DUE)).collect()
+    }
+
+    pub(super) fn arm_at(&mut self, deadline: u64) -> Place {
+        assert!(self.owner.has_room());
+        let offset = self.owner.arm(self.scheduled, deadline, false);
+        let place = (self.owner.chunk().clone(), offset);
+        self.scheduled += 1;
+        self.owner.heap.announce(&place.0, deadline);
+        place
+    }
+
+    /// Ends a timeout on its own thread.
+    pub(super) fn end(&mut self, (chunk, offset): &Place) {
+        assert!(free(chunk, *offset));
+        if !self.owner.give_back(chunk, *offset) {
+            chunk.give_back(1 << offset);
+        }
+    }
+}
+
+/// Ends a timeout as another thread does: its slot goes back to the chunk's own bitmap.
+pub(super) fn end_elsewhere((chunk, offset): &Place) {
+    assert!(free(chunk, *offset));
+    chunk.give_back(1 << offset);
+}
+
+fn free(chunk: &Chunk<u32>, offset: usize) -> bool {
+    let slot = chunk.slot(offset);
+    matches!(slot.cancel(), Cancel::Won { .. }) && slot.unpin(2)
+}
