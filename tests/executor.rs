@@ -321,8 +321,12 @@ fn stop_errors_say_what_was_expected() {
     assert!(StopError::FromWorker.to_string().contains("expected another thread"));
     let (timer, _clock) = manual();
     let timeout = timer.new_timeout(|| (), TICK).unwrap();
-    let held_up = |timeout| StopError::StillRunning { limit: ms(5), timeout }.to_string();
-    let said = "the timer has not stopped within 5ms: the worker is busy with a task";
+    let thread = "conn-timer".to_owned();
+    let held_up = |timeout| {
+        StopError::StillRunning { limit: ms(5), thread: thread.clone(), timeout }.to_string()
+    };
+    let said =
+        "the timer has not stopped within 5ms: its thread \"conn-timer\" is busy with a task";
     assert_eq!(held_up(Some(timeout)), said);
     assert!(!held_up(None).contains("task"), "nobody knows of one");
 }

@@ -34,6 +34,11 @@ mod real {
             self.0.get().is_some_and(|thread| thread.id() == thread::current().id())
         }
 
+        /// The name of the adopted thread.
+        pub(crate) fn thread_name(&self) -> Option<&str> {
+            self.0.get()?.name()
+        }
+
         pub(crate) fn unpark(&self) {
             if let Some(thread) = self.0.get() {
                 thread.unpark();
@@ -83,6 +88,11 @@ mod model {
 
         pub(crate) fn is_current_thread(&self) -> bool {
             self.adopted.get() == Some(&thread::current().id())
+        }
+
+        /// Models do not name threads.
+        pub(crate) fn thread_name(&self) -> Option<&str> {
+            None
         }
 
         pub(crate) fn unpark(&self) {

@@ -203,19 +203,21 @@ pub enum StopError {
     FromWorker,
     /// The worker was still busy with a task at the end of the limit. The timer is closed and accepts no
     /// more timeouts. Call `stop` or `stop_timeout` again to get the unprocessed ones.
-    #[error("the timer has not stopped within {limit:?}: {}", held_up_by(timeout))]
+    #[error("the timer has not stopped within {limit:?}: its thread {thread:?} {}", state(timeout))]
     StillRunning {
         /// The limit that the caller gave.
         limit: Duration,
+        /// The name of the worker's thread; see [`Builder::thread_name`](crate::Builder::thread_name).
+        thread: String,
         /// The timeout whose task the worker is running, or is handing to an executor that blocks.
         /// `None` if the worker was no longer busy just after the limit.
         timeout: Option<Timeout>,
     },
 }
 
-fn held_up_by(timeout: &Option<Timeout>) -> &'static str {
+fn state(timeout: &Option<Timeout>) -> &'static str {
     match timeout {
-        Some(_) => "the worker is busy with a task",
-        None => "the worker was busy at that moment",
+        Some(_) => "is busy with a task",
+        None => "was busy at that moment",
     }
 }

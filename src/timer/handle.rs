@@ -254,7 +254,7 @@ impl HashedWheelTimer {
     /// # Errors
     ///
     /// The errors of `stop`, and [`StopError::StillRunning`] if the worker is still busy with a task. This
-    /// error has the task's timeout. The timer is closed anyway, and nothing more runs after that task.
+    /// error has the thread's name and the task's timeout. The timer is closed anyway, and nothing more runs after that task.
     /// Pending timeouts stay pending until the task ends. Call again to get them.
     pub fn stop_timeout(&self, limit: Duration) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(Some(limit))
@@ -269,7 +269,11 @@ impl HashedWheelTimer {
         if let Some(limit) = limit {
             // A limit beyond the last `Instant` is no limit.
             let until = Instant::now().checked_add(limit);
-            let running = || StopError::StillRunning { limit, timeout: control.running() };
+            let running = || StopError::StillRunning {
+                limit,
+                thread: control.context.alarm.parker().thread_name().unwrap_or_default().to_owned(),
+                timeout: control.running(),
+            };
             return control.finish_until(until).ok_or_else(running);
         }
         let unprocessed = control.lifecycle.wait_finished(None).unwrap_or_default();

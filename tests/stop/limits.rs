@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, StopError};
 
 #[test]
-fn rule_09_a_stop_with_a_limit_names_the_task_that_runs() {
-    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+fn rule_09_a_stop_with_a_limit_names_the_thread_and_the_task_that_runs() {
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name("conn-timer");
+    let timer = builder.build().unwrap();
     let (release, gate) = mpsc::channel::<()>();
     let started = Arc::new(AtomicBool::new(false));
     let flag = started.clone();
@@ -26,7 +27,8 @@ fn rule_09_a_stop_with_a_limit_names_the_task_that_runs() {
     let begun = Instant::now();
     let error = timer.stop_timeout(ms(20)).unwrap_err();
     assert!(begun.elapsed() < Duration::from_secs(30), "the limit was 20 ms");
-    let StopError::StillRunning { limit, timeout } = error else { panic!("{error:?}") };
+    let StopError::StillRunning { limit, thread, timeout } = error else { panic!("{error:?}") };
+    assert_eq!(thread, "conn-timer");
     let running = timeout.expect("the one that runs");
     assert_eq!((limit, running.deadline()), (ms(20), slow.as_ref().unwrap().deadline()));
     assert!(format!("{running:?}").contains("running"));
