@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_freed_and_allocated_again() {
+    fn rule_04_memory_is_freed_and_allocated_again() {
         let (mut slab, taken) = filled(100 * CHUNK);
         assert_eq!(chunks_with_memory(&slab), 100);
         for index in taken {

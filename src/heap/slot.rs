@@ -701,7 +701,7 @@ mod tests {
 
     /// A slot that a scan has found may be reused before it is filed.
     #[test]
-    fn a_slot_is_filed_only_with_the_sequence_number_that_was_found() {
+    fn rule_02_a_slot_is_filed_only_with_the_sequence_number_that_was_found() {
         let slot = armed(80);
         assert_eq!((slot.file_as(2), slot.phase()), (None, Phase::New));
         assert!(slot.file_as(3).is_some());

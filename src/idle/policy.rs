@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_rounds_up_saturates_and_never_turns_off() {
+    fn rule_10_a_scale_rounds_up_saturates_and_never_turns_off() {
         let policy = IdlePolicy::new().all(Duration::from_nanos(1001));
         assert_eq!(after(&policy, 0, 0.5), Some(501));
         assert_eq!(after(&policy, 0, 0.0), Some(1));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_and_the_longest_duration_are_never_due() {
+    fn rule_10_zero_and_the_longest_duration_are_never_due() {
         for policy in [IdlePolicy::new(), IdlePolicy::new().all(Duration::MAX)] {
             assert_eq!(verdict_at(&policy, [5; 3], [0; 3], NEVER - 1), Verdict::CheckAt(NEVER));
         }

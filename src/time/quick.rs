@@ -262,7 +262,7 @@ mod tests {
 
     /// If a thread were interrupted between the reads, its clock would run ahead by that time.
     #[test]
-    fn an_anchor_is_ahead_of_its_instant_and_invalid_if_its_reads_were_interrupted() {
+    fn rule_02_an_anchor_is_ahead_of_its_instant_and_invalid_if_its_reads_were_interrupted() {
         let read_until = |until| anchor(50, 1000, until, |_, _| 7);
         let held = read_until(50 + UNDISTURBED - 1);
         assert_eq!((held.count, held.window, held.rate), (50, WINDOW, 7));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_loses_time_is_given_up() {
+    fn rule_02_a_counter_that_loses_time_is_given_up() {
         const SECOND: u64 = 1_000_000_000;
         assert!(gives_up(30_000, 60_000), "half as fast");
         assert!(gives_up(SECOND, SECOND * 14 / 10));
@@ -317,7 +317,7 @@ mod tests {
 
     /// Runs in a process of its own, because that process gives the counter up.
     #[test]
-    fn a_counter_that_fails_is_given_up_by_all_threads() {
+    fn rule_02_a_counter_that_fails_is_given_up_by_all_threads() {
         let path = concat!(module_path!(), "::the_process_whose_counter_fails");
         let test = path.split_once("::").unwrap().1; // without the crate's name
         let own = std::env::current_exe().unwrap();
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_three_tenths_too_fast_and_absurd_ones_are_refused() {
+    fn rule_02_the_rate_is_three_tenths_too_fast_and_absurd_ones_are_refused() {
         let three_gigahertz = rate_over(1_000_000, 3_000_000).unwrap();
         let counted = (three_gigahertz * 30_000) >> 32;
         assert!((12_999..=13_000).contains(&counted), "{counted}");
@@ -368,7 +368,7 @@ mod tests {
     /// On a suspended machine the counter runs on and the clock stands still. A rate measured
     /// across that is far too low, and must not be used.
     #[test]
-    fn a_measurement_that_disagrees_is_not_used() {
+    fn rule_02_a_measurement_that_disagrees_is_not_used() {
         const MS: u64 = 1_000_000;
         let mut calibrator = Calibrator { base: None, last: None };
         let mut measure = |count_ms: u64, ms| calibrator.measure(count_ms * 3 * MS, ms * MS);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn no_public_count_shows_an_internal_timeout() {
+    fn rule_01_no_public_count_shows_an_internal_timeout() {
         let (timer, held) = (timer(), Arc::new(()));
         let context = timer.0.context.clone();
         let assert_nothing = || {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_internal_timeouts_are_reused() {
+    fn rule_04_slots_of_internal_timeouts_are_reused() {
         let (timer, held) = (timer(), Arc::new(()));
         let mut slots = HashSet::new();
         for _ in 0..1000 {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_without_a_slot_is_refused_and_counted() {
+    fn rule_01_a_task_without_a_slot_is_refused_and_counted() {
         let registry = registry();
         let timeouts: Vec<_> = (0..SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
         registry.context.use_up_chunks();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_after_the_close_is_refused_and_counted() {
+    fn rule_01_a_task_after_the_close_is_refused_and_counted() {
         let registry = registry();
         registry.context.close();
         let refused = schedule(&registry, || (), DUE, Admit::Once);
@@ -196,7 +196,7 @@ mod tests {
 
     /// The timer is closed after the slot is armed.
     #[test]
-    fn a_timeout_armed_in_a_closed_timer_is_taken_back() {
+    fn rule_01_a_timeout_armed_in_a_closed_timer_is_taken_back() {
         for admit in [Admit::Once, Admit::Series, Admit::AtOnce] {
             let registry = registry();
             let mut owner = Owner::enter(&registry).expect("there is room");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_freed_by_its_thread_is_reused_next() {
+    fn rule_04_a_slot_freed_by_its_thread_is_reused_next() {
         let registry = registry();
         let mut slots = HashSet::new();
         for _ in 0..1000 {
@@ -272,7 +272,7 @@ mod tests {
 
     /// Slots of chunks that are not owned, or that another thread frees, are reused too.
     #[test]
-    fn returned_slots_are_reused() {
+    fn rule_04_returned_slots_are_reused() {
         let registry = registry();
         let mut slots = HashSet::new();
         for round in 0..50 {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ends_leaves_its_heap() {
+    fn rule_04_a_thread_that_ends_leaves_its_heap() {
         let registry = registry();
         for _ in 0..20 {
             let other = registry.clone();

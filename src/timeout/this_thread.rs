@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_gives_up_its_heap_of_a_timer_that_has_ended() {
+    fn rule_04_a_thread_gives_up_its_heap_of_a_timer_that_has_ended() {
         let first = registry();
         enter(&first);
         let held = |registry: &Registry<Erased>| {

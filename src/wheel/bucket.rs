@@ -206,7 +206,7 @@ mod tests {
 
     /// Entries that are pushed between two steps do not hide any that were there before.
     #[test]
-    fn a_sweep_in_steps_checks_every_entry() {
+    fn rule_04_a_sweep_in_steps_checks_every_entry() {
         let mut bucket = filled();
         let (mut end, mut met) = (bucket.len(), 0);
         while end > 0 {

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_agrees_with_a_plain_search() {
+    fn rule_08_the_least_agrees_with_a_plain_search() {
         for buckets in [1usize, 2, 3, 20, 64] {
             let mut tree = Earliest::new(buckets).unwrap();
             let mut plain = vec![NOTHING; buckets];

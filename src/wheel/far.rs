@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_era_moves_in_the_order_of_insertion_once_all_of_it_is_in_reach() {
+    fn rule_07_an_era_moves_in_the_order_of_insertion_once_all_of_it_is_in_reach() {
         let mut far = filled(&[40, 37, 20, 41]);
         assert_eq!((far.next(), far.limit(), far.end_of_first()), (Some(20), 19, Some(31)));
         assert_eq!(far.take(30), None);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_in_steps_checks_every_entry() {
+    fn rule_04_a_sweep_in_steps_checks_every_entry() {
         let ticks: Vec<u64> = (16..200).chain(20..40).collect();
         let mut far = filled(&ticks);
         let (mut rest, mut met) = (None, Vec::new());

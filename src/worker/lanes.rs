@@ -287,7 +287,7 @@ mod tests {
 
     /// A timeout that ends between the scan and the filing does not count against the drain cap.
     #[test]
-    fn only_pending_timeouts_are_filed() {
+    fn rule_01_only_pending_timeouts_are_filed() {
         for expires in [true, false] {
             let (control, mut lanes, mut owner) = lane();
             let armed = arm(&mut owner, 100);
@@ -330,7 +330,7 @@ mod tests {
 
     /// All slots that a pass has freed go back to their chunks.
     #[test]
-    fn freed_slots_return_to_their_chunks() {
+    fn rule_04_freed_slots_return_to_their_chunks() {
         let (control, mut lanes, mut owner) = lane();
         let armed = arm(&mut owner, 4 * SLOTS);
         lanes.discover(&control.registry);

@@ -159,7 +159,7 @@ fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     assert!(worker.wheel.next_expiry().is_none() && !worker.context().is_sweep_wanted());
 }
 
-/// Rule 6: a sleep ends for a timeout that is pending and due, but not for each entry that was
+/// A sleep ends for a timeout that is pending and due, but not for each entry that was
 /// cancelled or pushed back.
 #[test]
 fn rule_06_dead_and_postponed_entries_do_not_end_a_sleep() {
@@ -182,7 +182,7 @@ fn rule_06_dead_and_postponed_entries_do_not_end_a_sleep() {
     assert_eq!(worker.wheel.next_expiry(), None);
 }
 
-/// Rule 6: a dead entry too far ahead to be confirmed causes no wake-up if nothing is pending.
+/// A dead entry too far ahead to be confirmed causes no wake-up if nothing is pending.
 #[test]
 fn rule_06_nothing_pending_means_no_wake_up() {
     let mut worker = worker();
@@ -198,7 +198,7 @@ fn rule_06_nothing_pending_means_no_wake_up() {
 
 /// The confirmed timeout is cancelled, and another one of its tick is pending.
 #[test]
-fn a_cancelled_next_timeout_is_replaced() {
+fn rule_02_a_cancelled_next_timeout_is_replaced() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, 2);
@@ -210,9 +210,9 @@ fn a_cancelled_next_timeout_is_replaced() {
     assert_eq!(worker.confirmed.map(|due| due.token.index), Some(producer.index(1)));
 }
 
-/// Rule 6: a timeout is confirmed only for its own tick, and only while it is due in this tick.
+/// A timeout is confirmed only for its own tick, and only while it is due in this tick.
 #[test]
-fn a_confirmed_timeout_stands_for_its_own_tick_only() {
+fn rule_06_a_confirmed_timeout_stands_for_its_own_tick_only() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule_at(1000, 1);
@@ -227,7 +227,7 @@ fn a_confirmed_timeout_stands_for_its_own_tick_only() {
     assert_eq!(worker.wheel.next_expiry(), Some(1 << 26), "it was pushed back");
 }
 
-/// Rule 3: confirming past many dead entries takes several passes, each of bounded length.
+/// Confirming past many dead entries takes several passes, each of bounded length.
 #[test]
 fn rule_09_confirming_the_next_entry_is_bounded() {
     let mut worker = worker();
@@ -241,7 +241,7 @@ fn rule_09_confirming_the_next_entry_is_bounded() {
     assert_eq!(worker.wheel.next_expiry(), Some(5000));
 }
 
-/// Rule 3: a command to end interrupts the transfer of a long queue.
+/// A command to end interrupts the transfer of a long queue.
 #[test]
 fn rule_09_a_command_to_end_interrupts_a_transfer() {
     let mut worker = worker();
@@ -255,7 +255,7 @@ fn rule_09_a_command_to_end_interrupts_a_transfer() {
     assert_eq!(producer.queued(), 9 * FILED_PER_CHECK + 100);
 }
 
-/// Rule 6: a producer that uses the alarm during the worker's last check counts as the tick's one
+/// A producer that uses the alarm during the worker's last check counts as the tick's one
 /// wake-up.
 #[test]
 fn rule_06_a_wake_up_just_before_the_sleep_is_counted() {
@@ -275,7 +275,7 @@ fn rule_06_a_wake_up_just_before_the_sleep_is_counted() {
 
 /// An armed alarm would make each producer wake a worker that does not sleep.
 #[test]
-fn an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
+fn rule_06_an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     let control = worker.control.clone();
@@ -301,7 +301,7 @@ fn rule_03_a_pass_that_takes_all_timeouts_leaves_no_backlog() {
     assert!(transfer(&mut worker), "due timeouts are left");
 }
 
-/// Rule 3: a heap that fills every pass up to the drain cap does not starve the other heap.
+/// A heap that fills every pass up to the drain cap does not starve the other heap.
 #[test]
 fn rule_03_a_full_heap_does_not_starve_another() {
     let mut worker = worker();
@@ -313,10 +313,10 @@ fn rule_03_a_full_heap_does_not_starve_another() {
     assert!(a.queued() >= DRAIN_CAP, "only {} timeouts are left in the full heap", a.queued());
 }
 
-/// Rule 3: a pass begins with the heaps that the last pass did not reach. The heap in which the last pass
+/// A pass begins with the heaps that the last pass did not reach. The heap in which the last pass
 /// ended comes last.
 #[test]
-fn many_full_heaps_take_turns() {
+fn rule_03_many_full_heaps_take_turns() {
     const EACH: usize = 512;
     let mut worker = worker();
     let mut producers: Vec<_> = (0..300).map(|_| Producer::of(&worker)).collect();
@@ -331,10 +331,10 @@ fn many_full_heaps_take_turns() {
     assert!(waiting <= 1, "{waiting} of {}", left.len());
 }
 
-/// Rule 3: the cap applies to a pass in the next tick. It does not apply after a jump, so that ticks keep
+/// The cap applies to a pass in the next tick. It does not apply after a jump, so that ticks keep
 /// their order.
 #[test]
-fn only_a_jump_lifts_the_cap() {
+fn rule_03_only_a_jump_lifts_the_cap() {
     for (last_pass, capped) in [(DUE - 1, true), (DUE - 2, false)] {
         let mut worker = worker();
         let mut producer = Producer::of(&worker);
@@ -345,9 +345,9 @@ fn only_a_jump_lifts_the_cap() {
     }
 }
 
-/// Rule 3: all heaps together do not exceed the cap. The heaps without room come first in the next pass.
+/// All heaps together do not exceed the cap. The heaps without room come first in the next pass.
 #[test]
-fn many_heaps_share_the_drain_cap() {
+fn rule_03_many_heaps_share_the_drain_cap() {
     let mut worker = worker();
     let mut producers: Vec<Producer> = (0..300).map(|_| Producer::of(&worker)).collect();
     producers.iter_mut().for_each(|producer| producer.schedule(600));
@@ -391,7 +391,7 @@ fn rule_03_due_timeouts_are_filed_before_the_rest() {
     }
 }
 
-/// Rule 3: timeouts beyond the cap stay in the queue, and the worker does not sleep.
+/// Timeouts beyond the cap stay in the queue, and the worker does not sleep.
 #[test]
 fn rule_03_timeouts_not_yet_due_are_filed_over_several_passes() {
     let count = DRAIN_CAP + 20_000;
@@ -427,9 +427,9 @@ fn rule_07_a_backlog_is_filed_before_later_timeouts() {
     assert!(filed == scheduled);
 }
 
-/// Rule 2: a release drains the queue, and the worker may sleep afterwards.
+/// A release drains the queue, and the worker may sleep afterwards.
 #[test]
-fn a_release_forgets_no_new_timeout() {
+fn rule_02_a_release_forgets_no_new_timeout() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(100 * SLOTS);
@@ -445,7 +445,7 @@ fn a_release_forgets_no_new_timeout() {
 }
 
 #[test]
-fn dropping_the_last_handle_frees_the_slot() {
+fn rule_04_dropping_the_last_handle_frees_the_slot() {
     let worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
@@ -480,7 +480,7 @@ fn only_a_running_timeout_is_named() {
 
 /// If the name stayed, a stop would wait for a run that has ended.
 #[test]
-fn the_name_left_by_a_dead_worker_is_cleared() {
+fn rule_09_the_name_left_by_a_dead_worker_is_cleared() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
@@ -498,9 +498,9 @@ fn the_name_left_by_a_dead_worker_is_cleared() {
     assert!(!control.begin_run(None, token), "the timer has ended");
 }
 
-/// Rule 4: when the name of a timeout that goes on is cleared, the worker removes its pin.
+/// When the name of a timeout that goes on is cleared, the worker removes its pin.
 #[test]
-fn a_timeout_that_goes_on_frees_its_slot_in_the_end() {
+fn rule_04_a_timeout_that_goes_on_frees_its_slot_in_the_end() {
     struct Again;
     impl TimerTask for Again {
         fn run(self, _: &Run<'_>) -> Next<Self> {
@@ -532,7 +532,7 @@ fn an_expiry_does_not_change_the_queue_depth() {
 
 /// Entries that catch up in one pass are expired in the order of their ticks.
 #[test]
-fn runs_that_catch_up_run_in_the_order_of_ticks() {
+fn rule_07_runs_that_catch_up_run_in_the_order_of_ticks() {
     let mut worker = worker();
     let mut agenda = Agenda::default();
     for tick in [30, 10, 20] {
@@ -561,7 +561,7 @@ fn only_a_successful_claim_names_its_timeout() {
     assert!(!producer.slot(2).finish_and_unpin(), "its handle still pins the slot");
 }
 
-/// Rule 4: after a burst, the worker drops all but a few of the empty chunks. Their numbers are reused
+/// After a burst, the worker drops all but a few of the empty chunks. Their numbers are reused
 /// with other versions, so old entries stay dead.
 #[test]
 fn rule_04_empty_chunks_are_dropped_and_their_numbers_reused() {
@@ -689,7 +689,7 @@ fn rule_05_a_worker_whose_end_panics_leaves_a_closed_timer() {
 
 /// A stop that ends the timer in the worker's place also takes timeouts that are due.
 #[test]
-fn nothing_is_claimed_after_the_timer_has_ended() {
+fn rule_01_nothing_is_claimed_after_the_timer_has_ended() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
@@ -707,7 +707,7 @@ fn nothing_is_claimed_after_the_timer_has_ended() {
 
 /// After a command to end, a due timeout stays in its slot, where the end finds it.
 #[test]
-fn nothing_expires_after_a_command_to_end() {
+fn rule_01_nothing_expires_after_a_command_to_end() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(2);

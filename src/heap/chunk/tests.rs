@@ -21,7 +21,7 @@ fn an_index_locates_its_slot() {
 }
 
 #[test]
-fn a_disowned_chunk_is_pooled_once_it_has_enough_free_slots() {
+fn rule_04_a_disowned_chunk_is_pooled_once_it_has_enough_free_slots() {
     let mut producer = Producer::new();
     let places = disowned(&mut producer);
     let heap = producer.owner.heap.clone();
@@ -36,7 +36,7 @@ fn a_disowned_chunk_is_pooled_once_it_has_enough_free_slots() {
 
 /// The worker gives back the slots of a chunk together.
 #[test]
-fn slots_given_back_together_are_all_counted() {
+fn rule_04_slots_given_back_together_are_all_counted() {
     let mut producer = Producer::new();
     let places = disowned(&mut producer);
     let heap = producer.owner.heap.clone();

@@ -90,7 +90,7 @@ fn rule_07_reused_chunks_keep_the_order() {
 }
 
 #[test]
-fn wrapped_sequence_numbers_keep_the_order() {
+fn rule_07_wrapped_sequence_numbers_keep_the_order() {
     for begin in [u64::from(u32::MAX) - 100, (1 << 31) - 100, u64::from(u32::MAX)] {
         let mut producer = Producer::new();
         producer.heap().next_sequence.store(begin, Ordering::Relaxed);
@@ -102,7 +102,7 @@ fn wrapped_sequence_numbers_keep_the_order() {
 
 /// Sequence numbers that are half their range apart could not be compared.
 #[test]
-fn a_scan_is_requested_before_sequence_numbers_become_ambiguous() {
+fn rule_07_a_scan_is_requested_before_sequence_numbers_become_ambiguous() {
     let mut producer = Producer::new();
     producer.heap().next_sequence.store(SEQUENCES_PER_SCAN - 2, Ordering::Relaxed);
     producer.arm(1);
@@ -161,7 +161,7 @@ fn rule_07_a_capped_scan_keeps_the_order() {
     assert!(filed.is_sorted(), "{filed:?}");
 }
 
-/// Rule 9: a stop does not wait for a scan of millions of timeouts. The stop empties their slots
+/// A stop does not wait for a scan of millions of timeouts. The stop empties their slots
 /// itself.
 #[test]
 fn rule_09_a_scan_stops_when_the_timer_is_closed() {
@@ -180,7 +180,7 @@ fn rule_09_a_scan_stops_when_the_timer_is_closed() {
 /// Another thread has found the mark before the chunk was in the queue, and a scan has lost its
 /// deadline.
 #[test]
-fn queueing_a_chunk_announces_its_earliest_deadline() {
+fn rule_02_queueing_a_chunk_announces_its_earliest_deadline() {
     let mut producer = Producer::new();
     let (chunk, _) = producer.arm_at(80);
     producer.arm_at(DUE);
@@ -191,7 +191,7 @@ fn queueing_a_chunk_announces_its_earliest_deadline() {
 
 /// A slot that is armed during a scan waits for the next, so that it does not overtake older ones.
 #[test]
-fn timeouts_newer_than_the_scan_wait_for_the_next_one() {
+fn rule_07_timeouts_newer_than_the_scan_wait_for_the_next_one() {
     for begin in [0, u64::from(u32::MAX) - 49] {
         let mut producer = Producer::new();
         producer.heap().next_sequence.store(begin, Ordering::Relaxed);
@@ -209,7 +209,7 @@ fn timeouts_newer_than_the_scan_wait_for_the_next_one() {
 
 /// Its sequence number is out of date, so it may be on either side of any bound.
 #[test]
-fn a_slot_pulled_forward_is_always_scanned() {
+fn rule_01_a_slot_pulled_forward_is_always_scanned() {
     for begin in [1000, 1 << 31, u64::from(u32::MAX)] {
         let mut producer = Producer::new();
         producer.heap().next_sequence.store(begin, Ordering::Relaxed);
@@ -232,7 +232,7 @@ fn a_slot_pulled_forward_is_always_scanned() {
 
 /// The sequence number of a timeout that goes on after a run is out of date too.
 #[test]
-fn a_slot_that_went_on_is_always_scanned() {
+fn rule_01_a_slot_that_went_on_is_always_scanned() {
     let mut producer = Producer::new();
     producer.heap().next_sequence.store(1000, Ordering::Relaxed);
     let (chunk, offset) = producer.arm(1).remove(0);
@@ -259,7 +259,7 @@ fn a_chunk_is_queued_once_per_scan() {
 }
 
 #[test]
-fn the_earliest_deadline_is_never_too_late() {
+fn rule_02_the_earliest_deadline_is_never_too_late() {
     let mut producer = Producer::new();
     assert_eq!(producer.heap().scan_by(), NEVER);
     let places = [48, 40, 64].map(|deadline| producer.arm_at(deadline));
@@ -329,7 +329,7 @@ fn rule_04_all_but_a_few_empty_chunks_are_dropped() {
 }
 
 #[test]
-fn chunks_with_a_timeout_are_not_dropped() {
+fn rule_01_chunks_with_a_timeout_are_not_dropped() {
     let mut producer = Producer::new();
     let places = producer.arm(40 * SLOTS);
     let (used, unused): (Vec<_>, Vec<_>) = places.iter().partition(|(_, offset)| *offset == 7);
@@ -360,7 +360,7 @@ fn rule_04_only_empty_chunks_are_dropped() {
 
 /// An empty chunk that is reused is not empty.
 #[test]
-fn reused_chunks_are_not_dropped() {
+fn rule_01_reused_chunks_are_not_dropped() {
     let (mut producer, places) = after_a_burst();
     drop(places);
     producer.arm(40 * SLOTS);
@@ -371,7 +371,7 @@ fn reused_chunks_are_not_dropped() {
 
 /// A token of a dropped chunk must not match a slot of the next chunk with the same number.
 #[test]
-fn a_reused_chunk_number_has_another_version() {
+fn rule_02_a_reused_chunk_number_has_another_version() {
     let (mut producer, places) = after_a_burst();
     let versions: std::collections::HashMap<u32, u16> = places
         .iter()

@@ -12,7 +12,7 @@ fn distinct(indices: &[u32]) -> usize {
 }
 
 #[test]
-fn each_slot_is_handed_out_once() {
+fn rule_01_each_slot_is_handed_out_once() {
     let mut producer = Producer::new();
     let places = producer.arm(10 * SLOTS + 1);
     assert_eq!(distinct(&indices(&places)), places.len());
@@ -22,7 +22,7 @@ fn each_slot_is_handed_out_once() {
 }
 
 #[test]
-fn a_slot_freed_by_its_thread_is_reused_next() {
+fn rule_04_a_slot_freed_by_its_thread_is_reused_next() {
     let mut producer = Producer::new();
     let places = producer.arm(40);
     for place in &places[10..12] {
@@ -36,7 +36,7 @@ fn a_slot_freed_by_its_thread_is_reused_next() {
 /// If other threads have freed many slots of the owned chunk, the owner keeps the chunk. If they
 /// have freed few, the owner disowns it.
 #[test]
-fn slots_freed_by_other_threads_are_reused() {
+fn rule_04_slots_freed_by_other_threads_are_reused() {
     for many in [true, false] {
         let mut producer = Producer::new();
         let places = producer.arm(SLOTS);
@@ -58,7 +58,7 @@ fn slots_freed_by_other_threads_are_reused() {
 }
 
 #[test]
-fn pooled_chunks_are_reused() {
+fn rule_04_pooled_chunks_are_reused() {
     let mut producer = Producer::new();
     let burst = producer.arm(5 * SLOTS);
     burst.iter().for_each(end_elsewhere);
@@ -70,7 +70,7 @@ fn pooled_chunks_are_reused() {
 
 /// Its timeouts outlive it, and its unused slots are not lost.
 #[test]
-fn a_dropped_owner_leaves_its_slots_to_the_next() {
+fn rule_04_a_dropped_owner_leaves_its_slots_to_the_next() {
     let mut producer = Producer::new();
     let places = producer.arm(3);
     let heap = Arc::as_ptr(&producer.owner.heap);

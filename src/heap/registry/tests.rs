@@ -4,7 +4,7 @@ use crate::heap::{Cancel, Claim, Owner};
 
 /// The timeouts are New, Filed, running and ended. Only the pending ones are emptied.
 #[test]
-fn emptied_timeouts_are_counted_by_their_end() {
+fn rule_01_emptied_timeouts_are_counted_by_their_end() {
     for end in [Phase::Cancelled, Phase::Returned] {
         let mut producer = Producer::new();
         let places = producer.arm(7);

@@ -84,7 +84,7 @@ fn one_unused_row_is_kept() {
 
 /// They are reported at the same time as before.
 #[test]
-fn survivors_of_a_burst_move_to_a_new_wheel() {
+fn rule_04_survivors_of_a_burst_move_to_a_new_wheel() {
     let (mut segment, seats) = watching(SEATS as u32);
     let stay = |number: u32| number % 100 == 0;
     seats

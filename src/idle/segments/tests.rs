@@ -154,7 +154,7 @@ fn every_segment_gets_its_turn() {
 }
 
 #[test]
-fn unused_segments_give_their_memory_back() {
+fn rule_04_unused_segments_give_their_memory_back() {
     let with_memory = |segments: &Segments<u32>| {
         segments.segments.iter().filter(|slot| slot.segment.is_some()).count()
     };

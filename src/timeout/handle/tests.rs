@@ -15,7 +15,7 @@ fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
 /// The worker may sleep until the former deadline. So a sooner deadline must wake it. A later one
 /// need not.
 #[test]
-fn pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
+fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
     let (registry, timeout) = timeout();
     let (heap, context) = (registry.next_new_heap().expect("this thread's"), timeout.context());
     let asks = |in_wheel: bool, deadline| {
@@ -45,7 +45,7 @@ fn pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
 }
 
 #[test]
-fn dead_entries_request_one_sweep() {
+fn rule_04_dead_entries_request_one_sweep() {
     let (_registry, timeout) = timeout();
     let mut sooner = |n: u64| {
         timeout.reschedule_to(DUE - 8 * n).unwrap();
@@ -62,7 +62,7 @@ fn dead_entries_request_one_sweep() {
 
 /// A returned timeout that no caller collects counts as cancelled.
 #[test]
-fn an_uncollected_timeout_is_counted_once() {
+fn rule_01_an_uncollected_timeout_is_counted_once() {
     let (registry, timeout) = timeout();
     registry.context.close();
     registry.empty(Phase::Returned, |chunk, offset, claimed| {
@@ -79,7 +79,7 @@ fn an_uncollected_timeout_is_counted_once() {
 }
 
 #[test]
-fn a_running_timeout_is_withdrawn_or_abandoned_once() {
+fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
     for goes_on in [false, true] {
         let (registry, timeout) = timeout();
         let (_, mut version) = timeout.slot().file().unwrap();
@@ -107,7 +107,7 @@ fn a_running_timeout_is_withdrawn_or_abandoned_once() {
 
 /// A cancel on another thread writes to a tally that this thread may write. No count is lost.
 #[test]
-fn cancels_are_counted_on_any_thread() {
+fn rule_01_cancels_are_counted_on_any_thread() {
     let (registry, first) = timeout();
     let mut owner: Owner<Erased> = Owner::enter(&registry).expect("there is room");
     let more: Vec<Timeout> = (0..99)
