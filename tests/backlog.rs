@@ -2,9 +2,8 @@
 
 mod common;
 
-use common::{Record, TICK, eventually, manual_with, ms, on};
+use common::{Record, TICK, blocking_task, eventually, manual_with, ms, on};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc;
 use std::time::Duration;
 use wheelwork::{Clock, HashedWheelTimer, WheelKind};
 
@@ -24,18 +23,13 @@ fn behind_a_busy_worker(
     clock: &wheelwork::ManualClock,
     fill: impl FnOnce(),
 ) {
-    let (started, is_running) = mpsc::channel();
-    let (release, gate) = mpsc::channel::<()>();
-    let blocking = move || {
-        started.send(()).unwrap();
-        let _ = gate.recv();
-    };
+    let (blocking, gate) = blocking_task();
     timer.new_timeout(blocking, TICK).unwrap();
     std::thread::scope(|scope| {
         let advance = scope.spawn(|| clock.advance(TICK));
-        is_running.recv().unwrap();
+        gate.wait();
         fill();
-        release.send(()).unwrap();
+        gate.open();
         advance.join().unwrap();
     });
 }

@@ -8,7 +8,7 @@
 mod common;
 
 use common::examples::example;
-use common::{Record, assert_conserved, eventually, ms};
+use common::{Record, assert_conserved, blocking_task, eventually, ms};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -17,7 +17,6 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wheelwork::executor::{PoolError, ThreadPool};
 use wheelwork::{BuildError, HashedWheelTimer};
@@ -172,8 +171,7 @@ fn rule_05_a_task_that_blocks_delays_only_its_own_thread() {
     let builder = HashedWheelTimer::builder().tick_duration(ms(1));
     let pooled = builder.clone().executor(pool).build().unwrap();
     let inline = builder.build().unwrap();
-    let (release, gate) = mpsc::channel::<()>();
-    let blocking = move || _ = gate.recv();
+    let (blocking, gate) = blocking_task();
     pooled.new_timeout(blocking, Duration::ZERO).unwrap();
     let ran = Record::new();
     for n in 0..20 {
@@ -181,23 +179,18 @@ fn rule_05_a_task_that_blocks_delays_only_its_own_thread() {
     }
     eventually("the others have run", || ran.len() == 20);
     assert_eq!(pooled.metrics().refused, 0);
-    release.send(()).unwrap();
+    gate.open();
 
-    let (release, gate) = mpsc::channel::<()>();
-    let (started, is_running) = mpsc::channel();
-    let blocking = move || {
-        started.send(()).unwrap();
-        let _ = gate.recv();
-    };
+    let (blocking, gate) = blocking_task();
     inline.new_timeout(blocking, Duration::ZERO).unwrap();
-    is_running.recv().unwrap();
+    gate.wait();
     let (held_up, start) = (Record::new(), Instant::now() + ms(20));
     for n in 0..20 {
         inline.new_timeout_at(held_up.note(n), start - ms(n)).unwrap();
     }
     std::thread::sleep(ms(40));
     assert_eq!(held_up.len(), 0, "the worker is busy");
-    release.send(()).unwrap();
+    gate.open();
     eventually("the others have run", || held_up.len() == 20);
     let order = held_up.take();
     assert!(order.iter().rev().is_sorted(), "in the order of their ticks: {order:?}");

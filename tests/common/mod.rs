@@ -3,9 +3,13 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod examples;
+mod gate;
 mod wheels;
 #[allow(unused_imports)] // likewise
-pub use wheels::WHEELS;
+pub use self::{
+    gate::{Gate, blocking_task},
+    wheels::WHEELS,
+};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,10 +1,9 @@
 //! Tasks that are pending when their timer stops, or when their thread or the last handle goes.
 
-use crate::common::{TICK, eventually, into_the_wheel, manual, ms};
+use crate::common::{TICK, blocking_task, eventually, into_the_wheel, manual, ms};
 use crate::{Fates, Probe, fates, schedule};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc;
 use std::time::Duration;
 use wheelwork::HashedWheelTimer;
 use wheelwork::executor::ThreadPool;
@@ -71,19 +70,14 @@ fn rule_01_a_returned_task_that_is_dropped_is_dropped_once<P: Probe>() {
 fn rule_01_a_task_that_no_stop_collects_is_dropped_once<P: Probe>() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let fates = fates();
-    let (runs, has_begun) = mpsc::channel();
-    let (end, may_end) = mpsc::channel::<()>();
-    let blocking = move || {
-        runs.send(()).unwrap();
-        let _ = may_end.recv();
-    };
+    let (blocking, gate) = blocking_task();
     timer.new_timeout(blocking, ms(1)).unwrap();
-    has_begun.recv().unwrap();
+    gate.wait();
     drop(schedule::<P>(&timer, &fates, 20, ms(60_000)));
     assert!(timer.stop_timeout(ms(1)).is_err());
     fates.assert(0, 0, 0);
     drop(timer);
-    drop(end);
+    gate.open();
     eventually("the worker has ended", || fates.dropped() == 20);
     std::thread::sleep(ms(10));
     fates.assert(20, 0, 20);

@@ -1,8 +1,8 @@
 //! A timer that is stopped: what becomes of the futures, and `stop_async`.
 
-use crate::common::{Mutex, TICK, eventually, manual, manual_with, ms};
+use crate::common::{Gate, Mutex, TICK, blocking_task, eventually, manual, manual_with, ms};
 use crate::wakers::{Alarm, Hooks, block_on};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, StopError};
@@ -65,9 +65,9 @@ fn a_stop_without_patience_wakes_too() {
     assert!(alarm.poll(&mut sleep).is_ready());
 }
 
-/// Rule 9: a stop does not wait for what a waker does.
+/// A stop does not wait for what a waker does.
 #[test]
-fn a_stop_with_a_limit_wakes_nobody_on_its_own_thread() {
+fn rule_09_a_stop_with_a_limit_wakes_nobody_on_its_own_thread() {
     for _ in 0..20 {
         let (timer, _clock) = manual();
         let (woken_by, woken) = std::sync::mpsc::channel();
@@ -87,16 +87,15 @@ fn rule_09_a_stop_that_gave_up_resolves_every_sleep() {
     let (timer, clock) = manual();
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(5 * SECOND));
     assert!(alarm.poll(&mut sleep).is_pending());
-    let gate = Arc::new(Barrier::new(2));
-    let held = gate.clone();
-    timer.new_timeout(move || _ = held.wait(), SECOND).unwrap();
+    let (blocking, gate) = blocking_task();
+    timer.new_timeout(blocking, SECOND).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| clock.advance(SECOND));
-        eventually("the task runs", || timer.metrics().expired == 1);
+        gate.wait();
         let stopped = timer.stop_timeout(Duration::ZERO);
         assert!(matches!(stopped, Err(StopError::StillRunning { .. })));
         assert!(alarm.poll(&mut sleep).is_ready() && sleep.was_stopped(), "it is closed");
-        gate.wait();
+        gate.open();
     });
     assert!(timer.stop().unwrap().is_empty());
 }
@@ -137,25 +136,19 @@ fn stop_async_begins_with_its_first_poll() {
     assert_eq!(block_on(stop).len(), 1);
 }
 
-/// A timer whose worker is busy until the guard is dropped.
-fn busy() -> (HashedWheelTimer, impl Drop) {
-    struct Release(Option<std::sync::mpsc::Sender<()>>);
-    impl Drop for Release {
-        fn drop(&mut self) {
-            drop(self.0.take());
-        }
-    }
-    let (sender, gate) = std::sync::mpsc::channel();
+/// A timer whose worker is busy until the gate is opened.
+fn busy() -> (HashedWheelTimer, Gate) {
     let builder = HashedWheelTimer::builder().tick_duration(ms(1));
     let timer = builder.build().unwrap();
-    timer.new_timeout(move || _ = gate.recv(), Duration::ZERO).unwrap();
-    eventually("the task runs", || timer.metrics().expired == 1);
-    (timer, Release(Some(sender)))
+    let (blocking, gate) = blocking_task();
+    timer.new_timeout(blocking, Duration::ZERO).unwrap();
+    gate.wait();
+    (timer, gate)
 }
 
 #[test]
 fn stop_async_waits_for_a_running_task_and_wakes_the_latest_waker_only() {
-    let (timer, release) = busy();
+    let (timer, gate) = busy();
     let alarms = [(); 2].map(|()| Alarm::new());
     let mut stop = timer.stop_async();
     for _ in 0..2 {
@@ -163,7 +156,7 @@ fn stop_async_waits_for_a_running_task_and_wakes_the_latest_waker_only() {
     }
     assert!(alarms[1].poll(&mut stop).is_pending());
     assert_eq!(alarms.each_ref().map(Alarm::clones), [0, 1]);
-    drop(release);
+    gate.open();
     eventually("it is woken", || alarms[1].wakes() == 1);
     assert!(alarms[1].poll(&mut stop).is_ready());
     assert_eq!(alarms[0].wakes(), 0);
@@ -188,7 +181,7 @@ fn a_stop_with_a_limit_wakes_no_other_stop_on_its_own_thread() {
 
 #[test]
 fn a_stop_async_that_is_dropped_drops_its_waker_and_leaves_the_timeouts_to_the_next() {
-    let (timer, release) = busy();
+    let (timer, gate) = busy();
     timer.new_timeout(|| (), SECOND).unwrap();
     let alarms = [(); 2].map(|()| Alarm::new());
     let mut stops = [(); 2].map(|()| timer.stop_async());
@@ -198,7 +191,7 @@ fn a_stop_async_that_is_dropped_drops_its_waker_and_leaves_the_timeouts_to_the_n
     let [first, mut second] = stops;
     drop(first);
     assert_eq!(alarms.each_ref().map(Alarm::clones), [0, 1]);
-    drop(release);
+    gate.open();
     eventually("the other is woken", || alarms[1].wakes() == 1);
     let Poll::Ready(returned) = alarms[1].poll(&mut second) else { panic!("it has ended") };
     assert_eq!((returned.len(), alarms[0].wakes()), (1, 0));
@@ -219,14 +212,14 @@ fn stop_async_may_be_polled_on_the_worker() {
 
 #[test]
 fn rule_05_a_waker_of_stop_async_that_panics_hurts_nobody() {
-    let (timer, release) = busy();
+    let (timer, gate) = busy();
     let bad = || panic!("a bad waker");
     let waker = Hooks { on_wake: Box::new(bad), ..Hooks::default() }.waker();
     let (alarm, mut stops) = (Alarm::new(), [(); 2].map(|()| timer.stop_async()));
     let [first, second] = &mut stops;
     let poll = std::pin::pin!(first).poll(&mut std::task::Context::from_waker(&waker));
     assert!(poll.is_pending() && alarm.poll(second).is_pending());
-    drop(release);
+    gate.open();
     eventually("the other is woken", || alarm.wakes() == 1);
     assert!(timer.stop().unwrap().is_empty());
 }

@@ -1,9 +1,7 @@
 //! The drop of the last handle, which cancels and never blocks.
 
 use crate::Told;
-use crate::common::{Record, eventually, ms};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use crate::common::{Record, blocking_task, eventually, ms};
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, RescheduleError};
 
@@ -11,26 +9,16 @@ use wheelwork::{HashedWheelTimer, RescheduleError};
 fn rule_09_dropping_the_last_handle_does_not_block_and_cancels() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
     let record = Record::new();
-    let (release, gate) = mpsc::channel::<()>();
-    let started = Arc::new(AtomicBool::new(false));
-    let flag = started.clone();
-    timer
-        .new_timeout(
-            move || {
-                flag.store(true, SeqCst);
-                let _ = gate.recv();
-            },
-            Duration::ZERO,
-        )
-        .unwrap();
-    eventually("the blocking task starts", || started.load(SeqCst));
+    let (blocking, gate) = blocking_task();
+    timer.new_timeout(blocking, Duration::ZERO).unwrap();
+    gate.wait();
     let pending = timer.new_timeout(Told(record.clone()), ms(60_000)).unwrap();
     let copy = timer.clone();
     drop(timer);
     assert!(!pending.is_cancelled(), "not the last handle");
     drop(copy); // the worker is blocked by the task: this must return all the same
     assert_eq!(record.len(), 0);
-    release.send(()).unwrap();
+    gate.open();
     eventually("the worker cancels what is pending", || pending.is_cancelled());
     eventually("and tells the task", || record.len() == 1);
     assert_eq!(record.take(), ["cancelled"]);
@@ -62,24 +50,19 @@ fn rule_09_dropping_the_last_handle_wakes_a_sleeping_worker() {
 fn rule_01_dropping_the_last_handle_after_a_failed_stop_cancels() {
     for collected_late in [false, true] {
         let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
-        let (release, gate) = mpsc::channel::<()>();
-        let (started, is_running) = mpsc::channel();
-        let blocking = move || {
-            started.send(()).unwrap();
-            let _ = gate.recv();
-        };
+        let (blocking, gate) = blocking_task();
         timer.new_timeout(blocking, ms(1)).unwrap();
         let record = Record::new();
         let pending = timer.new_timeout(Told(record.clone()), ms(60_000)).unwrap();
-        is_running.recv().unwrap();
+        gate.wait();
         assert!(timer.stop_timeout(ms(1)).is_err());
         if collected_late {
-            release.send(()).unwrap();
+            gate.open();
             eventually("the worker has reported", || timer.is_stopped());
             drop(timer);
         } else {
             drop(timer);
-            release.send(()).unwrap();
+            gate.open();
         }
         eventually("it is cancelled", || record.len() == 1);
         assert_eq!(record.take(), ["cancelled"]);

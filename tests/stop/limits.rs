@@ -1,6 +1,6 @@
 //! `stop_timeout`, whose limit always holds.
 
-use crate::common::{assert_conserved, eventually, manual, ms};
+use crate::common::{assert_conserved, blocking_task, eventually, manual, ms};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -11,18 +11,10 @@ use wheelwork::{HashedWheelTimer, StopError};
 fn rule_09_a_stop_with_a_limit_names_the_thread_and_the_task_that_runs() {
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name("conn-timer");
     let timer = builder.build().unwrap();
-    let (release, gate) = mpsc::channel::<()>();
-    let started = Arc::new(AtomicBool::new(false));
-    let flag = started.clone();
-    let slow = timer.new_timeout(
-        move || {
-            flag.store(true, SeqCst);
-            let _ = gate.recv();
-        },
-        Duration::ZERO,
-    );
+    let (blocking, gate) = blocking_task();
+    let slow = timer.new_timeout(blocking, Duration::ZERO);
     timer.new_timeout(|| (), ms(60_000)).unwrap();
-    eventually("the slow task starts", || started.load(SeqCst));
+    gate.wait();
 
     let begun = Instant::now();
     let error = timer.stop_timeout(ms(20)).unwrap_err();
@@ -35,7 +27,7 @@ fn rule_09_a_stop_with_a_limit_names_the_thread_and_the_task_that_runs() {
     assert!(timer.new_timeout(|| (), ms(1)).is_err(), "closed all the same");
     assert!(!timer.is_stopped(), "not before its end");
 
-    release.send(()).unwrap();
+    gate.open();
     assert_eq!(timer.stop().unwrap().len(), 1);
     assert!(slow.unwrap().is_expired() && running.is_expired());
     assert_conserved(&timer);

@@ -1,9 +1,9 @@
 //! Stops while timeouts are scheduled, expire and run.
 
-use crate::common::{Record, assert_conserved, eventually, manual, ms, on};
+use crate::common::{Record, assert_conserved, blocking_task, eventually, manual, ms, on};
 use crate::on_every_wheel;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, Period, RescheduleError, StopError, WheelKind};
 
@@ -86,20 +86,15 @@ fn rule_09_stop_inside_a_task_is_an_error() {
 #[test]
 fn rule_01_a_timeout_due_later_in_the_pass_of_a_stop_is_returned_and_not_run() {
     let (timer, clock) = manual();
-    let (release, gate) = mpsc::channel::<()>();
-    let (started, is_running) = mpsc::channel();
-    let blocking = move || {
-        started.send(()).unwrap();
-        let _ = gate.recv();
-    };
+    let (blocking, gate) = blocking_task();
     timer.new_timeout(blocking, ms(100)).unwrap();
     let ran = Record::new();
     let next = timer.new_timeout(ran.note("next"), ms(100)).unwrap();
     let (stopped, moved) = std::thread::scope(|scope| {
         scope.spawn(|| clock.advance(ms(100)));
-        is_running.recv().unwrap();
+        gate.wait();
         let answers = (timer.stop_timeout(ms(1)), next.reschedule(ms(100)));
-        release.send(()).unwrap();
+        gate.open();
         answers
     });
     assert!(stopped.is_err());
@@ -111,11 +106,8 @@ fn rule_01_a_timeout_due_later_in_the_pass_of_a_stop_is_returned_and_not_run() {
 #[test]
 fn rule_01_a_timeout_due_during_a_stop_is_returned_and_not_run() {
     let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
-    let (release, gate) = mpsc::channel::<()>();
+    let (blocking, gate) = blocking_task();
     let ran = Arc::new(AtomicUsize::new(0));
-    let blocking = move || {
-        let _ = gate.recv();
-    };
     timer.new_timeout(blocking, Duration::ZERO).unwrap();
     for _ in 0..10 {
         let ran = ran.clone();
@@ -128,7 +120,7 @@ fn rule_01_a_timeout_due_during_a_stop_is_returned_and_not_run() {
     let returned = std::thread::scope(|scope| {
         let stop = scope.spawn(|| timer.stop().unwrap().len());
         eventually("closed", || timer.new_timeout(|| (), ms(60_000)).is_err());
-        release.send(()).unwrap();
+        gate.open();
         stop.join().unwrap()
     });
     // Those that found the timer open while it was being closed are returned as well.

@@ -1,7 +1,9 @@
 //! Slots and heaps that are used again and again.
 
 use crate::HOUR;
-use crate::common::{Random, Record, TICK, assert_conserved, manual, manual_with, on};
+use crate::common::{
+    Random, Record, TICK, assert_conserved, blocking_task, manual, manual_with, on,
+};
 use crate::on_every_wheel;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -129,12 +131,7 @@ fn rule_07_timeouts_of_one_thread_run_in_order_in_reused_slots(wheel: WheelKind)
 fn rule_07_timeouts_of_one_thread_run_in_order_through_a_backlog(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
     let ran = Record::new();
-    let (runs, has_begun) = mpsc::channel();
-    let (end, may_end) = mpsc::channel::<()>();
-    let blocking = move || {
-        runs.send(()).unwrap();
-        let _ = may_end.recv();
-    };
+    let (blocking, gate) = blocking_task();
     // Slots in many chunks, freed in any order.
     let mut burst: Vec<_> = (0..5000).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
     let mut random = Random(11);
@@ -145,7 +142,7 @@ fn rule_07_timeouts_of_one_thread_run_in_order_through_a_backlog(wheel: WheelKin
     let mut expected = Vec::new();
     std::thread::scope(|scope| {
         let advance = scope.spawn(|| clock.advance(TICK));
-        has_begun.recv().unwrap();
+        gate.wait();
         let (hand, handed) = mpsc::channel::<Timeout>();
         scope.spawn(move || handed.iter().for_each(|timeout| assert!(timeout.cancel())));
         for n in 0..180_000 {
@@ -157,7 +154,7 @@ fn rule_07_timeouts_of_one_thread_run_in_order_through_a_backlog(wheel: WheelKin
             }
         }
         drop(hand);
-        end.send(()).unwrap();
+        gate.open();
         advance.join().unwrap();
     });
     (0..3).for_each(|_| clock.advance(TICK));
