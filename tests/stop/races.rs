@@ -2,8 +2,8 @@
 
 use crate::common::{Record, assert_conserved, blocking_task, eventually, manual, ms, on};
 use crate::on_every_wheel;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, Period, RescheduleError, StopError, WheelKind};
 
