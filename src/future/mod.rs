@@ -66,7 +66,7 @@
 //!
 //! A [`Sleep`] takes 64 bytes. Its first poll costs as much as
 //! [`new_timeout`](crate::HashedWheelTimer::new_timeout) and two clock reads, and allocates nothing. A
-//! later poll with the same waker costs one clock read. A [`Timeout`] whose future is ready at its first
+//! later poll with the same waker costs one clock read. A [`FutureTimeout`] whose future is ready at its first
 //! poll never uses the wheel.
 //!
 //! Each wake-up comes from the worker's thread. For a runtime, this is a wake-up from outside, which
@@ -154,4 +154,4 @@ pub use sleep::Sleep;
 pub use stop::Stop;
 #[cfg(feature = "stream")]
 pub use stream::{Debounce, StreamTimeout, Throttle, TimedStreamExt};
-pub use timeout::{TimedFutureExt, Timeout, TimeoutError};
+pub use timeout::{FutureTimeout, TimedFutureExt, TimeoutError};

@@ -1,4 +1,4 @@
-//! `Timeout`: a future with a limit.
+//! `FutureTimeout`: a future with a limit.
 
 use super::sleep::Sleep;
 use crate::timer::HashedWheelTimer;
@@ -29,8 +29,12 @@ impl HashedWheelTimer {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn timeout<F: IntoFuture>(&self, limit: Duration, future: F) -> Timeout<F::IntoFuture> {
-        Timeout::new(future.into_future(), self.sleep(limit))
+    pub fn timeout<F: IntoFuture>(
+        &self,
+        limit: Duration,
+        future: F,
+    ) -> FutureTimeout<F::IntoFuture> {
+        FutureTimeout::new(future.into_future(), self.sleep(limit))
     }
 
     /// Limits a future like [`timeout`](Self::timeout), but until an instant.
@@ -38,8 +42,8 @@ impl HashedWheelTimer {
         &self,
         deadline: Instant,
         future: F,
-    ) -> Timeout<F::IntoFuture> {
-        Timeout::new(future.into_future(), self.sleep_until(deadline))
+    ) -> FutureTimeout<F::IntoFuture> {
+        FutureTimeout::new(future.into_future(), self.sleep_until(deadline))
     }
 }
 
@@ -61,12 +65,12 @@ impl HashedWheelTimer {
 /// ```
 pub trait TimedFutureExt: Future + Sized {
     /// Limits this future; see [`HashedWheelTimer::timeout`].
-    fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> Timeout<Self> {
+    fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> FutureTimeout<Self> {
         timer.timeout(limit, self)
     }
 
     /// Limits this future until an instant; see [`HashedWheelTimer::timeout_at`].
-    fn timeout_at(self, timer: &HashedWheelTimer, deadline: Instant) -> Timeout<Self> {
+    fn timeout_at(self, timer: &HashedWheelTimer, deadline: Instant) -> FutureTimeout<Self> {
         timer.timeout_at(deadline, self)
     }
 }
@@ -105,14 +109,14 @@ pin_project! {
     /// when it is dropped itself, not at the deadline.
     #[derive(Debug)]
     #[must_use = "a future does nothing until it is polled"]
-    pub struct Timeout<F> {
+    pub struct FutureTimeout<F> {
         #[pin]
         future: F,
         limit: Sleep,
     }
 }
 
-impl<F> Timeout<F> {
+impl<F> FutureTimeout<F> {
     fn new(future: F, limit: Sleep) -> Self {
         Self { future, limit }
     }
@@ -138,7 +142,7 @@ impl<F> Timeout<F> {
     }
 }
 
-impl<F: Future> Future for Timeout<F> {
+impl<F: Future> Future for FutureTimeout<F> {
     type Output = Result<F::Output, TimeoutError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

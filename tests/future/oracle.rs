@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use wheelwork::future::{DelayKey, DelayQueue, Interval, Sleep, Timeout, TimeoutError};
+use wheelwork::future::{DelayKey, DelayQueue, FutureTimeout, Interval, Sleep, TimeoutError};
 use wheelwork::{HashedWheelTimer, ManualClock, MissedTickBehavior, Period};
 
 const TASKS: usize = 3;
@@ -193,7 +193,7 @@ impl Future for Flag {
 /// A real future, and what the model must know to judge it.
 enum Real {
     Sleep(Sleep),
-    Limit(Timeout<Flag>, Arc<AtomicBool>),
+    Limit(FutureTimeout<Flag>, Arc<AtomicBool>),
     Interval(Interval, u64, Cadence),
 }
 

@@ -1,4 +1,4 @@
-//! `Timeout`.
+//! `FutureTimeout`.
 
 use crate::common::{manual, ms};
 use crate::wakers::{Alarm, block_on};
