@@ -1,6 +1,6 @@
-//! Claim: whatever is cancelled, pushed back or far away, the worker neither wakes up for nothing nor
-//! does one thing for long. Each row attacks a timer with a tick of 1 ms, and says what it reached and
-//! what it should. A busy machine exceeds the times, so nothing here fails; `.ci/long` runs it.
+//! Claim: cancelled, postponed and far timeouts cause neither needless wake-ups nor long steps of the
+//! worker. Each row attacks a timer with a tick of 1 ms, and prints the measured value and the goal. A busy
+//! machine exceeds the times, so nothing here fails. `.ci/long` runs it.
 //!
 //! `cargo bench --bench attacks`, or with a number that divides the sizes: `-- 10`.
 
@@ -25,9 +25,9 @@ fn schedule(timer: &HashedWheelTimer, count: u64, delay: impl Fn(u64) -> Duratio
     (0..count).map(|n| timer.new_timeout(|| (), delay(n)).expect("it runs")).collect()
 }
 
-/// A queue is taken once something in it is due.
+/// The worker takes a queue only once a timeout in it is due.
 fn bring_into_the_wheel(timer: &HashedWheelTimer) {
-    // Each time one is due, the worker files what it can in a tick.
+    // Each time one is due, the worker files as many as it can in a tick.
     while timer.metrics().queue_depth > 0 {
         timer.new_timeout(|| (), Duration::ZERO).expect("it runs");
         std::thread::sleep(ms(1));
@@ -38,7 +38,7 @@ fn row(attack: &str, reached: &str, limit: &str) {
     println!("{attack:<48} {reached:>15} {limit:>14}");
 }
 
-/// Wake-ups in five seconds after `count` timeouts in distinct ticks were given up.
+/// Wake-ups within five seconds after `count` timeouts in distinct ticks were cancelled or pushed back.
 fn wake_ups(attack: &str, count: u64, give_up: impl Fn(u64, &Timeout)) {
     let timer = timer(512);
     let timeouts =

@@ -1,8 +1,8 @@
-//! Claim: a touch costs at most a few nanoseconds with a known time, and hardly more than a clock
-//! read without; the two common ways that people do it cost many times that.
+//! Claim: a touch with a known time costs at most a few nanoseconds, and a touch without one hardly more
+//! than a clock read. The two usual ways cost many times as much.
 //!
-//! The rivals are a `tokio::time::timeout` around every read, and a timer's cancel and schedule on
-//! every read. The reads themselves are empty.
+//! These are a `tokio::time::timeout` around every read, and a cancel and a schedule for every read. The
+//! reads themselves are empty.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -39,7 +39,7 @@ fn touches(c: &mut Criterion) {
     });
     group.bench_function("record_read", |b| b.iter(|| watch.record_read()));
     group.bench_function("floor: clock read", |b| b.iter(Instant::now));
-    // In an order without a pattern: what the cache misses add.
+    // In an order without a pattern, to include cache misses.
     for count in [1000, 1_000_000] {
         let all = watched(count);
         let mut i = 0;

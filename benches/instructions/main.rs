@@ -1,28 +1,28 @@
-//! Claim: an operation takes a few hundred instructions. A change that adds one to it shows here.
+//! Claim: an operation takes a few hundred instructions. A change that adds a single one shows here.
 //!
-//! `cargo bench --bench instructions` prints the table, or with parts of names only these rows:
-//! `-- fire reschedule`. It needs valgrind.
+//! `cargo bench --bench instructions` prints the table. Parts of names select rows: `-- fire reschedule`.
+//! It needs valgrind.
 //!
 //! The bench runs itself under callgrind, as a child that repeats one operation. One child repeats it
 //! N times, another 2 N times. The difference divided by N is the cost of one, because the start, the
 //! first wake-up of the worker and the first use of memory cancel out. All threads are counted, the
-//! kernel is not. Two or three instructions are the loop's.
+//! kernel is not. Two or three of the instructions belong to the loop.
 //!
 //! # Reads of the clock
 //!
 //! A thread that schedules by a delay reads the system's clock every 30 us, and the processor's
-//! counter in between (`src/time/quick.rs`). Natively a thousand operations share such a read. Under
-//! callgrind only some ten do, and how many depends on the load of the machine. So the reads are taken
-//! out again. Here each of them is a system call, and callgrind counts these. A third child does the
-//! same as the second, but simulates caches: it executes the same instructions more slowly, so it
+//! counter in between (`src/time/quick.rs`). Natively, a thousand operations share such a read. Under
+//! callgrind only about ten do, and their number depends on the load of the machine. So the table leaves
+//! the reads out. Under callgrind each read is a system call, and callgrind counts these. A third child does
+//! the same as the second, but simulates caches. It executes the same instructions more slowly, so it
 //! reads the clock more often. The difference between the two is the cost of the additional reads.
 //!
 //! # What makes the counts differ
 //!
-//! On one machine the rows without a delay repeat exactly, the others to within one. They differ with
-//! the compiler and its flags; with the processor, because libc chooses its functions by the
-//! processor's features; with the allocator, which serves every boxed task; and with the system's
-//! clock: where it is not made of the processor's counter, every delay reads it.
+//! On one machine, the rows without a delay repeat exactly, and the others to within one. The counts depend
+//! on the compiler and its flags, on the processor, by whose features libc chooses its functions, on
+//! the allocator, which serves every boxed task, and on the system's clock: if the clock does not use the
+//! processor's counter, every delay reads the clock.
 
 mod workloads;
 
@@ -59,7 +59,7 @@ fn print_table(parts: &[String]) {
     }
 }
 
-/// What one run of a child took.
+/// The counts of one run of a child.
 struct Counts {
     instructions: f64,
     system_calls: f64,

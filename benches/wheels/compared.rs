@@ -1,6 +1,6 @@
-//! What the field compares timing wheels with, each on a well-kept library: an ordered list, a
-//! B-tree, a binary heap, a skip list. The benches measure them, the tests take them as oracles.
-// Each user compiles this for itself and may use a part of it.
+//! The structures that the literature compares timing wheels with: an ordered list, a B-tree, a binary
+//! heap, a skip list, each on a well-kept library. The benches measure them, the tests use them as oracles.
+// Each user compiles this for itself and may use only a part of it.
 #![allow(dead_code, unreachable_pub)]
 
 use crossbeam_skiplist::SkipMap;
@@ -9,14 +9,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use wheelwork::wheel::{self, SimpleWheel, Unlimited, Wheel};
 
-/// What a structure for timeouts does. A `u64` stands for the task.
+/// A structure for timeouts. A `u64` stands for the task.
 pub trait Timers {
     type Key: Copy;
-    /// `deadline` is not before the time last told.
+    /// `deadline` is not before the last `now`.
     fn insert(&mut self, deadline: u64, value: u64) -> Self::Key;
     fn cancel(&mut self, key: Self::Key) -> Option<u64>;
-    /// Hands over deadline and value of all that is due up to `now`, by deadline, and within one in
-    /// the order of insertion.
+    /// Passes on the deadline and the value of each timeout that is due at `now`, ordered by deadline and
+    /// then by insertion.
     fn expire(&mut self, now: u64, expired: impl FnMut(u64, u64));
     fn next_expiry(&self) -> Option<u64>;
 }
@@ -24,7 +24,7 @@ pub trait Timers {
 /// The deadline, and a number that tells timeouts of one deadline apart, in order.
 type Order = (u64, u64);
 
-/// Scheme 2. Sorted; a search by halves finds the place, and everything behind it moves: O(n).
+/// Scheme 2: sorted. A binary search finds the place, and everything behind it moves: O(n).
 #[derive(Default)]
 pub struct OrderedList {
     list: VecDeque<(Order, u64)>,
@@ -91,8 +91,8 @@ impl Timers for BTree {
     }
 }
 
-/// Scheme 3: O(log n), but a cancel is O(1): it takes the value out of a slab, and what is left in
-/// the heap is swept out when it outnumbers the living.
+/// Scheme 3: O(log n), but O(1) for a cancel. It takes the value out of a slab and leaves a dead entry in
+/// the heap. Dead entries are swept out when they outnumber the live ones.
 #[derive(Default)]
 pub struct Heap {
     heap: BinaryHeap<Reverse<(Order, usize)>>,
@@ -177,7 +177,7 @@ impl Timers for SkipList {
     }
 }
 
-/// The wheels' own methods have these names too, and go first.
+/// The wheels have methods of the same names, and these take precedence.
 impl<S: Unlimited> Timers for Wheel<u64, S> {
     type Key = wheel::Key;
 

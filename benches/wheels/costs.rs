@@ -1,4 +1,4 @@
-//! What the operations cost, and the file that keeps it, from which the curves can be drawn again.
+//! The costs of the operations, and the file that stores them, so that the curves can be drawn again.
 
 use crate::workload::Delays;
 use std::fs;

@@ -20,7 +20,7 @@ const PLOT: f64 = 240.0;
 const FOOT: f64 = 52.0;
 const PANEL: f64 = HEAD + PLOT + FOOT;
 
-/// An operation, what its picture is called, and its figure.
+/// An operation, the name of its picture, and its figure.
 type Operation = (&'static str, &'static str, fn(&Costs) -> f64);
 
 const OPERATIONS: [Operation; 3] = [
@@ -29,8 +29,8 @@ const OPERATIONS: [Operation; 3] = [
     ("expire", "Time to expire a timeout", |costs| costs.expire),
 ];
 
-/// A structure, its color in every panel, and the style of its curve: the default structure is
-/// bold, and what is not a wheel is dashed.
+/// A structure, its color in every panel, and the style of its curve: bold for the default structure,
+/// dashed for lists and trees.
 type Curve = (&'static str, Color, &'static str);
 
 const CURVES: [Curve; 10] = [

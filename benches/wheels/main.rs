@@ -1,11 +1,10 @@
-//! Claim: which structure is cheapest depends on the delays, and each wheel beats lists and trees
-//! where it promises to.
+//! Claim: the delays decide which structure is cheapest, and each wheel beats lists and trees where its
+//! design promises it.
 //!
-//! For every structure, number of timeouts and kind of delay: nanoseconds of CPU time for an
-//! insert, a cancel and an expiry, for an empty tick, and how late it is. `cargo bench --bench
-//! wheels` takes up to 100,000 timeouts; `-- --full` goes to 10,000,000. `-- --curves docs` stores
-//! the costs in docs/wheels.csv and draws them there; with `--stored` it shows the costs that it
-//! finds there.
+//! For every structure, number of timeouts and kind of delay, it prints the lateness, and the nanoseconds
+//! of CPU time for an insert, a cancel, an expiry and an empty tick. `cargo bench --bench wheels` takes up
+//! to 100,000 timeouts, `-- --full` up to 10,000,000. `-- --curves docs` stores the costs in docs/wheels.csv
+//! and draws them there. With `--stored`, it measures nothing and draws the stored costs.
 
 mod compared;
 mod costs;
@@ -28,7 +27,7 @@ use workload::{Delays, TURN};
 const QUICK: [usize; 3] = [1_000, 10_000, 100_000];
 const FULL: [usize; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// An insert into a list of more would take all day.
+/// An insert into a longer list would take all day.
 const LONGEST_LIST: usize = 100_000;
 
 #[derive(Parser)]

@@ -1,4 +1,4 @@
-//! One structure, one number of timeouts, one kind of delay.
+//! Measures one structure with one number of timeouts and one kind of delay.
 
 use crate::compared::Timers;
 use crate::costs::Costs;
@@ -13,7 +13,7 @@ pub const SIMPLE: &str = "simple";
 /// Rounds are repeated until this many timeouts have been inserted, and at least once.
 const TIMEOUTS: usize = 300_000;
 
-/// Seconds of CPU time for an expiry to the end; after that, what has expired by then counts.
+/// The limit for an expiry, in seconds of CPU time. After that, only the timeouts expired so far count.
 const PATIENCE: f64 = 3.0;
 
 /// Lateness and empty ticks are measured with this many timeouts at most.
@@ -25,7 +25,7 @@ const EMPTY_TICKS: u64 = 20_000;
 /// Timeouts that lie beyond those ticks.
 const FAR: u64 = 1 << 22;
 
-/// What the operations cost, and how late expiries were, in percent of their delay.
+/// The costs of the operations, and the lateness of the expiries in percent of their delay.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub costs: Costs,
@@ -35,7 +35,7 @@ pub struct Row {
     pub late_most: f64,
 }
 
-/// One line, to follow the progress by.
+/// One line that shows the progress.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Costs { structure, delays, n, insert, cancel, expire } = &self.costs;
@@ -76,7 +76,7 @@ pub fn measure<T: Timers>(
     }
 }
 
-/// All are inserted, half of them cancelled in an order without a pattern, the rest expires.
+/// Inserts all, cancels half of them in an order without a pattern, and expires the rest.
 fn one_round<T: Timers>(deadlines: &[u64], new: &impl Fn() -> T) -> (f64, f64, f64) {
     let mut timers = new();
     let mut keys = Vec::with_capacity(deadlines.len());
@@ -121,7 +121,7 @@ fn lateness<T: Timers>(deadlines: &[u64], new: &impl Fn() -> T) -> (f64, f64) {
         let late = 100.0 * (now - deadline) as f64 / deadline as f64;
         sum += late;
         count += 1;
-        // Below, a tick is more than any percentage.
+        // For shorter delays, one tick is more than any percentage.
         if deadline >= 63 {
             most = most.max(late);
         }
@@ -148,7 +148,7 @@ fn seconds(work: impl FnOnce()) -> f64 {
     cpu_time() - started
 }
 
-/// Of this thread, in seconds: what else runs on the machine does not count.
+/// The CPU time of this thread in seconds. Other work on the machine does not count.
 fn cpu_time() -> f64 {
     let time =
         clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock that is always there");

@@ -1,7 +1,7 @@
-//! Claim: for each timeout, a wheel takes few bytes besides the value, and its buckets.
+//! Claim: besides its buckets, a wheel takes only a few bytes for each timeout and its value.
 //!
-//! A bench of its own, because the counting allocator would slow down the others. It prints the
-//! bytes for each timeout once all are inserted, as they stand in docs/wheels.md.
+//! This is a separate bench, because the counting allocator would slow down the others. It prints the
+//! bytes for each timeout once all are inserted: the table in docs/wheels.md.
 
 mod compared;
 mod workload;
@@ -19,7 +19,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
 
-/// A list of more takes the same for each, and its inserts take too long.
+/// A longer list takes the same for each timeout, and its inserts take too long.
 const LIST: [usize; 1] = [1_000];
 
 fn main() {

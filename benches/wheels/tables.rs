@@ -24,7 +24,7 @@ pub fn print_costs(costs: &[Costs]) {
     }
 }
 
-/// With the most timeouts that each was measured with.
+/// Each structure with the greatest number of timeouts that it was measured with.
 pub fn print_promises(rows: &[Row]) {
     println!(
         "\n**An empty tick**, ns, and lateness of short, mixed and long delays: mean, greatest\n"

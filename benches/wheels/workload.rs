@@ -1,5 +1,5 @@
 //! The delays that the benches of wheels use, in ticks.
-// Each user compiles this for itself and may use a part of it.
+// Each bench compiles this for itself and may use only a part of it.
 #![allow(dead_code, unreachable_pub)]
 
 /// Buckets of the hashed and the simple wheel, and of each level of the hierarchical one.
@@ -9,8 +9,8 @@ pub const TURN: u64 = 512;
 pub enum Delays {
     /// Within a turn.
     Short,
-    /// As long as the clients of a web server are silent, in ticks of 100 ms: 85 % of the delays
-    /// are within a turn, the longest is 800 turns.
+    /// The silences of a web server's clients, in ticks of 100 ms: 85 % of the delays are within a
+    /// turn, and the longest is 800 turns.
     Mixed,
     /// Up to 1000 turns.
     Long,
@@ -47,7 +47,7 @@ pub fn out_of_reach(n: usize) -> Vec<u64> {
 }
 
 /// How long a client of a web server was silent before its next request: (per mille of the gaps,
-/// seconds at most). From 28,604 gaps of NASA-HTTP, 1 August 1995 (the Internet Traffic Archive).
+/// at most this many seconds). From 28,604 gaps of NASA-HTTP, 1 August 1995 (the Internet Traffic Archive).
 const GAPS: [(u64, u64); 16] = [
     (0, 0),
     (200, 1),
@@ -69,7 +69,7 @@ const GAPS: [(u64, u64); 16] = [
 
 const TICKS_PER_SECOND: u64 = 10;
 
-/// On the line between the two nearest points.
+/// Interpolates between the two nearest points.
 fn gap(random: &mut Random) -> u64 {
     let share = random.below(1_000_000);
     let above = GAPS.iter().position(|&(per_mille, _)| 1000 * per_mille > share).unwrap_or(1);

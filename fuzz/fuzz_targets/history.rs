@@ -1,7 +1,7 @@
-//! Any bytes are a history of a timer; the timer and the sorted map must agree on it.
+//! The bytes are a history of a timer. The timer and a sorted map must agree on it.
 #![no_main]
 
-/// What the oracle takes from the tests' `common`.
+/// The part of the tests' `common` that the oracle uses.
 mod common {
     pub use super::wheels::WHEELS;
     pub use std::sync::Mutex;
@@ -16,7 +16,7 @@ use oracle::{History, agree};
 use std::fs;
 use std::sync::Once;
 
-/// libFuzzer's hook aborts on every panic, also on those that a history asks for.
+/// libFuzzer's hook aborts on every panic, even on those that a history causes on purpose.
 fn let_planned_panics_pass() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,4 +1,4 @@
-//! No line of a log makes its reader panic, and what it reads is within what it promises.
+//! No line of a log makes the reader panic, and each value that it reads is within its documented range.
 #![no_main]
 
 #[path = "../../examples/replay_log/reader.rs"]

@@ -1,4 +1,4 @@
-//! `DelayQueue`.
+//! Delay queues: the order of values, resets, wake-ups.
 
 use crate::common::{manual, ms};
 use crate::wakers::{Alarm, block_on};
@@ -34,7 +34,7 @@ impl Polled {
         poll.map(|due| due.map(|due| due.value))
     }
 
-    /// The values that come out now.
+    /// Takes all values that are ready now.
     fn take(&mut self) -> Vec<u32> {
         let mut taken = Vec::new();
         while let Poll::Ready(Some(value)) = self.poll() {
@@ -49,7 +49,7 @@ impl Polled {
     }
 }
 
-/// tokio#1700: a later insertion does not hold up what was there.
+/// tokio#1700: a later insertion does not delay the values that were there.
 #[test]
 fn values_come_out_at_their_deadlines_in_order() {
     let mut polled = Polled::new();
@@ -121,7 +121,7 @@ fn a_reset_moves_a_value_both_ways() {
     assert_eq!(polled.after(1), [1]);
 }
 
-/// tokio#868: resets of the first one after the other.
+/// tokio#868: several resets of the first value, one after the other.
 #[test]
 fn the_earliest_can_be_reset_again_and_again() {
     let mut polled = Polled::new();

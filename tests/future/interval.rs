@@ -1,4 +1,4 @@
-//! `Interval`.
+//! Intervals: when ticks come, and which are missed.
 
 use crate::common::{manual, ms};
 use crate::wakers::Alarm;
@@ -27,7 +27,7 @@ impl Ticks {
         Self { timer, clock, alarm: Alarm::new(), interval, begin }
     }
 
-    /// The milliseconds of the ticks that can be taken now.
+    /// Takes all ticks that are ready now. Returns their times in milliseconds.
     fn take(&mut self) -> Vec<u128> {
         let mut taken = Vec::new();
         let mut context = self.alarm.context();

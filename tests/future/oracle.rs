@@ -1,7 +1,7 @@
 //! Random histories of sleeps, limits, intervals and a delay queue, checked against a plain model.
 //!
-//! Three tasks poll them, each with its waker. After every step, the model says how often each waker
-//! was woken and how many clones of it there are, exactly. `PROPTEST_CASES=100000` makes it longer.
+//! Three tasks poll them, each with its waker. After every step, the model states the exact number of
+//! wake-ups and clones of each waker. `PROPTEST_CASES=100000` runs more histories.
 
 use crate::common::{TICK, manual, ms};
 use crate::wakers::Alarm;
@@ -32,7 +32,7 @@ enum Op {
         which: usize,
         task: usize,
     },
-    /// To a time before now, if it is negative.
+    /// If negative, to a time before now.
     Reset {
         which: usize,
         by: i64,
@@ -100,7 +100,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..80)
 }
 
-/// What the model knows of one waiting future.
+/// The model of one waiting future.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     /// In milliseconds after the timer's start, like every time of the model.
@@ -117,7 +117,7 @@ impl Wait {
     }
 }
 
-/// What wakers should have seen, and the time.
+/// The expected counts of the wakers, and the time.
 struct World {
     now: u64,
     stopped: bool,
@@ -190,7 +190,7 @@ impl Future for Flag {
     }
 }
 
-/// A real future, and what the model must know to judge it.
+/// A real future, and its part of the model.
 enum Real {
     Sleep(Sleep),
     Limit(FutureTimeout<Flag>, Arc<AtomicBool>),
@@ -378,7 +378,7 @@ impl Play {
         }
     }
 
-    /// Has the model's wait of the queue end at the earliest deadline, or wake if there is none.
+    /// Lets the model's wait for the queue end at the earliest deadline, or wakes it if there is none.
     fn follow_earliest(&mut self) {
         match self.values.iter().min() {
             Some(&(earliest, ..)) if earliest == self.queue_wait.deadline => {}
@@ -424,7 +424,7 @@ proptest! {
     }
 }
 
-/// The model's arithmetic against a few values by hand.
+/// Compares the model's arithmetic with a few values computed by hand.
 #[test]
 fn the_model_counts_missed_ticks() {
     let next = |cadence| next_tick(100, 135, 10, cadence);

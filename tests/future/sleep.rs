@@ -1,4 +1,4 @@
-//! `Sleep`, and the rules at the head of `src/future/sleep.rs`.
+//! Sleeps, and the rules at the head of `src/future/sleep.rs`.
 
 use crate::common::{Mutex, eventually, manual, manual_with, ms, on};
 use crate::on_every_wheel;
@@ -142,7 +142,7 @@ fn a_reset_moves_the_deadline_and_keeps_the_waker() {
     }
 }
 
-/// tokio#8274, futures-timer#56. The clock stands still, so no tick comes to the help.
+/// tokio#8274, futures-timer#56. The clock stands still, so no later tick wakes the task.
 #[test]
 fn a_reset_into_the_past_wakes_at_once() {
     let (timer, clock) = manual();
@@ -205,7 +205,7 @@ fn a_reset_on_a_thread_of_another_timer_stays_with_its_timer() {
     assert_eq!(alarm.wakes(), 1);
 }
 
-/// A clock in real time that stands still, so that the worker sleeps on.
+/// A real-time clock that stands still, so the worker stays asleep.
 #[derive(Clone)]
 struct Unheard(Instant, Arc<AtomicU64>);
 
@@ -215,7 +215,7 @@ impl Clock for Unheard {
     }
 }
 
-/// quinn#2677, tokio#7883: the worker has not come to it, and nobody was woken.
+/// quinn#2677, tokio#7883: the worker has not processed the deadline, and no task was woken.
 #[test]
 fn the_clock_decides_and_not_the_wake_up() {
     let clock = Unheard(Instant::now(), Arc::default());
@@ -229,7 +229,7 @@ fn the_clock_decides_and_not_the_wake_up() {
     assert_eq!((alarm.wakes(), alarm.clones(), timer.pending_timeouts()), (0, 0, 0));
 }
 
-/// No clock may do that. Whoever waits is woken too often then, but not too seldom.
+/// No clock may go back. If one does, a task is woken too often, but not too seldom.
 #[test]
 fn after_a_clock_has_gone_back_a_poll_registers_again() {
     let clock = Unheard(Instant::now(), Arc::default());
@@ -297,7 +297,7 @@ fn rule_07_sleeps_of_one_thread_and_tick_wake_in_the_order_of_their_first_polls(
     assert_eq!(woken.try_iter().collect::<Vec<_>>(), [2, 1, 0]);
 }
 
-/// The executor has no thread left for any job, or is gone.
+/// The executor has no free thread, or it is gone.
 #[test]
 fn wake_ups_run_on_the_worker_whatever_the_executor() {
     let held = Arc::new(Mutex::new(Vec::new()));
@@ -356,14 +356,14 @@ fn rule_05_a_waker_that_panics_hurts_nobody() {
     assert!(poll(&mut sleep, &wakes).unwrap());
     sleep.reset(timer.started_at());
     assert_eq!(panicked(), 3);
-    // And a stop on the worker.
+    // A stop wakes on the worker.
     let mut sleep = timer.sleep(SECOND);
     assert!(poll(&mut sleep, &wakes).unwrap());
     timer.stop().unwrap();
     assert_eq!((panicked(), alarm.poll(&mut sleep)), (4, Poll::Ready(())));
 }
 
-/// tokio#5429, tokio#8552, smol#143: a call of the timer would wait for itself if a lock were held.
+/// tokio#5429, tokio#8552, smol#143: if a lock were held, a call of the timer would wait for itself.
 #[test]
 fn rule_09_wakers_are_cloned_woken_and_dropped_under_no_lock() {
     let (timer, clock) = manual();
@@ -396,7 +396,7 @@ fn rule_09_wakers_are_cloned_woken_and_dropped_under_no_lock() {
     assert_eq!(calls.load(SeqCst), 6, "woken by the worker");
 }
 
-/// An executor may poll inside the wake-up, and a task may drop everything there.
+/// An executor may poll inside `wake`, and the task may drop everything there.
 #[test]
 fn a_wake_up_may_poll_or_drop_its_own_sleep() {
     for drops in [false, true] {

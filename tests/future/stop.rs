@@ -1,4 +1,4 @@
-//! A timer that is stopped: what becomes of the futures, and `stop_async`.
+//! The futures of a timer that stops, and `stop_async`.
 
 use crate::common::{Gate, Mutex, TICK, blocking_task, eventually, manual, manual_with, ms};
 use crate::wakers::{Alarm, Hooks, block_on};
@@ -162,7 +162,7 @@ fn stop_async_waits_for_a_running_task_and_wakes_the_latest_waker_only() {
     assert_eq!(alarms[0].wakes(), 0);
 }
 
-/// Nor are those that wait for the end, if another stop ends the timer.
+/// The same for a task that waits for the end while another stop ends the timer.
 #[test]
 fn a_stop_with_a_limit_wakes_no_other_stop_on_its_own_thread() {
     for _ in 0..20 {

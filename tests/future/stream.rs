@@ -12,7 +12,7 @@ use wheelwork::future::{DelayQueue, TimedStreamExt, TimeoutError};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A stream of what a test puts into it.
+/// A stream of the items that a test puts in.
 #[derive(Clone, Default)]
 struct Source(Arc<Mutex<State>>);
 

@@ -1,4 +1,4 @@
-//! `FutureTimeout`.
+//! Futures with a limit.
 
 use crate::common::{manual, ms};
 use crate::wakers::{Alarm, block_on};
@@ -35,7 +35,7 @@ fn a_future_that_is_pending_at_the_deadline_is_an_error() {
     assert_eq!(alarm.clones(), 0);
 }
 
-/// tokio#7883: the clock is asked each time, whether the worker has run or not.
+/// tokio#7883: every poll reads the clock, even if the worker has not run yet.
 #[test]
 fn a_limit_in_the_past_is_an_error_at_the_first_poll() {
     let (timer, clock) = manual();

@@ -1,4 +1,4 @@
-//! Wakers that tell what becomes of them, and the least executor.
+//! Wakers that count their wake-ups and clones, and a minimal executor.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ impl Alarm {
         Self { waker: count.clone().into(), count }
     }
 
-    /// How often it was woken.
+    /// The number of wake-ups.
     pub fn wakes(&self) -> usize {
         self.count.0.load(SeqCst)
     }
 
-    /// How many clones of its waker there are.
+    /// The number of live clones of its waker.
     pub fn clones(&self) -> usize {
         Arc::strong_count(&self.count) - 2
     }
@@ -67,7 +67,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 
 type Act = Box<dyn Fn() + Send + Sync>;
 
-/// What a waker does when it is woken, cloned or dropped.
+/// A waker that calls these when it is woken, cloned or dropped.
 pub struct Hooks {
     pub on_wake: Act,
     pub on_clone: Act,
