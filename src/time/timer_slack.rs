@@ -5,12 +5,12 @@
 //! to 58 µs. The slack is a property of the calling thread. Threads that a task starts on the
 //! worker inherit it; no others are affected.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 use std::num::NonZeroU64;
 
 /// Sets the calling thread's slack to one percent of a tick, but to at least 1 µs. If that is not
 /// less than the kernel's default, the default stays.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 pub(crate) fn fit_to(tick_nanos: u64) {
     const DEFAULT: u64 = 50_000;
     const LEAST: u64 = 1_000;
@@ -21,5 +21,5 @@ pub(crate) fn fit_to(tick_nanos: u64) {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), loom, shuttle))]
 pub(crate) fn fit_to(_tick_nanos: u64) {}
