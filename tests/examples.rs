@@ -42,6 +42,20 @@ fn graceful_shutdown_loses_no_reminder() {
 }
 
 #[test]
+fn idle_cost_measures_both_ways_of_watching() {
+    for how in ["manager", "single"] {
+        let size = ["touched", "--connections=1000", "--idle-seconds=1", "--seconds=2"];
+        let output = run_example("idle_cost", &[&size[..], &["--how", how]].concat());
+        let text = said(&output);
+        assert!(output.status.success(), "{how}: {text}");
+        assert_fits(&text);
+        for part in ["bytes resident for each connection", "of a core", "wake-ups"] {
+            assert!(text.contains(part), "{how}: {text}");
+        }
+    }
+}
+
+#[test]
 fn the_larger_examples_know_their_version() {
     for name in LARGER {
         let output = run_example(name, &["--version"]);
