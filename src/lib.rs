@@ -20,6 +20,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The [guide] has a chapter for each task: [request deadlines](guide::request_deadlines),
+//! [idle connections](guide::idle_connections), [periodic work](guide::periodic_work),
+//! [async programs](guide::async_programs), [tests](guide::virtual_time),
+//! [shutdown](guide::shutdown), [sizing](guide::sizing), [watching it](guide::watching),
+//! [the wheels](guide::choosing_a_wheel), and how to port code from
+//! [Netty](guide::from_netty) and [tokio](guide::from_tokio).
+//!
 //! # The path of a timeout
 //!
 //! ```text
@@ -118,6 +125,7 @@
 //!
 //! # Modules and types
 //!
+//! - [`guide`] has a chapter for each task.
 //! - [`idle`] watches connections and reports the silent ones. It costs one store per read or write.
 //! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
 //! - [`executor`] runs tasks on other threads.
@@ -143,6 +151,8 @@
 mod base;
 pub mod executor;
 pub mod future;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod heap;
 pub mod idle;
 pub mod time;

@@ -98,36 +98,10 @@
 //!
 //! # Compared with `tokio::time`
 //!
-//! | | `tokio::time` | here |
-//! |---|---|---|
-//! | needs | a runtime with its timer enabled | nothing |
-//! | precision | 1 ms | the tick, 50 µs or more |
-//! | `Sleep` | must be pinned | `Unpin` |
-//! | first tick of an interval | at once | after a period |
-//! | period of zero | panics | an error |
-//! | unknown key in a `DelayQueue` | panics | `None`, `false` |
-//! | shutdown | a poll panics | ready, `was_stopped` |
-//! | thread that wakes | a thread of the runtime | the timer's worker |
-//! | time in tests | one thread, feature `test-util` | any, `ManualClock` |
-//!
 //! A program that has tokio's timer, and only a few long timeouts, needs no other timer. This crate is
 //! for programs without such a runtime or with several runtimes, for very many timeouts that rarely fire,
-//! and for timeouts that are shared with plain threads.
-//!
-//! | instead of | write |
-//! |---|---|
-//! | `sleep(d)` | `timer.sleep(d)` |
-//! | `timeout(d, f)` | `timer.timeout(d, f)` |
-//! | `Err(Elapsed)` | `Err(TimeoutError::Elapsed)`, or `Stopped` |
-//! | `sleep.as_mut().reset(i)` | `sleep.reset(i)` |
-//! | `interval(p)` | `timer.interval(at_once)?` (below) |
-//! | `set_missed_tick_behavior(b)` | `Period::missed(b)` |
-//! | `ticks.tick().await` | the same; `None` after a stop |
-//! | `DelayQueue::new()` | `DelayQueue::new(&timer)` |
-//! | `expired.into_inner()` | `expired.value` |
-//! | `pause()`, `advance(d)` | a `ManualClock`, `clock.advance(d)` |
-//!
-//! In this table, `at_once` is `Period::fixed_rate(p).initial_delay(Duration::ZERO)`.
+//! and for timeouts that are shared with plain threads. [From `tokio::time`](crate::guide::from_tokio)
+//! has each call and what differs.
 
 // The files:
 //   wake         a waker in the wheel

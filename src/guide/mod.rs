@@ -1,0 +1,55 @@
+//! The guide: a chapter for each task. Each ends with a whole small program.
+//!
+//! | to do this | read |
+//! |---|---|
+//! | answer each request in time, or give up | [request deadlines](request_deadlines) |
+//! | close connections that are silent | [idle connections](idle_connections) |
+//! | repeat something, or try it again | [periodic work](periodic_work) |
+//! | sleep and limit futures | [in async programs](async_programs) |
+//! | test code with timeouts | [tests with virtual time](virtual_time) |
+//! | end the program, and go on later | [shutdown and restart](shutdown) |
+//! | set the tick and the buckets | [sizing] |
+//! | know what the timer does | [watching it](watching) |
+//! | pick a structure, or use one alone | [choosing a wheel](choosing_a_wheel) |
+//! | survive a crash | [jobs that survive](jobs) |
+//! | port Java code | [from Netty's timer](from_netty) |
+//! | port async code | [from `tokio::time`](from_tokio) |
+//!
+//! The [crate's page](crate) lists the guarantees and the limits. These modules exist only in the
+//! documentation.
+
+#[doc = include_str!("request_deadlines.md")]
+pub mod request_deadlines {}
+
+#[doc = include_str!("idle_connections.md")]
+pub mod idle_connections {}
+
+#[doc = include_str!("periodic_work.md")]
+pub mod periodic_work {}
+
+#[doc = include_str!("async_programs.md")]
+pub mod async_programs {}
+
+#[doc = include_str!("virtual_time.md")]
+pub mod virtual_time {}
+
+#[doc = include_str!("shutdown.md")]
+pub mod shutdown {}
+
+#[doc = include_str!("sizing.md")]
+pub mod sizing {}
+
+#[doc = include_str!("watching.md")]
+pub mod watching {}
+
+#[doc = include_str!("choosing_a_wheel.md")]
+pub mod choosing_a_wheel {}
+
+#[doc = include_str!("jobs.md")]
+pub mod jobs {}
+
+#[doc = include_str!("from_netty.md")]
+pub mod from_netty {}
+
+#[doc = include_str!("from_tokio.md")]
+pub mod from_tokio {}
