@@ -5,11 +5,13 @@
 //! of CPU time for an insert, a cancel, an expiry and an empty tick. `cargo bench --bench wheels` takes up
 //! to 100,000 timeouts, `-- --full` up to 10,000,000. `-- --curves docs` stores the costs in docs/wheels.csv
 //! and draws them there. With `--stored`, it measures nothing and draws the stored costs.
+//! `-- --placements docs` measures nothing, and draws where each wheel places a timeout.
 
 mod compared;
 mod costs;
 mod curves;
 mod measure;
+mod placements;
 mod svg;
 mod tables;
 mod workload;
@@ -41,6 +43,9 @@ struct Options {
     /// Show the costs that the folder holds, and measure nothing.
     #[arg(long, requires = "curves")]
     stored: bool,
+    /// Draw into this folder where each wheel places a timeout, and measure nothing.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "curves")]
+    placements: Option<PathBuf>,
     /// Passed by cargo.
     #[arg(long, hide = true)]
     bench: bool,
@@ -48,6 +53,9 @@ struct Options {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse();
+    if let Some(folder) = &options.placements {
+        return Ok(placements::draw(folder)?);
+    }
     if let Some(folder) = options.curves.as_ref().filter(|_| options.stored) {
         return show(&costs::load(folder)?, Some(folder));
     }

@@ -1,5 +1,6 @@
 //! An SVG picture for light and dark pages. It has no background, and its style sheet has the
-//! colors of both modes.
+//! colors of both modes. It can stand in a file of its own, or within a page of the crate's
+//! documentation. There, its rules apply to nothing else, and follow the theme of the page.
 
 use std::fs;
 use std::io;
@@ -10,15 +11,25 @@ pub type Color = (&'static str, &'static str);
 
 const INK: Color = ("#1f2328", "#e6edf3");
 const FAINT: Color = ("#59636e", "#9198a1");
-const GRID: Color = ("#d1d9e0", "#3d444d");
+const GRID: Color = ("#d1d9e0", "#545d68");
 
-const RULES: &str = "text{font:13px sans-serif;fill:currentColor}\
-    .title{font-size:17px;font-weight:bold}.head{font-size:15px;font-weight:bold}\
-    polyline{fill:none;stroke:currentColor;stroke-width:2}\
-    .bold polyline{stroke-width:4}.bold text{font-weight:bold}\
-    .dashed polyline{stroke-dasharray:6 4}\
-    .thin polyline,polyline.thin{stroke-width:1;stroke-dasharray:none}\
-    circle{fill:currentColor}";
+/// Each selector and its declarations. A class of the picture stands before each.
+const RULES: [(&str, &str); 11] = [
+    ("text", "font:13px sans-serif;fill:currentColor"),
+    (".title", "font-size:17px;font-weight:bold"),
+    (".head", "font-size:15px;font-weight:bold"),
+    ("polyline", "fill:none;stroke:currentColor;stroke-width:2"),
+    (".bold polyline", "stroke-width:4"),
+    (".bold text", "font-weight:bold"),
+    ("text.bold", "font-weight:bold"),
+    (".dashed polyline", "stroke-dasharray:6 4"),
+    (".thin polyline", "stroke-width:1;stroke-dasharray:none"),
+    ("polyline.thin", "stroke-width:1;stroke-dasharray:none"),
+    ("circle", "fill:currentColor"),
+];
+
+/// The class of every picture.
+const CLASS: &str = "wheels";
 
 pub struct Picture {
     size: (f64, f64),
@@ -38,12 +49,18 @@ impl Picture {
     pub fn new(size: (f64, f64), colors: impl Iterator<Item = (String, Color)>) -> Self {
         let fixed = [("ink", INK), ("faint", FAINT), ("grid", GRID)];
         let fixed = fixed.map(|(class, color)| (class.to_owned(), color));
-        let (mut light, mut dark) = (String::new(), String::new());
-        for (class, color) in fixed.into_iter().chain(colors) {
-            light += &format!(".{class}{{color:{}}}", color.0);
-            dark += &format!(".{class}{{color:{}}}", color.1);
-        }
-        let style = format!("{RULES}{light}@media (prefers-color-scheme:dark){{{dark}}}");
+        let colors: Vec<(String, Color)> = fixed.into_iter().chain(colors).collect();
+        let rules: String =
+            RULES.map(|(selector, rule)| format!(".{CLASS} {selector}{{{rule}}}")).concat();
+        let (light, dark) = (mode("", &colors, |c| c.0), mode("", &colors, |c| c.1));
+        // A page's own theme comes before the system's.
+        let light_theme = mode("[data-theme=light] ", &colors, |c| c.0);
+        let dark_themes = ["dark", "ayu"]
+            .map(|theme| mode(&format!("[data-theme={theme}] "), &colors, |c| c.1))
+            .concat();
+        let style = format!(
+            ".{CLASS}{{max-width:100%;min-width:640px;height:auto}}{rules}{light}@media (prefers-color-scheme:dark){{{dark}}}{light_theme}{dark_themes}"
+        );
         Self { size, style, body: String::new() }
     }
 
@@ -82,7 +99,15 @@ impl Picture {
         let Self { size: (width, height), style, body } = self;
         let size =
             format!("width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\"");
-        let head = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" {size}>");
+        let head = format!("<svg class=\"{CLASS}\" xmlns=\"http://www.w3.org/2000/svg\" {size}>");
         fs::write(path, format!("{head}\n<style>{style}</style>\n{body}</svg>\n"))
     }
+}
+
+/// The rules for the colors of one mode.
+fn mode(page: &str, colors: &[(String, Color)], pick: fn(&Color) -> &'static str) -> String {
+    let rule = |(class, color): &(String, Color)| {
+        format!("{page}.{CLASS} .{class}{{color:{}}}", pick(color))
+    };
+    colors.iter().map(rule).collect()
 }

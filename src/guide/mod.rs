@@ -43,6 +43,15 @@ pub mod sizing {}
 pub mod watching {}
 
 #[doc = include_str!("choosing_a_wheel.md")]
+#[doc = ""]
+#[doc = "<div style=\"overflow-x:auto\">"]
+#[doc = include_str!("../../docs/wheel-hashed.svg")]
+#[doc = include_str!("../../docs/wheel-hierarchical.svg")]
+#[doc = include_str!("../../docs/wheel-linux-classic.svg")]
+#[doc = include_str!("../../docs/wheel-linux.svg")]
+#[doc = "</div>"]
+#[doc = ""]
+#[doc = include_str!("wheel_alone.md")]
 pub mod choosing_a_wheel {}
 
 #[doc = include_str!("jobs.md")]
