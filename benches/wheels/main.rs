@@ -98,7 +98,7 @@ fn every_structure(n: usize, delays: Delays) -> Vec<Row> {
         rows.push(measure(SIMPLE, n, delays, || Fitting(SimpleWheel::new(turn).expect("a size"))));
     }
     rows.push(measure("hashed", n, delays, || HashedWheel::new(turn).expect("a size")));
-    // No more than a few thousand timeouts in a bucket, as the readme advises.
+    // No more than a few thousand timeouts in a bucket, as the guide advises.
     let buckets = (n / 2048).next_power_of_two();
     if buckets > turn {
         rows.push(measure("large hashed", n, delays, || {
