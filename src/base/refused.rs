@@ -9,6 +9,20 @@ use std::sync::{Mutex, PoisonError};
 /// A shared reference to it gives no access to the value. So it is `Sync` for every `T: Send`, and so is
 /// the error that contains it. `?` converts such an error into a `Box<dyn Error + Send + Sync>` for every
 /// `T`.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ScheduleError};
+/// # let timer = HashedWheelTimer::new()?;
+/// timer.stop()?;
+/// match timer.new_timeout(|| println!("anyway"), Duration::ZERO) {
+///     Err(ScheduleError::Stopped { task }) => task.into_inner()(),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 // The mutex is never locked. It makes `Send` values `Sync` without unsafe code.
 pub struct Refused<T>(Mutex<T>);
 

@@ -5,6 +5,23 @@ use crate::timeout::{Erased, Timeout};
 use std::fmt;
 
 /// An expired timeout that an [`Executor`](super::Executor) has to run.
+///
+/// # Examples
+///
+/// ```
+/// # use std::{sync::mpsc, time::Duration};
+/// # use wheelwork::{HashedWheelTimer, executor::Job};
+/// let (sender, jobs) = mpsc::channel::<Job>();
+/// let timer = HashedWheelTimer::builder()
+///     .tick_duration(Duration::from_millis(1))
+///     .executor(move |job| sender.send(job).map_err(|refused| refused.0))
+///     .build()?;
+/// let timeout = timer.new_timeout(|| println!("here"), Duration::ZERO)?;
+/// let job = jobs.recv()?;
+/// assert_eq!(job.timeout(), &timeout);
+/// job.run();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
     task: Option<Erased>,

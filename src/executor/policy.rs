@@ -10,6 +10,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How a timer handles a job that its executor refuses.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork::HashedWheelTimer;
+/// use wheelwork::executor::{OnRefusal, ThreadPool};
+///
+/// let timer = HashedWheelTimer::builder()
+///     .executor(ThreadPool::with_size(1, 100)?)
+///     .on_refusal(OnRefusal::callback(|job| {
+///         eprintln!("the pool is full: {job:?}");
+///         job.run();
+///     }))
+///     .build()?;
+/// # drop(timer);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum OnRefusal {

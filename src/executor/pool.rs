@@ -56,6 +56,15 @@ const LONGEST_QUEUE: usize = 1 << 24;
 pub struct ThreadPool(Arc<Owner>);
 
 /// Why a thread pool could not be made.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::executor::{PoolError, ThreadPool};
+///
+/// assert!(matches!(ThreadPool::with_size(0, 100), Err(PoolError::NoThreads)));
+/// assert!(matches!(ThreadPool::with_size(1, 0), Err(PoolError::NoQueue)));
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {

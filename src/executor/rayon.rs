@@ -5,6 +5,21 @@ use std::sync::Arc;
 
 /// Runs tasks on a rayon thread pool: the global one ([`Rayon::global`]) or your own. Its queue is
 /// unbounded, so it never refuses a job.
+///
+/// # Examples
+///
+/// ```
+/// # use std::{sync::mpsc, time::Duration};
+/// # use wheelwork::{HashedWheelTimer, executor::Rayon};
+/// let timer = HashedWheelTimer::builder()
+///     .tick_duration(Duration::from_millis(1))
+///     .executor(Rayon::global())
+///     .build()?;
+/// let (sender, done) = mpsc::channel();
+/// timer.new_timeout(move || sender.send("on rayon").unwrap(), Duration::ZERO)?;
+/// assert_eq!(done.recv()?, "on rayon");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rayon(Option<Arc<rayon::ThreadPool>>);
 

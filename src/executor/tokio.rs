@@ -8,6 +8,22 @@ use tokio::runtime::Handle;
 ///
 /// A runtime never refuses a job. After its shutdown it drops its jobs. These jobs count as abandoned,
 /// and their timeouts as cancelled.
+///
+/// # Examples
+///
+/// ```
+/// # use std::{sync::mpsc, time::Duration};
+/// # use wheelwork::{HashedWheelTimer, executor::Tokio};
+/// let runtime = tokio::runtime::Runtime::new()?;
+/// let timer = HashedWheelTimer::builder()
+///     .tick_duration(Duration::from_millis(1))
+///     .executor(Tokio::blocking(runtime.handle().clone())) // or the handle itself
+///     .build()?;
+/// let (sender, done) = mpsc::channel();
+/// timer.new_timeout(move || sender.send("may block").unwrap(), Duration::ZERO)?;
+/// assert_eq!(done.recv()?, "may block");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Tokio {
     handle: Handle,

@@ -58,6 +58,23 @@ pub struct DelayQueue<T> {
 pub struct DelayKey(u64);
 
 /// A value that has left a [`DelayQueue`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), wheelwork::BuildError> {
+/// use wheelwork::future::{DelayQueue, Delayed};
+///
+/// # let timer = wheelwork::HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+/// let mut queue = DelayQueue::new(&timer);
+/// let anna = queue.insert("anna", Duration::from_millis(1));
+/// let Some(Delayed { value, key, .. }) = queue.next().await else { panic!("it has a value") };
+/// assert_eq!((value, key), ("anna", anna));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delayed<T> {

@@ -73,6 +73,26 @@ pub struct ZeroPeriod;
 /// [`interval_at`](HashedWheelTimer::interval_at).
 ///
 /// With the feature `stream`, it is a stream of its ticks.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let timer = wheelwork::HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+/// let mut beat = timer.interval(Duration::from_millis(2))?;
+/// for _ in 0..3 {
+///     let due = beat.tick().await.expect("the timer runs");
+///     assert!(due <= timer.now());
+/// }
+/// beat.reset_after(Duration::from_secs(60)); // a long pause
+/// timer.stop_async().await;
+/// assert_eq!(beat.tick().await, None);
+/// assert!(beat.was_stopped());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Interval {
     /// Until the next tick.

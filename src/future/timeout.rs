@@ -78,6 +78,26 @@ pub trait TimedFutureExt: Future + Sized {
 impl<F: Future> TimedFutureExt for F {}
 
 /// Why a future with a limit has no output.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use wheelwork::future::TimeoutError;
+///
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// let answer = timer.timeout(Duration::from_secs(5), std::future::pending::<u32>());
+/// timer.stop_async().await;
+/// match answer.await {
+///     Ok(answer) => println!("{answer}"),
+///     Err(TimeoutError::Elapsed) => println!("too late"),
+///     Err(error) => assert!(error.was_stopped()),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimeoutError {

@@ -17,6 +17,18 @@ use std::time::Duration;
 /// threads that run at the same time. It includes every call that returned before. The timeouts that the
 /// [`idle`](crate::idle) manager has in the timer are not counted.
 ///
+/// # Examples
+///
+/// ```
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// let before = timer.metrics();
+/// // a second later
+/// let now = timer.metrics();
+/// println!("{} a second, {} pending", now.expired - before.expired, now.pending);
+/// assert_eq!(now.scheduled + now.rearmed, now.expired + now.cancelled + now.returned + now.pending);
+/// # Ok::<(), wheelwork::BuildError>(())
+/// ```
+///
 /// [`HashedWheelTimer::metrics`]: crate::HashedWheelTimer::metrics
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -62,6 +74,23 @@ pub struct Metrics {
 const BUCKETS: usize = 252;
 
 /// A histogram of lateness with fixed logarithmic buckets.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// # let clock = ManualClock::new();
+/// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// timer.new_timeout(|| (), Duration::from_millis(100))?;
+/// clock.advance(Duration::from_millis(130));
+/// let lateness = timer.metrics().lateness;
+/// assert_eq!((lateness.count(), lateness.max()), (1, Duration::from_millis(30)));
+/// for (at_most, count) in lateness.buckets() {
+///     println!("{count} timeouts were late by up to {at_most:?}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Lateness {
     counts: Box<[u64]>,

@@ -7,6 +7,27 @@ use std::fmt;
 use std::time::Duration;
 
 /// A connection has been silent for its duration.
+///
+/// # Examples
+///
+/// Warns at the first report, and closes at the second:
+///
+/// ```
+/// # use wheelwork::idle::{Answer, IdleEvent, IdleKind};
+/// fn on_idle(connection: &mut u64, event: IdleEvent) -> Answer {
+///     match event.kind {
+///         IdleKind::TimerStopped => Answer::StopWatching, // the program ends
+///         _ if event.first => {
+///             println!("ping {connection}, silent for {:?}", event.silent_for);
+///             Answer::KeepWatching
+///         }
+///         _ => {
+///             println!("close {connection}");
+///             Answer::StopWatching
+///         }
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdleEvent {

@@ -17,6 +17,28 @@ use std::time::Duration;
 ///
 /// Clones are handles to the same manager. The manager keeps its timer alive while a clone exists
 /// or a connection is watched. See the [module](super) for a program.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork::{HashedWheelTimer, ManualClock};
+/// use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+///
+/// let clock = ManualClock::new();
+/// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// let idle = IdleTimeouts::new(&timer, |id: &mut u32, event| {
+///     println!("{id} is silent for {:?}: {:?}", event.silent_for, event.kind);
+///     Answer::StopWatching
+/// });
+/// let minute = Duration::from_secs(60);
+/// let watch = idle.watch(7, &IdlePolicy::new().reader(minute))?;
+/// assert_eq!(idle.watched(), 1);
+/// clock.advance(minute);
+/// assert_eq!(idle.watched(), 0);
+/// # drop(watch);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct IdleTimeouts<T> {
     manager: Arc<Manager<T>>,
     shards: Arc<[Arc<Shard<T>>]>,
@@ -159,6 +181,26 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # Errors
     ///
     /// If the factor is negative, infinite or not a number. The former factor stays in force.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, ScaleError};
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+    /// let minute = Duration::from_secs(60);
+    /// let watch = idle.watch(7, &IdlePolicy::new().all(minute))?;
+    /// idle.scale(0.5)?; // memory is short
+    /// clock.advance(minute / 2);
+    /// assert_eq!(idle.watched(), 0);
+    /// idle.scale(1.0)?; // the pressure is over
+    /// assert_eq!(idle.scale(-1.0), Err(ScaleError { factor: -1.0 }));
+    /// # drop(watch);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn scale(&self, factor: f64) -> Result<(), ScaleError> {
         if !(factor.is_finite() && factor >= 0.0) {
             return Err(ScaleError { factor });
@@ -177,6 +219,25 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// meanwhile.
     ///
     /// O(connections), a few nanoseconds each, a thousand under one hold of a lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut &str, _| Answer::StopWatching);
+    /// # let policy = IdlePolicy::new().all(Duration::from_secs(60));
+    /// let watches = [idle.watch("silent", &policy)?, idle.watch("talking", &policy)?];
+    /// clock.advance(Duration::from_secs(10));
+    /// watches[1].record_read();
+    /// let taken = idle.take_idlest(1);
+    /// assert_eq!(taken[0].connection, "silent");
+    /// assert_eq!(taken[0].silent_for, Duration::from_secs(10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn take_idlest(&self, n: usize) -> Vec<Taken<T>> {
         if n == 0 {
             return Vec::new();

@@ -20,6 +20,25 @@ use std::time::Duration;
 /// before; the report may then be late by the difference.
 ///
 /// A reader and a writer can share it by reference or in an [`Arc`](std::sync::Arc).
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+/// # let clock = ManualClock::new();
+/// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+/// let watch = idle.watch(7, &IdlePolicy::new().reader(Duration::from_secs(60)))?;
+/// clock.advance(Duration::from_secs(10));
+/// assert_eq!(watch.silent_for(), Duration::from_secs(10));
+/// watch.record_read(); // bytes have come
+/// assert_eq!(watch.silent_for(), Duration::ZERO);
+/// drop(watch); // the connection is gone
+/// assert_eq!(idle.watched(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "dropping the handle stops watching"]
 pub struct Watch(Seat);
 
@@ -109,6 +128,21 @@ impl Watch {
     /// Changes the connection's policy. The silence so far counts: if a new duration has already
     /// passed, the connection is reported at the next tick. A report that has begun continues.
     /// O(1), under the lock of the connection's shard.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::HashedWheelTimer;
+    /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+    /// # let timer = HashedWheelTimer::new()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+    /// let strict = IdlePolicy::new().reader(Duration::from_secs(10)); // until it has logged in
+    /// let lenient = IdlePolicy::new().reader(Duration::from_secs(600));
+    /// let watch = idle.watch(7, &strict)?;
+    /// watch.set_policy(&lenient);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_policy(&self, policy: &IdlePolicy) {
         self.0.block.watcher.set_policy(self.0.number, policy.clone());
     }

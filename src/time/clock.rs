@@ -8,6 +8,32 @@ use std::time::Instant;
 /// The default is [`SystemClock`]. [`ManualClock`](super::ManualClock) is for tests. A clock of
 /// your own must never go back. The worker sleeps by the system's monotonic clock, so your clock
 /// must run at the same pace, unless its [`attach`](Self::attach) says otherwise.
+///
+/// # Examples
+///
+/// A clock that counts its reads:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::time::{Duration, Instant};
+/// use wheelwork::{Clock, HashedWheelTimer};
+///
+/// struct Counting(Arc<AtomicU64>);
+///
+/// impl Clock for Counting {
+///     fn now(&self) -> Instant {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///         Instant::now()
+///     }
+/// }
+///
+/// let reads = Arc::new(AtomicU64::new(0));
+/// let timer = HashedWheelTimer::builder().clock(Counting(reads.clone())).build()?;
+/// timer.new_timeout(|| (), Duration::from_secs(30))?;
+/// assert!(reads.load(Ordering::Relaxed) > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Clock: Send + Sync + 'static {
     /// The present instant. Called once for each timeout that is scheduled with a delay.
     ///
@@ -42,6 +68,37 @@ pub enum Pace {
 }
 
 /// A clock's handle to a timer that runs on it.
+///
+/// # Examples
+///
+/// A clock that moves in jumps:
+///
+/// ```
+/// use std::sync::Mutex;
+/// use std::time::{Duration, Instant};
+/// use wheelwork::Clock;
+/// use wheelwork::time::{Follower, Pace};
+///
+/// struct Jumping { now: Mutex<Instant>, followers: Mutex<Vec<Follower>> }
+///
+/// impl Jumping {
+///     fn jump(&self, by: Duration) {
+///         *self.now.lock().unwrap() += by;
+///         let followers = self.followers.lock().unwrap().clone();
+///         followers.iter().for_each(Follower::catch_up); // all due timeouts have run then
+///     }
+/// }
+///
+/// impl Clock for Jumping {
+///     fn now(&self) -> Instant {
+///         *self.now.lock().unwrap()
+///     }
+///     fn attach(&self, follower: Follower) -> Pace {
+///         self.followers.lock().unwrap().push(follower);
+///         Pace::OnCall
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Follower(std::sync::Weak<dyn Follow>);
 

@@ -1,6 +1,19 @@
 //! Why a timeout cannot be rescheduled.
 
 /// Why a timeout could not be rescheduled. Its deadline is unchanged.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// use wheelwork::RescheduleError;
+///
+/// let timeout = timer.new_timeout(|| (), Duration::from_secs(30))?;
+/// timeout.cancel();
+/// assert_eq!(timeout.reschedule(Duration::from_secs(60)), Err(RescheduleError::Cancelled));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RescheduleError {

@@ -25,12 +25,35 @@ impl Timeout {
 }
 
 /// Cancels its timeout when it is dropped. Created by [`Timeout::cancel_on_drop`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// let guard = timer.new_timeout(|| (), Duration::from_secs(30))?.cancel_on_drop();
+/// assert!(guard.timeout().is_some_and(|timeout| timeout.is_pending()));
+/// drop(guard);
+/// assert_eq!(timer.pending_timeouts(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping the guard cancels the timeout"]
 pub struct CancelOnDrop(Option<Timeout>);
 
 impl CancelOnDrop {
     /// Gives the handle back without cancelling the timeout.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let guard = timer.new_timeout(|| (), Duration::from_secs(30))?.cancel_on_drop();
+    /// let timeout = guard.disarm().expect("it is armed"); // it shall expire after all
+    /// assert!(timeout.is_pending());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn disarm(mut self) -> Option<Timeout> {
         self.0.take()
     }

@@ -26,6 +26,20 @@ use std::time::{Duration, Instant};
 ///
 /// Every method is O(1) and takes no lock. Until it is dropped, a handle keeps 40 bytes of its timer's
 /// memory in use, even after the end of the timeout.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// let timeout = timer.new_timeout(|| println!("never"), Duration::from_secs(30))?;
+/// let clone = timeout.clone(); // a handle to the same timeout
+/// assert_eq!(timeout, clone);
+/// assert!(clone.is_pending());
+/// assert!(timeout.cancel(), "the first cancel wins");
+/// assert!(clone.is_cancelled() && !clone.cancel());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Timeout {
     chunk: PinnedChunk<Erased>,
     /// The slot's offset in the chunk, and `LIVE_PIN`. Relaxed: the drop comes after all calls.
@@ -158,6 +172,24 @@ impl Timeout {
     /// # Errors
     ///
     /// If the task has run or is running, if the timeout was cancelled, or if the timer is stopped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let half_a_minute = Duration::from_secs(30);
+    /// let timeout = timer.new_timeout(|| (), half_a_minute)?;
+    /// clock.advance(half_a_minute - Duration::from_secs(1));
+    /// timeout.reschedule(half_a_minute)?; // counts from now
+    /// clock.advance(half_a_minute - Duration::from_secs(1));
+    /// assert!(timeout.is_pending());
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(timeout.is_expired());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reschedule(&self, delay: Duration) -> Result<(), RescheduleError> {
         self.reschedule_to(self.context().time.now_or_later().saturating_add(nanos(delay)))
     }

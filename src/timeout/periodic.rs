@@ -42,6 +42,24 @@ enum Cadence {
 
 /// How a fixed-rate timeout handles missed runs. A run is missed if it is already due when the run
 /// before it ends. Modelled on tokio's enum of the same name.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock, MissedTickBehavior, Period};
+/// let runs = |behavior| {
+///     let clock = ManualClock::new();
+///     let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+///     let second = Duration::from_secs(1);
+///     timer.new_periodic(|| (), Period::fixed_rate(second).missed(behavior))?;
+///     clock.advance(5 * second); // a stall
+///     Ok::<_, Box<dyn std::error::Error>>(timer.metrics().expired)
+/// };
+/// assert_eq!(runs(MissedTickBehavior::Burst)?, 5);
+/// assert_eq!(runs(MissedTickBehavior::Skip)?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissedTickBehavior {
     /// Runs every missed run without waiting for a tick, in the order of all due timeouts. A burst that
@@ -130,6 +148,21 @@ impl<F> Periodic<F> {
 }
 
 /// The return types of a periodic closure: `()`, or a `ControlFlow<()>` that says whether to continue.
+///
+/// # Examples
+///
+/// ```
+/// # use std::{ops::ControlFlow, time::Duration};
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// # let is_enough = || true;
+/// timer.new_periodic(|| println!("for ever"), Duration::from_secs(1))?;
+/// let until_enough = move || match is_enough() {
+///     true => ControlFlow::Break(()),
+///     false => ControlFlow::Continue(()),
+/// };
+/// timer.new_periodic(until_enough, Duration::from_secs(1))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a periodic task returns `()` or `ControlFlow<()>`, not `{Self}`",
     note = "end the closure's last statement with a semicolon"

@@ -71,6 +71,24 @@ impl HashedWheelTimer {
 }
 
 /// Builds a [`HashedWheelTimer`]. Created by [`HashedWheelTimer::builder`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use wheelwork::HashedWheelTimer;
+/// use wheelwork::executor::ThreadPool;
+///
+/// let timer = HashedWheelTimer::builder()
+///     .tick_duration(Duration::from_millis(10))
+///     .ticks_per_wheel(4_096)
+///     .max_pending_timeouts(10_000_000)
+///     .executor(ThreadPool::with_size(2, 1_000)?)
+///     .thread_name("sessions")
+///     .build()?;
+/// # drop(timer);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
@@ -139,6 +157,20 @@ impl Builder {
     /// limit in two cases. A timeout that goes on after a run is always admitted; there are at most as
     /// many of these as the executor had jobs at once. A [`Sleep`](crate::future::Sleep) counts, but is
     /// never refused. The timeouts of the [`idle`](crate::idle) manager do not count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, RefusalReason};
+    /// let timer = HashedWheelTimer::builder().max_pending_timeouts(1).build()?;
+    /// timer.new_timeout(|| (), Duration::from_secs(30))?;
+    /// let refused = timer.new_timeout(|| (), Duration::from_secs(30)).unwrap_err();
+    /// assert_eq!(refused.reason(), RefusalReason::LimitReached { limit: 1 });
+    /// let task = refused.into_task(); // to run it at once, for example
+    /// # task();
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     pub fn max_pending_timeouts(self, limit: usize) -> Self {
         Self { max_pending_timeouts: Some(limit), ..self }
     }

@@ -7,6 +7,18 @@ use std::fmt;
 use std::time::Duration;
 
 /// Why a timer could not be built.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork::{BuildError, HashedWheelTimer};
+///
+/// let tick_duration = Duration::from_micros(10);
+/// let error = HashedWheelTimer::builder().tick_duration(tick_duration).build().unwrap_err();
+/// assert!(matches!(error, BuildError::TickDuration { tick_duration: t } if t == tick_duration));
+/// assert_eq!(error.to_string(), "a tick of 10µs: expected 50µs to 146 years");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -117,6 +129,23 @@ pub enum ScheduleError<T = Box<dyn FnOnce() + Send>> {
 }
 
 /// Why a timeout was not accepted: a [`ScheduleError`] without its task.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork::{HashedWheelTimer, RefusalReason, Timeout};
+///
+/// /// `?` keeps the reason and drops the task.
+/// fn remind(timer: &HashedWheelTimer) -> Result<Timeout, RefusalReason> {
+///     Ok(timer.new_timeout(|| println!("tea"), Duration::from_secs(300))?)
+/// }
+///
+/// let timer = HashedWheelTimer::new()?;
+/// timer.stop()?;
+/// assert_eq!(remind(&timer).unwrap_err(), RefusalReason::Stopped);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefusalReason {

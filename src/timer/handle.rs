@@ -23,6 +23,20 @@ use std::time::{Duration, Instant};
 /// [`stop`](Self::stop). A pending task that holds a handle keeps its timer alive.
 ///
 /// The [crate documentation](crate) lists the guarantees.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork::HashedWheelTimer;
+///
+/// let timer = HashedWheelTimer::new()?;
+/// let clone = timer.clone(); // the same timer, for another thread
+/// std::thread::spawn(move || clone.new_timeout(|| (), Duration::from_secs(30))).join().unwrap()?;
+/// assert_eq!(timer.pending_timeouts(), 1);
+/// assert_eq!(timer.stop()?.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct HashedWheelTimer(pub(super) Arc<Handle>);
 
@@ -50,6 +64,17 @@ impl HashedWheelTimer {
     ///
     /// If the timer is stopped, or the limit of pending timeouts is reached. The error contains the
     /// task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let timeout = timer.new_timeout(|| println!("no answer"), Duration::from_secs(30))?;
+    /// timeout.reschedule(Duration::from_secs(60))?; // a sign of life
+    /// assert!(timeout.cancel()); // the answer
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn new_timeout<T: TimerTask>(
         &self,
@@ -66,6 +91,18 @@ impl HashedWheelTimer {
     /// # Errors
     ///
     /// The errors of `new_timeout`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let arrival = Instant::now(); // the request may wait in a queue from now on
+    /// let deadline = arrival + Duration::from_secs(5);
+    /// let timeout = timer.new_timeout_at(|| println!("too late"), deadline)?;
+    /// assert!(timeout.deadline() >= Some(deadline)); // rounded up to 8 ns
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn new_timeout_at<T: TimerTask>(
         &self,
@@ -84,6 +121,28 @@ impl HashedWheelTimer {
     /// # Errors
     ///
     /// The errors of [`new_timeout`](Self::new_timeout), and one if the period is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// use std::ops::ControlFlow;
+    ///
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let mut left = 3;
+    /// let countdown = move || {
+    ///     left -= 1;
+    ///     if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    /// };
+    /// let timeout = timer.new_periodic(countdown, Duration::from_secs(1))?;
+    /// # (0..9).for_each(|_| clock.advance(Duration::from_secs(1)));
+    /// // nine seconds later
+    /// assert_eq!(timer.metrics().expired, 3);
+    /// assert!(timeout.is_expired());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new_periodic<F, R>(
         &self,
         task: F,
@@ -196,6 +255,17 @@ impl HashedWheelTimer {
 
     /// The instant from which ticks are counted: tick n begins n ticks later. A deadline exactly at
     /// the start of a tick does not wait for the next tick.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// // The number of the present tick.
+    /// let running = timer.now() - timer.started_at();
+    /// let tick = running.as_nanos() / timer.tick_duration().as_nanos();
+    /// # let _ = tick;
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
     pub fn started_at(&self) -> Instant {
         self.context().time.instant_at(0)
     }
@@ -210,6 +280,17 @@ impl HashedWheelTimer {
     }
 
     /// A snapshot of the timer's counters.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// timer.new_timeout(|| (), Duration::from_secs(30))?.cancel();
+    /// let metrics = timer.metrics();
+    /// assert_eq!((metrics.scheduled, metrics.cancelled, metrics.pending), (1, 1, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn metrics(&self) -> Metrics {
         self.context().snapshot()
     }
@@ -235,6 +316,19 @@ impl HashedWheelTimer {
     ///
     /// If a task on the timer's own worker calls it, because the worker would wait for itself. Two timers
     /// whose tasks stop each other would wait for ever. Use [`stop_timeout`](Self::stop_timeout) in such tasks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// timer.new_timeout(|| println!("flush"), Duration::from_secs(30))?;
+    /// for unprocessed in timer.stop()? {
+    ///     unprocessed.run(); // now, on this thread
+    /// }
+    /// assert!(timer.new_timeout(|| (), Duration::ZERO).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(None)
     }
@@ -256,6 +350,30 @@ impl HashedWheelTimer {
     /// The errors of `stop`, and [`StopError::StillRunning`] if the worker is still busy with a task. This
     /// error has the thread's name and the task's timeout. The timer is closed anyway, and nothing more runs after that task.
     /// Pending timeouts stay pending until the task ends. Call again to get them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::{sync::mpsc, time::Duration};
+    /// # use wheelwork::{HashedWheelTimer, StopError};
+    /// # let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// # let (begun, has_begun) = mpsc::channel();
+    /// # let (release, released) = mpsc::channel::<()>();
+    /// let hanging = timer.new_timeout(
+    ///     move || {
+    ///         begun.send(()).unwrap();
+    ///         let _ = released.recv(); // blocks the worker
+    ///     },
+    ///     Duration::ZERO,
+    /// )?;
+    /// # has_begun.recv()?;
+    /// match timer.stop_timeout(Duration::from_millis(10)) {
+    ///     Err(StopError::StillRunning { timeout, .. }) => assert_eq!(timeout, Some(hanging)),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # drop(release);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn stop_timeout(&self, limit: Duration) -> Result<Vec<Unprocessed>, StopError> {
         self.stop_until(Some(limit))
     }

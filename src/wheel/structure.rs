@@ -30,6 +30,19 @@ pub trait Unlimited: Structure {}
 
 /// The place of a timeout in a wheel. Levels are counted from 1, the finest. A wheel without levels
 /// has only level 1. Buckets are counted from 0.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::{HierarchicalWheel, Placement};
+///
+/// let mut wheel = HierarchicalWheel::new(16)?;
+/// let key = wheel.insert(100, ());
+/// assert_eq!(wheel.placement(key), Some(Placement { level: 2, bucket: 6 }));
+/// wheel.expire(96, |_, _| ()); // it moves down
+/// assert_eq!(wheel.placement(key), Some(Placement { level: 1, bucket: 4 }));
+/// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Placement {
     /// The level, from 1.

@@ -56,6 +56,20 @@ pub struct Wheel<T, S> {
 }
 
 /// Names a value in a [`Wheel`]. A key whose value has left the wheel finds nothing.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::HashedWheel;
+///
+/// let mut wheel = HashedWheel::new(64)?;
+/// let key = wheel.insert(3, "value");
+/// assert_eq!((wheel.get(key), wheel.deadline(key)), (Some(&"value"), Some(3)));
+/// wheel.expire(3, |_, _| ());
+/// assert_eq!(wheel.get(key), None);
+/// assert_eq!(wheel.remove(key), None);
+/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     index: u32,
@@ -166,6 +180,20 @@ impl<T, S: Structure> Wheel<T, S> {
     /// tick.
     ///
     /// If `expired` panics, the due values that it has not yet got expire with the next tick.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::HashedWheel;
+    /// # let mut wheel = HashedWheel::new(64)?;
+    /// for tick in [7, 3, 7] {
+    ///     wheel.insert(tick, tick);
+    /// }
+    /// let mut ticks = Vec::new();
+    /// assert_eq!(wheel.expire(10, |tick, _| ticks.push(tick)), 3);
+    /// assert_eq!(ticks, [3, 7, 7]);
+    /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+    /// ```
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
         let rest = Rest { structure: &mut self.structure, agenda: &mut self.agenda, now };
         let mut count = 0;
@@ -220,6 +248,17 @@ impl<T, S: Structure> Wheel<T, S> {
     }
 
     /// Takes out all values, ordered by deadline.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::HashedWheel;
+    /// # let mut wheel = HashedWheel::new(64)?;
+    /// wheel.insert(70, "later");
+    /// wheel.insert(3, "soon");
+    /// assert_eq!(wheel.drain(), [(3, "soon"), (70, "later")]);
+    /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+    /// ```
     pub fn drain(&mut self) -> Vec<(u64, T)> {
         let keys: Vec<Key> = (self.items.iter_mut())
             .filter(|(_, item)| item.value.is_some())

@@ -43,6 +43,25 @@ use std::time::Duration;
 pub trait TimedStreamExt: Stream + Sized {
     /// Yields an error if the next item does not come within `limit` after the last one, or after this
     /// call. The stream continues after an error. There is at most one error between two items.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::{future::poll_fn, pin::pin};
+    /// # use futures_core::Stream;
+    /// use wheelwork::future::TimedStreamExt;
+    ///
+    /// # let timer = wheelwork::HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// let slow = timer.interval(Duration::from_secs(60))?;
+    /// let mut items = pin!(slow.timeout(&timer, Duration::from_millis(2)));
+    /// let item = poll_fn(|cx| items.as_mut().poll_next(cx)).await;
+    /// assert!(item.expect("the stream goes on").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> StreamTimeout<Self> {
         StreamTimeout::new(self, timer, limit)
     }
@@ -55,6 +74,26 @@ pub trait TimedStreamExt: Stream + Sized {
 
     /// Yields an item once no other item has followed it for `quiet`, and drops items that another one
     /// follows sooner. At the end of the stream, it yields the last item immediately.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::{future::poll_fn, pin::pin};
+    /// # use futures_core::Stream;
+    /// use wheelwork::future::{DelayQueue, TimedStreamExt};
+    ///
+    /// # let timer = wheelwork::HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// let mut keys = DelayQueue::new(&timer);
+    /// "abc".chars().for_each(|key| drop(keys.insert(key, Duration::ZERO))); // in quick succession
+    /// let mut pauses = pin!(keys.debounce(&timer, Duration::from_millis(5)));
+    /// let last = poll_fn(|cx| pauses.as_mut().poll_next(cx)).await.expect("the last one");
+    /// assert_eq!(last.value, 'c');
+    /// # Ok(())
+    /// # }
+    /// ```
     fn debounce(self, timer: &HashedWheelTimer, quiet: Duration) -> Debounce<Self> {
         Debounce::new(self, timer, quiet)
     }
