@@ -142,7 +142,8 @@
 //!
 //! - `log` reports panics, refusals and more than 64 live timers through the
 //!   [log](https://docs.rs/log) facade.
-//! - `rayon` and `tokio` add their executors.
+//! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts
+//!   to [`idle`].
 //! - `stream` adds streams to [`future`].
 #![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]

@@ -11,7 +11,11 @@ use live_bytes::{ALLOCATOR, ALONE, bytes};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+#[cfg(feature = "tokio")]
+use tokio::io::{AsyncRead, ReadBuf};
 use wheelwork::future::{DelayQueue, Sleep};
+#[cfg(feature = "tokio")]
+use wheelwork::idle::IdleStreams;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::wheel::HashedWheel;
 use wheelwork::{HashedWheelTimer, Period, Timeout, WheelKind};
@@ -423,6 +427,34 @@ struct Idle;
 
 impl Wake for Idle {
     fn wake(self: Arc<Self>) {}
+}
+
+/// Reads that move a byte, and reads that wait with the same wakers as before.
+#[cfg(feature = "tokio")]
+#[test]
+fn rule_04_reads_of_a_stream_with_idle_timeouts_allocate_nothing() {
+    let _alone = ALONE.lock();
+    let (timer, _clock) = manual();
+    let policy = IdlePolicy::new().all(ms(100));
+    let ready = tokio::io::repeat(7);
+    let mut busy = IdleStreams::new(&timer).wrap(ready, &policy).unwrap();
+    let (near, _far) = tokio::io::duplex(8);
+    let mut silent = IdleStreams::new(&timer).wrap(near, &policy).unwrap();
+    let wakers: [Waker; 2] = [Arc::new(Idle).into(), Arc::new(Idle).into()];
+    let found = fewest_allocations(|| {
+        for waker in &wakers {
+            assert!(read(&mut busy, waker).is_ready());
+            assert!(read(&mut silent, waker).is_pending());
+        }
+    });
+    assert_eq!(found, 0);
+}
+
+#[cfg(feature = "tokio")]
+fn read(stream: &mut (impl AsyncRead + Unpin), waker: &Waker) -> Poll<std::io::Result<()>> {
+    let mut bytes = [0; 8];
+    let mut buffer = ReadBuf::new(&mut bytes);
+    std::pin::pin!(stream).poll_read(&mut Context::from_waker(waker), &mut buffer)
 }
 
 /// A burst of sleeps, and of values in a delay queue.

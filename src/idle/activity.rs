@@ -20,6 +20,7 @@
 //! a connection is no longer paused, it also sees the touch of the resume, and does not report a
 //! silence that the pause has covered. The model at the end checks this.
 
+use super::kind::IdleKind;
 use super::policy::IdlePolicy;
 use super::timestamp::IntoTimestamp;
 use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
@@ -45,6 +46,13 @@ pub(super) struct Reading {
     pub(super) paused: bool,
     /// The last activity, by kind: read, wrote, either.
     pub(super) since: [u64; 3],
+}
+
+impl Reading {
+    /// Whether there was no activity of this kind after `since`, and there is no pause.
+    pub(super) fn is_silent_since(&self, kind: IdleKind, since: u64) -> bool {
+        !self.paused && self.since.get(kind as usize).is_some_and(|&last| last <= since)
+    }
 }
 
 impl Activity {

@@ -1,6 +1,6 @@
 //! A report of an idle connection, and the callback's answer.
 
-use super::activity::{ActivityBlock, Reading};
+use super::activity::ActivityBlock;
 use super::kind::IdleKind;
 use crate::base::sync::Arc;
 use std::fmt;
@@ -57,7 +57,7 @@ pub struct Idle<T> {
     pub(super) outcome: Outcome,
     pub(super) seat: Seat,
     /// The last activity before the report.
-    since: u64,
+    pub(super) since: u64,
 }
 
 /// A connection's place in a shard.
@@ -90,11 +90,10 @@ impl<T> Idle<T> {
     /// have changed since the batch was put together.
     pub fn is_still_silent(&self) -> bool {
         let activity = self.seat.block.activity(self.seat.number);
-        let Reading { paused, since } = activity.reading();
-        match since.get(self.event.kind as usize) {
-            Some(&since) => since <= self.since && !paused,
+        match self.event.kind {
             // The end of the timer is reported for active and paused connections too.
-            None => !activity.is_abandoned(),
+            IdleKind::TimerStopped => !activity.is_abandoned(),
+            kind => activity.reading().is_silent_since(kind, self.since),
         }
     }
 

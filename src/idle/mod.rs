@@ -88,8 +88,15 @@
 //! # drop(watch);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Async streams
+//!
+//! With the feature `tokio` or `futures-io`, `IdleStreams` wraps async streams. It records their reads and
+//! writes itself. If a stream is idle, its waiting read or write fails with an error of kind
+//! [`TimedOut`](std::io::ErrorKind::TimedOut).
 
 // From the public entry point down to the words that a touch writes:
+//   stream     streams whose reads and writes fail when they are idle
 //   timeouts   `IdleTimeouts`, the public entry point
 //   watch      `Watch`, the handle of a connection
 //   shard      the segments of a group of threads under their lock, and their check
@@ -108,6 +115,8 @@ mod policy;
 mod segment;
 mod segments;
 mod shard;
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+mod stream;
 mod timeouts;
 mod timestamp;
 mod verdict;
@@ -116,6 +125,8 @@ mod watch;
 pub use event::{Answer, Idle, IdleEvent};
 pub use kind::IdleKind;
 pub use policy::IdlePolicy;
+#[cfg(any(feature = "tokio", feature = "futures-io"))]
+pub use stream::{IdleStream, IdleStreams, TimedOut};
 pub use timeouts::{IdleTimeouts, ScaleError, Taken};
 pub use timestamp::{IntoTimestamp, Timestamp};
 pub use watch::{Paused, Watch};

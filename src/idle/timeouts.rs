@@ -113,7 +113,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         Self::with(timer, Box::new(deliver))
     }
 
-    fn with(timer: &HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
+    pub(super) fn with(timer: &HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
         let manager = Arc::new(Manager::new(timer.clone(), deliver));
         let shards =
             (0..spread::shard_count()).map(|_| Arc::new(Shard::new(manager.clone()))).collect();

@@ -154,7 +154,7 @@ impl Watch {
     }
 
     #[inline]
-    fn activity(&self) -> &Activity {
+    pub(super) fn activity(&self) -> &Activity {
         self.0.block.activity(self.0.number)
     }
 }

@@ -25,6 +25,8 @@
 //! | waker: `wake` | worker; whoever resets a future, or stops the timer | caught, counted | `tests/future/sleep.rs`, `stop.rs` |
 //! | waker: drop | whoever polls or drops a future | caught, counted | `tests/future/sleep.rs` |
 //! | waker: clone | whoever polls a future | the caller's, before anything is changed | `tests/future/sleep.rs` |
+//! | waker of an idle stream: `wake` | worker, executor | caught, counted by the manager | `tests/idle_stream/halves.rs` |
+//! | waker of an idle stream: drop | whoever polls or drops the stream | caught | `tests/idle_stream/halves.rs` |
 //! | logger | any of them | caught | `tests/logger.rs` |
 //!
 //! No library can contain three panics, because the language aborts the process: one in a drop while

@@ -1,0 +1,64 @@
+//! futures-io's `AsyncRead` and `AsyncWrite` for [`IdleStream`].
+
+use super::IdleStream;
+use super::signal::Half;
+use futures_io::{AsyncRead, AsyncWrite};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+impl<S: AsyncRead> AsyncRead for IdleStream<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let polled = this.stream.poll_read(cx, buffer);
+        this.monitor.judge(Half::Reader, cx, polled, |&read| read > 0)
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let polled = this.stream.poll_read_vectored(cx, buffers);
+        this.monitor.judge(Half::Reader, cx, polled, |&read| read > 0)
+    }
+}
+
+impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let polled = this.stream.poll_write(cx, bytes);
+        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.project();
+        let polled = this.stream.poll_write_vectored(cx, slices);
+        this.monitor.judge(Half::Writer, cx, polled, |&written| written > 0)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.project();
+        let polled = this.stream.poll_flush(cx);
+        this.monitor.judge(Half::Writer, cx, polled, |()| false)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.project();
+        let polled = this.stream.poll_close(cx);
+        this.monitor.judge(Half::Writer, cx, polled, |()| false)
+    }
+}

@@ -1,0 +1,210 @@
+//! Streams with idle timeouts: a read or a write of an idle stream fails.
+
+// The files:
+//   tokio       tokio's `AsyncRead` and `AsyncWrite` for `IdleStream`
+//   futures_io  those of futures-io
+//   monitor     the watch of one stream
+//   signal      brings a report to the tasks that wait
+//   timed_out   the error
+#[cfg(feature = "futures-io")]
+mod futures_io;
+#[cfg(all(test, loom))]
+mod model;
+mod monitor;
+mod signal;
+mod timed_out;
+#[cfg(feature = "tokio")]
+mod tokio;
+
+pub use timed_out::TimedOut;
+
+use super::event::Idle;
+use super::kind::IdleKind;
+use super::policy::IdlePolicy;
+use super::timeouts::IdleTimeouts;
+use super::watch::Watch;
+use crate::base::sync::Arc;
+use crate::timer::{HashedWheelTimer, ScheduleError};
+use monitor::Monitor;
+use pin_project_lite::pin_project;
+use signal::{Signal, Silence};
+use std::fmt;
+use std::pin::Pin;
+
+/// Wraps streams whose reads and writes fail when the stream is idle.
+///
+/// A program makes one, and clones the handle. See [`IdleStream`] for a program and for the guarantees.
+#[derive(Clone)]
+pub struct IdleStreams(IdleTimeouts<Arc<Signal>>);
+
+impl IdleStreams {
+    /// Creates a manager of streams. It wakes the tasks of idle streams on the executor of `timer`.
+    pub fn new(timer: &HashedWheelTimer) -> Self {
+        Self(IdleTimeouts::with(timer, Box::new(report)))
+    }
+
+    /// Wraps a stream, which counts as active now. Costs what
+    /// [`IdleTimeouts::watch`] costs, and one allocation.
+    ///
+    /// # Errors
+    ///
+    /// If the timer is stopped, or if it or the manager can have no more slots. The error contains the
+    /// stream. The timer's limit of pending timeouts does not apply.
+    pub fn wrap<S>(
+        &self,
+        stream: S,
+        policy: &IdlePolicy,
+    ) -> Result<IdleStream<S>, ScheduleError<S>> {
+        let signal = Arc::new(Signal::new());
+        match self.0.watch(signal.clone(), policy) {
+            Ok(watch) => Ok(IdleStream { stream, monitor: Monitor::new(watch, signal) }),
+            Err(refused) => Err(refused.map(|_| stream)),
+        }
+    }
+
+    /// The number of streams that are watched now.
+    pub fn watched(&self) -> usize {
+        self.0.watched()
+    }
+}
+
+/// Reports the idle streams of a batch. Returns the number of wakers that panicked.
+fn report(batch: &mut [Idle<Arc<Signal>>]) -> u64 {
+    let mut panics = 0;
+    for idle in batch {
+        let event = idle.event();
+        // At the end of the timer no stream is idle, so no task is woken.
+        if event.kind != IdleKind::TimerStopped && idle.is_still_silent() {
+            let silence = Silence { since: idle.since, silent_for: event.silent_for };
+            panics += idle.connection.report(event.kind, silence);
+        } else {
+            idle.withdraw();
+        }
+    }
+    panics
+}
+
+impl fmt::Debug for IdleStreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdleStreams").field("watched", &self.watched()).finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// A stream with idle timeouts. Created by [`IdleStreams::wrap`].
+    ///
+    /// It has tokio's `AsyncRead` and `AsyncWrite` with the feature `tokio`, and those of futures-io with
+    /// the feature `futures-io`. If the stream has been idle for a duration of its policy, reads and writes
+    /// fail with an [`io::Error`](std::io::Error) of kind
+    /// [`TimedOut`](std::io::ErrorKind::TimedOut), whose source is a [`TimedOut`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "tokio")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::io::ErrorKind;
+    /// use std::time::Duration;
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    /// use wheelwork::HashedWheelTimer;
+    /// use wheelwork::idle::{IdlePolicy, IdleStreams};
+    ///
+    /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(5)).build()?;
+    /// let streams = IdleStreams::new(&timer);
+    /// let policy = IdlePolicy::new().reader(Duration::from_millis(20));
+    ///
+    /// let (socket, mut client) = tokio::io::duplex(64); // or a `TcpStream` that was accepted
+    /// let mut stream = streams.wrap(socket, &policy)?;
+    /// client.write_all(b"hello").await?;
+    /// let mut hello = [0; 5];
+    /// stream.read_exact(&mut hello).await?;
+    /// let idle = stream.read_u8().await.unwrap_err(); // the client is silent for 20 ms
+    /// assert_eq!(idle.kind(), ErrorKind::TimedOut);
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "tokio"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Guarantees
+    ///
+    /// - **Only progress counts.** A read or a write that moves at least one byte is a touch, and costs what
+    ///   a touch of a [`Watch`] costs. A poll that is pending, the end of the stream, a flush and a shutdown
+    ///   are none. So a slow peer whose bytes flow is not idle.
+    /// - **Each kind of silence ends both halves**: at a report, the waiting reader and the waiting
+    ///   writer are woken and fail, as do a flush and a shutdown that wait. A stream without writes for the
+    ///   writer's duration is writer idle even if there was nothing to write.
+    /// - **Ready bytes come first.** Every poll asks the stream first, and only one that would wait
+    ///   can fail. So bytes that came while the server was busy are read, and end the silence.
+    /// - **Never early**: no failure before the stream has been silent for its duration, by the timer's
+    ///   clock. Late by less than a tick, plus scheduling.
+    /// - **A silent stream stays failed**: each poll that would wait fails, until bytes flow again or the
+    ///   watch is touched or paused.
+    /// - **No wake-up is lost**, even if the halves of a split stream are polled by two tasks. The latest
+    ///   waker of each half is woken, on the timer's executor. If a waker panics, the other one is woken
+    ///   nevertheless.
+    /// - **After a stop of the timer**, the stream works on without idle timeouts: no task is woken, and a
+    ///   read can wait forever. A failure that was reported before the stop stays. So stop the timer after
+    ///   the connections have ended.
+    /// - **A drop ends the watch** and drops the wakers immediately.
+    ///
+    /// Wrap the socket itself, inside TLS or a buffer: only bytes that the peer takes or sends should count.
+    #[must_use = "dropping the stream closes it"]
+    pub struct IdleStream<S> {
+        #[pin]
+        stream: S,
+        monitor: Monitor,
+    }
+}
+
+impl<S> IdleStream<S> {
+    /// The watch of this stream: pause it while the server works on a request, or change the policy.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, idle::{IdlePolicy, IdleStreams}};
+    /// # let streams = IdleStreams::new(&HashedWheelTimer::new()?);
+    /// # let policy = IdlePolicy::new().all(Duration::from_secs(30));
+    /// # let socket = ();
+    /// let stream = streams.wrap(socket, &policy)?;
+    /// {
+    ///     let _working = stream.watch().paused();
+    ///     // answer the request
+    /// }
+    /// // the 30 s begin here
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn watch(&self) -> &Watch {
+        &self.monitor.watch
+    }
+
+    /// The stream.
+    pub fn get_ref(&self) -> &S {
+        &self.stream
+    }
+
+    /// The stream. Bytes that are read or written here are not recorded.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// The stream, pinned. Bytes that are read or written here are not recorded.
+    pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut S> {
+        self.project().stream
+    }
+
+    /// Ends the watch and returns the stream.
+    pub fn into_inner(self) -> S {
+        self.stream
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for IdleStream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdleStream")
+            .field("stream", &self.stream)
+            .field("watch", self.watch())
+            .finish()
+    }
+}

@@ -1,0 +1,86 @@
+//! Loom models of the signal between a stream's tasks and the report. A lost wake-up leaves a thread
+//! waiting, and loom reports the deadlock.
+
+use super::signal::{Half, Signal, Silence};
+use crate::base::sync::{Arc, Condvar, Mutex, check, spawn};
+use crate::idle::kind::IdleKind;
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+const SILENCE: Silence = Silence { since: 7, silent_for: Duration::from_millis(5) };
+
+/// A task that waits until it is woken.
+struct Bell {
+    rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Bell {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { rung: Mutex::new(false), changed: Condvar::new() })
+    }
+
+    /// Polls a half until a silence was reported.
+    fn wait_for_silence(self: &Arc<Self>, signal: &Signal, half: Half) {
+        let waker: Waker = self.clone().into();
+        while signal.wait(half, &waker)[IdleKind::All as usize] != Some(SILENCE) {
+            let mut rung = self.rung.lock();
+            while !*rung {
+                rung = self.changed.wait(rung);
+            }
+            *rung = false;
+        }
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.rung.lock() = true;
+        self.changed.notify_one();
+    }
+}
+
+/// Rule 1: a reader and a writer begin to wait while the silence is reported.
+#[test]
+fn both_halves_of_a_stream_see_a_report() {
+    check(|| {
+        let signal = Arc::new(Signal::new());
+        let halves = [Half::Reader, Half::Writer].map(|half| {
+            let signal = signal.clone();
+            spawn(move || Bell::new().wait_for_silence(&signal, half))
+        });
+        assert_eq!(signal.report(IdleKind::All, SILENCE), 0);
+        halves.into_iter().for_each(|half| half.join().unwrap());
+    });
+}
+
+/// Rule 2: a half is polled with another waker while the silence is reported.
+#[test]
+fn another_waker_of_a_stream_sees_a_report() {
+    check(|| {
+        let signal = Arc::new(Signal::new());
+        assert_eq!(signal.wait(Half::Reader, Waker::noop()), [None; 3]);
+        let task = spawn({
+            let signal = signal.clone();
+            move || Bell::new().wait_for_silence(&signal, Half::Reader)
+        });
+        assert_eq!(signal.report(IdleKind::All, SILENCE), 0);
+        task.join().unwrap();
+    });
+}
+
+/// A stream is dropped while its silence is reported. Its waker is gone afterwards.
+#[test]
+fn the_drop_of_a_stream_against_a_report_leaves_no_waker() {
+    check(|| {
+        let (signal, bell) = (Arc::new(Signal::new()), Bell::new());
+        assert_eq!(signal.wait(Half::Writer, &bell.clone().into()), [None; 3]);
+        let dropper = spawn({
+            let signal = signal.clone();
+            move || signal.close()
+        });
+        assert_eq!(signal.report(IdleKind::All, SILENCE), 0);
+        dropper.join().unwrap();
+        assert_eq!(Arc::strong_count(&bell), 1);
+    });
+}

@@ -1,0 +1,62 @@
+//! `Monitor`: the watch of one stream, which turns a reported silence into an error.
+
+use super::signal::{Half, Signal, Silence};
+use super::timed_out::TimedOut;
+use crate::base::sync::Arc;
+use crate::idle::kind::IdleKind;
+use crate::idle::watch::Watch;
+use std::io;
+use std::task::{Context, Poll};
+
+/// Its drop ends the watch and drops the wakers immediately.
+pub(super) struct Monitor {
+    pub(super) watch: Watch,
+    signal: Arc<Signal>,
+}
+
+impl Monitor {
+    pub(super) fn new(watch: Watch, signal: Arc<Signal>) -> Self {
+        Self { watch, signal }
+    }
+
+    /// Judges a poll of the stream: progress is recorded, and waiting ends with an error if the stream is
+    /// idle. `progressed` says whether a result moved any bytes.
+    #[inline]
+    pub(super) fn judge<R>(
+        &self,
+        half: Half,
+        cx: &Context<'_>,
+        polled: Poll<io::Result<R>>,
+        progressed: impl FnOnce(&R) -> bool,
+    ) -> Poll<io::Result<R>> {
+        match &polled {
+            Poll::Ready(Ok(result)) if progressed(result) => match half {
+                Half::Reader => self.watch.record_read(),
+                Half::Writer => self.watch.record_write(),
+            },
+            Poll::Ready(_) => {}
+            Poll::Pending => {
+                let idle = self.wait(half, cx);
+                return idle.map_or(Poll::Pending, |idle| Poll::Ready(Err(idle.into())));
+            }
+        }
+        polled
+    }
+
+    /// Registers the task's waker, then looks for a silence that is not over.
+    pub(super) fn wait(&self, half: Half, cx: &Context<'_>) -> Option<TimedOut> {
+        let silences = self.signal.wait(half, cx.waker());
+        let mut reported = IdleKind::SILENCES.into_iter().zip(silences);
+        reported.find_map(|(kind, silence)| {
+            let Silence { since, silent_for } = silence?;
+            let still = self.watch.activity().reading().is_silent_since(kind, since);
+            still.then_some(TimedOut { kind, silent_for })
+        })
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        self.signal.close();
+    }
+}

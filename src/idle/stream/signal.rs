@@ -1,0 +1,95 @@
+//! `Signal`: brings the report of a silence to the tasks that wait for a stream.
+//!
+//! The poll of a stream that is not ready calls [`Signal::wait`]. The manager's callback calls
+//! [`Signal::report`], on another thread. Rules:
+//!
+//! 1. **Register, then look.** Under one hold of the lock, `wait` finds its waker registered and reads the
+//!    silences. Under one hold of the lock, `report` stores the silence and takes the wakers. So if `wait`
+//!    comes first, `report` takes its waker; otherwise `wait` reads the silence.
+//! 2. **The latest waker wins.** There is one place for the reader's waker and one for the writer's. After
+//!    a split, two tasks poll a stream.
+//! 3. **No waker is cloned, woken or dropped under the lock.**
+//! 4. **The last activity decides.** A stored silence has a start. If the stream was active after it, the
+//!    silence is over, and a poll ignores it. So a touch need not clear anything.
+
+use crate::base::isolate;
+use crate::base::logging::warning;
+use crate::base::sync::Mutex;
+use crate::idle::kind::IdleKind;
+use std::task::Waker;
+use std::time::Duration;
+
+/// The half of a stream that a task polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    Reader,
+    Writer,
+}
+
+/// A silence that was reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Silence {
+    /// The last activity before the report, in nanoseconds since the timer's origin.
+    pub(super) since: u64,
+    pub(super) silent_for: Duration,
+}
+
+/// The latest reported silence of each kind.
+pub(super) type Silences = [Option<Silence>; IdleKind::SILENCES.len()];
+
+pub(super) struct Signal(Mutex<State>);
+
+struct State {
+    /// The wakers of the reader and of the writer.
+    wakers: [Option<Waker>; 2],
+    silences: Silences,
+}
+
+impl Signal {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(State { wakers: [None, None], silences: [None; 3] }))
+    }
+
+    /// Registers the waker of a half, and returns the silences that were reported before.
+    pub(super) fn wait(&self, half: Half, waker: &Waker) -> Silences {
+        let state = self.0.lock();
+        if state.wakers[half as usize].as_ref().is_some_and(|former| former.will_wake(waker)) {
+            return state.silences;
+        }
+        drop(state);
+        let waker = waker.clone();
+        let mut state = self.0.lock();
+        let former = state.wakers[half as usize].replace(waker);
+        let silences = state.silences;
+        drop(state);
+        dismiss([former, None]);
+        silences
+    }
+
+    /// Stores a silence and wakes both halves. Returns the number of wakers that panicked.
+    pub(super) fn report(&self, kind: IdleKind, silence: Silence) -> u64 {
+        let mut state = self.0.lock();
+        if let Some(stored) = state.silences.get_mut(kind as usize) {
+            *stored = Some(silence);
+        }
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        let wake = |waker: Waker| u64::from(isolate::panics(|| waker.wake()));
+        wakers.into_iter().flatten().map(wake).sum()
+    }
+
+    /// Drops the wakers, because the stream is gone.
+    pub(super) fn close(&self) {
+        let wakers = std::mem::take(&mut self.0.lock().wakers);
+        dismiss(wakers);
+    }
+}
+
+/// Drops wakers, whose drop may panic.
+fn dismiss(wakers: [Option<Waker>; 2]) {
+    for waker in wakers.into_iter().flatten() {
+        if isolate::panics(|| drop(waker)) {
+            warning!("the drop of a waker panicked");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The error of an idle stream.
+
+use crate::idle::kind::IdleKind;
+use std::io;
+use std::time::Duration;
+
+/// A stream was idle: the source of an [`io::Error`] of kind [`TimedOut`](io::ErrorKind::TimedOut).
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::idle::TimedOut;
+///
+/// fn describe(error: &std::io::Error) -> String {
+///     match error.get_ref().and_then(|source| source.downcast_ref::<TimedOut>()) {
+///         Some(idle) => format!("closed: {:?} idle for {:?}", idle.kind, idle.silent_for),
+///         None => format!("failed: {error}"),
+///     }
+/// }
+/// # describe(&std::io::ErrorKind::TimedOut.into());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} for {silent_for:?}: expected bytes within the duration of the policy", missing(*kind))]
+#[non_exhaustive]
+pub struct TimedOut {
+    /// The kind of silence.
+    pub kind: IdleKind,
+    /// How long the silence had lasted when it was reported.
+    pub silent_for: Duration,
+}
+
+fn missing(kind: IdleKind) -> &'static str {
+    match kind {
+        IdleKind::Reader => "nothing was read",
+        IdleKind::Writer => "nothing was written",
+        IdleKind::All | IdleKind::TimerStopped => "nothing was read or written",
+    }
+}
+
+impl From<TimedOut> for io::Error {
+    fn from(idle: TimedOut) -> Self {
+        Self::new(io::ErrorKind::TimedOut, idle)
+    }
+}

@@ -1,0 +1,204 @@
+//! When a stream is idle, and what ends a silence.
+
+use crate::script::Script;
+use crate::wakers::Alarm;
+use crate::{
+    TICK, all, assert_idle, assert_moved, flush, ms, pipe, read, reader, streams, write, writer,
+};
+use std::io::ErrorKind;
+use std::pin::Pin;
+use std::task::Poll;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use wheelwork::idle::IdleKind;
+
+#[test]
+fn rule_02_a_read_fails_at_the_tick_of_its_silence_and_not_before() {
+    let (streams, _timer, clock) = streams();
+    clock.advance(ms(30));
+    let (mut stream, _far) = pipe(&streams, 8, &reader(250));
+    let alarm = Alarm::new();
+    assert!(read(&mut stream, &alarm).is_pending());
+    clock.advance(ms(269)); // the duration has passed, the tick has not begun
+    assert!(read(&mut stream, &alarm).is_pending());
+    assert_eq!(alarm.wakes(), 0);
+    clock.advance(ms(1));
+    assert!(alarm.wakes() > 0);
+    assert_idle(read(&mut stream, &alarm), IdleKind::Reader, ms(270));
+}
+
+#[test]
+fn a_peer_that_sends_a_byte_at_a_time_is_not_idle() {
+    let (streams, _timer, clock) = streams();
+    let (mut stream, mut far) = pipe(&streams, 8, &reader(250).all(ms(250)));
+    let (alarm, peer) = (Alarm::new(), Alarm::new());
+    for _ in 0..50 {
+        assert!(read(&mut stream, &alarm).is_pending());
+        clock.advance(2 * TICK);
+        assert_moved(write(&mut far, &peer, b"!"), 1);
+        assert_moved(read(&mut stream, &alarm), 1);
+    }
+    assert!(read(&mut stream, &alarm).is_pending());
+    clock.advance(3 * TICK);
+    assert_idle(read(&mut stream, &alarm), IdleKind::Reader, 3 * TICK);
+}
+
+#[test]
+fn a_peer_that_takes_a_byte_at_a_time_is_not_idle() {
+    let (streams, _timer, clock) = streams();
+    let (mut stream, mut far) = pipe(&streams, 8, &writer(250));
+    let (alarm, peer) = (Alarm::new(), Alarm::new());
+    assert_moved(write(&mut stream, &alarm, &[0; 99]), 8);
+    for _ in 0..50 {
+        assert!(write(&mut stream, &alarm, &[0; 99]).is_pending());
+        clock.advance(2 * TICK);
+        assert_moved(crate::read(&mut far, &peer), 8);
+        assert_moved(write(&mut stream, &alarm, &[0; 99]), 8);
+    }
+    assert!(write(&mut stream, &alarm, &[0; 99]).is_pending());
+    clock.advance(3 * TICK);
+    assert_idle(write(&mut stream, &alarm, &[0; 99]), IdleKind::Writer, 3 * TICK);
+}
+
+/// A write, a flush and a shutdown wait for the writer.
+#[test]
+fn everything_that_waits_for_the_writer_fails() {
+    for poll in ["write", "flush", "shutdown"] {
+        let (streams, _timer, clock) = streams();
+        let mut stream = streams.wrap(Script::default(), &writer(250)).unwrap();
+        let alarm = Alarm::new();
+        let mut polled = || match poll {
+            "write" => write(&mut stream, &alarm, b"!").map_ok(drop),
+            "flush" => flush(&mut stream, &alarm),
+            _ => Pin::new(&mut stream).poll_shutdown(&mut alarm.context()),
+        };
+        assert!(polled().is_pending());
+        clock.advance(3 * TICK);
+        assert_eq!(alarm.wakes(), 1, "{poll}");
+        assert_idle(polled(), IdleKind::Writer, 3 * TICK);
+    }
+}
+
+/// Pending polls, polls that move no byte, and the end of the stream.
+#[test]
+fn polls_without_progress_do_not_count() {
+    let (streams, _timer, clock) = streams();
+    let (mut stream, mut far) = pipe(&streams, 8, &all(250));
+    let alarm = Alarm::new();
+    assert_moved(write(&mut stream, &alarm, &[0; 8]), 8);
+    assert!(Pin::new(&mut far).poll_shutdown(&mut alarm.context()).is_ready());
+    for _ in 0..3 {
+        clock.advance(ms(80));
+        assert_moved(read(&mut stream, &alarm), 0); // the end of the stream
+        assert!(flush(&mut stream, &alarm).is_ready());
+        assert!(write(&mut stream, &alarm, b"!").is_pending());
+    }
+    let before = alarm.wakes();
+    clock.advance(ms(60));
+    assert_eq!(alarm.wakes(), before + 1);
+    assert_idle(write(&mut stream, &alarm, b"!"), IdleKind::All, 3 * TICK);
+}
+
+#[test]
+fn bytes_that_are_ready_end_a_silence_that_was_reported() {
+    let (streams, _timer, clock) = streams();
+    let (mut stream, mut far) = pipe(&streams, 8, &reader(250));
+    let (alarm, peer) = (Alarm::new(), Alarm::new());
+    clock.advance(3 * TICK); // reported, while nobody polls
+    assert_moved(write(&mut far, &peer, b"late"), 4);
+    assert_moved(read(&mut stream, &alarm), 4);
+    assert!(read(&mut stream, &alarm).is_pending());
+    clock.advance(2 * TICK);
+    assert!(read(&mut stream, &alarm).is_pending());
+    clock.advance(TICK);
+    assert_idle(read(&mut stream, &alarm), IdleKind::Reader, 3 * TICK);
+}
+
+#[test]
+fn a_silence_of_the_reader_is_not_ended_by_a_write() {
+    let (streams, _timer, clock) = streams();
+    let (mut stream, _far) = pipe(&streams, 8, &reader(250).all(ms(250)));
+    let alarm = Alarm::new();
+    clock.advance(3 * TICK);
+    assert_moved(write(&mut stream, &alarm, b"!"), 1);
+    assert_idle(read(&mut stream, &alarm), IdleKind::Reader, 3 * TICK);
+}
+
+#[test]
+fn a_silence_of_both_halves_is_ended_by_either() {
+    let (streams, _timer, clock) = streams();
+    let (mut stream, _far) = pipe(&streams, 8, &all(250));
+    let alarm = Alarm::new();
+    clock.advance(3 * TICK);
+    assert_idle(read(&mut stream, &alarm), IdleKind::All, 3 * TICK);
+    assert_moved(write(&mut stream, &alarm, b"!"), 1);
+    assert!(read(&mut stream, &alarm).is_pending());
+}
+
+#[test]
+fn a_stream_fails_until_its_watch_is_touched() {
+    let (streams, _timer, clock) = streams();
+    let mut stream = streams.wrap(Script::default(), &all(250)).unwrap();
+    let alarm = Alarm::new();
+    clock.advance(3 * TICK);
+    for _ in 0..3 {
+        assert_idle(read(&mut stream, &alarm), IdleKind::All, 3 * TICK);
+    }
+    stream.watch().touch();
+    assert!(read(&mut stream, &alarm).is_pending());
+}
+
+#[test]
+fn a_paused_stream_is_not_idle() {
+    let (streams, _timer, clock) = streams();
+    let mut stream = streams.wrap(Script::default(), &all(250)).unwrap();
+    let alarm = Alarm::new();
+    stream.watch().pause();
+    assert!(read(&mut stream, &alarm).is_pending());
+    clock.advance(50 * TICK);
+    assert!(read(&mut stream, &alarm).is_pending());
+    assert!(stream.watch().resume());
+    clock.advance(2 * TICK);
+    assert!(read(&mut stream, &alarm).is_pending());
+    clock.advance(TICK);
+    assert_eq!(alarm.wakes(), 1);
+    assert_idle(read(&mut stream, &alarm), IdleKind::All, 3 * TICK);
+}
+
+#[test]
+fn an_error_of_the_stream_itself_comes_through() {
+    let (streams, _timer, clock) = streams();
+    let script = Script { results: [Err(ErrorKind::ConnectionReset.into())].into(), polls: vec![] };
+    let mut stream = streams.wrap(script, &all(250)).unwrap();
+    let alarm = Alarm::new();
+    clock.advance(3 * TICK);
+    let polled = read(&mut stream, &alarm);
+    let Poll::Ready(Err(error)) = polled else { panic!("{polled:?}") };
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn vectored_writes_are_forwarded_and_count() {
+    let (streams, _timer, clock) = streams();
+    let mut stream = streams.wrap(Script::moving([1, 1]), &writer(250)).unwrap();
+    let alarm = Alarm::new();
+    assert!(stream.is_write_vectored());
+    for _ in 0..2 {
+        clock.advance(2 * TICK);
+        let polled = Pin::new(&mut stream).poll_write_vectored(&mut alarm.context(), &[]);
+        assert_moved(polled, 1);
+    }
+    assert!(write(&mut stream, &alarm, b"!").is_pending());
+    assert_eq!(stream.into_inner().polls, ["write_vectored", "write_vectored", "write"]);
+}
+
+#[tokio::test]
+async fn the_error_says_what_was_silent_and_for_how_long() {
+    let (streams, _timer, clock) = streams();
+    let (mut stream, _far) = pipe(&streams, 1, &writer(250));
+    stream.write_all(b"!").await.unwrap();
+    clock.advance(3 * TICK);
+    let error = stream.write_all(b"!").await.unwrap_err();
+    let expected =
+        "nothing was written for 300ms: expected bytes within the duration of the policy";
+    assert_eq!(error.to_string(), expected);
+}
