@@ -145,6 +145,8 @@
 //! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts
 //!   to [`idle`].
 //! - `stream` adds streams to [`future`].
+//! - `backon` and `aws-smithy-async` make the timer the sleeper of
+//!   [backon](https://docs.rs/backon)'s retries and of AWS SDKs.
 #![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -74,6 +74,17 @@
 //! are dropped in time. An executor that polls inside `wake` runs the task on the worker, where a slow
 //! poll delays all other timeouts.
 //!
+//! # In other crates
+//!
+//! Crates that wait can wait on this timer, if they let their user choose it:
+//!
+//! | crate | how |
+//! |---|---|
+//! | backon | feature `backon`: `retry(..).sleep(timer.clone())` |
+//! | AWS SDKs | feature `aws-smithy-async`: `sleep_impl(timer.clone())` |
+//!
+//! After a stop of the timer, their sleeps are ready immediately. So end their work before you stop it.
+//!
 //! # Tests without waiting
 //!
 //! A [`ManualClock`](crate::ManualClock) stands still until the test moves it. `advance` returns after
@@ -109,6 +120,7 @@
 //   timeout      a future with a limit
 //   interval     ticks at a period
 //   delay_queue  values that each come out at their own deadline
+//   sleepers     the timer as the sleeper of other crates
 //   stop         the end of a timer, without blocking
 //   stream       methods on streams
 mod delay_queue;
@@ -116,6 +128,8 @@ mod interval;
 #[cfg(all(test, loom))]
 mod model;
 mod sleep;
+#[cfg(any(feature = "aws-smithy-async", feature = "backon"))]
+mod sleepers;
 mod stop;
 #[cfg(feature = "stream")]
 mod stream;
