@@ -1,5 +1,6 @@
 //! Who is woken: the two halves of a stream, the latest wakers, and wakers that panic.
 
+use crate::common::{Mutex, Record};
 use crate::script::Script;
 use crate::wakers::{Alarm, Hooks};
 use crate::{TICK, all, assert_idle, manual, pipe, read, reader, streams, write};
@@ -57,6 +58,34 @@ fn a_drop_ends_the_watch_and_drops_the_wakers() {
     }
     clock.advance(3 * TICK);
     assert_eq!(alarm.wakes(), 0);
+}
+
+/// Two streams are reported in one batch. The first waker that is woken drops the other stream.
+#[test]
+fn a_drop_during_the_report_drops_the_waker_at_once() {
+    let (streams, _timer, clock) = streams();
+    let both = Arc::new(Mutex::new([None, None]));
+    let drops = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let drops_in_wake = Record::new();
+    for this in [0, 1] {
+        let (counts, shared, record) = (drops.clone(), both.clone(), drops_in_wake.clone());
+        let on_wake = move || {
+            drop::<Option<IdleStream<Script>>>(shared.lock().unwrap()[1 - this].take());
+            record.push(counts[1 - this].load(SeqCst));
+        };
+        let counts = drops.clone();
+        let on_drop = move || {
+            counts[this].fetch_add(1, SeqCst);
+        };
+        let hooks =
+            Hooks { on_wake: Box::new(on_wake), on_drop: Box::new(on_drop), ..Hooks::default() };
+        let mut stream = streams.wrap(Script::default(), &all(250)).unwrap();
+        assert!(waits_with(&hooks.waker(), &mut stream));
+        both.lock().unwrap()[this] = Some(stream);
+    }
+    clock.advance(3 * TICK);
+    assert_eq!(drops_in_wake.take(), [2], "the waker of the test, and its clone in the stream");
+    assert_eq!(streams.watched(), 1);
 }
 
 /// Whether a read with this waker is pending.

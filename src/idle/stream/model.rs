@@ -68,19 +68,3 @@ fn another_waker_of_a_stream_sees_a_report() {
         task.join().unwrap();
     });
 }
-
-/// A stream is dropped while its silence is reported. Its waker is gone afterwards.
-#[test]
-fn the_drop_of_a_stream_against_a_report_leaves_no_waker() {
-    check(|| {
-        let (signal, bell) = (Arc::new(Signal::new()), Bell::new());
-        assert_eq!(signal.wait(Half::Writer, &bell.clone().into()), [None; 3]);
-        let dropper = spawn({
-            let signal = signal.clone();
-            move || signal.close()
-        });
-        assert_eq!(signal.report(IdleKind::All, SILENCE), 0);
-        dropper.join().unwrap();
-        assert_eq!(Arc::strong_count(&bell), 1);
-    });
-}
