@@ -82,8 +82,35 @@
 //! |---|---|
 //! | backon | feature `backon`: `retry(..).sleep(timer.clone())` |
 //! | AWS SDKs | feature `aws-smithy-async`: `sleep_impl(timer.clone())` |
+//! | quinn | copy `examples/plugs/src/quic.rs`, 40 lines |
+//! | OpenTelemetry | copy `examples/plugs/src/traces.rs`, 37 lines |
 //!
-//! After a stop of the timer, their sleeps are ready immediately. So end their work before you stop it.
+//! End their work before you stop the timer: retries then no longer wait, and calls of an SDK time out.
+//! quinn and the batch processor of OpenTelemetry have no timeouts then.
+//!
+//! A connection of quinn gets its timers from a [`Sleep`] like this:
+//!
+//! ```
+//! # use std::{pin::Pin, task::{Context, Poll, ready}, time::Instant};
+//! use wheelwork::future::Sleep;
+//!
+//! struct QuicTimer(Sleep); // from `timer.sleep_until(deadline)`
+//!
+//! # trait AsyncTimer {
+//! #     fn reset(self: Pin<&mut Self>, deadline: Instant);
+//! #     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
+//! # }
+//! impl AsyncTimer for QuicTimer {
+//!     fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
+//!         self.0.reset(deadline);
+//!     }
+//!     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+//!         ready!(Pin::new(&mut self.0).poll(cx));
+//!         // After a stop every sleep is ready, and quinn would poll again and again.
+//!         if self.0.was_stopped() { Poll::Pending } else { Poll::Ready(()) }
+//!     }
+//! }
+//! ```
 //!
 //! # Tests without waiting
 //!
