@@ -147,6 +147,7 @@
 //! - `stream` adds streams to [`future`].
 //! - `backon` and `aws-smithy-async` make the timer the sleeper of
 //!   [backon](https://docs.rs/backon)'s retries and of AWS SDKs.
+//! - `hyper` makes a [`HashedWheelTimer`] the timer of hyper's servers and clients.
 #![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -150,7 +150,10 @@
 //   sleepers     the timer as the sleeper of other crates
 //   stop         the end of a timer, without blocking
 //   stream       methods on streams
+//   hyper        the timer as hyper's
 mod delay_queue;
+#[cfg(feature = "hyper")]
+mod hyper;
 mod interval;
 #[cfg(all(test, loom))]
 mod model;

@@ -3,6 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod delay_queue;
+#[cfg(feature = "hyper")]
+mod hyper;
 mod interval;
 mod oracle;
 mod sleep;
