@@ -122,6 +122,26 @@ impl Lateness {
         Duration::ZERO
     }
 
+    /// The values recorded since `earlier`, a former snapshot of the same timer. Their greatest lateness
+    /// is rounded up to the end of its bucket, at most to [`max`](Self::max).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let before = timer.metrics().lateness;
+    /// // a minute later
+    /// let last_minute = timer.metrics().lateness.since(&before);
+    /// println!("99 %: {:?}", last_minute.quantile(0.99));
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
+    pub fn since(&self, earlier: &Self) -> Self {
+        let both = self.counts.iter().zip(&earlier.counts);
+        let counts: Box<[u64]> = both.map(|(now, then)| now.saturating_sub(*then)).collect();
+        let last = counts.iter().rposition(|&n| n > 0);
+        Self { max: last.map_or(0, |bucket| last_of(bucket).min(self.max)), counts }
+    }
+
     /// The buckets that are not empty: the greatest lateness that falls into each, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let all = self.counts.iter().enumerate();
@@ -292,6 +312,25 @@ mod tests {
         let buckets: Vec<_> = snapshot.lateness.buckets().collect();
         let up_to = |nanos, n| (Duration::from_nanos(last_of(bucket_of(nanos))), n);
         assert_eq!(buckets, [up_to(0, 1), up_to(5, 2), up_to(70_000, 1)]);
+    }
+
+    #[test]
+    fn lateness_since_a_snapshot_has_only_what_came_after_it() {
+        let metrics = WorkerMetrics::new();
+        let mut snapshot = Metrics::default();
+        [5, 70_000].into_iter().for_each(|nanos| metrics.late_by(nanos));
+        metrics.fill(&mut snapshot);
+        let before = snapshot.lateness.clone();
+        assert_eq!(
+            (before.since(&before).count(), before.since(&before).max()),
+            (0, Duration::ZERO)
+        );
+        [5, 5, 1000].into_iter().for_each(|nanos| metrics.late_by(nanos));
+        metrics.fill(&mut snapshot);
+        let since = snapshot.lateness.since(&before);
+        let last_of = |nanos| Duration::from_nanos(last_of(bucket_of(nanos)));
+        assert_eq!(since.buckets().collect::<Vec<_>>(), [(last_of(5), 2), (last_of(1000), 1)]);
+        assert_eq!((since.count(), since.max()), (3, last_of(1000)));
     }
 
     #[test]

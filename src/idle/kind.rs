@@ -22,6 +22,9 @@ impl IdleKind {
     /// The kinds that have a duration. As numbers they are 0, 1 and 2.
     pub(super) const SILENCES: [Self; 3] = [Self::Reader, Self::Writer, Self::All];
 
+    /// Every kind, in the order of its number.
+    pub(super) const EVERY: [Self; 4] = [Self::Reader, Self::Writer, Self::All, Self::TimerStopped];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Reader => "reader",

@@ -27,7 +27,8 @@
 //!    own locks are taken under this lock, never the other way round.
 
 use super::activity::Watcher;
-use super::event::Idle;
+use super::event::{Idle, Outcome};
+use super::kind::IdleKind;
 use super::policy::{IdlePolicy, Scale};
 use super::segment::Returned;
 use super::segments::{CHECKS_PER_SLICE, LIMIT, Segments};
@@ -60,8 +61,10 @@ pub(super) struct Manager<T> {
     /// The bits of the factor. Relaxed: a thread that lowers it takes the lock of each shard
     /// afterwards.
     scale: AtomicU64,
-    /// The number of callback calls that panicked. Relaxed: no other data depends on it.
+    /// The number of callback calls that panicked. Relaxed, like `reported`: no other data depends on it.
     panicked: AtomicU64,
+    /// The number of reports of each kind.
+    reported: [AtomicU64; IdleKind::EVERY.len()],
 }
 
 impl<T> Manager<T> {
@@ -76,6 +79,7 @@ impl<T> Manager<T> {
             deliver,
             scale: AtomicU64::new(Scale::ONE.0.to_bits()),
             panicked: AtomicU64::new(0),
+            reported: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
@@ -90,6 +94,16 @@ impl<T> Manager<T> {
 
     pub(super) fn panicked(&self) -> u64 {
         self.panicked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn reported(&self, kind: IdleKind) -> u64 {
+        self.reported[kind as usize].load(Ordering::Relaxed)
+    }
+
+    fn count_reports(&self, batch: &[Idle<T>]) {
+        for idle in batch.iter().filter(|idle| idle.outcome != Outcome::Void) {
+            self.reported[idle.event().kind as usize].fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn silence(&self, since: u64) -> Duration {
@@ -362,6 +376,7 @@ impl<T: Send + 'static> Shard<T> {
     fn report(self: &Arc<Self>, mut batch: Vec<Idle<T>>, now: u64) {
         while !batch.is_empty() {
             let panics = (self.manager.deliver)(&mut batch);
+            self.manager.count_reports(&batch);
             if panics > 0 {
                 self.manager.panicked.fetch_add(panics, Ordering::Relaxed);
                 warning!("{panics} panics of an idle callback");

@@ -1,6 +1,7 @@
 //! `IdleTimeouts`, the public entry point.
 
 use super::event::{Answer, Idle, IdleEvent};
+use super::kind::IdleKind;
 use super::policy::{IdlePolicy, Scale};
 use super::shard::{Deliver, Manager, Shard};
 use super::timestamp::Timestamp;
@@ -167,6 +168,12 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// The number of callback calls that have panicked.
     pub fn panicked(&self) -> u64 {
         self.manager.panicked()
+    }
+
+    /// The number of reports of this kind: calls of the callback, or connections in the batches of
+    /// [`batched`](Self::batched).
+    pub fn reported(&self, kind: IdleKind) -> u64 {
+        self.manager.reported(kind)
     }
 
     /// Multiplies all durations by `factor` until the next call. This includes connections that are

@@ -184,3 +184,21 @@ fn handles_cross_threads() {
     // Even for a connection that is not `Sync`: only one thread has it at a time.
     is_send_and_sync::<IdleTimeouts<std::cell::Cell<u32>>>();
 }
+
+#[test]
+fn reports_are_counted_by_kind() {
+    let (timer, clock) = manual();
+    let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::KeepWatching);
+    let reader = IdlePolicy::new().reader(ms(100));
+    let watches = [idle.watch(1, &all(100)).unwrap(), idle.watch(2, &reader).unwrap()];
+    let counts = || {
+        let kinds = [IdleKind::Reader, IdleKind::Writer, IdleKind::All, IdleKind::TimerStopped];
+        kinds.map(|kind| idle.reported(kind))
+    };
+    assert_eq!(counts(), [0; 4]);
+    walk(&clock, 2);
+    assert_eq!(counts(), [2, 0, 2, 0]);
+    timer.stop().unwrap();
+    assert_eq!(counts(), [2, 0, 2, 2]);
+    drop(watches);
+}
