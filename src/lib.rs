@@ -142,6 +142,8 @@
 //!
 //! - `log` reports panics, refusals and more than 64 live timers through the
 //!   [log](https://docs.rs/log) facade.
+//! - `metrics` adds [`publish_metrics`](HashedWheelTimer) to a timer and to an idle manager: counters and
+//!   lateness in the [metrics](https://docs.rs/metrics) facade, for Prometheus and others.
 //! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts
 //!   to [`idle`].
 //! - `stream` adds streams to [`future`].

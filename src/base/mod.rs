@@ -3,6 +3,7 @@
 //! - `isolate`: runs user code and contains its panics.
 //! - `logging`: the `warning!` macro, which writes to the `log` facade if that feature is on.
 //! - `parker`: puts one thread to sleep; other threads wake it.
+//! - `publish`: values in the `metrics` facade, if that feature is on.
 //! - `refused`: a refused value inside its error.
 //! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels.
 //! - `spread`: how many shards the idle manager has, and which one the calling thread uses.
@@ -11,6 +12,8 @@
 pub(crate) mod isolate;
 pub(crate) mod logging;
 pub(crate) mod parker;
+#[cfg(feature = "metrics")]
+pub(crate) mod publish;
 pub(crate) mod refused;
 pub(crate) mod slab;
 pub(crate) mod spread;

@@ -107,11 +107,14 @@
 //   event      what a callback gets, and its answer
 //   policy     the durations of a connection
 //   kind       the kinds of silence
+//   publish    the manager's counts in the `metrics` facade
 //   timestamp  a time that was taken once, for many touches
 mod activity;
 mod event;
 mod kind;
 mod policy;
+#[cfg(feature = "metrics")]
+mod publish;
 mod segment;
 mod segments;
 mod shard;

@@ -165,6 +165,11 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         self.shards.iter().map(|shard| shard.lock().segments.len()).sum()
     }
 
+    #[cfg(feature = "metrics")]
+    pub(super) fn thread_name(&self) -> &str {
+        self.manager.timer.thread_name()
+    }
+
     /// The number of callback calls that have panicked.
     pub fn panicked(&self) -> u64 {
         self.manager.panicked()

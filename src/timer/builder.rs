@@ -243,7 +243,13 @@ impl Builder {
         let worker = Worker::new(control.clone(), wheel, dispatch, pace, ending);
         let thread = start_thread(self.thread_name, self.stack_size, worker)?;
         control.context.alarm.parker().adopt(thread.thread());
-        Ok(HashedWheelTimer(Arc::new(Handle { control, thread: Mutex::new(Some(thread)) })))
+        let handle = Handle {
+            control,
+            thread: Mutex::new(Some(thread)),
+            #[cfg(feature = "metrics")]
+            published: Mutex::new(crate::Lateness::default()),
+        };
+        Ok(HashedWheelTimer(Arc::new(handle)))
     }
 
     fn tick_scale(&self) -> Result<TickScale, BuildError> {

@@ -44,6 +44,9 @@ pub struct HashedWheelTimer(pub(super) Arc<Handle>);
 pub(super) struct Handle {
     pub(super) control: Arc<Control>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
+    /// The lateness that `publish_metrics` has already recorded.
+    #[cfg(feature = "metrics")]
+    pub(super) published: Mutex<crate::Lateness>,
 }
 
 impl HashedWheelTimer {

@@ -3,12 +3,15 @@
 //! - `builder`: checks the settings, and starts the worker's thread
 //! - `handle`: `HashedWheelTimer` and its methods
 //! - `error`: the errors of building, scheduling and stopping
+//! - `publish`: the timer's metrics in the `metrics` facade
 
 mod builder;
 mod error;
 mod handle;
 #[cfg(all(test, loom))]
 mod model;
+#[cfg(feature = "metrics")]
+mod publish;
 
 pub use builder::{Builder, WheelKind};
 pub use error::{BuildError, RefusalReason, ScheduleError, StopError};
