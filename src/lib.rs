@@ -140,12 +140,16 @@
 //!
 //! None is on by default.
 //!
-//! - `log` reports panics, refusals and more than 64 live timers through the
-//!   [log](https://docs.rs/log) facade.
+//! - `log` warns through the [log](https://docs.rs/log) facade, target `wheelwork`. It warns of panics,
+//!   refused jobs and timeouts, a backlog, timeouts that run ten ticks late (at least 100 ms), and more
+//!   than 64 live timers. Refusals, backlogs and lateness are summed up, at most once in a second.
 //! - `metrics` adds [`publish_metrics`](HashedWheelTimer) to a timer and to an idle manager: counters and
 //!   lateness in the [metrics](https://docs.rs/metrics) facade, for Prometheus and others.
 //! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts
 //!   to [`idle`].
+//! - `tracing` sends the same warnings as [tracing](https://docs.rs/tracing) events. The field `timer` has
+//!   the name of the worker's thread; other fields have the numbers. Sleeps, and what is built on them,
+//!   are resources in [tokio-console](https://docs.rs/tokio-console), each with the line that created it.
 //! - `stream` adds streams to [`future`].
 //! - `backon` and `aws-smithy-async` make the timer the sleeper of
 //!   [backon](https://docs.rs/backon)'s retries and of AWS SDKs.

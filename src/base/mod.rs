@@ -1,7 +1,7 @@
 //! The lowest layer: helpers that every other layer may use. They import nothing from the crate.
 //!
 //! - `isolate`: runs user code and contains its panics.
-//! - `logging`: the `warning!` macro, which writes to the `log` facade if that feature is on.
+//! - `logging`: the `warning!` macro, for the `log` facade and `tracing`, if these features are on.
 //! - `parker`: puts one thread to sleep; other threads wake it.
 //! - `publish`: values in the `metrics` facade, if that feature is on.
 //! - `refused`: a refused value inside its error.

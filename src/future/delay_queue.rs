@@ -88,6 +88,7 @@ pub struct Delayed<T> {
 
 impl<T> DelayQueue<T> {
     /// An empty queue on a timer. It allocates nothing.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn new(timer: &HashedWheelTimer) -> Self {
         let sleep = timer.sleep_until(timer.started_at());
         Self { values: BTreeMap::new(), order: BTreeSet::new(), last_key: 0, sleep }

@@ -39,6 +39,7 @@ impl HashedWheelTimer {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn interval(&self, period: impl Into<Period>) -> Result<Interval, ZeroPeriod> {
         let period = period.into();
         let delay = period.initial_delay.unwrap_or(period.every);
@@ -50,6 +51,7 @@ impl HashedWheelTimer {
     /// # Errors
     ///
     /// If the period is zero.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn interval_at(
         &self,
         first: Instant,

@@ -11,6 +11,7 @@
 //! 4. **A waker is cloned, woken and dropped under no lock.** The drop of a sleep drops its waker
 //!    immediately.
 
+use super::resource::Resource;
 use super::wake::Armed;
 use crate::timer::HashedWheelTimer;
 use std::fmt;
@@ -43,14 +44,17 @@ impl HashedWheelTimer {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn sleep(&self, delay: Duration) -> Sleep {
         self.sleep_until(self.deadline_after(delay))
     }
 
     /// A future that is ready at an instant. If the instant has passed, the future is ready at its first
     /// poll.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        Sleep { armed: None, timer: self.clone(), deadline, end: None }
+        let resource = Resource::new(|| deadline.saturating_duration_since(self.now()));
+        Sleep { armed: None, timer: self.clone(), deadline, end: None, resource }
     }
 }
 
@@ -86,6 +90,7 @@ pub struct Sleep {
     timer: HashedWheelTimer,
     deadline: Instant,
     end: Option<End>,
+    resource: Resource,
 }
 
 /// Why a sleep has ended.
@@ -118,6 +123,7 @@ impl Sleep {
     pub fn reset(&mut self, deadline: Instant) {
         self.deadline = deadline;
         self.end = None;
+        self.resource.moved(|| deadline.saturating_duration_since(self.timer.now()));
         let Some(armed) = &self.armed else { return };
         if !armed.move_to(deadline) || self.is_elapsed() {
             self.wake();
@@ -140,6 +146,13 @@ impl Sleep {
 
     /// Polls the sleep without a pin.
     pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let resource = std::mem::take(&mut self.resource);
+        let polled = resource.poll(|| self.poll_untraced(cx));
+        self.resource = resource;
+        polled
+    }
+
+    fn poll_untraced(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.has_ended() {
             return Poll::Ready(());
         }

@@ -29,6 +29,7 @@ impl HashedWheelTimer {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn timeout<F: IntoFuture>(
         &self,
         limit: Duration,
@@ -38,6 +39,7 @@ impl HashedWheelTimer {
     }
 
     /// Limits a future like [`timeout`](Self::timeout), but until an instant.
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub fn timeout_at<F: IntoFuture>(
         &self,
         deadline: Instant,
@@ -65,11 +67,13 @@ impl HashedWheelTimer {
 /// ```
 pub trait TimedFutureExt: Future + Sized {
     /// Limits this future; see [`HashedWheelTimer::timeout`].
+    #[cfg_attr(feature = "tracing", track_caller)]
     fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> FutureTimeout<Self> {
         timer.timeout(limit, self)
     }
 
     /// Limits this future until an instant; see [`HashedWheelTimer::timeout_at`].
+    #[cfg_attr(feature = "tracing", track_caller)]
     fn timeout_at(self, timer: &HashedWheelTimer, deadline: Instant) -> FutureTimeout<Self> {
         timer.timeout_at(deadline, self)
     }

@@ -94,6 +94,11 @@ impl Context {
         }
     }
 
+    /// The name of the worker's thread.
+    pub(crate) fn name(&self) -> &str {
+        self.alarm.parker().thread_name().unwrap_or_default()
+    }
+
     /// Closes the timer. See the head.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);

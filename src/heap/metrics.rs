@@ -264,6 +264,12 @@ impl WorkerMetrics {
         }
     }
 
+    /// The counts of refused jobs, of timeouts refused at the limit, and of passes with a backlog.
+    pub(crate) fn trouble(&self) -> (u64, u64, u64) {
+        let counters = [&self.refused, &self.over_limit, &self.passes_with_backlog];
+        counters.map(|counter| counter.load(Ordering::Relaxed)).into()
+    }
+
     pub(crate) fn fill(&self, metrics: &mut Metrics) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         metrics.panicked = read(&self.panicked);

@@ -167,7 +167,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     #[cfg(feature = "metrics")]
     pub(super) fn thread_name(&self) -> &str {
-        self.manager.timer.thread_name()
+        self.manager.timer.context().name()
     }
 
     /// The number of callback calls that have panicked.

@@ -129,7 +129,8 @@ impl<'a> Run<'a> {
     fn run(&self, task: Erased) -> Option<(Erased, When)> {
         let Some(next) = isolate::contained(|| task.run(self.0)) else {
             self.context().metrics.task_panicked();
-            warning!("the task of {self:?} panicked");
+            let timer = self.context().name();
+            warning!([timer = timer], "{timer}: the task of {self:?} panicked");
             return None;
         };
         next.into_parts()

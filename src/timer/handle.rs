@@ -392,7 +392,7 @@ impl HashedWheelTimer {
             let until = Instant::now().checked_add(limit);
             let running = || StopError::StillRunning {
                 limit,
-                thread: control.context.alarm.parker().thread_name().unwrap_or_default().to_owned(),
+                thread: control.context.name().to_owned(),
                 timeout: control.running(),
             };
             return control.finish_until(until).ok_or_else(running);

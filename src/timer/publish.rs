@@ -65,13 +65,8 @@ impl HashedWheelTimer {
     /// ```
     pub fn publish_metrics(&self) {
         let (metrics, recent) = self.snapshot_to_publish();
-        let timer = Publication::labelled([("timer", self.thread_name().to_owned())]);
+        let timer = Publication::labelled([("timer", self.context().name().to_owned())]);
         publish(&timer, metrics, &recent);
-    }
-
-    /// The name of the worker's thread.
-    pub(crate) fn thread_name(&self) -> &str {
-        self.context().alarm.parker().thread_name().unwrap_or_default()
     }
 
     /// A snapshot, and the lateness that no publication has had yet.

@@ -183,7 +183,9 @@ impl<W: Exact> Worker<W> {
         let Claimed { payload: task, deadline, .. } = claimed;
         let Some((chunk, offset)) = self.lanes.chunk(token) else { return };
         if !chunk.internal {
-            self.context().metrics.late_by(now.saturating_sub(deadline));
+            let late = now.saturating_sub(deadline);
+            self.context().metrics.late_by(late);
+            self.reports.late_by(late);
             self.context().ended(1);
         }
         if self.dispatch.is_some() && !task.only_wakes() {

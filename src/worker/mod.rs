@@ -9,6 +9,7 @@
 //! - `transfer`: moves timeouts from the pending queues into the wheel
 //! - `expire`: hands due timeouts to the executor, in the order of ticks
 //! - `sweep`: drops dead entries from the wheel, and empty chunks
+//! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
 //! - `stop`: starts and ends the thread
 //! - `control`: the state that the worker shares with the timer's handles
@@ -19,6 +20,7 @@ pub(crate) mod control;
 mod expire;
 mod lanes;
 pub(crate) mod lifecycle;
+mod report;
 mod sleep;
 mod stop;
 mod sweep;
@@ -39,6 +41,7 @@ use control::{Control, Ending};
 use expire::Named;
 use lanes::Lanes;
 use lifecycle::Command;
+use report::Reports;
 
 /// The worker's state. `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
@@ -71,6 +74,7 @@ pub(crate) struct Worker<W> {
     known: u64,
     /// Whether the clock panicked in this pass.
     blind: bool,
+    reports: Reports,
     ending: Ending,
 }
 
@@ -104,6 +108,7 @@ impl<W: Exact> Worker<W> {
             last_pass: 0,
             known: 0,
             blind: false,
+            reports: Reports::default(),
             ending,
         }
     }
@@ -122,12 +127,14 @@ impl<W: Exact> Worker<W> {
             self.expire(now);
             let backlog = self.transfer_rest();
             let unswept = self.sweep();
+            self.report();
             let all_done = !backlog && !unswept && !self.is_catching_up();
             if all_done && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);
             }
         }
+        self.report_rest();
     }
 
     /// The number of the clock's last request to catch up. Only a clock that moves in jumps makes

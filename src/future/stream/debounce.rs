@@ -28,6 +28,7 @@ pin_project! {
 }
 
 impl<S: Stream> Debounce<S> {
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(stream: S, timer: &HashedWheelTimer, quiet: Duration) -> Self {
         Self { stream, latest: None, sleep: timer.sleep(quiet), quiet, ended: false }
     }

@@ -62,12 +62,14 @@ pub trait TimedStreamExt: Stream + Sized {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
     fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> StreamTimeout<Self> {
         StreamTimeout::new(self, timer, limit)
     }
 
     /// Yields at most one item per `interval`. It does not poll the stream in between, so items wait
     /// in the stream and none is lost.
+    #[cfg_attr(feature = "tracing", track_caller)]
     fn throttle(self, timer: &HashedWheelTimer, interval: Duration) -> Throttle<Self> {
         Throttle::new(self, timer, interval)
     }
@@ -94,6 +96,7 @@ pub trait TimedStreamExt: Stream + Sized {
     /// # Ok(())
     /// # }
     /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
     fn debounce(self, timer: &HashedWheelTimer, quiet: Duration) -> Debounce<Self> {
         Debounce::new(self, timer, quiet)
     }

@@ -23,6 +23,7 @@ pin_project! {
 }
 
 impl<S> Throttle<S> {
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(stream: S, timer: &HashedWheelTimer, interval: Duration) -> Self {
         Self { stream, sleep: timer.sleep(Duration::ZERO), interval }
     }

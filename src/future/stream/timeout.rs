@@ -24,6 +24,7 @@ pin_project! {
 }
 
 impl<S> StreamTimeout<S> {
+    #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(stream: S, timer: &HashedWheelTimer, limit: Duration) -> Self {
         Self { stream, sleep: timer.sleep(limit), limit, reported: false }
     }

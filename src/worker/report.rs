@@ -1,0 +1,134 @@
+//! Report: warns of refusals, of a backlog, and of timeouts that run late.
+//!
+//! Each pass compares the counters with those of the last report. There is at most one report in a
+//! second of the timer's clock, so trouble that lasts does not flood the log. A report has everything
+//! since the last one, and the end of the timer reports the rest. Without the features `log` and
+//! `tracing`, no warning reaches anybody, and the compiler drops this file's code.
+
+use super::Worker;
+use crate::base::logging::{WARNS, warning};
+use crate::heap::context::Context;
+use std::time::Duration;
+
+/// The shortest time between two reports, in nanoseconds.
+const REPORT_EVERY: u64 = 1_000_000_000;
+
+/// A timeout is reported as late from this number of ticks.
+const LATE_TICKS: u64 = 10;
+
+/// Less lateness than this is not reported, however short the tick is.
+const LATE_AT_LEAST: u64 = 100_000_000;
+
+/// What has been reported, and what has been seen since.
+#[derive(Default)]
+pub(super) struct Reports {
+    last: Counts,
+    /// The greatest lateness since the last report, in nanoseconds.
+    latest: u64,
+    /// The time before which there is no report.
+    not_before: u64,
+}
+
+/// The counters to which a report belongs.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    refused: u64,
+    over_limit: u64,
+    passes_with_backlog: u64,
+}
+
+impl Counts {
+    fn of(context: &Context) -> Self {
+        let (refused, over_limit, passes_with_backlog) = context.metrics.trouble();
+        Self { refused, over_limit, passes_with_backlog }
+    }
+
+    fn since(self, last: Self) -> Self {
+        Self {
+            refused: self.refused - last.refused,
+            over_limit: self.over_limit - last.over_limit,
+            passes_with_backlog: self.passes_with_backlog - last.passes_with_backlog,
+        }
+    }
+}
+
+impl Reports {
+    /// Notes the lateness of a timeout.
+    #[inline]
+    pub(super) fn late_by(&mut self, nanos: u64) {
+        if WARNS {
+            self.latest = self.latest.max(nanos);
+        }
+    }
+}
+
+impl<W> Worker<W> {
+    /// Reports what has happened since the last report, at the end of a pass.
+    #[inline]
+    pub(super) fn report(&mut self) {
+        if WARNS && self.known >= self.reports.not_before {
+            self.report_trouble();
+        }
+    }
+
+    /// Reports the rest, at the end of the timer.
+    pub(super) fn report_rest(&mut self) {
+        if WARNS {
+            self.report_trouble();
+        }
+    }
+
+    fn report_trouble(&mut self) {
+        let Self { control, reports, known, .. } = self;
+        let context = &control.context;
+        let late_from = context.scale.start_of(LATE_TICKS).max(LATE_AT_LEAST);
+        let late = Some(std::mem::take(&mut reports.latest)).filter(|&nanos| nanos >= late_from);
+        let now = Counts::of(context);
+        let Counts { refused, over_limit, passes_with_backlog } = now.since(reports.last);
+        reports.last = now;
+        if late.is_none() && refused + over_limit + passes_with_backlog == 0 {
+            return;
+        }
+        reports.not_before = known.saturating_add(REPORT_EVERY);
+        if let Some(nanos) = late {
+            warn_of_lateness(context, nanos);
+        }
+        warn_of_refusals(context, refused, over_limit);
+        if passes_with_backlog > 0 {
+            warn_of_backlog(context, passes_with_backlog);
+        }
+    }
+}
+
+#[cold]
+fn warn_of_lateness(context: &Context, nanos: u64) {
+    let (timer, late) = (context.name(), Duration::from_nanos(nanos));
+    let tick = Duration::from_nanos(context.scale.tick_nanos());
+    warning!(
+        [timer = timer, late_ms = late.as_millis() as u64],
+        "{timer}: a timeout ran {late:?} after its deadline: expected at most a tick of {tick:?}"
+    );
+}
+
+#[cold]
+fn warn_of_refusals(context: &Context, jobs: u64, timeouts: u64) {
+    let timer = context.name();
+    if jobs > 0 {
+        warning!([timer = timer, jobs = jobs], "{timer}: the executor refused {jobs} jobs");
+    }
+    if timeouts > 0 {
+        warning!(
+            [timer = timer, timeouts = timeouts],
+            "{timer}: {timeouts} timeouts were refused at the limit of pending timeouts"
+        );
+    }
+}
+
+#[cold]
+fn warn_of_backlog(context: &Context, passes: u64) {
+    let timer = context.name();
+    warning!(
+        [timer = timer, passes = passes],
+        "{timer}: {passes} passes left timeouts in the queue: more arrive than one pass files"
+    );
+}
