@@ -1,0 +1,144 @@
+//! What can go wrong.
+
+use crate::job::{JobId, NewJob};
+use std::time::Duration;
+
+/// The store could not do something. It may have been done anyway if the connection was lost meanwhile.
+#[derive(Debug, thiserror::Error)]
+#[error("the store failed to {action}: {source}")]
+pub struct StoreError {
+    action: &'static str,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl StoreError {
+    /// An error that says what was tried: "claim jobs".
+    pub fn new(
+        action: &'static str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self { action, source: source.into() }
+    }
+}
+
+/// A job was not scheduled. The job comes back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// A stored job has its key, or its id.
+    #[error("the key {:?} is taken: expected a key that no stored job has", .job.unique_key())]
+    KeyTaken {
+        /// The refused job.
+        job: Box<NewJob>,
+    },
+    /// This `Jobs` is stopped.
+    #[error("the jobs are stopped: expected running ones")]
+    Stopped {
+        /// The refused job.
+        job: Box<NewJob>,
+    },
+    /// The store failed. If the connection was lost meanwhile, the job may be stored.
+    #[error("{source}")]
+    Store {
+        /// The job.
+        job: Box<NewJob>,
+        /// Why.
+        source: StoreError,
+    },
+}
+
+impl ScheduleError {
+    /// The job that was not scheduled.
+    pub fn into_job(self) -> NewJob {
+        match self {
+            Self::KeyTaken { job } | Self::Stopped { job } | Self::Store { job, .. } => *job,
+        }
+    }
+}
+
+/// A job cannot be made of this kind and payload.
+#[derive(Debug, thiserror::Error)]
+#[error("no job of the kind {kind:?}: {fault}")]
+pub struct PayloadError {
+    pub(crate) kind: String,
+    pub(crate) fault: PayloadFault,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PayloadFault {
+    #[error("the payload cannot be written as JSON: {0}")]
+    Json(serde_json::Error),
+    #[error("the kind contains a NUL character: expected none")]
+    Nul,
+}
+
+/// A job was not completed in a transaction. Roll it back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompleteError {
+    /// It was cancelled, rescheduled or taken over.
+    #[error("job {id} is not claimed by this run any more: expected its epoch to be the same")]
+    Lost {
+        /// The job.
+        id: JobId,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// `Jobs` did not open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Two handlers have one kind.
+    #[error("two handlers for the kind {kind:?}: expected one")]
+    TwoHandlers {
+        /// The kind.
+        kind: String,
+    },
+    /// No job of the kind could run.
+    #[error("a concurrency of 0 for the kind {kind:?}: expected at least 1")]
+    NoConcurrency {
+        /// The kind.
+        kind: String,
+    },
+    /// A node looks for jobs every third of the liveness. What it does not claim then is late.
+    #[error("a window of {window:?}: expected at least half of the liveness of {liveness:?}")]
+    WindowTooShort {
+        /// The window that was given.
+        window: Duration,
+        /// The liveness that was given.
+        liveness: Duration,
+    },
+    /// A node could not keep such a promise.
+    #[error("a liveness of {liveness:?}: expected at least 100 ms")]
+    LivenessTooShort {
+        /// The liveness that was given.
+        liveness: Duration,
+    },
+    /// `open` was called outside a tokio runtime.
+    #[error("no tokio runtime: expected `open` to be called in one, which runs the handlers")]
+    NoRuntime,
+    /// The timer did not start.
+    #[error(transparent)]
+    Timer(#[from] wheelwork::BuildError),
+    /// The node's thread did not start.
+    #[error("the node's thread did not start: {0}")]
+    Thread(std::io::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The jobs did not stop cleanly. The other nodes take over what this one held.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StopError {
+    /// They were stopped before.
+    #[error("the jobs are stopped already: expected running ones")]
+    Stopped,
+    /// The claims were not given back. Others take them over when this node's liveness lapses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

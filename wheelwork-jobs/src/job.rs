@@ -1,0 +1,252 @@
+//! Jobs: a new one, a stored one, and the one that a handler gets.
+
+use crate::error::{CompleteError, PayloadError, PayloadFault};
+use crate::store::Store;
+use crate::time::{Timestamp, micros_up};
+use serde::{Serialize, de::DeserializeOwned};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+use uuid::Uuid;
+
+/// The name of a job: a UUID of version 7, so that the ids of new jobs are neighbours in an index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(u128);
+
+impl JobId {
+    fn new() -> Self {
+        Self(Uuid::now_v7().as_u128())
+    }
+
+    /// The id with this number.
+    pub fn from_u128(number: u128) -> Self {
+        Self(number)
+    }
+
+    /// The number of the id.
+    pub fn as_u128(self) -> u128 {
+        self.0
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Uuid::from_u128(self.0), f)
+    }
+}
+
+impl fmt::Debug for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text that is no [`JobId`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no job id: expected a UUID")]
+pub struct NoJobId(String);
+
+impl FromStr for JobId {
+    type Err = NoJobId;
+
+    fn from_str(text: &str) -> Result<Self, NoJobId> {
+        let uuid = Uuid::try_parse(text).map_err(|_| NoJobId(text.to_owned()))?;
+        Ok(Self(uuid.as_u128()))
+    }
+}
+
+/// When a job is due, by the database's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum When {
+    /// So many microseconds after the database has got the job.
+    After(u64),
+    /// At this time.
+    At(Timestamp),
+}
+
+impl When {
+    /// Some 5,000 years. A longer delay means this one.
+    const LONGEST: u64 = 157_788_000_000_000_000;
+}
+
+impl From<Duration> for When {
+    fn from(delay: Duration) -> Self {
+        Self::After(micros_up(delay).min(Self::LONGEST))
+    }
+}
+
+impl From<SystemTime> for When {
+    fn from(due: SystemTime) -> Self {
+        Self::At(due.into())
+    }
+}
+
+/// A job to schedule: due at once, unless [`due`](Self::due) says otherwise.
+///
+/// It has its id from the start. If [`schedule`](crate::Jobs::schedule) fails without knowing whether the
+/// job was stored, schedule the same `NewJob` again: it is not stored twice while it is there.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork_jobs::NewJob;
+/// let reminder = NewJob::new("reminder", &("anna", 17))?.due(Duration::from_secs(3600)).key("anna-17");
+/// assert_eq!(reminder.kind(), "reminder");
+/// # Ok::<(), wheelwork_jobs::PayloadError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewJob {
+    pub(crate) id: JobId,
+    pub(crate) kind: Arc<str>,
+    pub(crate) key: Option<String>,
+    pub(crate) when: When,
+    pub(crate) payload: String,
+}
+
+impl NewJob {
+    /// A job for the handler of `kind`. The payload is stored as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If the payload cannot be written as JSON, or `kind` contains a NUL character, which PostgreSQL
+    /// cannot store.
+    pub fn new(kind: &str, payload: &impl Serialize) -> Result<Self, PayloadError> {
+        let fault = |fault| PayloadError { kind: kind.to_owned(), fault };
+        if kind.contains('\0') {
+            return Err(fault(PayloadFault::Nul));
+        }
+        let payload =
+            serde_json::to_string(payload).map_err(|error| fault(PayloadFault::Json(error)))?;
+        let when = When::After(0);
+        Ok(Self { id: JobId::new(), kind: kind.into(), key: None, when, payload })
+    }
+
+    /// When it is due: a [`Duration`] is a delay from the moment at which the database gets the job, a
+    /// [`SystemTime`] a time of the database's clock. A time in the past means at once. A time after the
+    /// year 9999 means its end.
+    pub fn due(mut self, when: impl Into<When>) -> Self {
+        self.when = when.into();
+        self
+    }
+
+    /// A key that no other stored job may have. It is free again when the job has ended; a dead job keeps
+    /// its key. NUL characters are removed.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into().replace('\0', ""));
+        self
+    }
+
+    /// The id that it will have in the store.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// The kind of job, which selects the handler.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The unique key, if it has one.
+    pub fn unique_key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// The payload as JSON.
+    pub fn payload(&self) -> &str {
+        &self.payload
+    }
+}
+
+/// A job as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredJob {
+    /// Its name.
+    pub id: JobId,
+    /// The kind of job.
+    pub kind: String,
+    /// Its unique key.
+    pub key: Option<String>,
+    /// When it is due, by the database's clock.
+    pub due: SystemTime,
+    /// The payload as JSON.
+    pub payload: String,
+    /// How many attempts have failed.
+    pub attempts: u32,
+    /// Where it stands.
+    pub state: State,
+    /// The error of the last attempt that failed.
+    pub error: Option<String>,
+}
+
+/// Where a stored job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum State {
+    /// No node has claimed it.
+    Waiting,
+    /// A node has claimed it: it is in the node's wheel, or it runs.
+    Claimed,
+    /// Its attempts are used up. [`revive`](crate::Jobs::revive) gives it new ones.
+    Dead,
+}
+
+/// What a handler gets.
+pub struct Job<P, S: Store> {
+    /// Its name.
+    pub id: JobId,
+    /// The kind of job.
+    pub kind: Arc<str>,
+    /// What was scheduled.
+    pub payload: P,
+    /// When it was due, by the database's clock.
+    pub due: SystemTime,
+    /// The number of this attempt, from 1. An attempt that ended with its node does not count.
+    pub attempt: u32,
+    pub(crate) epoch: u64,
+    pub(crate) store: Arc<S>,
+    pub(crate) in_transaction: Arc<AtomicBool>,
+}
+
+impl<P, S: Store> Job<P, S> {
+    /// Ends the job in your transaction. If the transaction commits, the job is done, and its work in the
+    /// transaction is done exactly once. Commit before the handler returns.
+    ///
+    /// # Errors
+    ///
+    /// If the job is not this node's any more: it was cancelled or rescheduled, or another node has taken
+    /// it over. Roll back then. Also if the store fails.
+    pub async fn complete_in(&self, transaction: &S::Transaction<'_>) -> Result<(), CompleteError> {
+        match self.store.complete_in(transaction, self.id, self.epoch).await {
+            Ok(true) => {
+                self.in_transaction.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Ok(false) => Err(CompleteError::Lost { id: self.id }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl<S: Store> Job<String, S> {
+    /// Reads the payload.
+    pub(crate) fn parse<P: DeserializeOwned>(self) -> Result<Job<P, S>, serde_json::Error> {
+        let payload = serde_json::from_str(&self.payload)?;
+        let Self { id, kind, due, attempt, epoch, store, in_transaction, .. } = self;
+        Ok(Job { id, kind, payload, due, attempt, epoch, store, in_transaction })
+    }
+}
+
+impl<P: fmt::Debug, S: Store> fmt::Debug for Job<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("payload", &self.payload)
+            .field("due", &self.due)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}

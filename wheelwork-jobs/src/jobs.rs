@@ -1,0 +1,306 @@
+//! `Jobs`, the public entry point.
+
+use crate::error::{OpenError, ScheduleError, StopError, StoreError};
+use crate::handler::Handler;
+use crate::job::{Job, JobId, NewJob, StoredJob, When};
+use crate::kind::Kind;
+use crate::metrics::Metrics;
+use crate::node::{Link, Settings, Stopped};
+use crate::store::{Claim, Filter, KindStats, Removed, Store};
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Delayed jobs in a store.
+///
+/// A `Jobs` with handlers is a *node*: it claims jobs and runs them. A `Jobs` without handlers schedules
+/// jobs for other nodes. Clones are handles to the same one. The drop of the last handle stops it without
+/// waiting for the handlers that run; [`stop`](Self::stop) waits.
+///
+/// # Guarantees
+///
+/// - A job that was scheduled runs until a handler has returned `Ok`, its attempts are used up, or it is
+///   cancelled: at least once, whatever crashes.
+/// - Work done in the transaction of [`Job::complete_in`] is done exactly once.
+/// - No handler is called before the due time, by the database's clock.
+pub struct Jobs<S: Store>(Arc<Link<S>>);
+
+impl<S: Store> Clone for Jobs<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S: Store> Jobs<S> {
+    /// Opens a store without handlers.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails, or outside a tokio runtime.
+    pub async fn open(store: S) -> Result<Self, OpenError> {
+        Self::builder(store).open().await
+    }
+
+    /// Opens a store with handlers and settings.
+    pub fn builder(store: S) -> JobsBuilder<S> {
+        JobsBuilder {
+            store,
+            handlers: Vec::new(),
+            window: Duration::from_secs(30),
+            liveness: Duration::from_secs(30),
+            tick: Duration::from_millis(1),
+        }
+    }
+
+    /// Stores a job. When this returns, the job is durable: it runs even if this process ends now.
+    ///
+    /// Calls at the same time share one write of the store.
+    ///
+    /// # Errors
+    ///
+    /// If the key is taken, the jobs are stopped, or the store fails. The job comes back in the error.
+    pub async fn schedule(&self, job: NewJob) -> Result<JobId, ScheduleError> {
+        let spare = job.clone();
+        match self.0.insert(job).await?.await {
+            Ok(result) => result,
+            Err(_) => Err(interrupted(spare)),
+        }
+    }
+
+    /// Stores many jobs, with few writes. Returns one result for each, in their order.
+    pub async fn schedule_all(
+        &self,
+        jobs: impl IntoIterator<Item = NewJob>,
+    ) -> Vec<Result<JobId, ScheduleError>> {
+        let mut waiting = Vec::new();
+        for job in jobs {
+            let spare = job.clone();
+            waiting.push((spare, self.0.insert(job).await));
+        }
+        let mut results = Vec::with_capacity(waiting.len());
+        for (spare, inserted) in waiting {
+            results.push(match inserted {
+                Ok(answer) => answer.await.unwrap_or_else(|_| Err(interrupted(spare))),
+                Err(refused) => Err(refused),
+            });
+        }
+        results
+    }
+
+    /// Stores a job in a transaction of yours: it exists if and only if the transaction commits.
+    ///
+    /// # Errors
+    ///
+    /// If the key is taken, or the store fails. The job comes back in the error.
+    pub async fn schedule_in(
+        &self,
+        transaction: &S::Transaction<'_>,
+        job: NewJob,
+    ) -> Result<JobId, ScheduleError> {
+        let node = &self.0.node;
+        match node.store.insert_in(transaction, node.window, &job).await {
+            Ok(true) => Ok(job.id),
+            Ok(false) => Err(ScheduleError::KeyTaken { job: Box::new(job) }),
+            Err(source) => Err(ScheduleError::Store { job: Box::new(job), source }),
+        }
+    }
+
+    /// Deletes a job. False if there is none.
+    ///
+    /// A handler that runs already goes on, but its job cannot be completed in a transaction any more. If
+    /// another node has claimed the job, it is told; until then, it can begin to run the job.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
+        let removed = self.0.call(move |store| async move { store.cancel(id).await }).await?;
+        Ok(self.drop_removed(id, removed))
+    }
+
+    /// Moves a job. False if there is none, or it is dead.
+    ///
+    /// A handler that runs already goes on, and the job runs again at its new due time.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn reschedule(&self, id: JobId, when: impl Into<When>) -> Result<bool, StoreError> {
+        self.move_job(id, when.into(), false).await
+    }
+
+    /// Runs a dead job at once, with new attempts. False if there is no such job, or it is not dead.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn revive(&self, id: JobId) -> Result<bool, StoreError> {
+        self.move_job(id, When::After(0), true).await
+    }
+
+    async fn move_job(&self, id: JobId, when: When, dead: bool) -> Result<bool, StoreError> {
+        let window = self.0.node.window;
+        let moved =
+            move |store: Arc<S>| async move { store.reschedule(id, when, window, dead).await };
+        let removed = self.0.call(moved).await?;
+        Ok(self.drop_removed(id, removed))
+    }
+
+    /// Drops the claim at once if it was this node's. The others are told by the store.
+    fn drop_removed(&self, id: JobId, removed: Option<Removed>) -> bool {
+        if let Some(Removed { owner: Some((_, epoch)) }) = removed {
+            self.0.node.drop_claim(Claim { id, epoch });
+        }
+        removed.is_some()
+    }
+
+    /// One job, as it is stored. `None` if it has ended.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
+        self.0.call(move |store| async move { store.get(id).await }).await
+    }
+
+    /// The jobs that a filter selects, the earliest first.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn list(&self, filter: Filter) -> Result<Vec<StoredJob>, StoreError> {
+        self.0.call(move |store| async move { store.list(&filter).await }).await
+    }
+
+    /// Counts the jobs of each kind. Reads all of them, so it takes long if they are many.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
+        self.0.call(|store| async move { store.stats().await }).await
+    }
+
+    /// What this `Jobs` has done, and what it holds.
+    pub fn metrics(&self) -> Metrics {
+        self.0.node.metrics()
+    }
+
+    /// Stops. What has not begun is given back, and other nodes can claim it at once. Waits for the
+    /// handlers that run, at most for `limit`.
+    ///
+    /// # Errors
+    ///
+    /// If it is stopped already, or the store fails: then other nodes take over when the liveness of this
+    /// one lapses.
+    pub async fn stop(&self, limit: Duration) -> Result<Stopped, StopError> {
+        self.0.stop(limit).await
+    }
+}
+
+impl<S: Store> fmt::Debug for Jobs<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jobs").finish_non_exhaustive()
+    }
+}
+
+fn interrupted(job: NewJob) -> ScheduleError {
+    let source = StoreError::new("store a job", "the jobs were stopped meanwhile");
+    ScheduleError::Store { job: Box::new(job), source }
+}
+
+/// Collects the handlers and settings of a [`Jobs`].
+pub struct JobsBuilder<S: Store> {
+    store: S,
+    handlers: Vec<Handler<S>>,
+    window: Duration,
+    liveness: Duration,
+    tick: Duration,
+}
+
+impl<S: Store> JobsBuilder<S> {
+    /// Runs the jobs of a kind with an async function, on the tokio runtime in which
+    /// [`open`](Self::open) is called.
+    ///
+    /// An error, a panic, or a payload that is no `P` is a failed attempt.
+    pub fn handle<P, F, R, E>(mut self, kind: impl Into<Kind>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        F: Fn(Job<P, S>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<(), E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        self.handlers.push(Handler::asynchronous(kind.into(), handler));
+        self
+    }
+
+    /// Runs the jobs of a kind with a function that may block, on the runtime's threads for these.
+    ///
+    /// An error, a panic, or a payload that is no `P` is a failed attempt.
+    pub fn handle_blocking<P, F, E>(mut self, kind: impl Into<Kind>, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        F: Fn(Job<P, S>) -> Result<(), E> + Send + Sync + 'static,
+        E: fmt::Display + 'static,
+    {
+        self.handlers.push(Handler::blocking(kind.into(), handler));
+        self
+    }
+
+    /// How long before its due time a node claims a job: 30 s by default, and at least half of the
+    /// liveness. The memory of a node is proportional to the jobs that are due within it.
+    ///
+    /// Give all nodes of one database the same window and liveness.
+    pub fn window(mut self, window: Duration) -> Self {
+        self.window = window;
+        self
+    }
+
+    /// How long a node that is silent counts as alive: 30 s by default, at least 100 ms. Then others take
+    /// over its jobs. A node sends one query to the store every third of it.
+    pub fn liveness(mut self, liveness: Duration) -> Self {
+        self.liveness = liveness;
+        self
+    }
+
+    /// The tick of the timer wheel: 1 ms by default. A job is late by up to two ticks.
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.tick = tick;
+        self
+    }
+
+    /// Opens the store, and begins to run jobs.
+    ///
+    /// # Errors
+    ///
+    /// If two handlers have one kind, a setting is out of range, the store fails, a thread cannot start,
+    /// or outside a tokio runtime.
+    pub async fn open(self) -> Result<Jobs<S>, OpenError> {
+        let Self { store, handlers, window, liveness, tick } = self;
+        if liveness < Duration::from_millis(100) {
+            return Err(OpenError::LivenessTooShort { liveness });
+        }
+        if window < liveness / 2 {
+            return Err(OpenError::WindowTooShort { window, liveness });
+        }
+        for (number, handler) in handlers.iter().enumerate() {
+            let kind = &handler.kind;
+            let named = || kind.name.to_string();
+            if handlers[..number].iter().any(|other| other.kind.name == kind.name) {
+                return Err(OpenError::TwoHandlers { kind: named() });
+            }
+            if kind.concurrency == 0 {
+                return Err(OpenError::NoConcurrency { kind: named() });
+            }
+        }
+        let link = Link::open(Settings { store, handlers, window, liveness, tick }).await?;
+        Ok(Jobs(Arc::new(link)))
+    }
+}
+
+impl<S: Store> fmt::Debug for JobsBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobsBuilder").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,156 @@
+//! How the jobs of one kind are run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How the jobs of one kind are run: how many at once, and what happens after a failure.
+///
+/// A name alone means the defaults.
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork_jobs::{Kind, Retry};
+///
+/// let retry = Retry::default().attempts(5).first(Duration::from_secs(10));
+/// let mail = Kind::new("mail").concurrency(8).retry(retry);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    pub(crate) name: Arc<str>,
+    pub(crate) concurrency: usize,
+    pub(crate) most_held: usize,
+    pub(crate) retry: Retry,
+}
+
+impl Kind {
+    /// The defaults: 64 at once, 20,000 held, the default [`Retry`].
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), concurrency: 64, most_held: 20_000, retry: Retry::default() }
+    }
+
+    /// How many of these jobs this node runs at once.
+    pub fn concurrency(mut self, concurrency: usize) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// How many of these jobs this node claims at most: those that wait in its wheel, and those that run.
+    /// The other nodes claim the rest. At least 1.
+    pub fn most_held(mut self, most_held: usize) -> Self {
+        self.most_held = most_held.max(1);
+        self
+    }
+
+    /// What happens after a failure.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Kind {
+    fn from(name: T) -> Self {
+        Self::new(name)
+    }
+}
+
+/// When a job runs again after a failure, and when it is dead.
+///
+/// After the n-th failure the delay is `first` times `2^(n - 1)`, at most `longest`. With `jitter` of 0.5,
+/// a random part of up to half of the delay is taken away, so that jobs which failed together do not come
+/// again together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Retry {
+    attempts: u32,
+    first: Duration,
+    longest: Duration,
+    jitter: f64,
+}
+
+impl Default for Retry {
+    /// 10 attempts, the first retry after 5 s, at most an hour between two, a jitter of 0.5.
+    fn default() -> Self {
+        let (first, longest) = (Duration::from_secs(5), Duration::from_secs(3600));
+        Self { attempts: 10, first, longest, jitter: 0.5 }
+    }
+}
+
+impl Retry {
+    /// Some 34,000 years, which floating point can multiply.
+    const LONGEST: Duration = Duration::from_secs(1 << 40);
+
+    /// No retry: a job that fails is dead.
+    pub fn never() -> Self {
+        Self::default().attempts(1)
+    }
+
+    /// How many attempts a job has. At least 1.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts.max(1);
+        self
+    }
+
+    /// The delay after the first failure.
+    pub fn first(mut self, first: Duration) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// The longest delay.
+    pub fn longest(mut self, longest: Duration) -> Self {
+        self.longest = longest;
+        self
+    }
+
+    /// Which part of a delay is random, from 0 to 1.
+    pub fn jitter(mut self, jitter: f64) -> Self {
+        self.jitter = if jitter.is_nan() { 0.0 } else { jitter.clamp(0.0, 1.0) };
+        self
+    }
+
+    /// The delay after so many failures, without its random part. `None` if the job is dead.
+    pub fn delay_after(&self, failures: u32) -> Option<Duration> {
+        if failures >= self.attempts {
+            return None;
+        }
+        let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        Some(self.first.saturating_mul(factor).min(self.longest))
+    }
+
+    /// The delay with its random part.
+    pub(crate) fn next(&self, failures: u32) -> Option<Duration> {
+        let delay = self.delay_after(failures)?.min(Self::LONGEST);
+        Some(delay - delay.mul_f64(self.jitter * fastrand::f64()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn delays_double_up_to_the_longest_one() {
+        let retry = Retry::default().attempts(6).first(s(10)).longest(s(60));
+        let delays: Vec<_> = (1..=6).map(|n| retry.delay_after(n)).collect();
+        assert_eq!(delays, [Some(s(10)), Some(s(20)), Some(s(40)), Some(s(60)), Some(s(60)), None]);
+    }
+
+    #[test]
+    fn jitter_takes_away_a_part_of_the_delay() {
+        let retry = Retry::default().first(s(10)).jitter(0.5);
+        let delays: Vec<_> = (0..200).filter_map(|_| retry.next(1)).collect();
+        assert!(delays.iter().all(|d| (s(5)..=s(10)).contains(d)), "{delays:?}");
+        assert!(delays.iter().min() < delays.iter().max());
+    }
+
+    #[test]
+    fn extreme_delays_are_ordinary() {
+        let retry = Retry::default().attempts(u32::MAX).first(Duration::MAX).longest(Duration::MAX);
+        assert_eq!(retry.delay_after(u32::MAX - 1), Some(Duration::MAX));
+        let _ = retry.jitter(f64::NAN).next(100);
+    }
+}

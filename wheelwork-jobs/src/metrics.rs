@@ -1,0 +1,133 @@
+//! What a `Jobs` has done.
+
+use hdrhistogram::Histogram;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What this `Jobs` has done since it was opened, and what it holds.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Jobs that it has stored, without those in transactions of yours.
+    pub scheduled: u64,
+    /// Jobs that it has claimed.
+    pub claimed: u64,
+    /// Jobs whose handler was called.
+    pub fired: u64,
+    /// Jobs that were done.
+    pub done: u64,
+    /// Failures after which a job runs again.
+    pub retried: u64,
+    /// Failures after which a job was dead.
+    pub buried: u64,
+    /// Runs whose claim did not hold any more at their end: cancelled, rescheduled or taken over meanwhile.
+    pub lost: u64,
+    /// Jobs that it has freed because their node had died.
+    pub taken_over: u64,
+    /// Times at which the others had taken this node for dead.
+    pub lapsed: u64,
+    /// Times at which the database's clock jumped.
+    pub clock_steps: u64,
+    /// Calls of the store that failed.
+    pub store_errors: u64,
+    /// Jobs that it holds now, in its wheel or running.
+    pub held: u64,
+    /// Handlers that run now.
+    pub running: u64,
+    /// How late handlers were called.
+    pub late_by: LateBy,
+}
+
+/// How late handlers were called: from the due time to the call, by the database's clock.
+#[derive(Clone, Debug)]
+pub struct LateBy(Histogram<u64>);
+
+impl LateBy {
+    /// An hour. Whatever is later counts as an hour.
+    const LONGEST: u64 = 3_600_000_000;
+
+    /// The lateness that a share of `q` (from 0 to 1) of the jobs did not exceed, to 1 %.
+    pub fn quantile(&self, q: f64) -> Duration {
+        Duration::from_micros(self.0.value_at_quantile(q))
+    }
+
+    /// The greatest lateness, to 1 %.
+    pub fn max(&self) -> Duration {
+        Duration::from_micros(self.0.max())
+    }
+
+    /// The number of jobs.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn record(&mut self, late_by: Duration) {
+        let micros = u64::try_from(late_by.as_micros()).unwrap_or(Self::LONGEST);
+        self.0.saturating_record(micros.min(Self::LONGEST));
+    }
+}
+
+impl Default for LateBy {
+    fn default() -> Self {
+        match Histogram::new_with_bounds(1, Self::LONGEST, 2) {
+            Ok(histogram) => Self(histogram),
+            Err(error) => unreachable!("the bounds are constants: {error:?}"),
+        }
+    }
+}
+
+/// The counts behind [`Metrics`].
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) scheduled: Count,
+    pub(crate) claimed: Count,
+    pub(crate) fired: Count,
+    pub(crate) done: Count,
+    pub(crate) retried: Count,
+    pub(crate) buried: Count,
+    pub(crate) lost: Count,
+    pub(crate) taken_over: Count,
+    pub(crate) lapsed: Count,
+    pub(crate) clock_steps: Count,
+    pub(crate) store_errors: Count,
+    late_by: Mutex<LateBy>,
+}
+
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+impl Counts {
+    pub(crate) fn late_by(&self, late_by: Duration) {
+        self.late_by.lock().unwrap_or_else(PoisonError::into_inner).record(late_by);
+    }
+
+    pub(crate) fn read(&self, held: usize, running: usize) -> Metrics {
+        Metrics {
+            scheduled: self.scheduled.get(),
+            claimed: self.claimed.get(),
+            fired: self.fired.get(),
+            done: self.done.get(),
+            retried: self.retried.get(),
+            buried: self.buried.get(),
+            lost: self.lost.get(),
+            taken_over: self.taken_over.get(),
+            lapsed: self.lapsed.get(),
+            clock_steps: self.clock_steps.get(),
+            store_errors: self.store_errors.get(),
+            held: held as u64,
+            running: running as u64,
+            late_by: self.late_by.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Runs the due jobs of one kind, as many at once as its handler allows.
+
+use super::Node;
+use super::finish::Ended;
+use super::held::Begun;
+use crate::job::Job;
+use crate::store::{Claim, End, Outcome, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Runs on the user's runtime, and spawns the handlers there.
+pub(super) async fn run<S: Store>(
+    node: Arc<Node<S>>,
+    kind: usize,
+    mut due: UnboundedReceiver<Claim>,
+) {
+    let most = node.handlers[kind].kind.concurrency.min(Semaphore::MAX_PERMITS);
+    let permits = Arc::new(Semaphore::new(most));
+    while let Some(claim) = due.recv().await {
+        let Ok(permit) = permits.clone().acquire_owned().await else { return };
+        let Some(begun) = node.begin(claim) else { continue };
+        let node = node.clone();
+        tokio::spawn(async move {
+            run_one(node, kind, claim, begun).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun: Begun) {
+    let Begun { due, payload, attempts } = begun;
+    let in_transaction = Arc::new(AtomicBool::new(false));
+    let job = Job {
+        id: claim.id,
+        kind: node.handlers[kind].kind.name.clone(),
+        payload,
+        due: due.into(),
+        attempt: attempts.saturating_add(1),
+        epoch: claim.epoch,
+        store: node.store.clone(),
+        in_transaction: in_transaction.clone(),
+    };
+    let mut run = Run { node: &node, kind, claim, attempts, in_transaction, result: None };
+    run.result = Some(node.handlers[kind].run(job).await);
+}
+
+/// A run. Its drop reports its end, also if the runtime drops it half-way.
+struct Run<'a, S: Store> {
+    node: &'a Node<S>,
+    kind: usize,
+    claim: Claim,
+    attempts: u32,
+    in_transaction: Arc<AtomicBool>,
+    result: Option<Result<(), String>>,
+}
+
+impl<S: Store> Drop for Run<'_, S> {
+    fn drop(&mut self) {
+        let Self { node, claim, .. } = *self;
+        let dropped = || Err("the runtime dropped the handler".to_owned());
+        let outcome = match self.result.take().unwrap_or_else(dropped) {
+            Ok(()) => Outcome::Done,
+            Err(error) => self.outcome_of(error),
+        };
+        node.end(claim);
+        let in_transaction = self.in_transaction.load(Ordering::Relaxed);
+        // The queue is open: the node has the other end until it has stopped.
+        let _ = node.ends.send(Ended { end: End { claim, outcome }, in_transaction });
+    }
+}
+
+impl<S: Store> Run<'_, S> {
+    fn outcome_of(&self, error: String) -> Outcome {
+        let kind = &self.node.handlers[self.kind].kind;
+        let (name, id, attempt) = (&kind.name, self.claim.id, self.attempts.saturating_add(1));
+        let error = error.replace('\0', ""); // PostgreSQL cannot store it
+        match kind.retry.next(attempt) {
+            Some(delay) => {
+                log::warn!("{name} {id} failed, attempt {attempt}, again in {delay:?}: {error}");
+                Outcome::Retry { delay, error }
+            }
+            None => {
+                log::error!("{name} {id} is dead after {attempt} attempts: {error}");
+                Outcome::Bury { error }
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What this node has claimed: in its wheel, due, running, or ended and not yet told to the store.
+//!
+//! ```text
+//!            fire           begin           end             told
+//!  Waiting ───────► Due ───────────► Running ─────► Ended ─────────► (gone)
+//!     ▲              │ the lease has
+//!     └──────────────┘ lapsed
+//! ```
+//!
+//! A job that is dropped (cancelled, moved, taken over) goes away if it waits or is due. If it runs, it
+//! stays until its end, and the store finds that its claim does not hold.
+
+use super::Node;
+use crate::store::{Claim, Claimed, Store};
+use crate::time::Timestamp;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+use wheelwork::Timeout;
+
+/// The jobs that a node has claimed.
+pub(super) struct Held {
+    jobs: HashMap<Claim, HeldJob>,
+    /// For each kind: how many jobs, and whether some were left to others for want of room.
+    kinds: Vec<(usize, bool)>,
+    running: usize,
+}
+
+struct HeldJob {
+    kind: usize,
+    due: Timestamp,
+    state: State,
+    payload: String,
+    attempts: u32,
+}
+
+enum State {
+    /// In the wheel. `None` if the timer is stopped.
+    Waiting(Option<Timeout>),
+    /// In the queue of its kind.
+    Due,
+    Running,
+    Ended,
+}
+
+/// A job that begins to run.
+pub(super) struct Begun {
+    pub(super) due: Timestamp,
+    pub(super) payload: String,
+    pub(super) attempts: u32,
+}
+
+impl Held {
+    pub(super) fn new(kinds: usize) -> Self {
+        Self { jobs: HashMap::new(), kinds: vec![(0, false); kinds], running: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
+    pub(super) fn claims(&self) -> Vec<Claim> {
+        self.jobs.keys().copied().collect()
+    }
+
+    fn remove(&mut self, claim: Claim) -> Option<HeldJob> {
+        let job = self.jobs.remove(&claim)?;
+        self.kinds[job.kind].0 -= 1;
+        Some(job)
+    }
+
+    /// Drops what waits or is due and is not kept. Returns how many that were.
+    fn retain_unstarted(&mut self, kept: impl Fn(&Claim) -> bool) -> usize {
+        let goes = |(claim, job): (&Claim, &HeldJob)| {
+            let unstarted = matches!(job.state, State::Waiting(_) | State::Due);
+            (unstarted && !kept(claim)).then_some(*claim)
+        };
+        let dropped: Vec<_> = self.jobs.iter().filter_map(goes).collect();
+        for claim in &dropped {
+            self.drop_unstarted(*claim);
+        }
+        dropped.len()
+    }
+
+    fn drop_unstarted(&mut self, claim: Claim) {
+        let started = |job: &HeldJob| matches!(job.state, State::Running | State::Ended);
+        if self.jobs.get(&claim).is_none_or(started) {
+            return;
+        }
+        if let Some(HeldJob { state: State::Waiting(Some(timeout)), .. }) = self.remove(claim) {
+            timeout.cancel();
+        }
+    }
+}
+
+impl<S: Store> Node<S> {
+    /// How many more jobs of a kind the node may claim, at most `most`.
+    pub(super) fn room(&self, kind: usize, most: usize) -> usize {
+        let mut held = self.held();
+        let (count, left_some) = &mut held.kinds[kind];
+        let room = self.handlers[kind].kind.most_held.saturating_sub(*count);
+        *left_some |= room < most;
+        room.min(most)
+    }
+
+    /// Puts jobs into the wheel that this node has just claimed.
+    pub(super) fn hold(self: &Arc<Self>, claimed: impl IntoIterator<Item = Claimed>) {
+        let mut held = self.held();
+        for Claimed { claim, kind, due, payload, attempts } in claimed {
+            let Some(&kind) = self.kind_numbers.get(&kind) else { continue };
+            self.counts.claimed.add(1);
+            let state = State::Waiting(None);
+            held.jobs.insert(claim, HeldJob { kind, due, state, payload, attempts });
+            held.kinds[kind].0 += 1;
+            self.arm(&mut held, claim);
+        }
+    }
+
+    /// Queues a job if it is due, and otherwise puts it into the wheel.
+    fn arm(self: &Arc<Self>, held: &mut Held, claim: Claim) {
+        let Some(job) = held.jobs.get_mut(&claim) else { return };
+        let now = Instant::now();
+        let clock = *self.clock();
+        if clock.least(now) >= job.due {
+            job.state = State::Due;
+            // The queue is open: the node has the other end until it has stopped.
+            let _ = self.queues[job.kind].send(claim);
+            return;
+        }
+        // The clock may be read again before, so the first aim is the likely instant.
+        let aim = clock.instant_of(job.due);
+        let aim = if aim > now { aim } else { clock.safe_instant_of(job.due) };
+        self.arm_at(job, claim, aim);
+    }
+
+    fn arm_at(self: &Arc<Self>, job: &mut HeldJob, claim: Claim, at: Instant) {
+        let node = self.clone();
+        let timeout = self.timer.new_timeout_at(move || node.fire(claim), at);
+        job.state = State::Waiting(timeout.ok()); // an error means that the node stops
+    }
+
+    /// Runs on the timer's worker when a job is probably due.
+    fn fire(self: &Arc<Self>, claim: Claim) {
+        let mut held = self.held();
+        if let Some(HeldJob { state: State::Waiting(_), .. }) = held.jobs.get(&claim) {
+            self.arm(&mut held, claim);
+        }
+    }
+
+    /// Arms everything that waits again, because the database's clock was changed.
+    pub(super) fn rearm_all(self: &Arc<Self>) {
+        let mut held = self.held();
+        for claim in held.claims() {
+            if let Some(HeldJob { state: State::Waiting(Some(timeout)), .. }) =
+                held.jobs.get(&claim)
+            {
+                timeout.cancel();
+                self.arm(&mut held, claim);
+            }
+        }
+    }
+
+    /// Begins to run a job that is due. `None` if it is gone, or may not begin now.
+    pub(super) fn begin(self: &Arc<Self>, claim: Claim) -> Option<Begun> {
+        let mut held = self.held();
+        let job = held.jobs.get_mut(&claim)?;
+        let now = Instant::now();
+        if now >= self.lease() {
+            // The others may have it already. The node finds out soon, and drops it then.
+            self.arm_at(job, claim, now + self.liveness / 30);
+            return None;
+        }
+        job.state = State::Running;
+        let begun = Begun {
+            due: job.due,
+            payload: std::mem::take(&mut job.payload),
+            attempts: job.attempts,
+        };
+        held.running += 1;
+        self.counts.fired.add(1);
+        self.counts.late_by(self.clock().least(now).since(begun.due));
+        Some(begun)
+    }
+
+    /// Notes that a run has ended.
+    pub(super) fn end(&self, claim: Claim) {
+        let mut held = self.held();
+        held.running -= 1;
+        if let Some(job) = held.jobs.get_mut(&claim) {
+            job.state = State::Ended;
+        }
+    }
+
+    /// Forgets jobs whose end the store knows. True if there is room again for jobs that were left.
+    pub(super) fn forget(&self, claims: impl IntoIterator<Item = Claim>) -> bool {
+        let mut held = self.held();
+        for claim in claims {
+            held.remove(claim);
+        }
+        let mut room_again = false;
+        for (kind, (count, left_some)) in held.kinds.iter_mut().enumerate() {
+            if *left_some && *count <= self.handlers[kind].kind.most_held * 3 / 4 {
+                *left_some = false;
+                room_again = true;
+            }
+        }
+        room_again
+    }
+
+    /// Drops a job whose claim does not hold any more.
+    pub(crate) fn drop_claim(&self, claim: Claim) {
+        self.held().drop_unstarted(claim);
+    }
+
+    /// Drops what has not begun and is not among these. Returns how many that were.
+    pub(super) fn drop_all_but(&self, kept: &[Claim]) -> usize {
+        let kept: std::collections::HashSet<_> = kept.iter().collect();
+        self.held().retain_unstarted(|claim| kept.contains(claim))
+    }
+}

@@ -1,0 +1,99 @@
+//! Stores new jobs: all that were scheduled since the last call in one call.
+
+use super::Node;
+use crate::error::{ScheduleError, StoreError};
+use crate::job::{JobId, NewJob};
+use crate::store::{Claim, Claimed, Insert, Inserted, NodeId, Store};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// At most so many jobs go in one call.
+const BATCH: usize = 1_000;
+
+/// A job that somebody schedules.
+pub(crate) struct Request {
+    pub(crate) job: NewJob,
+    pub(crate) answer: oneshot::Sender<Result<JobId, ScheduleError>>,
+}
+
+/// Ends after [`Node::stopping`], when all requests that came before have their answers.
+pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut requests: mpsc::Receiver<Request>) {
+    let mut batch = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = node.stopping.cancelled(), if !requests.is_closed() => requests.close(),
+            received = requests.recv_many(&mut batch, BATCH) => {
+                if received == 0 {
+                    return;
+                }
+                let (jobs, answers) = batch.drain(..).map(|r| (r.job, r.answer)).unzip();
+                store(&node, jobs, answers).await;
+            }
+        }
+    }
+}
+
+async fn store<S: Store>(
+    node: &Arc<Node<S>>,
+    jobs: Vec<NewJob>,
+    answers: Vec<oneshot::Sender<Result<JobId, ScheduleError>>>,
+) {
+    // Held until the claims are in the wheel: meanwhile the node keeps its number.
+    let me = node.me.read().await;
+    let jobs = node.choose(*me, jobs);
+    let stored = node.store.insert(*me, node.window, &jobs).await;
+    let results: Vec<_> = match stored {
+        Ok(stored) => {
+            node.hold(jobs.iter().zip(&stored).filter_map(claimed));
+            jobs.into_iter().zip(stored).map(|(insert, stored)| result_of(insert, stored)).collect()
+        }
+        Err(error) => {
+            node.note_error(&error);
+            node.rejoin(); // the jobs may be stored, and claimed for this node
+            let error = Arc::new(error);
+            jobs.into_iter().map(|insert| Err(failed(insert, &error))).collect()
+        }
+    };
+    node.counts.scheduled.add(results.iter().filter(|result| result.is_ok()).count() as u64);
+    for (answer, result) in answers.into_iter().zip(results) {
+        let _ = answer.send(result); // the caller may have given up
+    }
+}
+
+impl<S: Store> Node<S> {
+    /// Chooses which jobs the node may claim: those whose handler it has, as far as it has room.
+    fn choose(&self, me: Option<NodeId>, jobs: Vec<NewJob>) -> Vec<Insert> {
+        let may_claim = me.is_some() && !self.stopping.is_cancelled();
+        let mut rooms = HashMap::new();
+        let choose = |job: NewJob| {
+            let kind = self.kind_numbers.get(&job.kind).filter(|_| may_claim);
+            let claim = kind.is_some_and(|&kind| {
+                let room = rooms.entry(kind).or_insert_with(|| self.room(kind, BATCH));
+                *room = room.saturating_sub(1);
+                *room > 0
+            });
+            Insert { job, claim }
+        };
+        jobs.into_iter().map(choose).collect()
+    }
+}
+
+fn claimed((insert, stored): (&Insert, &Option<Inserted>)) -> Option<Claimed> {
+    let Inserted { due, claimed } = (*stored)?;
+    let NewJob { id, kind, payload, .. } = insert.job.clone();
+    Some(Claimed { claim: Claim { id, epoch: claimed? }, kind, due, payload, attempts: 0 })
+}
+
+fn result_of(insert: Insert, stored: Option<Inserted>) -> Result<JobId, ScheduleError> {
+    match stored {
+        Some(_) => Ok(insert.job.id),
+        None => Err(ScheduleError::KeyTaken { job: Box::new(insert.job) }),
+    }
+}
+
+fn failed(insert: Insert, error: &Arc<StoreError>) -> ScheduleError {
+    let source = StoreError::new("store a job", error.clone());
+    ScheduleError::Store { job: Box::new(insert.job), source }
+}

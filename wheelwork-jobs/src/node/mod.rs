@@ -1,0 +1,231 @@
+//! A node: it claims the jobs that are due soon, keeps them in a timer wheel, and runs them.
+//!
+//! The wheel is a cache of the store. Nothing in it has to be saved or repaired.
+//!
+//! - `heartbeat`: the loop that keeps the node alive and looks for jobs
+//! - `insert`: stores new jobs
+//! - `held`: what the node has claimed
+//! - `dispatch`: runs what is due
+//! - `finish`: tells the store what has ended
+//! - `backoff`: how long to wait after the store has failed
+//!
+//! The first three and `finish` run on a thread of the node's own, so that a handler that blocks its
+//! runtime does not cost the node its life. Handlers run on the runtime of the user.
+
+mod backoff;
+mod dispatch;
+mod finish;
+mod heartbeat;
+mod held;
+mod insert;
+
+pub use self::heartbeat::Stopped;
+
+use self::finish::Ended;
+use self::heartbeat::Stop;
+use self::held::Held;
+use self::insert::Request;
+use crate::error::{OpenError, ScheduleError, StopError, StoreError};
+use crate::handler::Handler;
+use crate::job::{JobId, NewJob};
+use crate::metrics::{Counts, Metrics};
+use crate::store::{Claim, NodeId, Store};
+use crate::time::DatabaseClock;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::runtime;
+use tokio::sync::{Notify, RwLock, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use wheelwork::HashedWheelTimer;
+
+/// So many calls of `schedule` wait for the store before further ones wait for room.
+const REQUESTS: usize = 4_096;
+
+/// What all parts of a node share.
+pub(crate) struct Node<S: Store> {
+    pub(crate) store: Arc<S>,
+    pub(crate) window: Duration,
+    liveness: Duration,
+    handlers: Vec<Handler<S>>,
+    kinds: Vec<Arc<str>>,
+    kind_numbers: HashMap<Arc<str>, usize>,
+    timer: HashedWheelTimer,
+    held: Mutex<Held>,
+    clock: Mutex<DatabaseClock>,
+    /// Until when no other node can have taken this one for dead.
+    lease: Mutex<Instant>,
+    counts: Counts,
+    /// The number of this node. `None` before it has joined, and if it has no handlers. A claim holds
+    /// the lock until it is in `held`, so that a new number finds all claims of the old one there.
+    me: RwLock<Option<NodeId>>,
+    must_rejoin: AtomicBool,
+    /// Free jobs may be due within the window.
+    look: Notify,
+    /// A run has ended, and the store knows it.
+    settled: Notify,
+    stopping: CancellationToken,
+    queues: Vec<mpsc::UnboundedSender<Claim>>,
+    ends: mpsc::UnboundedSender<Ended>,
+}
+
+/// How the rest of the program reaches a node.
+pub(crate) struct Link<S: Store> {
+    pub(crate) node: Arc<Node<S>>,
+    requests: mpsc::Sender<Request>,
+    stop: Mutex<Option<oneshot::Sender<Stop>>>,
+    runtime: runtime::Handle,
+}
+
+/// What a node is made of.
+pub(crate) struct Settings<S: Store> {
+    pub(crate) store: S,
+    pub(crate) handlers: Vec<Handler<S>>,
+    pub(crate) window: Duration,
+    pub(crate) liveness: Duration,
+    pub(crate) tick: Duration,
+}
+
+impl<S: Store> Link<S> {
+    /// Starts a node on a thread of its own. Returns when it has joined the others.
+    pub(crate) async fn open(settings: Settings<S>) -> Result<Self, OpenError> {
+        let handlers = runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(OpenError::Thread)?;
+        let handle = runtime.handle().clone();
+        let (requests, requested) = mpsc::channel(REQUESTS);
+        let (stop, stopped) = oneshot::channel();
+        let (opened, opening) = oneshot::channel();
+        let live = async move {
+            let node = match Node::start(settings, &handlers, requested).await {
+                Ok(node) => node,
+                Err(error) => {
+                    let _ = opened.send(Err(error)); // the caller may have given up
+                    return;
+                }
+            };
+            if opened.send(Ok(node.clone())).is_ok() {
+                node.live(stopped).await;
+            }
+        };
+        let thread = thread::Builder::new().name("wheelwork-jobs".into());
+        thread.spawn(move || runtime.block_on(live)).map_err(OpenError::Thread)?;
+        match opening.await {
+            Ok(node) => {
+                Ok(Self { node: node?, requests, stop: Mutex::new(Some(stop)), runtime: handle })
+            }
+            Err(_) => Err(OpenError::Thread(std::io::Error::other("it has ended"))),
+        }
+    }
+
+    /// Hands a new job in. The answer comes when the store has it.
+    pub(crate) async fn insert(
+        &self,
+        job: NewJob,
+    ) -> Result<oneshot::Receiver<Result<JobId, ScheduleError>>, ScheduleError> {
+        let (answer, answered) = oneshot::channel();
+        match self.requests.send(Request { job, answer }).await {
+            Ok(()) => Ok(answered),
+            Err(refused) => Err(ScheduleError::Stopped { job: Box::new(refused.0.job) }),
+        }
+    }
+
+    /// Calls the store on the node's thread, where its connections live.
+    pub(crate) async fn call<T, F>(&self, call: impl FnOnce(Arc<S>) -> F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let called = self.runtime.spawn(call(self.node.store.clone()));
+        called.await.unwrap_or_else(|error| Err(StoreError::new("run after a stop", error)))
+    }
+
+    /// Stops the node. Waits for the handlers that run, at most for `limit`.
+    pub(crate) async fn stop(&self, limit: Duration) -> Result<Stopped, StopError> {
+        let stop = lock(&self.stop).take().ok_or(StopError::Stopped)?;
+        let (done, stopped) = oneshot::channel();
+        stop.send(Stop { limit, done }).map_err(|_| StopError::Stopped)?;
+        stopped.await.map_err(|_| StopError::Stopped)?
+    }
+}
+
+impl<S: Store> Node<S> {
+    async fn start(
+        settings: Settings<S>,
+        handlers: &runtime::Handle,
+        requests: mpsc::Receiver<Request>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let store = Arc::new(settings.store);
+        store.prepare().await?;
+        let clock = DatabaseClock::new(store.clock().await?);
+        let timer = HashedWheelTimer::builder().tick_duration(settings.tick);
+        let timer = timer.thread_name("wheelwork-wheel").build()?;
+        let kinds: Vec<_> = settings.handlers.iter().map(|h| h.kind.name.clone()).collect();
+        let (queues, due): (Vec<_>, Vec<_>) =
+            kinds.iter().map(|_| mpsc::unbounded_channel()).unzip();
+        let (ends, ended) = mpsc::unbounded_channel();
+        let node = Arc::new(Self {
+            store,
+            window: settings.window,
+            liveness: settings.liveness,
+            kind_numbers: kinds.iter().cloned().zip(0..).collect(),
+            held: Mutex::new(Held::new(kinds.len())),
+            kinds,
+            handlers: settings.handlers,
+            timer,
+            clock: Mutex::new(clock),
+            lease: Mutex::new(Instant::now()),
+            counts: Counts::default(),
+            me: RwLock::new(None),
+            must_rejoin: AtomicBool::new(false),
+            look: Notify::new(),
+            settled: Notify::new(),
+            stopping: CancellationToken::new(),
+            queues,
+            ends,
+        });
+        if !node.handlers.is_empty() {
+            node.join().await?;
+        }
+        for (kind, due) in due.into_iter().enumerate() {
+            handlers.spawn(dispatch::run(node.clone(), kind, due));
+        }
+        tokio::spawn(insert::run(node.clone(), requests));
+        tokio::spawn(finish::run(node.clone(), ended));
+        Ok(node)
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        let held = self.held();
+        self.counts.read(held.len(), held.running())
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        lock(&self.held)
+    }
+
+    fn clock(&self) -> MutexGuard<'_, DatabaseClock> {
+        lock(&self.clock)
+    }
+
+    fn lease(&self) -> Instant {
+        *lock(&self.lease)
+    }
+
+    /// Makes the node take a new number, because it may own jobs that it does not know of.
+    fn rejoin(&self) {
+        self.must_rejoin.store(true, Ordering::Release);
+        self.look.notify_one();
+    }
+
+    fn note_error(&self, error: &StoreError) {
+        self.counts.store_errors.add(1);
+        log::warn!("{error}");
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

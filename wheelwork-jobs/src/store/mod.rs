@@ -1,0 +1,275 @@
+//! Where jobs are kept.
+//!
+//! A job is one row. Its `owner` is the node that has claimed it, and its `epoch` grows with each claim:
+//! whoever ends a job names the epoch of its claim, and does nothing if the row has another one by now.
+//! A node is one row as well, with the time until which it is alive.
+//!
+//! - `redb`: jobs in one file, for one process
+
+#[cfg(feature = "redb")]
+pub(crate) mod redb;
+
+use crate::error::StoreError;
+use crate::job::{JobId, NewJob, StoredJob, When};
+use crate::time::{Reading, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// A store of jobs. [`Jobs`](crate::Jobs) calls it; programs use the stores of this crate.
+///
+/// Each method is one atomic step: it is done as a whole or not at all. Times are those of the store's own
+/// clock.
+pub trait Store: Send + Sync + 'static {
+    /// A transaction of the user's in the same database.
+    type Transaction<'t>: Sync;
+
+    /// Creates what is missing in the database. Called first.
+    fn prepare(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Reads the database's clock.
+    fn clock(&self) -> impl Future<Output = Result<Reading, StoreError>> + Send;
+
+    /// Makes a new node, which is alive for `liveness`. It takes those of `keep` which the node `old`
+    /// still owns. The node `old` ends, and what it owned beyond these is free.
+    ///
+    /// A call of the node `old` that is still under way claims nothing after this.
+    fn join(
+        &self,
+        old: Option<NodeId>,
+        keep: &[Claim],
+        liveness: Duration,
+    ) -> impl Future<Output = Result<Joined, StoreError>> + Send;
+
+    /// Ends a node. What it owned is free, and the others are told. Returns how many jobs that was.
+    fn leave(&self, node: NodeId) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// Prolongs the life of a node by `liveness` from now, and looks around.
+    fn beat(
+        &self,
+        node: NodeId,
+        liveness: Duration,
+        kinds: &[Arc<str>],
+    ) -> impl Future<Output = Result<Beat, StoreError>> + Send;
+
+    /// Ends the nodes whose life has lapsed, and frees what they owned. Returns how many jobs that was.
+    fn take_over(&self) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// Stores jobs. Claims those of them that may be claimed and are due within the window, and tells the
+    /// nodes if others are due within it. Returns one answer for each: `None` if its key or id is taken.
+    fn insert(
+        &self,
+        node: Option<NodeId>,
+        window: Duration,
+        jobs: &[Insert],
+    ) -> impl Future<Output = Result<Vec<Option<Inserted>>, StoreError>> + Send;
+
+    /// Claims free jobs that are due within the window, the earliest first: of each kind so many.
+    fn claim(
+        &self,
+        node: NodeId,
+        window: Duration,
+        rooms: &[(Arc<str>, usize)],
+    ) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
+
+    /// Ends runs, each if its claim still holds. Returns one answer for each: whether it held. If it is
+    /// called again because the answer was lost, this changes nothing.
+    fn finish(&self, ends: &[End]) -> impl Future<Output = Result<Vec<bool>, StoreError>> + Send;
+
+    /// Deletes a job, and tells its owner. Returns the claim that it had, `None` if there is no such job.
+    fn cancel(&self, id: JobId)
+    -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
+
+    /// Frees a job with a new due time, and tells its owner and those who have to claim it. A dead job
+    /// is changed only if `dead`, and then it is not dead any more and has no attempts.
+    fn reschedule(
+        &self,
+        id: JobId,
+        when: When,
+        window: Duration,
+        dead: bool,
+    ) -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
+
+    /// Stores a job in a transaction of the user's. The nodes are told after its commit if it is due
+    /// within the window. False if its key or id is taken.
+    fn insert_in(
+        &self,
+        transaction: &Self::Transaction<'_>,
+        window: Duration,
+        job: &NewJob,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Deletes a job in a transaction of the user's, if the claim still holds.
+    fn complete_in(
+        &self,
+        transaction: &Self::Transaction<'_>,
+        id: JobId,
+        epoch: u64,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// One job.
+    fn get(&self, id: JobId) -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
+
+    /// The jobs that a filter selects, the earliest first.
+    fn list(
+        &self,
+        filter: &Filter,
+    ) -> impl Future<Output = Result<Vec<StoredJob>, StoreError>> + Send;
+
+    /// Counts the jobs of each kind. Reads all of them.
+    fn stats(&self) -> impl Future<Output = Result<Vec<KindStats>, StoreError>> + Send;
+
+    /// Forwards what the database tells, for as long as it is awaited. Sends a [`Notice::Look`] whenever
+    /// something may have been missed.
+    fn listen(&self, notices: UnboundedSender<Notice>) -> impl Future<Output = ()> + Send;
+}
+
+/// The number of a node. No number is used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId(pub i64);
+
+/// A claim on a job: it holds while the job's row has this epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// The job.
+    pub id: JobId,
+    /// The epoch that the claim gave to its row.
+    pub epoch: u64,
+}
+
+/// A new node.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// Its number.
+    pub node: NodeId,
+    /// What it has taken from its predecessor.
+    pub kept: Vec<Claim>,
+    /// The clock.
+    pub clock: Reading,
+}
+
+/// What a node finds when it prolongs its life.
+#[derive(Clone, Copy, Debug)]
+pub struct Beat {
+    /// False if the others have taken the node for dead: it owns nothing any more.
+    pub alive: bool,
+    /// The clock.
+    pub clock: Reading,
+    /// When the life of another node ends, unless that prolongs it.
+    pub next_lapse: Option<Timestamp>,
+    /// When the first free job of the given kinds is due.
+    pub next_due: Option<Timestamp>,
+}
+
+/// A job to store.
+#[derive(Clone, Debug)]
+pub struct Insert {
+    /// The job.
+    pub job: NewJob,
+    /// Whether the node may claim it.
+    pub claim: bool,
+}
+
+/// A job that was stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Inserted {
+    /// When it is due.
+    pub due: Timestamp,
+    /// The epoch of the claim, if it was claimed in the same step.
+    pub claimed: Option<u64>,
+}
+
+/// A job that was claimed.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// The job and the epoch.
+    pub claim: Claim,
+    /// The kind of job.
+    pub kind: Arc<str>,
+    /// When it is due.
+    pub due: Timestamp,
+    /// The payload as JSON.
+    pub payload: String,
+    /// How many attempts have failed.
+    pub attempts: u32,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// Whose run it was.
+    pub claim: Claim,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The job is done, and is deleted.
+    Done,
+    /// It runs again after the delay. The attempt counts as failed.
+    Retry {
+        /// From now.
+        delay: Duration,
+        /// Why it failed.
+        error: String,
+    },
+    /// It is dead. The attempt counts as failed.
+    Bury {
+        /// Why it failed.
+        error: String,
+    },
+}
+
+/// A job that was deleted or moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Removed {
+    /// The owner that it had, and the epoch of the owner's claim.
+    pub owner: Option<(NodeId, u64)>,
+}
+
+/// What the database tells a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A job is free, and due within the window.
+    Look,
+    /// A claim of the node holds no more.
+    Drop(NodeId, Claim),
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Of this kind only.
+    pub kind: Option<String>,
+    /// Only dead ones, or only those that are not dead.
+    pub dead: Option<bool>,
+    /// At most so many; 0 means 100.
+    pub limit: usize,
+}
+
+impl Filter {
+    #[cfg(feature = "redb")]
+    fn at_most(&self) -> usize {
+        if self.limit == 0 { 100 } else { self.limit }
+    }
+}
+
+/// The number of jobs of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KindStats {
+    /// The kind.
+    pub kind: String,
+    /// Jobs that no node has claimed.
+    pub waiting: u64,
+    /// Those of them that are overdue.
+    pub overdue: u64,
+    /// Jobs that a node has claimed.
+    pub claimed: u64,
+    /// Jobs whose attempts are used up.
+    pub dead: u64,
+    /// When the first of them is due that is not dead.
+    pub next_due: Option<std::time::SystemTime>,
+}

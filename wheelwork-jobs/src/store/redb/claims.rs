@@ -1,0 +1,117 @@
+//! Who has claimed what, in memory alone.
+//!
+//! Only the thread that writes claims and frees jobs, apart from nodes that come and go. What it changes
+//! for a commit that fails is undone.
+//!
+//! **Cursor.** Of each kind, every free job is at or behind the cursor in the order of due times. It lets
+//! a claim pass over the claimed jobs, which are the nearest ones.
+
+use super::super::{Claim, NodeId};
+use crate::job::JobId;
+use crate::time::Timestamp;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The place of a job in the order of its kind.
+type Place = (Timestamp, JobId);
+
+#[derive(Default)]
+pub(super) struct Claims {
+    held: HashMap<JobId, (NodeId, u64)>,
+    /// What the jobs had that were changed since the last commit, the last change last.
+    undo: Vec<(JobId, Option<(NodeId, u64)>)>,
+    cursors: HashMap<Arc<str>, Place>,
+    nodes: HashSet<NodeId>,
+    last_node: i64,
+    last_epoch: u64,
+}
+
+impl Claims {
+    pub(super) fn join(&mut self, old: Option<NodeId>, keep: &[Claim]) -> (NodeId, Vec<Claim>) {
+        self.last_node += 1;
+        let node = NodeId(self.last_node);
+        self.nodes.insert(node);
+        let Some(old) = old else { return (node, Vec::new()) };
+        let mut kept = Vec::new();
+        for &claim in keep {
+            if let Some(held) = self.held.get_mut(&claim.id).filter(|h| **h == (old, claim.epoch)) {
+                held.0 = node;
+                kept.push(claim);
+            }
+        }
+        self.leave(old);
+        (node, kept)
+    }
+
+    pub(super) fn leave(&mut self, node: NodeId) -> u64 {
+        self.nodes.remove(&node);
+        let before = self.held.len();
+        self.held.retain(|_, (owner, _)| *owner != node);
+        self.cursors.clear();
+        (before - self.held.len()) as u64
+    }
+
+    pub(super) fn is_alive(&self, node: NodeId) -> bool {
+        self.nodes.contains(&node)
+    }
+
+    pub(super) fn is_claimed(&self, id: JobId) -> bool {
+        self.held.contains_key(&id)
+    }
+
+    pub(super) fn holds(&self, claim: Claim) -> bool {
+        self.held.get(&claim.id).is_some_and(|&(_, epoch)| epoch == claim.epoch)
+    }
+
+    /// Claims a job for a node, which must be alive. Returns the epoch.
+    pub(super) fn claim(&mut self, node: NodeId, id: JobId) -> Option<u64> {
+        if !self.is_alive(node) {
+            return None;
+        }
+        self.last_epoch += 1;
+        let before = self.held.insert(id, (node, self.last_epoch));
+        self.undo.push((id, before));
+        Some(self.last_epoch)
+    }
+
+    /// Ends a claim. False if it did not hold.
+    pub(super) fn release(&mut self, claim: Claim) -> bool {
+        self.holds(claim) && self.disown(claim.id).is_some()
+    }
+
+    /// Ends the claim on a job, and returns it.
+    pub(super) fn disown(&mut self, id: JobId) -> Option<(NodeId, u64)> {
+        let before = self.held.remove(&id)?;
+        self.undo.push((id, Some(before)));
+        Some(before)
+    }
+
+    /// A job is free at this place.
+    pub(super) fn freed(&mut self, kind: &str, due: Timestamp, id: JobId) {
+        if let Some(cursor) = self.cursors.get_mut(kind) {
+            *cursor = (*cursor).min((due, id));
+        }
+    }
+
+    pub(super) fn cursor(&self, kind: &str) -> Place {
+        self.cursors.get(kind).copied().unwrap_or((Timestamp::default(), JobId::from_u128(0)))
+    }
+
+    pub(super) fn set_cursor(&mut self, kind: &Arc<str>, place: Place) {
+        self.cursors.insert(kind.clone(), place);
+    }
+
+    pub(super) fn committed(&mut self) {
+        self.undo.clear();
+    }
+
+    pub(super) fn rolled_back(&mut self) {
+        for (id, before) in std::mem::take(&mut self.undo).into_iter().rev() {
+            match before {
+                Some(held) => self.held.insert(id, held),
+                None => self.held.remove(&id),
+            };
+        }
+        self.cursors.clear();
+    }
+}

@@ -1,0 +1,451 @@
+//! The embedded store: one file of `redb`, for one process.
+//!
+//! - `tables`: the rows, and every change of them
+//! - `claims`: who has claimed what, in memory alone
+//! - `writer`: the thread that writes, with one commit for all that waits
+//!
+//! No claim is written to the file: a process that ends has lost all its claims, and the file can have
+//! only one process. So a claim costs no write.
+
+mod claims;
+mod tables;
+mod writer;
+
+use self::claims::Claims;
+use self::tables::{Row, Tables, View};
+use self::writer::Writer;
+use super::{
+    Beat, Claim, Claimed, End, Filter, Insert, Inserted, Joined, KindStats, NodeId, Notice,
+    Outcome, Removed, Store,
+};
+use crate::error::StoreError;
+use crate::job::{JobId, NewJob, State, StoredJob, When};
+use crate::time::{Reading, Timestamp};
+use ::redb::{Database, WriteTransaction};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Jobs in one file, for one process.
+///
+/// Each change is on the disk before its call returns: one thread writes, and one `fsync` is for all
+/// changes that came while the previous one ran. After a crash the file is as the last commit left it.
+///
+/// Clones share the file. A write transaction of yours keeps all other writes waiting, those of the jobs
+/// too: keep it short, and await nothing of [`Jobs`](crate::Jobs) in it except
+/// [`schedule_in`](crate::Jobs::schedule_in) and [`complete_in`](crate::Job::complete_in).
+///
+/// The clock of this store is the system's. After an error of the disk `redb` refuses all further
+/// writes: open the file again, in a new process.
+#[derive(Clone)]
+pub struct Redb(Arc<Inner>);
+
+struct Inner {
+    database: Arc<Database>,
+    writer: Writer,
+    claims: Arc<Mutex<Claims>>,
+    listeners: Arc<Mutex<Vec<UnboundedSender<Notice>>>>,
+}
+
+impl Redb {
+    /// Opens a file, or creates it.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be opened, is no database, or is open elsewhere.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let database = Database::create(path)
+            .map_err(|error| StoreError::new("open the file", ::redb::Error::from(error)))?;
+        Self::with(Arc::new(database))
+    }
+
+    /// Keeps jobs in a database of yours, in tables whose names begin with `wheelwork_`. At most one
+    /// `Redb` may be made from one database.
+    ///
+    /// # Errors
+    ///
+    /// If the thread that writes cannot start.
+    pub fn with(database: Arc<Database>) -> Result<Self, StoreError> {
+        let claims = Arc::new(Mutex::new(Claims::default()));
+        let writer = Writer::start(database.clone(), claims.clone())
+            .map_err(|error| StoreError::new("start its thread", error))?;
+        let listeners = Arc::default();
+        Ok(Self(Arc::new(Inner { database, writer, claims, listeners })))
+    }
+
+    /// The database, for transactions of yours.
+    pub fn database(&self) -> &Database {
+        &self.0.database
+    }
+
+    /// Changes the tables in the thread that writes.
+    async fn write<T: Send + 'static>(
+        &self,
+        action: &'static str,
+        change: impl FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, ::redb::Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.0.writer.write(action, change).await
+    }
+
+    /// Reads a snapshot on a thread that may block.
+    async fn read<T: Send + 'static>(
+        &self,
+        action: &'static str,
+        look: impl FnOnce(&View, &Mutex<Claims>) -> Result<T, ::redb::Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Inner { database, claims, .. } = &*self.0;
+        let (database, claims) = (database.clone(), claims.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let view = View::open(&database)?;
+            look(&view, &claims)
+        });
+        match looked.await {
+            Ok(result) => result.map_err(|error| StoreError::new(action, error)),
+            Err(error) => Err(StoreError::new(action, error)),
+        }
+    }
+
+    fn tell(listeners: &Mutex<Vec<UnboundedSender<Notice>>>, notice: Notice) {
+        lock(listeners).retain(|listener| listener.send(notice).is_ok());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+fn reading() -> Reading {
+    let asked = Instant::now();
+    let shown = now();
+    Reading { asked, shown, answered: Instant::now() }
+}
+
+fn due_of(when: When, now: Timestamp) -> Timestamp {
+    match when {
+        When::After(micros) => now.after(Duration::from_micros(micros)),
+        When::At(due) => due,
+    }
+}
+
+impl Store for Redb {
+    type Transaction<'t> = WriteTransaction;
+
+    async fn prepare(&self) -> Result<(), StoreError> {
+        // The tables are created when they are opened for the first time.
+        self.write("create its tables", |tables, _| {
+            tables.touch();
+            Ok(())
+        })
+        .await
+    }
+
+    async fn clock(&self) -> Result<Reading, StoreError> {
+        Ok(reading())
+    }
+
+    async fn join(
+        &self,
+        old: Option<NodeId>,
+        keep: &[Claim],
+        _liveness: Duration,
+    ) -> Result<Joined, StoreError> {
+        let (node, kept) = lock(&self.0.claims).join(old, keep);
+        Ok(Joined { node, kept, clock: reading() })
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<u64, StoreError> {
+        let freed = lock(&self.0.claims).leave(node);
+        Self::tell(&self.0.listeners, Notice::Look);
+        Ok(freed)
+    }
+
+    async fn beat(
+        &self,
+        node: NodeId,
+        _liveness: Duration,
+        kinds: &[Arc<str>],
+    ) -> Result<Beat, StoreError> {
+        let alive = lock(&self.0.claims).is_alive(node);
+        let kinds = kinds.to_vec();
+        let first_due = self.read("find the next due job", move |view, claims| {
+            let claims = lock(claims);
+            let mut first = None;
+            for kind in &kinds {
+                first = first.into_iter().chain(view.first_free(kind, &claims)?).min();
+            }
+            Ok(first)
+        });
+        let next_due = first_due.await?;
+        Ok(Beat { alive, clock: reading(), next_lapse: None, next_due })
+    }
+
+    async fn take_over(&self) -> Result<u64, StoreError> {
+        Ok(0) // all nodes are in this process
+    }
+
+    async fn insert(
+        &self,
+        node: Option<NodeId>,
+        window: Duration,
+        jobs: &[Insert],
+    ) -> Result<Vec<Option<Inserted>>, StoreError> {
+        let jobs = jobs.to_vec();
+        let listeners = self.0.listeners.clone();
+        self.write("store jobs", move |tables, claims| {
+            let now = now();
+            let mut free_within_window = false;
+            let mut answers = Vec::with_capacity(jobs.len());
+            for Insert { job, claim } in &jobs {
+                let due = due_of(job.when, now);
+                if !tables.insert(job, due)? {
+                    answers.push(None);
+                    continue;
+                }
+                let near = due <= now.after(window);
+                let node = node.filter(|_| *claim && near);
+                let claimed = node.and_then(|node| claims.claim(node, job.id));
+                if claimed.is_none() {
+                    claims.freed(&job.kind, due, job.id);
+                    free_within_window |= near;
+                }
+                answers.push(Some(Inserted { due, claimed }));
+            }
+            if free_within_window {
+                Self::tell(&listeners, Notice::Look); // a look waits for this commit
+            }
+            Ok(answers)
+        })
+        .await
+    }
+
+    async fn claim(
+        &self,
+        node: NodeId,
+        window: Duration,
+        rooms: &[(Arc<str>, usize)],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let rooms = rooms.to_vec();
+        self.write("claim jobs", move |tables, claims| {
+            let horizon = now().after(window);
+            let mut all = Vec::new();
+            for (kind, room) in &rooms {
+                for (due, id) in tables.free(kind, horizon, *room, claims)? {
+                    let Some(epoch) = claims.claim(node, id) else { return Ok(all) };
+                    let Some(row) = tables.row(id)? else { continue };
+                    let claim = Claim { id, epoch };
+                    let Row { payload, attempts, .. } = row;
+                    all.push(Claimed { claim, kind: kind.clone(), due, payload, attempts });
+                }
+            }
+            Ok(all)
+        })
+        .await
+    }
+
+    async fn finish(&self, ends: &[End]) -> Result<Vec<bool>, StoreError> {
+        let ends = ends.to_vec();
+        self.write("end jobs", move |tables, claims| {
+            ends.into_iter().map(|end| finish(end, tables, claims)).collect()
+        })
+        .await
+    }
+
+    async fn cancel(&self, id: JobId) -> Result<Option<Removed>, StoreError> {
+        let listeners = self.0.listeners.clone();
+        self.write("cancel a job", move |tables, claims| {
+            if tables.remove(id)?.is_none() {
+                return Ok(None);
+            }
+            Ok(Some(disown(id, claims, &listeners)))
+        })
+        .await
+    }
+
+    async fn reschedule(
+        &self,
+        id: JobId,
+        when: When,
+        window: Duration,
+        dead: bool,
+    ) -> Result<Option<Removed>, StoreError> {
+        let listeners = self.0.listeners.clone();
+        self.write("reschedule a job", move |tables, claims| {
+            let Some(mut row) = tables.row(id)?.filter(|row| row.dead == dead) else {
+                return Ok(None);
+            };
+            let now = now();
+            row.due = due_of(when, now);
+            if dead {
+                (row.dead, row.attempts) = (false, 0);
+            }
+            tables.replace(id, &row)?;
+            let removed = disown(id, claims, &listeners);
+            claims.freed(&row.kind, row.due, id);
+            if row.due <= now.after(window) {
+                Self::tell(&listeners, Notice::Look); // a look waits for this commit
+            }
+            Ok(Some(removed))
+        })
+        .await
+    }
+
+    async fn insert_in(
+        &self,
+        transaction: &Self::Transaction<'_>,
+        window: Duration,
+        job: &NewJob,
+    ) -> Result<bool, StoreError> {
+        let insert = || {
+            let now = now();
+            let due = due_of(job.when, now);
+            let inserted = Tables::open(transaction)?.insert(job, due)?;
+            if inserted {
+                lock(&self.0.claims).freed(&job.kind, due, job.id);
+            }
+            Ok(inserted.then_some(due <= now.after(window)))
+        };
+        let inserted: Result<_, ::redb::Error> = insert();
+        match inserted.map_err(|error| StoreError::new("store a job", error))? {
+            Some(near) => {
+                if near {
+                    // A look writes, so it waits for the end of the transaction.
+                    Self::tell(&self.0.listeners, Notice::Look);
+                }
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    async fn complete_in(
+        &self,
+        transaction: &Self::Transaction<'_>,
+        id: JobId,
+        epoch: u64,
+    ) -> Result<bool, StoreError> {
+        if !lock(&self.0.claims).holds(Claim { id, epoch }) {
+            return Ok(false);
+        }
+        let removed = Tables::open(transaction).and_then(|mut tables| tables.remove(id));
+        Ok(removed.map_err(|error| StoreError::new("complete a job", error))?.is_some())
+    }
+
+    async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
+        self.read("read a job", move |view, claims| {
+            Ok(view.row(id)?.map(|row| stored(id, row, &lock(claims))))
+        })
+        .await
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>, StoreError> {
+        let filter = filter.clone();
+        self.read("list jobs", move |view, claims| {
+            let listed = view.list(&filter)?.into_iter();
+            let claims = lock(claims);
+            Ok(listed.map(|(id, row)| stored(id, row, &claims)).collect())
+        })
+        .await
+    }
+
+    async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
+        self.read("count jobs", |view, claims| {
+            let now = now();
+            let mut kinds = BTreeMap::new();
+            view.for_each(|id, row| {
+                count(&mut kinds, stored(id, row, &lock(claims)), now.into());
+            })?;
+            Ok(kinds.into_values().collect())
+        })
+        .await
+    }
+
+    async fn listen(&self, notices: UnboundedSender<Notice>) {
+        lock(&self.0.listeners).push(notices);
+        std::future::pending().await
+    }
+}
+
+fn finish(
+    End { claim, outcome }: End,
+    tables: &mut Tables<'_>,
+    claims: &mut Claims,
+) -> Result<bool, ::redb::Error> {
+    if !claims.release(claim) {
+        return Ok(false);
+    }
+    let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
+    let error = match outcome {
+        Outcome::Done => return Ok(tables.remove(claim.id)?.is_some()),
+        Outcome::Retry { delay, error } => {
+            row.due = now().after(delay);
+            error
+        }
+        Outcome::Bury { error } => {
+            row.dead = true;
+            error
+        }
+    };
+    row.attempts = row.attempts.saturating_add(1);
+    row.error = Some(error);
+    tables.replace(claim.id, &row)?;
+    claims.freed(&row.kind, row.due, claim.id);
+    Ok(true)
+}
+
+/// Ends the claim on a job, and tells its owner.
+fn disown(
+    id: JobId,
+    claims: &mut Claims,
+    listeners: &Mutex<Vec<UnboundedSender<Notice>>>,
+) -> Removed {
+    let owner = claims.disown(id);
+    if let Some((node, epoch)) = owner {
+        Redb::tell(listeners, Notice::Drop(node, Claim { id, epoch }));
+    }
+    Removed { owner }
+}
+
+fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {
+    let state = match () {
+        () if row.dead => State::Dead,
+        () if claims.is_claimed(id) => State::Claimed,
+        () => State::Waiting,
+    };
+    let Row { due, attempts, kind, key, payload, error, .. } = row;
+    StoredJob { id, kind, key, due: due.into(), payload, attempts, state, error }
+}
+
+fn count(kinds: &mut BTreeMap<String, KindStats>, job: StoredJob, now: SystemTime) {
+    let stats = kinds.entry(job.kind.clone()).or_insert_with(|| KindStats {
+        kind: job.kind,
+        waiting: 0,
+        overdue: 0,
+        claimed: 0,
+        dead: 0,
+        next_due: None,
+    });
+    match job.state {
+        State::Waiting => stats.waiting += 1,
+        State::Claimed => stats.claimed += 1,
+        State::Dead => {
+            stats.dead += 1;
+            return;
+        }
+    }
+    if job.state == State::Waiting && job.due < now {
+        stats.overdue += 1;
+    }
+    stats.next_due = Some(stats.next_due.map_or(job.due, |first| first.min(job.due)));
+}
+
+impl std::fmt::Debug for Redb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redb").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,294 @@
+//! The rows, and every change of them. All changes keep the tables in step:
+//!
+//! - each row of `KEYS` names a row of `JOBS` with that key
+//! - each row of `JOBS` that is not dead has one row in `DUE`, and each dead one has one in `DEAD`
+
+use super::super::Filter;
+use super::claims::Claims;
+use crate::job::{JobId, NewJob};
+use crate::time::Timestamp;
+use ::redb::{
+    Database, Error, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition,
+    TableError, WriteTransaction,
+};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Due, attempts, dead, kind, key, payload, error.
+type Fields =
+    (u64, u32, bool, &'static str, Option<&'static str>, &'static str, Option<&'static str>);
+/// Kind, due, id.
+type Place = (&'static str, u64, u128);
+
+const JOBS: TableDefinition<u128, Fields> = TableDefinition::new("wheelwork_jobs");
+const DUE: TableDefinition<Place, ()> = TableDefinition::new("wheelwork_due");
+const DEAD: TableDefinition<u128, ()> = TableDefinition::new("wheelwork_dead");
+const KEYS: TableDefinition<&str, u128> = TableDefinition::new("wheelwork_keys");
+
+/// A row of `JOBS`.
+pub(super) struct Row {
+    pub(super) due: Timestamp,
+    pub(super) attempts: u32,
+    pub(super) dead: bool,
+    pub(super) kind: String,
+    pub(super) key: Option<String>,
+    pub(super) payload: String,
+    pub(super) error: Option<String>,
+}
+
+fn row_of(jobs: &impl ReadableTable<u128, Fields>, id: JobId) -> Result<Option<Row>, Error> {
+    Ok(jobs.get(id.as_u128())?.map(|fields| from_fields(fields.value())))
+}
+
+fn from_fields(
+    (due, attempts, dead, kind, key, payload, error): (
+        u64,
+        u32,
+        bool,
+        &str,
+        Option<&str>,
+        &str,
+        Option<&str>,
+    ),
+) -> Row {
+    Row {
+        due: Timestamp::from_micros(due),
+        attempts,
+        dead,
+        kind: kind.to_owned(),
+        key: key.map(str::to_owned),
+        payload: payload.to_owned(),
+        error: error.map(str::to_owned),
+    }
+}
+
+/// The tables in a transaction that writes.
+pub(super) struct Tables<'t> {
+    jobs: Table<'t, u128, Fields>,
+    due: Table<'t, Place, ()>,
+    dead: Table<'t, u128, ()>,
+    keys: Table<'t, &'static str, u128>,
+    changed: Cell<bool>,
+}
+
+impl<'t> Tables<'t> {
+    pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, Error> {
+        Ok(Self {
+            jobs: transaction.open_table(JOBS)?,
+            due: transaction.open_table(DUE)?,
+            dead: transaction.open_table(DEAD)?,
+            keys: transaction.open_table(KEYS)?,
+            changed: Cell::new(false),
+        })
+    }
+
+    /// Makes the commit write, even if no row is changed.
+    pub(super) fn touch(&self) {
+        self.changed.set(true);
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed.get()
+    }
+
+    pub(super) fn row(&self, id: JobId) -> Result<Option<Row>, Error> {
+        row_of(&self.jobs, id)
+    }
+
+    /// False if a stored job has the id or the key.
+    pub(super) fn insert(&mut self, job: &NewJob, due: Timestamp) -> Result<bool, Error> {
+        let id = job.id.as_u128();
+        if self.jobs.get(id)?.is_some() {
+            return Ok(false);
+        }
+        if let Some(key) = &job.key {
+            if self.keys.get(key.as_str())?.is_some() {
+                return Ok(false);
+            }
+            self.keys.insert(key.as_str(), id)?;
+        }
+        let (due, kind) = (due.as_micros(), &*job.kind);
+        self.jobs.insert(id, (due, 0, false, kind, job.key.as_deref(), &*job.payload, None))?;
+        self.due.insert((kind, due, id), ())?;
+        self.touch();
+        Ok(true)
+    }
+
+    /// Deletes a job.
+    pub(super) fn remove(&mut self, id: JobId) -> Result<Option<Row>, Error> {
+        let number = id.as_u128();
+        let Some(row) = self.jobs.remove(number)?.map(|fields| from_fields(fields.value())) else {
+            return Ok(None);
+        };
+        self.unplace(number, &row)?;
+        if let Some(key) = &row.key {
+            self.keys.remove(key.as_str())?;
+        }
+        self.touch();
+        Ok(Some(row))
+    }
+
+    /// Changes a job, apart from its key and its kind.
+    pub(super) fn replace(&mut self, id: JobId, row: &Row) -> Result<(), Error> {
+        let number = id.as_u128();
+        let Row { due, attempts, dead, kind, key, payload, error } = row;
+        let fields = (
+            due.as_micros(),
+            *attempts,
+            *dead,
+            &**kind,
+            key.as_deref(),
+            &**payload,
+            error.as_deref(),
+        );
+        let before = self.jobs.insert(number, fields)?.map(|fields| from_fields(fields.value()));
+        if let Some(before) = before {
+            self.unplace(number, &before)?;
+        }
+        if *dead {
+            self.dead.insert(number, ())?;
+        } else {
+            self.due.insert((&**kind, due.as_micros(), number), ())?;
+        }
+        self.touch();
+        Ok(())
+    }
+
+    fn unplace(&mut self, id: u128, row: &Row) -> Result<(), Error> {
+        if row.dead {
+            self.dead.remove(id)?;
+        } else {
+            self.due.remove((&*row.kind, row.due.as_micros(), id))?;
+        }
+        Ok(())
+    }
+
+    /// Free jobs of a kind up to a due time, at most so many. Moves the cursor behind them.
+    pub(super) fn free(
+        &self,
+        kind: &Arc<str>,
+        horizon: Timestamp,
+        most: usize,
+        claims: &mut Claims,
+    ) -> Result<Vec<(Timestamp, JobId)>, Error> {
+        let mut found = Vec::new();
+        let (due, id) = claims.cursor(kind);
+        let first = (&**kind, due.as_micros(), id.as_u128());
+        for place in self.due.range(first..=(&**kind, horizon.as_micros(), u128::MAX))? {
+            let (_, due, id) = place?.0.value();
+            let place = (Timestamp::from_micros(due), JobId::from_u128(id));
+            if found.len() == most {
+                claims.set_cursor(kind, place);
+                return Ok(found);
+            }
+            if !claims.is_claimed(place.1) {
+                found.push(place);
+            }
+        }
+        let behind = horizon.after(std::time::Duration::from_micros(1));
+        claims.set_cursor(kind, (behind.max(due), JobId::from_u128(0)));
+        Ok(found)
+    }
+}
+
+/// The tables in a snapshot.
+pub(super) struct View {
+    jobs: ReadOnlyTable<u128, Fields>,
+    due: ReadOnlyTable<Place, ()>,
+    dead: ReadOnlyTable<u128, ()>,
+}
+
+impl View {
+    pub(super) fn open(database: &Database) -> Result<Self, Error> {
+        let transaction = database.begin_read()?;
+        let open = || -> Result<Self, TableError> {
+            Ok(Self {
+                jobs: transaction.open_table(JOBS)?,
+                due: transaction.open_table(DUE)?,
+                dead: transaction.open_table(DEAD)?,
+            })
+        };
+        Ok(open()?)
+    }
+
+    pub(super) fn row(&self, id: JobId) -> Result<Option<Row>, Error> {
+        row_of(&self.jobs, id)
+    }
+
+    /// When the first free job of a kind is due.
+    pub(super) fn first_free(
+        &self,
+        kind: &str,
+        claims: &Claims,
+    ) -> Result<Option<Timestamp>, Error> {
+        let (due, id) = claims.cursor(kind);
+        for place in self.due.range((kind, due.as_micros(), id.as_u128())..)? {
+            let place = place?.0;
+            let (found, due, id) = place.value();
+            if found != kind {
+                break;
+            }
+            if !claims.is_claimed(JobId::from_u128(id)) {
+                return Ok(Some(Timestamp::from_micros(due)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The jobs that a filter selects, the earliest first.
+    pub(super) fn list(&self, filter: &Filter) -> Result<Vec<(JobId, Row)>, Error> {
+        let mut found = Vec::new();
+        if filter.dead != Some(true) {
+            let kinds = match &filter.kind {
+                Some(kind) => vec![kind.clone()],
+                None => self.kinds()?,
+            };
+            for kind in kinds {
+                let first = (&*kind, 0, 0)..=(&*kind, u64::MAX, u128::MAX);
+                for place in self.due.range(first)?.take(filter.at_most()) {
+                    self.push(place?.0.value().2, &mut found)?;
+                }
+            }
+        }
+        if filter.dead != Some(false) {
+            for entry in self.dead.iter()? {
+                self.push(entry?.0.value(), &mut found)?;
+            }
+            if let Some(kind) = &filter.kind {
+                found.retain(|(_, row)| row.kind == *kind);
+            }
+        }
+        found.sort_by_key(|(id, row)| (row.due, *id));
+        found.truncate(filter.at_most());
+        Ok(found)
+    }
+
+    fn push(&self, id: u128, found: &mut Vec<(JobId, Row)>) -> Result<(), Error> {
+        let id = JobId::from_u128(id);
+        found.extend(self.row(id)?.map(|row| (id, row)));
+        Ok(())
+    }
+
+    /// The kinds of all jobs that are not dead.
+    fn kinds(&self) -> Result<Vec<String>, Error> {
+        let mut kinds = Vec::new();
+        let mut next = self.due.first()?.map(|(place, _)| place.value().0.to_owned());
+        while let Some(kind) = next {
+            let behind = (&*kind, u64::MAX, u128::MAX)..;
+            next = match self.due.range(behind)?.next() {
+                Some(place) => Some(place?.0.value().0.to_owned()),
+                None => None,
+            };
+            kinds.push(kind);
+        }
+        Ok(kinds)
+    }
+
+    pub(super) fn for_each(&self, mut visit: impl FnMut(JobId, Row)) -> Result<(), Error> {
+        for entry in self.jobs.iter()? {
+            let (id, fields) = entry?;
+            visit(JobId::from_u128(id.value()), from_fields(fields.value()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! The thread that writes, with one commit for all that waits.
+
+use super::claims::Claims;
+use super::lock;
+use super::tables::Tables;
+use crate::error::StoreError;
+use ::redb::{Database, Error};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use tokio::sync::oneshot;
+
+/// At most so many changes share a commit.
+const GROUP: usize = 1_000;
+
+/// A change of the tables that somebody waits for.
+trait Change: Send {
+    /// Changes the tables. An error rolls back the whole group.
+    fn run(&mut self, tables: &mut Tables<'_>, claims: &mut Claims) -> Result<(), Arc<Error>>;
+
+    /// Tells the caller what has become of it.
+    fn answer(self: Box<Self>, committed: Result<(), Arc<Error>>);
+}
+
+struct Waiting<T, F> {
+    action: &'static str,
+    change: Option<F>,
+    value: Option<T>,
+    caller: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Change for Waiting<T, F>
+where
+    T: Send,
+    F: FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, Error> + Send,
+{
+    fn run(&mut self, tables: &mut Tables<'_>, claims: &mut Claims) -> Result<(), Arc<Error>> {
+        if let Some(change) = self.change.take() {
+            self.value = Some(change(tables, claims)?);
+        }
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), Arc<Error>>) {
+        let Self { action, value, caller, .. } = *self;
+        let answer = match (committed, value) {
+            (Ok(()), Some(value)) => Ok(value),
+            (Ok(()), None) => Err(StoreError::new(action, "it was not tried")),
+            (Err(error), _) => Err(StoreError::new(action, error)),
+        };
+        let _ = caller.send(answer); // the caller may have given up
+    }
+}
+
+pub(super) struct Writer(Sender<Box<dyn Change>>);
+
+impl Writer {
+    /// Starts the thread. It ends when the writer is dropped.
+    pub(super) fn start(
+        database: Arc<Database>,
+        claims: Arc<Mutex<Claims>>,
+    ) -> std::io::Result<Self> {
+        let (sender, changes) = channel();
+        let named = thread::Builder::new().name("wheelwork-redb".into());
+        named.spawn(move || run(&database, &claims, &changes))?;
+        Ok(Self(sender))
+    }
+
+    /// Returns what `change` returned, after its commit.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        action: &'static str,
+        change: impl FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (caller, answer) = oneshot::channel();
+        let waiting = Waiting { action, change: Some(change), value: None, caller };
+        let ended = || StoreError::new(action, "the thread that writes has ended");
+        self.0.send(Box::new(waiting)).map_err(|_| ended())?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+fn run(database: &Database, claims: &Mutex<Claims>, changes: &Receiver<Box<dyn Change>>) {
+    while let Ok(first) = changes.recv() {
+        let mut group = vec![first];
+        group.extend(changes.try_iter().take(GROUP - 1));
+        let committed = commit(database, claims, &mut group);
+        match committed {
+            Ok(()) => lock(claims).committed(),
+            Err(_) => lock(claims).rolled_back(),
+        }
+        for change in group {
+            change.answer(committed.clone());
+        }
+    }
+}
+
+fn commit(
+    database: &Database,
+    claims: &Mutex<Claims>,
+    group: &mut [Box<dyn Change>],
+) -> Result<(), Arc<Error>> {
+    let failed = |error: Error| Arc::new(error);
+    let transaction = database.begin_write().map_err(|error| failed(error.into()))?;
+    let mut tables = Tables::open(&transaction).map_err(failed)?;
+    for change in group {
+        change.run(&mut tables, &mut lock(claims))?;
+    }
+    let changed = tables.is_changed();
+    drop(tables);
+    if changed {
+        transaction.commit().map_err(|error| failed(error.into()))
+    } else {
+        Ok(()) // its drop rolls it back, without a write to the disk
+    }
+}

@@ -1,0 +1,9 @@
+//! What a user is promised, case by case, on every store.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod change;
+mod fail;
+mod fire;
+mod stop;
