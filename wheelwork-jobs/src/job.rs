@@ -69,7 +69,7 @@ pub enum When {
 
 impl When {
     /// Some 5,000 years. A longer delay means this one.
-    const LONGEST: u64 = 157_788_000_000_000_000;
+    pub(crate) const LONGEST: u64 = 157_788_000_000_000_000;
 }
 
 impl From<Duration> for When {

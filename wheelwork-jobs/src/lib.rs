@@ -18,6 +18,8 @@ pub use jobs::{Jobs, JobsBuilder};
 pub use kind::{Kind, Retry};
 pub use metrics::{LateBy, Metrics};
 pub use node::Stopped;
+#[cfg(feature = "postgres")]
+pub use store::postgres::Postgres;
 #[cfg(feature = "redb")]
 pub use store::redb::Redb;
 pub use store::{Filter, KindStats, Store};

@@ -60,9 +60,8 @@ impl<S: Store> Node<S> {
         } else {
             let (notices, mut noticed) = mpsc::unbounded_channel();
             tokio::select! {
-                command = &mut stop => command.ok(),
+                command = self.work(&mut noticed, &mut stop) => command,
                 () = self.store.listen(notices) => None,
-                () = self.work(&mut noticed) => None,
             }
         };
         let limit = command.as_ref().map_or(Duration::ZERO, |stop| stop.limit);
@@ -75,7 +74,12 @@ impl<S: Store> Node<S> {
         }
     }
 
-    async fn work(self: &Arc<Self>, noticed: &mut mpsc::UnboundedReceiver<Notice>) {
+    /// Turns until a stop, which it looks for between two turns: each call of the store has its answer.
+    async fn work(
+        self: &Arc<Self>,
+        noticed: &mut mpsc::UnboundedReceiver<Notice>,
+        stop: &mut oneshot::Receiver<Stop>,
+    ) -> Option<Stop> {
         let mut agenda = Agenda { beat_at: Instant::now(), lapse_at: None, claim: true };
         let mut backoff = Backoff::default();
         loop {
@@ -83,21 +87,22 @@ impl<S: Store> Node<S> {
                 Ok(()) => backoff = Backoff::default(),
                 Err(error) => {
                     self.note_error(&error);
-                    self.timer.sleep(backoff.next()).await;
-                    continue;
+                    tokio::select! {
+                        command = &mut *stop => return command.ok(),
+                        () = self.timer.sleep(backoff.next()) => continue,
+                    }
                 }
             }
-            if agenda.claim {
-                self.take_notices(noticed, &mut agenda);
-                continue;
-            }
+            self.take_notices(noticed, &mut agenda);
             let next = agenda.lapse_at.map_or(agenda.beat_at, |at| at.min(agenda.beat_at));
             tokio::select! {
+                biased;
+                command = &mut *stop => return command.ok(),
+                () = std::future::ready(()), if agenda.claim => {}
                 () = self.timer.sleep_until(next) => {}
                 () = self.look.notified() => agenda.claim = true,
                 notice = noticed.recv() => {
                     self.take_notice(notice, &mut agenda);
-                    self.take_notices(noticed, &mut agenda);
                 }
             }
         }
@@ -186,12 +191,13 @@ impl<S: Store> Node<S> {
 
     /// Claims a batch. True if there may be more.
     async fn claim(self: &Arc<Self>, me: NodeId) -> Result<bool, StoreError> {
-        let rooms = self.kinds.iter().enumerate();
-        let rooms = rooms.map(|(number, kind)| (kind.clone(), self.room(number, BATCH)));
-        let rooms: Vec<_> = rooms.filter(|&(_, room)| room > 0).collect();
-        if rooms.is_empty() {
+        let reserved = (0..self.kinds.len()).map(|kind| (kind, self.reserve(kind, BATCH)));
+        let reserved: Vec<_> = reserved.filter(|(_, room)| room.size > 0).collect();
+        if reserved.is_empty() {
             return Ok(false);
         }
+        let rooms = reserved.iter().map(|(kind, room)| (self.kinds[*kind].clone(), room.size));
+        let rooms: Vec<_> = rooms.collect();
         match self.store.claim(me, self.window, &rooms).await {
             Ok(mut claimed) => {
                 let full = |(kind, room): &(Arc<str>, usize)| {

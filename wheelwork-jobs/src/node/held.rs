@@ -21,9 +21,31 @@ use wheelwork::Timeout;
 /// The jobs that a node has claimed.
 pub(super) struct Held {
     jobs: HashMap<Claim, HeldJob>,
-    /// For each kind: how many jobs, and whether some were left to others for want of room.
-    kinds: Vec<(usize, bool)>,
+    kinds: Vec<Count>,
     running: usize,
+}
+
+/// How many jobs of one kind a node holds.
+#[derive(Clone, Default)]
+struct Count {
+    held: usize,
+    /// Room for claims that are under way.
+    reserved: usize,
+    /// Whether jobs were left in the store for want of room.
+    left_some: bool,
+}
+
+/// Room for claims of one kind that are under way. The drop gives it back.
+pub(super) struct Room<'a, S: Store> {
+    node: &'a Node<S>,
+    kind: usize,
+    pub(super) size: usize,
+}
+
+impl<S: Store> Drop for Room<'_, S> {
+    fn drop(&mut self) {
+        self.node.held().kinds[self.kind].reserved -= self.size;
+    }
 }
 
 struct HeldJob {
@@ -52,7 +74,7 @@ pub(super) struct Begun {
 
 impl Held {
     pub(super) fn new(kinds: usize) -> Self {
-        Self { jobs: HashMap::new(), kinds: vec![(0, false); kinds], running: 0 }
+        Self { jobs: HashMap::new(), kinds: vec![Count::default(); kinds], running: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -69,7 +91,7 @@ impl Held {
 
     fn remove(&mut self, claim: Claim) -> Option<HeldJob> {
         let job = self.jobs.remove(&claim)?;
-        self.kinds[job.kind].0 -= 1;
+        self.kinds[job.kind].held -= 1;
         Some(job)
     }
 
@@ -98,13 +120,15 @@ impl Held {
 }
 
 impl<S: Store> Node<S> {
-    /// How many more jobs of a kind the node may claim, at most `most`.
-    pub(super) fn room(&self, kind: usize, most: usize) -> usize {
+    /// Reserves room for claims of a kind: for `wanted`, or as many as the node may still hold.
+    pub(super) fn reserve(&self, kind: usize, wanted: usize) -> Room<'_, S> {
         let mut held = self.held();
-        let (count, left_some) = &mut held.kinds[kind];
-        let room = self.handlers[kind].kind.most_held.saturating_sub(*count);
-        *left_some |= room < most;
-        room.min(most)
+        let count = &mut held.kinds[kind];
+        let most = self.handlers[kind].kind.most_held;
+        let size = most.saturating_sub(count.held + count.reserved).min(wanted);
+        count.reserved += size;
+        count.left_some |= size < wanted;
+        Room { node: self, kind, size }
     }
 
     /// Puts jobs into the wheel that this node has just claimed.
@@ -115,7 +139,7 @@ impl<S: Store> Node<S> {
             self.counts.claimed.add(1);
             let state = State::Waiting(None);
             held.jobs.insert(claim, HeldJob { kind, due, state, payload, attempts });
-            held.kinds[kind].0 += 1;
+            held.kinds[kind].held += 1;
             self.arm(&mut held, claim);
         }
     }
@@ -202,9 +226,9 @@ impl<S: Store> Node<S> {
             held.remove(claim);
         }
         let mut room_again = false;
-        for (kind, (count, left_some)) in held.kinds.iter_mut().enumerate() {
-            if *left_some && *count <= self.handlers[kind].kind.most_held * 3 / 4 {
-                *left_some = false;
+        for (kind, count) in held.kinds.iter_mut().enumerate() {
+            if count.left_some && count.held <= self.handlers[kind].kind.most_held * 3 / 4 {
+                count.left_some = false;
                 room_again = true;
             }
         }

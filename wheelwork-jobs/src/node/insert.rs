@@ -1,10 +1,10 @@
 //! Stores new jobs: all that were scheduled since the last call in one call.
 
 use super::Node;
+use super::held::Room;
 use crate::error::{ScheduleError, StoreError};
 use crate::job::{JobId, NewJob};
 use crate::store::{Claim, Claimed, Insert, Inserted, NodeId, Store};
-use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -42,7 +42,7 @@ async fn store<S: Store>(
 ) {
     // Held until the claims are in the wheel: meanwhile the node keeps its number.
     let me = node.me.read().await;
-    let jobs = node.choose(*me, jobs);
+    let (jobs, _rooms) = node.choose(*me, jobs);
     let stored = node.store.insert(*me, node.window, &jobs).await;
     let results: Vec<_> = match stored {
         Ok(stored) => {
@@ -63,20 +63,24 @@ async fn store<S: Store>(
 }
 
 impl<S: Store> Node<S> {
-    /// Chooses which jobs the node may claim: those whose handler it has, as far as it has room.
-    fn choose(&self, me: Option<NodeId>, jobs: Vec<NewJob>) -> Vec<Insert> {
+    /// Chooses which jobs the node may claim: those whose handler it has, as far as it has room. The room
+    /// is reserved.
+    fn choose(&self, me: Option<NodeId>, jobs: Vec<NewJob>) -> (Vec<Insert>, Vec<Room<'_, S>>) {
         let may_claim = me.is_some() && !self.stopping.is_cancelled();
-        let mut rooms = HashMap::new();
+        let mut wanted = vec![0; self.kinds.len()];
+        let kind_of = |job: &NewJob| self.kind_numbers.get(&job.kind).filter(|_| may_claim);
+        for &kind in jobs.iter().filter_map(kind_of) {
+            wanted[kind] += 1;
+        }
+        let rooms = wanted.into_iter().enumerate().map(|(kind, wanted)| self.reserve(kind, wanted));
+        let rooms: Vec<_> = rooms.collect();
+        let mut left: Vec<_> = rooms.iter().map(|room| room.size).collect();
         let choose = |job: NewJob| {
-            let kind = self.kind_numbers.get(&job.kind).filter(|_| may_claim);
-            let claim = kind.is_some_and(|&kind| {
-                let room = rooms.entry(kind).or_insert_with(|| self.room(kind, BATCH));
-                *room = room.saturating_sub(1);
-                *room > 0
-            });
+            let left = kind_of(&job).map(|&kind| &mut left[kind]).filter(|left| **left > 0);
+            let claim = left.map(|left| *left -= 1).is_some();
             Insert { job, claim }
         };
-        jobs.into_iter().map(choose).collect()
+        (jobs.into_iter().map(choose).collect(), rooms)
     }
 }
 

@@ -5,7 +5,10 @@
 //! A node is one row as well, with the time until which it is alive.
 //!
 //! - `redb`: jobs in one file, for one process
+//! - `postgres`: jobs in a database that many nodes share
 
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(feature = "redb")]
 pub(crate) mod redb;
 
@@ -41,8 +44,8 @@ pub trait Store: Send + Sync + 'static {
         liveness: Duration,
     ) -> impl Future<Output = Result<Joined, StoreError>> + Send;
 
-    /// Ends a node. What it owned is free, and the others are told. Returns how many jobs that was.
-    fn leave(&self, node: NodeId) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    /// Ends a node. What it owned is free, and the others are told.
+    fn leave(&self, node: NodeId) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Prolongs the life of a node by `liveness` from now, and looks around.
     fn beat(
@@ -250,7 +253,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    #[cfg(feature = "redb")]
+    #[cfg(any(feature = "redb", feature = "postgres"))]
     fn at_most(&self) -> usize {
         if self.limit == 0 { 100 } else { self.limit }
     }

@@ -1,31 +1,41 @@
 //! Stores for tests: each test runs on both.
 
+#![allow(dead_code)] // each test program uses a part
+
+pub mod postgres;
+
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wheelwork_jobs::{Redb, Store};
+use wheelwork_jobs::{Postgres, Redb, Store};
 
-/// A fresh store, and what must outlive it.
-pub struct Fresh<S> {
-    pub store: S,
-    _keep: Option<TempDir>,
+/// A fresh embedded store, and the folder that it is in.
+pub fn redb() -> (Redb, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (Redb::open(folder.path().join("jobs.redb")).unwrap(), folder)
 }
 
-/// An embedded store in a folder of its own.
-pub fn redb() -> Fresh<Redb> {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Redb::open(folder.path().join("jobs.redb")).unwrap();
-    Fresh { store, _keep: Some(folder) }
+/// A store in a fresh database. `None` if PostgreSQL is missing.
+pub fn postgres() -> Option<Postgres> {
+    Some(Postgres::new(&postgres::server()?.database()).unwrap())
 }
 
 /// Runs each of these async functions, which take a store, as a test on every store.
 #[macro_export]
 macro_rules! on_every_store {
-    ($($(#[$attribute:meta])* $name:ident)*) => {
+    ($($name:ident)*) => {
         mod on_redb {
-            $($(#[$attribute])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                let fresh = $crate::common::redb();
-                super::$name(fresh.store.clone()).await;
+                let (store, _folder) = $crate::common::redb();
+                super::$name(store).await;
+            })*
+        }
+        mod on_postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(store) = $crate::common::postgres() {
+                    super::$name(store).await;
+                }
             })*
         }
     };
@@ -40,6 +50,6 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A store that a test can share among nodes.
+/// A store that nodes share.
 pub trait Shared: Store + Clone {}
 impl<S: Store + Clone> Shared for S {}

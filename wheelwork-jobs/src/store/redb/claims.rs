@@ -43,12 +43,10 @@ impl Claims {
         (node, kept)
     }
 
-    pub(super) fn leave(&mut self, node: NodeId) -> u64 {
+    pub(super) fn leave(&mut self, node: NodeId) {
         self.nodes.remove(&node);
-        let before = self.held.len();
         self.held.retain(|_, (owner, _)| *owner != node);
         self.cursors.clear();
-        (before - self.held.len()) as u64
     }
 
     pub(super) fn is_alive(&self, node: NodeId) -> bool {

@@ -159,10 +159,10 @@ impl Store for Redb {
         Ok(Joined { node, kept, clock: reading() })
     }
 
-    async fn leave(&self, node: NodeId) -> Result<u64, StoreError> {
-        let freed = lock(&self.0.claims).leave(node);
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        lock(&self.0.claims).leave(node);
         Self::tell(&self.0.listeners, Notice::Look);
-        Ok(freed)
+        Ok(())
     }
 
     async fn beat(

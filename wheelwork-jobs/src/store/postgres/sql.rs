@@ -1,0 +1,256 @@
+//! Every statement, as it is sent.
+//!
+//! Three things hold for all of them:
+//!
+//! - A job is claimed only in a statement that locks the row of its node (`FOR KEY SHARE`). Whoever ends
+//!   a node deletes that row first: the deletion waits for claims that are under way, and later ones find
+//!   no node. So no job is ever owned by a node that does not exist.
+//! - `statement_timestamp()` stands for now: it is the same in a whole statement, so an index can be used,
+//!   and in a long transaction it moves on.
+//! - `NOTIFY` comes with the commit. It is a hint: the next beat finds whatever a lost one was about.
+
+/// Run once for each store. All of it can be run again.
+pub(super) const PREPARE: &str = "
+CREATE TABLE IF NOT EXISTS wheelwork_nodes (
+    id bigint PRIMARY KEY,
+    expires timestamptz NOT NULL
+);
+CREATE SEQUENCE IF NOT EXISTS wheelwork_node_ids;
+CREATE TABLE IF NOT EXISTS wheelwork_jobs (
+    id uuid PRIMARY KEY,
+    kind text NOT NULL,
+    key text,
+    due timestamptz NOT NULL,
+    payload text NOT NULL,
+    owner bigint,
+    epoch bigint NOT NULL DEFAULT 0,
+    attempts bigint NOT NULL DEFAULT 0,
+    dead boolean NOT NULL DEFAULT false,
+    error text
+);
+CREATE UNIQUE INDEX IF NOT EXISTS wheelwork_jobs_key ON wheelwork_jobs (key) WHERE key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS wheelwork_jobs_free
+    ON wheelwork_jobs (kind, due) WHERE owner IS NULL AND NOT dead;
+CREATE INDEX IF NOT EXISTS wheelwork_jobs_owned ON wheelwork_jobs (owner) WHERE owner IS NOT NULL;
+CREATE INDEX IF NOT EXISTS wheelwork_jobs_dead ON wheelwork_jobs (due) WHERE dead;
+";
+
+/// Run on each connection. Each statement of this store touches few rows by an index, whatever the
+/// statistics of a table say that was empty a minute ago. A node that stands still in a transaction must
+/// not hold its locks.
+pub(super) const CONNECTED: &str = "
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET idle_in_transaction_session_timeout = '10s';
+";
+
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+pub(super) const COMMIT: &str = "COMMIT";
+
+pub(super) const LISTEN: &str = "LISTEN wheelwork_jobs";
+
+pub(super) const CLOCK: &str = "SELECT clock_timestamp()";
+
+/// Makes a node that is alive for $1 microseconds.
+pub(super) const NEW_NODE: &str = "
+INSERT INTO wheelwork_nodes (id, expires)
+VALUES (
+    nextval('wheelwork_node_ids'),
+    statement_timestamp() + $1::bigint * interval '1 microsecond'
+)
+RETURNING id, clock_timestamp()";
+
+/// Ends the node $1. Waits for claims of it that are under way.
+pub(super) const END_NODE: &str = "DELETE FROM wheelwork_nodes WHERE id = $1";
+
+/// Gives to the node $1 the claims ($3, $4) that the node $2 still has.
+pub(super) const KEEP: &str = "
+UPDATE wheelwork_jobs AS job SET owner = $1
+FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch)
+WHERE job.id = kept.id AND job.epoch = kept.epoch AND job.owner = $2
+RETURNING job.id, job.epoch";
+
+/// Frees what the nodes $1 own, and counts it.
+pub(super) const FREE: &str = "
+WITH freed AS (
+    UPDATE wheelwork_jobs SET owner = NULL WHERE owner = ANY ($1::bigint[]) RETURNING id
+)
+SELECT count(*) FROM freed";
+
+/// Tells the nodes to look for jobs.
+pub(super) const TELL: &str = "SELECT pg_notify('wheelwork_jobs', 'look')::text";
+
+/// Prolongs the life of the node $1 by $2 microseconds. Reads the clock, the end of the next life, and
+/// the first free job of the kinds $3.
+pub(super) const BEAT: &str = "
+WITH beat AS (
+    UPDATE wheelwork_nodes
+    SET expires = statement_timestamp() + $2::bigint * interval '1 microsecond'
+    WHERE id = $1
+    RETURNING id
+)
+SELECT
+    EXISTS (SELECT FROM beat),
+    (SELECT min(expires) FROM wheelwork_nodes WHERE id <> $1),
+    (
+        SELECT min(first.due)
+        FROM unnest($3::text[]) AS mine (kind),
+        LATERAL (
+            SELECT due FROM wheelwork_jobs
+            WHERE kind = mine.kind AND owner IS NULL AND NOT dead
+            ORDER BY due
+            LIMIT 1
+        ) AS first
+    ),
+    clock_timestamp()";
+
+/// Ends all nodes whose life has lapsed.
+pub(super) const END_LAPSED: &str = "
+DELETE FROM wheelwork_nodes WHERE expires < statement_timestamp() RETURNING id";
+
+/// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8. The node
+/// $1 claims those with $9 that are due within $2 microseconds.
+pub(super) const INSERT: &str = "
+WITH me AS (
+    SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
+),
+stored AS (
+    INSERT INTO wheelwork_jobs (id, kind, key, due, payload, owner, epoch)
+    SELECT
+        id, kind, key, due, payload,
+        CASE
+            WHEN claim AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
+            THEN (SELECT me.id FROM me)
+        END,
+        1
+    FROM (
+        SELECT
+            id, kind, key, payload, claim,
+            coalesce(at, statement_timestamp() + delay * interval '1 microsecond') AS due
+        FROM unnest(
+            $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bool[]
+        ) AS new (id, kind, key, at, delay, payload, claim)
+    ) AS new
+    ON CONFLICT DO NOTHING
+    RETURNING id, due, owner, epoch
+)
+SELECT
+    id, due, CASE WHEN owner IS NOT NULL THEN epoch END,
+    CASE
+        WHEN owner IS NULL AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
+        THEN pg_notify('wheelwork_jobs', 'look')::text
+    END
+FROM stored";
+
+/// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 at most $4.
+pub(super) const CLAIM: &str = "
+WITH me AS (
+    SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
+),
+near AS (
+    SELECT free.id
+    FROM unnest($3::text[], $4::bigint[]) AS mine (kind, room),
+    LATERAL (
+        SELECT id FROM wheelwork_jobs
+        WHERE kind = mine.kind AND owner IS NULL AND NOT dead
+            AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
+        ORDER BY due
+        LIMIT mine.room
+        FOR UPDATE SKIP LOCKED
+    ) AS free
+)
+UPDATE wheelwork_jobs AS job SET owner = me.id, epoch = job.epoch + 1
+FROM me
+WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
+RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts";
+
+/// Deletes jobs: ids $1, epochs $2.
+pub(super) const DONE: &str = "
+DELETE FROM wheelwork_jobs AS job
+USING unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch)
+WHERE job.id = ended.id AND job.epoch = ended.epoch
+RETURNING job.id, job.epoch";
+
+/// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
+/// errors $4. A job that is free already has had this failure.
+pub(super) const FAILED: &str = "
+UPDATE wheelwork_jobs AS job
+SET owner = NULL,
+    attempts = attempts + 1,
+    dead = ended.delay IS NULL,
+    due = coalesce(statement_timestamp() + ended.delay * interval '1 microsecond', due),
+    error = ended.error
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[]) AS ended (id, epoch, delay, error)
+WHERE job.id = ended.id AND job.epoch = ended.epoch AND job.owner IS NOT NULL
+RETURNING job.id, job.epoch";
+
+/// Deletes the job $1, and tells its owner.
+pub(super) const CANCEL: &str = "
+WITH gone AS (
+    DELETE FROM wheelwork_jobs WHERE id = $1 RETURNING id, owner, epoch
+)
+SELECT
+    owner, epoch,
+    CASE
+        WHEN owner IS NOT NULL
+        THEN pg_notify('wheelwork_jobs', concat_ws(' ', 'drop', owner, id, epoch))::text
+    END
+FROM gone";
+
+/// Frees the job $1 with the due time $2, or the delay of $3 microseconds. Tells its owner, and all nodes
+/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not.
+pub(super) const RESCHEDULE: &str = "
+WITH before AS (
+    SELECT id, owner, epoch FROM wheelwork_jobs WHERE id = $1 AND dead = $5 FOR UPDATE
+),
+moved AS (
+    UPDATE wheelwork_jobs AS job
+    SET owner = NULL,
+        epoch = job.epoch + 1,
+        dead = false,
+        attempts = CASE WHEN dead THEN 0 ELSE attempts END,
+        due = coalesce($2::timestamptz, statement_timestamp() + $3::bigint * interval '1 microsecond')
+    FROM before
+    WHERE job.id = before.id
+    RETURNING before.id, before.owner, before.epoch, job.due
+)
+SELECT
+    owner, epoch,
+    CASE
+        WHEN owner IS NOT NULL
+        THEN pg_notify('wheelwork_jobs', concat_ws(' ', 'drop', owner, id, epoch))::text
+    END,
+    CASE
+        WHEN due <= statement_timestamp() + $4::bigint * interval '1 microsecond'
+        THEN pg_notify('wheelwork_jobs', 'look')::text
+    END
+FROM moved";
+
+/// Deletes the job $1 of the epoch $2.
+pub(super) const COMPLETE: &str = "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2";
+
+/// The job $1.
+pub(super) const GET: &str = "
+SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
+FROM wheelwork_jobs WHERE id = $1";
+
+/// At most $3 jobs of the kind $1 that are dead or not, as $2 says; NULL selects all.
+pub(super) const LIST: &str = "
+SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
+FROM wheelwork_jobs
+WHERE ($1::text IS NULL OR kind = $1) AND ($2::bool IS NULL OR dead = $2)
+ORDER BY due, id
+LIMIT $3";
+
+pub(super) const STATS: &str = "
+SELECT
+    kind,
+    count(*) FILTER (WHERE owner IS NULL AND NOT dead),
+    count(*) FILTER (WHERE owner IS NULL AND NOT dead AND due < statement_timestamp()),
+    count(*) FILTER (WHERE owner IS NOT NULL),
+    count(*) FILTER (WHERE dead),
+    min(due) FILTER (WHERE NOT dead)
+FROM wheelwork_jobs
+GROUP BY kind
+ORDER BY kind";

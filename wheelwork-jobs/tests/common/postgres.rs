@@ -1,0 +1,136 @@
+//! A PostgreSQL server for one test program, and a database for each test.
+//!
+//! The server is Debian's package, in a temporary folder, on a free port. It refuses to run as root, so
+//! root starts it as the user `postgres` or `nobody`. It ends with the test program, however that ends: a
+//! shell waits for the end of its standard input, and stops the server then.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Set to make the lack of PostgreSQL a failure.
+const REQUIRE: &str = "WHEELWORK_JOBS_REQUIRE_POSTGRES";
+
+/// Stops the server when its standard input ends.
+const KEEPER: &str = r#"
+"$1/initdb" --pgdata "$2/data" --username postgres --auth trust --no-sync --locale C.UTF-8 >"$2/log" 2>&1 || exit 1
+"$1/postgres" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c fsync=off \
+    -c max_connections=200 >>"$2/log" 2>&1 &
+server=$!
+cat >/dev/null
+kill -QUIT $server
+wait $server
+rm -rf "$2"
+"#;
+
+pub struct Server {
+    port: u16,
+    folder: PathBuf,
+    binaries: PathBuf,
+    /// Its standard input is open for as long as this program runs.
+    _keeper: Child,
+}
+
+/// The server of this test program, started at the first call. `None` if PostgreSQL is missing.
+pub fn server() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER.get_or_init(start).as_ref()
+}
+
+fn start() -> Option<Server> {
+    let Some(binaries) = newest_binaries() else {
+        let missing = "PostgreSQL is missing: expected /usr/lib/postgresql/*/bin/postgres";
+        assert!(std::env::var_os(REQUIRE).is_none(), "{missing}, because {REQUIRE} is set");
+        // Not by println!, which the test harness captures.
+        let _ = writeln!(std::io::stderr(), "skipped: {missing}");
+        return None;
+    };
+    let folder = tempfile::Builder::new().prefix("wheelwork-postgres-").tempdir().unwrap().keep();
+    let port = free_port();
+    let mut command = as_unprivileged(&folder);
+    command.args(["sh", "-c", KEEPER, "keeper"]).arg(&binaries).arg(&folder).arg(port.to_string());
+    // The keeper must outlive an interrupt at the terminal, to clean up.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let keeper = command.stdin(Stdio::piped()).spawn().unwrap();
+    let server = Server { port, folder, binaries, _keeper: keeper };
+    server.wait_until_ready();
+    Some(server)
+}
+
+fn newest_binaries() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let binaries = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    binaries.filter(|folder| folder.join("postgres").exists()).max()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A command that runs its arguments without the rights of root, and can write to the folder.
+fn as_unprivileged(folder: &Path) -> Command {
+    if !nix::unistd::geteuid().is_root() {
+        return Command::new("env");
+    }
+    let user = ["postgres", "nobody"]
+        .into_iter()
+        .find_map(|name| nix::unistd::User::from_name(name).ok()?);
+    let user = user.expect("a user postgres or nobody");
+    std::os::unix::fs::chown(folder, Some(user.uid.as_raw()), Some(user.gid.as_raw())).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--clear-groups",
+        "--reuid",
+        &user.uid.to_string(),
+        "--regid",
+        &user.gid.to_string(),
+    ]);
+    command
+}
+
+impl Server {
+    /// A new database.
+    pub fn database(&self) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        // Two databases cannot be created at the same time: both copy the same template.
+        static ONE: Mutex<()> = Mutex::new(());
+        let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        drop(one);
+        self.url(&name)
+    }
+
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Runs a statement, and returns what it prints.
+    pub fn psql(&self, database: &str, statement: &str) -> String {
+        let mut psql = Command::new(self.binaries.join("psql"));
+        psql.args(["-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-c", statement]);
+        let output = psql.arg(self.url(database)).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn wait_until_ready(&self) {
+        let begun = Instant::now();
+        let ready = || {
+            let mut ask = Command::new(self.binaries.join("pg_isready"));
+            let ask = ask.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
+            ask.status().unwrap().success()
+        };
+        while !ready() {
+            if begun.elapsed() > Duration::from_secs(120) {
+                let log = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+                panic!("PostgreSQL did not start:\n{log}");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
