@@ -1,7 +1,7 @@
 //! Jobs: a new one, a stored one, and the one that a handler gets.
 
 use crate::error::{CompleteError, PayloadError, PayloadFault};
-use crate::store::Store;
+use crate::store::{Claim, InTransaction, Store};
 use crate::time::{Timestamp, micros_up};
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt;
@@ -210,7 +210,7 @@ pub struct Job<P, S: Store> {
     pub(crate) in_transaction: Arc<AtomicBool>,
 }
 
-impl<P, S: Store> Job<P, S> {
+impl<P: Sync, S: Store> Job<P, S> {
     /// Ends the job in your transaction. If the transaction commits, the job is done, and its work in the
     /// transaction is done exactly once. Commit before the handler returns.
     ///
@@ -218,15 +218,19 @@ impl<P, S: Store> Job<P, S> {
     ///
     /// If the job is not this node's any more: it was cancelled or rescheduled, or another node has taken
     /// it over. Roll back then. Also if the store fails.
-    pub async fn complete_in(&self, transaction: &S::Transaction<'_>) -> Result<(), CompleteError> {
-        match self.store.complete_in(transaction, self.id, self.epoch).await {
-            Ok(true) => {
-                self.in_transaction.store(true, Ordering::Relaxed);
-                Ok(())
+    pub fn complete_in<'a>(
+        &'a self,
+        transaction: &'a S::Transaction<'_>,
+    ) -> InTransaction<'a, Result<(), CompleteError>> {
+        let claim = Claim { id: self.id, epoch: self.epoch };
+        let completing = self.store.complete_in(transaction, claim);
+        Box::pin(async move {
+            if !completing.await? {
+                return Err(CompleteError::Lost { id: self.id });
             }
-            Ok(false) => Err(CompleteError::Lost { id: self.id }),
-            Err(error) => Err(error.into()),
-        }
+            self.in_transaction.store(true, Ordering::Relaxed);
+            Ok(())
+        })
     }
 }
 

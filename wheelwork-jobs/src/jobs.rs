@@ -6,7 +6,7 @@ use crate::job::{Job, JobId, NewJob, StoredJob, When};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped};
-use crate::store::{Claim, Filter, KindStats, Removed, Store};
+use crate::store::{Claim, Filter, InTransaction, KindStats, Removed, Store};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
@@ -93,17 +93,21 @@ impl<S: Store> Jobs<S> {
     /// # Errors
     ///
     /// If the key is taken, or the store fails. The job comes back in the error.
-    pub async fn schedule_in(
-        &self,
-        transaction: &S::Transaction<'_>,
-        job: NewJob,
-    ) -> Result<JobId, ScheduleError> {
+    pub fn schedule_in<'a>(
+        &'a self,
+        transaction: &'a S::Transaction<'_>,
+        job: &'a NewJob,
+    ) -> InTransaction<'a, Result<JobId, ScheduleError>> {
         let node = &self.0.node;
-        match node.store.insert_in(transaction, node.window, &job).await {
-            Ok(true) => Ok(job.id),
-            Ok(false) => Err(ScheduleError::KeyTaken { job: Box::new(job) }),
-            Err(source) => Err(ScheduleError::Store { job: Box::new(job), source }),
-        }
+        let inserting = node.store.insert_in(transaction, node.window, job);
+        Box::pin(async move {
+            let boxed = || Box::new(job.clone());
+            match inserting.await {
+                Ok(true) => Ok(job.id),
+                Ok(false) => Err(ScheduleError::KeyTaken { job: boxed() }),
+                Err(source) => Err(ScheduleError::Store { job: boxed(), source }),
+            }
+        })
     }
 
     /// Deletes a job. False if there is none.

@@ -25,6 +25,12 @@ pub use store::redb::Redb;
 pub use store::{Filter, KindStats, Store};
 pub use time::{Reading, Timestamp};
 
+// A transaction of yours must be of the same version.
+#[cfg(feature = "redb")]
+pub use redb;
+#[cfg(feature = "postgres")]
+pub use tokio_postgres;
+
 /// The README's program runs as a test.
 #[cfg(all(doctest, feature = "redb"))]
 #[doc = include_str!("../README.md")]

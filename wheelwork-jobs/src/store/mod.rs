@@ -15,6 +15,7 @@ pub(crate) mod redb;
 use crate::error::StoreError;
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::time::{Reading, Timestamp};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
@@ -95,20 +96,19 @@ pub trait Store: Send + Sync + 'static {
 
     /// Stores a job in a transaction of the user's. The nodes are told after its commit if it is due
     /// within the window. False if its key or id is taken.
-    fn insert_in(
-        &self,
-        transaction: &Self::Transaction<'_>,
+    fn insert_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
         window: Duration,
-        job: &NewJob,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+        job: &'a NewJob,
+    ) -> InTransaction<'a, Result<bool, StoreError>>;
 
     /// Deletes a job in a transaction of the user's, if the claim still holds.
-    fn complete_in(
-        &self,
-        transaction: &Self::Transaction<'_>,
-        id: JobId,
-        epoch: u64,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    fn complete_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        claim: Claim,
+    ) -> InTransaction<'a, Result<bool, StoreError>>;
 
     /// One job.
     fn get(&self, id: JobId) -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
@@ -126,6 +126,10 @@ pub trait Store: Send + Sync + 'static {
     /// something may have been missed.
     fn listen(&self, notices: UnboundedSender<Notice>) -> impl Future<Output = ()> + Send;
 }
+
+/// A call in a transaction of the user's. The box hides the type of the transaction from the compiler,
+/// which otherwise cannot prove that a handler's future is `Send`.
+pub type InTransaction<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The number of a node. No number is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -19,6 +19,13 @@ pub fn postgres() -> Option<Postgres> {
     Some(Postgres::new(&postgres::server()?.database()).unwrap())
 }
 
+/// A connection of a user's to the database of a URL.
+pub async fn connect(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
 /// Runs each of these async functions, which take a store, as a test on every store.
 #[macro_export]
 macro_rules! on_every_store {

@@ -6,4 +6,6 @@ mod common;
 mod change;
 mod fail;
 mod fire;
+mod nodes;
 mod stop;
+mod transaction;

@@ -10,8 +10,8 @@ mod sql;
 
 use self::connect::{Connector, Described, Link};
 use super::{
-    Beat, Claim, Claimed, End, Filter, Insert, Inserted, Joined, KindStats, NodeId, Notice,
-    Outcome, Removed, Store,
+    Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Joined, KindStats, NodeId,
+    Notice, Outcome, Removed, Store,
 };
 use crate::error::StoreError;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
@@ -287,30 +287,34 @@ impl Store for Postgres {
         Ok(rows.first().map(removed))
     }
 
-    async fn insert_in(
-        &self,
-        transaction: &Self::Transaction<'_>,
+    fn insert_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
         window: Duration,
-        job: &NewJob,
-    ) -> Result<bool, StoreError> {
-        let Columns { ids, kinds, keys, times, delays, payloads } = Columns::of([job]);
-        let (node, claim, window) = (None::<i64>, vec![false], micros(window));
-        let parameters: Parameters<'_, 9> =
-            [&node, &window, &ids, &kinds, &keys, &times, &delays, &payloads, &claim];
-        let rows = transaction.query(sql::INSERT, &parameters).await;
-        let rows = rows.map_err(|error| StoreError::new("store a job", Described(error)))?;
-        Ok(!rows.is_empty())
+        job: &'a NewJob,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let Columns { ids, kinds, keys, times, delays, payloads } = Columns::of([job]);
+            let (node, claim, window) = (None::<i64>, vec![false], micros(window));
+            let parameters: Parameters<'_, 9> =
+                [&node, &window, &ids, &kinds, &keys, &times, &delays, &payloads, &claim];
+            let rows = transaction.query(sql::INSERT, &parameters).await;
+            let rows = rows.map_err(|error| StoreError::new("store a job", Described(error)))?;
+            Ok(!rows.is_empty())
+        })
     }
 
-    async fn complete_in(
-        &self,
-        transaction: &Self::Transaction<'_>,
-        id: JobId,
-        epoch: u64,
-    ) -> Result<bool, StoreError> {
-        let deleted = transaction.execute(sql::COMPLETE, &[&uuid(id), &epoch.cast_signed()]).await;
-        let failed = |error| StoreError::new("complete a job", Described(error));
-        Ok(deleted.map_err(failed)? > 0)
+    fn complete_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        Claim { id, epoch }: Claim,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let (id, epoch) = (uuid(id), epoch.cast_signed());
+            let deleted = transaction.execute(sql::COMPLETE, &[&id, &epoch]).await;
+            let failed = |error| StoreError::new("complete a job", Described(error));
+            Ok(deleted.map_err(failed)? > 0)
+        })
     }
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {

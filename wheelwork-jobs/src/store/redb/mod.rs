@@ -15,8 +15,8 @@ use self::claims::Claims;
 use self::tables::{Row, Tables, View};
 use self::writer::Writer;
 use super::{
-    Beat, Claim, Claimed, End, Filter, Insert, Inserted, Joined, KindStats, NodeId, Notice,
-    Outcome, Removed, Store,
+    Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Joined, KindStats, NodeId,
+    Notice, Outcome, Removed, Store,
 };
 use crate::error::StoreError;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
@@ -105,6 +105,25 @@ impl Redb {
             Ok(result) => result.map_err(|error| StoreError::new(action, error)),
             Err(error) => Err(StoreError::new(action, error)),
         }
+    }
+
+    fn insert_now(
+        &self,
+        transaction: &WriteTransaction,
+        window: Duration,
+        job: &NewJob,
+    ) -> Result<bool, ::redb::Error> {
+        let now = now();
+        let due = due_of(job.when, now);
+        if !Tables::open(transaction)?.insert(job, due)? {
+            return Ok(false);
+        }
+        lock(&self.0.claims).freed(&job.kind, due, job.id);
+        if due <= now.after(window) {
+            // A look writes, so it waits for the end of the transaction.
+            Self::tell(&self.0.listeners, Notice::Look);
+        }
+        Ok(true)
     }
 
     fn tell(listeners: &Mutex<Vec<UnboundedSender<Notice>>>, notice: Notice) {
@@ -295,45 +314,29 @@ impl Store for Redb {
         .await
     }
 
-    async fn insert_in(
-        &self,
-        transaction: &Self::Transaction<'_>,
+    fn insert_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
         window: Duration,
-        job: &NewJob,
-    ) -> Result<bool, StoreError> {
-        let insert = || {
-            let now = now();
-            let due = due_of(job.when, now);
-            let inserted = Tables::open(transaction)?.insert(job, due)?;
-            if inserted {
-                lock(&self.0.claims).freed(&job.kind, due, job.id);
-            }
-            Ok(inserted.then_some(due <= now.after(window)))
-        };
-        let inserted: Result<_, ::redb::Error> = insert();
-        match inserted.map_err(|error| StoreError::new("store a job", error))? {
-            Some(near) => {
-                if near {
-                    // A look writes, so it waits for the end of the transaction.
-                    Self::tell(&self.0.listeners, Notice::Look);
-                }
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        job: &'a NewJob,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        let inserted = self.insert_now(transaction, window, job);
+        let inserted = inserted.map_err(|error| StoreError::new("store a job", error));
+        Box::pin(std::future::ready(inserted))
     }
 
-    async fn complete_in(
-        &self,
-        transaction: &Self::Transaction<'_>,
-        id: JobId,
-        epoch: u64,
-    ) -> Result<bool, StoreError> {
-        if !lock(&self.0.claims).holds(Claim { id, epoch }) {
-            return Ok(false);
-        }
-        let removed = Tables::open(transaction).and_then(|mut tables| tables.remove(id));
-        Ok(removed.map_err(|error| StoreError::new("complete a job", error))?.is_some())
+    fn complete_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        claim: Claim,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        let complete = || {
+            let holds = lock(&self.0.claims).holds(claim);
+            Ok(holds && Tables::open(transaction)?.remove(claim.id)?.is_some())
+        };
+        let completed: Result<_, ::redb::Error> = complete();
+        let completed = completed.map_err(|error| StoreError::new("complete a job", error));
+        Box::pin(std::future::ready(completed))
     }
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {

@@ -1,0 +1,189 @@
+//! Many nodes on one database: those that die, those that are slow, and those that lose contact.
+
+use crate::common::{self, Shared, until};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc::unbounded_channel;
+use wheelwork_jobs::store::{Insert, Notice, Store};
+use wheelwork_jobs::{Job, Jobs, JobsBuilder, NewJob, Postgres, State};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// How often each job ran, and when it ran last.
+type Runs = Arc<Mutex<BTreeMap<u32, (usize, SystemTime)>>>;
+
+fn counting<S: Shared>(store: S, liveness: Duration) -> (JobsBuilder<S>, Runs) {
+    let runs = Runs::default();
+    let notes = runs.clone();
+    let handle = move |job: Job<u32, _>| {
+        let mut notes = notes.lock().unwrap();
+        let (count, at) = notes.entry(job.payload).or_insert((0, SystemTime::UNIX_EPOCH));
+        (*count, *at) = (*count + 1, SystemTime::now());
+        async { Ok::<_, String>(()) }
+    };
+    let builder = Jobs::builder(store).liveness(liveness).window(Duration::from_secs(30));
+    (builder.handle("n", handle), runs)
+}
+
+fn job(n: u32, delay: Duration) -> NewJob {
+    NewJob::new("n", &n).unwrap().due(delay)
+}
+
+fn insert(n: u32, delay: Duration) -> Insert {
+    Insert { job: job(n, delay), claim: true }
+}
+
+#[tokio::test]
+async fn the_jobs_of_a_dead_node_run_when_its_life_has_lapsed() {
+    let Some(store) = common::postgres() else { return };
+    store.prepare().await.unwrap();
+    let liveness = ms(1_500);
+    let dead = store.join(None, &[], liveness).await.unwrap();
+    let jobs: Vec<_> = (0..50).map(|n| insert(n, ms(100))).collect();
+    let stored = store.insert(Some(dead.node), ms(10_000), &jobs).await.unwrap();
+    assert!(stored.iter().all(|job| job.is_some_and(|job| job.claimed.is_some())));
+    let lapses = SystemTime::now() + liveness;
+
+    let (builder, runs) = counting(store, Duration::from_secs(3));
+    let node = builder.open().await.unwrap();
+    until("all are done", || node.metrics().done == 50).await;
+    assert_eq!(node.metrics().taken_over, 50);
+    let runs = runs.lock().unwrap();
+    let first = runs.values().map(|run| run.1).min().unwrap();
+    assert!(first >= lapses - ms(500), "a node was taken for dead before its time");
+    assert!(runs.values().all(|run| run.0 == 1) && runs.len() == 50);
+}
+
+#[tokio::test]
+async fn a_node_that_was_ended_claims_nothing() {
+    let Some(store) = common::postgres() else { return };
+    store.prepare().await.unwrap();
+    let old = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    let stored = store.insert(Some(old), ms(60_000), &[insert(1, ms(0)), insert(2, ms(0))]).await;
+    let epochs: Vec<_> = stored.unwrap().iter().map(|job| job.unwrap().claimed).collect();
+    assert_eq!(epochs, [Some(1), Some(1)]);
+
+    let new = store.join(Some(old), &[], ms(60_000)).await.unwrap();
+    assert_eq!(new.kept, []);
+    let late = store.insert(Some(old), ms(60_000), &[insert(3, ms(0))]).await.unwrap();
+    assert_eq!(late[0].unwrap().claimed, None);
+    let rooms = [("n".into(), 10)];
+    assert!(store.claim(old, ms(60_000), &rooms).await.unwrap().is_empty());
+    assert_eq!(store.claim(new.node, ms(60_000), &rooms).await.unwrap().len(), 3);
+    assert!(!store.beat(old, ms(60_000), &["n".into()]).await.unwrap().alive);
+}
+
+/// The handler blocks the runtime of the user, and with it every other handler.
+#[tokio::test(flavor = "current_thread")]
+async fn a_slow_job_of_a_live_node_is_not_taken_away() {
+    let Some(store) = common::postgres() else { return };
+    let runs = Arc::new(Mutex::new(0));
+    let count = runs.clone();
+    let slow = move |_: Job<u32, _>| {
+        *count.lock().unwrap() += 1;
+        std::thread::sleep(Duration::from_secs(6));
+        async { Ok::<_, String>(()) }
+    };
+    let liveness = Duration::from_secs(3);
+    let builder = Jobs::builder(store.clone()).liveness(liveness).handle("n", slow);
+    let first = builder.open().await.unwrap();
+    let id = first.schedule(job(1, ms(0))).await.unwrap();
+    let second = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (builder, runs) = counting(store, liveness);
+            let second = builder.open().await.unwrap();
+            tokio::time::sleep(Duration::from_secs(7)).await;
+            (second.metrics(), runs)
+        })
+    });
+    until("it is done", || first.metrics().done == 1).await;
+    let (second, others_runs) = second.join().unwrap();
+    assert_eq!((*runs.lock().unwrap(), others_runs.lock().unwrap().len()), (1, 0));
+    assert_eq!((first.metrics().lapsed, first.metrics().lost, second.taken_over), (0, 0, 0));
+    assert_eq!(first.get(id).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_taken_for_dead_goes_on() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    let (builder, runs) = counting(store, ms(600));
+    let node = builder.open().await.unwrap();
+    let jobs = (0..20).map(|n| job(n, ms(2_000)));
+    assert!(node.schedule_all(jobs).await.iter().all(Result::is_ok));
+    assert_eq!(node.metrics().held, 20);
+    let client = common::connect(&url).await;
+    let take_over = "BEGIN;
+        DELETE FROM wheelwork_nodes;
+        UPDATE wheelwork_jobs SET owner = NULL;
+        COMMIT";
+    client.batch_execute(take_over).await.unwrap();
+    until("all are done", || node.metrics().done == 20).await;
+    assert!(node.metrics().lapsed >= 1);
+    assert!(runs.lock().unwrap().values().all(|run| run.0 == 1));
+    assert_eq!(node.metrics().claimed, 40); // all of them a second time
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_nodes_share_the_jobs_and_run_each_once() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let mut nodes = Vec::new();
+    for _ in 0..3 {
+        let (builder, runs) = counting(Postgres::new(&url).unwrap(), Duration::from_secs(30));
+        nodes.push((builder.open().await.unwrap(), runs));
+    }
+    let client = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let jobs = (0..600).map(|n| job(n, ms(u64::from(n))));
+    assert!(client.schedule_all(jobs).await.iter().all(Result::is_ok));
+    let done = || nodes.iter().map(|(node, _)| node.metrics().done).sum::<u64>();
+    until("all are done", || done() == 600).await;
+    let mut all = BTreeMap::new();
+    for (node, runs) in &nodes {
+        assert_eq!(node.metrics().lost, 0);
+        for (&n, &(count, _)) in runs.lock().unwrap().iter() {
+            *all.entry(n).or_insert(0) += count;
+        }
+    }
+    assert!(all.len() == 600 && all.values().all(|&count| count == 1));
+}
+
+#[tokio::test]
+async fn a_cancel_and_a_move_are_told_to_the_owner() {
+    let Some(store) = common::postgres() else { return };
+    store.prepare().await.unwrap();
+    let (sender, mut notices) = unbounded_channel();
+    let listener = store.clone();
+    tokio::spawn(async move { listener.listen(sender).await });
+    assert_eq!(notices.recv().await, Some(Notice::Look)); // it listens now
+
+    let node = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    let claimed = [insert(1, ms(0)), insert(2, ms(0))];
+    store.insert(Some(node), ms(60_000), &claimed).await.unwrap();
+    for insert in &claimed {
+        let id = insert.job.id();
+        let told = if id == claimed[0].job.id() {
+            store.cancel(id).await.unwrap()
+        } else {
+            store.reschedule(id, ms(70_000).into(), ms(60_000), false).await.unwrap()
+        };
+        assert_eq!(told.unwrap().owner, Some((node, 1)));
+        match notices.recv().await {
+            Some(Notice::Drop(told, claim)) => assert_eq!((told, claim.id), (node, id)),
+            other => panic!("{other:?}"),
+        }
+    }
+    // Only what is due within the window is told to all.
+    store.insert(None, ms(60_000), &[insert(3, ms(70_000)), insert(4, ms(50_000))]).await.unwrap();
+    assert_eq!(notices.recv().await, Some(Notice::Look));
+    let moved = claimed[1].job.id();
+    store.reschedule(moved, ms(10).into(), ms(60_000), false).await.unwrap();
+    assert_eq!(notices.recv().await, Some(Notice::Look));
+    assert!(notices.try_recv().is_err());
+    assert_eq!(store.get(moved).await.unwrap().unwrap().state, State::Waiting);
+}
