@@ -1,4 +1,50 @@
 //! Delayed jobs that survive a crash and outgrow one machine.
+//!
+//! A job is one row in a database. A node claims the jobs that are due soon, and puts them into the timer
+//! wheel of [`wheelwork`], which fires them on time. So nothing polls the database, and a job runs some
+//! milliseconds after its due time.
+//!
+//! ```
+//! use std::time::Duration;
+//! use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Redb, Retry};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("jobs.redb");
+//! let mail = Kind::new("mail").concurrency(8).retry(Retry::default().attempts(5));
+//! let jobs = Jobs::builder(Redb::open(path)?)
+//!     .handle(mail, |job: Job<(String, u32), _>| async move {
+//!         let (to, number) = job.payload;
+//!         if number == 0 { Err(format!("no number for {to}")) } else { Ok(()) }
+//!     })
+//!     .open()
+//!     .await?;
+//! let id = jobs.schedule(NewJob::new("mail", &("anna", 17))?.due(Duration::from_secs(3600))).await?;
+//! jobs.reschedule(id, Duration::from_millis(10)).await?;
+//! # while jobs.metrics().done == 0 { tokio::time::sleep(Duration::from_millis(1)).await }
+//! # assert_eq!(jobs.get(id).await?, None);
+//! let stopped = jobs.stop(Duration::from_secs(10)).await?;
+//! assert_eq!(stopped.given_back, 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guarantees
+//!
+//! 1. A job whose [`schedule`](Jobs::schedule) has returned is durable, and runs at least once.
+//! 2. Work in the transaction of [`Job::complete_in`] is done exactly once.
+//! 3. No handler is called before the due time, by the database's clock.
+//! 4. A node that lives keeps its jobs, however slow they are. The jobs of a dead node run at most the
+//!    [liveness](JobsBuilder::liveness) late, plus the time to claim them.
+//! 5. A node holds only the jobs of its [window](JobsBuilder::window), and sends one query every third of the
+//!    liveness while nothing is near.
+//!
+//! # The main types
+//!
+//! - [`Jobs`] schedules jobs and changes them. With handlers, it is a node that runs them.
+//! - [`NewJob`] is a job to schedule, [`Job`] what a handler gets, [`StoredJob`] what is in the store.
+//! - [`Kind`] says how the jobs of one handler are run, and [`Retry`] what happens after a failure.
 #![forbid(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 

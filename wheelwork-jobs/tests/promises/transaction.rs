@@ -74,7 +74,7 @@ async fn work_in_the_transaction_of_redb_is_done_once_though_handlers_fail() {
                 let before = effects.get(job.payload).unwrap().map_or(0, |count| count.value());
                 effects.insert(job.payload, before + 1).unwrap();
             }
-            if job.attempt == 1 && job.payload % 2 == 0 {
+            if job.attempt == 1 && job.payload.is_multiple_of(2) {
                 return Err("before the commit".to_owned());
             }
             transaction.commit().unwrap();
@@ -110,7 +110,7 @@ async fn work_in_the_transaction_of_postgres_is_done_once_though_handlers_fail()
             let n = i64::from(job.payload);
             let insert = "INSERT INTO effects VALUES ($1)";
             transaction.execute(insert, &[&n]).await.map_err(|e| e.to_string())?;
-            if job.attempt == 1 && job.payload % 2 == 0 {
+            if job.attempt == 1 && job.payload.is_multiple_of(2) {
                 return Err("before the commit".to_owned());
             }
             transaction.commit().await.map_err(|e| e.to_string())?;
