@@ -1,0 +1,96 @@
+//! One process after the other on one file.
+
+use crate::common::until;
+use crate::process::{Process, kills, some_time, task};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Redb, Retry};
+
+/// How often the effect of each job was written.
+const EFFECTS: TableDefinition<u64, u64> = TableDefinition::new("effects");
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+async fn work(store: Redb, job: Job<u64, Redb>) -> Result<(), redb::Error> {
+    let transaction = store.database().begin_write()?;
+    job.complete_in(&transaction).await.map_err(|_| redb::Error::PreviousIo)?;
+    {
+        let mut effects = transaction.open_table(EFFECTS)?;
+        let before = effects.get(job.payload)?.map_or(0, |count| count.value());
+        effects.insert(job.payload, before + 1)?;
+    }
+    Ok(transaction.commit()?)
+}
+
+async fn open(store: &Redb) -> Jobs<Redb> {
+    let shared = store.clone();
+    let kind = Kind::new("n").concurrency(2).retry(Retry::default().first(ms(10)));
+    let builder = Jobs::builder(store.clone());
+    builder.handle(kind, move |job| work(shared.clone(), job)).open().await.unwrap()
+}
+
+/// A process that schedules jobs and runs them, until it is killed. Prints the number of each job that is
+/// durable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a part of another test"]
+async fn process() {
+    let Some(task) = task() else { return };
+    let (path, first) = task.split_once(' ').unwrap();
+    let store = Redb::open(path).unwrap();
+    let jobs = open(&store).await;
+    for n in first.parse::<u64>().unwrap().. {
+        let job = NewJob::new("n", &n).unwrap().due(some_time(ms(500)));
+        jobs.schedule(job).await.unwrap();
+        println!("durable {n}");
+        tokio::time::sleep(some_time(ms(4))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_job_of_a_file_is_lost_or_done_twice_when_its_process_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.redb");
+    let mut durable = Vec::new();
+    let mut last = None;
+    for round in 0..u64::from(kills()) {
+        let task = format!("{} {}", path.display(), round * 1_000_000);
+        let mut process = Process::start("embedded::process", &task);
+        let output = BufReader::new(process.0.stdout.take().unwrap());
+        let reader = std::thread::spawn(move || {
+            let lines = output.lines().map_while(Result::ok);
+            let number = |line: String| line.strip_prefix("durable ")?.parse::<u64>().ok();
+            lines.filter_map(number).collect::<Vec<_>>()
+        });
+        tokio::time::sleep(ms(100) + some_time(ms(400))).await;
+        process.kill();
+        durable.extend(reader.join().unwrap());
+        last = Some(process);
+    }
+    drop(last);
+
+    let store = Redb::open(&path).unwrap();
+    let jobs = open(&store).await;
+    let mut left = usize::MAX;
+    while left > 0 {
+        left = jobs.list(Default::default()).await.unwrap().len();
+        tokio::time::sleep(ms(10)).await;
+    }
+    until("all are settled", || jobs.metrics().held == 0).await;
+    let read = store.database().begin_read().unwrap();
+    let effects = read.open_table(EFFECTS).unwrap();
+    let effects: BTreeMap<u64, u64> = effects
+        .iter()
+        .unwrap()
+        .map(|entry| entry.map(|(n, count)| (n.value(), count.value())).unwrap())
+        .collect();
+    assert!(durable.len() > kills() as usize, "{} are too few", durable.len());
+    for n in &durable {
+        assert!(effects.contains_key(n), "job {n} is lost");
+    }
+    assert!(effects.values().all(|&count| count == 1));
+    eprintln!("{} jobs, {} effects, {} kills", durable.len(), effects.len(), kills());
+}

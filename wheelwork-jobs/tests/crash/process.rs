@@ -1,0 +1,46 @@
+//! Processes of this same test program that run one of its functions, and can be killed.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Tells the process what to work on.
+const TASK: &str = "WHEELWORK_JOBS_TEST_TASK";
+
+pub struct Process(pub Child);
+
+impl Process {
+    /// Runs an ignored test of this program in a process of its own.
+    pub fn start(test: &str, task: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([test, "--exact", "--ignored", "--nocapture"]).env(TASK, task);
+        Self(command.stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Ends it with SIGKILL.
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What this process has to do. `None` if it was not started by [`Process::start`].
+pub fn task() -> Option<String> {
+    std::env::var(TASK).ok()
+}
+
+/// How often to kill.
+pub fn kills() -> u32 {
+    std::env::var("WHEELWORK_JOBS_KILLS").map_or(20, |kills| kills.parse().unwrap())
+}
+
+/// A random time up to `most`.
+pub fn some_time(most: Duration) -> Duration {
+    most.mul_f64(fastrand::f64())
+}
