@@ -10,13 +10,14 @@
 //! use std::{sync::mpsc, time::Duration};
 //! use wheelwork::HashedWheelTimer;
 //!
-//! let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+//! let timer = HashedWheelTimer::new()?; // a tick of 100 ms
 //! let (sender, closed) = mpsc::channel();
-//! let timeout = timer.new_timeout(move || sender.send("idle").unwrap(), Duration::from_millis(5))?;
+//! let idle = move || sender.send("idle").unwrap();
+//! let timeout = timer.new_timeout(idle, Duration::from_millis(200))?;
 //!
-//! timeout.reschedule(Duration::from_millis(10))?; // traffic: push it back
-//! assert_eq!(closed.recv()?, "idle");             // no more traffic
-//! assert!(!timeout.cancel());                     // too late: it has expired
+//! timeout.reschedule(Duration::from_millis(300))?; // traffic: push it back
+//! assert_eq!(closed.recv()?, "idle");              // no more traffic
+//! assert!(!timeout.cancel());                      // too late: it has expired
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -29,16 +30,9 @@
 //!
 //! # The path of a timeout
 //!
-//! ```text
-//!  your threads                             the worker thread
-//! ┌───────────────┐   a heap for each      ┌──────────────────────────────────────────┐
-//! │ new_timeout   │   thread, no lock      │ every tick in which something is due:    │
-//! │ reschedule    ├──► slots: 40 bytes  ───┼─► transfer   new slots ──► buckets       │
-//! │ cancel        │    (task: 16 of them)  │   expire     bucket ──► executor ──► run │
-//! └───────────────┘                        │   sweep      dead entries out of it      │
-//!   cancel frees the task at once,         │ and sleeps until the next one            │
-//!   on your thread                         └──────────────────────────────────────────┘
-//! ```
+//! <div style="overflow-x:auto">
+#![doc = include_str!("../docs/walk.svg")]
+//! </div>
 //!
 //! # Guarantees
 //!
