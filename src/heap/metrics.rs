@@ -16,6 +16,7 @@ use std::time::Duration;
 /// counts for itself, and reading the counts locks nothing. So a snapshot can miss calls of other
 /// threads that run at the same time. It includes every call that returned before. The timeouts that the
 /// [`idle`](crate::idle) manager has in the timer are not counted.
+/// [Watching it](crate::guide::watching) says which figure tells what.
 ///
 /// # Examples
 ///

@@ -34,8 +34,8 @@ static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 /// The structure under a [`HashedWheelTimer`](crate::HashedWheelTimer); see
 /// [`Builder::wheel`](crate::Builder::wheel).
 ///
-/// All guarantees of the timer hold with each structure; docs/wheels.md compares them by
-/// measurement. The non-cascading wheel of Linux is not offered, because it is not exact: see
+/// All guarantees of the timer hold with each structure.
+/// [Choosing a wheel](crate::guide::choosing_a_wheel) compares them. The non-cascading wheel of Linux is not offered, because it is not exact: see
 /// [`LinuxWheel`](crate::wheel::LinuxWheel).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -71,6 +71,7 @@ impl HashedWheelTimer {
 }
 
 /// Builds a [`HashedWheelTimer`]. Created by [`HashedWheelTimer::builder`].
+/// [Sizing](crate::guide::sizing) says how to choose the settings.
 ///
 /// # Examples
 ///

@@ -14,8 +14,9 @@
 //! | [`LinuxWheel`] | nine levels | no | late by up to 12.7 % of the delay |
 //! | [`SimpleWheel`] | one ring | yes | refuses delays of a turn or more |
 //!
-//! The timer runs on the first three; see [`WheelKind`](crate::WheelKind). docs/wheels.md compares
-//! all of them by measurement.
+//! The timer runs on the first three; see [`WheelKind`](crate::WheelKind).
+//! [Choosing a wheel](crate::guide::choosing_a_wheel) has pictures of them, and an event loop on one.
+//! docs/wheels.md compares all of them by measurement.
 
 // The structures, with the scheme of Varghese and Lauck (1987) and the model:
 //   hashed         scheme 6, Netty: one ring, rounds; 8 bytes an entry, a whole bucket is read
