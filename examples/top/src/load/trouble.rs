@@ -1,0 +1,134 @@
+//! The trouble that the keys make, and what came of it.
+
+use super::fill::Fill;
+use super::{BUCKETS, Load, TICK};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use wheelwork::{HashedWheelTimer, Next, RefusalReason, Run, TimerTask};
+
+/// The timeouts of a burst: all are due in one tick.
+pub(crate) const BURST: u32 = 100_000;
+
+/// The timeouts that a storm schedules and cancels, on each of two threads.
+const STORM: u32 = 500_000;
+
+/// A stall keeps the worker for this time.
+const STALL: Duration = Duration::from_millis(700);
+
+impl Load {
+    /// Schedules many timeouts for one tick, about a second from now.
+    pub(crate) fn burst(&self) -> Result<(), RefusalReason> {
+        let delay = TICK * (BUCKETS as u32 / 8);
+        let due = self.timer.now() + delay;
+        let burst = Arc::new(Burst {
+            news: self.news.clone(),
+            left: AtomicU32::new(BURST),
+            early: AtomicU32::new(0),
+            last: AtomicU64::new(0),
+        });
+        for _ in 0..BURST {
+            self.fill.enter(due);
+            let task = OfBurst(burst.clone(), self.fill.clone());
+            if let Err(refused) = self.timer.new_timeout_at(task, due) {
+                self.fill.leave(due);
+                return Err(refused.reason());
+            }
+        }
+        say(&self.news, format!("burst: {} timeouts are due in one tick", grouped(BURST)));
+        Ok(())
+    }
+
+    /// Schedules and cancels on two more threads, as fast as they can.
+    pub(crate) fn storm(&self) {
+        say(&self.news, "storm: two threads schedule and cancel".to_owned());
+        let threads = [(); 2].map(|()| {
+            let timer = self.timer.clone();
+            std::thread::spawn(move || schedule_and_cancel(&timer))
+        });
+        let news = self.news.clone();
+        std::thread::spawn(move || {
+            let nanos: u64 = threads.into_iter().filter_map(|t| t.join().ok()).sum::<u64>() / 2;
+            let (all, each) = (grouped(2 * STORM), nanos / u64::from(STORM));
+            say(&news, format!("storm: {all} scheduled and cancelled, {each} ns for both"));
+        });
+    }
+
+    /// A task that keeps the worker. Meanwhile nothing can expire.
+    pub(crate) fn stall(&self) -> Result<(), RefusalReason> {
+        say(&self.news, format!("stall: a task keeps the worker for {STALL:?}"));
+        let (timer, news) = (self.timer.clone(), self.news.clone());
+        let stall = move || {
+            let (before, end) = (timer.metrics().expired, Instant::now() + STALL);
+            let observer = timer.clone();
+            let caught_up = move || {
+                let late = observer.metrics().expired - before;
+                let after = end.elapsed();
+                let late = grouped(u32::try_from(late).unwrap_or(u32::MAX));
+                say(
+                    &news,
+                    format!("stall: {late} timeouts ran late; caught up {after:.0?} after it"),
+                );
+            };
+            let _ = timer.new_timeout_at(caught_up, end);
+            std::thread::sleep(STALL);
+        };
+        self.timer.new_timeout(stall, Duration::ZERO).map(drop).map_err(RefusalReason::from)
+    }
+}
+
+/// Returns the time in nanoseconds. The strip does not show these timeouts, so that counting them takes
+/// no time here.
+fn schedule_and_cancel(timer: &HashedWheelTimer) -> u64 {
+    let begun = Instant::now();
+    for _ in 0..STORM {
+        let Ok(timeout) = timer.new_timeout(|| (), Duration::from_secs(5)) else { break };
+        timeout.cancel();
+    }
+    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What is known of a burst.
+struct Burst {
+    news: Arc<Mutex<String>>,
+    left: AtomicU32,
+    early: AtomicU32,
+    /// The greatest lateness in microseconds.
+    last: AtomicU64,
+}
+
+struct OfBurst(Arc<Burst>, Arc<Fill>);
+
+impl TimerTask for OfBurst {
+    fn run(self, run: &Run<'_>) -> Next<Self> {
+        let (due, now) = (run.deadline(), run.now());
+        self.1.leave(due);
+        self.0.ran(due, now);
+        Next::done()
+    }
+}
+
+impl Burst {
+    fn ran(&self, due: Instant, now: Instant) {
+        self.early.fetch_add(u32::from(now < due), Relaxed);
+        let late = now.saturating_duration_since(due);
+        self.last.fetch_max(late.as_micros() as u64, Relaxed);
+        if self.left.fetch_sub(1, Relaxed) == 1 {
+            let (all, early) = (grouped(BURST), self.early.load(Relaxed));
+            let last = self.last.load(Relaxed) / 1000;
+            let text = format!("burst: {all} ran, {early} of them early, the last {last} ms late");
+            say(&self.news, text);
+        }
+    }
+}
+
+fn say(news: &Mutex<String>, text: String) {
+    if let Ok(mut news) = news.lock() {
+        *news = text;
+    }
+}
+
+/// A number with a comma after every three digits.
+fn grouped(number: u32) -> String {
+    crate::view::grouped(u64::from(number))
+}
