@@ -165,6 +165,23 @@ fn a_paused_stream_is_not_idle() {
 }
 
 #[test]
+fn a_smaller_scale_and_a_new_policy_shorten_the_silence() {
+    let (streams, _timer, clock) = streams();
+    let mut stream = streams.wrap(Script::default(), &all(1000)).unwrap();
+    let alarm = Alarm::new();
+    assert!(read(&mut stream, &alarm).is_pending());
+    clock.advance(3 * TICK);
+    streams.scale(0.5).unwrap();
+    clock.advance(TICK);
+    assert_eq!(alarm.wakes(), 0);
+    stream.watch().set_policy(&all(900));
+    clock.advance(TICK);
+    assert_eq!(alarm.wakes(), 1);
+    assert_idle(read(&mut stream, &alarm), IdleKind::All, 5 * TICK);
+    assert_eq!(streams.scale(-1.0).unwrap_err().factor, -1.0);
+}
+
+#[test]
 fn an_error_of_the_stream_itself_comes_through() {
     let (streams, _timer, clock) = streams();
     let script = Script { results: [Err(ErrorKind::ConnectionReset.into())].into(), polls: vec![] };

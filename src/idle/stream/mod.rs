@@ -21,7 +21,7 @@ pub use timed_out::TimedOut;
 use super::event::Idle;
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;
-use super::timeouts::IdleTimeouts;
+use super::timeouts::{IdleTimeouts, ScaleError};
 use super::watch::Watch;
 use crate::base::sync::Arc;
 use crate::timer::{HashedWheelTimer, ScheduleError};
@@ -60,6 +60,16 @@ impl IdleStreams {
             Ok(watch) => Ok(IdleStream { stream, monitor: Monitor::new(watch, signal) }),
             Err(refused) => Err(refused.map(|_| stream)),
         }
+    }
+
+    /// Multiplies all durations by `factor` until the next call, as [`IdleTimeouts::scale`] does. Use it
+    /// under pressure.
+    ///
+    /// # Errors
+    ///
+    /// If the factor is negative, infinite or not a number. The former factor stays in force.
+    pub fn scale(&self, factor: f64) -> Result<(), ScaleError> {
+        self.0.scale(factor)
     }
 
     /// The number of streams that are watched now.
@@ -146,6 +156,8 @@ pin_project! {
     ///   read can wait forever. A failure that was reported before the stop stays. So stop the timer after
     ///   the connections have ended.
     /// - **A drop ends the watch** and drops the wakers immediately.
+    /// - **Memory**: about 240 bytes for each stream, its watch included. Reads and writes allocate nothing,
+    ///   unless the stream itself does; only a failure allocates.
     ///
     /// Wrap the socket itself, inside TLS or a buffer: only bytes that the peer takes or sends should count.
     #[must_use = "dropping the stream closes it"]
