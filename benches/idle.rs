@@ -126,12 +126,40 @@ fn comings_and_goings(c: &mut Criterion) {
     group.finish();
 }
 
+/// A read of a stream that always has bytes, with and without idle timeouts.
+#[cfg(feature = "tokio")]
+fn streams(c: &mut Criterion) {
+    use std::pin::Pin;
+    use std::task::{Context, Waker};
+    use tokio::io::{AsyncRead, ReadBuf, repeat};
+    use wheelwork::idle::IdleStreams;
+
+    let mut group = c.benchmark_group("stream");
+    fn read(stream: &mut (impl AsyncRead + Unpin)) -> bool {
+        let mut bytes = [0; 8];
+        let mut context = Context::from_waker(Waker::noop());
+        Pin::new(stream).poll_read(&mut context, &mut ReadBuf::new(&mut bytes)).is_ready()
+    }
+    let timer = HashedWheelTimer::new().expect("a thread can be started");
+    let policy = IdlePolicy::new().all(IDLE);
+    let wrapped = IdleStreams::new(&timer).wrap(repeat(7), &policy);
+    let (mut wrapped, mut bare) = (wrapped.expect("the timer runs"), repeat(7));
+    group.bench_function("read", |b| b.iter(|| read(black_box(&mut wrapped))));
+    group.bench_function("floor: read without idle timeouts", |b| {
+        b.iter(|| read(black_box(&mut bare)));
+    });
+    group.finish();
+}
+
+#[cfg(not(feature = "tokio"))]
+fn streams(_c: &mut Criterion) {}
+
 criterion_group! {
     name = benches;
     config = Criterion::default()
         .sample_size(20)
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_secs(1));
-    targets = touches, rivals, comings_and_goings
+    targets = touches, streams, rivals, comings_and_goings
 }
 criterion_main!(benches);

@@ -429,6 +429,27 @@ impl Wake for Idle {
     fn wake(self: Arc<Self>) {}
 }
 
+/// A watched connection, and what its stream adds: the handle, and the place of the wakers.
+#[cfg(feature = "tokio")]
+#[test]
+fn rule_04_a_stream_with_idle_timeouts_takes_at_most_250_bytes() {
+    const STREAMS: usize = 100_000;
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let (streams, policy) = (IdleStreams::new(&timer), IdlePolicy::new().all(HOUR));
+    let before = bytes();
+    let mut all = Vec::with_capacity(STREAMS);
+    all.extend((0..STREAMS).map(|_| streams.wrap((), &policy).unwrap()));
+    clock.advance(Duration::ZERO);
+    let each = (bytes() - before) / STREAMS as isize;
+    println!("bytes for each stream with idle timeouts: {each}");
+    assert!(each <= 250, "{each} bytes");
+    drop(all);
+    clock.advance(Duration::ZERO);
+    let left = bytes() - before;
+    assert!(left < 250_000, "{left} bytes without a stream");
+}
+
 /// Reads that move a byte, and reads that wait with the same wakers as before.
 #[cfg(feature = "tokio")]
 #[test]
