@@ -85,8 +85,8 @@
 //! | quinn | copy `examples/plugs/src/quic.rs`, 40 lines |
 //! | OpenTelemetry | copy `examples/plugs/src/traces.rs`, 37 lines |
 //!
-//! End their work before you stop the timer: retries then no longer wait, and calls of an SDK time out.
-//! quinn and the batch processor of OpenTelemetry have no timeouts then.
+//! The files are in the repository. End the work of these crates before you stop the timer: after a stop,
+//! retries do not wait, calls of an SDK time out, and the two others have no timeouts.
 //!
 //! A connection of quinn gets its timers from a [`Sleep`] like this:
 //!
