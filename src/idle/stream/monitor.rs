@@ -29,22 +29,30 @@ impl Monitor {
         polled: Poll<io::Result<R>>,
         progressed: impl FnOnce(&R) -> bool,
     ) -> Poll<io::Result<R>> {
-        match &polled {
-            Poll::Ready(Ok(result)) if progressed(result) => match half {
-                Half::Reader => self.watch.record_read(),
-                Half::Writer => self.watch.record_write(),
-            },
-            Poll::Ready(_) => {}
-            Poll::Pending => {
-                let idle = self.wait(half, cx);
-                return idle.map_or(Poll::Pending, |idle| Poll::Ready(Err(idle.into())));
+        match polled {
+            Poll::Ready(result) => {
+                if result.as_ref().is_ok_and(progressed) {
+                    self.record(half);
+                }
+                Poll::Ready(result)
             }
+            Poll::Pending => match self.wait(half, cx) {
+                Some(idle) => Poll::Ready(Err(idle.into())),
+                None => Poll::Pending,
+            },
         }
-        polled
+    }
+
+    #[inline]
+    fn record(&self, half: Half) {
+        match half {
+            Half::Reader => self.watch.record_read(),
+            Half::Writer => self.watch.record_write(),
+        }
     }
 
     /// Registers the task's waker, then looks for a silence that is not over.
-    pub(super) fn wait(&self, half: Half, cx: &Context<'_>) -> Option<TimedOut> {
+    fn wait(&self, half: Half, cx: &Context<'_>) -> Option<TimedOut> {
         let silences = self.signal.wait(half, cx.waker());
         let mut reported = IdleKind::SILENCES.into_iter().zip(silences);
         reported.find_map(|(kind, silence)| {
