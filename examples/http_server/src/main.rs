@@ -1,0 +1,51 @@
+//! An HTTP server that keeps idle, header and request limits with one timer, judged by real clients.
+//!
+//! ```text
+//! cargo run --release --manifest-path examples/http_server/Cargo.toml
+//! ```
+//!
+//! Two files to copy: `server` and `client`. The judges are apart from them, in `judge`. `cost` measures
+//! the processor time of a request.
+
+mod app;
+mod cli;
+mod client;
+mod cost;
+mod judge;
+mod progress;
+mod server;
+#[path = "../../terminal/mod.rs"]
+mod terminal;
+
+use cli::{Cli, Command};
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli: Cli = terminal::parse();
+    let is_good = match &cli.command {
+        None => judge(&cli),
+        Some(Command::Cost(args)) => cost(&args.rounds()),
+    };
+    match is_good {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            terminal::report(error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn judge(cli: &Cli) -> Result<bool, Box<dyn Error>> {
+    let table = judge::run(&cli.judge.settings())?;
+    // `println!` would panic where the disk is full.
+    writeln!(std::io::stdout(), "{table}")?;
+    Ok(table.is_good())
+}
+
+fn cost(rounds: &cost::Rounds) -> Result<bool, Box<dyn Error>> {
+    writeln!(std::io::stdout(), "{}", cost::measure(rounds)?)?;
+    Ok(true)
+}
