@@ -80,6 +80,7 @@
 //!
 //! | crate | how |
 //! |---|---|
+//! | hyper, axum | feature `hyper`: [HTTP servers](crate::guide::http_servers) |
 //! | backon | feature `backon`: `retry(..).sleep(timer.clone())` |
 //! | AWS SDKs | feature `aws-smithy-async`: `sleep_impl(timer.clone())` |
 //! | quinn | copy `examples/plugs/src/quic.rs`, 40 lines |

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | answer each request in time, or give up | [request deadlines](request_deadlines) |
 //! | close connections that are silent | [idle connections](idle_connections) |
+//! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
 //! | repeat something, or try it again | [periodic work](periodic_work) |
 //! | sleep and limit futures | [in async programs](async_programs) |
 //! | test code with timeouts | [tests with virtual time](virtual_time) |
@@ -23,6 +24,9 @@ pub mod request_deadlines {}
 
 #[doc = include_str!("idle_connections.md")]
 pub mod idle_connections {}
+
+#[doc = include_str!("http_servers.md")]
+pub mod http_servers {}
 
 #[doc = include_str!("periodic_work.md")]
 pub mod periodic_work {}

@@ -1,0 +1,26 @@
+//! The guide's chapter shows the server as it is.
+
+const CHAPTER: &str = include_str!("../../../src/guide/http_servers.md");
+const SERVER: &str = include_str!("../src/server.rs");
+
+#[test]
+fn the_excerpt_in_the_guide_consists_of_lines_of_the_server_in_their_order() {
+    let excerpt = CHAPTER.split("```").nth(1).and_then(|block| block.strip_prefix("rust,ignore\n"));
+    let shown =
+        excerpt.expect("a block of code").lines().filter(|line| !line.starts_with("// ..."));
+    let mut lines = SERVER.lines().map(str::trim);
+    let mut count = 0;
+    for line in shown {
+        assert!(
+            lines.any(|other| other == line.trim()),
+            "not in the server, or not in order: {line}"
+        );
+        count += 1;
+    }
+    assert!(count > 10, "the block is shorter than the server's core");
+}
+
+#[test]
+fn the_server_fits_a_page() {
+    assert!(SERVER.lines().count() <= 80);
+}
