@@ -1,7 +1,7 @@
 //! An HTTP server that keeps idle, header and request limits with one timer, judged by real clients.
 //!
 //! ```text
-//! cargo run --release --manifest-path examples/http_server/Cargo.toml
+//! cargo run --release --example http_server
 //! ```
 //!
 //! Two files to copy: `server` and `client`. The judges are apart from them, in `judge`. `cost` measures

@@ -1,7 +1,7 @@
 //! A timer at work, live in the terminal.
 //!
 //! ```text
-//! cargo run --release --manifest-path examples/top/Cargo.toml
+//! cargo run --release --example top
 //! ```
 //!
 //! It loads one timer with requests, sessions and idle connections, and shows what the timer does. Keys

@@ -1,0 +1,7 @@
+//! An HTTP server with timeouts, and real clients that judge it: starts the package `examples/http_server`.
+
+mod package;
+
+fn main() -> std::io::Result<std::process::ExitCode> {
+    package::run("http_server")
+}
