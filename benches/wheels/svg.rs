@@ -14,7 +14,7 @@ const FAINT: Color = ("#59636e", "#9198a1");
 const GRID: Color = ("#d1d9e0", "#545d68");
 
 /// Each selector and its declarations. A class of the picture stands before each.
-const RULES: [(&str, &str); 11] = [
+const RULES: [(&str, &str); 12] = [
     ("text", "font:13px sans-serif;fill:currentColor"),
     (".title", "font-size:17px;font-weight:bold"),
     (".head", "font-size:15px;font-weight:bold"),
@@ -25,6 +25,7 @@ const RULES: [(&str, &str); 11] = [
     (".dashed polyline", "stroke-dasharray:6 4"),
     (".thin polyline", "stroke-width:1;stroke-dasharray:none"),
     ("polyline.thin", "stroke-width:1;stroke-dasharray:none"),
+    ("polyline.bar", "stroke-width:12"),
     ("circle", "fill:currentColor"),
 ];
 

@@ -1,12 +1,33 @@
-import java.util.Map;
-import java.util.TreeMap;
+import io.netty.util.HashedWheelTimer;
+import io.netty.util.Timeout;
+import io.netty.util.TimerTask;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryType;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Runs one workload of the comparison on Netty's HashedWheelTimer and prints a line
  * {@code metric value} for each figure: {@code Driver WORKLOAD PARAM}, each in a JVM of its own,
  * so that the JIT compiles for that workload alone.
+ *
+ * <p>Delays are as in {@code delays.rs}, sizes come as {@code -DNAME=NUMBER}.
  */
 public final class Driver {
+    private static final long HOUR_MILLIS = 3_600_000;
+    private static final long GIVE_UP_SECONDS = 60;
+    /** The default tick of Netty, and of the comparison. */
+    private static final int TICK_MICROS = 100_000;
+    /** In {@code flood}, {@code resident} and {@code fire_spread}. */
+    private static final int SHORT_TICK_MICROS = 1_000;
+
     public static void main(String[] args) throws Exception {
         if (args[0].equals("version")) {
             // All artifacts have the same; a jar that bundles Netty may keep the version of one.
@@ -14,63 +35,696 @@ public final class Driver {
             String version = artifacts.hasNext() ? artifacts.next().artifactVersion() : "unknown";
             System.out.println(version + " on Java " + System.getProperty("java.version"));
         } else {
-            run(args[0], new Param(args[1]));
+            new Driver(args[1]).run(args[0]);
         }
     }
 
-    private static void run(String workload, Param param) throws Exception {
+    private final String param;
+
+    private Driver(String param) {
+        this.param = param;
+    }
+
+    private void run(String workload) throws Exception {
         switch (workload) {
-            case "schedule", "schedule_cancel", "reschedule", "rolling" ->
-                    Batches.run(workload, param.count("producers"), param.count("captures"));
-            case "crowd" -> Batches.crowd(param.count("producers"));
-            case "growth" -> Growth.run(param.count("present"));
-            case "fire_same_tick" ->
-                    Firing.sameTick(param.count("timeouts"), param.text("captures").equals("0"));
-            case "fire_spread" -> Firing.spread(param.count("timeouts"));
-            case "resident" -> Resident.run(param.count("pending"));
-            case "memory" -> Memory.pending(param.count("captures"));
-            case "memory_storm" -> Memory.storm(param.count("cancelled"));
-            case "short_lived" -> Memory.shortLived(param.count("threads"));
-            case "lateness" ->
-                    Lateness.run(param.text("tick").equals("1ms"), param.text("load").equals("busy"));
-            case "backlog" -> Flood.backlog();
-            case "flood" ->
-                    Flood.heartbeat(
-                            param.count("threads"),
-                            param.text("flood"),
-                            param.text("timer").equals("same"));
+            case "schedule", "schedule_cancel", "reschedule", "rolling" -> {
+                int each = size("schedule") / count("producers");
+                print("ns_per_op", hotPath(workload, count("captures"), each));
+            }
+            case "crowd" -> crowd();
+            case "growth" -> growth(count("present"));
+            case "fire_same_tick" -> fire(count("timeouts"));
+            case "fire_spread" -> fireSpread(count("timeouts"));
+            case "resident" -> resident(count("pending"));
+            case "memory" -> memory(count("captures"));
+            case "memory_storm" -> storm(count("cancelled"));
+            case "short_lived" -> shortLived(count("threads"));
+            case "lateness" -> lateness();
+            case "backlog" -> backlog();
+            case "flood" -> flood();
             default -> throw new IllegalArgumentException("no workload " + workload);
         }
     }
 
-    static void print(String metric, double value) {
+    /** The value behind {@code name=} in the param. */
+    private String text(String name) {
+        for (String pair : param.split(";")) {
+            if (pair.startsWith(name + "=")) {
+                return pair.substring(name.length() + 1);
+            }
+        }
+        throw new IllegalArgumentException("no " + name + " in " + param);
+    }
+
+    private int count(String name) {
+        return Integer.parseInt(text(name));
+    }
+
+    static int size(String name) {
+        return Integer.parseInt(System.getProperty(name));
+    }
+
+    private static void print(String metric, double value) {
         System.out.println(metric + " " + value);
     }
 
-    /** How much a workload does: {@code -DNAME=NUMBER}, from the one list that all rivals share. */
-    static int size(String name) {
-        Integer value = Integer.getInteger(name);
-        if (value == null) {
-            throw new IllegalArgumentException("-D" + name + "=NUMBER is missing");
-        }
-        return value;
+    /** Knuth's multiplicative hash, on 64 bits. */
+    private static long scatter(long i, long range) {
+        return Long.remainderUnsigned(i * 2_654_435_761L, range);
     }
 
-    /** {@code name=value;name=value}, or {@code -} for none. */
-    private record Param(Map<String, String> values) {
-        Param(String text) {
-            this(new TreeMap<>());
-            for (String pair : text.split(";")) {
-                values.put(pair.replaceAll("=.*", ""), pair.replaceAll(".*=", ""));
+    // Hot paths: a repetition runs on a fresh timer, after a garbage collection, both outside of the
+    // measurement. The first repetitions warm the JIT up; the median of the others counts.
+
+    private double hotPath(String kind, int captures, int each) throws Exception {
+        double[] costs = new double[6];
+        for (int i = 0; i < costs.length; i++) {
+            costs[i] = repetition(kind, captures, each);
+        }
+        Arrays.sort(costs, 3, 6);
+        return costs[4];
+    }
+
+    /** In core time: the producers share the cores. */
+    private void crowd() throws Exception {
+        int producers = count("producers");
+        double atOnce = Math.min(producers, Runtime.getRuntime().availableProcessors());
+        double waited = hotPath("schedule_cancel", 16, size("crowd") / producers);
+        print("ns_per_op", waited * atOnce / producers);
+    }
+
+    private double repetition(String kind, int captures, int each) throws Exception {
+        int producers = count("producers");
+        CyclicBarrier turn = new CyclicBarrier(producers + 1);
+        int window = kind.equals("schedule") ? each : size("window");
+        try (Wheel wheel = new Wheel(TICK_MICROS)) {
+            for (int i = 0; i < producers; i++) {
+                int number = i;
+                start(() -> {
+                    Worker worker = new Worker(wheel, kind, captures, window, number);
+                    turn.await();
+                    turn.await();
+                    worker.batch(each);
+                    turn.await();
+                });
+            }
+            turn.await();
+            System.gc();
+            turn.await();
+            long began = System.nanoTime();
+            turn.await();
+            return (double) (System.nanoTime() - began) / each;
+        }
+    }
+
+    private static void growth(int present) throws Exception {
+        try (Wheel wheel = new Wheel(SHORT_TICK_MICROS)) {
+            growth(wheel, 100); // warms up
+        }
+        Wheel wheel = new Wheel(TICK_MICROS);
+        for (int i = 0; i < present; i++) {
+            wheel.schedule(Wheel.PROBE, HOUR_MILLIS + HOUR_MILLIS * i / present);
+        }
+        Thread.sleep(wheel.millisToMove(present));
+        System.gc();
+        double[][] costs = growth(wheel, 5);
+        String[] metrics = {"schedule_ns", "cancel_ns", "expire_ns"};
+        for (int i = 0; i < metrics.length; i++) {
+            Arrays.sort(costs[i]);
+            print(metrics[i], costs[i][2]);
+        }
+    }
+
+    private static double[][] growth(Wheel wheel, int repetitions) throws Exception {
+        double[][] costs = new double[3][repetitions];
+        Timeout[] batch = new Timeout[10_000];
+        for (int repetition = 0; repetition < repetitions; repetition++) {
+            long began = System.nanoTime();
+            for (int i = 0; i < batch.length; i++) {
+                batch[i] = wheel.schedule(Wheel.PROBE, HOUR_MILLIS + scatter(i, HOUR_MILLIS));
+            }
+            long scheduled = System.nanoTime();
+            for (Timeout timeout : batch) {
+                timeout.cancel();
+            }
+            costs[1][repetition] = (double) (System.nanoTime() - scheduled) / batch.length;
+            costs[0][repetition] = (double) (scheduled - began) / batch.length;
+            Thread.sleep(wheel.millisToMove(batch.length));
+            costs[2][repetition] = new Burst(size("expire")).fire(wheel, true)[0];
+        }
+        return costs;
+    }
+
+    // Firing: two repetitions warm up.
+
+    private void fire(int timeouts) throws Exception {
+        for (int i = 0; i < 3; i++) {
+            System.gc();
+            try (Wheel wheel = new Wheel(TICK_MICROS)) {
+                double[] nanos = new Burst(timeouts).fire(wheel, text("captures").equals("0"));
+                if (i == 2) {
+                    print("ns_per_op", nanos[0]);
+                    print("cpu_ns_per_op", nanos[1]);
+                }
+            }
+        }
+    }
+
+    /** The worker's CPU time from the first deadline until the last has run. */
+    private static void fireSpread(int timeouts) throws Exception {
+        for (int repetition = 0; repetition < 3; repetition++) {
+            LateTimes times = new LateTimes(timeouts);
+            try (Wheel wheel = new Wheel(SHORT_TICK_MICROS)) {
+                long first = System.nanoTime() + 1_000_000_000L;
+                for (int i = 0; i < timeouts; i++) {
+                    long deadline = first + scatter(i, timeouts) * (1_000_000_000 / timeouts);
+                    wheel.scheduleNanos(times.task(deadline), deadline - System.nanoTime());
+                }
+                System.gc();
+                TimeUnit.NANOSECONDS.sleep(first - System.nanoTime());
+                long cpu = wheel.workerCpuNanos();
+                times.await();
+                if (repetition == 2) {
+                    cpu = wheel.workerCpuNanos() - cpu;
+                    print("cpu_ns_per_op", (double) cpu / timeouts);
+                    times.print(1e3, "p99_late_us", 0.99);
+                }
+            }
+        }
+    }
+
+    /** Netty raises a tick below 1 ms to 1 ms, and says so on stderr. */
+    private void lateness() throws Exception {
+        if (text("load").equals("busy")) {
+            start(() -> {
+                while (true) {
+                    // Without a pause instruction, which would leave the core to others.
+                }
+            });
+        }
+        int millis = size("lateness_ms");
+        try (Wheel wheel = new Wheel(text("tick").equals("1ms") ? SHORT_TICK_MICROS : 100)) {
+            lateness(wheel, millis / 4); // warms up
+            System.gc();
+            LateTimes times = lateness(wheel, millis);
+            times.print(1e3, "p50_us", 0.5, "p99_us", 0.99, "p999_us", 0.999, "max_us", 1.0);
+            print("early", times.early());
+        }
+    }
+
+    private static LateTimes lateness(Wheel wheel, int millis) throws Exception {
+        int timeouts = millis * 10;
+        LateTimes times = new LateTimes(timeouts);
+        long began = System.nanoTime();
+        for (int i = 0; i < timeouts; i++) {
+            long instant = began + i / 10 * 1_000_000L;
+            for (long left; (left = instant - System.nanoTime()) > 0; ) {
+                LockSupport.parkNanos(left);
+            }
+            long delay = (5_000 + scatter(i, 495_000)) * 1_000;
+            wheel.scheduleNanos(times.task(System.nanoTime() + delay), delay);
+        }
+        times.await();
+        return times;
+    }
+
+    // Floods.
+
+    /** A heartbeat on the flooded timer, or as control beside a flood of another one. */
+    private void flood() throws Exception {
+        int millis = size("flood_ms");
+        heartbeat(millis / 3); // warms up
+        System.gc();
+        Heart heart = heartbeat(millis);
+        heart.late.print(1e6, "p50_ms", 0.5, "p99_ms", 0.99, "max_ms", 1.0);
+        print("beats", heart.beats);
+    }
+
+    private Heart heartbeat(int millis) throws Exception {
+        try (Wheel wheel = new Wheel(SHORT_TICK_MICROS);
+                Wheel other = new Wheel(SHORT_TICK_MICROS)) {
+            Wheel flooded = text("timer").equals("same") ? wheel : other;
+            Flood flood = new Flood(flooded, text("flood"), 16, count("threads"));
+            Heart heart = new Heart(millis);
+            heart.listen(wheel, System.nanoTime() + millis * 1_000_000L);
+            flood.end();
+            return heart;
+        }
+    }
+
+    /** A fresh timeout of one tick, while a producer schedules and cancels at full speed. */
+    private static void backlog() throws Exception {
+        try (Wheel wheel = new Wheel(TICK_MICROS)) {
+            Flood flood = new Flood(wheel, "schedule_cancel", 0, 1);
+            Thread.sleep(size("backlog_ms") / 6); // warms up
+            flood.end();
+        }
+        System.gc();
+        Wheel wheel = new Wheel(TICK_MICROS);
+        Flood flood = new Flood(wheel, "schedule_cancel", 0, 1);
+        Thread.sleep(size("backlog_ms"));
+        LateTimes late = new LateTimes(1);
+        long delay = TICK_MICROS * 1_000L;
+        wheel.scheduleNanos(late.task(System.nanoTime() + delay), delay);
+        late.await();
+        late.print(delay, "ticks_late", 1.0);
+        flood.end();
+    }
+
+    // Rest and memory. For a pending timeout the fair figure is the heap in use after a collection: the
+    // resident set of a JVM says how much garbage it was allowed to pile up. After the storm both are
+    // printed.
+
+    private static void resident(int pending) throws Exception {
+        Wheel wheel = new Wheel(SHORT_TICK_MICROS);
+        schedule(wheel, 0, pending);
+        // Two turns of the wheel besides.
+        Thread.sleep(wheel.millisToMove(pending) + 1_024);
+        System.gc();
+        Thread.sleep(200);
+        long cpu = wheel.workerCpuNanos();
+        double wakeUps = wheel.workerWakeUps();
+        long began = System.nanoTime();
+        Thread.sleep(size("resident_ms"));
+        long elapsed = System.nanoTime() - began;
+        print("cpu_percent", 100.0 * (wheel.workerCpuNanos() - cpu) / elapsed);
+        print("wakeups_per_s", 1e9 * (wheel.workerWakeUps() - wakeUps) / elapsed);
+    }
+
+    /** The handles are dropped: the wheel alone holds the timeouts. */
+    private static void schedule(Wheel wheel, int captures, int timeouts) {
+        for (int i = 0; i < timeouts; i++) {
+            wheel.schedule(Worker.task(captures, i), HOUR_MILLIS);
+        }
+    }
+
+    private static void memory(int captures) throws Exception {
+        Wheel wheel = new Wheel(TICK_MICROS);
+        long before = heapAfterCollection();
+        schedule(wheel, captures, size("memory"));
+        printGrowth(wheel, before, size("memory"));
+    }
+
+    private static void printGrowth(Wheel wheel, long before, int timeouts) throws Exception {
+        Thread.sleep(wheel.millisToMove(timeouts) + 500);
+        print("bytes_per_timeout", (double) (heapAfterCollection() - before) / timeouts);
+    }
+
+    private static void storm(int cancelled) throws Exception {
+        Wheel wheel = new Wheel(TICK_MICROS);
+        System.gc();
+        double before = Wheel.status("self", "VmRSS");
+        for (int i = 0; i < cancelled; i++) {
+            wheel.schedule(Wheel.PROBE, 60_000).cancel();
+        }
+        Thread.sleep(2_000);
+        print("rss_mib_after", (Wheel.status("self", "VmRSS") - before) / 1024);
+        print("heap_mib_after", heapAfterCollection() / 1048576.0);
+    }
+
+    private static void shortLived(int threads) throws Exception {
+        int timeouts = size("short_lived");
+        Wheel wheel = new Wheel(TICK_MICROS);
+        waves(timeouts, () -> {}); // pays for the threads themselves
+        long before = heapAfterCollection();
+        waves(threads, () -> schedule(wheel, 16, timeouts / threads));
+        printGrowth(wheel, before, timeouts);
+    }
+
+    /** 250 threads live at a time, and end when all of them have done their work. */
+    private static void waves(int threads, Body work) throws Exception {
+        for (int begun = 0; begun < threads; begun += 250) {
+            int wave = Math.min(250, threads - begun);
+            CyclicBarrier working = new CyclicBarrier(wave + 1);
+            for (int i = 0; i < wave; i++) {
+                start(() -> {
+                    work.run();
+                    working.await();
+                });
+            }
+            working.await();
+        }
+    }
+
+    /**
+     * What the collection left, by its own account: the heap in use a moment later includes the
+     * buffers that threads allocate from, of 20 MB each in a large heap. Twice, because what the
+     * first pass finds unreachable may hold something else.
+     */
+    private static long heapAfterCollection() {
+        System.gc();
+        System.gc();
+        return ManagementFactory.getMemoryPoolMXBeans().stream()
+                .filter(pool -> pool.getType() == MemoryType.HEAP)
+                .mapToLong(pool -> pool.getCollectionUsage().getUsed())
+                .sum();
+    }
+
+    interface Body {
+        void run() throws Exception;
+    }
+
+    private static void start(Body body) {
+        Thread thread = new Thread(() -> {
+            try {
+                body.run();
+            } catch (Exception e) {
+                throw new IllegalStateException(e);
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /**
+     * A started timer and what its worker thread costs. Netty's defaults (512 buckets, no limit)
+     * hold but for the tick.
+     */
+    private static final class Wheel implements AutoCloseable {
+        /** The probe without captures: one object for all timeouts, so it costs no memory. */
+        static final TimerTask PROBE = timeout -> {};
+
+        private final HashedWheelTimer timer;
+        private final long tickMillis;
+        private volatile Thread worker;
+        /** {@code PID/task/TID}: Java 17 does not tell the kernel's number of a thread. */
+        private volatile String kernelsName;
+
+        /** Returns once the worker runs, so that no measurement pays for its start. */
+        Wheel(int tickMicros) {
+            // Netty's shortest tick is 1 ms.
+            tickMillis = Math.max(1, tickMicros / 1_000);
+            timer = new HashedWheelTimer(this::workerThread, tickMicros, TimeUnit.MICROSECONDS, 512);
+            timer.start();
+        }
+
+        private Thread workerThread(Runnable wheel) {
+            worker = new Thread(() -> {
+                try {
+                    kernelsName = Files.readSymbolicLink(Path.of("/proc/thread-self")).toString();
+                } catch (IOException e) {
+                    throw new IllegalStateException(e);
+                }
+                wheel.run();
+            });
+            worker.setDaemon(true);
+            return worker;
+        }
+
+        Timeout schedule(TimerTask task, long delayMillis) {
+            return timer.newTimeout(task, delayMillis, TimeUnit.MILLISECONDS);
+        }
+
+        Timeout scheduleNanos(TimerTask task, long delayNanos) {
+            return timer.newTimeout(task, delayNanos, TimeUnit.NANOSECONDS);
+        }
+
+        /** Until so many new timeouts are in the wheel: the worker moves 100,000 a tick. */
+        long millisToMove(int timeouts) {
+            return (timeouts / 100_000 + 3) * tickMillis;
+        }
+
+        /** CPU time of the worker alone: the JVM's own threads are not the timer's doing. */
+        long workerCpuNanos() {
+            return ManagementFactory.getThreadMXBean().getThreadCpuTime(worker.getId());
+        }
+
+        /** How often the worker went to sleep by itself since it started. */
+        double workerWakeUps() throws IOException {
+            return status(kernelsName, "voluntary_ctxt_switches");
+        }
+
+        /** The number behind {@code name:} in the status of a process or thread. */
+        static double status(String thread, String name) throws IOException {
+            for (String line : Files.readAllLines(Path.of("/proc", thread, "status"))) {
+                if (line.startsWith(name + ":")) {
+                    return Double.parseDouble(line.split("\\s+")[1]);
+                }
+            }
+            throw new IOException("no " + name + " in the status of " + thread);
+        }
+
+        @Override
+        public void close() {
+            timer.stop();
+        }
+    }
+
+    /** One thread's use of a timer, on the hot paths and in floods. */
+    private static final class Worker {
+        private static final int ENDED = 100;
+        private static long sink;
+
+        private final Wheel wheel;
+        private final String kind;
+        private final int captures;
+        /** A ring. */
+        private final Timeout[] live;
+        private int oldest;
+        private long scheduled;
+
+        /** Workers begin at different places of the same sequence of delays. */
+        Worker(Wheel wheel, String kind, int captures, int window, int thread) throws Exception {
+            this.wheel = wheel;
+            this.kind = kind;
+            this.captures = captures;
+            live = new Timeout[kind.equals("cancel_ended") ? ENDED : window];
+            scheduled = (long) thread * live.length;
+            if (kind.equals("rolling") || kind.equals("reschedule")) {
+                schedule(window);
+            } else if (kind.equals("cancel_ended")) {
+                awaitEnded();
             }
         }
 
-        String text(String name) {
-            return values.get(name);
+        private void awaitEnded() throws InterruptedException {
+            CountDownLatch runs = new CountDownLatch(ENDED);
+            for (int i = 0; i < ENDED; i++) {
+                live[i] = wheel.schedule(timeout -> runs.countDown(), 2);
+            }
+            runs.await();
         }
 
-        int count(String name) {
-            return Integer.parseInt(text(name));
+        /** Captures so many bytes. Without captures one object serves all timeouts. */
+        static TimerTask task(int bytes, long i) {
+            return switch (bytes) {
+                case 0 -> Wheel.PROBE;
+                case 16 -> two(i, i + 1);
+                default -> three(i, i + 1, i + 2);
+            };
+        }
+
+        private static TimerTask two(long a, long b) {
+            return timeout -> sink += a + b;
+        }
+
+        private static TimerTask three(long a, long b, long c) {
+            return timeout -> sink += a + b + c;
+        }
+
+        /** A method for each kind, so that the JIT compiles it alone. */
+        void batch(int operations) {
+            switch (kind) {
+                case "schedule" -> schedule(operations);
+                case "schedule_cancel" -> scheduleAndCancel(operations);
+                case "rolling" -> roll(operations);
+                case "reschedule" -> pushBack(operations);
+                case "cancel_ended" -> cancelEnded(operations);
+                default -> throw new IllegalArgumentException("no work " + kind);
+            }
+        }
+
+        private void schedule(int operations) {
+            for (int i = 0; i < operations; i++) {
+                schedule(usual(scheduled));
+            }
+        }
+
+        private void scheduleAndCancel(int operations) {
+            long first = scheduled;
+            for (int i = 0; i < operations; i++) {
+                wheel.schedule(task(captures, i), usual(first + i)).cancel();
+            }
+            scheduled = first + operations;
+        }
+
+        private void roll(int operations) {
+            for (int i = 0; i < operations; i++) {
+                live[oldest].cancel();
+                schedule(usual(scheduled));
+            }
+        }
+
+        /** Netty has none: cancel, and schedule again. A {@code long} is a delay. */
+        private void pushBack(int operations) {
+            for (int i = 0; i < operations; i++) {
+                live[oldest].cancel();
+                schedule(60_000L);
+            }
+        }
+
+        private void cancelEnded(int operations) {
+            for (int i = 0; i < operations; i++) {
+                live[i % ENDED].cancel();
+            }
+        }
+
+        private void schedule(long delay) {
+            live[oldest] = wheel.schedule(task(captures, scheduled++), delay);
+            oldest = oldest + 1 == live.length ? 0 : oldest + 1;
+        }
+
+        /** From 1 to 60 s, in milliseconds. */
+        private static long usual(long i) {
+            return 1_000 + scatter(i, 59_000);
+        }
+    }
+
+    /** Threads that use a timer as fast as they can. */
+    private static final class Flood {
+        private final CyclicBarrier begun;
+        private volatile boolean over;
+
+        /** Returns when all threads pour. */
+        Flood(Wheel wheel, String kind, int captures, int threads) throws Exception {
+            begun = new CyclicBarrier(threads + 1);
+            for (int i = 0; i < threads; i++) {
+                int number = i;
+                start(() -> {
+                    Worker worker = new Worker(wheel, kind, captures, size("flood_window"), number);
+                    begun.await();
+                    while (!over) {
+                        worker.batch(100);
+                    }
+                    begun.await();
+                });
+            }
+            begun.await();
+        }
+
+        /** Returns when no thread pours any more. */
+        void end() throws Exception {
+            over = true;
+            begun.await();
+        }
+    }
+
+    /** A beat every 5 ms, the next one scheduled when the last has run. */
+    private static final class Heart {
+        private static final long PERIOD_NANOS = 5_000_000;
+
+        private final Thread thread = Thread.currentThread();
+        private final LateTimes late;
+        private volatile long ranAt;
+        private int beats;
+
+        Heart(int millis) {
+            late = new LateTimes(millis);
+        }
+
+        void listen(Wheel wheel, long end) {
+            while (System.nanoTime() < end) {
+                ranAt = 0;
+                long due = System.nanoTime() + PERIOD_NANOS;
+                wheel.scheduleNanos(timeout -> {
+                    ranAt = System.nanoTime();
+                    LockSupport.unpark(thread);
+                }, PERIOD_NANOS);
+                while (ranAt == 0 && System.nanoTime() < end) {
+                    LockSupport.parkNanos(end - System.nanoTime());
+                }
+                // A beat that is overdue at the end enters with its lateness by then.
+                long ran = ranAt;
+                if (ran != 0 || end > due) {
+                    late.note((ran != 0 ? ran : end) - due);
+                    beats += ran != 0 ? 1 : 0;
+                }
+            }
+        }
+    }
+
+    /** How late each of a number of timeouts ran, by {@code System.nanoTime}; noted by one thread. */
+    private static final class LateTimes {
+        private final long[] nanos;
+        private final CountDownLatch left;
+        private int noted;
+
+        LateTimes(int count) {
+            nanos = new long[count];
+            left = new CountDownLatch(count);
+        }
+
+        /** The deadline has to be computed before the timeout is handed in, or early runs look late. */
+        TimerTask task(long deadline) {
+            return timeout -> note(System.nanoTime() - deadline);
+        }
+
+        void note(long late) {
+            nanos[noted++] = late;
+            left.countDown();
+        }
+
+        void await() throws InterruptedException {
+            if (!left.await(GIVE_UP_SECONDS, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("not all fired within " + GIVE_UP_SECONDS + " s");
+            }
+        }
+
+        /** Metrics, each with its quantile, by nearest rank. */
+        void print(double unitNanos, Object... metrics) {
+            Arrays.sort(nanos, 0, noted);
+            for (int i = 0; i < metrics.length; i += 2) {
+                int rank = (int) Math.ceil((double) metrics[i + 1] * noted);
+                Driver.print((String) metrics[i], nanos[Math.max(rank, 1) - 1] / unitNanos);
+            }
+        }
+
+        long early() {
+            return Arrays.stream(nanos, 0, noted).filter(late -> late < 0).count();
+        }
+    }
+
+    /** Counts runs, atomically like the probes of the other rivals; notes the first and the last. */
+    private static final class Burst implements TimerTask {
+        private final int timeouts;
+        private final AtomicInteger runs = new AtomicInteger();
+        private final CountDownLatch done = new CountDownLatch(1);
+        private long first;
+        private long last;
+
+        Burst(int timeouts) {
+            this.timeouts = timeouts;
+        }
+
+        /**
+         * All are due at one instant, so far away that all have been moved into their bucket by
+         * then. For each timeout: from the first run to the last, and the worker's CPU time from
+         * before they are due until the last has run. They share one task, or each has its own.
+         */
+        double[] fire(Wheel wheel, boolean shared) throws Exception {
+            long lead = timeouts / 2_000 + wheel.millisToMove(timeouts);
+            long due = System.nanoTime() + lead * 1_000_000;
+            for (int i = 0; i < timeouts; i++) {
+                TimerTask task = shared ? this : timeout -> run(timeout);
+                wheel.scheduleNanos(task, due - System.nanoTime());
+            }
+            TimeUnit.NANOSECONDS.sleep(due - 1_000_000 - System.nanoTime());
+            long cpu = wheel.workerCpuNanos();
+            done.await();
+            cpu = wheel.workerCpuNanos() - cpu;
+            return new double[] {(double) (last - first) / timeouts, (double) cpu / timeouts};
+        }
+
+        @Override
+        public void run(Timeout timeout) {
+            int before = runs.getAndIncrement();
+            if (before == 0) {
+                first = System.nanoTime();
+            }
+            if (before + 1 == timeouts) {
+                last = System.nanoTime();
+                done.countDown();
+            }
         }
     }
 }

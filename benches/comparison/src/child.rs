@@ -67,20 +67,15 @@ fn parse(text: &str) -> Result<Vec<(String, f64)>, Failure> {
 mod tests {
     use super::*;
 
-    fn run(script: &str, limit_s: u64) -> Result<Vec<(String, f64)>, Failure> {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        measure(&command, limit_s).unwrap()
-    }
-
     #[test]
-    fn figures_come_back() {
+    fn a_child_returns_figures_or_says_how_it_failed() {
+        let run = |script: &str, limit_s| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            measure(&command, limit_s).unwrap()
+        };
         let figures = run("echo p50_us 1.25; echo early 0", 60).unwrap();
         assert_eq!(figures, [("p50_us".to_owned(), 1.25), ("early".to_owned(), 0.0)]);
-    }
-
-    #[test]
-    fn what_fails_says_how() {
         let failure = |script, limit_s| run(script, limit_s).unwrap_err();
         assert_eq!(failure("echo why >&2; exit 3", 60).to_string(), "crashed (3): why");
         assert_eq!(failure("kill -ILL $$", 60).figure(), ("crashed".to_owned(), -4.0));

@@ -32,10 +32,10 @@ pub fn among_far(i: u64) -> Duration {
     HOUR + Duration::from_millis(scatter(i, 3_600_000))
 }
 
-/// The `i`th of `count` that fall evenly into one second. The factor of [`scatter`] is a prime that
-/// divides no power of ten, so no two of a round count coincide.
-pub fn within_second(i: u64, count: u64) -> Duration {
-    Duration::from_nanos(scatter(i, count) * (1_000_000_000 / count))
+/// The `i`th of `count` that fall evenly into a span. The factor of [`scatter`] is a prime that divides
+/// no power of ten, so no two of a round count coincide.
+pub fn within(span: Duration, i: u64, count: u64) -> Duration {
+    span / count as u32 * scatter(i, count) as u32
 }
 
 #[cfg(test)]
@@ -43,8 +43,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_second_is_filled_evenly() {
-        let mut all: Vec<_> = (0..10_000).map(|i| within_second(i, 10_000).as_micros()).collect();
+    fn a_span_is_filled_evenly() {
+        let one = |i| within(Duration::from_secs(1), i, 10_000).as_micros();
+        let mut all: Vec<_> = (0..10_000).map(one).collect();
         all.sort_unstable();
         assert!(all.iter().copied().eq((0..10_000).map(|i| i * 100)));
     }

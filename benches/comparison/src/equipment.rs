@@ -3,6 +3,7 @@
 
 use crate::plan::Job;
 use crate::rivals::{Facts, NETTY_BEST, NETTY_DEFAULT, TOKIO_ALT};
+use crate::say;
 use crate::sizes::FULL;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -44,12 +45,10 @@ impl Equipment {
         let has = |belongs: fn(&Facts) -> bool| jobs.iter().any(|job| belongs(job.rival));
         let (netty, unstable) = (has(is_netty), has(is_unstable));
         if quick && (netty || unstable) {
-            eprintln!(
-                "Netty and tokio's alternative timer are left out of a quick run: the warm-up of \
-                 the one and the build of the other take longer than all the rest."
-            );
+            say("Netty and tokio's alternative timer are left out of a quick run.");
         }
-        let found = |name: &str, missing: &String| eprintln!("Going on without {name}: {missing}");
+        let found =
+            |name: &str, missing: &String| say(&format!("Going on without {name}: {missing}"));
         let netty = (netty && !quick).then(Netty::find);
         let unstable = (unstable && !quick).then(build_unstable);
         Self {
@@ -119,8 +118,9 @@ impl Netty {
     /// The default form is started as most users start it, without flags; the JVM then chooses G1
     /// and a quarter of the memory.
     fn java(&self, form: &str) -> Command {
+        let properties = FULL.by_name().into_iter().map(|(name, size)| format!("-D{name}={size}"));
         let mut command = Command::new("java");
-        command.args(if form == NETTY_BEST { &BEST[..] } else { &[] }).args(FULL.properties());
+        command.args(if form == NETTY_BEST { &BEST[..] } else { &[] }).args(properties);
         command.args(["-cp", &self.class_path, "Driver"]);
         command
     }
@@ -129,7 +129,7 @@ impl Netty {
 /// This program once more, in a target folder of its own; the first time takes minutes.
 fn build_unstable() -> Result<PathBuf, String> {
     let target = format!("{HERE}/target/tokio-unstable");
-    eprintln!("Building the comparison with --cfg tokio_unstable, for {TOKIO_ALT}.");
+    say(&format!("Building the comparison with --cfg tokio_unstable, for {TOKIO_ALT}."));
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--release", "--quiet", "--target-dir", &target, "--manifest-path"]);
     run(cargo.arg(format!("{HERE}/Cargo.toml")).env("RUSTFLAGS", "--cfg tokio_unstable"))?;

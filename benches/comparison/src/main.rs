@@ -11,9 +11,9 @@
 //! | `worker.rs`, `batches.rs` | the threads that use a timer, and what a batch of that costs |
 //! | `report/` | table and plots |
 //! | `plan.rs` | who is put through what, and what is left out |
-//! | `catalogue.rs`, `goal.rs` | the table of workloads, with the numbers to reach |
+//! | `catalogue.rs` | the table of workloads, with the numbers to reach |
 //! | `rivals/` | a timer each |
-//! | `sizes.rs`, `param.rs`, `delays.rs`, `task.rs`, `kernel.rs` | the vocabulary |
+//! | `param.rs`, `sizes.rs`, `delays.rs`, `task.rs`, `kernel.rs` | the vocabulary |
 #![forbid(unsafe_code)]
 
 mod batches;
@@ -21,7 +21,6 @@ mod catalogue;
 mod child;
 mod delays;
 mod equipment;
-mod goal;
 mod kernel;
 mod param;
 mod plan;
@@ -37,7 +36,7 @@ use catalogue::{Case, WORKLOADS};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use sizes::{FULL, QUICK};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
@@ -97,7 +96,7 @@ fn rival_names() -> PossibleValuesParser {
 impl Run {
     /// A run that leaves something out does not replace the full results.
     fn folder(&self) -> PathBuf {
-        let results = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../results"));
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("results");
         let partial = self.quick || !self.only.is_empty() || !self.rivals.is_empty();
         if partial { results.join("partial") } else { results }
     }
@@ -113,21 +112,30 @@ fn main() -> ExitCode {
         Some(Command::Measure { workload, param, rival, quick }) => {
             measure(&workload, param, &rival, quick).map_err(|error| error.to_string())
         }
-        None => results(&cli.run).map_err(|error| error.to_string()).map(|table| {
-            println!("{table}");
-            println!("Written to {}", cli.run.folder().display());
+        None => results(&cli.run).map_err(|error| error.to_string()).map(|verdicts| {
+            verdicts.iter().for_each(|verdict| println!("{}", fit(verdict)));
+            println!("\nWritten to {}", cli.run.folder().display());
         }),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            say(&message);
             ExitCode::FAILURE
         }
     }
 }
 
-fn results(run: &Run) -> Result<String, run::Error> {
+/// As lines that fit a terminal of 80 columns.
+fn fit(text: &str) -> String {
+    textwrap::fill(text, textwrap::Options::new(80).subsequent_indent("    "))
+}
+
+fn say(text: &str) {
+    eprintln!("{}", fit(text));
+}
+
+fn results(run: &Run) -> Result<Vec<String>, run::Error> {
     if run.report_only { Ok(report::write(&run.folder())?) } else { run::run(run) }
 }
 
@@ -141,7 +149,7 @@ fn measure(
 ) -> Result<(), workloads::Error> {
     let workload = catalogue::workload(workload).expect("the arguments were checked");
     let sizes = if quick { QUICK } else { FULL };
-    for (metric, value) in workloads::measure(Case { workload, param }, rival, sizes)? {
+    for (metric, value) in workloads::measure(&Case { workload, param }, rival, &sizes)? {
         println!("{metric} {value}");
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Who is put through what, in which order, and what is left out.
 
-use crate::catalogue::Case;
+use crate::catalogue::{Case, Workload, workload};
 use crate::param;
-use crate::rivals::{self, Facts};
+use crate::rivals::{self, Facts, Trait};
 
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -25,7 +25,7 @@ pub fn jobs(cases: &[Case], rounds: u32, workloads: &[String], rivals: &[String]
         for case in cases {
             let takes_part = |rival: &&&Facts| {
                 // The floor belongs to its workload, whoever is selected.
-                applies(case.workload.name, rival.name)
+                applies(case.workload, rival.name)
                     && (listed(rivals, rival.name) || rival.name == rivals::FLOOR)
             };
             let job = |rival: &&'static Facts| Job { case: case.clone(), rival, round };
@@ -37,12 +37,15 @@ pub fn jobs(cases: &[Case], rounds: u32, workloads: &[String], rivals: &[String]
 }
 
 /// Whether the workload has a meaning for the rival.
-fn applies(workload: &str, rival: &str) -> bool {
-    match rival {
-        rivals::FLOOR => workload == rivals::FLOOR,
-        rivals::OURS => workload != rivals::FLOOR,
-        rivals::CANCEL_NEW => workload == "reschedule",
-        _ => workload != rivals::FLOOR && workload != "calls",
+fn applies(workload: &Workload, rival: &str) -> bool {
+    match (workload.name, rival) {
+        (rivals::FLOOR, _) => rival == rivals::FLOOR,
+        ("calls", _) => rival == rivals::OURS,
+        ("async_queue", _) => [rivals::OURS, rivals::DELAY_QUEUE].contains(&rival),
+        (_, rivals::NO_LIMIT) => workload.name == "async_timeout",
+        _ if workload.is_async() => rivals::sleeps(rival),
+        (name, rivals::CANCEL_NEW) => name == "reschedule",
+        _ => rival != rivals::FLOOR,
     }
 }
 
@@ -50,26 +53,29 @@ fn applies(workload: &str, rival: &str) -> bool {
 const LINEAR_LIMIT: u64 = 100_000;
 
 /// Why a pair that has a meaning is not run.
-pub fn skip_reason(workload: &str, param: &str, rival: &Facts) -> Option<&'static str> {
+pub fn skip_reason(name: &str, param: &str, rival: &Facts) -> Option<&'static str> {
     let count = |name| param::count(param, name);
+    if workload(name).is_some_and(Workload::is_async) {
+        return None;
+    }
     // One thread does it all, and nothing has to run.
-    let fits_one_thread = count("producers") == 1 || workload.starts_with("memory");
-    if rival.is_local && !fits_one_thread {
+    let fits_one_thread = count("producers") == 1 || name.starts_with("memory");
+    if rival.has(Trait::IsLocal) && !fits_one_thread {
         Some("it belongs to one thread, which would have to poll it meanwhile")
-    } else if param::value(param, "tick") == "100us" && !rival.has_tick {
+    } else if param::value(param, "tick") == "100us" && !rival.has(Trait::HasTick) {
         Some("it has no tick to set: see its figures at 1 ms")
-    } else if param::is_control(param) && rival.is_global {
+    } else if param::is_control(param) && rival.has(Trait::IsGlobal) {
         Some("the whole process has one of it: there is no other to flood")
-    } else if param::value(param, "flood") == "cancel_ended" && !rival.cancels_ended {
+    } else if param::value(param, "flood") == "cancel_ended" && !rival.has(Trait::CancelsEnded) {
         Some("its handle ends with its timeout, or names another one after that")
-    } else if rival.is_linear && count("timeouts").max(count("present")) > LINEAR_LIMIT {
+    } else if rival.has(Trait::IsLinear) && count("timeouts").max(count("present")) > LINEAR_LIMIT {
         Some("an insertion among so many shifts up to half of them: it would take too long")
     } else {
         None
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "rivals"))]
 mod tests {
     use super::*;
     use crate::catalogue::cases;
@@ -92,13 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_narrows() {
-        let jobs = all(1, &["schedule", "floor"], &["netty-best", "wheelwork"]);
-        assert_eq!(
-            jobs.len(),
-            9,
-            "two rivals, 1 and 2 producers, two sizes of captures; the floor"
-        );
+    fn a_workload_is_for_the_rivals_that_have_it() {
+        let jobs = |workload, rivals: &[&str]| all(1, &[workload], rivals).len();
+        assert_eq!(jobs("schedule", &["netty-best", "wheelwork"]), 8, "2 crews, 2 captures");
+        assert_eq!(jobs("async_queue", &[]), 6, "two rivals, three crews");
+        assert_eq!(jobs("async_sleep", &["btree-map", "netty-best", "no-limit"]), 0);
+        assert_eq!(jobs("calls", &["tokio-sleep"]), 0);
     }
 
     #[test]

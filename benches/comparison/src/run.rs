@@ -7,7 +7,7 @@ use crate::kernel;
 use crate::plan::{self, Job};
 use crate::report::{self, Measurement};
 use crate::sizes::{FULL, QUICK};
-use crate::{Run, cores};
+use crate::{Run, cores, fit};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
 use std::io;
@@ -24,8 +24,8 @@ pub enum Error {
     NothingToRun,
 }
 
-/// Returns the table to print.
-pub fn run(args: &Run) -> Result<String, Error> {
+/// Returns what the numbers to reach have come to.
+pub fn run(args: &Run) -> Result<Vec<String>, Error> {
     let (sizes, rounds) = if args.quick { (QUICK, 1) } else { (FULL, args.rounds) };
     let cases = catalogue::cases(&sizes, cores());
     let jobs = plan::jobs(&cases, rounds, &args.only, &args.rivals);
@@ -99,7 +99,7 @@ impl Campaign {
         let command = self.equipment.command(job).filter(|_| !skipped);
         let figures = match command {
             Some(command) => child::measure(&command, self.limit_s)?.unwrap_or_else(|failure| {
-                self.progress.println(format!("{}: {failure}", title(job)));
+                self.progress.println(fit(&format!("{}: {failure}", title(job))));
                 vec![failure.figure()]
             }),
             // Once is enough to say so.
@@ -126,7 +126,7 @@ fn title(job: &Job) -> String {
 /// It is drawn between measurements only: a thread that draws would disturb them.
 fn progress_bar(jobs: u64) -> ProgressBar {
     let style = ProgressStyle::with_template(
-        "{wide_bar} {pos}/{len}, {elapsed} so far, about {eta} to go\n{msg}",
+        "{wide_bar} {pos}/{len}, {elapsed} so far, about {eta} to go\n{wide_msg}",
     );
     ProgressBar::new(jobs).with_style(style.expect("the template is valid"))
 }

@@ -11,9 +11,9 @@ macro_rules! sizes {
         pub const QUICK: Sizes = Sizes { $($name: $quick,)* };
 
         impl Sizes {
-            /// As the driver of Netty takes them, which knows no sizes of its own.
-            pub fn properties(&self) -> Vec<String> {
-                vec![$(format!("-D{}={}", stringify!($name), self.$name),)*]
+            /// For the params, and for the driver of Netty, which knows no sizes of its own.
+            pub fn by_name(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
             }
         }
     };
@@ -26,10 +26,10 @@ sizes! {
     batch: 100_000, 1_000;
     /// Live timeouts of one producer in `rolling` and `reschedule`.
     window: 100_000, 1_000;
-    /// How long batches are measured, at least.
+    /// Least total time of the batches.
     batches_ms: 400, 10;
     fire: 1_000_000, 5_000;
-    /// The least time to schedule all of `fire` before the first is due.
+    /// Least time to schedule all of `fire` before the first is due.
     lead_ms: 1_000, 300;
     resident_ms: 3_000, 100;
     /// The most that are pending in `resident`.
@@ -37,22 +37,24 @@ sizes! {
     memory: 1_000_000, 10_000;
     storm: 50_000_000, 100_000;
     lateness_ms: 5_000, 200;
-    /// The most that are present in `growth`, and what expires together beside them.
+    /// The most that are present in `growth`, and the number that expire together beside them.
     present: 10_000_000, 1_000;
     expire: 10_000, 1_000;
     backlog_ms: 3_000, 100;
     flood_ms: 3_000, 50;
     /// Live timeouts of one thread of a flood.
     flood_window: 20_000, 100;
-    /// The most threads of a flood.
-    flood_threads: 64, 2;
     /// How often each call is timed under a flood.
     calls: 9, 2;
-    /// Operations in a batch of `crowd`, over all producers, and the producers.
+    /// Operations in a batch of `crowd`, over all producers.
     crowd: 2_000_000, 2_000;
-    crowd_producers: 128, 8;
     /// Timeouts of short-lived threads.
     short_lived: 10_000, 100;
+    /// Tasks that sleep at once, and the time over which they wake up.
+    sleeping: 1_000_000, 2_000;
+    waking_ms: 10_000, 200;
+    /// Values in a delay queue.
+    queued: 100_000, 1_000;
     /// A measurement that takes longer is given up.
     limit_s: 90, 30;
 }

@@ -2,38 +2,40 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `table.rs`, `remarks.rs` | the table, and why a figure is missing |
-//! | `plots.rs`, `bars.rs`, `ranges.rs`, `lines.rs`, `scale.rs`, `sheet.rs` | the plots |
+//! | `table.rs` | the table |
+//! | `plot.rs`, `scale.rs` | the plots |
 //! | `verdict.rs` | whether the numbers to reach are reached |
 //! | `words.rs` | how figures and metrics are written |
 //! | `results.rs` | medians and spreads of the measurements |
 
-mod bars;
-mod lines;
-mod plots;
-mod ranges;
-mod remarks;
+mod plot;
 mod results;
-mod rows;
 mod scale;
-mod sheet;
 mod table;
 mod verdict;
 mod words;
 
+use crate::catalogue::WORKLOADS;
 pub use results::Measurement;
 use results::Results;
 use std::fs;
 use std::io;
 use std::path::Path;
-use verdict::Verdict;
 
-/// Writes `table.md` and the plots into the folder, from its `measurements.csv`; returns what the numbers
-/// to reach have come to.
-pub fn write(folder: &Path) -> io::Result<String> {
+/// Writes `table.md` and the plots into the folder, from its `measurements.csv`. Returns what the
+/// numbers to reach have come to.
+pub fn write(folder: &Path) -> io::Result<Vec<String>> {
     let results = Results::read(&folder.join("measurements.csv"))?;
     let verdicts = verdict::all(&results);
-    let plots = plots::write(&results, folder)?;
+    let mut plots = Vec::new();
+    for work in &WORKLOADS {
+        let file = format!("{}.svg", work.name);
+        let Some(plot) = work.plot else { continue };
+        if plot::draw(&results, work, plot, &folder.join(&file))? {
+            plots.push(format!("\n![{}]({file})\n", work.title));
+        }
+    }
     fs::write(folder.join("table.md"), table::markdown(&results, &verdicts, &plots))?;
-    Ok(verdicts.iter().map(|verdict: &Verdict| format!("{verdict}\n")).collect())
+    let measured = verdicts.iter().filter(|verdict| verdict.measured.is_some());
+    Ok(measured.map(ToString::to_string).collect())
 }

@@ -1,22 +1,18 @@
 //! From a figure to a place on an axis: linear from 0 if the figures are of a size, else
-//! logarithmic, with a line of its own for 0 if there is one.
-
-use super::words::number;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use std::ops::Range;
+//! logarithmic, with a place of its own for 0 if there is one.
 
 /// Beyond this quotient of the greatest and the least, the least would be a hairline.
 const LINEAR_UP_TO: f64 = 20.0;
 /// From here on, ticks are powers of ten only.
 const DECADES_FROM: f64 = 500.0;
-/// Between the line for 0 and the least tick, in decades.
+/// Between the place of 0 and the least tick, in decades.
 const ZERO_GAP: f64 = 0.5;
 
 #[derive(Debug, Clone)]
 pub struct Scale {
     pub is_logarithmic: bool,
     /// The first is the beginning of the axis, the last its end.
-    ticks: Vec<f64>,
+    pub ticks: Vec<f64>,
     /// Where a logarithmic scale has its 0.
     zero: f64,
 }
@@ -47,8 +43,11 @@ impl Scale {
         Some(Self { is_logarithmic: true, ticks, zero })
     }
 
-    pub fn start(&self) -> f64 {
-        self.ticks[0]
+    /// From 0 at the beginning of the axis to 1 at its end.
+    pub fn share(&self, figure: f64) -> f64 {
+        let [least, greatest] =
+            [self.ticks[0], self.ticks[self.ticks.len() - 1]].map(|tick| self.place(tick));
+        (self.place(figure).max(least) - least) / (greatest - least)
     }
 
     fn place(&self, figure: f64) -> f64 {
@@ -57,32 +56,6 @@ impl Scale {
             true if figure <= 0.0 => self.zero,
             true => figure.log10(),
         }
-    }
-}
-
-impl Ranged for Scale {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, figure: &f64, (begin, end): (i32, i32)) -> i32 {
-        let [least, greatest] = [self.start(), self.range().end].map(|tick| self.place(tick));
-        let share = (self.place(*figure).max(least) - least) / (greatest - least);
-        begin + (share * f64::from(end - begin)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.start()..self.ticks[self.ticks.len() - 1]
-    }
-}
-
-impl ValueFormatter<f64> for Scale {
-    fn format(figure: &f64) -> String {
-        // In full: the ticks of a long scale are smaller than the figures.
-        if *figure < 1.0 { ((figure * 1e9).round() / 1e9).to_string() } else { number(*figure) }
     }
 }
 
@@ -97,24 +70,22 @@ fn round_up(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn ticks(figures: &[f64], may_be_linear: bool) -> Vec<f64> {
-        Scale::of(figures.iter().copied(), may_be_linear).unwrap().ticks
-    }
-
     #[test]
     fn ticks_are_round_and_enclose_the_figures() {
-        assert_eq!(ticks(&[46.0, 148.0], true), [0.0, 50.0, 100.0, 150.0]);
-        assert_eq!(ticks(&[23.0, 480.0], false), [20.0, 50.0, 100.0, 200.0, 500.0]);
-        assert_eq!(ticks(&[62.0, 67_000.0], true), [10.0, 100.0, 1e3, 1e4, 1e5]);
-        assert!(Scale::of([0.0].into_iter(), true).is_none());
+        let ticks = |figures: &[f64], may_be_linear| {
+            Scale::of(figures.iter().copied(), may_be_linear).map(|scale| scale.ticks)
+        };
+        assert_eq!(ticks(&[46.0, 148.0], true).unwrap(), [0.0, 50.0, 100.0, 150.0]);
+        assert_eq!(ticks(&[23.0, 480.0], false).unwrap(), [20.0, 50.0, 100.0, 200.0, 500.0]);
+        assert_eq!(ticks(&[62.0, 67_000.0], true).unwrap(), [10.0, 100.0, 1e3, 1e4, 1e5]);
+        assert_eq!(ticks(&[0.0], true), None);
     }
 
     #[test]
-    fn zero_has_a_line_of_its_own() {
+    fn zero_has_a_place_of_its_own() {
         let scale = Scale::of([0.0, 0.02, 21.0].into_iter(), false).unwrap();
         assert_eq!(scale.ticks[..3], [0.0, 0.01, 0.1]);
-        assert_eq!(scale.map(&0.0, (100, 900)), 100);
-        assert!(scale.map(&0.01, (100, 900)) > 150);
-        assert_eq!(scale.map(&100.0, (100, 900)), 900);
+        assert_eq!([0.0, 100.0].map(|figure| scale.share(figure)), [0.0, 1.0]);
+        assert!(scale.share(0.01) > 0.05);
     }
 }

@@ -1,25 +1,19 @@
 //! The table in Markdown.
 
-use super::plots::Drawn;
-use super::remarks;
-use super::results::Results;
+use super::results::{REMARKS, Results};
 use super::verdict::Verdict;
 use super::words::{self, number};
 use crate::catalogue::{Plot, WORKLOADS, Workload};
-use crate::param;
+use crate::param::{self, count_in_words};
+use crate::plan;
 use crate::rivals::{self, OURS};
 
-pub fn markdown(results: &Results, verdicts: &[Verdict], plots: &[Drawn]) -> String {
+pub fn markdown(results: &Results, verdicts: &[Verdict], plots: &[String]) -> String {
     let mut text = String::from("# Wheelwork beside other timers\n\n## The numbers to reach\n\n");
     let goals = verdicts.iter().map(|goal| {
         let judgement = format!("**{}**", goal.judgement);
-        vec![
-            goal.claim.clone(),
-            goal.target.clone(),
-            goal.measured.clone(),
-            judgement,
-            goal.parts.clone(),
-        ]
+        let measured = goal.measured.clone().unwrap_or("-".to_owned());
+        vec![goal.claim.clone(), goal.target.clone(), measured, judgement, goal.parts.clone()]
     });
     text += &table(&["", "to reach", "measured", "", "from"].map(str::to_owned), goals);
     text += "\nFigures below are medians over the rounds, with the least and the greatest, and the \
@@ -30,9 +24,7 @@ pub fn markdown(results: &Results, verdicts: &[Verdict], plots: &[Drawn]) -> Str
     text += &table(&["timer", "what it does not do, or does otherwise"].map(str::to_owned), timers);
     let measured = |work: &&Workload| !results.params(work.name).is_empty();
     text.extend(WORKLOADS.iter().filter(measured).map(|work| section(results, work)));
-    text += "\n## Plots\n";
-    text.extend(plots.iter().map(|plot| format!("\n![{}]({})\n", plot.title, plot.file)));
-    text
+    text + "\n## Plots\n" + &plots.concat()
 }
 
 /// Tables with a column for each param of a metric, or for each metric of a param.
@@ -41,7 +33,7 @@ fn section(results: &Results, work: &Workload) -> String {
     let params = results.params(work.name);
     let metrics = results.metrics(work.name);
     // The percentiles of one run belong side by side.
-    if params.len() > 1 && !matches!(work.plot, Some(Plot::Ranges(_))) {
+    if params.len() > 1 && !matches!(work.plot, Some(Plot::Late(_))) {
         for metric in metrics {
             let column = |param: &&str| (param.to_string(), metric, param::in_words(param));
             let columns: Vec<_> = params.iter().map(column).collect();
@@ -60,7 +52,7 @@ fn section(results: &Results, work: &Workload) -> String {
             text += &comparison(results, work.name, &param::in_words(param), &columns);
         }
     }
-    text + &remarks::in_full(results, work.name)
+    text + &remarks_in_full(results, work.name)
 }
 
 /// A param, a metric, and what the two are called in the head.
@@ -90,7 +82,7 @@ fn comparison(results: &Results, work: &str, caption: &str, columns: &[Column<'_
 
 /// `**42.1** (40.0 to 55.2) 1.8x`, or why there is none.
 fn cell(results: &Results, work: &str, param: &str, metric: &str, rival: &str) -> String {
-    let remarks = remarks::brief(results, work, param, rival);
+    let remarks = brief_remarks(results, work, param, rival);
     let Some(figure) = results.figure(work, param, metric, rival) else { return remarks };
     let mut text = format!("**{}**", number(figure.median));
     let [min, max] = [figure.min, figure.max].map(number);
@@ -110,6 +102,52 @@ fn table(header: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     line(header) + &rule + &rows.map(|row| line(&row)).collect::<String>()
 }
 
+/// Why a figure is missing, or is not of what it seems to be; in a cell.
+fn brief_remarks(results: &Results, workload: &str, param: &str, rival: &str) -> String {
+    let known = |remark: &&str| results.median(workload, param, remark, rival).is_some();
+    let remarks: Vec<_> = REMARKS.into_iter().filter(known).collect();
+    remarks.join(", ").replace('_', " ")
+}
+
+/// Below the table, with the params that each concerns.
+fn remarks_in_full(results: &Results, workload: &str) -> String {
+    let mut text = String::new();
+    for rival in results.rivals(workload) {
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        for param in results.params(workload) {
+            for remark in REMARKS {
+                let Some(value) = results.median(workload, param, remark, rival) else { continue };
+                let sentence = sentence(workload, param, rival, (remark, value));
+                match found.iter_mut().find(|(known, _)| *known == sentence) {
+                    Some((_, params)) => params.push(param::in_words(param)),
+                    None => found.push((sentence, vec![param::in_words(param)])),
+                }
+            }
+        }
+        for (sentence, params) in found {
+            text += &format!("\n† {rival}, {}: {sentence}\n", params.join("; "));
+        }
+    }
+    text
+}
+
+fn sentence(workload: &str, param: &str, rival: &str, (remark, value): (&str, f64)) -> String {
+    match remark {
+        "crashed" if value < 0.0 => format!("crashed, by signal {}", -value),
+        "crashed" => format!("crashed, with code {value}"),
+        "timed_out" => format!("given up after {value} s"),
+        "capped_at" => format!("with {} timeouts only", count_in_words(value as u64)),
+        _ => format!("skipped: {}", why_skipped(workload, param, rival)),
+    }
+}
+
+fn why_skipped(workload: &str, param: &str, rival: &str) -> String {
+    let facts = rivals::facts(rival);
+    let reason = facts.and_then(|facts| plan::skip_reason(workload, param, facts));
+    let needs = facts.and_then(|facts| facts.needs()).unwrap_or("more than there was");
+    reason.map_or_else(|| format!("it needs {needs}, and was not run here"), str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::verdict;
@@ -122,14 +160,9 @@ mod tests {
         for expected in [
             "| at least 2x | 3.00x | **reached** |",
             "| netty-best | **63** (60 to 66) 3.0x | **60** 2.0x |\n",
-            "| **wheelwork** | **21** (20 to 22) | **30** |\n",
             "| tokio-sleep | **85** (80 to 90) 4.0x | crashed |\n",
-            "429x † |",
             "\n† sorted-list, 1 producer, no captures: with 20k timeouts only\n",
-            "| p50, ms | p99, ms | max, ms | control: p50, ms | control: p99, ms |",
             "| **wheelwork** | **2** | **40** | **50** |  | **5** |",
-            "| netty-best | **2,400** |\n",
-            "\n16 threads, reschedule\n",
         ] {
             assert!(text.contains(expected), "{expected:?} is not in\n{text}");
         }

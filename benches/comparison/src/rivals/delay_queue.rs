@@ -1,9 +1,11 @@
-//! tokio-util's `DelayQueue` behind a mutex, with a task that waits for what expires.
+//! tokio-util's `DelayQueue`: behind a mutex, with a task that waits for what expires, and in a task
+//! of its own beside wheelwork's.
 //!
 //! The alternative, a task that owns the queue and is told through a channel, pays for a message,
 //! an allocation for each way back, and a switch of threads on top.
 
-use super::{Facts, Job, PLAIN, Rival, sleeps};
+use super::wheelwork::{Sleeping, TIMER};
+use super::{DELAY_QUEUE, Facts, Job, Rival, Sleep, facts_of, sleeps::Tokio};
 use crate::task::Task;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,29 +13,27 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::{EnterGuard, Runtime};
 use tokio_util::time::delay_queue::{self, Key};
+use wheelwork::future;
 
-type Queue = Mutex<delay_queue::DelayQueue<Job>>;
+type Shared = Mutex<delay_queue::DelayQueue<Job>>;
 
 /// So many jobs leave the queue under one lock.
 const BATCH: usize = 1024;
 
 pub struct DelayQueue {
-    queue: &'static Queue,
+    queue: &'static Shared,
     _context: EnterGuard<'static>,
 }
 
 impl Rival for DelayQueue {
-    const FACTS: Facts = Facts {
-        name: "delay-queue",
-        lacks: "one mutex; its handles (keys) can name another timeout later",
-        ..PLAIN
-    };
-    type Timer = (Runtime, Arc<Queue>);
+    const FACTS: Facts =
+        facts_of(DELAY_QUEUE, "one mutex; its handles (keys) can name another timeout later", &[]);
+    type Timer = (Runtime, Arc<Shared>);
     type Handle = Key;
 
     fn start(_tick: Duration) -> Self::Timer {
-        let runtime = sleeps::runtime(false);
-        let queue = Arc::<Queue>::default();
+        let runtime = Tokio::<false>::runtime(1);
+        let queue = Arc::<Shared>::default();
         let mut due = Vec::with_capacity(BATCH);
         let served = queue.clone();
         runtime.spawn(poll_fn(move |context| serve(&served, &mut due, context)));
@@ -59,7 +59,7 @@ impl Rival for DelayQueue {
 }
 
 /// Runs what is due, and is woken for the next; an insertion wakes it if it is the earliest.
-fn serve(queue: &Queue, due: &mut Vec<Job>, context: &mut Context<'_>) -> Poll<()> {
+fn serve(queue: &Shared, due: &mut Vec<Job>, context: &mut Context<'_>) -> Poll<()> {
     loop {
         let mut locked = lock(queue);
         while due.len() < BATCH
@@ -75,6 +75,69 @@ fn serve(queue: &Queue, due: &mut Vec<Job>, context: &mut Context<'_>) -> Poll<(
     }
 }
 
-fn lock(queue: &Queue) -> MutexGuard<'_, delay_queue::DelayQueue<Job>> {
+fn lock(queue: &Shared) -> MutexGuard<'_, delay_queue::DelayQueue<Job>> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A queue that belongs to a task.
+pub trait Queue: Send + 'static {
+    type Key;
+    fn runtime(workers: usize) -> Runtime;
+    fn new() -> Self;
+    fn insert(&mut self, value: u64, delay: Duration) -> Self::Key;
+    fn remove(&mut self, key: Self::Key);
+    fn next(&mut self) -> impl Future<Output = u64> + Send;
+}
+
+pub struct TokioUtil(delay_queue::DelayQueue<u64>);
+
+impl Queue for TokioUtil {
+    type Key = Key;
+
+    fn runtime(workers: usize) -> Runtime {
+        Tokio::<false>::runtime(workers)
+    }
+
+    fn new() -> Self {
+        Self(delay_queue::DelayQueue::new())
+    }
+
+    fn insert(&mut self, value: u64, delay: Duration) -> Key {
+        self.0.insert(value, delay)
+    }
+
+    fn remove(&mut self, key: Key) {
+        self.0.remove(&key);
+    }
+
+    async fn next(&mut self) -> u64 {
+        let expired = poll_fn(|context| self.0.poll_expired(context)).await;
+        expired.expect("a value is in the queue").into_inner()
+    }
+}
+
+pub struct WheelworkQueue(future::DelayQueue<u64>);
+
+impl Queue for WheelworkQueue {
+    type Key = future::DelayKey;
+
+    fn runtime(workers: usize) -> Runtime {
+        Sleeping::runtime(workers)
+    }
+
+    fn new() -> Self {
+        Self(future::DelayQueue::new(&TIMER))
+    }
+
+    fn insert(&mut self, value: u64, delay: Duration) -> future::DelayKey {
+        self.0.insert(value, delay)
+    }
+
+    fn remove(&mut self, key: future::DelayKey) {
+        let _value = self.0.remove(key);
+    }
+
+    async fn next(&mut self) -> u64 {
+        self.0.next().await.expect("a value is in the queue").value
+    }
 }

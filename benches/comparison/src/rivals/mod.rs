@@ -1,28 +1,43 @@
 //! The timers under comparison, each behind the same few functions.
 //!
-//! A process measures one rival once and exits, so none of them is ever shut down.
+//! A process measures one rival once and exits, so none of them is ever shut down. The feature
+//! `rivals` adds those that bring dependencies of their own.
+//!
+//! | file | what |
+//! |---|---|
+//! | `wheelwork.rs` | this project's timer |
+//! | `sleeps.rs` | futures that sleep, as timeouts and in tasks |
+//! | `others.rs`, `delay_queue.rs` | timers of other crates |
+//! | `textbook.rs`, `ordered.rs`, `skiplist.rs` | what one would write oneself |
 
+#[cfg(feature = "rivals")]
 mod delay_queue;
-mod hierarchical_wheel;
-mod nexus;
+#[cfg(feature = "rivals")]
 mod ordered;
-mod polled;
+#[cfg(feature = "rivals")]
+mod others;
+#[cfg(feature = "rivals")]
 mod skiplist;
 mod sleeps;
+#[cfg(feature = "rivals")]
 mod textbook;
-mod tokio_task;
 mod wheelwork;
+
+#[cfg(feature = "rivals")]
+pub use delay_queue::{Queue, TokioUtil, WheelworkQueue};
+pub use sleeps::{Sleep, Spawned};
 
 use crate::task::Task;
 use std::time::Duration;
 
 /// A boxed task. Boxing one without captures allocates nothing.
+#[cfg(feature = "rivals")]
 type Job = Box<dyn FnOnce() + Send>;
 
 /// What one thread does with a timer.
 pub trait Rival: Sized {
     const FACTS: Facts;
-    /// What the threads share.
+    /// The part that the threads share.
     type Timer: Sync + 'static;
     type Handle: 'static;
 
@@ -36,7 +51,7 @@ pub trait Rival: Sized {
 
     fn cancel(&mut self, handle: Self::Handle);
 
-    /// Cancels a timeout that has run. Called only if the rival `cancels_ended`.
+    /// Cancels a timeout that has run. Called only if the rival has [`Trait::CancelsEnded`].
     fn cancel_ended(&mut self, _handle: &Self::Handle) {
         unreachable!("the plan leaves it out");
     }
@@ -63,38 +78,52 @@ pub trait Rival: Sized {
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     pub name: &'static str,
-    /// What the reader of its figures has to know.
+    /// The limits that the reader of its figures has to know.
     pub lacks: &'static str,
-    /// Whether a timeout goes on when its handle is dropped.
-    pub detaches: bool,
-    /// Whether its tick can be set.
-    pub has_tick: bool,
-    /// Whether an insertion costs time proportional to what is present: it gets smaller workloads.
-    pub is_linear: bool,
-    /// Whether the whole process shares a single instance.
-    pub is_global: bool,
-    /// Whether a handle outlives its timeout and never names another one.
-    pub cancels_ended: bool,
-    /// Whether it belongs to one thread, which has to poll it.
-    pub is_local: bool,
-    /// Needed besides the default build of this program; empty if nothing is.
-    pub needs: &'static str,
-    /// The most that it is asked to schedule in a batch, so that a slow one ends within minutes.
-    pub cap: u64,
+    traits: &'static [Trait],
 }
 
-const PLAIN: Facts = Facts {
-    name: "",
-    lacks: "",
-    detaches: true,
-    has_tick: false,
-    is_linear: false,
-    is_global: false,
-    cancels_ended: false,
-    is_local: false,
-    needs: "",
-    cap: u64::MAX,
-};
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Trait {
+    /// A timeout ends when its handle is dropped.
+    DiesWithHandle,
+    /// Its tick can be set.
+    HasTick,
+    /// An insertion costs time proportional to what is present: it gets smaller workloads.
+    IsLinear,
+    /// The whole process shares a single instance.
+    IsGlobal,
+    /// A handle outlives its timeout and never names another one.
+    CancelsEnded,
+    /// It belongs to one thread, which has to poll it.
+    IsLocal,
+    /// The most that it is asked to schedule in a batch, so that a slow one ends within minutes.
+    #[cfg_attr(not(feature = "rivals"), expect(dead_code))]
+    Cap(u64),
+    /// Besides the default build of this program.
+    Needs(&'static str),
+}
+
+impl Facts {
+    pub fn has(&self, one: Trait) -> bool {
+        self.traits.contains(&one)
+    }
+
+    pub fn cap(&self) -> u64 {
+        let cap = |one: &Trait| if let Trait::Cap(most) = one { Some(*most) } else { None };
+        self.traits.iter().find_map(cap).unwrap_or(u64::MAX)
+    }
+
+    pub fn needs(&self) -> Option<&'static str> {
+        self.traits
+            .iter()
+            .find_map(|one| if let Trait::Needs(what) = one { Some(*what) } else { None })
+    }
+}
+
+const fn facts_of(name: &'static str, lacks: &'static str, traits: &'static [Trait]) -> Facts {
+    Facts { name, lacks, traits }
+}
 
 /// Something to be done with a rival that is named at run time.
 pub trait Visit {
@@ -102,13 +131,19 @@ pub trait Visit {
     fn visit<R: Rival>(self) -> Self::Output;
 }
 
-macro_rules! roster {
-    ($($rival:ty),* $(,)?) => {
-        const IN_PROCESS: &[Facts] = &[$(<$rival>::FACTS),*];
+/// Something to be done with a sleeping future that is named at run time.
+pub trait VisitSleep {
+    type Output;
+    fn visit<S: Sleep>(self) -> Self::Output;
+}
 
-        /// `None` if no rival that runs in this process has that name.
-        pub fn visit<V: Visit>(name: &str, visitor: V) -> Option<V::Output> {
-            $(if name == <$rival>::FACTS.name {
+macro_rules! roster {
+    ($facts:ident, $visit:ident, $visitor:ident, [$($(#[$cfg:meta])* $rival:ty,)*]) => {
+        const $facts: &[Facts] = &[$($(#[$cfg])* <$rival>::FACTS),*];
+
+        /// `None` if no rival of this kind has that name.
+        pub fn $visit<V: $visitor>(name: &str, visitor: V) -> Option<V::Output> {
+            $($(#[$cfg])* if name == <$rival>::FACTS.name {
                 return Some(visitor.visit::<$rival>());
             })*
             None
@@ -116,58 +151,79 @@ macro_rules! roster {
     };
 }
 
-roster! {
+roster!(IN_PROCESS, visit, Visit, [
     wheelwork::Wheelwork<true>,
     wheelwork::Wheelwork<false>,
-    polled::Polled<sleeps::Tokio<false>>,
-    polled::Polled<sleeps::Tokio<true>>,
-    tokio_task::TokioTask,
+    sleeps::Polled<sleeps::Tokio<false>>,
+    sleeps::Polled<sleeps::Tokio<true>>,
+    sleeps::TokioTask,
+    #[cfg(feature = "rivals")]
     delay_queue::DelayQueue,
-    polled::Polled<sleeps::Pingora>,
-    polled::Polled<sleeps::AsyncIo>,
-    polled::Polled<sleeps::FuturesTimer>,
-    hierarchical_wheel::Sender,
+    #[cfg(feature = "rivals")]
+    sleeps::Polled<others::Pingora>,
+    #[cfg(feature = "rivals")]
+    sleeps::Polled<others::AsyncIo>,
+    #[cfg(feature = "rivals")]
+    sleeps::Polled<others::FuturesTimer>,
+    #[cfg(feature = "rivals")]
+    others::HierarchicalWheel,
+    #[cfg(feature = "rivals")]
     ordered::List,
+    #[cfg(feature = "rivals")]
     ordered::Heap,
+    #[cfg(feature = "rivals")]
     ordered::Tree,
+    #[cfg(feature = "rivals")]
     skiplist::SkipList,
-    nexus::Owner,
-}
+    #[cfg(feature = "rivals")]
+    others::Nexus,
+]);
+
+roster!(SLEEPS, visit_sleep, VisitSleep, [
+    wheelwork::Sleeping,
+    sleeps::Tokio<false>,
+    sleeps::Tokio<true>,
+    sleeps::NoLimit,
+    #[cfg(feature = "rivals")]
+    others::Pingora,
+    #[cfg(feature = "rivals")]
+    others::AsyncIo,
+    #[cfg(feature = "rivals")]
+    others::FuturesTimer,
+]);
 
 pub const OURS: &str = "wheelwork";
 pub const CANCEL_NEW: &str = "wheelwork-cancel-new";
 pub const TOKIO: &str = "tokio-sleep";
 pub const TOKIO_ALT: &str = "tokio-sleep-alt";
 pub const TOKIO_TASK: &str = "tokio-task";
+pub const DELAY_QUEUE: &str = "delay-queue";
 pub const PINGORA: &str = "pingora-timeout";
 /// Not a timer: the parts that no timer can do without.
 pub const FLOOR: &str = "floor";
+/// Not a timer: the bare future.
+pub const NO_LIMIT: &str = "no-limit";
 pub const NETTY_DEFAULT: &str = "netty-default";
 pub const NETTY_BEST: &str = "netty-best";
 
-const NETTY: Facts =
-    Facts { has_tick: true, cancels_ended: true, needs: "Java and Netty's jar", ..PLAIN };
+const NETTY: &[Trait] =
+    &[Trait::HasTick, Trait::CancelsEnded, Trait::Needs("Java and Netty's jar")];
 
 const OUT_OF_PROCESS: &[Facts] = &[
-    Facts {
-        name: FLOOR,
-        lacks: "not a timer: one clock read, one uncontended atomic, one queue push",
-        ..PLAIN
-    },
-    Facts {
-        name: NETTY_DEFAULT,
-        lacks: "a JVM started without flags; no reschedule (cancel + new); no tick below 1 ms (it \
-                takes 1 ms); wakes up every tick; a cancelled task stays referenced until the \
-                worker has seen it; figures of the worker thread and of the heap in use, the rest \
-                of the JVM left out",
-        ..NETTY
-    },
-    Facts {
-        name: NETTY_BEST,
-        lacks: "the same, in a JVM with the parallel collector and 4 GiB at once, leak detection \
-                off",
-        ..NETTY
-    },
+    sleeps::NoLimit::FACTS,
+    facts_of(FLOOR, "not a timer: one clock read, one uncontended atomic, one queue push", &[]),
+    facts_of(
+        NETTY_DEFAULT,
+        "a JVM started without flags; no reschedule (cancel + new); no tick below 1 ms (it takes \
+         1 ms); wakes up every tick; a cancelled task stays referenced until the worker has seen \
+         it; figures of the worker thread and of the heap in use, the rest of the JVM left out",
+        NETTY,
+    ),
+    facts_of(
+        NETTY_BEST,
+        "the same, in a JVM with the parallel collector and 4 GiB at once, leak detection off",
+        NETTY,
+    ),
 ];
 
 /// All rivals, in the order of the table.
@@ -177,4 +233,9 @@ pub fn all() -> impl Iterator<Item = &'static Facts> {
 
 pub fn facts(name: &str) -> Option<&'static Facts> {
     all().find(|facts| facts.name == name)
+}
+
+/// Whether it has a future that sleeps.
+pub fn sleeps(name: &str) -> bool {
+    SLEEPS.iter().any(|facts| facts.name == name)
 }

@@ -1,7 +1,7 @@
 //! crossbeam's `SkipMap` ordered by deadline: no mutex around it, and a thread that sleeps.
 
 use super::textbook::Place;
-use super::{Facts, Job, PLAIN, Rival};
+use super::{Facts, Job, Rival, Trait, facts_of};
 use crate::task::Task;
 use crossbeam_skiplist::SkipMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,13 +66,11 @@ pub struct SkipList {
 }
 
 impl Rival for SkipList {
-    const FACTS: Facts = Facts {
-        name: "skiplist",
-        lacks: "O(log n); memory is freed by epochs, later",
-        cancels_ended: true,
-        cap: 200_000,
-        ..PLAIN
-    };
+    const FACTS: Facts = facts_of(
+        "skiplist",
+        "O(log n); memory is freed by epochs, later",
+        &[Trait::CancelsEnded, Trait::Cap(200_000)],
+    );
     type Timer = (Arc<Timer>, Thread);
     type Handle = Place;
 

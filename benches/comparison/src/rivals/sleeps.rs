@@ -1,19 +1,155 @@
-//! The futures that sleep: tokio's, pingora-timeout's, async-io's, futures-timer's.
+//! Futures that sleep: as a timeout that is polled once, and in tasks on a runtime. Here tokio's.
 
-use super::polled::{Sleep, poll_once};
-use super::{Facts, PINGORA, PLAIN, TOKIO, TOKIO_ALT};
-use crate::task::Nothing;
+use super::{Facts, NO_LIMIT, Rival, TOKIO, TOKIO_ALT, TOKIO_TASK, Trait, facts_of};
+use crate::task::{Nothing, Task};
+use std::future::{Pending, pending, poll_fn};
+use std::marker::PhantomData;
 use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::{Builder, EnterGuard, Runtime};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-const BARE: Facts = Facts { detaches: false, ..PLAIN };
-const GLOBAL: Facts = Facts { is_global: true, ..BARE };
-/// Such a timer starts its thread with its first timeout.
+/// Some timers start their thread with their first timeout.
 const FIRST: Duration = Duration::from_millis(1);
 
-/// tokio's `Sleep`, driven by a runtime of one worker thread: what `tokio::time::timeout` costs.
+pub trait Sleep: 'static {
+    const FACTS: Facts;
+    /// Pinned in a box only if it has to be.
+    type Handle: Future + Unpin + Send + 'static;
+
+    fn sleep(delay: Duration) -> Self::Handle;
+
+    /// For a sleep that does not leave its function: it needs no box.
+    fn sleep_on_stack(delay: Duration) -> impl Future + Send {
+        Self::sleep(delay)
+    }
+
+    /// Moves the deadline; `false` if it cannot.
+    fn reset(_handle: &mut Self::Handle, _delay: Duration) -> bool {
+        false
+    }
+
+    /// `None` if `limit` is over first.
+    fn timeout<F: Future + Send>(
+        limit: Duration,
+        future: F,
+    ) -> impl Future<Output = Option<F::Output>> + Send {
+        async move {
+            let (mut future, mut limit) = (pin!(future), pin!(Self::sleep_on_stack(limit)));
+            poll_fn(|context| match future.as_mut().poll(context) {
+                Poll::Ready(output) => Poll::Ready(Some(output)),
+                Poll::Pending => limit.as_mut().poll(context).map(|_| None),
+            })
+            .await
+        }
+    }
+
+    /// Enables what the sleeps need of a runtime.
+    fn enable(_builder: &mut Builder) {}
+
+    fn runtime(workers: usize) -> Runtime {
+        let mut builder = Builder::new_multi_thread();
+        Self::enable(builder.worker_threads(workers));
+        let runtime = builder.build().expect("a thread can be started");
+        let context = runtime.enter();
+        poll_once(pin!(Self::sleep_on_stack(FIRST)), Nothing);
+        drop(context);
+        runtime
+    }
+}
+
+fn poll_once<F: Future>(future: Pin<&mut F>, task: impl Task) {
+    let waker = task.waker();
+    if future.poll(&mut Context::from_waker(&waker)).is_ready() {
+        waker.wake();
+    }
+}
+
+/// A sleep as a timeout: it is polled once, with a waker that runs the task. A runtime of one worker
+/// thread drives it, if it needs one.
+pub struct Polled<S> {
+    _context: EnterGuard<'static>,
+    _sleep: PhantomData<S>,
+}
+
+impl<S: Sleep> Rival for Polled<S> {
+    const FACTS: Facts = S::FACTS;
+    type Timer = Runtime;
+    type Handle = S::Handle;
+
+    fn start(_tick: Duration) -> Runtime {
+        S::runtime(1)
+    }
+
+    fn of(runtime: &'static Runtime) -> Self {
+        Self { _context: runtime.enter(), _sleep: PhantomData }
+    }
+
+    fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> S::Handle {
+        let mut timeout = S::sleep(delay);
+        poll_once(Pin::new(&mut timeout), task);
+        timeout
+    }
+
+    fn cancel(&mut self, timeout: S::Handle) {
+        drop(timeout);
+    }
+
+    fn schedule_and_cancel<T: Task>(&mut self, task: T, delay: Duration) {
+        poll_once(pin!(S::sleep_on_stack(delay)), task);
+    }
+
+    fn reschedule<T: Task>(
+        &mut self,
+        mut timeout: S::Handle,
+        task: T,
+        delay: Duration,
+    ) -> S::Handle {
+        if S::reset(&mut timeout, delay) {
+            return timeout;
+        }
+        drop(timeout);
+        self.schedule(task, delay)
+    }
+}
+
+/// A task for each timeout, which sleeps and then works, on a runtime of two worker threads.
+pub struct Spawned<S> {
+    runtime: &'static Runtime,
+    _sleep: PhantomData<S>,
+}
+
+impl<S: Sleep> Rival for Spawned<S> {
+    const FACTS: Facts = S::FACTS;
+    type Timer = Runtime;
+    type Handle = JoinHandle<()>;
+
+    fn start(_tick: Duration) -> Runtime {
+        S::runtime(2)
+    }
+
+    fn of(runtime: &'static Runtime) -> Self {
+        Self { runtime, _sleep: PhantomData }
+    }
+
+    /// The deadline counts from the call, and not from the first poll of the task.
+    fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> JoinHandle<()> {
+        let deadline = std::time::Instant::now() + delay;
+        self.runtime.spawn(async move {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            S::sleep_on_stack(left).await;
+            task.run();
+        })
+    }
+
+    fn cancel(&mut self, timeout: JoinHandle<()>) {
+        timeout.abort();
+    }
+}
+
+/// tokio's `Sleep`: what `tokio::time::timeout` costs.
 ///
 /// `ALT` is the runtime's alternative timer, a wheel for each worker thread. It exists only under
 /// `--cfg tokio_unstable`, which changes the rest of tokio as well, so a separate build measures it.
@@ -21,38 +157,27 @@ pub struct Tokio<const ALT: bool>;
 
 impl<const ALT: bool> Sleep for Tokio<ALT> {
     const FACTS: Facts = if ALT {
-        Facts {
-            name: TOKIO_ALT,
-            lacks: "unstable; made for tasks on the runtime's workers, while a Sleep from another \
-                    thread, as here, goes through a queue; a bare Sleep: runs no task, needs the \
-                    runtime; handle must be kept",
-            needs: "a build with --cfg tokio_unstable",
-            ..BARE
-        }
+        facts_of(
+            TOKIO_ALT,
+            "unstable; made for tasks on the runtime's workers, while a Sleep from another thread \
+             goes through a queue; a bare Sleep: runs no task, needs the runtime; handle must be \
+             kept",
+            &[Trait::DiesWithHandle, Trait::Needs("a build with --cfg tokio_unstable")],
+        )
     } else {
-        Facts {
-            name: TOKIO,
-            lacks: "a bare Sleep: runs no task, needs the runtime; handle must be kept",
-            ..BARE
-        }
+        facts_of(
+            TOKIO,
+            "a bare Sleep: runs no task, needs the runtime; handle must be kept",
+            &[Trait::DiesWithHandle],
+        )
     };
-    type Timer = Runtime;
-    type Guard = EnterGuard<'static>;
     type Handle = Pin<Box<tokio::time::Sleep>>;
-
-    fn start() -> Runtime {
-        runtime(ALT)
-    }
-
-    fn enter(runtime: &'static Runtime) -> EnterGuard<'static> {
-        runtime.enter()
-    }
 
     fn sleep(delay: Duration) -> Self::Handle {
         Box::pin(tokio::time::sleep(delay))
     }
 
-    fn sleep_on_stack(delay: Duration) -> impl Future {
+    fn sleep_on_stack(delay: Duration) -> impl Future + Send {
         tokio::time::sleep(delay)
     }
 
@@ -60,17 +185,18 @@ impl<const ALT: bool> Sleep for Tokio<ALT> {
         timeout.as_mut().reset(Instant::now() + delay);
         true
     }
-}
 
-pub fn runtime(alternative_timer: bool) -> Runtime {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(1);
-    if alternative_timer {
-        enable_alt_timer(&mut builder);
-    } else {
-        builder.enable_time();
+    async fn timeout<F: Future + Send>(limit: Duration, future: F) -> Option<F::Output> {
+        tokio::time::timeout(limit, future).await.ok()
     }
-    builder.build().expect("a thread can be started")
+
+    fn enable(builder: &mut Builder) {
+        if ALT {
+            enable_alt_timer(builder);
+        } else {
+            builder.enable_time();
+        }
+    }
 }
 
 #[cfg(tokio_unstable)]
@@ -84,91 +210,54 @@ fn enable_alt_timer(_builder: &mut Builder) {
     panic!("this program was built without --cfg tokio_unstable");
 }
 
-/// pingora-timeout's `sleep`. Its `timeout` hands delays above 15 minutes to tokio, and boxes its
-/// timer even where the caller can pin it on the stack.
-pub struct Pingora;
+/// No timer: what a limited future costs without its limit.
+pub struct NoLimit;
 
-impl Sleep for Pingora {
-    const FACTS: Facts = Facts {
-        name: PINGORA,
-        lacks: "runs no task; ticks of 10 ms, a wake-up in each; deadlines cut to whole \
-                milliseconds; a cancelled one stays until its time; handle must be kept",
-        ..GLOBAL
-    };
-    type Timer = ();
-    type Guard = ();
-    type Handle = Pin<Box<dyn Future<Output = ()>>>;
+impl Sleep for NoLimit {
+    const FACTS: Facts = facts_of(NO_LIMIT, "not a timer: the future without a limit", &[]);
+    type Handle = Pending<()>;
 
-    fn start() {
-        poll_once(pin!(Self::sleep_on_stack(FIRST)), Nothing);
+    fn sleep(_delay: Duration) -> Pending<()> {
+        pending()
     }
 
-    fn enter((): &'static ()) {}
-
-    fn sleep(delay: Duration) -> Self::Handle {
-        Box::pin(pingora_timeout::sleep(delay))
-    }
-
-    fn sleep_on_stack(delay: Duration) -> impl Future {
-        pingora_timeout::sleep(delay)
+    async fn timeout<F: Future + Send>(_limit: Duration, future: F) -> Option<F::Output> {
+        Some(future.await)
     }
 }
 
-/// async-io's `Timer`; its own thread drives it.
-pub struct AsyncIo;
+/// A tokio task that sleeps and then works: how most programs on tokio set a timeout that acts.
+pub struct TokioTask(&'static Runtime);
 
-impl Sleep for AsyncIo {
-    const FACTS: Facts = Facts {
-        name: "async-io",
-        lacks: "a bare Timer: runs no task; handle must be kept",
-        cap: 200_000,
-        ..GLOBAL
-    };
-    type Timer = ();
-    type Guard = ();
-    type Handle = async_io::Timer;
+impl Rival for TokioTask {
+    const FACTS: Facts = facts_of(
+        TOKIO_TASK,
+        "no reschedule (abort + spawn); the delay begins when the task is first polled",
+        &[Trait::CancelsEnded],
+    );
+    type Timer = Runtime;
+    type Handle = JoinHandle<()>;
 
-    fn start() {
-        poll_once(pin!(Self::sleep(FIRST)), Nothing);
+    fn start(_tick: Duration) -> Runtime {
+        Tokio::<false>::runtime(1)
     }
 
-    fn enter((): &'static ()) {}
-
-    fn sleep(delay: Duration) -> async_io::Timer {
-        async_io::Timer::after(delay)
+    fn of(runtime: &'static Runtime) -> Self {
+        Self(runtime)
     }
 
-    fn reset(timeout: &mut async_io::Timer, delay: Duration) -> bool {
-        timeout.set_after(delay);
-        true
-    }
-}
-
-/// futures-timer's `Delay`; its own thread drives it.
-pub struct FuturesTimer;
-
-impl Sleep for FuturesTimer {
-    const FACTS: Facts = Facts {
-        name: "futures-timer",
-        lacks: "a bare Delay: runs no task; handle must be kept",
-        ..GLOBAL
-    };
-    type Timer = ();
-    type Guard = ();
-    type Handle = futures_timer::Delay;
-
-    fn start() {
-        poll_once(pin!(Self::sleep(FIRST)), Nothing);
+    fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> JoinHandle<()> {
+        self.0.spawn(async move {
+            tokio::time::sleep(delay).await;
+            task.run();
+        })
     }
 
-    fn enter((): &'static ()) {}
-
-    fn sleep(delay: Duration) -> futures_timer::Delay {
-        futures_timer::Delay::new(delay)
+    fn cancel(&mut self, timeout: JoinHandle<()>) {
+        timeout.abort();
     }
 
-    fn reset(timeout: &mut futures_timer::Delay, delay: Duration) -> bool {
-        timeout.reset(delay);
-        true
+    fn cancel_ended(&mut self, timeout: &JoinHandle<()>) {
+        timeout.abort();
     }
 }

@@ -102,7 +102,7 @@ fn job(task: impl Task) -> Job {
 }
 
 impl<S: Structure> Rival for &'static Textbook<S> {
-    const FACTS: Facts = Facts { cancels_ended: true, ..S::FACTS };
+    const FACTS: Facts = S::FACTS;
     type Timer = Arc<Textbook<S>>;
     type Handle = S::Key;
 

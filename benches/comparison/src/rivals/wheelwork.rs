@@ -1,31 +1,30 @@
-//! This project's timer, with its defaults.
+//! This project's timer, with its defaults, and its sleeps.
 
-use super::{CANCEL_NEW, Facts, OURS, PLAIN, Rival};
+use super::{CANCEL_NEW, Facts, OURS, Rival, Sleep, Trait, facts_of};
 use crate::task::Task;
+use std::sync::LazyLock;
 use std::time::Duration;
-use wheelwork::{HashedWheelTimer, Timeout};
+use wheelwork::{HashedWheelTimer, Timeout, future};
+
+fn timer(tick: Duration) -> HashedWheelTimer {
+    HashedWheelTimer::builder().tick_duration(tick).build().expect("a thread can be started")
+}
 
 /// With `reschedule`, or used by somebody who does not know of it.
 pub struct Wheelwork<const RESCHEDULES: bool>(&'static HashedWheelTimer);
 
 impl<const RESCHEDULES: bool> Rival for Wheelwork<RESCHEDULES> {
-    const FACTS: Facts = Facts {
-        name: if RESCHEDULES { OURS } else { CANCEL_NEW },
-        lacks: if RESCHEDULES {
-            "late by up to a tick"
-        } else {
-            "wheelwork by cancel + new_timeout in place of reschedule"
-        },
-        has_tick: true,
-        cancels_ended: true,
-        ..PLAIN
+    const FACTS: Facts = if RESCHEDULES {
+        facts_of(OURS, "late by up to a tick", &[Trait::HasTick, Trait::CancelsEnded])
+    } else {
+        let lacks = "wheelwork by cancel + new_timeout in place of reschedule";
+        facts_of(CANCEL_NEW, lacks, &[Trait::HasTick, Trait::CancelsEnded])
     };
     type Timer = HashedWheelTimer;
     type Handle = Timeout;
 
     fn start(tick: Duration) -> HashedWheelTimer {
-        let builder = HashedWheelTimer::builder().tick_duration(tick);
-        builder.build().expect("a thread can be started")
+        timer(tick)
     }
 
     fn of(timer: &'static HashedWheelTimer) -> Self {
@@ -51,5 +50,31 @@ impl<const RESCHEDULES: bool> Rival for Wheelwork<RESCHEDULES> {
         }
         timeout.reschedule(delay).expect("it is pending");
         timeout
+    }
+}
+
+/// The precision of tokio's timer.
+const ASYNC_TICK: Duration = Duration::from_millis(1);
+
+/// One timer for the process, as a program would have it.
+pub(super) static TIMER: LazyLock<HashedWheelTimer> = LazyLock::new(|| timer(ASYNC_TICK));
+
+pub struct Sleeping;
+
+impl Sleep for Sleeping {
+    const FACTS: Facts = Wheelwork::<true>::FACTS;
+    type Handle = future::Sleep;
+
+    fn sleep(delay: Duration) -> future::Sleep {
+        TIMER.sleep(delay)
+    }
+
+    fn reset(sleep: &mut future::Sleep, delay: Duration) -> bool {
+        sleep.reset_after(delay);
+        true
+    }
+
+    async fn timeout<F: Future + Send>(limit: Duration, future: F) -> Option<F::Output> {
+        TIMER.timeout(limit, future).await.ok()
     }
 }

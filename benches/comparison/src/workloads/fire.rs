@@ -1,7 +1,7 @@
 //! Many that do fire: all at one instant, and spread over a second.
 
 use super::probe::{self, Late};
-use super::{Error, Figures};
+use super::{Error, Figures, PATIENCE};
 use crate::delays;
 use crate::kernel;
 use crate::rivals::Rival;
@@ -9,8 +9,6 @@ use crate::sizes::Sizes;
 use crate::task::{Nothing, Task};
 use std::time::{Duration, Instant};
 
-/// How long after the last deadline a timer is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// So many times what the trial took: it gets dearer with what is present.
 const RESERVE: u32 = 6;
 /// Longer than a step of settling.
@@ -33,17 +31,23 @@ pub fn same_tick<R: Rival>(
 }
 
 /// CPU time from before the first is due until the last has run, and how late they were.
-pub fn spread<R: Rival>(timer: &'static R::Timer, timeouts: u64, sizes: &Sizes) -> Figures {
+pub fn spread<R: Rival>(
+    timer: &'static R::Timer,
+    timeouts: u64,
+    over: Duration,
+    sizes: &Sizes,
+) -> Figures {
     probe::expect_late(timeouts);
     let mut fire = Fire { timer: R::of(timer), timeouts };
     let lead = fire.lead(sizes, delays::among_far);
     let start = Instant::now() + lead;
-    let (_span, cpu) = fire.fire(start, start + Duration::from_secs(1), |i| {
-        let deadline = start + delays::within_second(i, timeouts);
+    let (_span, cpu) = fire.fire(start, start + over, |i| {
+        let deadline = start + delays::within(over, i, timeouts);
         (Late { deadline }, deadline)
     })?;
-    let p99 = probe::quantile(&probe::lateness(), 0.99, 1e3);
-    Ok(vec![("cpu_ns_per_op", cpu), ("p99_late_us", p99)])
+    let late = probe::lateness();
+    let p99 = probe::quantile(&late, 0.99, 1e3);
+    Ok(vec![("cpu_ns_per_op", cpu), ("p99_late_us", p99), ("early", probe::early(&late))])
 }
 
 struct Fire<R> {

@@ -1,11 +1,11 @@
 //! What an operation costs beside many that are present.
 
 use super::probe::{self, Hit};
-use super::{Error, Figures};
+use super::{Error, Figures, PATIENCE};
 use crate::batches;
 use crate::delays;
 use crate::kernel;
-use crate::rivals::Rival;
+use crate::rivals::{Rival, Trait};
 use crate::sizes::Sizes;
 use crate::task::Nothing;
 use std::mem;
@@ -16,7 +16,6 @@ const BATCH: u64 = 10_000;
 const LINEAR_BATCH: u64 = 200;
 /// From the first schedule of those that expire together to their deadline.
 const LEAD: Duration = Duration::from_millis(20);
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn growth<R: Rival>(timer: &'static R::Timer, present: u64, sizes: &Sizes) -> Figures {
     let mut timer = R::of(timer);
@@ -24,7 +23,7 @@ pub fn growth<R: Rival>(timer: &'static R::Timer, present: u64, sizes: &Sizes) -
     let far = |i| timer.schedule(Nothing, delays::far(i, present.end));
     let kept: Vec<_> = present.clone().map(far).collect();
     kernel::settle(Duration::from_secs(1) + Duration::from_micros(present.end));
-    let batch = if R::FACTS.is_linear { LINEAR_BATCH } else { BATCH };
+    let batch = if R::FACTS.has(Trait::IsLinear) { LINEAR_BATCH } else { BATCH };
     let mut round_trip = |part: usize| -> Result<f64, Error> {
         let nanos = batches::median(sizes, || Ok::<_, Error>(round_trip(&mut timer, batch)[part]))?;
         Ok(nanos / batch as f64)

@@ -1,7 +1,7 @@
 //! How late timeouts run at 10,000 a second, with and without other work on the machine.
 
-use super::Figures;
 use super::probe::{self, Late};
+use super::{Figures, PATIENCE};
 use crate::delays;
 use crate::rivals::Rival;
 use crate::sizes::Sizes;
@@ -13,7 +13,6 @@ const PER_MILLI: u64 = 10;
 /// Between two looks at the clock by the producer.
 const PACE: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn lateness<R: Rival>(timer: &'static R::Timer, busy: bool, sizes: &Sizes) -> Figures {
     let timeouts = sizes.lateness_ms * PER_MILLI;
@@ -31,7 +30,7 @@ pub fn lateness<R: Rival>(timer: &'static R::Timer, busy: bool, sizes: &Sizes) -
         ("p99_us", micros(0.99)),
         ("p999_us", micros(0.999)),
         ("max_us", micros(1.0)),
-        ("early", late.partition_point(|late| *late < 0) as f64),
+        ("early", probe::early(&late)),
     ])
 }
 

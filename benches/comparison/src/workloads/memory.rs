@@ -1,17 +1,17 @@
-//! Growth of the resident memory: by pending timeouts, by those of threads that have ended, and
-//! after a storm of cancels.
+//! What it costs to have timeouts pending of which none is due; and the growth of the resident memory:
+//! by these, by those of threads that have ended, and after a storm of cancels.
 
 use super::Figures;
 use crate::delays::{self, HOUR};
 use crate::kernel;
-use crate::rivals::Rival;
+use crate::rivals::{Rival, Trait};
 use crate::sizes::Sizes;
 use crate::task::{Captures, Nothing, TWO_WORDS, Task};
 use std::io;
 use std::mem;
 use std::sync::Barrier;
 use std::thread::{self, Builder};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const STORM_DELAY: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_secs(2);
@@ -23,6 +23,22 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Threads that live at the same time.
 const WAVE: u64 = 250;
 const STACK: usize = 64 << 10;
+
+pub fn resident<R: Rival>(timer: &'static R::Timer, pending: u64, sizes: &Sizes) -> Figures {
+    let mut timer = R::of(timer);
+    let kept: Vec<_> = (0..pending).map(|_| timer.schedule(Nothing, HOUR)).collect();
+    kernel::settle(Duration::from_secs(1) + Duration::from_micros(pending));
+    let wakeups = kernel::wakeups()?;
+    let cpu = kernel::cpu_time();
+    let begin = Instant::now();
+    thread::sleep(Duration::from_millis(sizes.resident_ms));
+    let window = begin.elapsed().as_secs_f64();
+    let cpu = (kernel::cpu_time() - cpu).as_secs_f64();
+    let wakeups = kernel::wakeups()? - wakeups;
+    // Never cancelled: that takes long, and the process ends anyway.
+    mem::forget(kept);
+    Ok(vec![("cpu_percent", 100.0 * cpu / window), ("wakeups_per_s", wakeups as f64 / window)])
+}
 
 pub fn pending<R: Rival>(timer: &'static R::Timer, captures: u64, sizes: &Sizes) -> Figures {
     let mut timer = R::of(timer);
@@ -41,7 +57,7 @@ fn hold<R: Rival>(timer: &mut R, task: impl Task, timeouts: u64) {
     let mut kept = Vec::new();
     for _ in 0..timeouts {
         let handle = timer.schedule(task.clone(), HOUR);
-        if !R::FACTS.detaches {
+        if R::FACTS.has(Trait::DiesWithHandle) {
             kept.push(handle);
         }
     }
@@ -76,15 +92,27 @@ fn growth_since(before: f64) -> io::Result<f64> {
     Ok(kernel::resident_bytes()? - before)
 }
 
-/// Scheduled by so many threads, each of which ends.
-pub fn short_lived<R: Rival>(timer: &'static R::Timer, threads: u64, sizes: &Sizes) -> Figures {
-    let timeouts = sizes.short_lived;
-    // Pays for the threads themselves before the memory is measured.
-    waves(timeouts, &|| ())?;
-    kernel::settle(SETTLE);
-    let before = kernel::resident_bytes()?;
-    waves(threads, &|| hold(&mut R::of(timer), TWO_WORDS, timeouts / threads))?;
-    Ok(vec![("bytes_per_timeout", growth_since(before)? / timeouts as f64)])
+/// Scheduled by so many threads, each of which ends. The same threads use another timer before:
+/// glibc keeps 250 stacks and arenas, and a thread that schedules touches more of them than one that
+/// does nothing. They are not what a timeout costs.
+pub fn short_lived<R: Rival>(
+    [control, timer]: [&'static R::Timer; 2],
+    threads: u64,
+    sizes: &Sizes,
+) -> Figures {
+    let each = sizes.short_lived / threads;
+    let wave = |timer| waves(threads, &|| hold(&mut R::of(timer), TWO_WORDS, each));
+    let start = kernel::resident_bytes()?;
+    waves(sizes.short_lived, &|| ())?;
+    let idle = growth_since(start)?;
+    wave(control)?;
+    let used = growth_since(start)?;
+    wave(timer)?;
+    let timeouts = sizes.short_lived as f64;
+    Ok(vec![
+        ("bytes_per_timeout", (growth_since(start)? - used) / timeouts),
+        ("with_its_threads", (used - idle) / timeouts),
+    ])
 }
 
 /// The threads of a wave end when all of them have done their work.
@@ -93,14 +121,19 @@ fn waves(threads: u64, work: &(impl Fn() + Sync)) -> io::Result<()> {
         let wave = WAVE.min(threads - begun);
         let done = &Barrier::new(wave as usize);
         thread::scope(|scope| {
-            (0..wave).try_for_each(|_| {
-                let body = move || {
-                    work();
-                    done.wait();
-                };
-                Builder::new().stack_size(STACK).spawn_scoped(scope, body).map(drop)
-            })
+            let body = move || {
+                work();
+                done.wait();
+            };
+            let spawn = |_| Builder::new().stack_size(STACK).spawn_scoped(scope, body);
+            let running = (0..wave).map(spawn).collect::<io::Result<Vec<_>>>()?;
+            // A scope does not wait for the destructors of thread-locals, but a join does.
+            running.into_iter().try_for_each(|thread| thread.join().map_err(|_| panicked()))
         })?;
     }
     Ok(())
+}
+
+fn panicked() -> io::Error {
+    io::Error::other("a thread that schedules has panicked")
 }

@@ -1,0 +1,289 @@
+//! The plots: a row for each rival, with bars or dots along one scale.
+
+#[path = "../../../wheels/svg.rs"]
+mod svg;
+
+use super::results::{Figure, Results};
+use super::scale::Scale;
+use super::words;
+use crate::catalogue::{Plot, Workload};
+use crate::param;
+use crate::rivals::OURS;
+use std::io;
+use std::path::Path;
+use svg::{Anchor, Color, Picture};
+
+const WIDTH: f64 = 800.0;
+const LEFT: f64 = 215.0;
+/// The figures stand to the right of it.
+const RIGHT: f64 = 690.0;
+const MARGIN: f64 = 12.0;
+const HEAD: f64 = 56.0;
+const LINE: f64 = 20.0;
+const AXIS: f64 = 50.0;
+const BAR: f64 = 15.0;
+const ROW: f64 = 22.0;
+
+/// The first, second and further marks of a rival, for light and for dark pages.
+const OURS_SHADES: [Color; 5] = [
+    ("#0969da", "#4493f8"),
+    ("#4f91ec", "#316dca"),
+    ("#8bb9f5", "#2b5ca8"),
+    ("#bfd9fb", "#224a84"),
+    ("#d8e8fd", "#1d3d6c"),
+];
+const SHADES: [Color; 5] = [
+    ("#6e7781", "#9ea7b3"),
+    ("#8c959f", "#7d8590"),
+    ("#afb8c1", "#656c76"),
+    ("#d0d7de", "#4d545d"),
+    ("#e4e9ee", "#3d444d"),
+];
+
+fn shade(rival: &str, mark: usize) -> String {
+    let kind = if rival == OURS { "ours" } else { "other" };
+    format!("{kind}{}", mark.min(SHADES.len() - 1))
+}
+
+/// A param and a metric.
+type Place<'a> = (&'a str, &'a str);
+/// With what stands for each in the legend.
+type Marks<'a> = Vec<(Place<'a>, String)>;
+
+struct Panel<'a> {
+    title: String,
+    unit: String,
+    marks: Marks<'a>,
+    rows: Vec<Row<'a>>,
+    scale: Scale,
+}
+
+struct Row<'a> {
+    rival: &'a str,
+    figures: Vec<Option<Figure>>,
+    /// The p99 of the control.
+    control: Option<f64>,
+}
+
+/// `false` if there is nothing to draw.
+pub fn draw(results: &Results, work: &Workload, plot: Plot, file: &Path) -> io::Result<bool> {
+    let panels = panels(results, work, plot);
+    let Some(first) = panels.first() else { return Ok(false) };
+    let legend = legend(first);
+    let top = HEAD + legend.last().map_or(0.0, |(_, (_, y))| y + LINE);
+    let height = panels.iter().map(|panel| panel.height(plot)).sum::<f64>() + top;
+    let shades = |kind, shades: [Color; 5]| {
+        shades.into_iter().enumerate().map(move |(i, color)| (format!("{kind}{i}"), color))
+    };
+    let colors = shades("ours", OURS_SHADES).chain(shades("other", SHADES));
+    let mut picture = Picture::new((WIDTH, height), colors);
+    picture.text("ink title", (MARGIN, 16.0), Anchor::Start, work.title);
+    let control = panels.iter().flat_map(|panel| &panel.rows).any(|row| row.control.is_some());
+    let control = if control { "; stroke: p99 of the control" } else { "" };
+    let ratio = match plot {
+        Plot::Bars(metric) if words::ratio(metric, 1.0, 1.0).is_some() => {
+            "; line: from least to greatest; in brackets: ratio to wheelwork"
+        }
+        Plot::Bars(_) => "; line: from least to greatest",
+        _ => "; right: first and last",
+    };
+    let note = format!("medians; less is better{control}{ratio}");
+    picture.text("faint", (MARGIN, 38.0), Anchor::Start, &note);
+    for (i, (name, (x, y))) in legend.iter().enumerate() {
+        let y = HEAD + y;
+        picture.line(&format!("bar {}", shade("", i)), [(*x, y), (x + 12.0, y)]);
+        picture.text("ink", (x + 18.0, y), Anchor::Start, name);
+    }
+    let mut y = top;
+    for panel in &panels {
+        panel.draw(&mut picture, y, plot);
+        y += panel.height(plot);
+    }
+    picture.save(file)?;
+    Ok(true)
+}
+
+fn panels<'a>(results: &'a Results, work: &Workload, plot: Plot) -> Vec<Panel<'a>> {
+    let params = results.params(work.name);
+    let params = params.into_iter().filter(|param| !param::is_control(param));
+    let metrics = results.metrics(work.name);
+    let by_param = |metric: &'a str| -> Marks<'a> {
+        let marks = params.clone().map(|param| ((param, metric), param::in_words(param)));
+        marks.collect()
+    };
+    let grid: Vec<(String, String, Marks<'a>)> = match plot {
+        Plot::Bars(wanted) => {
+            let metrics = metrics.into_iter().filter(|metric| *metric == wanted);
+            metrics.map(|metric| (String::new(), words::metric(metric), by_param(metric))).collect()
+        }
+        Plot::Growth => {
+            let panel = |metric| (String::new(), words::metric(metric), by_param(metric));
+            metrics.into_iter().map(panel).collect()
+        }
+        Plot::Late(percentiles) => {
+            let unit = words::metric(percentiles[0]).replace("p50, ", "late, ");
+            let name = |metric| words::metric(metric).replace("max", "worst");
+            let panel = |param: &'a str| {
+                let of = percentiles.iter().map(|metric| ((param, *metric), name(metric)));
+                (param::in_words(param), unit.clone(), of.collect())
+            };
+            params.clone().map(panel).collect()
+        }
+    };
+    let mut panels: Vec<_> = grid
+        .into_iter()
+        .filter_map(|(title, unit, marks)| Panel::of(results, work, title, unit, marks, plot))
+        .collect();
+    // Panels of one unit have one scale, so that they can be compared.
+    if let Plot::Late(_) = plot {
+        let figures = panels.iter().flat_map(Panel::figures).collect::<Vec<_>>();
+        if let Some(scale) = Scale::of(figures.into_iter(), false) {
+            panels.iter_mut().for_each(|panel| panel.scale = scale.clone());
+        }
+    }
+    panels
+}
+
+/// Where the name of each mark stands; empty if there is only one.
+fn legend(panel: &Panel<'_>) -> Vec<(String, (f64, f64))> {
+    let (mut x, mut y) = (MARGIN, 0.0);
+    let place = |(_, name): &(Place<'_>, String)| {
+        // About; the reader's font is not known.
+        let space = 38.0 + 7.0 * name.chars().count() as f64;
+        if x + space > WIDTH {
+            (x, y) = (MARGIN, y + LINE);
+        }
+        x += space;
+        (name.clone(), (x - space, y))
+    };
+    panel.marks.iter().filter(|_| panel.marks.len() > 1).map(place).collect()
+}
+
+impl<'a> Panel<'a> {
+    /// `None` if there is nothing above zero to draw. The cheapest row comes first.
+    fn of(
+        results: &'a Results,
+        work: &Workload,
+        title: String,
+        unit: String,
+        marks: Marks<'a>,
+        plot: Plot,
+    ) -> Option<Self> {
+        let row = |rival| {
+            let figure =
+                |(param, metric): Place<'_>| results.figure(work.name, param, metric, rival);
+            let control = match plot {
+                Plot::Late(percentiles) => param::control_of(marks[0].0.0)
+                    .and_then(|control| figure((&control, percentiles[1])))
+                    .map(|figure| figure.median),
+                _ => None,
+            };
+            let figures = marks.iter().map(|(place, _)| figure(*place)).collect();
+            Row { rival, figures, control }
+        };
+        let mut rows: Vec<_> = results.rivals(work.name).into_iter().map(row).collect();
+        rows.retain(|row| row.first().is_some());
+        let cost = |row: &Row<'_>| row.first().map_or(f64::INFINITY, |figure| figure.median);
+        rows.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let figures = rows.iter().flat_map(Row::values);
+        let scale = Scale::of(figures, matches!(plot, Plot::Bars(_)))?;
+        Some(Self { title, unit, marks, rows, scale })
+    }
+
+    fn figures(&self) -> impl Iterator<Item = f64> {
+        self.rows.iter().flat_map(Row::values)
+    }
+
+    fn height(&self, plot: Plot) -> f64 {
+        self.head() + self.row_height(plot) * self.rows.len() as f64 + AXIS
+    }
+
+    fn head(&self) -> f64 {
+        if self.title.is_empty() { 0.0 } else { LINE }
+    }
+
+    fn row_height(&self, plot: Plot) -> f64 {
+        match plot {
+            Plot::Bars(_) => BAR * self.marks.len() as f64 + 9.0,
+            _ => ROW,
+        }
+    }
+
+    fn x(&self, figure: f64) -> f64 {
+        LEFT + self.scale.share(figure) * (RIGHT - LEFT)
+    }
+
+    fn draw(&self, picture: &mut Picture, top: f64, plot: Plot) {
+        picture.text("ink head", (MARGIN, top + 4.0), Anchor::Start, &self.title);
+        let top = top + self.head();
+        let bottom = top + self.row_height(plot) * self.rows.len() as f64;
+        for tick in &self.scale.ticks {
+            let x = self.x(*tick);
+            picture.line("grid thin", [(x, top), (x, bottom)]);
+            picture.text("faint", (x, bottom + 12.0), Anchor::Middle, &words::tick(*tick));
+        }
+        let kind = if self.scale.is_logarithmic { " (logarithmic)" } else { "" };
+        let unit = format!("{}{kind}", self.unit);
+        picture.text("faint", ((LEFT + RIGHT) / 2.0, bottom + 30.0), Anchor::Middle, &unit);
+        for (i, row) in self.rows.iter().enumerate() {
+            let height = self.row_height(plot);
+            let y = top + (i as f64 + 0.5) * height;
+            let class = if row.rival == OURS { "bold" } else { "" };
+            picture.group(class, |picture| {
+                picture.text("ink", (LEFT - 8.0, y), Anchor::End, row.rival);
+            });
+            match plot {
+                Plot::Bars(metric) => self.draw_bars(picture, row, y, metric),
+                _ => self.draw_dots(picture, row, y),
+            }
+        }
+    }
+
+    fn draw_bars(&self, picture: &mut Picture, row: &Row<'_>, middle: f64, metric: &str) {
+        let ours = self.rows.iter().find(|row| row.rival == OURS);
+        for (i, figure) in row.figures.iter().enumerate() {
+            let Some(Figure { median, min, max }) = *figure else { continue };
+            let y = middle + BAR * (i as f64 - (row.figures.len() as f64 - 1.0) / 2.0);
+            let class = format!("bar {}", shade(row.rival, i));
+            picture.line(&class, [(LEFT, y), (self.x(median), y)]);
+            picture.line("ink thin", [(self.x(min), y), (self.x(max), y)]);
+            let base = ours.filter(|ours| ours.rival != row.rival).and_then(|ours| ours.figures[i]);
+            let ratio = base.and_then(|base| words::ratio(metric, median, base.median));
+            let ratio = ratio.map_or(String::new(), |ratio| format!(" ({ratio})"));
+            let label = words::number(median) + &ratio;
+            picture.text("ink", (self.x(max) + 7.0, y), Anchor::Start, &label);
+        }
+    }
+
+    /// A line from the first to the last, with a dot for each.
+    fn draw_dots(&self, picture: &mut Picture, row: &Row<'_>, y: f64) {
+        let dots = row.figures.iter().enumerate();
+        let dots = dots.filter_map(|(i, figure)| Some((i, (*figure)?.median)));
+        let dots: Vec<(usize, f64)> = dots.collect();
+        let points = dots.iter().map(|(_, figure)| (self.x(*figure), y));
+        picture.line(&shade(row.rival, 1), points);
+        if let Some(control) = row.control {
+            let x = self.x(control);
+            picture.line(&shade(row.rival, 1), [(x, y - 8.0), (x, y + 8.0)]);
+        }
+        // The first on top: it is the darkest.
+        for (i, figure) in dots.iter().rev() {
+            picture.group(&shade(row.rival, *i), |picture| picture.dot((self.x(*figure), y)));
+        }
+        let end = row.values().map(|figure| self.x(figure)).fold(LEFT, f64::max);
+        let ends = [dots.first(), dots.last().filter(|last| last.1 != dots[0].1)];
+        let label: Vec<_> = ends.into_iter().flatten().map(|(_, f)| words::number(*f)).collect();
+        picture.text("ink", (end + 8.0, y), Anchor::Start, &label.join(" … "));
+    }
+}
+
+impl Row<'_> {
+    fn first(&self) -> Option<&Figure> {
+        self.figures.iter().flatten().next()
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
+        let ends = |figure: &Figure| [figure.min, figure.median, figure.max];
+        self.figures.iter().flatten().flat_map(ends).chain(self.control)
+    }
+}

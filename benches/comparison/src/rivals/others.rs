@@ -1,0 +1,173 @@
+//! Timers of other crates: pingora-timeout, async-io, futures-timer, hierarchical_hash_wheel_timer,
+//! nexus-timer.
+
+use super::{Facts, Job, PINGORA, Rival, Sleep, Trait, facts_of};
+use crate::task::Task;
+use hierarchical_hash_wheel_timer::thread_timer::{TimerRef, TimerWithThread};
+use hierarchical_hash_wheel_timer::{OneShotClosureState, PeriodicClosureState, Timer};
+use nexus_timer::{TimerHandle, Wheel, WheelBuilder};
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// pingora-timeout's `sleep`. Its `timeout` hands delays above 15 minutes to tokio, and boxes its
+/// timer even where the caller can pin it on the stack.
+pub struct Pingora;
+
+impl Sleep for Pingora {
+    const FACTS: Facts = facts_of(
+        PINGORA,
+        "runs no task; ticks of 10 ms, a wake-up in each; deadlines cut to whole milliseconds; a \
+         cancelled one stays until its time; handle must be kept",
+        &[Trait::IsGlobal, Trait::DiesWithHandle],
+    );
+    type Handle = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    fn sleep(delay: Duration) -> Self::Handle {
+        Box::pin(pingora_timeout::sleep(delay))
+    }
+
+    fn sleep_on_stack(delay: Duration) -> impl Future + Send {
+        pingora_timeout::sleep(delay)
+    }
+}
+
+/// async-io's `Timer`; its own thread drives it.
+pub struct AsyncIo;
+
+impl Sleep for AsyncIo {
+    const FACTS: Facts = facts_of(
+        "async-io",
+        "a bare Timer: runs no task; handle must be kept",
+        &[Trait::IsGlobal, Trait::DiesWithHandle, Trait::Cap(200_000)],
+    );
+    type Handle = async_io::Timer;
+
+    fn sleep(delay: Duration) -> async_io::Timer {
+        async_io::Timer::after(delay)
+    }
+
+    fn reset(timeout: &mut async_io::Timer, delay: Duration) -> bool {
+        timeout.set_after(delay);
+        true
+    }
+}
+
+/// futures-timer's `Delay`; its own thread drives it.
+pub struct FuturesTimer;
+
+impl Sleep for FuturesTimer {
+    const FACTS: Facts = facts_of(
+        "futures-timer",
+        "a bare Delay: runs no task; handle must be kept",
+        &[Trait::IsGlobal, Trait::DiesWithHandle],
+    );
+    type Handle = futures_timer::Delay;
+
+    fn sleep(delay: Duration) -> futures_timer::Delay {
+        futures_timer::Delay::new(delay)
+    }
+
+    fn reset(timeout: &mut futures_timer::Delay, delay: Duration) -> bool {
+        timeout.reset(delay);
+        true
+    }
+}
+
+type Once = OneShotClosureState<u64>;
+type Again = PeriodicClosureState<u64>;
+
+/// hierarchical_hash_wheel_timer's thread, told through its channel.
+///
+/// Timeouts are named by the caller: here by a number, which costs less than the crate's usual
+/// random identifier.
+pub struct HierarchicalWheel {
+    timer: TimerRef<u64, Once, Again>,
+    next_id: u64,
+}
+
+impl Rival for HierarchicalWheel {
+    const FACTS: Facts = facts_of(
+        "hierarchical_hash_wheel_timer",
+        "schedule and cancel only send a message, in a queue without a bound, and do not say \
+         whether they were in time; spins before what is due; delays cut to whole milliseconds; \
+         no reschedule",
+        &[Trait::CancelsEnded],
+    );
+    /// With the number of its senders so far.
+    type Timer = (TimerWithThread<u64, Once, Again>, AtomicU64);
+    type Handle = u64;
+
+    fn start(_tick: Duration) -> Self::Timer {
+        (TimerWithThread::new().expect("a thread can be started"), AtomicU64::new(0))
+    }
+
+    fn of((timer, senders): &'static Self::Timer) -> Self {
+        let number = senders.fetch_add(1, Ordering::Relaxed);
+        Self { timer: timer.timer_ref(), next_id: number << 40 }
+    }
+
+    fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.timer.schedule_once(delay, Once::new(id, move |_id| task.run()));
+        id
+    }
+
+    fn cancel(&mut self, id: u64) {
+        self.timer.cancel(&id);
+    }
+
+    fn cancel_ended(&mut self, id: &u64) {
+        self.timer.cancel(id);
+    }
+}
+
+/// nexus-timer's wheel: no lock and no thread. Each thread owns a wheel. Nothing polls it here, so it
+/// takes part only where nothing has to run.
+pub struct Nexus(Wheel<Job>);
+
+/// Timeouts in a chunk of its slab, as in its examples.
+const CHUNK: usize = 4096;
+
+impl Rival for Nexus {
+    const FACTS: Facts = facts_of(
+        "nexus-timer",
+        "belongs to one thread, which has to poll it; runs no task: gives values back, here boxed \
+         closures",
+        &[Trait::HasTick, Trait::IsLocal],
+    );
+    /// The tick.
+    type Timer = Duration;
+    /// The crate asserts that no handle is dropped; the timeout of a dropped one goes on.
+    type Handle = ManuallyDrop<TimerHandle<Job>>;
+
+    fn start(tick: Duration) -> Duration {
+        tick
+    }
+
+    fn of(tick: &'static Duration) -> Self {
+        let builder = WheelBuilder::new().tick_duration(*tick).unbounded(CHUNK);
+        Self(builder.build(Instant::now()).expect("the defaults are valid"))
+    }
+
+    fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> Self::Handle {
+        let deadline = Instant::now() + delay;
+        ManuallyDrop::new(self.0.schedule(deadline, Box::new(move || task.run())))
+    }
+
+    fn cancel(&mut self, timeout: Self::Handle) {
+        drop(self.0.cancel(ManuallyDrop::into_inner(timeout)));
+    }
+
+    fn reschedule<T: Task>(
+        &mut self,
+        timeout: Self::Handle,
+        _task: T,
+        delay: Duration,
+    ) -> Self::Handle {
+        let timeout = ManuallyDrop::into_inner(timeout);
+        ManuallyDrop::new(self.0.reschedule(timeout, Instant::now() + delay))
+    }
+}
