@@ -7,9 +7,12 @@
 //! A workload forgets what it has made, so that no destructor is counted.
 
 use std::collections::VecDeque;
+use std::future::ready;
 use std::hint::black_box;
 use std::mem::forget;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
@@ -43,7 +46,7 @@ const fn timeless(name: &'static str, repeat: fn(u64)) -> Operation {
     Operation { name, repeat, by_delay: false }
 }
 
-pub(crate) const OPERATIONS: [Operation; 8] = [
+pub(crate) const OPERATIONS: [Operation; 11] = [
     by_delay("schedule+cancel, no captures", schedule_and_cancel),
     by_delay("schedule+cancel, 16 bytes captured", schedule_and_cancel_16),
     timeless("schedule+cancel, 16 bytes captured, by instant", schedule_at_and_cancel_16),
@@ -52,6 +55,9 @@ pub(crate) const OPERATIONS: [Operation; 8] = [
     by_delay("rolling window of 1,000, 16 bytes captured", rolling_16),
     timeless("schedule and fire, one Arc captured, manual clock", schedule_and_fire),
     timeless("idle manager: a read, the time known", idle_read),
+    by_delay("future: a limit on a ready future", limit_ready),
+    by_delay("future: sleep, poll, drop", sleep_poll_drop),
+    by_delay("future: reset, poll", reset_poll),
 ];
 
 /// Returns when the worker has had its only wake-up, which the first timeout causes.
@@ -150,4 +156,36 @@ fn idle_read(times: u64) {
         black_box(&watch).record_read_at(black_box(now));
     }
     forget((idle, watch));
+}
+
+/// The future never uses the wheel; its limit is computed when it is made.
+fn limit_ready(times: u64) {
+    let timer = sleeping_timer();
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..times {
+        let limited = pin!(timer.timeout(black_box(DELAY), black_box(ready(()))));
+        let _ready = black_box(limited.poll(&mut context));
+    }
+    forget(timer);
+}
+
+fn sleep_poll_drop(times: u64) {
+    let timer = sleeping_timer();
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..times {
+        let sleep = pin!(timer.sleep(black_box(DELAY)));
+        black_box(sleep.poll(&mut context).is_pending());
+    }
+    forget(timer);
+}
+
+fn reset_poll(times: u64) {
+    let timer = sleeping_timer();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut sleep = timer.sleep(DELAY);
+    for _ in 0..times {
+        sleep.reset_after(black_box(DELAY));
+        black_box(Pin::new(&mut sleep).poll(&mut context).is_pending());
+    }
+    forget((timer, sleep));
 }
