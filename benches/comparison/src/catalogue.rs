@@ -334,7 +334,7 @@ pub static WORKLOADS: [Workload; 22] = [
         LIMITS,
         &["future=ready|ready_read|waiting_read;tasks=1|2|8"],
     )
-    .hot()
+    .every_round()
     .goals(&[limit("future=ready;tasks=1", "beyond_clock_ns", 5.0)]),
     work(
         "async_many",

@@ -44,7 +44,7 @@ use std::thread;
 ///
 /// Leave the machine alone meanwhile. Without options it takes one to two hours.
 #[derive(Debug, Parser)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, max_term_width = 80)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

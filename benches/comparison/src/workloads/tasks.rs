@@ -50,7 +50,11 @@ impl VisitSleep for Measure<'_> {
             ("async_reset", _) => crew.measure(|_| reset_poll::<S>(n)),
             (_, "ready") => crew.measure(|_| limited_ready::<S>(n)),
             (_, "ready_read") => crew.measure(|_| limited_ready_read::<S>(n)),
-            _ => crew.measure(|_| limited_waiting_read::<S>(n)),
+            _ => {
+                let few = n / 10;
+                let crew = Crew { operations: few, ..crew };
+                crew.measure(|_| limited_waiting_read::<S>(few))
+            }
         };
         let mut figures = vec![("ns_per_op", nanos)];
         if param::value(&case.param, "future") == "ready" {
