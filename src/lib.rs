@@ -22,7 +22,8 @@
 //! ```
 //!
 //! The [guide] has a chapter for each task: [request deadlines](guide::request_deadlines),
-//! [idle connections](guide::idle_connections), [periodic work](guide::periodic_work),
+//! [idle connections](guide::idle_connections), [HTTP servers](guide::http_servers),
+//! [periodic work](guide::periodic_work),
 //! [async programs](guide::async_programs), [tests](guide::virtual_time),
 //! [shutdown](guide::shutdown), [sizing](guide::sizing), [watching it](guide::watching),
 //! [the wheels](guide::choosing_a_wheel), and how to port code from
