@@ -66,6 +66,16 @@ impl HashedWheelTimer {
 }
 
 /// The period of an interval is zero.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// let refused = timer.interval(Duration::ZERO).unwrap_err();
+/// assert_eq!(refused.to_string(), "a period of 0s: expected a longer one");
+/// # Ok::<(), wheelwork::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a period of 0s: expected a longer one")]
 #[non_exhaustive]

@@ -143,6 +143,16 @@ impl fmt::Debug for Follower {
 }
 
 /// The system's monotonic clock, [`Instant::now`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Instant;
+/// use wheelwork::{Clock, SystemClock};
+///
+/// let before = Instant::now();
+/// assert!(SystemClock.now() >= before);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -12,6 +12,29 @@ use std::time::Instant;
 
 /// The context of a run: the task reads its timeout, its deadline and the time from it. It cannot
 /// outlive the run.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork::{HashedWheelTimer, ManualClock, Next, Run, TimerTask};
+///
+/// struct Poll;
+///
+/// impl TimerTask for Poll {
+///     fn run(self, run: &Run<'_>) -> Next<Self> {
+///         println!("late by {:?}", run.now() - run.deadline());
+///         Next::at(self, run.deadline() + Duration::from_secs(1)) // a fixed rate
+///     }
+/// }
+///
+/// let clock = ManualClock::new();
+/// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// timer.new_timeout(Poll, Duration::from_secs(1))?;
+/// (0..3).for_each(|_| clock.advance(Duration::from_secs(1)));
+/// assert_eq!(timer.metrics().rearmed, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Run<'a>(Place<'a>);
 
 /// A timeout that goes on after a run. It is Filed, and the runner inserts the entry.

@@ -223,6 +223,21 @@ impl<T> fmt::Debug for ScheduleError<T> {
 impl<T> std::error::Error for ScheduleError<T> {}
 
 /// Why a timer did not stop, or has not stopped yet.
+///
+/// # Examples
+///
+/// ```
+/// # use std::{sync::mpsc, time::Duration};
+/// use wheelwork::{HashedWheelTimer, StopError};
+///
+/// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+/// let (sender, result) = mpsc::channel();
+/// let inside = timer.clone();
+/// timer.new_timeout(move || sender.send(inside.stop().unwrap_err()).unwrap(), Duration::ZERO)?;
+/// assert_eq!(result.recv()?, StopError::FromWorker);
+/// assert!(timer.stop()?.is_empty()); // the timer went on until now
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StopError {

@@ -286,6 +286,15 @@ pub(crate) const MAX_TICKS_PER_WHEEL: usize = 1 << 30;
 pub type HashedWheel<T> = Wheel<T, Ring>;
 
 /// The number of ticks in a turn was zero or above 2^30, or memory for the buckets was refused.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::{HashedWheel, WheelSizeError};
+///
+/// let refused = HashedWheel::<u32>::new(0).unwrap_err();
+/// assert_eq!(refused, WheelSizeError { ticks_per_wheel: 0 });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", size_error(*ticks_per_wheel))]
 pub struct WheelSizeError {

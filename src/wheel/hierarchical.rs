@@ -45,6 +45,14 @@ pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 pub type Hierarchical = Cascade<Powers>;
 
 /// The number of buckets in each level was below 2 or above 65,536, or memory for them was refused.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::HierarchicalWheel;
+///
+/// assert_eq!(HierarchicalWheel::<u32>::new(1).unwrap_err().buckets, 1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", size_error(*buckets))]
 pub struct LevelSizeError {

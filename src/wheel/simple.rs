@@ -35,6 +35,17 @@ pub type SimpleWheel<T> = Wheel<T, Simple>;
 pub type Simple = Cascade<OneLevel>;
 
 /// The delay is not shorter than one turn of the wheel. The error gives the value back.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::SimpleWheel;
+///
+/// let mut wheel = SimpleWheel::new(60)?;
+/// let refused = wheel.insert(60, "a turn ahead").unwrap_err();
+/// assert_eq!((refused.delay, refused.into_value()), (60, "a turn ahead"));
+/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+/// ```
 #[derive(thiserror::Error)]
 #[error("a delay of {delay} ticks: expected less than {ticks_per_wheel}, one turn of the wheel")]
 pub struct DelayError<T> {
