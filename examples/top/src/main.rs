@@ -40,7 +40,7 @@ struct Args {
     /// Watched connections
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     connections: u32,
-    /// Writes a recording to this file, as an animated SVG, and ends
+    /// Records an animated SVG to this file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }

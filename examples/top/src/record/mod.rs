@@ -11,6 +11,8 @@ use crate::view;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::error::Error;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use svg::Film;
 
@@ -32,6 +34,8 @@ const STALL_AT: u32 = 14;
 const STORM_AT: u32 = 27;
 
 pub(crate) fn record(size: Size, file: &Path) -> Result<(), Box<dyn Error>> {
+    let cannot = |error| format!("cannot write {}: {error}", file.display());
+    let mut written = File::create(file).map_err(cannot)?; // before the work
     let load = Load::start(size)?;
     let mut terminal = Terminal::new(TestBackend::new(COLUMNS, ROWS))?;
     let (mut history, mut film) = (History::default(), Film::default());
@@ -52,6 +56,6 @@ pub(crate) fn record(size: Size, file: &Path) -> Result<(), Box<dyn Error>> {
         film.take(terminal.backend().buffer());
     }
     let seconds = (FRAME * SAMPLES_PER_PICTURE * PICTURES).as_secs_f64();
-    std::fs::write(file, film.svg(seconds))
-        .map_err(|error| format!("cannot write {}: {error}", file.display()).into())
+    written.write_all(film.svg(seconds).as_bytes()).map_err(cannot)?;
+    Ok(())
 }
