@@ -4,9 +4,9 @@
 //!
 //! 1. **The clock decides.** A sleep is ready if the timer's clock has reached its deadline, or if the
 //!    timer is stopped. The worker sets no flag. After a wake-up, the sleep reads the clock.
-//! 2. **Register, then check again.** The clock may pass the deadline before the waker is in the wheel,
-//!    and stand still afterwards. So after every registration, and every move of one, the sleep reads the
-//!    clock again.
+//! 2. **Register, then check again.** A manual clock may pass the deadline before the waker is in the wheel,
+//!    and stand still afterwards. So after a registration on such a clock, and after every move of one, the
+//!    sleep reads the clock again.
 //! 3. **The latest waker wins.** A new waker replaces the one in the wheel.
 //! 4. **A waker is cloned, woken and dropped under no lock.** The drop of a sleep drops its waker
 //!    immediately.
@@ -108,7 +108,7 @@ impl Sleep {
 
     /// Whether the deadline has passed, by the timer's clock.
     pub fn is_elapsed(&self) -> bool {
-        self.end == Some(End::Elapsed) || self.timer.now() >= self.deadline
+        self.end == Some(End::Elapsed) || self.timer.context().time.has_reached(self.deadline)
     }
 
     /// Whether it became ready because its timer was stopped before the deadline.
@@ -160,7 +160,9 @@ impl Sleep {
             return Poll::Pending;
         }
         self.arm(cx.waker().clone());
-        if self.has_ended() { Poll::Ready(()) } else { Poll::Pending }
+        // If the clock goes on by itself, the worker wakes the task.
+        let checks_again = self.timer.context().time.may_stand_still();
+        if checks_again && self.has_ended() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn arm(&mut self, waker: Waker) {

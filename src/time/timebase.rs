@@ -54,6 +54,22 @@ impl Timebase {
         }
     }
 
+    /// Whether the clock has reached `instant`. Reads the system clock only if the quick clock, which is
+    /// never behind it, has reached `instant`.
+    #[inline]
+    pub(crate) fn has_reached(&self, instant: Instant) -> bool {
+        match &self.clock {
+            None => self.instant_at(self.now_or_later()) >= instant && Instant::now() >= instant,
+            Some(clock) => clock.now() >= instant,
+        }
+    }
+
+    /// Whether the clock may stand still.
+    #[inline]
+    pub(crate) fn may_stand_still(&self) -> bool {
+        self.clock.is_some()
+    }
+
     /// Nanoseconds from the origin to `instant`; 0 if `instant` is earlier.
     #[inline]
     pub(crate) fn nanos_at(&self, instant: Instant) -> u64 {

@@ -6,7 +6,7 @@ use crate::base::sync::{Arc, Mutex};
 use crate::heap::context::Context;
 use crate::heap::metrics::Metrics;
 use crate::heap::{MAX_CHUNKS, SLOTS};
-use crate::time::tick::{NEVER, nanos};
+use crate::time::tick::nanos;
 use crate::timeout::{
     Admit, Internal, Period, Periodic, Refusal, Repeat, Timeout, TimerTask, Unprocessed,
 };
@@ -246,9 +246,11 @@ impl HashedWheelTimer {
         self.context().time.now_instant()
     }
 
-    /// The instant `delay` from now. If an `Instant` cannot represent it, it is never.
+    /// The instant `delay` from now, by the quick clock. If it is too far away, it is never.
+    #[inline]
     pub(crate) fn deadline_after(&self, delay: Duration) -> Instant {
-        self.now().checked_add(delay).unwrap_or_else(|| self.context().time.instant_at(NEVER))
+        let time = &self.context().time;
+        time.instant_at(time.now_or_later().saturating_add(nanos(delay)))
     }
 
     /// The length of a tick.
