@@ -169,6 +169,7 @@ mod worker;
 pub use base::refused::Refused;
 pub use executor::Executor;
 pub use heap::metrics::{Lateness, Metrics};
+#[doc(inline)]
 pub use time::{Clock, ManualClock, SystemClock};
 pub use timeout::{
     CancelOnDrop, MissedTickBehavior, Next, Period, Repeat, RescheduleError, Run, Task, Timeout,

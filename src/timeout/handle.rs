@@ -100,6 +100,9 @@ impl Timeout {
     /// While the task runs, a cancel returns false, but the timeout does not go on after the run. If the
     /// timeout is periodic, or has gone on before, the first such cancel returns true: no further run
     /// starts. If the present run still waits in an executor, it does not start either.
+    ///
+    /// After `stop` has returned the timeout, a cancel returns false: the timeout is neither cancelled nor
+    /// expired, and its task is in the [`Unprocessed`](crate::Unprocessed).
     #[inline]
     pub fn cancel(&self) -> bool {
         match self.slot().cancel() {
@@ -161,7 +164,8 @@ impl Timeout {
         self.slot().present_deadline().map(|deadline| self.context().time.instant_at(deadline))
     }
 
-    /// Moves the deadline to `delay` from now, without an allocation.
+    /// Moves the deadline to `delay` from now, without an allocation. The handle stays the same, and the limit of
+    /// pending timeouts does not apply.
     ///
     /// Pushing a timeout back costs a clock read and one compare-exchange. It does not change the wheel:
     /// the entry expires at the former deadline, and the worker files it again, at most once per former
