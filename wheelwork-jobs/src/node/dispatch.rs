@@ -5,21 +5,45 @@ use super::finish::Ended;
 use super::held::Begun;
 use crate::job::Job;
 use crate::store::{Claim, End, Outcome, Store};
-use std::sync::Arc;
+use crate::time::Timestamp;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::Semaphore;
-use tokio::sync::mpsc::UnboundedReceiver;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Notify, Semaphore};
 
-/// Runs on the user's runtime, and spawns the handlers there.
-pub(super) async fn run<S: Store>(
-    node: Arc<Node<S>>,
-    kind: usize,
-    mut due: UnboundedReceiver<Claim>,
-) {
+/// The due jobs of one kind, the earliest first: jobs that are taken over late do not wait behind others.
+#[derive(Default)]
+pub(super) struct DueQueue {
+    jobs: Mutex<BTreeSet<(Timestamp, Claim)>>,
+    more: Notify,
+}
+
+impl DueQueue {
+    pub(super) fn push(&self, due: Timestamp, claim: Claim) {
+        super::lock(&self.jobs).insert((due, claim));
+        self.more.notify_one();
+    }
+
+    async fn pop(&self) -> Claim {
+        loop {
+            let first = super::lock(&self.jobs).pop_first();
+            if let Some((_, claim)) = first {
+                return claim;
+            }
+            self.more.notified().await;
+        }
+    }
+}
+
+/// Runs on the user's runtime until the node has stopped, and spawns the handlers there.
+pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
     let most = node.handlers[kind].kind.concurrency.min(Semaphore::MAX_PERMITS);
     let permits = Arc::new(Semaphore::new(most));
-    while let Some(claim) = due.recv().await {
-        let Ok(permit) = permits.clone().acquire_owned().await else { return };
+    while let Ok(permit) = permits.clone().acquire_owned().await {
+        let claim = tokio::select! {
+            () = node.stopping.cancelled() => return,
+            claim = node.queues[kind].pop() => claim,
+        };
         let Some(begun) = node.begin(claim) else { continue };
         let node = node.clone();
         tokio::spawn(async move {

@@ -151,8 +151,7 @@ impl<S: Store> Node<S> {
         let clock = *self.clock();
         if clock.least(now) >= job.due {
             job.state = State::Due;
-            // The queue is open: the node has the other end until it has stopped.
-            let _ = self.queues[job.kind].send(claim);
+            self.queues[job.kind].push(job.due, claim);
             return;
         }
         // The clock may be read again before, so the first aim is the likely instant.

@@ -21,6 +21,7 @@ mod insert;
 
 pub use self::heartbeat::Stopped;
 
+use self::dispatch::DueQueue;
 use self::finish::Ended;
 use self::heartbeat::Stop;
 use self::held::Held;
@@ -29,7 +30,7 @@ use crate::error::{OpenError, ScheduleError, StopError, StoreError};
 use crate::handler::Handler;
 use crate::job::{JobId, NewJob};
 use crate::metrics::{Counts, Metrics};
-use crate::store::{Claim, NodeId, Store};
+use crate::store::{NodeId, Store};
 use crate::time::DatabaseClock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +68,8 @@ pub(crate) struct Node<S: Store> {
     /// A run has ended, and the store knows it.
     settled: Notify,
     stopping: CancellationToken,
-    queues: Vec<mpsc::UnboundedSender<Claim>>,
+    /// The due jobs of each kind.
+    queues: Vec<DueQueue>,
     ends: mpsc::UnboundedSender<Ended>,
 }
 
@@ -163,8 +165,7 @@ impl<S: Store> Node<S> {
         let timer = HashedWheelTimer::builder().tick_duration(settings.tick);
         let timer = timer.thread_name("wheelwork-wheel").build()?;
         let kinds: Vec<_> = settings.handlers.iter().map(|h| h.kind.name.clone()).collect();
-        let (queues, due): (Vec<_>, Vec<_>) =
-            kinds.iter().map(|_| mpsc::unbounded_channel()).unzip();
+        let queues = kinds.iter().map(|_| DueQueue::default()).collect();
         let (ends, ended) = mpsc::unbounded_channel();
         let node = Arc::new(Self {
             store,
@@ -189,8 +190,8 @@ impl<S: Store> Node<S> {
         if !node.handlers.is_empty() {
             node.join().await?;
         }
-        for (kind, due) in due.into_iter().enumerate() {
-            handlers.spawn(dispatch::run(node.clone(), kind, due));
+        for kind in 0..node.kinds.len() {
+            handlers.spawn(dispatch::run(node.clone(), kind));
         }
         tokio::spawn(insert::run(node.clone(), requests));
         tokio::spawn(finish::run(node.clone(), ended));

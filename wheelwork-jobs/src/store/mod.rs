@@ -136,7 +136,7 @@ pub type InTransaction<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct NodeId(pub i64);
 
 /// A claim on a job: it holds while the job's row has this epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Claim {
     /// The job.
     pub id: JobId,

@@ -15,13 +15,20 @@ use std::time::{Duration, Instant};
 /// Set to make the lack of PostgreSQL a failure.
 const REQUIRE: &str = "WHEELWORK_JOBS_REQUIRE_POSTGRES";
 
-/// Stops the server when its standard input ends.
+/// Restarts the server for each line of its standard input, as after a crash, and stops it at the end.
 const KEEPER: &str = r#"
 "$1/initdb" --pgdata "$2/data" --username postgres --auth trust --no-sync --locale C.UTF-8 >"$2/log" 2>&1 || exit 1
-"$1/postgres" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c fsync=off \
-    -c max_connections=200 >>"$2/log" 2>&1 &
-server=$!
-cat >/dev/null
+serve() {
+    "$1/postgres" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c fsync=off \
+        -c max_connections=200 >>"$2/log" 2>&1 &
+    server=$!
+}
+serve "$@"
+while read -r _; do
+    kill -QUIT $server
+    wait $server
+    serve "$@"
+done
 kill -QUIT $server
 wait $server
 rm -rf "$2"
@@ -31,14 +38,19 @@ pub struct Server {
     port: u16,
     folder: PathBuf,
     binaries: PathBuf,
-    /// Its standard input is open for as long as this program runs.
-    _keeper: Child,
+    /// Its standard input is open for as long as the server is needed.
+    keeper: Mutex<Child>,
 }
 
 /// The server of this test program, started at the first call. `None` if PostgreSQL is missing.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(start).as_ref()
+}
+
+/// A server for one test, which may restart it. `None` if PostgreSQL is missing.
+pub fn own_server() -> Option<Server> {
+    start()
 }
 
 fn start() -> Option<Server> {
@@ -56,7 +68,7 @@ fn start() -> Option<Server> {
     // The keeper must outlive an interrupt at the terminal, to clean up.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let keeper = command.stdin(Stdio::piped()).spawn().unwrap();
-    let server = Server { port, folder, binaries, _keeper: keeper };
+    let server = Server { port, folder, binaries, keeper: Mutex::new(keeper) };
     server.wait_until_ready();
     Some(server)
 }
@@ -93,6 +105,16 @@ fn as_unprivileged(folder: &Path) -> Command {
 }
 
 impl Server {
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends the server as a crash does, and starts it again.
+    pub fn restart(&self) {
+        let mut keeper = self.keeper.lock().unwrap();
+        writeln!(keeper.stdin.as_mut().unwrap()).unwrap();
+    }
+
     /// A new database.
     pub fn database(&self) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -118,7 +140,7 @@ impl Server {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    fn wait_until_ready(&self) {
+    pub fn wait_until_ready(&self) {
         let begun = Instant::now();
         let ready = || {
             let mut ask = Command::new(self.binaries.join("pg_isready"));

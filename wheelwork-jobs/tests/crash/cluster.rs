@@ -136,7 +136,7 @@ async fn numbers(client: &Client, query: &str) -> BTreeSet<i64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_job_is_lost_early_or_done_twice_when_nodes_are_killed() {
+async fn no_job_is_lost_early_or_done_twice_when_nodes_are_killed_and_paused() {
     let Some(server) = postgres::server() else { return };
     let url = server.database();
     let client = connect(&url).await;
@@ -154,8 +154,12 @@ async fn no_job_is_lost_early_or_done_twice_when_nodes_are_killed() {
             tokio::time::sleep(some_time(ms(20))).await;
         }
         let node = fastrand::choice(&mut nodes).unwrap();
-        node.kill();
-        *node = start();
+        if fastrand::u8(..10) == 0 {
+            node.pause(LIVENESS.mul_f64(2.0 * fastrand::f64()));
+        } else {
+            node.kill();
+            *node = start();
+        }
     }
     let begun = Instant::now();
     while count(&client, "SELECT count(*) FROM wheelwork_jobs").await > 0 {

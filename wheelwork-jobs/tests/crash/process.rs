@@ -1,5 +1,7 @@
 //! Processes of this same test program that run one of its functions, and can be killed.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -20,6 +22,14 @@ impl Process {
     pub fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
+    }
+
+    /// Stops it with SIGSTOP for a while. It does not notice.
+    pub fn pause(&self, time: Duration) {
+        let id = Pid::from_raw(self.0.id().cast_signed());
+        kill(id, Signal::SIGSTOP).unwrap();
+        std::thread::sleep(time);
+        kill(id, Signal::SIGCONT).unwrap();
     }
 }
 

@@ -186,3 +186,26 @@ async fn a_cancel_and_a_move_are_told_to_the_owner() {
     assert!(notices.try_recv().is_err());
     assert_eq!(store.get(moved).await.unwrap().unwrap().state, State::Waiting);
 }
+
+#[tokio::test]
+async fn a_job_that_somebody_has_locked_does_not_hold_up_a_take_over() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    store.prepare().await.unwrap();
+    let dead = store.join(None, &[], ms(10)).await.unwrap().node;
+    let claimed = [insert(1, ms(0)), insert(2, ms(0))];
+    store.insert(Some(dead), ms(10_000), &claimed).await.unwrap();
+    let mut client = common::connect(&url).await;
+    let locking = client.transaction().await.unwrap();
+    let lock = "SELECT FROM wheelwork_jobs WHERE payload = '1' FOR UPDATE";
+    assert_eq!(locking.execute(lock, &[]).await.unwrap(), 1);
+
+    let (builder, runs) = counting(store, Duration::from_secs(3));
+    let node = builder.open().await.unwrap();
+    until("the other is done", || node.metrics().done == 1).await;
+    assert_eq!(runs.lock().unwrap().keys().collect::<Vec<_>>(), [&2]);
+    locking.rollback().await.unwrap();
+    until("both are done", || node.metrics().done == 2).await;
+    assert_eq!(node.metrics().taken_over, 2);
+}

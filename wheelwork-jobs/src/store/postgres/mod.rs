@@ -8,7 +8,7 @@ mod connect;
 mod listen;
 mod sql;
 
-use self::connect::{Connector, Described, Link};
+use self::connect::{Call, Connector, Described, Link};
 use super::{
     Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Joined, KindStats, NodeId,
     Notice, Outcome, Removed, Store,
@@ -132,8 +132,7 @@ impl Store for Postgres {
             call.query(sql::END_NODE, &[&old]).await?;
             let rows = call.query(sql::KEEP, &[&node, &old, &ids, &epochs]).await?;
             kept = rows.iter().map(claim).collect();
-            call.query(sql::FREE, &[&vec![old]]).await?;
-            call.query(sql::TELL, &[]).await?;
+            free(&mut call, &[old]).await?;
         }
         call.batch(sql::COMMIT).await?;
         call.done();
@@ -145,8 +144,7 @@ impl Store for Postgres {
         let mut call = self.0.node.call("leave the nodes").await?;
         call.batch(sql::BEGIN).await?;
         call.query(sql::END_NODE, &[&node]).await?;
-        call.query(sql::FREE, &[&vec![node]]).await?;
-        call.query(sql::TELL, &[]).await?;
+        free(&mut call, &[node]).await?;
         call.batch(sql::COMMIT).await?;
         call.done();
         Ok(())
@@ -178,15 +176,10 @@ impl Store for Postgres {
         call.batch(sql::BEGIN).await?;
         let ended = call.query(sql::END_LAPSED, &[]).await?;
         let ended: Vec<i64> = ended.iter().map(|row| row.get(0)).collect();
-        let mut freed = 0;
-        if !ended.is_empty() {
-            let rows = call.query(sql::FREE, &[&ended]).await?;
-            freed = rows.first().map_or(0, |row| row.get::<_, i64>(0));
-            call.query(sql::TELL, &[]).await?;
-        }
+        let freed = if ended.is_empty() { 0 } else { free(&mut call, &ended).await? };
         call.batch(sql::COMMIT).await?;
         call.done();
-        Ok(freed.unsigned_abs())
+        Ok(freed)
     }
 
     async fn insert(
@@ -351,6 +344,14 @@ impl Store for Postgres {
     async fn listen(&self, notices: UnboundedSender<Notice>) {
         listen::run(&self.0.connector, notices).await;
     }
+}
+
+/// Frees what ended nodes own, and tells the others. Returns how many jobs that was.
+async fn free(call: &mut Call<'_>, ended: &[i64]) -> Result<u64, StoreError> {
+    let rows = call.query(sql::FREE, &[&ended]).await?;
+    call.query(sql::FORGET, &[&ended]).await?;
+    call.query(sql::TELL, &[]).await?;
+    Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
 }
 
 type Parameters<'a, const N: usize> = [&'a (dyn ToSql + Sync); N];

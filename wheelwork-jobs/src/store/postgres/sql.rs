@@ -3,8 +3,9 @@
 //! Three things hold for all of them:
 //!
 //! - A job is claimed only in a statement that locks the row of its node (`FOR KEY SHARE`). Whoever ends
-//!   a node deletes that row first: the deletion waits for claims that are under way, and later ones find
-//!   no node. So no job is ever owned by a node that does not exist.
+//!   a node changes its number to the negative one first: that waits for claims that are under way, and
+//!   later ones find no node. The row is deleted when nothing belongs to the node any more. So each
+//!   owner has a row, and each job of an ended node is freed some time.
 //! - `statement_timestamp()` stands for now: it is the same in a whole statement, so an index can be used,
 //!   and in a long transaction it moves on.
 //! - `NOTIFY` comes with the commit. It is a hint: the next beat finds whatever a lost one was about.
@@ -63,22 +64,51 @@ VALUES (
 )
 RETURNING id, clock_timestamp()";
 
-/// Ends the node $1. Waits for claims of it that are under way.
-pub(super) const END_NODE: &str = "DELETE FROM wheelwork_nodes WHERE id = $1";
+/// Ends the node $1: its row gets a negative number. Waits for claims of it that are under way.
+pub(super) const END_NODE: &str = "
+UPDATE wheelwork_nodes
+SET id = -id, expires = statement_timestamp() + interval '1 second'
+WHERE id = $1";
 
-/// Gives to the node $1 the claims ($3, $4) that the node $2 still has.
+/// Ends all nodes whose life has lapsed, and takes those up again that could not be emptied before.
+pub(super) const END_LAPSED: &str = "
+UPDATE wheelwork_nodes
+SET id = -abs(id), expires = statement_timestamp() + interval '1 second'
+WHERE expires < statement_timestamp()
+RETURNING -id";
+
+/// Gives to the node $1 the claims ($3, $4) that the node $2 still has. Passes over rows that somebody has
+/// locked.
 pub(super) const KEEP: &str = "
+WITH mine AS (
+    SELECT job.id
+    FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch)
+    JOIN wheelwork_jobs AS job ON job.id = kept.id AND job.epoch = kept.epoch
+    WHERE job.owner = $2
+    FOR UPDATE OF job SKIP LOCKED
+)
 UPDATE wheelwork_jobs AS job SET owner = $1
-FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch)
-WHERE job.id = kept.id AND job.epoch = kept.epoch AND job.owner = $2
+WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
-/// Frees what the nodes $1 own, and counts it.
+/// Frees what the nodes $1 own, and counts it. Passes over rows that somebody has locked: a handler that
+/// is paused in its transaction must not hold up the others.
 pub(super) const FREE: &str = "
-WITH freed AS (
-    UPDATE wheelwork_jobs SET owner = NULL WHERE owner = ANY ($1::bigint[]) RETURNING id
+WITH owned AS (
+    SELECT id FROM wheelwork_jobs WHERE owner = ANY ($1::bigint[]) FOR UPDATE SKIP LOCKED
+),
+freed AS (
+    UPDATE wheelwork_jobs AS job SET owner = NULL
+    WHERE job.id = ANY (ARRAY (SELECT owned.id FROM owned))
+    RETURNING job.id
 )
 SELECT count(*) FROM freed";
+
+/// Forgets those of the ended nodes $1 that own nothing any more.
+pub(super) const FORGET: &str = "
+DELETE FROM wheelwork_nodes
+WHERE -id = ANY ($1::bigint[])
+    AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.owner = -wheelwork_nodes.id)";
 
 /// Tells the nodes to look for jobs.
 pub(super) const TELL: &str = "SELECT pg_notify('wheelwork_jobs', 'look')::text";
@@ -106,10 +136,6 @@ SELECT
         ) AS first
     ),
     clock_timestamp()";
-
-/// Ends all nodes whose life has lapsed.
-pub(super) const END_LAPSED: &str = "
-DELETE FROM wheelwork_nodes WHERE expires < statement_timestamp() RETURNING id";
 
 /// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8. The node
 /// $1 claims those with $9 that are due within $2 microseconds. The first epoch is the time: if a job is

@@ -1,0 +1,11 @@
+//! What the surroundings can do: a database that restarts, a network that is cut or slow, a disk that is
+//! full or loses what was not synced.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod database;
+mod disk;
+mod embedded;
+mod proxy;
+mod queries;
