@@ -7,5 +7,7 @@ mod common;
 mod database;
 mod disk;
 mod embedded;
+mod flaky;
+mod lost_answers;
 mod proxy;
 mod queries;

@@ -1,0 +1,138 @@
+//! A store whose calls fail at random: before they have done anything, or after they have done all of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+use wheelwork_jobs::store::{
+    Beat, Claim, Claimed, End, InTransaction, Insert, Inserted, Joined, NodeId, Notice, Removed,
+    Store,
+};
+use wheelwork_jobs::{Filter, JobId, KindStats, NewJob, Reading, StoreError, StoredJob, When};
+
+pub struct Flaky<S> {
+    pub store: S,
+    /// Whether the answer to `join` can get lost: not if it comes from the memory of the same process.
+    pub join_answers_get_lost: bool,
+}
+
+/// A fifth of the calls fail, half of these after they have done all of it.
+async fn flaky<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let failed = |when| Err(StoreError::new("answer", when));
+    match fastrand::u8(..10) {
+        0 => failed("it fails before"),
+        1 => {
+            call.await?;
+            failed("it fails after")
+        }
+        _ => call.await,
+    }
+}
+
+impl<S: Store> Store for Flaky<S> {
+    type Transaction<'t> = S::Transaction<'t>;
+
+    async fn prepare(&self) -> Result<(), StoreError> {
+        self.store.prepare().await
+    }
+
+    async fn clock(&self) -> Result<Reading, StoreError> {
+        self.store.clock().await
+    }
+
+    async fn join(
+        &self,
+        old: Option<NodeId>,
+        keep: &[Claim],
+        liveness: Duration,
+    ) -> Result<Joined, StoreError> {
+        let join = self.store.join(old, keep, liveness);
+        // The first one must succeed: without it there is no node.
+        if old.is_none() || !self.join_answers_get_lost { join.await } else { flaky(join).await }
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        self.store.leave(node).await
+    }
+
+    async fn beat(
+        &self,
+        node: NodeId,
+        liveness: Duration,
+        kinds: &[Arc<str>],
+    ) -> Result<Beat, StoreError> {
+        flaky(self.store.beat(node, liveness, kinds)).await
+    }
+
+    async fn take_over(&self) -> Result<u64, StoreError> {
+        flaky(self.store.take_over()).await
+    }
+
+    async fn insert(
+        &self,
+        node: Option<NodeId>,
+        window: Duration,
+        jobs: &[Insert],
+    ) -> Result<Vec<Option<Inserted>>, StoreError> {
+        flaky(self.store.insert(node, window, jobs)).await
+    }
+
+    async fn claim(
+        &self,
+        node: NodeId,
+        window: Duration,
+        rooms: &[(Arc<str>, usize)],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        flaky(self.store.claim(node, window, rooms)).await
+    }
+
+    async fn finish(&self, ends: &[End]) -> Result<Vec<bool>, StoreError> {
+        flaky(self.store.finish(ends)).await
+    }
+
+    async fn cancel(&self, id: JobId) -> Result<Option<Removed>, StoreError> {
+        flaky(self.store.cancel(id)).await
+    }
+
+    async fn reschedule(
+        &self,
+        id: JobId,
+        when: When,
+        window: Duration,
+        dead: bool,
+    ) -> Result<Option<Removed>, StoreError> {
+        flaky(self.store.reschedule(id, when, window, dead)).await
+    }
+
+    fn insert_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        window: Duration,
+        job: &'a NewJob,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        self.store.insert_in(transaction, window, job)
+    }
+
+    fn complete_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        claim: Claim,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        self.store.complete_in(transaction, claim)
+    }
+
+    async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
+        self.store.get(id).await
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>, StoreError> {
+        self.store.list(filter).await
+    }
+
+    async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
+        self.store.stats().await
+    }
+
+    async fn listen(&self, notices: UnboundedSender<Notice>) {
+        self.store.listen(notices).await;
+    }
+}
