@@ -108,9 +108,9 @@ impl<S: Store> Link<S> {
                     return;
                 }
             };
-            if opened.send(Ok(node.clone())).is_ok() {
-                node.live(stopped).await;
-            }
+            // If the caller has given up, the command to stop comes at once.
+            let _ = opened.send(Ok(node.clone()));
+            node.live(stopped).await;
         };
         let thread = thread::Builder::new().name("wheelwork-jobs".into());
         thread.spawn(move || runtime.block_on(live)).map_err(OpenError::Thread)?;

@@ -209,3 +209,18 @@ async fn a_job_that_somebody_has_locked_does_not_hold_up_a_take_over() {
     until("both are done", || node.metrics().done == 2).await;
     assert_eq!(node.metrics().taken_over, 2);
 }
+
+#[tokio::test]
+async fn a_node_opens_while_a_transaction_of_the_user_is_open() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let first = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let mut client = common::connect(&url).await;
+    let open = client.transaction().await.unwrap();
+    first.schedule_in(&open, &job(1, ms(0))).await.unwrap();
+    let (builder, _) = counting(Postgres::new(&url).unwrap(), Duration::from_secs(30));
+    let node = tokio::time::timeout(Duration::from_secs(8), builder.open()).await;
+    let node = node.expect("it waits for the transaction").unwrap();
+    open.commit().await.unwrap();
+    until("it is done", || node.metrics().done == 1).await;
+}

@@ -91,6 +91,11 @@ impl Store for Postgres {
         let mut attempts = 5;
         loop {
             let mut call = self.0.node.call("create its tables").await?;
+            let rows = call.query(sql::IS_PREPARED, &[]).await?;
+            if one(&rows, "create its tables")?.get(0) {
+                call.done();
+                return Ok(());
+            }
             match call.batch(sql::PREPARE).await {
                 Ok(()) => {
                     call.done();

@@ -10,7 +10,11 @@
 //!   and in a long transaction it moves on.
 //! - `NOTIFY` comes with the commit. It is a hint: the next beat finds whatever a lost one was about.
 
-/// Run once for each store. All of it can be run again.
+/// Whether the last thing that `PREPARE` makes is there. `PREPARE` alone would not do: to find that an
+/// index exists, it waits for all transactions that have written to the table, and others wait for it.
+pub(super) const IS_PREPARED: &str = "SELECT to_regclass('wheelwork_jobs_dead') IS NOT NULL";
+
+/// Makes the tables, in one transaction. All of it can be run again.
 pub(super) const PREPARE: &str = "
 CREATE TABLE IF NOT EXISTS wheelwork_nodes (
     id bigint PRIMARY KEY,
