@@ -1,0 +1,83 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use wheelwork_jobs::JobId;
+
+/// Shows and changes the jobs of a store.
+///
+/// An embedded store can be open in one process only: stop the program that uses it first.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 80)]
+#[command(
+    after_help = "Exits with 0 if all is done, with 1 if not, such as for a job that is not \
+                        there, and with 2 if an argument is wrong."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct StoreArgs {
+    /// The file of an embedded store
+    #[arg(long, value_name = "FILE", env = "WHEELWORK_JOBS_STORE")]
+    pub(crate) store: Option<PathBuf>,
+
+    /// A PostgreSQL database, such as postgres://user@host/name
+    #[arg(long, value_name = "URL", env = "WHEELWORK_JOBS_POSTGRES", hide_env_values = true)]
+    pub(crate) postgres: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List jobs, the earliest first
+    List {
+        /// Only jobs of this kind
+        #[arg(long)]
+        kind: Option<String>,
+        /// Only jobs whose attempts are used up
+        #[arg(long)]
+        dead: bool,
+        /// Only jobs that are not dead
+        #[arg(long, conflicts_with = "dead")]
+        alive: bool,
+        /// List at most so many
+        #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
+    },
+    /// Show all of one job, with its payload and its last error
+    Show {
+        /// The job's id
+        id: JobId,
+    },
+    /// Delete jobs
+    Cancel {
+        /// The jobs' ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<JobId>,
+    },
+    /// Run dead jobs at once, with new attempts
+    Retry {
+        /// The jobs' ids
+        #[arg(required_unless_present = "all", value_name = "ID")]
+        ids: Vec<JobId>,
+        /// All dead jobs
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// All dead jobs of this kind
+        #[arg(long, requires = "all")]
+        kind: Option<String>,
+    },
+    /// Count the jobs of each kind; reads all of them
+    Stats,
+}

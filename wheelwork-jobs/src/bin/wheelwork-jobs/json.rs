@@ -1,0 +1,50 @@
+//! Jobs and counts as JSON. A payload is a part of the document, not a text in it.
+
+use crate::table::{exact, state};
+use serde_json::{Value, json};
+use wheelwork_jobs::{JobId, KindStats, StoredJob};
+
+pub(crate) fn jobs(jobs: &[StoredJob]) -> String {
+    Value::Array(jobs.iter().map(job_value).collect()).to_string()
+}
+
+pub(crate) fn job(job: &StoredJob) -> String {
+    job_value(job).to_string()
+}
+
+fn job_value(job: &StoredJob) -> Value {
+    json!({
+        "id": job.id.to_string(),
+        "kind": job.kind,
+        "key": job.key,
+        "due": exact(job.due),
+        "state": state(job.state),
+        "attempts": job.attempts,
+        "payload": payload(&job.payload),
+        "error": job.error,
+    })
+}
+
+/// Another program may have written something else than JSON into the row.
+fn payload(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+pub(crate) fn stats(kinds: &[KindStats]) -> String {
+    let kind = |kind: &KindStats| {
+        json!({
+            "kind": kind.kind,
+            "waiting": kind.waiting,
+            "overdue": kind.overdue,
+            "claimed": kind.claimed,
+            "dead": kind.dead,
+            "next_due": kind.next_due.map(exact),
+        })
+    };
+    Value::Array(kinds.iter().map(kind).collect()).to_string()
+}
+
+pub(crate) fn changed(verb: &str, done: &[JobId], refused: &[JobId]) -> String {
+    let texts = |ids: &[JobId]| ids.iter().map(JobId::to_string).collect::<Vec<_>>();
+    json!({ verb: texts(done), "refused": texts(refused) }).to_string()
+}

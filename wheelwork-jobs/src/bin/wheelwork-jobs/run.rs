@@ -1,0 +1,144 @@
+//! The commands.
+
+use crate::args::{Args, Command};
+use crate::open::{self, Opened, open};
+use crate::{json, table};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+use wheelwork_jobs::{Filter, JobId, Jobs, OpenError, StopError, Store, StoreError};
+
+/// So many dead jobs are revived before the next ones are looked for.
+const BATCH: usize = 1_000;
+
+/// Why a command did not do all that it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error(transparent)]
+    Named(#[from] open::OpenError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Stop(#[from] StopError),
+    #[error("no job {0}: expected the id of a stored job; a job that is done is not stored")]
+    NoJob(JobId),
+    #[error("cannot print: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) async fn run(args: Args) -> Result<ExitCode, RunError> {
+    let Args { store, json, command } = args;
+    match open(store)? {
+        Opened::Embedded(store) => run_on(store, json, command).await,
+        Opened::Shared(store) => run_on(store, json, command).await,
+    }
+}
+
+async fn run_on<S: Store>(store: S, json: bool, command: Command) -> Result<ExitCode, RunError> {
+    let jobs = Jobs::open(store).await?;
+    let code = obey(&jobs, json, command).await?;
+    jobs.stop(Duration::from_secs(5)).await?;
+    Ok(code)
+}
+
+async fn obey<S: Store>(
+    jobs: &Jobs<S>,
+    json: bool,
+    command: Command,
+) -> Result<ExitCode, RunError> {
+    match command {
+        Command::List { kind, dead, alive, limit } => {
+            let dead = (dead || alive).then_some(dead);
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            let found = jobs.list(Filter { kind, dead, limit }).await?;
+            print(if json { json::jobs(&found) } else { table::jobs(&found, SystemTime::now()) })?;
+        }
+        Command::Show { id } => {
+            let job = jobs.get(id).await?.ok_or(RunError::NoJob(id))?;
+            print(if json { json::job(&job) } else { table::job(&job, SystemTime::now()) })?;
+        }
+        Command::Stats => {
+            let kinds = jobs.stats().await?;
+            print(if json {
+                json::stats(&kinds)
+            } else {
+                table::stats(&kinds, SystemTime::now())
+            })?;
+        }
+        Command::Cancel { ids } => {
+            let mut changed = Changed::default();
+            for id in ids {
+                changed.note(id, jobs.cancel(id).await?);
+            }
+            return changed.print(json, "cancelled", "expected the id of a stored job");
+        }
+        Command::Retry { ids, all, kind } => {
+            let changed = if all { retry_all(jobs, kind).await? } else { retry(jobs, ids).await? };
+            return changed.print(json, "retried", "expected the id of a dead job");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn retry<S: Store>(jobs: &Jobs<S>, ids: Vec<JobId>) -> Result<Changed, RunError> {
+    let mut changed = Changed::default();
+    for id in ids {
+        changed.note(id, jobs.revive(id).await?);
+    }
+    Ok(changed)
+}
+
+async fn retry_all<S: Store>(jobs: &Jobs<S>, kind: Option<String>) -> Result<Changed, RunError> {
+    let mut changed = Changed::default();
+    loop {
+        let filter = Filter { kind: kind.clone(), dead: Some(true), limit: BATCH };
+        let before = changed.done.len();
+        for job in jobs.list(filter).await? {
+            if jobs.revive(job.id).await? {
+                changed.done.push(job.id);
+            }
+        }
+        if changed.done.len() == before {
+            return Ok(changed);
+        }
+    }
+}
+
+/// The jobs that a command has changed, and those that it could not.
+#[derive(Default)]
+struct Changed {
+    done: Vec<JobId>,
+    refused: Vec<JobId>,
+}
+
+impl Changed {
+    fn note(&mut self, id: JobId, done: bool) {
+        if done { &mut self.done } else { &mut self.refused }.push(id);
+    }
+
+    fn print(&self, json: bool, verb: &str, expected: &str) -> Result<ExitCode, RunError> {
+        if json {
+            print(json::changed(verb, &self.done, &self.refused))?;
+        } else {
+            print(match self.done.len() {
+                1 => format!("{verb} 1 job"),
+                many => format!("{verb} {many} jobs"),
+            })?;
+        }
+        for id in &self.refused {
+            eprintln!("error: not {verb}: {id}: {expected}");
+        }
+        let all = self.refused.is_empty();
+        Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// A reader that has closed the pipe has seen enough.
+fn print(text: String) -> Result<(), RunError> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => Ok(printed?),
+    }
+}

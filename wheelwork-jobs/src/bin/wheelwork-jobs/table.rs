@@ -1,0 +1,116 @@
+//! Jobs and counts as tables of at most 80 columns.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use jiff::Timestamp;
+use std::time::SystemTime;
+use wheelwork_jobs::{KindStats, State, StoredJob};
+
+const COLUMNS: u16 = 80;
+
+fn table(header: &[&str]) -> Table {
+    let mut table = plain();
+    table.set_header(header);
+    table
+}
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(COLUMNS);
+    table
+}
+
+/// Many jobs, a line each unless the kind is long.
+pub(crate) fn jobs(jobs: &[StoredJob], now: SystemTime) -> String {
+    if jobs.is_empty() {
+        return "no jobs".to_owned();
+    }
+    let mut table = table(&["id", "kind", "due", "state", "failed"]);
+    for job in jobs {
+        let due = relative(job.due, now);
+        table.add_row([
+            job.id.to_string(),
+            printable(&job.kind),
+            due,
+            state(job.state).to_owned(),
+            job.attempts.to_string(),
+        ]);
+    }
+    align_right(&mut table, 4..5);
+    table.trim_fmt()
+}
+
+/// One job with all its fields.
+pub(crate) fn job(job: &StoredJob, now: SystemTime) -> String {
+    let mut table = plain();
+    table.add_row(["id", &job.id.to_string()]);
+    table.add_row(["kind", &printable(&job.kind)]);
+    table.add_row(["key", &job.key.as_deref().map_or("none".to_owned(), printable)]);
+    table.add_row(["due", &format!("{} ({})", exact(job.due), relative(job.due, now))]);
+    table.add_row(["state", state(job.state)]);
+    table.add_row(["failed", &format!("{} times", job.attempts)]);
+    table.add_row(["payload", &printable(&job.payload)]);
+    table.add_row(["error", &job.error.as_deref().map_or("none".to_owned(), printable)]);
+    table.trim_fmt()
+}
+
+/// The counts of each kind.
+pub(crate) fn stats(kinds: &[KindStats], now: SystemTime) -> String {
+    if kinds.is_empty() {
+        return "no jobs".to_owned();
+    }
+    let mut table = table(&["kind", "waiting", "overdue", "claimed", "dead", "next due"]);
+    for kind in kinds {
+        let next = kind.next_due.map_or("-".to_owned(), |due| relative(due, now));
+        let counts = [kind.waiting, kind.overdue, kind.claimed, kind.dead].map(|n| n.to_string());
+        table.add_row([printable(&kind.kind)].into_iter().chain(counts).chain([next]));
+    }
+    align_right(&mut table, 1..5);
+    table.trim_fmt()
+}
+
+fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
+    for column in table.column_iter_mut().skip(columns.start).take(columns.len()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+pub(crate) fn state(state: State) -> &'static str {
+    match state {
+        State::Waiting => "waiting",
+        State::Claimed => "claimed",
+        State::Dead => "dead",
+        _ => "unknown",
+    }
+}
+
+/// Such as `2026-11-22T08:12:00Z`.
+pub(crate) fn exact(time: SystemTime) -> String {
+    Timestamp::try_from(time).map_or_else(|_| format!("{time:?}"), |time| time.to_string())
+}
+
+/// Such as `in 3h 12m`, by the clock of this machine.
+fn relative(due: SystemTime, now: SystemTime) -> String {
+    match due.duration_since(now) {
+        Ok(ahead) => format!("in {}", short(ahead.as_secs())),
+        Err(error) => format!("{} ago", short(error.duration().as_secs())),
+    }
+}
+
+/// The two largest units of a time.
+fn short(seconds: u64) -> String {
+    const UNITS: [(u64, char); 4] = [(86_400, 'd'), (3_600, 'h'), (60, 'm'), (1, 's')];
+    for pair in UNITS.windows(2) {
+        let [(large, letter), (small, other)] = [pair[0], pair[1]];
+        if seconds >= large {
+            let rest = seconds % large / small;
+            return format!("{}{letter} {rest}{other}", seconds / large);
+        }
+    }
+    format!("{seconds}s")
+}
+
+/// Without the characters that would move the cursor or color the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}

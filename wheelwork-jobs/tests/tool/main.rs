@@ -1,0 +1,159 @@
+//! The program `wheelwork-jobs`, run on both stores.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod program;
+mod refusals;
+
+use common::{Shared, postgres, redb};
+use program::{Program, Ran};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Postgres, Retry};
+
+/// What each test finds in the store.
+struct Stored {
+    waiting: JobId,
+    dead: JobId,
+}
+
+/// On a runtime of its own, whose end closes the store.
+fn fill<S: Shared>(store: S) -> Stored {
+    Runtime::new().unwrap().block_on(async {
+        let fail = |_: Job<u8, S>| async { Err::<(), _>("the printer is \u{1b}[31mon fire") };
+        let kind = Kind::new("print").retry(Retry::never());
+        let jobs = Jobs::builder(store).handle(kind, fail).open().await.unwrap();
+        let mail = NewJob::new("mail", &json!({"to": "anna"})).unwrap().key("anna-17");
+        let waiting = jobs.schedule(mail.due(Duration::from_secs(3_600))).await.unwrap();
+        let dead = jobs.schedule(NewJob::new("print", &7).unwrap()).await.unwrap();
+        while jobs.metrics().buried == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        jobs.stop(Duration::from_secs(10)).await.unwrap();
+        Stored { waiting, dead }
+    })
+}
+
+/// Runs a test on a filled store of each kind.
+fn on_both(test: impl Fn(&Program, &Stored)) {
+    let (store, folder) = redb();
+    let stored = fill(store);
+    let file = folder.path().join("jobs.redb");
+    wait_until_closed(&file);
+    test(&Program::new("--store", file.to_str().unwrap()), &stored);
+
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let stored = fill(Postgres::new(&url).unwrap());
+    test(&Program::new("--postgres", &url), &stored);
+}
+
+/// The threads of a store end some time after its last handle was dropped.
+fn wait_until_closed(file: &Path) {
+    let begun = Instant::now();
+    while File::open(file).unwrap().try_lock().is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the store is open for a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_list_is_a_table_of_80_columns() {
+    on_both(|program, stored| {
+        let Ran { code, out, err } = program.run(&["list"]);
+        assert_eq!((code, &*err), (0, ""));
+        assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+        let line = |id: JobId| out.lines().find(|line| line.contains(&id.to_string())).unwrap();
+        assert!(line(stored.waiting).contains("mail"), "{out}");
+        assert!(line(stored.waiting).contains("in 59m"), "{out}");
+        assert!(line(stored.dead).contains("dead"), "{out}");
+    });
+}
+
+#[test]
+fn a_list_can_be_narrowed() {
+    on_both(|program, stored| {
+        let ids = |arguments: &[&str]| -> Vec<String> {
+            let list = program.json(&[&["list"], arguments].concat());
+            let list = list.as_array().unwrap();
+            list.iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect()
+        };
+        let (waiting, dead) = (stored.waiting.to_string(), stored.dead.to_string());
+        assert_eq!(ids(&["--dead"]), [dead.clone()]);
+        assert_eq!(ids(&["--alive"]), [waiting.clone()]);
+        assert_eq!(ids(&["--kind", "mail"]), [waiting]);
+        assert_eq!(ids(&["--limit", "1"]), [dead]);
+        assert_eq!(program.run(&["list", "--kind", "fax"]).out, "no jobs\n");
+    });
+}
+
+#[test]
+fn a_job_is_shown_with_all_its_fields() {
+    on_both(|program, stored| {
+        let mut job = program.json(&["show", &stored.waiting.to_string()]);
+        let due = job["due"].take();
+        assert!(due.as_str().unwrap().ends_with('Z'), "{due}");
+        let expected = json!({
+            "id": stored.waiting.to_string(), "kind": "mail", "key": "anna-17", "due": null,
+            "state": "waiting", "attempts": 0, "payload": {"to": "anna"}, "error": null,
+        });
+        assert_eq!(job, expected);
+
+        let text = program.run(&["show", &stored.dead.to_string()]).out;
+        assert!(text.contains("the printer is"), "{text}");
+        assert!(!text.contains('\u{1b}'), "a job moves the cursor of the terminal: {text:?}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    });
+}
+
+#[test]
+fn a_cancelled_job_is_gone() {
+    on_both(|program, stored| {
+        let id = stored.waiting.to_string();
+        assert_eq!(program.run(&["cancel", &id]).out, "cancelled 1 job\n");
+        let again = program.run(&["cancel", &id]);
+        assert_eq!((again.code, &*again.out), (1, "cancelled 0 jobs\n"));
+        assert!(again.err.contains(&id), "{}", again.err);
+        assert_eq!(program.run(&["show", &id]).code, 1);
+    });
+}
+
+#[test]
+fn a_dead_job_is_retried() {
+    on_both(|program, stored| {
+        let (waiting, dead) = (stored.waiting.to_string(), stored.dead.to_string());
+        let changed = program.run(&["retry", "--json", &dead, &waiting]);
+        assert_eq!(changed.code, 1, "a job that is not dead cannot be retried");
+        let printed: Value = serde_json::from_str(&changed.out).unwrap();
+        assert_eq!(printed, json!({"retried": [&dead], "refused": [waiting]}));
+        let job = program.json(&["show", &dead]);
+        assert_eq!((&job["state"], &job["attempts"]), (&json!("waiting"), &json!(0)));
+    });
+}
+
+#[test]
+fn all_dead_jobs_of_a_kind_are_retried() {
+    on_both(|program, _| {
+        assert_eq!(program.run(&["retry", "--all", "--kind", "mail"]).out, "retried 0 jobs\n");
+        assert_eq!(program.run(&["retry", "--all", "--kind", "print"]).out, "retried 1 job\n");
+        assert_eq!(program.run(&["list", "--dead"]).out, "no jobs\n");
+    });
+}
+
+#[test]
+fn stats_count_the_jobs_of_each_kind() {
+    on_both(|program, _| {
+        let stats = program.json(&["stats"]);
+        let counts =
+            |n: usize| ["kind", "waiting", "overdue", "claimed", "dead"].map(|f| &stats[n][f]);
+        assert_eq!(counts(0), [&json!("mail"), &json!(1), &json!(0), &json!(0), &json!(0)]);
+        assert_eq!(counts(1), [&json!("print"), &json!(0), &json!(0), &json!(0), &json!(1)]);
+        assert_eq!(stats[1]["next_due"], Value::Null);
+        let table = program.run(&["stats"]).out;
+        assert!(table.starts_with(" kind"), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    });
+}
