@@ -33,7 +33,7 @@ use std::pin::Pin;
 
 /// Wraps streams whose reads and writes fail when the stream is idle.
 ///
-/// A program makes one, and clones the handle. See [`IdleStream`] for a program and for the guarantees.
+/// A program makes one, and clones the handle, which keeps the timer running. See [`IdleStream`] for a program and for the guarantees.
 #[derive(Clone)]
 pub struct IdleStreams(IdleTimeouts<Arc<Signal>>);
 
