@@ -5,7 +5,7 @@ const SERVER: &str = include_str!("../src/server.rs");
 
 #[test]
 fn the_excerpt_in_the_guide_consists_of_lines_of_the_server_in_their_order() {
-    let excerpt = CHAPTER.split("```").nth(1).and_then(|block| block.strip_prefix("rust,ignore\n"));
+    let excerpt = CHAPTER.split("```").find_map(|block| block.strip_prefix("rust,ignore\n"));
     let shown =
         excerpt.expect("a block of code").lines().filter(|line| !line.starts_with("// ..."));
     let mut lines = SERVER.lines().map(str::trim);
