@@ -169,6 +169,50 @@ fn the_removal_of_one_of_many_wakes_nobody() {
     assert_eq!((polled.alarm.wakes(), polled.take()), (1, vec![9]));
 }
 
+/// A large queue keeps a removed value's place until its tick comes.
+#[test]
+fn a_removal_from_a_large_queue_wakes_too_early_at_most_once() {
+    let mut polled = Polled::new();
+    for n in 0..100 {
+        polled.insert(n, 5000);
+    }
+    let early = polled.insert(100, 1000);
+    assert!(polled.poll().is_pending());
+    assert_eq!(polled.queue.remove(early), Some(100));
+    let mut empty_wakes = 0;
+    for _ in 0..49 {
+        let before = polled.alarm.wakes();
+        assert_eq!(polled.after(100), NOTHING);
+        empty_wakes += polled.alarm.wakes() - before;
+    }
+    assert!(empty_wakes <= 1, "{empty_wakes} wake-ups");
+    assert_eq!(polled.after(100), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn rule_10_an_instant_before_the_start_counts_as_the_start() {
+    let mut polled = Polled::new();
+    let start = polled.timer.started_at();
+    let key = polled.queue.insert_at(1, start);
+    let earlier = polled.queue.insert_at(2, start - ms(1));
+    assert_eq!(polled.queue.deadline(earlier), Some(start));
+    assert_eq!((polled.take(), polled.queue.get(key)), (vec![1, 2], None));
+}
+
+#[test]
+fn rule_10_a_value_with_the_longest_delay_stays_in_the_queue() {
+    for others in [0, 100] {
+        let mut polled = Polled::new();
+        (0..others).for_each(|n| _ = polled.insert(n, 1000));
+        let never = polled.queue.insert(7, Duration::MAX);
+        polled.take();
+        assert_eq!(polled.after(1000).len(), others as usize);
+        assert_eq!(polled.after(1_000_000_000_000), NOTHING); // 31 years
+        assert!(polled.queue.deadline(never) > Some(polled.timer.now()));
+        assert_eq!(polled.queue.remove(never), Some(7));
+    }
+}
+
 #[test]
 fn a_drain_returns_all_the_earliest_first() {
     let mut polled = Polled::new();

@@ -6,6 +6,7 @@ mod delay_queue;
 #[cfg(feature = "hyper")]
 mod hyper;
 mod interval;
+mod large_queue;
 mod oracle;
 mod sleep;
 mod stop;

@@ -1,0 +1,414 @@
+//! `DelayQueue`: values that each come out at their own deadline.
+//!
+//! A value is *near* or *distant*. The distant ones lie in a wheel (see `distant`), whose tick is the
+//! timer's. They are in no order within a tick. The near ones are ordered by deadline.
+//!
+//! Rules:
+//!
+//! 1. **All values that are due up to `present` are near.** So the first near one comes out next. A poll
+//!    moves the wheel's values to the near ones when their tick has begun.
+//! 2. **The sleep ends at `wake_at`.** If a task waits, no value is due before `wake_at`.
+//! 3. **A removal or a later deadline may leave an entry in the wheel.** Its tick still bounds
+//!    `wake_at`. The task is then woken at that tick, finds nothing due, and waits for the next entry.
+//! 4. **A small queue has no wheel.** All of its values are near, so it never wakes the task too early,
+//!    and costs little memory.
+
+mod distant;
+mod entry;
+
+use self::distant::Distant;
+use self::entry::Entry;
+use super::sleep::Sleep;
+use crate::base::slab::Slab;
+use crate::time::tick::{NEVER, nanos};
+use crate::timer::HashedWheelTimer;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+/// A queue of up to this many values is small.
+const SMALL: usize = 64;
+
+/// A queue from which each value comes out at its deadline, the earliest first. Values with the same
+/// deadline come out in the order of their insertion.
+///
+/// One task owns the queue and awaits [`next`](Self::next). The queue has one timeout in the timer for
+/// any number of values. So values need not be `Send`, and an insertion takes no lock. Memory is
+/// proportional to the number of values in the queue.
+///
+/// Insertion, reset and removal are O(1), amortised. Only among the k values that are due in the present
+/// tick of the timer, and in a queue of at most 64 values, they are O(log k). A value comes out in
+/// O(log k).
+///
+/// A call that makes a value the earliest also moves the wake-up of a task that has polled the queue. If
+/// the call makes a value due, or empties the queue, it wakes that task. In a queue of more than 64 values,
+/// each removal or later deadline may wake the task once too early. The task finds nothing due and
+/// continues to wait.
+///
+/// Deadlines count in nanoseconds from the timer's [start](HashedWheelTimer::started_at). An earlier instant
+/// counts as the start. More than 584 years after the start is never.
+///
+/// With the feature `stream`, it is a stream. It ends when the queue is empty, and goes on after an
+/// insertion.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), wheelwork::BuildError> {
+/// use wheelwork::{HashedWheelTimer, future::DelayQueue};
+///
+/// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+/// let mut sessions = DelayQueue::new(&timer);
+/// let anna = sessions.insert("anna", Duration::from_millis(2));
+/// let bert = sessions.insert("bert", Duration::from_millis(4));
+/// let carl = sessions.insert("carl", Duration::from_millis(6));
+///
+/// assert!(sessions.reset(anna, Duration::from_millis(8))); // anna was active
+/// assert_eq!(sessions.remove(bert), Some("bert"));         // bert has left
+/// while let Some(expired) = sessions.next().await {
+///     println!("the session of {} has expired", expired.value);
+/// }
+/// assert_eq!(sessions.deadline(carl), None);
+/// # Ok(())
+/// # }
+/// ```
+pub struct DelayQueue<T> {
+    values: Slab<Entry<T>>,
+    /// The number of insertions.
+    insertions: u64,
+    /// The near values by deadline, then by insertion.
+    near: BTreeSet<(u64, DelayKey)>,
+    /// `None` if the queue has been small since it was empty.
+    distant: Option<Distant>,
+    /// A time that the clock has reached.
+    present: u64,
+    wake_at: u64,
+    /// If the queue is empty, no task waits for it.
+    sleep: Sleep,
+    stopped: bool,
+}
+
+/// The key of a value in a [`DelayQueue`]. After its value has left the queue, it finds nothing. Keys are
+/// ordered by insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DelayKey {
+    sequence: u64,
+    index: u32,
+}
+
+/// A value that has left a [`DelayQueue`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), wheelwork::BuildError> {
+/// use wheelwork::future::{DelayQueue, Delayed};
+///
+/// # let timer = wheelwork::HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+/// let mut queue = DelayQueue::new(&timer);
+/// let anna = queue.insert("anna", Duration::from_millis(1));
+/// let Some(Delayed { value, key, .. }) = queue.next().await else { panic!("it has a value") };
+/// assert_eq!((value, key), ("anna", anna));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Delayed<T> {
+    /// The value.
+    pub value: T,
+    /// The key that its insertion returned.
+    pub key: DelayKey,
+    /// The instant at which it was due.
+    pub deadline: Instant,
+}
+
+impl<T> DelayQueue<T> {
+    /// An empty queue on a timer. It allocates nothing.
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub fn new(timer: &HashedWheelTimer) -> Self {
+        Self {
+            values: Slab::with_limit(u32::MAX as usize),
+            insertions: 0,
+            near: BTreeSet::new(),
+            distant: None,
+            present: 0,
+            wake_at: 0,
+            sleep: timer.sleep_until(timer.started_at()),
+            stopped: false,
+        }
+    }
+
+    /// Inserts a value that comes out `delay` from now.
+    ///
+    /// # Panics
+    ///
+    /// If the queue already has 2^32 - 1 values.
+    pub fn insert(&mut self, value: T, delay: Duration) -> DelayKey {
+        self.admit(value, self.deadline_after(delay))
+    }
+
+    /// Inserts a value that comes out at an instant.
+    ///
+    /// # Panics
+    ///
+    /// If the queue already has 2^32 - 1 values.
+    pub fn insert_at(&mut self, value: T, deadline: Instant) -> DelayKey {
+        self.admit(value, self.nanos_at(deadline))
+    }
+
+    /// Moves the deadline of a value to `delay` from now. False if it has left the queue.
+    pub fn reset(&mut self, key: DelayKey, delay: Duration) -> bool {
+        self.move_to(key, self.deadline_after(delay))
+    }
+
+    /// Moves the deadline of a value to an instant. False if it has left the queue.
+    pub fn reset_at(&mut self, key: DelayKey, deadline: Instant) -> bool {
+        self.move_to(key, self.nanos_at(deadline))
+    }
+
+    /// Takes a value out. `None` if it has left the queue.
+    pub fn remove(&mut self, key: DelayKey) -> Option<T> {
+        let entry = self.values.live_mut(key)?;
+        let (value, deadline, is_distant) = (entry.value.take()?, entry.deadline, entry.is_distant);
+        self.release(key);
+        self.unplace(key, deadline, is_distant);
+        if self.is_empty() {
+            self.sleep.wake();
+        } else if deadline == self.wake_at {
+            self.follow_earliest();
+        }
+        Some(value)
+    }
+
+    /// Takes all values out, the earliest first.
+    pub fn drain(&mut self) -> Vec<Delayed<T>> {
+        self.near.clear();
+        let mut places: Vec<_> = (self.values.iter_mut())
+            .filter(|(_, entry)| entry.value.is_some())
+            .map(|(index, entry)| (entry.deadline, entry.key(index)))
+            .collect();
+        places.sort_unstable();
+        let drained = places.into_iter().filter_map(|(_, key)| self.take(key)).collect();
+        self.sleep.wake();
+        drained
+    }
+
+    /// The deadline of a value. `None` if it has left the queue.
+    pub fn deadline(&self, key: DelayKey) -> Option<Instant> {
+        self.values.live(key).map(|entry| self.instant_at(entry.deadline))
+    }
+
+    /// A value in the queue.
+    pub fn get(&self, key: DelayKey) -> Option<&T> {
+        self.values.live(key)?.value.as_ref()
+    }
+
+    /// The number of values, including those that are due and have not come out yet.
+    pub fn len(&self) -> usize {
+        self.values.used()
+    }
+
+    /// Whether the queue has no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Waits for the next value. Returns `None` if the queue is empty, or if the timer is stopped and no
+    /// value is due. After a stop, [`drain`](Self::drain) returns the remaining values.
+    ///
+    /// If the future is dropped before it is ready, no value is lost.
+    pub async fn next(&mut self) -> Option<Delayed<T>> {
+        poll_fn(|cx| self.poll_next_due(cx)).await
+    }
+
+    /// Polls for the next value, like [`next`](Self::next).
+    pub fn poll_next_due(&mut self, cx: &mut Context<'_>) -> Poll<Option<Delayed<T>>> {
+        self.stopped = false;
+        let mut next = self.take_due();
+        while next.is_none() && !self.is_empty() {
+            self.gather(self.sleep.timer().context().time.now_or_later());
+            self.follow_earliest();
+            ready!(self.sleep.poll_ready(cx));
+            if !self.sleep.is_elapsed() {
+                self.stopped = true;
+                break;
+            }
+            self.present = self.nanos_at(self.sleep.timer().now()).max(self.wake_at);
+            self.gather(self.present);
+            next = self.take_due();
+        }
+        Poll::Ready(next)
+    }
+
+    /// Whether the last poll found that the timer was stopped before the earliest deadline.
+    pub fn was_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    fn admit(&mut self, value: T, deadline: u64) -> DelayKey {
+        let (index, entry) = self.values.acquire().expect("fewer than 2^32 - 1 values");
+        self.insertions += 1;
+        entry.value = Some(value);
+        entry.sequence = self.insertions;
+        let key = entry.key(index);
+        self.place(key, deadline);
+        key
+    }
+
+    fn move_to(&mut self, key: DelayKey, deadline: u64) -> bool {
+        let Some(entry) = self.values.live_mut(key) else { return false };
+        let (before, is_distant) = (entry.deadline, entry.is_distant);
+        if is_distant && deadline >= before {
+            entry.deadline = deadline; // its entry in the wheel is too early, and is filed again
+        } else {
+            entry.is_distant = false; // so a sweep drops its entry
+            self.unplace(key, before, is_distant);
+            self.place(key, deadline);
+        }
+        if before == self.wake_at && deadline > before {
+            self.follow_earliest();
+        }
+        true
+    }
+
+    /// Puts a value into the wheel or among the near ones, and moves the wake-up if it is too late.
+    fn place(&mut self, key: DelayKey, deadline: u64) {
+        let tick = self.tick_not_before(deadline);
+        let is_small = self.len() <= SMALL;
+        if !is_small && self.distant.is_none() {
+            let now = self.sleep.timer().context().time.now_or_later();
+            self.distant = Distant::starting_at(self.tick_not_before(now));
+        }
+        let Some(entry) = self.values.get_mut(key.index) else { return };
+        entry.deadline = deadline;
+        match &mut self.distant {
+            Some(distant) if !is_small && distant.accepts(tick) => {
+                distant.file(tick, entry.new_filing(key.index));
+            }
+            _ => {
+                entry.is_distant = false;
+                self.near.insert((deadline, key));
+            }
+        }
+        if deadline < self.wake_at {
+            self.wake(deadline);
+        }
+    }
+
+    /// Undoes `place`. The value must have left its slot, or be about to be placed again.
+    fn unplace(&mut self, key: DelayKey, deadline: u64, is_distant: bool) {
+        if !is_distant {
+            self.near.remove(&(deadline, key));
+        } else if let Some(distant) = &mut self.distant {
+            distant.bury(&self.values);
+        }
+    }
+
+    /// Moves the values up to the tick of `time` from the wheel to the near ones.
+    fn gather(&mut self, time: u64) {
+        let scale = self.sleep.timer().context().scale;
+        let tick = scale.tick_not_before(time);
+        let Self { values, near, distant: Some(distant), .. } = self else { return };
+        distant.advance(tick, |token, dead| {
+            let entry = values.get_mut(token.index).filter(|entry| entry.is_named_by(token));
+            let Some(entry) = entry else {
+                *dead = dead.saturating_sub(1);
+                return None;
+            };
+            let later = scale.tick_not_before(entry.deadline);
+            if later > tick {
+                return Some(later);
+            }
+            entry.is_distant = false;
+            near.insert((entry.deadline, entry.key(token.index)));
+            None
+        });
+    }
+
+    /// Takes out the earliest value, if it is due by `present`.
+    fn take_due(&mut self) -> Option<Delayed<T>> {
+        let &(_, key) = self.near.first().filter(|&&(deadline, _)| deadline <= self.present)?;
+        self.near.pop_first();
+        self.take(key)
+    }
+
+    /// Takes out a value that is not among the near ones any more.
+    fn take(&mut self, key: DelayKey) -> Option<Delayed<T>> {
+        let entry = self.values.live_mut(key)?;
+        let (value, deadline) = (entry.value.take()?, entry.deadline);
+        self.release(key);
+        Some(Delayed { value, key, deadline: self.instant_at(deadline) })
+    }
+
+    /// Frees the slot of a value that was taken out. An empty queue has no wheel.
+    fn release(&mut self, key: DelayKey) {
+        self.values.release(key.index);
+        if self.is_empty() {
+            self.distant = None;
+        }
+    }
+
+    fn follow_earliest(&mut self) {
+        let near = self.near.first().map(|&(deadline, _)| deadline);
+        let scale = self.sleep.timer().context().scale;
+        let tick = self.distant.as_ref().and_then(Distant::next_tick);
+        let earliest = near.into_iter().chain(tick.map(|tick| scale.start_of(tick))).min();
+        let earliest = earliest.unwrap_or(NEVER);
+        if earliest != self.wake_at {
+            self.wake(earliest);
+        }
+    }
+
+    /// Moves the wake-up. Wakes the waiting task if that time has come.
+    fn wake(&mut self, at: u64) {
+        self.wake_at = at;
+        self.sleep.reset(self.instant_at(at));
+    }
+
+    fn deadline_after(&self, delay: Duration) -> u64 {
+        self.sleep.timer().context().time.now_or_later().saturating_add(nanos(delay))
+    }
+
+    fn nanos_at(&self, instant: Instant) -> u64 {
+        self.sleep.timer().context().time.nanos_at(instant)
+    }
+
+    fn instant_at(&self, nanos: u64) -> Instant {
+        self.sleep.timer().context().time.instant_at(nanos)
+    }
+
+    fn tick_not_before(&self, deadline: u64) -> u64 {
+        self.sleep.timer().context().scale.tick_not_before(deadline)
+    }
+}
+
+/// No value is ever pinned.
+impl<T> Unpin for DelayQueue<T> {}
+
+#[cfg(feature = "stream")]
+impl<T> futures_core::Stream for DelayQueue<T> {
+    type Item = Delayed<T>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Delayed<T>>> {
+        self.poll_next_due(cx)
+    }
+}
+
+impl<T> fmt::Debug for DelayQueue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayQueue")
+            .field("len", &self.len())
+            .field("sleep", &self.sleep)
+            .finish_non_exhaustive()
+    }
+}
