@@ -1,4 +1,4 @@
-//! Three nodes on one database.
+//! Three nodes on one database. Their wall clocks are minutes apart.
 
 use crate::common::{connect, postgres};
 use crate::process::{Process, kills, some_time, task};
@@ -142,8 +142,9 @@ async fn no_job_is_lost_early_or_done_twice_when_nodes_are_killed_and_paused() {
     let client = connect(&url).await;
     client.batch_execute(TABLES).await.unwrap();
     let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
-    let start = || Process::start("cluster::node", &url);
-    let mut nodes: Vec<_> = (0..3).map(|_| start()).collect();
+    let start = |clock: &str| Process::start_with_clock("cluster::node", &url, clock);
+    let clocks = ["+10m", "+0", "-10m"];
+    let mut nodes = clocks.map(start);
 
     let (mut asked, mut next) = (Asked::default(), 0);
     for _ in 0..kills() {
@@ -153,12 +154,13 @@ async fn no_job_is_lost_early_or_done_twice_when_nodes_are_killed_and_paused() {
             asked.change(&jobs).await;
             tokio::time::sleep(some_time(ms(20))).await;
         }
-        let node = fastrand::choice(&mut nodes).unwrap();
+        let number = fastrand::usize(..nodes.len());
+        let node = &mut nodes[number];
         if fastrand::u8(..10) == 0 {
             node.pause(LIVENESS.mul_f64(2.0 * fastrand::f64()));
         } else {
             node.kill();
-            *node = start();
+            *node = start(clocks[number]);
         }
     }
     let begun = Instant::now();

@@ -382,18 +382,16 @@ fn finish(
     if !claims.release(claim) {
         return Ok(false);
     }
-    let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
-    let error = match outcome {
+    let (delay, error) = match outcome {
         Outcome::Done => return Ok(tables.remove(claim.id)?.is_some()),
-        Outcome::Retry { delay, error } => {
-            row.due = now().after(delay);
-            error
-        }
-        Outcome::Bury { error } => {
-            row.dead = true;
-            error
-        }
+        Outcome::Retry { delay, error } => (Some(delay), error),
+        Outcome::Bury { error } => (None, error),
     };
+    let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
+    match delay {
+        Some(delay) => row.due = now().after(delay),
+        None => row.dead = true,
+    }
     row.attempts = row.attempts.saturating_add(1);
     row.error = Some(error);
     tables.replace(claim.id, &row)?;
