@@ -31,6 +31,16 @@ pub enum ScheduleError {
         /// The refused job.
         job: Box<NewJob>,
     },
+    /// The key has more than [`NewJob::LONGEST_KEY`] bytes.
+    #[error(
+        "a key of {} bytes: expected at most {}",
+        .job.unique_key().map_or(0, str::len),
+        NewJob::LONGEST_KEY
+    )]
+    LongKey {
+        /// The refused job.
+        job: Box<NewJob>,
+    },
     /// This `Jobs` is stopped.
     #[error("the jobs are stopped: expected running ones")]
     Stopped {
@@ -51,7 +61,10 @@ impl ScheduleError {
     /// The job that was not scheduled.
     pub fn into_job(self) -> NewJob {
         match self {
-            Self::KeyTaken { job } | Self::Stopped { job } | Self::Store { job, .. } => *job,
+            Self::KeyTaken { job }
+            | Self::LongKey { job }
+            | Self::Stopped { job }
+            | Self::Store { job, .. } => *job,
         }
     }
 }
@@ -70,6 +83,10 @@ pub(crate) enum PayloadFault {
     Json(serde_json::Error),
     #[error("the kind contains a NUL character: expected none")]
     Nul,
+    #[error("the kind has {0} bytes: expected at most {max}", max = NewJob::LONGEST_KIND)]
+    LongKind(usize),
+    #[error("the payload has {0} bytes: expected at most {max}", max = NewJob::LONGEST_PAYLOAD)]
+    LongPayload(usize),
 }
 
 /// A job was not completed in a transaction. Roll it back.
@@ -94,6 +111,12 @@ pub enum OpenError {
     /// Two handlers have one kind.
     #[error("two handlers for the kind {kind:?}: expected one")]
     TwoHandlers {
+        /// The kind.
+        kind: String,
+    },
+    /// No job can have this kind.
+    #[error("a handler for the kind {kind:?}, which contains a NUL character: expected none")]
+    NulInKind {
         /// The kind.
         kind: String,
     },

@@ -106,12 +106,20 @@ pub struct NewJob {
 }
 
 impl NewJob {
+    /// The longest kind, in bytes.
+    pub const LONGEST_KIND: usize = 256;
+    /// The longest unique key, in bytes.
+    pub const LONGEST_KEY: usize = 512;
+    /// The longest payload as JSON, in bytes. Jobs share statements, so one that is too large would be
+    /// everybody's error. Keep large data elsewhere, and its name in the payload.
+    pub const LONGEST_PAYLOAD: usize = 256 * 1024;
+
     /// A job for the handler of `kind`. The payload is stored as JSON.
     ///
     /// # Errors
     ///
-    /// If the payload cannot be written as JSON, or `kind` contains a NUL character, which PostgreSQL
-    /// cannot store.
+    /// If the payload cannot be written as JSON, the payload or the kind is too long, or the kind contains
+    /// a NUL character, which PostgreSQL cannot store.
     pub fn new(kind: &str, payload: &impl Serialize) -> Result<Self, PayloadError> {
         let fault = |fault| PayloadError { kind: kind.to_owned(), fault };
         if kind.contains('\0') {
@@ -119,6 +127,12 @@ impl NewJob {
         }
         let payload =
             serde_json::to_string(payload).map_err(|error| fault(PayloadFault::Json(error)))?;
+        if kind.len() > Self::LONGEST_KIND {
+            return Err(fault(PayloadFault::LongKind(kind.len())));
+        }
+        if payload.len() > Self::LONGEST_PAYLOAD {
+            return Err(fault(PayloadFault::LongPayload(payload.len())));
+        }
         let when = When::After(0);
         Ok(Self { id: JobId::new(), kind: kind.into(), key: None, when, payload })
     }
@@ -132,10 +146,15 @@ impl NewJob {
     }
 
     /// A key that no other stored job may have. It is free again when the job has ended; a dead job keeps
-    /// its key. NUL characters are removed.
+    /// its key. NUL characters are removed. A key of more than [`LONGEST_KEY`](Self::LONGEST_KEY) bytes is
+    /// refused by [`schedule`](crate::Jobs::schedule).
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into().replace('\0', ""));
         self
+    }
+
+    pub(crate) fn has_long_key(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| key.len() > Self::LONGEST_KEY)
     }
 
     /// The id that it will have in the store.

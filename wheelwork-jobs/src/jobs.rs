@@ -59,7 +59,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// # Errors
     ///
-    /// If the key is taken, the jobs are stopped, or the store fails. The job comes back in the error.
+    /// If the key is taken or too long, the jobs are stopped, or the store fails. The job comes back in the error.
     pub async fn schedule(&self, job: NewJob) -> Result<JobId, ScheduleError> {
         let spare = job.clone();
         match self.0.insert(job).await?.await {
@@ -92,7 +92,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// # Errors
     ///
-    /// If the key is taken, or the store fails. The job comes back in the error.
+    /// If the key is taken or too long, or the store fails. The job comes back in the error.
     pub fn schedule_in<'a>(
         &'a self,
         transaction: &'a S::Transaction<'_>,
@@ -102,6 +102,9 @@ impl<S: Store> Jobs<S> {
         let inserting = node.store.insert_in(transaction, node.window, job);
         Box::pin(async move {
             let boxed = || Box::new(job.clone());
+            if job.has_long_key() {
+                return Err(ScheduleError::LongKey { job: boxed() });
+            }
             match inserting.await {
                 Ok(true) => Ok(job.id),
                 Ok(false) => Err(ScheduleError::KeyTaken { job: boxed() }),
@@ -293,6 +296,9 @@ impl<S: Store> JobsBuilder<S> {
             let named = || kind.name.to_string();
             if handlers[..number].iter().any(|other| other.kind.name == kind.name) {
                 return Err(OpenError::TwoHandlers { kind: named() });
+            }
+            if kind.name.contains('\0') {
+                return Err(OpenError::NulInKind { kind: named() });
             }
             if kind.concurrency == 0 {
                 return Err(OpenError::NoConcurrency { kind: named() });

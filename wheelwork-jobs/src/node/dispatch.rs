@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, Semaphore};
 
+/// Of the text of an error, so many characters are stored.
+const LONGEST_ERROR: usize = 2_000;
+
 /// The due jobs of one kind, the earliest first: jobs that are taken over late do not wait behind others.
 #[derive(Default)]
 pub(super) struct DueQueue {
@@ -99,7 +102,8 @@ impl<S: Store> Run<'_, S> {
     fn outcome_of(&self, error: String) -> Outcome {
         let kind = &self.node.handlers[self.kind].kind;
         let (name, id, attempt) = (&kind.name, self.claim.id, self.attempts.saturating_add(1));
-        let error = error.replace('\0', ""); // PostgreSQL cannot store it
+        // PostgreSQL cannot store NUL, and nobody reads more.
+        let error: String = error.chars().filter(|&c| c != '\0').take(LONGEST_ERROR).collect();
         match kind.retry.next(attempt) {
             Some(delay) => {
                 log::warn!("{name} {id} failed, attempt {attempt}, again in {delay:?}: {error}");

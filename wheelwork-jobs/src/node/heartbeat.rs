@@ -15,7 +15,7 @@ use super::Node;
 use super::backoff::Backoff;
 use crate::error::{StopError, StoreError};
 use crate::store::{Beat, NodeId, Notice, Store};
-use crate::time::{Reading, Step};
+use crate::time::{Reading, Step, far_future};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -140,7 +140,7 @@ impl<S: Store> Node<S> {
         }
         *me = Some(joined.node);
         self.must_rejoin.store(false, Ordering::Release);
-        *super::lock(&self.lease) = asked + self.liveness;
+        *super::lock(&self.lease) = far_future(asked, self.liveness);
         self.clock().update(joined.clock);
         Ok(())
     }
@@ -150,14 +150,14 @@ impl<S: Store> Node<S> {
         let beat = self.store.beat(me, self.liveness, &self.kinds).await?;
         let Beat { alive, clock, next_lapse, next_due } = beat;
         self.set_clock(clock);
-        agenda.beat_at = asked + self.liveness / 3;
+        agenda.beat_at = far_future(asked, self.liveness / 3);
         if !alive {
             self.counts.lapsed.add(1);
             log::warn!("node {} was taken for dead", me.0);
             self.rejoin();
             return Ok(());
         }
-        *super::lock(&self.lease) = asked + self.liveness;
+        *super::lock(&self.lease) = far_future(asked, self.liveness);
         let database = *self.clock();
         agenda.lapse_at = next_lapse.map(|lapse| database.instant_of(lapse) + MARGIN);
         let horizon = database.least(Instant::now()).after(self.window);
@@ -232,7 +232,7 @@ impl<S: Store> Node<S> {
 
     /// Gives back what has not begun, waits for what runs, and leaves.
     async fn wind_up(&self, limit: Duration) -> Result<Stopped, StopError> {
-        let end = crate::time::far_future(Instant::now(), limit);
+        let end = far_future(Instant::now(), limit);
         self.stopping.cancel();
         self.timer.stop_async().await;
         let given_back = self.drop_all_but(&[]);

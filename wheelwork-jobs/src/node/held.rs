@@ -12,7 +12,7 @@
 
 use super::Node;
 use crate::store::{Claim, Claimed, Store};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, far_future};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -194,7 +194,7 @@ impl<S: Store> Node<S> {
         let now = Instant::now();
         if now >= self.lease() {
             // The others may have it already. The node finds out soon, and drops it then.
-            self.arm_at(job, claim, now + self.liveness / 30);
+            self.arm_at(job, claim, far_future(now, self.liveness / 30));
             return None;
         }
         job.state = State::Running;

@@ -127,6 +127,9 @@ impl<S: Store> Link<S> {
         &self,
         job: NewJob,
     ) -> Result<oneshot::Receiver<Result<JobId, ScheduleError>>, ScheduleError> {
+        if job.has_long_key() {
+            return Err(ScheduleError::LongKey { job: Box::new(job) });
+        }
         let (answer, answered) = oneshot::channel();
         match self.requests.send(Request { job, answer }).await {
             Ok(()) => Ok(answered),

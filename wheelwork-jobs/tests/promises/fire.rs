@@ -157,7 +157,32 @@ async fn the_same_new_job_is_not_stored_twice(store: impl Shared) {
     assert_eq!(jobs.stats().await.unwrap()[0].waiting, 1);
 }
 
+async fn the_longest_values_are_stored_and_longer_ones_come_back(store: impl Shared) {
+    let kind = "k".repeat(NewJob::LONGEST_KIND);
+    let payload = "p".repeat(NewJob::LONGEST_PAYLOAD - 2); // with quotes
+    let key = |length| "\u{1F600}".repeat(length / 4);
+    let (ran, mut runs) = mpsc::unbounded_channel();
+    let handle = move |job: Job<String, _>| {
+        let ran = ran.clone();
+        async move { ran.send(job.payload.len()).map_err(|e| e.to_string()) }
+    };
+    let jobs = Jobs::builder(store).handle(kind.as_str(), handle).open().await.unwrap();
+    let longest = NewJob::new(&kind, &payload).unwrap().key(key(NewJob::LONGEST_KEY));
+    jobs.schedule(longest).await.unwrap();
+    assert_eq!(runs.recv().await, Some(payload.len()));
+
+    let long_key = NewJob::new(&kind, &0).unwrap().key(key(NewJob::LONGEST_KEY + 4));
+    let refused = jobs.schedule(long_key.clone()).await.unwrap_err();
+    assert_eq!(refused.to_string(), "a key of 516 bytes: expected at most 512");
+    assert_eq!(refused.into_job(), long_key);
+    assert!(NewJob::new(&(kind + "k"), &0).is_err());
+    assert!(NewJob::new("a\0b", &0).is_err());
+    let error = NewJob::new("n", &(payload + "p")).unwrap_err().to_string();
+    assert!(error.ends_with("has 262145 bytes: expected at most 262144"), "{error}");
+}
+
 on_every_store! {
+    the_longest_values_are_stored_and_longer_ones_come_back
     a_job_runs_with_its_payload_and_not_before_its_time
     a_job_of_the_past_runs_at_once
     a_far_job_waits_in_the_store_and_not_in_the_wheel

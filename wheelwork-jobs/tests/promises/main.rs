@@ -7,5 +7,6 @@ mod change;
 mod fail;
 mod fire;
 mod nodes;
+mod settings;
 mod stop;
 mod transaction;
