@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{TICK, eventually, manual, ms};
+use common::{TICK, eventually, into_the_wheel, manual, ms};
 
 #[test]
 fn a_wake_up_is_counted() {
@@ -25,6 +25,20 @@ fn ticks_that_are_stepped_over_are_counted() {
     clock.advance(TICK / 2);
     clock.advance(TICK / 2);
     assert_eq!(skipped(), 9);
+}
+
+#[test]
+fn a_completed_sweep_is_counted() {
+    let (timer, clock) = manual();
+    // Next in the wheel, so the worker leaves the dead entries behind it to the sweep.
+    timer.new_timeout(|| (), 10 * TICK).unwrap();
+    let far = |_| timer.new_timeout(|| (), 100 * TICK).unwrap();
+    let timeouts: Vec<_> = (0..10_240).map(far).collect();
+    into_the_wheel(&timer, &clock);
+    assert_eq!(timer.metrics().sweeps, 0);
+    assert!(timeouts.iter().all(|timeout| timeout.cancel()));
+    clock.advance(TICK);
+    assert_eq!(timer.metrics().sweeps, 1);
 }
 
 /// If many timeouts are due at once, the last ones are late by the time that the others took.

@@ -216,6 +216,7 @@ impl Context {
         tallies: impl Iterator<Item = &'a Tally> + Clone,
     ) -> bool {
         self.metrics.dead_found_at_least(died_at_begin);
+        self.metrics.swept();
         let again = self.is_sweep_worth_it(tallies);
         self.sweep_wanted.store(again, Ordering::Relaxed);
         again

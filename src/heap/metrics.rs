@@ -66,6 +66,10 @@ pub struct Metrics {
     pub ticks_skipped: u64,
     /// The number of times the worker woke up.
     pub wakeups: u64,
+    /// Completed sweeps of the wheel. A sweep drops the dead entries, which cancels and reschedules leave
+    /// in the wheel. It begins once they outnumber the pending timeouts by more than 4,096, or by more than
+    /// the number of buckets if that is greater.
+    pub sweeps: u64,
     /// The time from a timeout's deadline until it was handed to the executor. The worker reads the
     /// clock before the first timeout of each pass, and then once in sixteen timeouts.
     pub lateness: Lateness,
@@ -197,6 +201,7 @@ pub(crate) struct WorkerMetrics {
     passes_with_backlog: AtomicU64,
     ticks_skipped: AtomicU64,
     wakeups: AtomicU64,
+    sweeps: AtomicU64,
     /// Dead entries that have left the wheel.
     dead_found: AtomicU64,
     max_lateness: AtomicU64,
@@ -213,6 +218,7 @@ impl WorkerMetrics {
             passes_with_backlog: zero(),
             ticks_skipped: zero(),
             wakeups: zero(),
+            sweeps: zero(),
             dead_found: zero(),
             max_lateness: zero(),
             lateness: (0..BUCKETS).map(|_| zero()).collect(),
@@ -241,6 +247,10 @@ impl WorkerMetrics {
 
     pub(crate) fn woken(&self) {
         add(&self.wakeups, 1);
+    }
+
+    pub(super) fn swept(&self) {
+        add(&self.sweeps, 1);
     }
 
     /// Counts a dead entry that has left the wheel.
@@ -279,6 +289,7 @@ impl WorkerMetrics {
         metrics.passes_with_backlog = read(&self.passes_with_backlog);
         metrics.ticks_skipped = read(&self.ticks_skipped);
         metrics.wakeups = read(&self.wakeups);
+        metrics.sweeps = read(&self.sweeps);
         metrics.lateness = Lateness {
             counts: self.lateness.iter().map(read).collect(),
             max: read(&self.max_lateness),

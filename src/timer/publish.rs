@@ -31,6 +31,7 @@ impl HashedWheelTimer {
     /// | `wheelwork_passes_with_backlog_total` | counter | passes that left timeouts queued |
     /// | `wheelwork_ticks_skipped_total` | counter | ticks slept through |
     /// | `wheelwork_wakeups_total` | counter | wake-ups of the worker |
+    /// | `wheelwork_sweeps_total` | counter | sweeps of the wheel for dead entries |
     /// | `wheelwork_pending` | gauge | pending timeouts |
     /// | `wheelwork_queue_depth` | gauge | pending timeouts not yet in the wheel |
     /// | `wheelwork_lateness_seconds` | histogram | from a deadline to the executor |
@@ -100,6 +101,7 @@ fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
         passes_with_backlog,
         ticks_skipped,
         wakeups,
+        sweeps,
         lateness,
     } = metrics;
     for (name, help, value) in [
@@ -120,6 +122,7 @@ fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
         ),
         ("wheelwork_ticks_skipped_total", "Ticks that the worker slept through.", ticks_skipped),
         ("wheelwork_wakeups_total", "Wake-ups of the worker.", wakeups),
+        ("wheelwork_sweeps_total", "Sweeps of the wheel for dead entries.", sweeps),
     ] {
         timer.counter(name, help, value);
     }

@@ -152,11 +152,15 @@ fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     producer.cancel(EACH - 3000..2 * EACH);
     assert!(worker.sweep(), "the sweep has passed the first bucket");
     assert_eq!(worker.sweeping, Some(died as u64));
+    let sweeps = |worker: &Worker<Hashed>| worker.context().snapshot().sweeps;
+    assert_eq!(sweeps(&worker), 0, "a sweep counts when it is complete");
     producer.cancel(0..EACH - 3000);
     assert!(worker.sweep(), "the sweep ends, and another one is needed");
     assert!(worker.sweeping.is_none() && worker.context().is_sweep_wanted());
+    assert_eq!(sweeps(&worker), 1);
     while worker.sweep() {}
     assert!(worker.wheel.next_expiry().is_none() && !worker.context().is_sweep_wanted());
+    assert_eq!(sweeps(&worker), 2);
 }
 
 /// A sleep ends for a timeout that is pending and due, but not for each entry that was

@@ -33,7 +33,7 @@ fn eventful(name: &str) -> (HashedWheelTimer, ManualClock) {
     (timer, clock)
 }
 
-fn counters(m: &Metrics) -> [(&'static str, u64); 15] {
+fn counters(m: &Metrics) -> [(&'static str, u64); 16] {
     [
         ("scheduled_total", m.scheduled),
         ("rearmed_total", m.rearmed),
@@ -48,6 +48,7 @@ fn counters(m: &Metrics) -> [(&'static str, u64); 15] {
         ("passes_with_backlog_total", m.passes_with_backlog),
         ("ticks_skipped_total", m.ticks_skipped),
         ("wakeups_total", m.wakeups),
+        ("sweeps_total", m.sweeps),
         ("pending", m.pending),
         ("queue_depth", m.queue_depth),
     ]
