@@ -282,18 +282,29 @@ impl WorkerMetrics {
     }
 
     pub(crate) fn fill(&self, metrics: &mut Metrics) {
+        // Every field is named, so that the compiler reports a counter that is not copied.
+        let Self {
+            panicked,
+            over_limit,
+            refused,
+            passes_with_backlog,
+            ticks_skipped,
+            wakeups,
+            sweeps,
+            dead_found: _,
+            max_lateness,
+            lateness,
+        } = self;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        metrics.panicked = read(&self.panicked);
-        metrics.rejected += read(&self.over_limit);
-        metrics.refused = read(&self.refused);
-        metrics.passes_with_backlog = read(&self.passes_with_backlog);
-        metrics.ticks_skipped = read(&self.ticks_skipped);
-        metrics.wakeups = read(&self.wakeups);
-        metrics.sweeps = read(&self.sweeps);
-        metrics.lateness = Lateness {
-            counts: self.lateness.iter().map(read).collect(),
-            max: read(&self.max_lateness),
-        };
+        metrics.panicked = read(panicked);
+        metrics.rejected += read(over_limit);
+        metrics.refused = read(refused);
+        metrics.passes_with_backlog = read(passes_with_backlog);
+        metrics.ticks_skipped = read(ticks_skipped);
+        metrics.wakeups = read(wakeups);
+        metrics.sweeps = read(sweeps);
+        metrics.lateness =
+            Lateness { counts: lateness.iter().map(read).collect(), max: read(max_lateness) };
     }
 }
 

@@ -1,6 +1,7 @@
 //! The last activity of a connection: the words that its handle writes and a check reads.
 //!
-//! A *touch* stores the time of a read or a write. A *pause* suspends the watching until it is
+//! A *touch* stores the time of a read or a write. It is one store, and does not involve the timer: a later
+//! check reads the time, and plans the next check from it. A *pause* suspends the watching until it is
 //! resumed. The word `pauses` has these states:
 //!
 //! | `pauses` | state | transitions |

@@ -2,6 +2,9 @@
 //!
 //! This file decides when the next run is due, and whether it is a missed one. `run` puts the timeout
 //! back, and `worker/expire` lets missed runs catch up. No other file knows about periods.
+//!
+//! After a stall, `MissedTickBehavior` decides: `Burst` runs all missed runs at once, `Delay` skips them and
+//! counts from now, and `Skip` skips them and keeps the schedule.
 
 use super::next::Next;
 use super::run::Run;

@@ -1,4 +1,7 @@
 //! Stop: the worker's thread from its start to its end, whatever ends it.
+//!
+//! What becomes of the timeouts is elsewhere: the command and the report in `lifecycle`, the emptying of the
+//! slots in `control`, and a thread that schedules during the stop in `heap/context`.
 
 use super::Worker;
 use super::control;

@@ -1,8 +1,9 @@
 //! Sweep: removes dead entries from the wheel, and drops empty chunks.
 //!
-//! An entry is dead once its timeout has ended or has another entry. A thread that leaves many dead
-//! entries in the wheel requests a sweep (see `heap/context`). The sweep visits the whole wheel, over
-//! several passes. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when
+//! An entry is dead once its timeout has ended or has another entry. A sweep is wanted
+//! once the dead entries outnumber the pending timeouts by more than 4,096, or by more than the number of
+//! buckets if that is greater (`Context::is_sweep_worth_it`). A thread checks this once per 1,024 entries
+//! that it leaves dead. The sweep visits the whole wheel, over several passes. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when
 //! they would be the next to expire.
 
 use super::Worker;
