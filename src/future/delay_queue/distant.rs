@@ -64,10 +64,18 @@ impl Distant {
     }
 
     /// Counts an entry as dead. Sweeps the dead ones out if they outnumber the values and the buckets.
+    #[inline]
     pub(super) fn bury<T>(&mut self, values: &Slab<Entry<T>>) {
         self.dead += 1;
         // A sweep visits every bucket and every entry. So it waits until it can drop as many.
-        if self.dead > DEAD_ALLOWED + values.used() + self.wheel.bucket_count() {
+        if self.dead > DEAD_ALLOWED + values.used() {
+            self.sweep(values);
+        }
+    }
+
+    #[cold]
+    fn sweep<T>(&mut self, values: &Slab<Entry<T>>) {
+        if self.dead > values.used() + self.wheel.bucket_count() {
             let is_live = |token: Token| {
                 values.get(token.index).is_some_and(|entry| entry.is_named_by(token))
             };

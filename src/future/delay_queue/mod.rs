@@ -15,21 +15,18 @@
 
 mod distant;
 mod entry;
+mod order;
 
-use self::distant::Distant;
 use self::entry::Entry;
+use self::order::Order;
 use super::sleep::Sleep;
 use crate::base::slab::Slab;
-use crate::time::tick::{NEVER, nanos};
+use crate::time::tick::nanos;
 use crate::timer::HashedWheelTimer;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-
-/// A queue of up to this many values is small.
-const SMALL: usize = 64;
 
 /// A queue from which each value comes out at its deadline, the earliest first. Values with the same
 /// deadline come out in the order of their insertion.
@@ -80,10 +77,7 @@ pub struct DelayQueue<T> {
     values: Slab<Entry<T>>,
     /// The number of insertions.
     insertions: u64,
-    /// The near values by deadline, then by insertion.
-    near: BTreeSet<(u64, DelayKey)>,
-    /// `None` if the queue has been small since it was empty.
-    distant: Option<Distant>,
+    order: Order,
     /// A time that the clock has reached.
     present: u64,
     wake_at: u64,
@@ -136,8 +130,7 @@ impl<T> DelayQueue<T> {
         Self {
             values: Slab::with_limit(u32::MAX as usize),
             insertions: 0,
-            near: BTreeSet::new(),
-            distant: None,
+            order: Order::new(timer.context().scale),
             present: 0,
             wake_at: 0,
             sleep: timer.sleep_until(timer.started_at()),
@@ -177,9 +170,10 @@ impl<T> DelayQueue<T> {
     pub fn remove(&mut self, key: DelayKey) -> Option<T> {
         let entry = self.values.live_mut(key)?;
         let (value, deadline, is_distant) = (entry.value.take()?, entry.deadline, entry.is_distant);
-        self.release(key);
-        self.unplace(key, deadline, is_distant);
+        self.values.release(key.index);
+        self.order.remove(&self.values, key, (deadline, is_distant));
         if self.is_empty() {
+            self.order.clear();
             self.sleep.wake();
         } else if deadline == self.wake_at {
             self.follow_earliest();
@@ -189,13 +183,13 @@ impl<T> DelayQueue<T> {
 
     /// Takes all values out, the earliest first.
     pub fn drain(&mut self) -> Vec<Delayed<T>> {
-        self.near.clear();
         let mut places: Vec<_> = (self.values.iter_mut())
             .filter(|(_, entry)| entry.value.is_some())
             .map(|(index, entry)| (entry.deadline, entry.key(index)))
             .collect();
         places.sort_unstable();
         let drained = places.into_iter().filter_map(|(_, key)| self.take(key)).collect();
+        self.order.clear();
         self.sleep.wake();
         drained
     }
@@ -233,7 +227,8 @@ impl<T> DelayQueue<T> {
         self.stopped = false;
         let mut next = self.take_due();
         while next.is_none() && !self.is_empty() {
-            self.gather(self.sleep.timer().context().time.now_or_later());
+            let now = self.sleep.timer().context().time.now_or_later();
+            self.order.gather(&mut self.values, now);
             self.follow_earliest();
             ready!(self.sleep.poll_ready(cx));
             if !self.sleep.is_elapsed() {
@@ -241,7 +236,7 @@ impl<T> DelayQueue<T> {
                 break;
             }
             self.present = self.nanos_at(self.sleep.timer().now()).max(self.wake_at);
-            self.gather(self.present);
+            self.order.gather(&mut self.values, self.present);
             next = self.take_due();
         }
         Poll::Ready(next)
@@ -253,114 +248,62 @@ impl<T> DelayQueue<T> {
     }
 
     fn admit(&mut self, value: T, deadline: u64) -> DelayKey {
+        if self.order.wants_wheel(self.len()) {
+            self.order.make_wheel(self.sleep.timer().context().time.now_or_later());
+        }
+        let len = self.len() + 1;
         let (index, entry) = self.values.acquire().expect("fewer than 2^32 - 1 values");
         self.insertions += 1;
         entry.value = Some(value);
         entry.sequence = self.insertions;
         let key = entry.key(index);
-        self.place(key, deadline);
+        self.order.add(entry, index, deadline, len);
+        if deadline < self.wake_at {
+            self.wake(deadline);
+        }
         key
     }
 
     fn move_to(&mut self, key: DelayKey, deadline: u64) -> bool {
+        let len = self.len();
         let Some(entry) = self.values.live_mut(key) else { return false };
-        let (before, is_distant) = (entry.deadline, entry.is_distant);
-        if is_distant && deadline >= before {
+        let before = entry.deadline;
+        if entry.is_distant && deadline >= before {
             entry.deadline = deadline; // its entry in the wheel is too early, and is filed again
         } else {
-            entry.is_distant = false; // so a sweep drops its entry
-            self.unplace(key, before, is_distant);
-            self.place(key, deadline);
+            let place = (before, entry.is_distant);
+            self.order.remove(&self.values, key, place);
+            let Some(entry) = self.values.live_mut(key) else { return false };
+            self.order.add(entry, key.index, deadline, len);
         }
-        if before == self.wake_at && deadline > before {
+        if deadline < self.wake_at {
+            self.wake(deadline);
+        } else if before == self.wake_at {
             self.follow_earliest();
         }
         true
     }
 
-    /// Puts a value into the wheel or among the near ones, and moves the wake-up if it is too late.
-    fn place(&mut self, key: DelayKey, deadline: u64) {
-        let tick = self.tick_not_before(deadline);
-        let is_small = self.len() <= SMALL;
-        if !is_small && self.distant.is_none() {
-            let now = self.sleep.timer().context().time.now_or_later();
-            self.distant = Distant::starting_at(self.tick_not_before(now));
-        }
-        let Some(entry) = self.values.get_mut(key.index) else { return };
-        entry.deadline = deadline;
-        match &mut self.distant {
-            Some(distant) if !is_small && distant.accepts(tick) => {
-                distant.file(tick, entry.new_filing(key.index));
-            }
-            _ => {
-                entry.is_distant = false;
-                self.near.insert((deadline, key));
-            }
-        }
-        if deadline < self.wake_at {
-            self.wake(deadline);
-        }
-    }
-
-    /// Undoes `place`. The value must have left its slot, or be about to be placed again.
-    fn unplace(&mut self, key: DelayKey, deadline: u64, is_distant: bool) {
-        if !is_distant {
-            self.near.remove(&(deadline, key));
-        } else if let Some(distant) = &mut self.distant {
-            distant.bury(&self.values);
-        }
-    }
-
-    /// Moves the values up to the tick of `time` from the wheel to the near ones.
-    fn gather(&mut self, time: u64) {
-        let scale = self.sleep.timer().context().scale;
-        let tick = scale.tick_not_before(time);
-        let Self { values, near, distant: Some(distant), .. } = self else { return };
-        distant.advance(tick, |token, dead| {
-            let entry = values.get_mut(token.index).filter(|entry| entry.is_named_by(token));
-            let Some(entry) = entry else {
-                *dead = dead.saturating_sub(1);
-                return None;
-            };
-            let later = scale.tick_not_before(entry.deadline);
-            if later > tick {
-                return Some(later);
-            }
-            entry.is_distant = false;
-            near.insert((entry.deadline, entry.key(token.index)));
-            None
-        });
-    }
-
     /// Takes out the earliest value, if it is due by `present`.
     fn take_due(&mut self) -> Option<Delayed<T>> {
-        let &(_, key) = self.near.first().filter(|&&(deadline, _)| deadline <= self.present)?;
-        self.near.pop_first();
-        self.take(key)
+        let key = self.order.pop_due(self.present)?;
+        let due = self.take(key);
+        if self.is_empty() {
+            self.order.clear();
+        }
+        due
     }
 
-    /// Takes out a value that is not among the near ones any more.
+    /// Takes out a value that is not in the order any more, or whose order will be cleared.
     fn take(&mut self, key: DelayKey) -> Option<Delayed<T>> {
         let entry = self.values.live_mut(key)?;
         let (value, deadline) = (entry.value.take()?, entry.deadline);
-        self.release(key);
+        self.values.release(key.index);
         Some(Delayed { value, key, deadline: self.instant_at(deadline) })
     }
 
-    /// Frees the slot of a value that was taken out. An empty queue has no wheel.
-    fn release(&mut self, key: DelayKey) {
-        self.values.release(key.index);
-        if self.is_empty() {
-            self.distant = None;
-        }
-    }
-
     fn follow_earliest(&mut self) {
-        let near = self.near.first().map(|&(deadline, _)| deadline);
-        let scale = self.sleep.timer().context().scale;
-        let tick = self.distant.as_ref().and_then(Distant::next_tick);
-        let earliest = near.into_iter().chain(tick.map(|tick| scale.start_of(tick))).min();
-        let earliest = earliest.unwrap_or(NEVER);
+        let earliest = self.order.earliest();
         if earliest != self.wake_at {
             self.wake(earliest);
         }
@@ -372,6 +315,7 @@ impl<T> DelayQueue<T> {
         self.sleep.reset(self.instant_at(at));
     }
 
+    #[inline]
     fn deadline_after(&self, delay: Duration) -> u64 {
         self.sleep.timer().context().time.now_or_later().saturating_add(nanos(delay))
     }
@@ -382,10 +326,6 @@ impl<T> DelayQueue<T> {
 
     fn instant_at(&self, nanos: u64) -> Instant {
         self.sleep.timer().context().time.instant_at(nanos)
-    }
-
-    fn tick_not_before(&self, deadline: u64) -> u64 {
-        self.sleep.timer().context().scale.tick_not_before(deadline)
     }
 }
 
