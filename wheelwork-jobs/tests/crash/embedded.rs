@@ -5,7 +5,7 @@ use crate::process::{Process, kills, some_time, task};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Redb, Retry};
 
 /// How often the effect of each job was written.
@@ -75,7 +75,9 @@ async fn no_job_of_a_file_is_lost_or_done_twice_when_its_process_is_killed() {
     let store = Redb::open(&path).unwrap();
     let jobs = open(&store).await;
     let mut left = usize::MAX;
+    let begun = Instant::now();
     while left > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{left} jobs have not ended");
         left = jobs.list(Default::default()).await.unwrap().len();
         tokio::time::sleep(ms(10)).await;
     }

@@ -4,7 +4,7 @@ use crate::common::{self, Shared, until};
 use crate::flaky::Flaky;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Retry};
 
 const fn ms(n: u64) -> Duration {
@@ -60,7 +60,9 @@ async fn play<S: Shared>(store: S, join_answers_get_lost: bool) -> usize {
         tokio::time::sleep(ms(2)).await;
     }
     let left = || async { store.stats().await.unwrap().iter().any(|k| k.waiting + k.claimed > 0) };
+    let begun = Instant::now();
     while left().await {
+        assert!(begun.elapsed() < Duration::from_secs(60), "jobs have not ended");
         tokio::time::sleep(ms(20)).await;
     }
     until("all is settled", || nodes.iter().all(|node| node.metrics().held == 0)).await;
