@@ -47,6 +47,21 @@ async fn a_job_runs_with_its_payload_and_not_before_its_time(store: impl Shared)
     assert_eq!(jobs.metrics().held, 0);
 }
 
+async fn no_job_is_early_however_near_it_is(store: impl Shared) {
+    let early = Arc::new(Mutex::new(Vec::new()));
+    let notes = early.clone();
+    let handle = move |job: Job<u64, _>| {
+        let ahead = job.due.duration_since(SystemTime::now());
+        notes.lock().unwrap().extend(ahead.ok().filter(|ahead| !ahead.is_zero()));
+        async { Ok::<_, String>(()) }
+    };
+    let jobs = Jobs::builder(store).handle("n", handle).open().await.unwrap();
+    let near = |n: u64| NewJob::new("n", &n).unwrap().due(Duration::from_micros(n * 150));
+    assert!(jobs.schedule_all((0..200).map(near)).await.iter().all(Result::is_ok));
+    until("all are done", || jobs.metrics().done == 200).await;
+    assert_eq!(*early.lock().unwrap(), []);
+}
+
 async fn a_job_of_the_past_runs_at_once(store: impl Shared) {
     let (ran, mut runs) = mpsc::unbounded_channel();
     let handle = move |job: Job<u32, _>| {
@@ -184,6 +199,7 @@ async fn the_longest_values_are_stored_and_longer_ones_come_back(store: impl Sha
 on_every_store! {
     the_longest_values_are_stored_and_longer_ones_come_back
     a_job_runs_with_its_payload_and_not_before_its_time
+    no_job_is_early_however_near_it_is
     a_job_of_the_past_runs_at_once
     a_far_job_waits_in_the_store_and_not_in_the_wheel
     a_job_waits_for_a_node_that_has_its_handler
