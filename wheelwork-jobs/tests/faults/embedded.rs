@@ -55,6 +55,7 @@ async fn a_full_disk_is_an_error_that_gives_the_job_back_and_loses_nothing() {
     let mut stored = BTreeSet::from([jobs.schedule(far(0)).await.unwrap()]);
     disk.set_room(Some(100_000));
     let refused = loop {
+        assert!(stored.len() < 10_000, "the disk is never full");
         match jobs.schedule(far(stored.len())).await {
             Ok(id) => _ = stored.insert(id),
             Err(ScheduleError::Store { job, source }) => {
