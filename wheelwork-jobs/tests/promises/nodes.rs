@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::unbounded_channel;
-use wheelwork_jobs::store::{Insert, Notice, Store};
+use wheelwork_jobs::store::{Claim, Insert, Notice, Store};
 use wheelwork_jobs::{Job, Jobs, JobsBuilder, NewJob, Postgres, State};
 
 const fn ms(n: u64) -> Duration {
@@ -223,4 +223,26 @@ async fn a_node_opens_while_a_transaction_of_the_user_is_open() {
     let node = node.expect("it waits for the transaction").unwrap();
     open.commit().await.unwrap();
     until("it is done", || node.metrics().done == 1).await;
+}
+
+#[tokio::test]
+async fn a_claim_that_was_taken_over_completes_nothing() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    store.prepare().await.unwrap();
+    let paused = store.join(None, &[], ms(0)).await.unwrap().node;
+    let new = insert(1, ms(0));
+    let stored = store.insert(Some(paused), ms(10_000), std::slice::from_ref(&new)).await.unwrap();
+    let old = Claim { id: new.job.id(), epoch: stored[0].unwrap().claimed.unwrap() };
+    let other = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    assert_eq!(store.take_over().await.unwrap(), 1);
+    let claimed = store.claim(other, ms(10_000), &[("n".into(), 1)]).await.unwrap();
+
+    let mut client = common::connect(&url).await;
+    let transaction = client.transaction().await.unwrap();
+    assert!(!store.complete_in(&transaction, old).await.unwrap());
+    assert!(store.complete_in(&transaction, claimed[0].claim).await.unwrap());
+    transaction.commit().await.unwrap();
+    assert_eq!(store.get(old.id).await.unwrap(), None);
 }
