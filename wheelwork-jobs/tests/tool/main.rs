@@ -82,8 +82,8 @@ fn a_list_can_be_narrowed() {
             list.iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect()
         };
         let (waiting, dead) = (stored.waiting.to_string(), stored.dead.to_string());
-        assert_eq!(ids(&["--dead"]), [dead.clone()]);
-        assert_eq!(ids(&["--alive"]), [waiting.clone()]);
+        assert_eq!(ids(&["--dead"]), std::slice::from_ref(&dead));
+        assert_eq!(ids(&["--alive"]), std::slice::from_ref(&waiting));
         assert_eq!(ids(&["--kind", "mail"]), [waiting]);
         assert_eq!(ids(&["--limit", "1"]), [dead]);
         assert_eq!(program.run(&["list", "--kind", "fax"]).out, "no jobs\n");
