@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
+use wheelwork::future::DelayQueue;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 use wheelwork::{HashedWheelTimer, ManualClock, Timeout};
 
@@ -25,6 +26,9 @@ const SECOND: Duration = Duration::from_secs(1);
 const DELAY: Duration = Duration::from_secs(30);
 
 const WINDOW: usize = 1_000;
+
+/// The number of values in the delay queue.
+const PRESENT: u64 = 100_000;
 
 /// The number of timeouts that fire in one jump of the clock. A small burst would reuse the memory of
 /// the last one, and cost less.
@@ -46,7 +50,7 @@ const fn timeless(name: &'static str, repeat: fn(u64)) -> Operation {
     Operation { name, repeat, by_delay: false }
 }
 
-pub(crate) const OPERATIONS: [Operation; 11] = [
+pub(crate) const OPERATIONS: [Operation; 12] = [
     by_delay("schedule+cancel, no captures", schedule_and_cancel),
     by_delay("schedule+cancel, 16 bytes captured", schedule_and_cancel_16),
     timeless("schedule+cancel, 16 bytes captured, by instant", schedule_at_and_cancel_16),
@@ -58,6 +62,7 @@ pub(crate) const OPERATIONS: [Operation; 11] = [
     by_delay("future: a limit on a ready future", limit_ready),
     by_delay("future: sleep, poll, drop", sleep_poll_drop),
     by_delay("future: reset, poll", reset_poll),
+    by_delay("delay queue: insert and remove beside 100,000", queue_insert_remove),
 ];
 
 /// Returns when the worker has had its only wake-up, which the first timeout causes.
@@ -188,4 +193,18 @@ fn reset_poll(times: u64) {
         black_box(Pin::new(&mut sleep).poll(&mut context).is_pending());
     }
     forget((timer, sleep));
+}
+
+/// The delays spread over 30 seconds. Nothing is due meanwhile, so the worker sleeps.
+fn queue_insert_remove(times: u64) {
+    let builder = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1));
+    let timer = builder.build().expect("a timer");
+    let mut queue = DelayQueue::new(&timer);
+    let delay = |n: u64| SECOND + Duration::from_millis(n * 7919 % 29_000);
+    (0..PRESENT).for_each(|n| _ = queue.insert(n, delay(n)));
+    for n in 0..times {
+        let key = queue.insert(n, black_box(delay(n)));
+        black_box(queue.remove(key));
+    }
+    forget((timer, queue));
 }
