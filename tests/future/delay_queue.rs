@@ -2,10 +2,11 @@
 
 use crate::common::{manual, ms};
 use crate::wakers::{Alarm, block_on};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wheelwork::future::{DelayKey, DelayQueue};
-use wheelwork::{HashedWheelTimer, ManualClock};
+use wheelwork::{Clock, HashedWheelTimer, ManualClock};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -187,6 +188,35 @@ fn a_removal_from_a_large_queue_wakes_too_early_at_most_once() {
     }
     assert!(empty_wakes <= 1, "{empty_wakes} wake-ups");
     assert_eq!(polled.after(100), (0..100).collect::<Vec<_>>());
+}
+
+/// Each read of the clock is 300 ms after the last.
+struct Hasty(Instant, AtomicU64);
+
+impl Clock for Hasty {
+    fn now(&self) -> Instant {
+        self.0 + ms(300 * self.1.fetch_add(1, SeqCst))
+    }
+}
+
+/// The first 64 values are ordered from the start, and the others are in the wheel.
+#[test]
+fn values_come_out_in_order_even_if_the_clock_advances_during_the_poll() {
+    let clock = Hasty(Instant::now(), AtomicU64::new(0));
+    let timer = HashedWheelTimer::builder().clock(clock).build().unwrap();
+    let mut queue = DelayQueue::new(&timer);
+    for after in [100, 0] {
+        for group in 1..=64 {
+            queue.insert_at((), timer.started_at() + ms(20_000 * group + after));
+        }
+    }
+    let mut deadlines = Vec::new();
+    while !queue.is_empty() {
+        if let Poll::Ready(Some(due)) = queue.poll_next_due(&mut Alarm::new().context()) {
+            deadlines.push(due.deadline);
+        }
+    }
+    assert!(deadlines.is_sorted() && deadlines.len() == 128);
 }
 
 #[test]
