@@ -19,7 +19,7 @@ const LATE_TICKS: u64 = 10;
 /// Less lateness than this is not reported, however short the tick is.
 const LATE_AT_LEAST: u64 = 100_000_000;
 
-/// What has been reported, and what has been seen since.
+/// The counts at the last report, and those seen since.
 #[derive(Default)]
 pub(super) struct Reports {
     last: Counts,

@@ -1,4 +1,4 @@
-//! Who is woken: the two halves of a stream, the latest wakers, and wakers that panic.
+//! The tasks that a report wakes: the two halves of a stream, the latest wakers, and wakers that panic.
 
 use crate::common::{Mutex, Record};
 use crate::script::Script;

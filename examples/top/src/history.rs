@@ -45,7 +45,7 @@ pub(crate) struct History(VecDeque<Sample>);
 /// Reads one count.
 type Count = fn(&Metrics) -> u64;
 
-/// What is counted per second.
+/// The counts per second.
 const RATES: [(&str, Count); 5] = [
     ("scheduled", |metrics| metrics.scheduled),
     ("rescheduled", |metrics| metrics.rescheduled),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Of the heartbeat.
+/// The figures of the heartbeat.
 const PERIOD: Duration = Duration::from_millis(5);
 /// Operations between two looks whether the flood is over.
 const BATCH: u64 = 100;

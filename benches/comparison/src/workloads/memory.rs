@@ -1,4 +1,4 @@
-//! What it costs to have timeouts pending of which none is due; and the growth of the resident memory:
+//! The cost of pending timeouts while none is due, and the growth of the resident memory:
 //! by these, by those of threads that have ended, and after a storm of cancels.
 
 use super::Figures;

@@ -181,7 +181,7 @@ mod tests {
     impl VisitSleep for Count {
         type Output = [u64; 3];
 
-        /// Of the second operation: the first may prepare something once for its thread.
+        /// Counts the second operation, because the first may prepare something once for its thread.
         fn visit<S: Sleep>(self) -> [u64; 3] {
             let runtime = S::runtime(1);
             let _context = runtime.enter();

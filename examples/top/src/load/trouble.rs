@@ -88,7 +88,7 @@ fn schedule_and_cancel(timer: &HashedWheelTimer) -> u64 {
     u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What is known of a burst.
+/// The state of a burst.
 struct Burst {
     news: Arc<Mutex<String>>,
     left: AtomicU32,

@@ -1,4 +1,4 @@
-//! What has run, and how late.
+//! Records which jobs have run, and how late.
 
 use crate::Failed;
 use hdrhistogram::Histogram;
