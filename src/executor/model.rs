@@ -8,6 +8,7 @@ use crate::time::Timebase;
 use crate::time::tick::TickScale;
 use crate::timeout::{Admit, Erased, Next, Place, Run, Timeout, TimerTask, schedule};
 use std::cell::Cell;
+use std::convert::identity;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -40,7 +41,7 @@ fn heaps() -> Heaps {
 
 fn scheduled(heaps: &Heaps, ends: &Arc<Ends>, repeats: bool) -> Timeout {
     let admit = if repeats { Admit::Series } else { Admit::Once };
-    let scheduled = schedule(heaps, Counted(ends.clone()), 8, admit);
+    let scheduled = schedule(heaps, Counted(ends.clone()), 8, admit, identity);
     scheduled.map_err(|(_, refusal)| refusal).expect("it is open and empty")
 }
 

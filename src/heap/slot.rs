@@ -464,25 +464,23 @@ impl<P> Slot<P> {
         (state.phase().is_pending() && self.version() == version).then(|| state.deadline())
     }
 
+    /// Moves the deadline of a pending timeout, if the new one is not sooner. This may fail if another
+    /// thread changes the state at the same time.
+    #[inline]
+    pub(crate) fn push_back(&self, deadline: u64) -> bool {
+        let state = self.load();
+        let to = State::new(state.phase(), deadline);
+        let later = state.phase().is_pending() && to.rounded() >= state.rounded();
+        later && self.exchange(state, to).is_ok()
+    }
+
     /// Moves the deadline of a pending timeout. If it is not pending, returns its phase as the error.
     ///
     /// To give a Filed slot a sooner deadline, this changes the version first. So the entry is dead
     /// before the slot becomes New. Only a handle does this, so its pin keeps the slot. If the state
     /// changed meanwhile and is Filed again, the new version may have made the latest entry dead too. So
     /// the slot then becomes New, even if the deadline is later.
-    #[inline]
     pub(crate) fn reschedule(&self, deadline: u64) -> Result<Moved, Phase> {
-        let state = self.load();
-        let to = State::new(state.phase(), deadline);
-        // Tried first, because most timeouts are pushed back.
-        let later = state.phase().is_pending() && to.rounded() >= state.rounded();
-        if later && self.exchange(state, to).is_ok() {
-            return Ok(Moved::Deadline);
-        }
-        self.reschedule_any(deadline)
-    }
-
-    fn reschedule_any(&self, deadline: u64) -> Result<Moved, Phase> {
         let (mut state, mut retagged) = (self.load(), false);
         while state.phase().is_pending() {
             let to = State::new(state.phase(), deadline);

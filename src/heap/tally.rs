@@ -5,7 +5,7 @@
 //! with read-modify-writes. A total is the sum over all tallies.
 //!
 //! Internal timeouts have a tally of their own (`Context::internals`), which is in no public total. The
-//! lock of their owner guards `scheduled` and `taken_back` there. Its other counts have several writers.
+//! lock of their owner guards `scheduled` there. Its other counts have several writers.
 //!
 //! **A total is exact once the counting threads have returned from their calls, and the number of
 //! pending timeouts is never too low.** A timeout is counted as scheduled before another thread can see

@@ -117,6 +117,7 @@ mod tests {
     use crate::heap::context::Context;
     use crate::timeout::schedule::{Admit, schedule};
     use std::cell::Cell;
+    use std::convert::identity;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::Duration;
 
@@ -207,7 +208,7 @@ mod tests {
     /// The registry keeps the chunk.
     fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
         let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-        let timeout = schedule(&registry, || (), 8, Admit::Once);
+        let timeout = schedule(&registry, || (), 8, Admit::Once, identity);
         (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
     }
 

@@ -131,14 +131,13 @@ impl Timeout {
     #[inline]
     fn count_cancelled(&self, filed: bool) {
         self.take_live_pin();
-        this_thread::count(&self.chunk.context, |counter| {
+        let died = this_thread::count(&self.chunk.context, |counter| {
             counter.add(|tally| &tally.cancelled);
-            if filed {
-                self.context().entry_died(counter.add(|tally| &tally.died).get());
-            } else {
-                counter.add(|tally| &tally.unqueued);
-            }
+            counter.add(|tally| if filed { &tally.died } else { &tally.unqueued }).get()
         });
+        if filed {
+            self.context().entry_died(died);
+        }
         self.context().ended(1);
     }
 
@@ -207,22 +206,42 @@ impl Timeout {
         self.reschedule_to(self.context().time.nanos_at(deadline))
     }
 
-    #[inline]
+    #[inline(always)]
     fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
         self.move_to(deadline, |moved| {
-            this_thread::count(&self.chunk.context, |counter| {
+            let died = this_thread::count(&self.chunk.context, |counter| {
                 counter.add(|tally| &tally.rescheduled);
                 if moved == Moved::LeftEntry {
                     counter.add(|tally| &tally.renewed);
-                    self.context().entry_died(counter.add(|tally| &tally.died).get());
+                    counter.add(|tally| &tally.died).get()
+                } else {
+                    0
                 }
             });
+            if moved == Moved::LeftEntry {
+                self.context().entry_died(died);
+            }
         })
     }
 
     /// Moves the deadline. Calls `count` with the effect before it announces the slot.
-    #[inline]
+    #[inline(always)]
     pub(super) fn move_to(
+        &self,
+        deadline: u64,
+        count: impl FnOnce(Moved),
+    ) -> Result<(), RescheduleError> {
+        // Tried first, because most timeouts are pushed back.
+        if !self.context().is_closed() && self.slot().push_back(deadline) {
+            count(Moved::Deadline);
+            return Ok(());
+        }
+        self.move_anywhere(deadline, count)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn move_anywhere(
         &self,
         deadline: u64,
         count: impl FnOnce(Moved),
@@ -290,6 +309,13 @@ impl Timeout {
         Some(taken)
     }
 
+    /// Counts a timeout that was taken back before it has run.
+    pub(super) fn count_taken_back(&self, filed: bool) {
+        let counts = self.context().counts_of(self.chunk.internal);
+        counts.taken_back.add_shared(1);
+        counts.unqueued.add_shared(u64::from(!filed));
+    }
+
     /// Cancels a timeout that went on after a run although its timer was closed meanwhile. The caller
     /// has taken it back.
     #[cold]
@@ -339,9 +365,11 @@ impl Hash for Timeout {
 impl Drop for Timeout {
     #[inline]
     fn drop(&mut self) {
-        let pins = if self.offset.load(Ordering::Relaxed) & LIVE_PIN == 0 { 1 } else { 2 };
-        if self.slot().unpin(pins) {
-            this_thread::give_back(&self.chunk, self.offset());
+        let offset = self.offset.load(Ordering::Relaxed);
+        let pins = 1 + (offset / LIVE_PIN) as u64; // the live pin too, if it is here
+        let offset = offset & (LIVE_PIN - 1);
+        if self.chunk.slot(offset).unpin(pins) {
+            this_thread::give_back(&self.chunk, offset);
         }
     }
 }

@@ -12,7 +12,7 @@
 
 use super::erased::Erased;
 use super::handle::Timeout;
-use super::schedule::{Admit, Refusal, schedule_in, why_refused};
+use super::schedule::{Admit, Refusal, refused, schedule_in};
 use super::task::TimerTask;
 use crate::base::sync::{Arc, Mutex};
 use crate::heap::{Moved, Owner, Registry, TakenBack};
@@ -46,7 +46,7 @@ impl Internals {
         }
         match &mut state.owner {
             Some(owner) => schedule_in(owner, task, deadline, admit).map(Internal),
-            None => Err((task, why_refused(&registry.context))),
+            None => Err((task, refused(&registry.context, true))),
         }
     }
 

@@ -8,7 +8,7 @@ use super::task::TimerTask;
 use super::this_thread::with_owner;
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
-use crate::heap::{CatchUp, Chunk, Heap, Owner, Registry, Tally};
+use crate::heap::{CatchUp, Chunk, Owner, PinnedChunk, Registry, Tally};
 
 /// Why a task was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,29 +30,30 @@ pub(crate) enum Admit {
     AtOnce,
 }
 
-/// Schedules a task on the calling thread. The task is written directly to its slot. A copy would cost
-/// more than its instructions, because it reads memory that was just written in other sizes.
+/// Schedules a task on the calling thread. `refuse` makes the error: it is called here so that the
+/// result is written once.
 #[inline]
-pub(crate) fn schedule<T: TimerTask>(
+pub(crate) fn schedule<T: TimerTask, E>(
     registry: &Arc<Registry<Erased>>,
     task: T,
     deadline: u64,
     admit: Admit,
-) -> Result<Timeout, (T, Refusal)> {
-    let (mut task, mut refusal) = (Some(task), None);
-    // Returns only the handle, because each copy of a larger result would cost as much as a lock.
-    let scheduled = with_owner(registry, |owner| {
-        let scheduled = schedule_in(owner, task.take()?, deadline, admit);
-        scheduled.map_err(|(back, why)| (task, refusal) = (Some(back), Some(why))).ok()
-    });
-    match (scheduled.flatten(), task) {
-        (Some(timeout), _) => Ok(timeout),
-        (None, Some(task)) => match refusal {
-            Some(why) => Err((task, why)),
-            None => schedule_without_owner(registry, task, deadline, admit),
-        },
-        (None, None) => unreachable!("a refused task comes back"),
+    refuse: impl FnOnce((T, Refusal)) -> E,
+) -> Result<Timeout, E> {
+    let mut task = Some(task);
+    let armed = with_owner(registry, |owner| arm(owner, &mut task, deadline, admit));
+    if let Some(Some(armed)) = &armed {
+        if !armed.chunk.context.is_closed() {
+            return Ok(armed.timeout());
+        }
     }
+    let scheduled = match (armed, task) {
+        (Some(Some(armed)), _) => take_back(armed.timeout()),
+        (Some(None), Some(task)) => Err((task, refused(&registry.context, false))),
+        (None, Some(task)) => schedule_without_owner(registry, task, deadline, admit),
+        (_, None) => unreachable!("a task that is not armed stays"),
+    };
+    scheduled.map_err(refuse)
 }
 
 /// Schedules without a cached owner: on a thread that is ending, or in a timer without room.
@@ -65,40 +66,61 @@ fn schedule_without_owner<T: TimerTask>(
 ) -> Result<Timeout, (T, Refusal)> {
     match Owner::enter(registry) {
         Some(mut owner) => schedule_in(&mut owner, task, deadline, admit),
-        None => {
-            registry.context.by_others.rejected.add_shared(1);
-            Err((task, why_refused(&registry.context)))
-        }
+        None => Err((task, refused(&registry.context, false))),
     }
 }
 
-#[inline(always)]
+/// Schedules in the heap of `owner`.
 pub(super) fn schedule_in<T: TimerTask>(
     owner: &mut Owner<Erased>,
     task: T,
     deadline: u64,
     admit: Admit,
 ) -> Result<Timeout, (T, Refusal)> {
+    let mut task = Some(task);
+    match (arm(owner, &mut task, deadline, admit), task) {
+        (Some(armed), _) if armed.chunk.context.is_closed() => take_back(armed.timeout()),
+        (Some(armed), _) => Ok(armed.timeout()),
+        (None, Some(task)) => Err((task, refused(&owner.heap.context, owner.heap.internal))),
+        (None, None) => unreachable!("a task that is not armed stays"),
+    }
+}
+
+/// A timeout that is armed and announced. Its thread has not yet checked whether the timer was closed
+/// meanwhile. It has no destructor, unlike the handle, so it can be passed in registers.
+struct Armed {
+    chunk: PinnedChunk<Erased>,
+    offset: usize,
+}
+
+/// Arms and announces a slot with the task. `None` if the timer is closed, or has no more chunks: the
+/// task then stays where it is.
+#[inline(always)] // writes the task directly to its slot
+fn arm<T: TimerTask>(
+    owner: &mut Owner<Erased>,
+    task: &mut Option<T>,
+    deadline: u64,
+    admit: Admit,
+) -> Option<Armed> {
     if owner.heap.context.is_closed() || !owner.has_room() {
-        return Err((task, refused(&owner.heap)));
+        return None;
     }
-    let offset = owner.arm(Erased::new(task), deadline, admit == Admit::Series);
-    let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
+    let offset = owner.arm(Erased::new(task.take()?), deadline, admit == Admit::Series);
     submit(owner, offset, deadline, admit);
-    if owner.heap.context.is_closed() {
-        return take_back(timeout, &owner.heap.tally);
+    Some(Armed { chunk: PinnedChunk::new(owner.chunk()), offset })
+}
+
+impl Armed {
+    #[inline]
+    fn timeout(&self) -> Timeout {
+        Timeout::pinned(Place { chunk: &self.chunk, offset: self.offset })
     }
-    Ok(timeout)
 }
 
-/// Counts a refusal before the slot is armed.
+/// Counts a refusal before the slot is armed, and returns its reason.
 #[cold]
-fn refused(heap: &Heap<Erased>) -> Refusal {
-    heap.context.counts_of(heap.internal).rejected.add_shared(1);
-    why_refused(&heap.context)
-}
-
-pub(super) fn why_refused(context: &Context) -> Refusal {
+pub(super) fn refused(context: &Context, internal: bool) -> Refusal {
+    context.counts_of(internal).rejected.add_shared(1);
     if context.is_closed() { Refusal::Closed } else { Refusal::Full }
 }
 
@@ -125,14 +147,13 @@ fn file_directly(chunk: &Chunk<Erased>, offset: usize, tally: &Tally) -> Option<
 /// Takes back a timeout that was armed in a closed timer, unless it has already ended. If it has run and
 /// gone on meanwhile, cancels it instead: a refused task has not run.
 #[cold]
-fn take_back<T: TimerTask>(timeout: Timeout, tally: &Tally) -> Result<Timeout, (T, Refusal)> {
+fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, (T, Refusal)> {
     let Some(taken) = timeout.take_back() else { return Ok(timeout) };
     if taken.has_run {
         timeout.cancel_late(taken);
         return Ok(timeout);
     }
-    tally.taken_back.add(1);
-    tally.unqueued.add_shared(u64::from(!taken.filed)); // shared, for internal timeouts
+    timeout.count_taken_back(taken.filed);
     Err((taken.payload.into_type(), Refusal::Closed))
 }
 
@@ -141,6 +162,7 @@ mod tests {
     use super::*;
     use crate::heap::{Claim, Phase, SLOTS};
     use std::collections::HashSet;
+    use std::convert::identity;
 
     const DUE: u64 = 1 << 40;
 
@@ -149,7 +171,7 @@ mod tests {
     }
 
     fn new_timeout(registry: &Arc<Registry<Erased>>, deadline: u64) -> Timeout {
-        let scheduled = schedule(registry, || (), deadline, Admit::Once);
+        let scheduled = schedule(registry, || (), deadline, Admit::Once, identity);
         scheduled.map_err(|(_, why)| why).expect("the task is admitted")
     }
 
@@ -165,7 +187,7 @@ mod tests {
         registry.context.use_up_chunks();
         let held = Arc::new(());
         let capture = held.clone();
-        let refused = schedule(&registry, move || drop(capture), DUE, Admit::Once);
+        let refused = schedule(&registry, move || drop(capture), DUE, Admit::Once, identity);
         let Err((task, Refusal::Full)) = refused else { panic!("not refused as full") };
         assert_eq!((Arc::strong_count(&held), rejected(&registry)), (2, (1, SLOTS as u64)));
         drop(task);
@@ -174,7 +196,7 @@ mod tests {
         let other = registry.clone();
         let refused = std::thread::spawn(move || {
             let task = || ();
-            let refused = schedule(&other, task, DUE, Admit::Once);
+            let refused = schedule(&other, task, DUE, Admit::Once, identity);
             [refused, schedule_without_owner(&other, task, DUE, Admit::Once)]
                 .map(|refused| refused.err().map(|(_, why)| why))
         });
@@ -189,7 +211,7 @@ mod tests {
     fn rule_01_a_task_after_the_close_is_refused_and_counted() {
         let registry = registry();
         registry.context.close();
-        let refused = schedule(&registry, || (), DUE, Admit::Once);
+        let refused = schedule(&registry, || (), DUE, Admit::Once, identity);
         assert!(matches!(refused, Err((_, Refusal::Closed))));
         assert_eq!(rejected(&registry), (1, 0));
     }
@@ -205,7 +227,7 @@ mod tests {
             registry.context.close();
             let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
             submit(&owner, offset, DUE, admit);
-            let refused = take_back::<fn()>(timeout, &owner.heap.tally);
+            let refused = take_back::<fn()>(timeout);
             assert!(matches!(refused, Err((_, Refusal::Closed))));
             assert_eq!(rejected(&registry), (1, 0));
             assert_eq!(registry.context.snapshot().queue_depth, 0);
@@ -231,7 +253,7 @@ mod tests {
         assert!(slot.go_on(claimed.payload, DUE, Phase::Filed).is_ok());
         context.by_worker.rearmed.add(1);
         context.close();
-        let admitted = take_back::<fn()>(timeout, &owner.heap.tally);
+        let admitted = take_back::<fn()>(timeout);
         let timeout = admitted.map_err(|(_, why)| why).expect("it has run");
         assert!(timeout.is_cancelled());
         let metrics = context.snapshot();

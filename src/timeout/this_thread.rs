@@ -11,8 +11,18 @@ use crate::heap::{Chunk, Count, Owner, Registry, Tally};
 use std::cell::RefCell;
 
 thread_local! {
-    /// The owner that was used last comes first.
-    static OWNERS: RefCell<Vec<Owner<Erased>>> = const { RefCell::new(Vec::new()) };
+    static OWNERS: RefCell<Owners> = const { RefCell::new(Owners { last: None, others: Vec::new() }) };
+}
+
+/// The owners of a thread, one for each timer.
+struct Owners {
+    /// The owner that was used last.
+    last: Option<Owner<Erased>>,
+    others: Vec<Owner<Erased>>,
+}
+
+fn is_in(owner: &Owner<Erased>, context: &Arc<Context>) -> bool {
+    Arc::ptr_eq(&owner.heap.context, context)
 }
 
 /// Calls `with` with the calling thread's owner in a timer. `None` if the timer can have no more
@@ -24,38 +34,43 @@ pub(super) fn with_owner<R>(
 ) -> Option<R> {
     let done = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;
-        Some(with(owner_in(&mut owners, registry)?))
+        Some(with(owners.in_timer(registry)?))
     });
     done.ok().flatten()
 }
 
-/// The calling thread's owner in a timer. `None` if the timer can have no more chunks.
-#[inline]
-fn owner_in<'a>(
-    owners: &'a mut Vec<Owner<Erased>>,
-    registry: &Arc<Registry<Erased>>,
-) -> Option<&'a mut Owner<Erased>> {
-    let here = |owner: &Owner<Erased>| Arc::ptr_eq(&owner.heap.context, &registry.context);
-    if !owners.first().is_some_and(here) {
-        bring_to_front(owners, registry)?;
-    }
-    owners.first_mut()
-}
-
-#[cold]
-#[inline(never)]
-fn bring_to_front(owners: &mut Vec<Owner<Erased>>, registry: &Arc<Registry<Erased>>) -> Option<()> {
-    let here = |owner: &Owner<Erased>| Arc::ptr_eq(&owner.heap.context, &registry.context);
-    let at = match owners.iter().position(here) {
-        Some(at) => at,
-        None => {
-            owners.retain(|owner| !owner.heap.context.is_closed());
-            owners.push(Owner::enter(registry)?);
-            owners.len() - 1
+impl Owners {
+    /// The owner in a timer. `None` if the timer can have no more chunks.
+    #[inline]
+    fn in_timer(&mut self, registry: &Arc<Registry<Erased>>) -> Option<&mut Owner<Erased>> {
+        if !self.last.as_ref().is_some_and(|owner| is_in(owner, &registry.context)) {
+            self.change_timer(registry)?;
         }
-    };
-    owners.swap(0, at);
-    Some(())
+        self.last.as_mut()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_timer(&mut self, registry: &Arc<Registry<Erased>>) -> Option<()> {
+        let owner = match self.others.iter().position(|owner| is_in(owner, &registry.context)) {
+            Some(at) => self.others.swap_remove(at),
+            None => {
+                self.others.retain(|owner| !owner.heap.context.is_closed());
+                Owner::enter(registry)?
+            }
+        };
+        self.others.extend(self.last.replace(owner));
+        Some(())
+    }
+
+    /// Removes the owner in a timer.
+    fn remove(&mut self, context: &Arc<Context>) -> Option<Owner<Erased>> {
+        let last = self.last.take_if(|owner| is_in(owner, context));
+        last.or_else(|| {
+            let at = self.others.iter().position(|owner| is_in(owner, context))?;
+            Some(self.others.swap_remove(at))
+        })
+    }
 }
 
 /// Gives a Free slot back to its chunk.
@@ -63,11 +78,18 @@ fn bring_to_front(owners: &mut Vec<Owner<Erased>>, registry: &Arc<Registry<Erase
 pub(crate) fn give_back(chunk: &Chunk<Erased>, offset: usize) {
     let owned = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;
-        Some(owners.first_mut()?.give_back(chunk, offset))
+        Some(owners.last.as_mut()?.give_back(chunk, offset))
     });
     if !matches!(owned, Ok(Some(true))) {
-        chunk.give_back(1 << offset);
+        give_back_elsewhere(chunk, offset);
     }
+}
+
+/// Gives back a slot of a chunk that the calling thread does not own.
+#[cold]
+#[inline(never)]
+fn give_back_elsewhere(chunk: &Chunk<Erased>, offset: usize) {
+    chunk.give_back(1 << offset);
 }
 
 /// Counts on the calling thread.
@@ -97,8 +119,8 @@ pub(crate) fn count<R>(context: &Arc<Context>, count: impl FnOnce(Counter<'_>) -
     let mut count = Some(count);
     let mut counted = |tally: &Tally, own| count.take().map(|count| count(Counter { tally, own }));
     let own = OWNERS.try_with(|owners| {
-        let owners = owners.try_borrow().ok()?;
-        let owner = owners.first().filter(|owner| Arc::ptr_eq(&owner.heap.context, context))?;
+        let owners = owners.try_borrow_mut().ok()?;
+        let owner = owners.last.as_ref().filter(|owner| is_in(owner, context))?;
         counted(&owner.heap.tally, true)
     });
     match own {
@@ -111,8 +133,7 @@ pub(crate) fn count<R>(context: &Arc<Context>, count: impl FnOnce(Counter<'_>) -
 pub(crate) fn forget(context: &Arc<Context>) {
     let forgotten = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;
-        let at = owners.iter().position(|owner| Arc::ptr_eq(&owner.heap.context, context))?;
-        Some(owners.swap_remove(at))
+        owners.remove(context)
     });
     drop(forgotten);
 }
@@ -135,7 +156,11 @@ mod tests {
         enter(&first);
         let held = |registry: &Registry<Erased>| {
             OWNERS.with_borrow(|owners| {
-                owners.iter().any(|owner| std::ptr::eq(&*owner.heap.context, &*registry.context))
+                owners
+                    .last
+                    .iter()
+                    .chain(&owners.others)
+                    .any(|owner| is_in(owner, &registry.context))
             })
         };
         assert!(held(&first));

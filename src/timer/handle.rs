@@ -190,7 +190,7 @@ impl HashedWheelTimer {
         deadline: u64,
         admit: Admit,
     ) -> Result<Timeout, ScheduleError<T>> {
-        schedule(&self.0.control.registry, task, deadline, admit).map_err(|refused| {
+        schedule(&self.0.control.registry, task, deadline, admit, |refused| {
             self.context().ended(1);
             why_refused(refused)
         })

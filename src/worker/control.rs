@@ -232,6 +232,7 @@ mod model {
     use crate::time::Timebase;
     use crate::time::tick::TickScale;
     use crate::timeout::{Admit, schedule};
+    use std::convert::identity;
     use std::num::NonZeroU64;
     use std::sync::atomic::AtomicBool;
 
@@ -249,7 +250,7 @@ mod model {
     }
 
     fn scheduled(control: &Control, deadline: u64) -> Timeout {
-        let scheduled = schedule(&control.registry, || (), deadline, Admit::Once);
+        let scheduled = schedule(&control.registry, || (), deadline, Admit::Once, identity);
         scheduled.map_err(drop).expect("the timer is open")
     }
 

@@ -12,6 +12,7 @@ use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
 use crate::timeout::{Admit, Erased, Next, Place, Refusal, Run, Timeout, TimerTask};
 use crate::wheel::{Agenda, Batch, Confirm, Due, Exact, Hashed, Standing, Token, TokenWheel};
+use std::convert::identity;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -675,7 +676,7 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command
     let metrics = control.context.snapshot();
     let expected = if order == Command::Cancel { (0, 0, 5) } else { (5, 5, 0) };
     assert_eq!((left, metrics.returned, metrics.cancelled), expected);
-    let refused = crate::timeout::schedule(&control.registry, || (), DUE, Admit::Once);
+    let refused = crate::timeout::schedule(&control.registry, || (), DUE, Admit::Once, identity);
     assert!(matches!(refused, Err((_, Refusal::Closed))));
     assert_eq!(control.context.snapshot().rejected, 1);
 }

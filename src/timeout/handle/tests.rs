@@ -2,13 +2,14 @@ use super::*;
 use crate::base::sync::Arc;
 use crate::heap::{Owner, Registry};
 use crate::timeout::schedule::{Admit, schedule};
+use std::convert::identity;
 
 const DUE: u64 = 1 << 40;
 
 /// A timeout whose worker is the calling thread.
 fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
     let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-    let timeout = schedule(&registry, || (), DUE, Admit::Once);
+    let timeout = schedule(&registry, || (), DUE, Admit::Once, identity);
     (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
 }
 
