@@ -3,6 +3,7 @@
 //! - `isolate`: runs user code and contains its panics.
 //! - `logging`: the `warning!` macro, for the `log` facade and `tracing`, if these features are on.
 //! - `parker`: puts one thread to sleep; other threads wake it.
+//! - `prefetch`: asks the processor to load memory that will be used soon.
 //! - `publish`: values in the `metrics` facade, if that feature is on.
 //! - `refused`: a refused value inside its error.
 //! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels.
@@ -12,6 +13,8 @@
 pub(crate) mod isolate;
 pub(crate) mod logging;
 pub(crate) mod parker;
+#[allow(unsafe_code)] // a prefetch is unsafe to call; the file says why it is sound
+pub(crate) mod prefetch;
 #[cfg(feature = "metrics")]
 pub(crate) mod publish;
 pub(crate) mod refused;

@@ -39,6 +39,7 @@
 
 use super::context::Context;
 use super::slot::{Phase, Slot};
+use crate::base::prefetch::prefetch;
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::time::tick::NEVER;
 use crate::wheel::Token;
@@ -133,7 +134,15 @@ impl<P> Chunk<P> {
 
     #[inline]
     pub(crate) fn slot(&self, offset: usize) -> &Slot<P> {
-        &self.slots[offset % SLOTS]
+        &self.slots[offset]
+    }
+
+    /// Prefetches what the run of a timeout uses.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: usize) {
+        prefetch(self.slot(offset));
+        prefetch(&self.freed);
+        prefetch(&self.internal);
     }
 
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot<P>> {

@@ -26,6 +26,12 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
+    /// The token that comes `distance` after the next one, if both are of one tick.
+    #[inline]
+    pub(crate) fn ahead(&self, distance: usize) -> Option<Token> {
+        self.batch.get(self.popped + distance)
+    }
+
     /// Pops the next token that is due up to `now`. `None` ends the pass.
     #[inline]
     pub(crate) fn pop(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {

@@ -13,6 +13,9 @@ const MISSED_KEPT: usize = 1 << 10;
 /// The number of timeouts handed over between two reads of the clock.
 const FIRED_PER_CLOCK_READ: u32 = 16;
 
+/// How many timeouts before its claim a slot is prefetched.
+const PREFETCHED_AHEAD: usize = 16;
+
 /// The timeout that the worker has named (see `control`).
 pub(super) struct Named {
     token: Token,
@@ -43,6 +46,9 @@ impl<W: Exact> Worker<W> {
         loop {
             if self.is_catching_up() && self.is_in(tick) {
                 self.let_catch_up(&mut agenda, burst_from, tick);
+            }
+            if let Some(token) = agenda.ahead(PREFETCHED_AHEAD) {
+                self.lanes.prefetch(token);
             }
             let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
             // At a command to end, the end finds the remaining timeouts in their slots.

@@ -35,7 +35,12 @@ pub(super) struct Lanes {
     pub(super) first: usize,
     /// Free slots that are not given back yet, all of one chunk: the chunk's number, and the slots' bits.
     freed: (usize, u64),
+    /// The index of the slot that was prefetched last.
+    prefetched: u32,
 }
+
+/// A slot at most this far behind the last one is not prefetched.
+const NEIGHBOURS: u32 = 8;
 
 impl Lanes {
     /// Adds the heaps and chunks that are new since the last call. A chunk is registered before any
@@ -69,6 +74,19 @@ impl Lanes {
     #[inline]
     pub(super) fn slot(&self, token: Token) -> Option<&Slot<Erased>> {
         self.chunk(token).map(|(chunk, offset)| chunk.slot(offset))
+    }
+
+    /// Prefetches the memory that the run of an entry's timeout will use. Neighbours of the last slot are
+    /// left to the processor, which recognizes a sequence by itself.
+    #[inline]
+    pub(super) fn prefetch(&mut self, token: Token) {
+        let last = std::mem::replace(&mut self.prefetched, token.index);
+        if token.index.wrapping_sub(last) <= NEIGHBOURS {
+            return;
+        }
+        if let Some((chunk, offset)) = self.chunk(token) {
+            chunk.prefetch(offset);
+        }
     }
 
     /// The deadline of the pending timeout that an entry stands for. `None` if the entry is dead.
