@@ -9,6 +9,7 @@
 //! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels.
 //! - `spread`: how many shards the idle manager has, and which one the calling thread uses.
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
+//! - `waker`: the identity of a waker.
 
 pub(crate) mod isolate;
 pub(crate) mod logging;
@@ -21,3 +22,4 @@ pub(crate) mod refused;
 pub(crate) mod slab;
 pub(crate) mod spread;
 pub(crate) mod sync;
+pub(crate) mod waker;

@@ -1,8 +1,9 @@
 //! A waker in the wheel.
 
+use crate::base::waker::Identity;
 use crate::timeout::{Next, Run, Timeout, TimerTask};
 use crate::timer::HashedWheelTimer;
-use std::task::{RawWakerVTable, Waker};
+use std::task::Waker;
 use std::time::Instant;
 
 /// A task that wakes its waker when the timeout expires, and when [`Armed::wake`] or a stop of the timer
@@ -65,22 +66,5 @@ impl Armed {
 impl Drop for Armed {
     fn drop(&mut self) {
         self.timeout.discard();
-    }
-}
-
-/// The identity of the waker in the slot, stored here instead of a clone. While the timeout is pending,
-/// that waker exists, so no other waker has the same identity.
-struct Identity {
-    data: usize,
-    vtable: &'static RawWakerVTable,
-}
-
-impl Identity {
-    fn of(waker: &Waker) -> Self {
-        Self { data: waker.data().addr(), vtable: waker.vtable() }
-    }
-
-    fn is(&self, waker: &Waker) -> bool {
-        self.data == waker.data().addr() && std::ptr::eq(self.vtable, waker.vtable())
     }
 }

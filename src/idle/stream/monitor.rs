@@ -1,6 +1,6 @@
 //! `Monitor`: the watch of one stream, which turns a reported silence into an error.
 
-use super::signal::{Half, Signal, Silence};
+use super::signal::{Half, Listener, Signal, Silence};
 use super::timed_out::TimedOut;
 use crate::base::sync::Arc;
 use crate::idle::kind::IdleKind;
@@ -8,22 +8,22 @@ use crate::idle::watch::Watch;
 use std::io;
 use std::task::{Context, Poll};
 
-/// Its drop ends the watch and drops the wakers immediately.
 pub(super) struct Monitor {
+    /// Dropped first, so that no report wakes a waker that is about to be dropped.
+    listener: Listener,
     pub(super) watch: Watch,
-    signal: Arc<Signal>,
 }
 
 impl Monitor {
     pub(super) fn new(watch: Watch, signal: Arc<Signal>) -> Self {
-        Self { watch, signal }
+        Self { listener: Listener::new(signal), watch }
     }
 
     /// Judges a poll of the stream: progress is recorded, and waiting ends with an error if the stream is
     /// idle. `progressed` says whether a result moved any bytes.
     #[inline]
     pub(super) fn judge<R>(
-        &self,
+        &mut self,
         half: Half,
         cx: &Context<'_>,
         polled: Poll<io::Result<R>>,
@@ -52,19 +52,14 @@ impl Monitor {
     }
 
     /// Registers the task's waker, then looks for a silence that is not over.
-    fn wait(&self, half: Half, cx: &Context<'_>) -> Option<TimedOut> {
-        let silences = self.signal.wait(half, cx.waker());
+    #[inline]
+    fn wait(&mut self, half: Half, cx: &Context<'_>) -> Option<TimedOut> {
+        let silences = self.listener.wait(half, cx.waker())?;
         let mut reported = IdleKind::SILENCES.into_iter().zip(silences);
         reported.find_map(|(kind, silence)| {
             let Silence { since, silent_for } = silence?;
             let still = self.watch.activity().reading().is_silent_since(kind, since);
             still.then_some(TimedOut { kind, silent_for })
         })
-    }
-}
-
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        self.signal.close();
     }
 }

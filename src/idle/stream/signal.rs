@@ -1,6 +1,6 @@
 //! `Signal`: brings the report of a silence to the tasks that wait for a stream.
 //!
-//! The poll of a stream that is not ready calls [`Signal::wait`]. The manager's callback calls
+//! The poll of a stream that is not ready calls [`Listener::wait`]. The manager's callback calls
 //! [`Signal::report`], on another thread. Rules:
 //!
 //! 1. **Register, then look.** Under one hold of the lock, `wait` finds its waker registered and reads the
@@ -11,10 +11,14 @@
 //! 3. **No waker is cloned, woken or dropped under the lock.**
 //! 4. **The last activity decides.** A stored silence has a start. If the stream was active after it, the
 //!    silence is over, and a poll ignores it. So a touch need not clear anything.
+//! 5. **Most polls take no lock.** Until the first report, a registered waker stays in its place. So a poll
+//!    with this waker changes nothing. If the poll misses a report that is under way, the report wakes this
+//!    waker. A task that was woken sees the report, because the wake-up comes after it.
 
 use crate::base::isolate;
 use crate::base::logging::warning;
-use crate::base::sync::Mutex;
+use crate::base::sync::{Arc, AtomicBool, Mutex, Ordering};
+use crate::base::waker::Identity;
 use crate::idle::kind::IdleKind;
 use std::task::Waker;
 use std::time::Duration;
@@ -37,7 +41,11 @@ pub(super) struct Silence {
 /// The latest reported silence of each kind.
 pub(super) type Silences = [Option<Silence>; IdleKind::SILENCES.len()];
 
-pub(super) struct Signal(Mutex<State>);
+pub(super) struct Signal {
+    /// Whether a silence was ever reported. Relaxed: rule 5.
+    has_reported: AtomicBool,
+    state: Mutex<State>,
+}
 
 struct State {
     /// The wakers of the reader and of the writer.
@@ -47,18 +55,19 @@ struct State {
 
 impl Signal {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(State { wakers: [None, None], silences: [None; 3] }))
+        let state = State { wakers: [None, None], silences: [None; 3] };
+        Self { has_reported: AtomicBool::new(false), state: Mutex::new(state) }
     }
 
     /// Registers the waker of a half, and returns the silences that were reported before.
-    pub(super) fn wait(&self, half: Half, waker: &Waker) -> Silences {
-        let state = self.0.lock();
+    fn wait(&self, half: Half, waker: &Waker) -> Silences {
+        let state = self.state.lock();
         if state.wakers[half as usize].as_ref().is_some_and(|former| former.will_wake(waker)) {
             return state.silences;
         }
         drop(state);
         let waker = waker.clone();
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let former = state.wakers[half as usize].replace(waker);
         let silences = state.silences;
         drop(state);
@@ -68,7 +77,8 @@ impl Signal {
 
     /// Stores a silence and wakes both halves. Returns the number of wakers that panicked.
     pub(super) fn report(&self, kind: IdleKind, silence: Silence) -> u64 {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
+        self.has_reported.store(true, Ordering::Relaxed);
         if let Some(stored) = state.silences.get_mut(kind as usize) {
             *stored = Some(silence);
         }
@@ -79,9 +89,42 @@ impl Signal {
     }
 
     /// Drops the wakers, because the stream is gone.
-    pub(super) fn close(&self) {
-        let wakers = std::mem::take(&mut self.0.lock().wakers);
+    fn close(&self) {
+        let wakers = std::mem::take(&mut self.state.lock().wakers);
         dismiss(wakers);
+    }
+}
+
+/// The stream's side of a signal. Its drop drops the wakers immediately.
+pub(super) struct Listener {
+    signal: Arc<Signal>,
+    /// The wakers that were registered last.
+    registered: [Option<Identity>; 2],
+}
+
+impl Listener {
+    pub(super) fn new(signal: Arc<Signal>) -> Self {
+        Self { signal, registered: [None, None] }
+    }
+
+    /// Registers the waker of a half. Returns the silences that were reported before, and `None` if
+    /// there were none yet.
+    #[inline]
+    pub(super) fn wait(&mut self, half: Half, waker: &Waker) -> Option<Silences> {
+        let registered = &self.registered[half as usize];
+        let is_registered = registered.as_ref().is_some_and(|identity| identity.is(waker));
+        if is_registered && !self.signal.has_reported.load(Ordering::Relaxed) {
+            return None;
+        }
+        let silences = self.signal.wait(half, waker);
+        self.registered[half as usize] = Some(Identity::of(waker));
+        Some(silences)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.signal.close();
     }
 }
 
