@@ -122,7 +122,8 @@ impl Activity {
 
 /// The shard of a connection, as its handle uses it.
 pub(super) trait Watcher: Send + Sync {
-    fn now(&self) -> Instant;
+    /// The present, in nanoseconds since the timer's origin.
+    fn now(&self) -> u64;
     fn leave(&self, seat: u32);
     fn set_policy(&self, seat: u32, policy: IdlePolicy);
 }
@@ -152,7 +153,7 @@ impl ActivityBlock {
 
     #[inline]
     pub(super) fn now(&self) -> u64 {
-        self.nanos_at(self.watcher.now())
+        self.watcher.now()
     }
 }
 

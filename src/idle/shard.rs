@@ -409,8 +409,9 @@ fn dismiss<T>(connection: T) {
 }
 
 impl<T: Send + 'static> Watcher for Shard<T> {
-    fn now(&self) -> Instant {
-        self.manager.timer.now()
+    /// Never behind the clock, so no report is early.
+    fn now(&self) -> u64 {
+        self.manager.timer.context().time.now_or_later()
     }
 
     fn leave(&self, seat: u32) {
