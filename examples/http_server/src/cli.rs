@@ -31,7 +31,7 @@ pub(crate) struct Cli {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measures the processor time of a request with all limits, and without any.
+    /// Measures the processor time of a request with each limit, with all, and without any.
     Cost(CostArgs),
 }
 
@@ -100,21 +100,30 @@ impl JudgeArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CostArgs {
-    /// How many pairs of rounds are measured
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = number(1..=10_000))]
+    /// How many rounds are measured
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = number(1..=10_000))]
     rounds: u64,
 
-    /// How many requests each round makes
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = number(1..=10_000_000))]
+    /// How many requests a server answers in a row
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = number(1..=10_000_000))]
     requests: u64,
 
-    /// Runs the rounds of one server alone, for a profiler
+    /// The tick of the timer
+    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = number(1..=10_000))]
+    tick_ms: u64,
+
+    /// Runs one server alone, for a profiler
     #[arg(long, value_name = "SERVER")]
     only: Option<crate::cost::Which>,
 }
 
 impl CostArgs {
     pub(crate) fn rounds(&self) -> Rounds {
-        Rounds { rounds: self.rounds, requests: self.requests, only: self.only }
+        Rounds {
+            rounds: self.rounds,
+            requests: self.requests,
+            tick: Duration::from_millis(self.tick_ms),
+            only: self.only,
+        }
     }
 }

@@ -5,7 +5,8 @@
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::{conn::auto, graceful::GracefulShutdown};
@@ -59,13 +60,16 @@ pub async fn serve(
         let Ok(stream) = streams.wrap(socket, &policy) else { break }; // the timer is stopped
         let (app, timer) = (app.clone(), timer.clone());
         let service = service_fn(move |request| {
-            let response = timer.timeout(limits.request, app.clone().call(request));
-            let too_late = || StatusCode::SERVICE_UNAVAILABLE.into_response();
-            async move { response.await.unwrap_or_else(|_| Ok(too_late())) }
+            timer.timeout(limits.request, app.clone().call(request)).map(or_503)
         });
         let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
         tokio::spawn(connections.watch(connection));
     }
     drop(listener);
     timer.timeout(limits.shutdown, connections.shutdown()).await
+}
+
+/// The answer of a handler, or 503 if it took too long.
+pub fn or_503<E>(answer: Result<Result<Response, E>, TimeoutError>) -> Result<Response, E> {
+    answer.unwrap_or_else(|_| Ok(StatusCode::SERVICE_UNAVAILABLE.into_response()))
 }
