@@ -8,6 +8,11 @@
 //! `WHEELWORK_SHUTTLE_ITERATIONS` makes it longer. A failure prints the schedule, to be replayed.
 #![cfg(shuttle)]
 
+#[allow(dead_code)] // tasks are for futures
+#[path = "common/schedules.rs"]
+mod schedules;
+
+use schedules::iterations;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use shuttle::thread;
@@ -99,11 +104,6 @@ fn producer(timer: &HashedWheelTimer, clock: &ManualClock, ends: &Arc<Ends>) -> 
 /// Over all histories, so that none of the ends is only thought of.
 #[derive(Default)]
 struct Totals([std::sync::atomic::AtomicU64; 3]);
-
-fn iterations() -> usize {
-    let iterations = std::env::var("WHEELWORK_SHUTTLE_ITERATIONS").ok();
-    iterations.map_or(1000, |n| n.parse().expect("a number of iterations"))
-}
 
 fn check(executes: impl Fn() -> Option<(ThreadPool, OnRefusal)> + Send + Sync + 'static) {
     let iterations = iterations();

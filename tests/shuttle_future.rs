@@ -1,16 +1,20 @@
 //! The futures under random schedules of every lock and atomic, like `tests/shuttle.rs`. Three tasks
-//! sleep, reset, limit and drop, each on a thread that is woken by its waker alone. One thread moves the
-//! clock until all have ended, and one may stop the timer before. A wake-up that is lost leaves a task
+//! sleep, reset, limit, drop, and pass sleeps to each other, each on a thread that is woken by its waker
+//! alone. One thread moves the clock until all have ended, and one may stop the timer before. A wake-up that is lost leaves a task
 //! waiting, and shuttle's bound of steps ends the schedule.
 #![cfg(shuttle)]
 
+#[path = "common/schedules.rs"]
+mod schedules;
+
+use schedules::{Bell, iterations};
 use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use wheelwork::future::{DelayQueue, Sleep, TimeoutError};
 use wheelwork::{HashedWheelTimer, ManualClock};
@@ -24,43 +28,6 @@ const OPERATIONS: usize = 8;
 
 /// The most turns before the timer is stopped: in some schedules all tasks have ended by then.
 const WAIT: u32 = 3000;
-
-/// A task's thread waits here until it is woken.
-#[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        *self.rung.lock().unwrap() = true;
-        self.changed.notify_one();
-    }
-}
-
-impl Bell {
-    fn poll<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> Poll<F::Output> {
-        pin!(future).poll(&mut Context::from_waker(&self.clone().into()))
-    }
-
-    fn wait(&self) {
-        let mut rung = self.rung.lock().unwrap();
-        while !*rung {
-            rung = self.changed.wait(rung).unwrap();
-        }
-        *rung = false;
-    }
-
-    fn block_on<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> F::Output {
-        loop {
-            if let Poll::Ready(output) = self.poll(future) {
-                return output;
-            }
-            self.wait();
-        }
-    }
-}
 
 /// What the tasks of all schedules have seen. Not shuttle's atomics: it outlives each schedule.
 #[derive(Default)]
@@ -85,12 +52,15 @@ fn random_delay() -> Duration {
     TICK * thread_rng().gen_range(0..4u32)
 }
 
+/// Sleeps that one task has polled and another one takes over.
+type Passed = Mutex<Vec<Sleep>>;
+
 /// Returns the task's bell.
-fn task(timer: &HashedWheelTimer, seen: &Seen) -> Arc<Bell> {
+fn task(timer: &HashedWheelTimer, passed: &Passed, seen: &Seen) -> Arc<Bell> {
     let bell = Arc::new(Bell::default());
     for _ in 0..OPERATIONS {
         let mut sleep = timer.sleep(random_delay());
-        match thread_rng().gen_range(0..6u8) {
+        match thread_rng().gen_range(0..7u8) {
             0 => _ = bell.poll(&mut sleep), // and drop
             1 => {
                 // Another task has polled it before.
@@ -116,6 +86,12 @@ fn task(timer: &HashedWheelTimer, seen: &Seen) -> Arc<Bell> {
                 }
             }
             4 => queue(timer, &bell),
+            5 => {
+                _ = bell.poll(&mut sleep);
+                let mut sleep = pass(passed, sleep);
+                bell.block_on(&mut sleep);
+                seen.ended(timer, &sleep);
+            }
             _ => {
                 bell.block_on(&mut sleep);
                 seen.ended(timer, &sleep);
@@ -123,6 +99,14 @@ fn task(timer: &HashedWheelTimer, seen: &Seen) -> Arc<Bell> {
         }
     }
     bell
+}
+
+/// Leaves a sleep to the other tasks, and takes one of theirs if there is one.
+fn pass(passed: &Passed, sleep: Sleep) -> Sleep {
+    let mut passed = passed.lock().unwrap();
+    passed.push(sleep);
+    let at = thread_rng().gen_range(0..passed.len());
+    passed.swap_remove(at)
 }
 
 fn queue(timer: &HashedWheelTimer, bell: &Arc<Bell>) {
@@ -142,10 +126,12 @@ fn history(seen: &Arc<Seen>) {
     let builder = HashedWheelTimer::builder().tick_duration(TICK).ticks_per_wheel(4);
     let timer = builder.clock(clock.clone()).build().expect("settings within their ranges");
     let running = Arc::new(AtomicUsize::new(TASKS));
+    let passed = Arc::new(Mutex::new([(); 2].map(|()| timer.sleep(random_delay())).into()));
     let tasks = [(); TASKS].map(|()| {
         let (timer, seen, running) = (timer.clone(), seen.clone(), running.clone());
+        let passed = passed.clone();
         thread::spawn(move || {
-            let bell = task(&timer, &seen);
+            let bell = task(&timer, &passed, &seen);
             running.fetch_sub(1, SeqCst);
             bell
         })
@@ -165,6 +151,7 @@ fn history(seen: &Arc<Seen>) {
     }
     let bells = tasks.map(|task| task.join().expect("no panic"));
     stopper.join().expect("no panic");
+    drop(passed);
     assert!(timer.stop().expect("not on the worker").is_empty());
     assert_eq!(timer.pending_timeouts(), 0);
     assert!(bells.iter().all(|bell| Arc::strong_count(bell) == 1), "a waker is left");
@@ -172,8 +159,7 @@ fn history(seen: &Arc<Seen>) {
 
 #[test]
 fn every_task_is_woken() {
-    let iterations = std::env::var("WHEELWORK_SHUTTLE_ITERATIONS").ok();
-    let iterations = iterations.map_or(1000, |n| n.parse().expect("a number of iterations"));
+    let iterations = iterations();
     let seen = Arc::new(Seen::default());
     let own = seen.clone();
     shuttle::check_random(move || history(&own), iterations);
