@@ -1,8 +1,8 @@
 //! Streams with idle timeouts under random schedules of every lock and atomic, like `tests/shuttle.rs`.
 //! Three tasks wrap streams, and read, write, split, pause, pass and drop them, each on a thread that is
-//! woken by its waker alone. A peer sends and takes bytes now and then. One thread moves the clock until
-//! all tasks have ended, and one may stop the timer before, and close all streams after. A wake-up that is
-//! lost leaves a task waiting, and shuttle's bound of steps ends the schedule.
+//! woken by its waker alone. At first, the peers move some bytes. One thread moves the clock until all tasks
+//! have ended. In half of the schedules, one stops the timer before, and then closes all streams. A wake-up
+//! that is lost leaves a task waiting, and shuttle's bound of steps ends the schedule.
 #![cfg(all(shuttle, feature = "futures-io"))]
 
 #[path = "common/schedules.rs"]
@@ -32,6 +32,9 @@ const TASKS: usize = 3;
 
 /// Operations of each task.
 const OPERATIONS: usize = 6;
+
+/// Bytes that the peers move. Later, only silences wake the tasks.
+const BYTES: usize = 20;
 
 /// The most turns before the timer is stopped: in some schedules all tasks have ended by then.
 const WAIT: u32 = 3000;
@@ -297,7 +300,7 @@ fn history(seen: &Arc<Seen>) {
             world.running.fetch_sub(1, SeqCst);
         })
     });
-    let stopper = {
+    let stopper = thread_rng().gen_bool(0.5).then(|| {
         let world = world.clone();
         let wait = thread_rng().gen_range(0..WAIT);
         thread::spawn(move || {
@@ -306,14 +309,15 @@ fn history(seen: &Arc<Seen>) {
             assert!(bell.block_on(&mut world.timer.stop_async()).is_empty());
             world.close();
         })
-    };
+    });
+    let mut bytes = 0..BYTES;
     while world.running.load(SeqCst) > 0 {
-        world.far_end();
+        bytes.next().into_iter().for_each(|_| world.far_end());
         clock.advance(TICK);
         thread::yield_now();
     }
     tasks.into_iter().for_each(|task| task.join().expect("no panic"));
-    stopper.join().expect("no panic");
+    stopper.into_iter().for_each(|stopper| stopper.join().expect("no panic"));
     world.passed.lock().unwrap().clear();
     world.pipes.lock().unwrap().clear();
     assert_eq!(world.streams.watched(), 0);
