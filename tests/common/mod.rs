@@ -46,6 +46,20 @@ pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
+/// Uptimes at which timers of others hung: some overflow a counter of milliseconds or of their ticks.
+pub const UPTIMES: [Duration; 3] = [
+    Duration::from_millis(1 << 30),
+    Duration::from_millis(1 << 36),
+    Duration::from_secs(10 * 365 * 86_400),
+];
+
+/// A timer with a tick of 1 ms on a manual clock, half a second before an uptime.
+pub fn shortly_before(uptime: Duration) -> (HashedWheelTimer, ManualClock) {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(ms(1)));
+    clock.advance(uptime - ms(500));
+    (timer, clock)
+}
+
 /// A timer on a manual clock, with the default tick of 100 ms.
 pub fn manual() -> (HashedWheelTimer, ManualClock) {
     manual_with(HashedWheelTimer::builder())

@@ -1,6 +1,6 @@
 //! Delay queues: the order of values, resets, wake-ups.
 
-use crate::common::{manual, ms};
+use crate::common::{UPTIMES, manual, ms, shortly_before};
 use crate::wakers::{Alarm, block_on};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
@@ -22,7 +22,10 @@ struct Polled {
 
 impl Polled {
     fn new() -> Self {
-        let (timer, clock) = manual();
+        Self::on(manual())
+    }
+
+    fn on((timer, clock): (HashedWheelTimer, ManualClock)) -> Self {
         Self { queue: DelayQueue::new(&timer), timer, clock, alarm: Alarm::new() }
     }
 
@@ -47,6 +50,20 @@ impl Polled {
     fn after(&mut self, time: u64) -> Vec<u32> {
         self.clock.advance(ms(time));
         self.take()
+    }
+}
+
+#[test]
+fn rule_10_values_come_out_at_a_long_uptime() {
+    for uptime in UPTIMES {
+        let mut polled = Polled::on(shortly_before(uptime));
+        let far = uptime.as_millis() as u64;
+        for (value, after) in [(1, 1000), (2, 2000), (3, far)] {
+            polled.insert(value, after);
+        }
+        assert_eq!((polled.take(), polled.after(999)), (vec![], vec![]), "{uptime:?}");
+        assert_eq!((polled.after(1), polled.after(1000)), (vec![1], vec![2]), "{uptime:?}");
+        assert_eq!((polled.after(far - 2001), polled.after(1)), (vec![], vec![3]), "{uptime:?}");
     }
 }
 

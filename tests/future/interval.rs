@@ -1,6 +1,6 @@
 //! Intervals: when ticks come, and which are missed.
 
-use crate::common::{manual, ms};
+use crate::common::{UPTIMES, manual, ms, shortly_before};
 use crate::wakers::Alarm;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -21,7 +21,10 @@ struct Ticks {
 
 impl Ticks {
     fn of(period: impl Into<Period>) -> Self {
-        let (timer, clock) = manual();
+        Self::on(manual(), period)
+    }
+
+    fn on((timer, clock): (HashedWheelTimer, ManualClock), period: impl Into<Period>) -> Self {
         let interval = timer.interval(period).unwrap();
         let begin = timer.now();
         Self { timer, clock, alarm: Alarm::new(), interval, begin }
@@ -126,6 +129,19 @@ fn a_period_of_zero_is_an_error() {
     let at = timer.interval_at(timer.now(), Period::fixed_delay(Duration::ZERO));
     for error in [timer.interval(Duration::ZERO), at].map(Result::unwrap_err) {
         assert_eq!(error.to_string(), "a period of 0s: expected a longer one");
+    }
+}
+
+#[test]
+fn rule_10_an_interval_ticks_on_at_a_long_uptime() {
+    for uptime in UPTIMES {
+        let mut ticks = Ticks::on(shortly_before(uptime), SECOND);
+        assert_eq!(ticks.after(SECOND - ms(1)), NOTHING, "{uptime:?}");
+        assert_eq!(ticks.after(ms(1)), [1000], "{uptime:?}");
+        assert_eq!(ticks.after(SECOND), [2000], "{uptime:?}");
+        let mut rare = Ticks::on(shortly_before(uptime), uptime);
+        assert_eq!(rare.after(uptime - ms(1)), NOTHING, "{uptime:?}");
+        assert_eq!(rare.after(ms(1)), [uptime.as_millis()], "{uptime:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sleeps, and the rules at the head of `src/future/sleep.rs`.
 
-use crate::common::{Mutex, eventually, manual, manual_with, ms, on};
+use crate::common::{Mutex, UPTIMES, eventually, manual, manual_with, ms, on, shortly_before};
 use crate::on_every_wheel;
 use crate::wakers::{Alarm, Hooks, block_on};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -248,11 +248,8 @@ fn after_a_clock_has_gone_back_a_poll_registers_again() {
 /// tokio#8334.
 #[test]
 fn rule_10_a_long_uptime_is_ordinary() {
-    let uptimes = [ms(1 << 30), ms(1 << 36), Duration::from_secs(10 * 365 * 86_400)];
-    for uptime in uptimes {
-        let builder = HashedWheelTimer::builder().tick_duration(ms(1));
-        let (timer, clock) = manual_with(builder);
-        clock.advance(uptime - SECOND / 2);
+    for uptime in UPTIMES {
+        let (timer, clock) = shortly_before(uptime);
         let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
         let mut far = timer.sleep(uptime);
         assert!(alarm.poll(&mut sleep).is_pending() && alarm.poll(&mut far).is_pending());

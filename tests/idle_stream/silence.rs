@@ -1,5 +1,6 @@
 //! When a stream is idle, and what ends a silence.
 
+use crate::common::{UPTIMES, shortly_before};
 use crate::script::Script;
 use crate::wakers::Alarm;
 use crate::{
@@ -9,7 +10,7 @@ use std::io::ErrorKind;
 use std::pin::Pin;
 use std::task::Poll;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use wheelwork::idle::IdleKind;
+use wheelwork::idle::{IdleKind, IdlePolicy, IdleStreams};
 
 #[test]
 fn rule_02_a_read_fails_at_the_tick_of_its_silence_and_not_before() {
@@ -24,6 +25,28 @@ fn rule_02_a_read_fails_at_the_tick_of_its_silence_and_not_before() {
     clock.advance(ms(1));
     assert!(alarm.wakes() > 0);
     assert_idle(read(&mut stream, &alarm), IdleKind::Reader, ms(270));
+}
+
+#[test]
+fn rule_10_a_long_uptime_is_ordinary() {
+    for uptime in UPTIMES {
+        let (timer, clock) = shortly_before(uptime);
+        let (streams, alarm) = (IdleStreams::new(&timer), Alarm::new());
+        let policies = [ms(1000), uptime].map(|limit| IdlePolicy::new().all(limit));
+        let [(mut soon, _far), (mut late, mut sender)] =
+            policies.map(|policy| pipe(&streams, 8, &policy));
+        assert!(read(&mut soon, &alarm).is_pending());
+        clock.advance(ms(999));
+        assert!(read(&mut soon, &alarm).is_pending(), "{uptime:?}");
+        clock.advance(ms(1));
+        assert_idle(read(&mut soon, &alarm), IdleKind::All, ms(1000));
+        assert_moved(write(&mut sender, &alarm, b"!"), 1);
+        assert_moved(read(&mut late, &alarm), 1);
+        clock.advance(uptime - ms(1));
+        assert!(read(&mut late, &alarm).is_pending(), "{uptime:?}");
+        clock.advance(ms(1));
+        assert_idle(read(&mut late, &alarm), IdleKind::All, uptime);
+    }
 }
 
 #[test]
