@@ -1,25 +1,8 @@
 //! What can go wrong.
 
 use crate::job::{JobId, NewJob};
+use crate::store::StoreError;
 use std::time::Duration;
-
-/// The store could not do something. It may have been done anyway if the connection was lost meanwhile.
-#[derive(Debug, thiserror::Error)]
-#[error("the store failed to {action}: {source}")]
-pub struct StoreError {
-    action: &'static str,
-    source: Box<dyn std::error::Error + Send + Sync>,
-}
-
-impl StoreError {
-    /// An error that says what was tried: "claim jobs".
-    pub fn new(
-        action: &'static str,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        Self { action, source: source.into() }
-    }
-}
 
 /// A job was not scheduled. The job comes back.
 #[derive(Debug, thiserror::Error)]
@@ -67,26 +50,6 @@ impl ScheduleError {
             | Self::Store { job, .. } => *job,
         }
     }
-}
-
-/// A job cannot be made of this kind and payload.
-#[derive(Debug, thiserror::Error)]
-#[error("no job of the kind {kind:?}: {fault}")]
-pub struct PayloadError {
-    pub(crate) kind: String,
-    pub(crate) fault: PayloadFault,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PayloadFault {
-    #[error("the payload cannot be written as JSON: {0}")]
-    Json(serde_json::Error),
-    #[error("the kind contains a NUL character: expected none")]
-    Nul,
-    #[error("the kind has {0} bytes: expected at most {max}", max = NewJob::LONGEST_KIND)]
-    LongKind(usize),
-    #[error("the payload has {0} bytes: expected at most {max}", max = NewJob::LONGEST_PAYLOAD)]
-    LongPayload(usize),
 }
 
 /// A job was not completed in a transaction. Roll it back.

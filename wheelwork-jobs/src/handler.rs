@@ -1,14 +1,80 @@
-//! Handlers, whatever their payload.
+//! Handlers, whatever their payload, and the job that they get.
 
-use crate::job::Job;
+use crate::error::CompleteError;
+use crate::job::JobId;
 use crate::kind::Kind;
-use crate::store::Store;
+use crate::store::{Claim, InTransaction, Store};
 use serde::de::DeserializeOwned;
 use std::any::Any;
+use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+/// What a handler gets.
+pub struct Job<P, S: Store> {
+    /// Its name.
+    pub id: JobId,
+    /// The kind of job.
+    pub kind: Arc<str>,
+    /// What was scheduled.
+    pub payload: P,
+    /// When it was due, by the database's clock.
+    pub due: SystemTime,
+    /// The number of this attempt, from 1. An attempt that ended with its node does not count.
+    pub attempt: u32,
+    pub(crate) epoch: u64,
+    pub(crate) store: Arc<S>,
+    pub(crate) in_transaction: Arc<AtomicBool>,
+}
+
+impl<P: Sync, S: Store> Job<P, S> {
+    /// Ends the job in your transaction. If the transaction commits, the job is done, and its work in the
+    /// transaction is done exactly once. Commit before the handler returns.
+    ///
+    /// # Errors
+    ///
+    /// If the job is not this node's any more: it was cancelled or rescheduled, or another node has taken
+    /// it over. Roll back then. Also if the store fails.
+    pub fn complete_in<'a>(
+        &'a self,
+        transaction: &'a S::Transaction<'_>,
+    ) -> InTransaction<'a, Result<(), CompleteError>> {
+        let claim = Claim { id: self.id, epoch: self.epoch };
+        let completing = self.store.complete_in(transaction, claim);
+        Box::pin(async move {
+            if !completing.await? {
+                return Err(CompleteError::Lost { id: self.id });
+            }
+            self.in_transaction.store(true, Ordering::Relaxed);
+            Ok(())
+        })
+    }
+}
+
+impl<S: Store> Job<String, S> {
+    /// Reads the payload.
+    pub(crate) fn parse<P: DeserializeOwned>(self) -> Result<Job<P, S>, serde_json::Error> {
+        let payload = serde_json::from_str(&self.payload)?;
+        let Self { id, kind, due, attempt, epoch, store, in_transaction, .. } = self;
+        Ok(Job { id, kind, payload, due, attempt, epoch, store, in_transaction })
+    }
+}
+
+impl<P: fmt::Debug, S: Store> fmt::Debug for Job<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("payload", &self.payload)
+            .field("due", &self.due)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Why an attempt failed, as it is stored.
 pub(crate) type Failure = String;
@@ -27,7 +93,7 @@ impl<S: Store> Handler<S> {
         P: DeserializeOwned + Send + 'static,
         F: Fn(Job<P, S>) -> R + Send + Sync + 'static,
         R: Future<Output = Result<(), E>> + Send + 'static,
-        E: std::fmt::Display,
+        E: fmt::Display,
     {
         let handle = Arc::new(handle);
         let run = move |job: Job<String, S>| -> Running {
@@ -44,7 +110,7 @@ impl<S: Store> Handler<S> {
     where
         P: DeserializeOwned + Send + 'static,
         F: Fn(Job<P, S>) -> Result<(), E> + Send + Sync + 'static,
-        E: std::fmt::Display,
+        E: fmt::Display,
     {
         let handle = Arc::new(handle);
         let run = move |job: Job<String, S>| -> Running {

@@ -1,13 +1,10 @@
-//! Jobs: a new one, a stored one, and the one that a handler gets.
+//! Jobs: a new one, and a stored one.
 
-use crate::error::{CompleteError, PayloadError, PayloadFault};
-use crate::store::{Claim, InTransaction, Store};
 use crate::time::{Timestamp, micros_up};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
@@ -178,6 +175,26 @@ impl NewJob {
     }
 }
 
+/// A job cannot be made of this kind and payload.
+#[derive(Debug, thiserror::Error)]
+#[error("no job of the kind {kind:?}: {fault}")]
+pub struct PayloadError {
+    kind: String,
+    fault: PayloadFault,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum PayloadFault {
+    #[error("the payload cannot be written as JSON: {0}")]
+    Json(serde_json::Error),
+    #[error("the kind contains a NUL character: expected none")]
+    Nul,
+    #[error("the kind has {0} bytes: expected at most {max}", max = NewJob::LONGEST_KIND)]
+    LongKind(usize),
+    #[error("the payload has {0} bytes: expected at most {max}", max = NewJob::LONGEST_PAYLOAD)]
+    LongPayload(usize),
+}
+
 /// A job as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -210,66 +227,4 @@ pub enum State {
     Claimed,
     /// Its attempts are used up. [`revive`](crate::Jobs::revive) gives it new ones.
     Dead,
-}
-
-/// What a handler gets.
-pub struct Job<P, S: Store> {
-    /// Its name.
-    pub id: JobId,
-    /// The kind of job.
-    pub kind: Arc<str>,
-    /// What was scheduled.
-    pub payload: P,
-    /// When it was due, by the database's clock.
-    pub due: SystemTime,
-    /// The number of this attempt, from 1. An attempt that ended with its node does not count.
-    pub attempt: u32,
-    pub(crate) epoch: u64,
-    pub(crate) store: Arc<S>,
-    pub(crate) in_transaction: Arc<AtomicBool>,
-}
-
-impl<P: Sync, S: Store> Job<P, S> {
-    /// Ends the job in your transaction. If the transaction commits, the job is done, and its work in the
-    /// transaction is done exactly once. Commit before the handler returns.
-    ///
-    /// # Errors
-    ///
-    /// If the job is not this node's any more: it was cancelled or rescheduled, or another node has taken
-    /// it over. Roll back then. Also if the store fails.
-    pub fn complete_in<'a>(
-        &'a self,
-        transaction: &'a S::Transaction<'_>,
-    ) -> InTransaction<'a, Result<(), CompleteError>> {
-        let claim = Claim { id: self.id, epoch: self.epoch };
-        let completing = self.store.complete_in(transaction, claim);
-        Box::pin(async move {
-            if !completing.await? {
-                return Err(CompleteError::Lost { id: self.id });
-            }
-            self.in_transaction.store(true, Ordering::Relaxed);
-            Ok(())
-        })
-    }
-}
-
-impl<S: Store> Job<String, S> {
-    /// Reads the payload.
-    pub(crate) fn parse<P: DeserializeOwned>(self) -> Result<Job<P, S>, serde_json::Error> {
-        let payload = serde_json::from_str(&self.payload)?;
-        let Self { id, kind, due, attempt, epoch, store, in_transaction, .. } = self;
-        Ok(Job { id, kind, payload, due, attempt, epoch, store, in_transaction })
-    }
-}
-
-impl<P: fmt::Debug, S: Store> fmt::Debug for Job<P, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job")
-            .field("id", &self.id)
-            .field("kind", &self.kind)
-            .field("payload", &self.payload)
-            .field("due", &self.due)
-            .field("attempt", &self.attempt)
-            .finish_non_exhaustive()
-    }
 }

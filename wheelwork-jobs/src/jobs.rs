@@ -1,12 +1,12 @@
 //! `Jobs`, the public entry point.
 
-use crate::error::{OpenError, ScheduleError, StopError, StoreError};
-use crate::handler::Handler;
-use crate::job::{Job, JobId, NewJob, StoredJob, When};
+use crate::error::{OpenError, ScheduleError, StopError};
+use crate::handler::{Handler, Job};
+use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped};
-use crate::store::{Claim, Filter, InTransaction, KindStats, Removed, Store};
+use crate::store::{Claim, Filter, InTransaction, KindStats, Removed, Store, StoreError};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;

@@ -58,8 +58,9 @@ mod node;
 pub mod store;
 mod time;
 
-pub use error::{CompleteError, OpenError, PayloadError, ScheduleError, StopError, StoreError};
-pub use job::{Job, JobId, NewJob, NoJobId, State, StoredJob, When};
+pub use error::{CompleteError, OpenError, ScheduleError, StopError};
+pub use handler::Job;
+pub use job::{JobId, NewJob, NoJobId, PayloadError, State, StoredJob, When};
 pub use jobs::{Jobs, JobsBuilder};
 pub use kind::{Kind, Retry};
 pub use metrics::{LateBy, Metrics};
@@ -68,7 +69,7 @@ pub use node::Stopped;
 pub use store::postgres::Postgres;
 #[cfg(feature = "redb")]
 pub use store::redb::Redb;
-pub use store::{Filter, KindStats, Store};
+pub use store::{Filter, KindStats, Store, StoreError};
 pub use time::{Reading, Timestamp};
 
 // A transaction of yours must be of the same version.

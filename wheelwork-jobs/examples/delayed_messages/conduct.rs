@@ -2,7 +2,8 @@
 
 use crate::clock::Shared;
 use crate::cluster::{Cause, Cluster, ClusterError, Outage};
-use crate::node::{KIND, LIVENESS, LOOK, PATIENCE, Report, Sent};
+use crate::evidence::Evidence;
+use crate::node::{KIND, LIVENESS, LOOK, PATIENCE, Report};
 use crate::plan::Plan;
 use crate::report::Live;
 use std::sync::mpsc::Receiver;
@@ -13,18 +14,6 @@ use wheelwork_jobs::{Jobs, NewJob, PayloadError, ScheduleError, Store, StoreErro
 const STEP: Duration = Duration::from_millis(5);
 /// At most so many are scheduled together.
 const BATCH: usize = 2_000;
-
-/// What happened.
-#[derive(Debug, Default)]
-pub(crate) struct Evidence {
-    /// The begin, in microseconds of the store's clock like all times here.
-    pub(crate) begun: u64,
-    /// For each message the time before which it must not be sent: just before it was scheduled, plus
-    /// its delay.
-    pub(crate) not_before: Vec<u64>,
-    pub(crate) sent: Vec<Sent>,
-    pub(crate) outages: Vec<Outage>,
-}
 
 /// The messages could not be scheduled.
 #[derive(Debug, thiserror::Error)]

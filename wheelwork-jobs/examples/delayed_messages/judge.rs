@@ -1,7 +1,7 @@
 //! What the evidence shows.
 
 use crate::cluster::{Cause, Outage};
-use crate::conduct::Evidence;
+use crate::evidence::Evidence;
 use crate::node::{LIVENESS, Sent};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -50,18 +50,6 @@ impl Evidence {
             self.judge_one(of_message, not_before, &mut verdict);
         }
         verdict
-    }
-
-    /// The sendings of each message, in the order of time.
-    pub(crate) fn by_message(&self) -> Vec<Vec<Sent>> {
-        let mut sent = vec![Vec::new(); self.not_before.len()];
-        for one in &self.sent {
-            if let Some(of_message) = sent.get_mut(one.message as usize) {
-                of_message.push(*one);
-            }
-        }
-        sent.iter_mut().for_each(|of_message: &mut Vec<Sent>| of_message.sort_by_key(|one| one.at));
-        sent
     }
 
     fn judge_one(&self, sent: &[Sent], not_before: u64, verdict: &mut Verdict) {

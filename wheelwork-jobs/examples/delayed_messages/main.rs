@@ -7,12 +7,13 @@
 //! - `clock`: the store's clock, as a process sees it
 //! - `node`: a process that sends messages; `cluster` starts, kills and pauses these
 //! - `conduct`: schedules the messages, and collects what was sent
-//! - `judge`, `report`, `plot`: what it was like
+//! - `evidence`: what happened; `judge`, `report`, `plot`: what it was like
 
 mod args;
 mod clock;
 mod cluster;
 mod conduct;
+mod evidence;
 mod judge;
 mod log;
 mod node;
@@ -28,7 +29,8 @@ mod terminal;
 use args::Args;
 use clock::Shared as Clock;
 use cluster::Cluster;
-use conduct::{Conduct, ConductError, Evidence};
+use conduct::{Conduct, ConductError};
+use evidence::Evidence;
 use plan::Plan;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! The lateness over time, as a picture for light and dark pages.
 
 use crate::cluster::Cause;
-use crate::conduct::Evidence;
+use crate::evidence::Evidence;
 use crate::judge::Verdict;
 use crate::svg::{Anchor, Color, Picture};
 use crate::terminal::grouped;

@@ -3,7 +3,7 @@
 use super::Node;
 use super::finish::Ended;
 use super::held::Begun;
-use crate::job::Job;
+use crate::handler::Job;
 use crate::store::{Claim, End, Outcome, Store};
 use crate::time::Timestamp;
 use std::collections::BTreeSet;

@@ -13,8 +13,8 @@
 
 use super::Node;
 use super::backoff::Backoff;
-use crate::error::{StopError, StoreError};
-use crate::store::{Beat, NodeId, Notice, Store};
+use crate::error::StopError;
+use crate::store::{Beat, NodeId, Notice, Store, StoreError};
 use crate::time::{Reading, Step, far_future};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -2,9 +2,9 @@
 
 use super::Node;
 use super::held::Room;
-use crate::error::{ScheduleError, StoreError};
+use crate::error::ScheduleError;
 use crate::job::{JobId, NewJob};
-use crate::store::{Claim, Claimed, Insert, Inserted, NodeId, Store};
+use crate::store::{Claim, Claimed, Insert, Inserted, NodeId, Store, StoreError};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 

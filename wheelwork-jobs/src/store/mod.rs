@@ -12,7 +12,6 @@ pub(crate) mod postgres;
 #[cfg(feature = "redb")]
 pub(crate) mod redb;
 
-use crate::error::StoreError;
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::time::{Reading, Timestamp};
 use std::pin::Pin;
@@ -125,6 +124,24 @@ pub trait Store: Send + Sync + 'static {
     /// Forwards what the database tells, for as long as it is awaited. Sends a [`Notice::Look`] whenever
     /// something may have been missed.
     fn listen(&self, notices: UnboundedSender<Notice>) -> impl Future<Output = ()> + Send;
+}
+
+/// The store could not do something. It may have been done anyway if the connection was lost meanwhile.
+#[derive(Debug, thiserror::Error)]
+#[error("the store failed to {action}: {source}")]
+pub struct StoreError {
+    action: &'static str,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl StoreError {
+    /// An error that says what was tried: "claim jobs".
+    pub fn new(
+        action: &'static str,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self { action, source: source.into() }
+    }
 }
 
 /// A call in a transaction of the user's. The box hides the type of the transaction from the compiler,

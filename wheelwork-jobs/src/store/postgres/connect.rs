@@ -1,7 +1,7 @@
 //! Connections: how one is made, and one that is made again whenever it has failed.
 
 use super::sql;
-use crate::error::StoreError;
+use crate::store::StoreError;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;

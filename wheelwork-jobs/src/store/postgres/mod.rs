@@ -11,9 +11,8 @@ mod sql;
 use self::connect::{Call, Connector, Described, Link};
 use super::{
     Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Joined, KindStats, NodeId,
-    Notice, Outcome, Removed, Store,
+    Notice, Outcome, Removed, Store, StoreError,
 };
-use crate::error::StoreError;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp, micros_up};
 use std::collections::{HashMap, HashSet};

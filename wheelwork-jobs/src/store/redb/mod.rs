@@ -16,9 +16,8 @@ use self::tables::{Row, Tables, View};
 use self::writer::Writer;
 use super::{
     Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Joined, KindStats, NodeId,
-    Notice, Outcome, Removed, Store,
+    Notice, Outcome, Removed, Store, StoreError,
 };
-use crate::error::StoreError;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp};
 use ::redb::{Database, WriteTransaction};

@@ -3,7 +3,7 @@
 use super::claims::Claims;
 use super::lock;
 use super::tables::Tables;
-use crate::error::StoreError;
+use crate::store::StoreError;
 use ::redb::{Database, Error};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
