@@ -9,3 +9,4 @@ mod common;
 mod cluster;
 mod embedded;
 mod process;
+mod takeover;
