@@ -14,11 +14,12 @@ use play::play;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use step::{Step, steps};
+use wheelwork_jobs::store::Store;
 use wheelwork_jobs::{Postgres, Redb};
 
 /// Tries random histories. One that differs from the model is shrunk and printed.
 fn try_histories(play: impl Fn(Vec<Step>) -> Result<(), TestCaseError>) {
-    let cases = std::env::var_os("PROPTEST_CASES").map_or(60, |_| Config::default().cases);
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(200, |_| Config::default().cases);
     let config = Config { failure_persistence: None, ..Config::with_cases(cases) };
     if let Err(error) = TestRunner::new(config).run(&steps(), play) {
         panic!("{error}");
@@ -40,18 +41,22 @@ fn histories_of_redb_are_those_of_the_model() {
     });
 }
 
+/// All histories share the tables and the connections, because making them takes longer than a history.
+/// So does `TRUNCATE`, which makes new files.
+const EMPTY: &str = "DELETE FROM wheelwork_jobs; DELETE FROM wheelwork_nodes";
+
 #[test]
 fn histories_of_postgres_are_those_of_the_model() {
     let Some(server) = common::postgres::server() else { return };
     let runtime = runtime();
     let url = server.database();
     let client = runtime.block_on(common::connect(&url));
+    let store = Postgres::new(&url).unwrap();
+    runtime.block_on(store.prepare()).unwrap();
     try_histories(|steps| {
         runtime.block_on(async {
-            let clear = "DROP TABLE IF EXISTS wheelwork_jobs, wheelwork_nodes";
-            client.batch_execute(clear).await.unwrap();
-            // Each history has connections of its own: prepared statements name the dropped tables.
-            play(Postgres::new(&url).unwrap(), true, &steps).await
+            client.batch_execute(EMPTY).await.unwrap();
+            play(store.clone(), true, &steps).await
         })
     });
 }

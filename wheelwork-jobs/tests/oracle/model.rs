@@ -1,6 +1,6 @@
 //! What a store should hold: a plain map.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wheelwork_jobs::store::{Claim, NodeId};
 use wheelwork_jobs::{JobId, State, Timestamp};
 
@@ -53,13 +53,15 @@ impl Model {
         freed
     }
 
-    /// The free jobs of a kind that a node should claim.
-    pub fn near(&self, kind: &str, horizon: Timestamp, room: usize) -> BTreeSet<JobId> {
-        let free = |job: &ModelJob| job.kind == kind && job.state() == State::Waiting;
-        let near = self.jobs.iter().filter(|(_, job)| free(job) && job.due <= horizon);
-        let mut near: Vec<_> = near.map(|(id, job)| (job.due, *id)).collect();
+    /// When the free jobs of a kind are due that a node should claim. Jobs that are due at the same time
+    /// come in any order.
+    pub fn near(&self, kind: &str, horizon: Timestamp, room: usize) -> Vec<Timestamp> {
+        let free = |job: &&ModelJob| job.kind == kind && job.state() == State::Waiting;
+        let near = self.jobs.values().filter(free).map(|job| job.due);
+        let mut near: Vec<_> = near.filter(|due| *due <= horizon).collect();
         near.sort();
-        near.into_iter().take(room).map(|(_, id)| id).collect()
+        near.truncate(room);
+        near
     }
 
     pub fn first_free(&self) -> Option<Timestamp> {

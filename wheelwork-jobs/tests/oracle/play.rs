@@ -7,7 +7,7 @@ use proptest::test_runner::TestCaseError;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 use wheelwork_jobs::store::{self, Claim, End, Insert, NodeId, Removed, Store};
-use wheelwork_jobs::{Filter, NewJob, Timestamp, When};
+use wheelwork_jobs::{Filter, NewJob, State, Timestamp, When};
 
 type Checked<T = ()> = Result<T, TestCaseError>;
 
@@ -197,19 +197,22 @@ impl<S: Store> Play<S> {
         let asked: Vec<_> =
             KINDS.iter().zip(rooms).map(|(kind, room)| ((*kind).into(), room)).collect();
         let claimed = self.store.claim(node, WINDOW, &asked).await.unwrap();
-        let mut expected = BTreeSet::new();
+        let mut expected = Vec::new();
         if self.is_node(node) {
             for (kind, room) in KINDS.iter().zip(rooms) {
-                expected.extend(self.model.near(kind, self.horizon(), room));
+                let near = self.model.near(kind, self.horizon(), room);
+                expected.extend(near.into_iter().map(|due| (*kind, due)));
             }
         }
-        let found: BTreeSet<_> = claimed.iter().map(|job| job.claim.id).collect();
-        prop_assert_eq!((found, claimed.len()), (expected.clone(), expected.len()));
+        let mut found: Vec<_> = claimed.iter().map(|job| (&*job.kind, job.due)).collect();
+        found.sort();
+        prop_assert_eq!(found, expected);
         for job in claimed {
             let Claim { id, epoch } = job.claim;
             prop_assert!(!self.all_claims.contains(&job.claim), "an epoch comes twice");
             self.all_claims.push(job.claim);
             let model = self.model.jobs.get_mut(&id).unwrap();
+            prop_assert_eq!(model.state(), State::Waiting, "it is not free");
             prop_assert_eq!((model.due, model.attempts), (job.due, job.attempts));
             prop_assert_eq!((model.kind, "null"), (&*job.kind, &*job.payload));
             (model.owner, model.epoch) = (Some(node), Some(epoch));
