@@ -1,66 +1,59 @@
 //! A measurement in a process of its own, which prints a line `metric value` for each figure.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Command;
 
-/// How the measurement of one rival can fail, without ending the run.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// `code` is the exit code, or minus the signal.
-    #[error("crashed ({code}): {message}")]
-    Crashed { code: i32, message: String },
-    #[error("not done after {0} s")]
-    TimedOut(u64),
+/// How the measurement of one rival can fail, without ending the run: the metric and the value that
+/// stand for it in the table, and what to tell the user.
+#[derive(Debug, PartialEq)]
+pub struct Failure {
+    pub metric: &'static str,
+    pub value: f64,
+    pub message: String,
 }
 
-impl Failure {
-    /// The metric and value that stand for it in the table.
-    pub fn figure(&self) -> (String, f64) {
-        match self {
-            Self::Crashed { code, .. } => ("crashed".to_owned(), f64::from(*code)),
-            Self::TimedOut(seconds) => ("timed_out".to_owned(), *seconds as f64),
-        }
-    }
+/// A program that coreutils' `timeout` ends after so many seconds. It takes no time of the machine
+/// until then.
+pub fn limited(program: impl AsRef<OsStr>, seconds: u64) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--foreground", "--kill-after=5", &seconds.to_string()]).arg(program);
+    command
 }
 
 /// What `timeout` exits with when time is up.
 const TIME_IS_UP: i32 = 124;
 
 /// The outer error is the machine's, the inner one the rival's.
-pub fn measure(command: &Command, limit_s: u64) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
-    let output = limited(command, limit_s).output()?;
+pub fn measure(
+    command: &mut Command,
+    limit_s: u64,
+) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
+    let output = command.output()?;
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).trim().to_owned());
+    let crashed = |code: i32, message| Failure { metric: "crashed", value: code.into(), message };
     Ok(match output.status.code() {
-        Some(TIME_IS_UP) => Err(Failure::TimedOut(limit_s)),
-        Some(0) => parse(&String::from_utf8_lossy(&output.stdout)),
-        code => Err(crashed(code, &output)),
+        Some(0) => parse(&stdout)
+            .ok_or_else(|| crashed(0, format!("expected lines of `metric value`: {stdout:?}"))),
+        Some(TIME_IS_UP) => {
+            let message = format!("not done after {limit_s} s");
+            Err(Failure { metric: "timed_out", value: limit_s as f64, message })
+        }
+        code => {
+            let code = code.unwrap_or(-output.status.signal().unwrap_or_default());
+            Err(crashed(code, format!("crashed ({code}): {stderr}")))
+        }
     })
 }
 
-/// The command under coreutils' `timeout`, which takes no time of the machine until then.
-fn limited(command: &Command, limit_s: u64) -> Command {
-    let mut limited = Command::new("timeout");
-    limited.args(["--foreground", "--kill-after=5", &limit_s.to_string()]);
-    limited.arg(command.get_program()).args(command.get_args());
-    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    limited
-}
-
-fn crashed(code: Option<i32>, output: &Output) -> Failure {
-    let signal = output.status.signal().unwrap_or_default();
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Failure::Crashed { code: code.unwrap_or(-signal), message }
-}
-
-fn parse(text: &str) -> Result<Vec<(String, f64)>, Failure> {
+fn parse(text: &str) -> Option<Vec<(String, f64)>> {
     let figure = |line: &str| {
         let (metric, value) = line.split_once(' ')?;
         Some((metric.to_owned(), value.parse().ok()?))
     };
-    text.lines().map(figure).collect::<Option<_>>().ok_or_else(|| Failure::Crashed {
-        code: 0,
-        message: format!("expected lines of `metric value`, not {text:?}"),
-    })
+    text.lines().map(figure).collect()
 }
 
 #[cfg(test)]
@@ -70,16 +63,18 @@ mod tests {
     #[test]
     fn a_child_returns_figures_or_says_how_it_failed() {
         let run = |script: &str, limit_s| {
-            let mut command = Command::new("sh");
-            command.args(["-c", script]);
-            measure(&command, limit_s).unwrap()
+            measure(limited("sh", limit_s).args(["-c", script]), limit_s).unwrap()
         };
         let figures = run("echo p50_us 1.25; echo early 0", 60).unwrap();
         assert_eq!(figures, [("p50_us".to_owned(), 1.25), ("early".to_owned(), 0.0)]);
         let failure = |script, limit_s| run(script, limit_s).unwrap_err();
-        assert_eq!(failure("echo why >&2; exit 3", 60).to_string(), "crashed (3): why");
-        assert_eq!(failure("kill -ILL $$", 60).figure(), ("crashed".to_owned(), -4.0));
-        assert_eq!(failure("echo fast", 60).figure(), ("crashed".to_owned(), 0.0));
-        assert_eq!(failure("exec sleep 60", 1).figure(), ("timed_out".to_owned(), 1.0));
+        assert_eq!(failure("echo why >&2; exit 3", 60).message, "crashed (3): why");
+        let figure = |script, limit_s| {
+            let failure = failure(script, limit_s);
+            (failure.metric, failure.value)
+        };
+        assert_eq!(figure("kill -ILL $$", 60), ("crashed", -4.0));
+        assert_eq!(figure("echo fast", 60), ("crashed", 0.0));
+        assert_eq!(figure("exec sleep 60", 1), ("timed_out", 1.0));
     }
 }

@@ -1,4 +1,4 @@
-//! Delays without a pattern, the same in every run and for every rival (`netty/Delays.java`).
+//! Delays without a pattern, the same in every run and for every rival (also in `netty/Driver.java`).
 
 use std::time::Duration;
 
@@ -36,17 +36,4 @@ pub fn among_far(i: u64) -> Duration {
 /// no power of ten, so no two of a round count coincide.
 pub fn within(span: Duration, i: u64, count: u64) -> Duration {
     span / count as u32 * scatter(i, count) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_span_is_filled_evenly() {
-        let one = |i| within(Duration::from_secs(1), i, 10_000).as_micros();
-        let mut all: Vec<_> = (0..10_000).map(one).collect();
-        all.sort_unstable();
-        assert!(all.iter().copied().eq((0..10_000).map(|i| i * 100)));
-    }
 }

@@ -1,8 +1,9 @@
 //! What the kernel knows of this process, and of the machine.
 
+use procfs::process::Process;
+use procfs::{CpuInfo, Current, Meminfo, ProcResult};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
-use std::io;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,30 +15,21 @@ pub fn cpu_time() -> Duration {
 }
 
 /// Resident memory in bytes.
-pub fn resident_bytes() -> io::Result<f64> {
-    let text = fs::read_to_string("/proc/self/statm")?;
-    let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    let pages = pages.ok_or_else(|| unexpected("/proc/self/statm", &text))?;
-    Ok((pages * rustix::param::page_size() as u64) as f64)
+pub fn resident_bytes() -> ProcResult<f64> {
+    Ok((Process::myself()?.statm()?.resident * procfs::page_size()) as f64)
 }
 
 /// Voluntary context switches so far, of all threads but the main one, which only waits.
-pub fn wakeups() -> io::Result<u64> {
-    let main = std::process::id().to_string();
+pub fn wakeups() -> ProcResult<u64> {
+    let me = Process::myself()?;
     let mut total = 0;
-    for thread in fs::read_dir("/proc/self/task")? {
+    for thread in me.tasks()? {
         let thread = thread?;
-        if thread.file_name() != *main {
-            let text = fs::read_to_string(thread.path().join("status"))?;
-            let switches = field(&text, "voluntary_ctxt_switches").parse::<u64>();
-            total += switches.map_err(|_| unexpected("/proc/self/task/*/status", &text))?;
+        if thread.tid != me.pid {
+            total += thread.status()?.voluntary_ctxt_switches.unwrap_or(0);
         }
     }
     Ok(total)
-}
-
-fn unexpected(file: &str, text: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("unexpected content of {file}: {text:?}"))
 }
 
 /// Waits until the threads have worked off what they were given: less than 2 % of a core over two
@@ -56,36 +48,19 @@ pub fn settle(limit: Duration) {
 
 /// What the figures were taken on, as a Markdown list.
 pub fn machine(netty: Option<&str>) -> String {
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
-    let rustc = Command::new("rustc").arg("--version").output();
+    let read = |path| fs::read_to_string(path).ok();
+    let cpu = CpuInfo::current().ok();
+    let rustc = Command::new("rustc").arg("--version").output().ok();
     let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let lines = [
-        ("CPU", field(&read("/proc/cpuinfo"), "model name").to_owned()),
-        ("cores", thread::available_parallelism().map_or(String::new(), |n| n.to_string())),
-        ("memory", field(&read("/proc/meminfo"), "MemTotal").to_owned()),
+        ("CPU", cpu.as_ref().and_then(|cpu| cpu.model_name(0).map(str::to_owned))),
+        ("cores", thread::available_parallelism().ok().map(|cores| cores.to_string())),
+        ("memory", Meminfo::current().ok().map(|it| format!("{} kB", it.mem_total / 1024))),
         ("kernel", read("/proc/sys/kernel/osrelease")),
         ("clock", read(clock)),
-        ("rustc", rustc.map_or(String::new(), |out| String::from_utf8_lossy(&out.stdout).into())),
-        ("Netty", netty.unwrap_or_default().to_owned()),
+        ("rustc", rustc.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())),
+        ("Netty", netty.map(str::to_owned)),
     ];
-    let known = lines.iter().filter(|(_name, value)| !value.is_empty());
-    known.map(|(name, value)| format!("- {name}: {}\n", value.trim())).collect()
-}
-
-/// The value behind `name:` in a file of /proc; empty if there is none.
-fn field<'a>(text: &'a str, name: &str) -> &'a str {
-    let lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines.into_iter().find(|(key, _)| key.trim() == name).map_or("", |(_, value)| value.trim())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_found_by_their_whole_name() {
-        let text = "nonvoluntary_ctxt_switches:\t3\nvoluntary_ctxt_switches:\t17\n";
-        assert_eq!(field(text, "voluntary_ctxt_switches"), "17");
-        assert_eq!(field(text, "switches"), "");
-    }
+    let known = lines.iter().filter_map(|(name, value)| Some((name, value.as_ref()?.trim())));
+    known.map(|(name, value)| format!("- {name}: {value}\n")).collect()
 }

@@ -8,15 +8,13 @@
 //! | `main.rs`, `run.rs` | the command |
 //! | `equipment.rs`, `child.rs` | a measurement in a process of its own |
 //! | `workloads/` | what is measured |
-//! | `worker.rs`, `batches.rs` | the threads that use a timer, and what a batch of that costs |
 //! | `report/` | table and plots |
 //! | `plan.rs` | who is put through what, and what is left out |
-//! | `catalogue.rs` | the table of workloads, with the numbers to reach |
+//! | `catalogue/` | the tables of workloads and of the numbers to reach |
 //! | `rivals/` | a timer each |
 //! | `param.rs`, `sizes.rs`, `delays.rs`, `task.rs`, `kernel.rs` | the vocabulary |
 #![forbid(unsafe_code)]
 
-mod batches;
 mod catalogue;
 mod child;
 mod delays;
@@ -29,12 +27,11 @@ mod rivals;
 mod run;
 mod sizes;
 mod task;
-mod worker;
 mod workloads;
 
-use catalogue::{Case, WORKLOADS};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
+use plan::{Job, Selection};
 use sizes::{FULL, QUICK};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -79,6 +76,7 @@ enum Command {
         #[arg(value_parser = workload_names())]
         workload: String,
         param: String,
+        #[arg(value_parser = rival_names())]
         rival: String,
         #[arg(long)]
         quick: bool,
@@ -86,11 +84,11 @@ enum Command {
 }
 
 fn workload_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(WORKLOADS.iter().map(|workload| workload.name))
+    PossibleValuesParser::new(catalogue::WORKLOADS.iter().map(|workload| &*workload.name))
 }
 
 fn rival_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(rivals::all().map(|facts| facts.name))
+    PossibleValuesParser::new(rivals::all().map(|facts| &*facts.name))
 }
 
 impl Run {
@@ -100,6 +98,16 @@ impl Run {
         let partial = self.quick || !self.only.is_empty() || !self.rivals.is_empty();
         if partial { results.join("partial") } else { results }
     }
+
+    fn verdicts(self) -> Result<Vec<String>, run::Error> {
+        let folder = self.folder();
+        if self.report_only {
+            return Ok(report::write(&folder)?);
+        }
+        let (sizes, rounds) = if self.quick { (&QUICK, 1) } else { (&FULL, self.rounds) };
+        let only = Selection { workloads: self.only, rivals: self.rivals };
+        run::run(&folder, sizes, self.quick, rounds, &only)
+    }
 }
 
 fn cores() -> u64 {
@@ -107,15 +115,19 @@ fn cores() -> u64 {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| match error.use_stderr() {
+        false => error.exit(),
+        true => {
+            // It lists all possible values in one line.
+            say(&error.to_string());
+            std::process::exit(error.exit_code());
+        }
+    });
     let outcome = match cli.command {
         Some(Command::Measure { workload, param, rival, quick }) => {
             measure(&workload, param, &rival, quick).map_err(|error| error.to_string())
         }
-        None => results(&cli.run).map_err(|error| error.to_string()).map(|verdicts| {
-            verdicts.iter().for_each(|verdict| println!("{}", fit(verdict)));
-            println!("\nWritten to {}", cli.run.folder().display());
-        }),
+        None => results(cli.run).map_err(|error| error.to_string()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -135,8 +147,11 @@ fn say(text: &str) {
     eprintln!("{}", fit(text));
 }
 
-fn results(run: &Run) -> Result<Vec<String>, run::Error> {
-    if run.report_only { Ok(report::write(&run.folder())?) } else { run::run(run) }
+fn results(run: Run) -> Result<(), run::Error> {
+    let folder = run.folder();
+    run.verdicts()?.iter().for_each(|verdict| println!("{}", fit(verdict)));
+    println!("\nWritten to {}", folder.display());
+    Ok(())
 }
 
 /// Prints a line `metric value` for each figure. The timers' threads end with the process, whatever
@@ -148,8 +163,9 @@ fn measure(
     quick: bool,
 ) -> Result<(), workloads::Error> {
     let workload = catalogue::workload(workload).expect("the arguments were checked");
-    let sizes = if quick { QUICK } else { FULL };
-    for (metric, value) in workloads::measure(&Case { workload, param }, rival, &sizes)? {
+    let rival = rivals::facts(rival).expect("the arguments were checked");
+    let sizes = if quick { &QUICK } else { &FULL };
+    for (metric, value) in workloads::measure(&Job { workload, param, rival, round: 1, sizes })? {
         println!("{metric} {value}");
     }
     Ok(())

@@ -1,35 +1,66 @@
 //! Who is put through what, in which order, and what is left out.
 
-use crate::catalogue::{Case, Workload, workload};
+use crate::catalogue::{WORKLOADS, Workload, workload};
 use crate::param;
 use crate::rivals::{self, Facts, Trait};
+use crate::sizes::Sizes;
+use std::time::Duration;
 
+/// One measurement.
 #[derive(Debug, Clone)]
 pub struct Job {
-    pub case: Case,
+    pub workload: &'static Workload,
+    pub param: String,
     pub rival: &'static Facts,
     pub round: u32,
+    pub sizes: &'static Sizes,
+}
+
+impl Job {
+    pub fn value(&self, name: &str) -> &str {
+        param::value(&self.param, name)
+    }
+
+    pub fn count(&self, name: &str) -> u64 {
+        param::count(&self.param, name)
+    }
+
+    pub fn tick(&self) -> Duration {
+        match self.value("tick") {
+            "100us" => Duration::from_micros(100),
+            _ => Duration::from_millis(self.workload.tick_ms),
+        }
+    }
+}
+
+/// The names of workloads and rivals to which a run is restricted; all if there are none.
+#[derive(Debug, Default)]
+pub struct Selection {
+    pub workloads: Vec<String>,
+    pub rivals: Vec<String>,
 }
 
 /// Rounds follow each other, and within a round the rivals take turns at each case. Each round
-/// begins with another rival, so that none always has the same place. An empty list of names is no
-/// restriction.
-pub fn jobs(cases: &[Case], rounds: u32, workloads: &[String], rivals: &[String]) -> Vec<Job> {
-    let listed = |list: &[String], name| list.is_empty() || list.iter().any(|one| one == name);
+/// begins with another rival, so that none always has the same place.
+pub fn jobs(sizes: &'static Sizes, cores: u64, rounds: u32, only: &Selection) -> Vec<Job> {
+    let listed = |list: &[String], name: &String| list.is_empty() || list.contains(name);
     let mut jobs = Vec::new();
     let mut order: Vec<_> = rivals::all().collect();
     for round in 1..=rounds {
-        let cases = cases.iter().filter(|case| {
-            round <= case.workload.most_rounds && listed(workloads, case.workload.name)
-        });
-        for case in cases {
+        for workload in WORKLOADS.iter().filter(|work| listed(&only.workloads, &work.name)) {
+            // The floor belongs to its workload, whoever is selected.
             let takes_part = |rival: &&&Facts| {
-                // The floor belongs to its workload, whoever is selected.
-                applies(case.workload, rival.name)
-                    && (listed(rivals, rival.name) || rival.name == rivals::FLOOR)
+                round <= workload.most_rounds.unwrap_or(rounds)
+                    && applies(workload, rival)
+                    && (listed(&only.rivals, &rival.name) || rival.name == rivals::FLOOR)
             };
-            let job = |rival: &&'static Facts| Job { case: case.clone(), rival, round };
-            jobs.extend(order.iter().filter(takes_part).map(job));
+            for param in workload.params(sizes, cores) {
+                let job = |rival: &&'static Facts| {
+                    let param = param.clone();
+                    Job { workload, param, rival, round, sizes }
+                };
+                jobs.extend(order.iter().filter(takes_part).map(job));
+            }
         }
         order.rotate_left(1);
     }
@@ -37,15 +68,15 @@ pub fn jobs(cases: &[Case], rounds: u32, workloads: &[String], rivals: &[String]
 }
 
 /// Whether the workload has a meaning for the rival.
-fn applies(workload: &Workload, rival: &str) -> bool {
-    match (workload.name, rival) {
-        (rivals::FLOOR, _) => rival == rivals::FLOOR,
-        ("calls", _) => rival == rivals::OURS,
-        ("async_queue", _) => [rivals::OURS, rivals::DELAY_QUEUE].contains(&rival),
-        (_, rivals::NO_LIMIT) => workload.name == "async_timeout",
-        _ if workload.is_async() => rivals::sleeps(rival),
+fn applies(workload: &Workload, rival: &Facts) -> bool {
+    match (&*workload.name, &*rival.name) {
+        (rivals::FLOOR, name) => name == rivals::FLOOR,
+        ("calls", name) => name == rivals::OURS,
+        ("async_queue", name) => [rivals::OURS, rivals::DELAY_QUEUE].contains(&name),
+        (name, rivals::NO_LIMIT) => name == "async_timeout",
+        _ if workload.is_async() => rival.sleeps(),
         (name, rivals::CANCEL_NEW) => name == "reschedule",
-        _ => rival != rivals::FLOOR,
+        (_, name) => name != rivals::FLOOR,
     }
 }
 
@@ -75,33 +106,30 @@ pub fn skip_reason(name: &str, param: &str, rival: &Facts) -> Option<&'static st
     }
 }
 
-#[cfg(all(test, feature = "rivals"))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::cases;
     use crate::sizes::FULL;
 
-    fn all(rounds: u32, workloads: &[&str], rivals: &[&str]) -> Vec<Job> {
-        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        jobs(&cases(&FULL, 2), rounds, &owned(workloads), &owned(rivals))
+    fn all(rounds: u32, workload: &str, rivals: &[&str]) -> Vec<Job> {
+        let rivals = rivals.iter().map(ToString::to_string).collect();
+        jobs(&FULL, 2, rounds, &Selection { workloads: vec![workload.to_owned()], rivals })
     }
 
     #[test]
     fn rounds_follow_each_other_and_rivals_take_turns() {
-        let jobs = all(3, &[], &[]);
+        let jobs = all(3, "backlog", &[]);
         assert!(jobs.is_sorted_by_key(|job| job.round));
-        let second = |job: &&Job| job.round == 2 && job.case.workload.name == "backlog";
-        let turns: Vec<_> = jobs.iter().filter(second).map(|job| job.rival.name).collect();
-        assert!(turns.contains(&rivals::OURS) && turns.contains(&rivals::NETTY_BEST));
-        assert_ne!(turns[0], rivals::OURS, "another one begins in each round");
-        assert!(jobs.iter().all(|job| job.round < 3 || job.case.workload.name != "backlog"));
+        let first = |round| jobs.iter().find(|job| job.round == round).map(|job| &*job.rival.name);
+        assert_eq!([first(1), first(3)], [Some(rivals::OURS), None]);
+        assert_ne!(first(2), Some(rivals::OURS), "another one begins in each round");
     }
 
     #[test]
     fn a_workload_is_for_the_rivals_that_have_it() {
-        let jobs = |workload, rivals: &[&str]| all(1, &[workload], rivals).len();
+        let jobs = |workload, rivals: &[&str]| all(1, workload, rivals).len();
         assert_eq!(jobs("schedule", &["netty-best", "wheelwork"]), 8, "2 crews, 2 captures");
-        assert_eq!(jobs("async_queue", &[]), 6, "two rivals, three crews");
+        assert_eq!(jobs("async_queue", &["wheelwork", "tokio-sleep"]), 3, "three crews");
         assert_eq!(jobs("async_sleep", &["btree-map", "netty-best", "no-limit"]), 0);
         assert_eq!(jobs("calls", &["tokio-sleep"]), 0);
     }

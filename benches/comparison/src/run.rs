@@ -1,17 +1,16 @@
 //! The whole comparison: job after job, and the results.
 
-use crate::catalogue;
 use crate::child;
 use crate::equipment::Equipment;
 use crate::kernel;
-use crate::plan::{self, Job};
+use crate::plan::{self, Job, Selection};
 use crate::report::{self, Measurement};
-use crate::sizes::{FULL, QUICK};
-use crate::{Run, cores, fit};
+use crate::sizes::Sizes;
+use crate::{cores, fit};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
 use std::io;
-use std::panic;
+use std::path::Path;
 use std::thread;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,92 +24,77 @@ pub enum Error {
 }
 
 /// Returns what the numbers to reach have come to.
-pub fn run(args: &Run) -> Result<Vec<String>, Error> {
-    let (sizes, rounds) = if args.quick { (QUICK, 1) } else { (FULL, args.rounds) };
-    let cases = catalogue::cases(&sizes, cores());
-    let jobs = plan::jobs(&cases, rounds, &args.only, &args.rivals);
+pub fn run(
+    folder: &Path,
+    sizes: &'static Sizes,
+    quick: bool,
+    rounds: u32,
+    only: &Selection,
+) -> Result<Vec<String>, Error> {
+    let jobs = plan::jobs(sizes, cores(), rounds, only);
     if jobs.is_empty() {
         return Err(Error::NothingToRun);
     }
-    let folder = args.folder();
-    fs::create_dir_all(&folder)?;
-    let equipment = Equipment::find(&jobs, args.quick);
+    fs::create_dir_all(folder)?;
+    let equipment = Equipment::find(&jobs, quick);
     fs::write(folder.join("machine.md"), kernel::machine(equipment.netty_version()))?;
-    let csv = folder.join("measurements.csv");
-    let progress = progress_bar(jobs.len() as u64);
-    let campaign = Campaign { quick: args.quick, limit_s: sizes.limit_s, equipment, progress };
-    campaign.run(&jobs, csv::Writer::from_path(&csv)?)?;
-    Ok(report::write(&folder)?)
+    let mut csv = csv::Writer::from_path(folder.join("measurements.csv"))?;
+    let campaign = Campaign { equipment, progress: progress_bar(jobs.len() as u64) };
+    let case = |job: &Job| (&*job.workload.name, job.param.clone(), job.round);
+    for turn in jobs.chunk_by(|a, b| case(a) == case(b)) {
+        // The figures of a quick run mean nothing.
+        let side_by_side = if quick { 4 } else { 1 + usize::from(turn[0].workload.counts_only) };
+        for jobs in turn.chunks(side_by_side) {
+            campaign
+                .measure_together(jobs)?
+                .into_iter()
+                .try_for_each(|line| csv.serialize(line))?;
+            // An interrupted run loses nothing.
+            csv.flush()?;
+        }
+    }
+    campaign.progress.finish_and_clear();
+    Ok(report::write(folder)?)
 }
 
 struct Campaign {
-    quick: bool,
-    limit_s: u64,
     equipment: Equipment,
     progress: ProgressBar,
 }
 
 impl Campaign {
-    /// Each line is flushed: an interrupted run loses nothing.
-    fn run(&self, jobs: &[Job], mut csv: csv::Writer<fs::File>) -> Result<(), Error> {
-        let same_turn = |a: &Job, b: &Job| {
-            (a.case.workload.name, &a.case.param, a.round)
-                == (b.case.workload.name, &b.case.param, b.round)
-        };
-        for turn in jobs.chunk_by(same_turn) {
-            for jobs in turn.chunks(self.side_by_side(&turn[0])) {
-                self.progress.set_message(title(&jobs[0]));
-                for line in self.measure_together(jobs)? {
-                    csv.serialize(line)?;
-                }
-                csv.flush()?;
-                self.progress.inc(jobs.len() as u64);
-            }
-        }
-        self.progress.finish_and_clear();
-        Ok(())
-    }
-
-    /// How many are measured at the same time. The figures of a quick run mean nothing.
-    fn side_by_side(&self, job: &Job) -> usize {
-        match (self.quick, job.case.workload.counts_only) {
-            (true, _) => 4,
-            (false, true) => 2,
-            (false, false) => 1,
-        }
-    }
-
     fn measure_together(&self, jobs: &[Job]) -> Result<Vec<Measurement>, Error> {
-        thread::scope(|scope| {
+        self.progress.set_message(title(&jobs[0]));
+        let lines = thread::scope(|scope| {
             let start = |job| scope.spawn(move || self.measure(job));
             let running: Vec<_> = jobs.iter().map(start).collect();
-            let mut lines = Vec::new();
-            for job in running {
-                lines.extend(job.join().unwrap_or_else(|panic| panic::resume_unwind(panic))?);
-            }
-            Ok(lines)
-        })
+            let lines = running.into_iter().map(|job| job.join().expect("it does not panic"));
+            lines.collect::<Result<Vec<_>, _>>()
+        })?;
+        self.progress.inc(jobs.len() as u64);
+        Ok(lines.concat())
     }
 
     /// A failure of a rival is a figure of its own kind, and a line above the progress bar.
     fn measure(&self, job: &Job) -> Result<Vec<Measurement>, Error> {
-        let Job { case, rival, round } = job;
-        let skipped = plan::skip_reason(case.workload.name, &case.param, rival).is_some();
+        let skipped = plan::skip_reason(&job.workload.name, &job.param, job.rival).is_some();
         let command = self.equipment.command(job).filter(|_| !skipped);
         let figures = match command {
-            Some(command) => child::measure(&command, self.limit_s)?.unwrap_or_else(|failure| {
-                self.progress.println(fit(&format!("{}: {failure}", title(job))));
-                vec![failure.figure()]
-            }),
+            Some(mut command) => {
+                child::measure(&mut command, job.sizes.limit_s)?.unwrap_or_else(|failure| {
+                    self.progress.println(fit(&format!("{}: {}", title(job), failure.message)));
+                    vec![(failure.metric.to_owned(), failure.value)]
+                })
+            }
             // Once is enough to say so.
-            None if *round == 1 => vec![("skipped".to_owned(), 0.0)],
+            None if job.round == 1 => vec![("skipped".to_owned(), 0.0)],
             None => Vec::new(),
         };
         let line = |(metric, value)| Measurement {
-            workload: case.workload.name.to_owned(),
-            param: case.param.clone(),
-            rival: rival.name.to_owned(),
-            round: *round,
+            workload: job.workload.name.clone(),
+            param: job.param.clone(),
+            rival: job.rival.name.clone(),
+            round: job.round,
             metric,
             value,
         };
@@ -119,8 +103,7 @@ impl Campaign {
 }
 
 fn title(job: &Job) -> String {
-    let Job { case, rival, round } = job;
-    format!("round {round}: {} {} {}", case.workload.name, case.param, rival.name)
+    format!("round {}: {} {} {}", job.round, job.workload.name, job.param, job.rival.name)
 }
 
 /// It is drawn between measurements only: a thread that draws would disturb them.

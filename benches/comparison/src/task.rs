@@ -14,6 +14,12 @@ pub trait Task: Clone + Send + Sync + 'static {
     }
 }
 
+impl<F: FnOnce() + Clone + Send + Sync + 'static> Task for F {
+    fn run(self) {
+        self();
+    }
+}
+
 pub struct RunOnWake<T>(pub T);
 
 impl<T: Task> Wake for RunOnWake<T> {
@@ -34,15 +40,9 @@ impl Task for Nothing {
     }
 }
 
-/// Captures so many words and does nothing.
-#[derive(Clone, Copy)]
-pub struct Captures<const WORDS: usize>(pub [u64; WORDS]);
-
-impl<const WORDS: usize> Task for Captures<WORDS> {
-    fn run(self) {
-        black_box(self.0);
-    }
+/// Captures so many words and does nothing. Two are as large as an `Arc` and an id: what most
+/// closures of users capture.
+pub fn captures<const WORDS: usize>() -> impl Task {
+    let words = [1u64; WORDS];
+    move || _ = black_box(words)
 }
-
-/// As large as an `Arc` and an id: what most closures of users capture.
-pub const TWO_WORDS: Captures<2> = Captures([1, 2]);

@@ -15,24 +15,24 @@ mod table;
 mod verdict;
 mod words;
 
-use crate::catalogue::WORKLOADS;
+use crate::catalogue::{GOALS, WORKLOADS};
 pub use results::Measurement;
 use results::Results;
 use std::fs;
 use std::io;
 use std::path::Path;
+use verdict::Verdict;
 
 /// Writes `table.md` and the plots into the folder, from its `measurements.csv`. Returns what the
 /// numbers to reach have come to.
 pub fn write(folder: &Path) -> io::Result<Vec<String>> {
     let results = Results::read(&folder.join("measurements.csv"))?;
-    let verdicts = verdict::all(&results);
-    let mut plots = Vec::new();
-    for work in &WORKLOADS {
+    let verdicts: Vec<_> = GOALS.iter().map(|goal| Verdict::of(&results, goal)).collect();
+    let mut plots = String::new();
+    for work in WORKLOADS.iter() {
         let file = format!("{}.svg", work.name);
-        let Some(plot) = work.plot else { continue };
-        if plot::draw(&results, work, plot, &folder.join(&file))? {
-            plots.push(format!("\n![{}]({file})\n", work.title));
+        if plot::draw(&results, work, &folder.join(&file))? {
+            plots += &format!("\n![{}]({file})\n", work.title);
         }
     }
     fs::write(folder.join("table.md"), table::markdown(&results, &verdicts, &plots))?;

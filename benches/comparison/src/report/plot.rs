@@ -9,6 +9,7 @@ use super::words;
 use crate::catalogue::{Plot, Workload};
 use crate::param;
 use crate::rivals::OURS;
+use itertools::Itertools;
 use std::io;
 use std::path::Path;
 use svg::{Anchor, Color, Picture};
@@ -47,13 +48,13 @@ fn shade(rival: &str, mark: usize) -> String {
 
 /// A param and a metric.
 type Place<'a> = (&'a str, &'a str);
-/// With what stands for each in the legend.
-type Marks<'a> = Vec<(Place<'a>, String)>;
 
 struct Panel<'a> {
+    plot: Plot<'a>,
     title: String,
     unit: String,
-    marks: Marks<'a>,
+    /// With what stands for each in the legend.
+    marks: Vec<(Place<'a>, String)>,
     rows: Vec<Row<'a>>,
     scale: Scale,
 }
@@ -66,28 +67,21 @@ struct Row<'a> {
 }
 
 /// `false` if there is nothing to draw.
-pub fn draw(results: &Results, work: &Workload, plot: Plot, file: &Path) -> io::Result<bool> {
-    let panels = panels(results, work, plot);
+pub fn draw(results: &Results, work: &'static Workload, file: &Path) -> io::Result<bool> {
+    let panels = work.plot().map_or_else(Vec::new, |plot| panels(results, work, plot));
     let Some(first) = panels.first() else { return Ok(false) };
-    let legend = legend(first);
+    let legend = first.legend();
     let top = HEAD + legend.last().map_or(0.0, |(_, (_, y))| y + LINE);
-    let height = panels.iter().map(|panel| panel.height(plot)).sum::<f64>() + top;
-    let shades = |kind, shades: [Color; 5]| {
-        shades.into_iter().enumerate().map(move |(i, color)| (format!("{kind}{i}"), color))
-    };
-    let colors = shades("ours", OURS_SHADES).chain(shades("other", SHADES));
-    let mut picture = Picture::new((WIDTH, height), colors);
-    picture.text("ink title", (MARGIN, 16.0), Anchor::Start, work.title);
-    let control = panels.iter().flat_map(|panel| &panel.rows).any(|row| row.control.is_some());
-    let control = if control { "; stroke: p99 of the control" } else { "" };
-    let ratio = match plot {
-        Plot::Bars(metric) if words::ratio(metric, 1.0, 1.0).is_some() => {
-            "; line: from least to greatest; in brackets: ratio to wheelwork"
-        }
-        Plot::Bars(_) => "; line: from least to greatest",
-        _ => "; right: first and last",
-    };
-    let note = format!("medians; less is better{control}{ratio}");
+    let height = panels.iter().map(Panel::height).sum::<f64>() + top;
+    let shades =
+        [("ours", OURS_SHADES), ("other", SHADES)].into_iter().flat_map(|(kind, shades)| {
+            shades.into_iter().enumerate().map(move |(i, color)| (format!("{kind}{i}"), color))
+        });
+    let mut picture = Picture::new((WIDTH, height), shades);
+    picture.text("ink title", (MARGIN, 16.0), Anchor::Start, &work.title);
+    let has_control = panels.iter().flat_map(|panel| &panel.rows).any(|row| row.control.is_some());
+    let control = if has_control { "; stroke: p99 of the control" } else { "" };
+    let note = format!("medians; less is better{control}{}", first.explanation());
     picture.text("faint", (MARGIN, 38.0), Anchor::Start, &note);
     for (i, (name, (x, y))) in legend.iter().enumerate() {
         let y = HEAD + y;
@@ -96,114 +90,103 @@ pub fn draw(results: &Results, work: &Workload, plot: Plot, file: &Path) -> io::
     }
     let mut y = top;
     for panel in &panels {
-        panel.draw(&mut picture, y, plot);
-        y += panel.height(plot);
+        panel.draw(&mut picture, y);
+        y += panel.height();
     }
     picture.save(file)?;
     Ok(true)
 }
 
-fn panels<'a>(results: &'a Results, work: &Workload, plot: Plot) -> Vec<Panel<'a>> {
-    let params = results.params(work.name);
-    let params = params.into_iter().filter(|param| !param::is_control(param));
-    let metrics = results.metrics(work.name);
-    let by_param = |metric: &'a str| -> Marks<'a> {
-        let marks = params.clone().map(|param| ((param, metric), param::in_words(param)));
-        marks.collect()
+fn panels<'a>(results: &'a Results, work: &'a Workload, plot: Plot<'a>) -> Vec<Panel<'a>> {
+    let params = results.params(&work.name).into_iter().filter(|param| !param::is_control(param));
+    let by_metric = |metric: &'a str| {
+        let mark = |param| ((param, metric), param::in_words(param));
+        (String::new(), words::metric(metric), params.clone().map(mark).collect())
     };
-    let grid: Vec<(String, String, Marks<'a>)> = match plot {
+    let by_param = |param: &'a str, metrics: &'a str| {
+        let name = |metric| words::metric(metric).replace("max", "worst");
+        let marks = metrics.split(' ').map(|metric| ((param, metric), name(metric))).collect_vec();
+        (param::in_words(param), marks[0].1.replace("p50, ", "late, "), marks)
+    };
+    let metrics = results.metrics(&work.name).into_iter();
+    let heads = match plot {
         Plot::Bars(wanted) => {
-            let metrics = metrics.into_iter().filter(|metric| *metric == wanted);
-            metrics.map(|metric| (String::new(), words::metric(metric), by_param(metric))).collect()
+            metrics.filter(|metric| *metric == wanted).map(by_metric).collect_vec()
         }
-        Plot::Growth => {
-            let panel = |metric| (String::new(), words::metric(metric), by_param(metric));
-            metrics.into_iter().map(panel).collect()
-        }
-        Plot::Late(percentiles) => {
-            let unit = words::metric(percentiles[0]).replace("p50, ", "late, ");
-            let name = |metric| words::metric(metric).replace("max", "worst");
-            let panel = |param: &'a str| {
-                let of = percentiles.iter().map(|metric| ((param, *metric), name(metric)));
-                (param::in_words(param), unit.clone(), of.collect())
-            };
-            params.clone().map(panel).collect()
-        }
+        Plot::Growth => metrics.map(by_metric).collect(),
+        Plot::Late(metrics) => params.clone().map(|param| by_param(param, metrics)).collect(),
     };
-    let mut panels: Vec<_> = grid
-        .into_iter()
-        .filter_map(|(title, unit, marks)| Panel::of(results, work, title, unit, marks, plot))
-        .collect();
+    let panels = heads.into_iter().filter_map(|head| Panel::of(results, work, plot, head));
+    let mut panels = panels.collect_vec();
     // Panels of one unit have one scale, so that they can be compared.
     if let Plot::Late(_) = plot {
-        let figures = panels.iter().flat_map(Panel::figures).collect::<Vec<_>>();
-        if let Some(scale) = Scale::of(figures.into_iter(), false) {
+        let figures = panels.iter().flat_map(|panel| &panel.rows).flat_map(Row::values);
+        if let Some(scale) = Scale::of(figures, false) {
             panels.iter_mut().for_each(|panel| panel.scale = scale.clone());
         }
     }
     panels
 }
 
-/// Where the name of each mark stands; empty if there is only one.
-fn legend(panel: &Panel<'_>) -> Vec<(String, (f64, f64))> {
-    let (mut x, mut y) = (MARGIN, 0.0);
-    let place = |(_, name): &(Place<'_>, String)| {
-        // About; the reader's font is not known.
-        let space = 38.0 + 7.0 * name.chars().count() as f64;
-        if x + space > WIDTH {
-            (x, y) = (MARGIN, y + LINE);
-        }
-        x += space;
-        (name.clone(), (x - space, y))
-    };
-    panel.marks.iter().filter(|_| panel.marks.len() > 1).map(place).collect()
-}
-
 impl<'a> Panel<'a> {
     /// `None` if there is nothing above zero to draw. The cheapest row comes first.
     fn of(
         results: &'a Results,
-        work: &Workload,
-        title: String,
-        unit: String,
-        marks: Marks<'a>,
-        plot: Plot,
+        work: &'a Workload,
+        plot: Plot<'a>,
+        (title, unit, marks): (String, String, Vec<(Place<'a>, String)>),
     ) -> Option<Self> {
         let row = |rival| {
             let figure =
-                |(param, metric): Place<'_>| results.figure(work.name, param, metric, rival);
-            let control = match plot {
-                Plot::Late(percentiles) => param::control_of(marks[0].0.0)
-                    .and_then(|control| figure((&control, percentiles[1])))
-                    .map(|figure| figure.median),
-                _ => None,
-            };
+                |(param, metric): Place<'_>| results.figure(&work.name, param, metric, rival);
+            let control = param::control_of(marks[0].0.0);
+            let control = control.and_then(|control| figure((&control, marks[1].0.1)));
             let figures = marks.iter().map(|(place, _)| figure(*place)).collect();
-            Row { rival, figures, control }
+            Row { rival, figures, control: control.map(|figure| figure.median) }
         };
-        let mut rows: Vec<_> = results.rivals(work.name).into_iter().map(row).collect();
-        rows.retain(|row| row.first().is_some());
-        let cost = |row: &Row<'_>| row.first().map_or(f64::INFINITY, |figure| figure.median);
-        rows.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
-        let figures = rows.iter().flat_map(Row::values);
-        let scale = Scale::of(figures, matches!(plot, Plot::Bars(_)))?;
-        Some(Self { title, unit, marks, rows, scale })
+        let cost = |row: &Row<'_>| row.figures.iter().flatten().next().map(|first| first.median);
+        let rows = results.rivals(&work.name).into_iter().map(row);
+        let rows = rows.filter_map(|row| Some((cost(&row)?, row)));
+        let rows = rows.sorted_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, row)| row).collect_vec();
+        let scale = Scale::of(rows.iter().flat_map(Row::values), matches!(plot, Plot::Bars(_)))?;
+        Some(Self { plot, title, unit, marks, rows, scale })
     }
 
-    fn figures(&self) -> impl Iterator<Item = f64> {
-        self.rows.iter().flat_map(Row::values)
+    fn explanation(&self) -> &'static str {
+        match self.plot {
+            Plot::Bars(metric) if words::ratio(metric, 1.0, 1.0).is_some() => {
+                "; line: from least to greatest; in brackets: ratio to wheelwork"
+            }
+            Plot::Bars(_) => "; line: from least to greatest",
+            _ => "; right: first and last",
+        }
     }
 
-    fn height(&self, plot: Plot) -> f64 {
-        self.head() + self.row_height(plot) * self.rows.len() as f64 + AXIS
+    /// Where the name of each mark stands; empty if there is only one.
+    fn legend(&self) -> Vec<(String, (f64, f64))> {
+        let (mut x, mut y) = (MARGIN, 0.0);
+        let place = |(_, name): &(Place<'_>, String)| {
+            // About; the reader's font is not known.
+            let space = 38.0 + 7.0 * name.chars().count() as f64;
+            if x + space > WIDTH {
+                (x, y) = (MARGIN, y + LINE);
+            }
+            x += space;
+            (name.clone(), (x - space, y))
+        };
+        self.marks.iter().filter(|_| self.marks.len() > 1).map(place).collect()
+    }
+
+    fn height(&self) -> f64 {
+        self.head() + self.row_height() * self.rows.len() as f64 + AXIS
     }
 
     fn head(&self) -> f64 {
         if self.title.is_empty() { 0.0 } else { LINE }
     }
 
-    fn row_height(&self, plot: Plot) -> f64 {
-        match plot {
+    fn row_height(&self) -> f64 {
+        match self.plot {
             Plot::Bars(_) => BAR * self.marks.len() as f64 + 9.0,
             _ => ROW,
         }
@@ -213,10 +196,10 @@ impl<'a> Panel<'a> {
         LEFT + self.scale.share(figure) * (RIGHT - LEFT)
     }
 
-    fn draw(&self, picture: &mut Picture, top: f64, plot: Plot) {
+    fn draw(&self, picture: &mut Picture, top: f64) {
         picture.text("ink head", (MARGIN, top + 4.0), Anchor::Start, &self.title);
         let top = top + self.head();
-        let bottom = top + self.row_height(plot) * self.rows.len() as f64;
+        let bottom = top + self.row_height() * self.rows.len() as f64;
         for tick in &self.scale.ticks {
             let x = self.x(*tick);
             picture.line("grid thin", [(x, top), (x, bottom)]);
@@ -226,13 +209,13 @@ impl<'a> Panel<'a> {
         let unit = format!("{}{kind}", self.unit);
         picture.text("faint", ((LEFT + RIGHT) / 2.0, bottom + 30.0), Anchor::Middle, &unit);
         for (i, row) in self.rows.iter().enumerate() {
-            let height = self.row_height(plot);
+            let height = self.row_height();
             let y = top + (i as f64 + 0.5) * height;
             let class = if row.rival == OURS { "bold" } else { "" };
             picture.group(class, |picture| {
                 picture.text("ink", (LEFT - 8.0, y), Anchor::End, row.rival);
             });
-            match plot {
+            match self.plot {
                 Plot::Bars(metric) => self.draw_bars(picture, row, y, metric),
                 _ => self.draw_dots(picture, row, y),
             }
@@ -278,10 +261,6 @@ impl<'a> Panel<'a> {
 }
 
 impl Row<'_> {
-    fn first(&self) -> Option<&Figure> {
-        self.figures.iter().flatten().next()
-    }
-
     fn values(&self) -> impl Iterator<Item = f64> {
         let ends = |figure: &Figure| [figure.min, figure.median, figure.max];
         self.figures.iter().flatten().flat_map(ends).chain(self.control)

@@ -1,11 +1,12 @@
 //! Medians and spreads of what was measured in several rounds.
 
+use itertools::Itertools;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
 /// A line of `measurements.csv`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Measurement {
     pub workload: String,
     pub param: String,
@@ -36,25 +37,24 @@ impl Results {
 
     /// In the order in which they were run, like all the names below.
     pub fn params(&self, workload: &str) -> Vec<&str> {
-        distinct(self.of(workload).map(|line| line.param.as_str()))
+        self.of(workload).map(|line| &*line.param).unique().collect()
     }
 
     /// Those that are figures.
     pub fn metrics(&self, workload: &str) -> Vec<&str> {
-        let metrics = self.of(workload).map(|line| line.metric.as_str());
-        distinct(metrics.filter(|metric| !REMARKS.contains(metric)))
+        let metrics = self.of(workload).map(|line| &*line.metric).unique();
+        metrics.filter(|metric| !REMARKS.contains(metric)).collect()
     }
 
     pub fn rivals(&self, workload: &str) -> Vec<&str> {
-        distinct(self.of(workload).map(|line| line.rival.as_str()))
+        self.of(workload).map(|line| &*line.rival).unique().collect()
     }
 
     pub fn figure(&self, workload: &str, param: &str, metric: &str, rival: &str) -> Option<Figure> {
         let rounds = self
             .of(workload)
             .filter(|line| line.rival == rival && line.param == param && line.metric == metric);
-        let mut values: Vec<_> = rounds.map(|line| line.value).collect();
-        values.sort_by(f64::total_cmp);
+        let values = rounds.map(|line| line.value).sorted_by(f64::total_cmp).collect_vec();
         let (min, max) = (*values.first()?, *values.last()?);
         let median = f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]);
         Some(Figure { median, min, max })
@@ -69,35 +69,11 @@ impl Results {
     }
 }
 
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut distinct = Vec::new();
-    for name in names {
-        if !distinct.contains(&name) {
-            distinct.push(name);
-        }
-    }
-    distinct
-}
-
 #[cfg(test)]
 impl Results {
     /// A small run: two rounds, a rival that was skipped, one that crashed, one that got less.
     pub fn fixture() -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/fixture.csv");
         Self::read(&path).unwrap()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_are_medians_over_the_rounds() {
-        let results = Results::fixture();
-        let figure =
-            |rival| results.figure("schedule", "producers=1;captures=0", "ns_per_op", rival);
-        assert_eq!(figure("netty-best"), Some(Figure { median: 63.0, min: 60.0, max: 66.0 }));
-        assert_eq!(figure("nobody"), None);
     }
 }

@@ -7,52 +7,53 @@ use crate::catalogue::{Plot, WORKLOADS, Workload};
 use crate::param::{self, count_in_words};
 use crate::plan;
 use crate::rivals::{self, OURS};
+use itertools::Itertools;
 
-pub fn markdown(results: &Results, verdicts: &[Verdict], plots: &[String]) -> String {
-    let mut text = String::from("# Wheelwork beside other timers\n\n## The numbers to reach\n\n");
+pub fn markdown(results: &Results, verdicts: &[Verdict], plots: &str) -> String {
     let goals = verdicts.iter().map(|goal| {
         let judgement = format!("**{}**", goal.judgement);
         let measured = goal.measured.clone().unwrap_or("-".to_owned());
         vec![goal.claim.clone(), goal.target.clone(), measured, judgement, goal.parts.clone()]
     });
-    text += &table(&["", "to reach", "measured", "", "from"].map(str::to_owned), goals);
-    text += "\nFigures below are medians over the rounds, with the least and the greatest, and the \
-             ratio to wheelwork's: above 1x is dearer than wheelwork. The machine is described in \
-             [machine.md](machine.md), the workloads in \
-             [the harness](../comparison/README.md).\n\n## The timers\n\n";
-    let timers = rivals::all().map(|facts| vec![facts.name.to_owned(), facts.lacks.to_owned()]);
-    text += &table(&["timer", "what it does not do, or does otherwise"].map(str::to_owned), timers);
-    let measured = |work: &&Workload| !results.params(work.name).is_empty();
-    text.extend(WORKLOADS.iter().filter(measured).map(|work| section(results, work)));
-    text + "\n## Plots\n" + &plots.concat()
+    let goals = table(&["", "to reach", "measured", "", "from"].map(str::to_owned), goals);
+    let timers = rivals::all().map(|facts| vec![facts.name.clone(), facts.lacks.clone()]);
+    let timers =
+        table(&["timer", "what it does not do, or does otherwise"].map(str::to_owned), timers);
+    let measured = WORKLOADS.iter().filter(|work| !results.params(&work.name).is_empty());
+    let sections = measured.map(|work| section(results, work)).join("");
+    format!(
+        "# Wheelwork beside other timers\n\n## The numbers to reach\n\n{goals}\n\
+         Figures below are medians over the rounds, with the least and the greatest, and the \
+         ratio to wheelwork's: above 1x is dearer than wheelwork. The machine is described in \
+         [machine.md](machine.md), the workloads in [the harness](../comparison/README.md).\n\n\
+         ## The timers\n\n{timers}{sections}\n## Plots\n{plots}"
+    )
 }
 
 /// Tables with a column for each param of a metric, or for each metric of a param.
 fn section(results: &Results, work: &Workload) -> String {
+    let params = results.params(&work.name);
+    let metrics = results.metrics(&work.name);
     let mut text = format!("\n## {}\n\n{}\n", work.title, work.about);
-    let params = results.params(work.name);
-    let metrics = results.metrics(work.name);
     // The percentiles of one run belong side by side.
-    if params.len() > 1 && !matches!(work.plot, Some(Plot::Late(_))) {
+    if params.len() > 1 && !matches!(work.plot(), Some(Plot::Late(_))) {
         for metric in metrics {
             let column = |param: &&str| (param.to_string(), metric, param::in_words(param));
-            let columns: Vec<_> = params.iter().map(column).collect();
-            text += &comparison(results, work.name, &words::metric(metric), &columns);
+            let columns = params.iter().map(column).collect_vec();
+            text += &comparison(results, &work.name, &words::metric(metric), &columns);
         }
     } else {
         for param in params.iter().filter(|param| !param::is_control(param)) {
             let control = param::control_of(param).map(|control| (control, "control: "));
             let runs = [(param.to_string(), "")].into_iter().chain(control);
-            let columns: Vec<_> = runs
-                .flat_map(|(param, prefix)| {
-                    let name = move |metric| format!("{prefix}{}", words::metric(metric));
-                    metrics.iter().map(move |metric| (param.clone(), *metric, name(metric)))
-                })
-                .collect();
-            text += &comparison(results, work.name, &param::in_words(param), &columns);
+            let columns = runs.cartesian_product(&metrics).map(|((param, prefix), metric)| {
+                (param, *metric, format!("{prefix}{}", words::metric(metric)))
+            });
+            let columns = columns.collect_vec();
+            text += &comparison(results, &work.name, &param::in_words(param), &columns);
         }
     }
-    text + &remarks_in_full(results, work.name)
+    text + &remarks_in_full(results, &work.name)
 }
 
 /// A param, a metric, and what the two are called in the head.
@@ -60,19 +61,17 @@ type Column<'a> = (String, &'a str, String);
 
 /// Rows of rivals, the cheapest in the first column first.
 fn comparison(results: &Results, work: &str, caption: &str, columns: &[Column<'_>]) -> String {
-    let mut header = vec!["timer".to_owned()];
-    header.extend(columns.iter().map(|(.., name)| name.clone()));
-    let mut rivals = results.rivals(work);
+    let names = columns.iter().map(|(.., name)| name.clone());
+    let header = ["timer".to_owned()].into_iter().chain(names).collect_vec();
     let rank = |rival: &str| {
         let median = |(param, metric, _): &Column<'_>| results.median(work, param, metric, rival);
         columns.iter().find_map(median).unwrap_or(f64::INFINITY)
     };
-    rivals.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
-    let rows = rivals.into_iter().map(|rival| {
-        let cells =
-            columns.iter().map(|(param, metric, _)| cell(results, work, param, metric, rival));
+    let rivals = results.rivals(work).into_iter().sorted_by(|a, b| rank(a).total_cmp(&rank(b)));
+    let rows = rivals.map(|rival| {
+        let cell = |(param, metric, _): &Column<'_>| cell(results, work, param, metric, rival);
         let name = if rival == OURS { format!("**{rival}**") } else { rival.to_owned() };
-        [name].into_iter().chain(cells).collect()
+        [name].into_iter().chain(columns.iter().map(cell)).collect()
     });
     let mut letters = caption.chars();
     let first = letters.next().filter(|first| *first != '-').map(|c| c.to_uppercase().to_string());
@@ -82,7 +81,8 @@ fn comparison(results: &Results, work: &str, caption: &str, columns: &[Column<'_
 
 /// `**42.1** (40.0 to 55.2) 1.8x`, or why there is none.
 fn cell(results: &Results, work: &str, param: &str, metric: &str, rival: &str) -> String {
-    let remarks = brief_remarks(results, work, param, rival);
+    let known = |remark: &&str| results.median(work, param, remark, rival).is_some();
+    let remarks = REMARKS.into_iter().filter(known).join(", ").replace('_', " ");
     let Some(figure) = results.figure(work, param, metric, rival) else { return remarks };
     let mut text = format!("**{}**", number(figure.median));
     let [min, max] = [figure.min, figure.max].map(number);
@@ -102,26 +102,17 @@ fn table(header: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     line(header) + &rule + &rows.map(|row| line(&row)).collect::<String>()
 }
 
-/// Why a figure is missing, or is not of what it seems to be; in a cell.
-fn brief_remarks(results: &Results, workload: &str, param: &str, rival: &str) -> String {
-    let known = |remark: &&str| results.median(workload, param, remark, rival).is_some();
-    let remarks: Vec<_> = REMARKS.into_iter().filter(known).collect();
-    remarks.join(", ").replace('_', " ")
-}
-
-/// Below the table, with the params that each concerns.
+/// Why figures are missing, or are not of what they seem to be, with the params that it concerns.
 fn remarks_in_full(results: &Results, workload: &str) -> String {
     let mut text = String::new();
     for rival in results.rivals(workload) {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
-        for param in results.params(workload) {
-            for remark in REMARKS {
-                let Some(value) = results.median(workload, param, remark, rival) else { continue };
-                let sentence = sentence(workload, param, rival, (remark, value));
-                match found.iter_mut().find(|(known, _)| *known == sentence) {
-                    Some((_, params)) => params.push(param::in_words(param)),
-                    None => found.push((sentence, vec![param::in_words(param)])),
-                }
+        for (param, remark) in results.params(workload).into_iter().cartesian_product(REMARKS) {
+            let Some(value) = results.median(workload, param, remark, rival) else { continue };
+            let sentence = sentence(workload, param, rival, (remark, value));
+            match found.iter_mut().find(|(known, _)| *known == sentence) {
+                Some((_, params)) => params.push(param::in_words(param)),
+                None => found.push((sentence, vec![param::in_words(param)])),
             }
         }
         for (sentence, params) in found {
@@ -144,19 +135,20 @@ fn sentence(workload: &str, param: &str, rival: &str, (remark, value): (&str, f6
 fn why_skipped(workload: &str, param: &str, rival: &str) -> String {
     let facts = rivals::facts(rival);
     let reason = facts.and_then(|facts| plan::skip_reason(workload, param, facts));
-    let needs = facts.and_then(|facts| facts.needs()).unwrap_or("more than there was");
+    let needs = facts.and_then(|facts| facts.needs.as_deref()).unwrap_or("more than there was");
     reason.map_or_else(|| format!("it needs {needs}, and was not run here"), str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict;
     use super::*;
+    use crate::catalogue::GOALS;
 
     #[test]
     fn the_table_has_goals_figures_controls_and_failures() {
         let results = Results::fixture();
-        let text = markdown(&results, &verdict::all(&results), &[]);
+        let verdicts = GOALS.iter().map(|goal| Verdict::of(&results, goal)).collect_vec();
+        let text = markdown(&results, &verdicts, "");
         for expected in [
             "| at least 2x | 3.00x | **reached** |",
             "| netty-best | **63** (60 to 66) 3.0x | **60** 2.0x |\n",

@@ -2,9 +2,10 @@
 
 use super::results::Results;
 use super::words::{self, factor, number};
-use crate::catalogue::{Base, Goal, Target, WORKLOADS, Workload};
+use crate::catalogue::{Goal, workload};
 use crate::param;
 use crate::rivals::{FLOOR, OURS};
+use itertools::Itertools;
 use std::fmt;
 
 pub struct Verdict {
@@ -17,38 +18,28 @@ pub struct Verdict {
     pub parts: String,
 }
 
-/// All of them, measured or not.
-pub fn all(results: &Results) -> Vec<Verdict> {
-    let goals = WORKLOADS.iter().flat_map(|work| work.goals.iter().map(move |goal| (work, goal)));
-    goals.map(|(work, goal)| Verdict::of(results, work, goal)).collect()
-}
-
 impl Verdict {
-    fn of(results: &Results, work: &Workload, goal: &Goal) -> Self {
-        let (measured, parts) = compare(results, work.name, goal);
-        let unit = if matches!(goal.base, Base::One | Base::Worst) { "" } else { "x" };
-        let against = match goal.base {
-            Base::Rivals(rivals) => format!(": faster than {}", rivals.join(" or ")),
-            Base::Control => " against the control".to_owned(),
-            Base::FirstPoint => ": the dearest point against the first".to_owned(),
-            Base::Floor(workload) => format!(": {workload} against it"),
-            Base::One | Base::Worst => String::new(),
-        };
-        let setting = param::in_words(goal.param);
-        let setting = [work.title, &setting, &words::metric(goal.metric)].map(str::to_owned);
-        let named = setting.into_iter().filter(|part| !part.is_empty() && part != "-");
-        let written = |value: f64| match unit {
-            "x" => format!("{value:.2}x"),
-            _ => number(value),
-        };
+    pub fn of(results: &Results, goal: &Goal) -> Self {
+        let (against, value, parts) = compare(results, goal);
+        let title = workload(&goal.workload).map_or("", |workload| &workload.title);
+        let setting = [title, &param::in_words(&goal.param), &words::metric(&goal.metric)]
+            .map(str::to_owned)
+            .into_iter()
+            .filter(|part| !part.is_empty() && part != "-")
+            .join(", ");
+        // The others are no quotients, or are better if they are smaller.
+        let is_factor = !["figure", "worst"].contains(&&*goal.base);
+        let is_speed = against.starts_with(": faster");
+        let unit = if is_factor { "x" } else { "" };
+        let measured = |value| if is_factor { format!("{value:.2}x") } else { number(value) };
         Self {
-            claim: named.collect::<Vec<_>>().join(", ") + &against,
-            target: match goal.target {
-                Target::AtLeast(least) => format!("at least {least}{unit}"),
-                Target::AtMost(most) => format!("at most {most}{unit}"),
-            },
-            measured: measured.map(written),
-            judgement: judgement(measured, goal.target),
+            claim: setting + &against,
+            target: format!("at {} {}{unit}", if is_speed { "least" } else { "most" }, goal.limit),
+            measured: value.map(measured),
+            judgement: value.map_or("not measured".to_owned(), |value| match is_speed {
+                true => short_of(value, goal.limit),
+                false => beyond(value, goal.limit),
+            }),
             parts,
         }
     }
@@ -62,67 +53,70 @@ impl fmt::Display for Verdict {
     }
 }
 
-fn judgement(measured: Option<f64>, target: Target) -> String {
-    // Never 0: what is missed is missed by something.
-    let percent = |share: f64| (share * 100.0).round().max(1.0);
-    match (measured, target) {
-        (None, _) => "not measured".to_owned(),
-        (Some(value), Target::AtLeast(least)) if value < least => {
-            format!("missed: {} % short", percent(1.0 - value / least))
-        }
-        (Some(value), Target::AtMost(0.0)) if value > 0.0 => "missed".to_owned(),
-        (Some(value), Target::AtMost(most)) if value >= 2.0 * most && most > 0.0 => {
-            format!("missed: {} the limit", factor(value / most))
-        }
-        (Some(value), Target::AtMost(most)) if value > most => {
-            format!("missed: {} % over", percent(value / most - 1.0))
-        }
-        _ => "reached".to_owned(),
+fn short_of(value: f64, least: f64) -> String {
+    match value < least {
+        true => format!("missed: {} % short", percent(1.0 - value / least)),
+        false => "reached".to_owned(),
     }
 }
 
-/// The figure or the quotient, and what it is computed from.
-fn compare(results: &Results, workload: &str, goal: &Goal) -> (Option<f64>, String) {
-    let median = |param: &str, rival| results.median(workload, param, goal.metric, rival);
-    let ours = median(goal.param, OURS);
-    let quotient = |base: Option<f64>| ours.zip(base).map(|(ours, base)| ours / base);
+fn beyond(value: f64, most: f64) -> String {
+    match value {
+        _ if value <= most => "reached".to_owned(),
+        _ if most == 0.0 => "missed".to_owned(),
+        _ if value >= 2.0 * most => format!("missed: {} the limit", factor(value / most)),
+        _ => format!("missed: {} % over", percent(value / most - 1.0)),
+    }
+}
+
+/// Never 0: what is missed is missed by something.
+fn percent(share: f64) -> f64 {
+    (share * 100.0).round().max(1.0)
+}
+
+/// What the base is called; the figure or the quotient; and what it is computed from.
+fn compare(results: &Results, goal: &Goal) -> (String, Option<f64>, String) {
+    let Goal { workload, param, metric, base, .. } = goal;
+    let median = |param: &str, rival| results.median(workload, param, metric, rival);
     let written = |value: Option<f64>| value.map_or("-".to_owned(), number);
-    match goal.base {
-        Base::One => (ours, String::new()),
-        Base::Rivals(rivals) => {
-            let known = rivals.iter().filter_map(|rival| median(goal.param, rival));
-            let best = known.min_by(f64::total_cmp);
-            let costs = rivals.iter().chain(&[OURS]);
-            let costs =
-                costs.map(|rival| format!("{rival} {}", written(median(goal.param, rival))));
-            (quotient(best).map(f64::recip), costs.collect::<Vec<_>>().join(", "))
+    let against = |name: &str, ours: Option<f64>, base: Option<f64>| {
+        let parts = format!("{} against {}", written(ours), written(base));
+        (name.to_owned(), ours.zip(base).map(|(ours, base)| ours / base), parts)
+    };
+    let params = results.params(workload).into_iter();
+    let ours = median(param, OURS);
+    match &**base {
+        "figure" => (String::new(), ours, String::new()),
+        "worst" => {
+            let figures = params.filter_map(|param| results.figure(workload, param, metric, OURS));
+            (String::new(), figures.map(|figure| figure.max).reduce(f64::max), String::new())
         }
-        Base::Control => {
-            let control = param::control_of(goal.param).and_then(|param| median(&param, OURS));
-            (quotient(control), format!("{} against {}", written(ours), written(control)))
+        "control" => {
+            let control = param::control_of(param).and_then(|param| median(&param, OURS));
+            against(" against the control", ours, control)
         }
-        Base::Floor(ours) => {
-            let ours = results.median(ours, goal.param, goal.metric, OURS);
-            let parts = results.metrics(FLOOR);
-            let part = |metric: &&str| results.median(FLOOR, "-", metric, FLOOR);
-            let floor: Option<f64> = parts.iter().map(part).sum();
-            let floor = floor.filter(|floor| *floor > 0.0);
-            let quotient = ours.zip(floor).map(|(ours, floor)| ours / floor);
-            (quotient, format!("{} against {}", written(ours), written(floor)))
+        "floor" => {
+            let parts = results.metrics(FLOOR).into_iter();
+            let floor = parts.filter_map(|metric| results.median(FLOOR, "-", metric, FLOOR)).sum();
+            let ours = results.median("schedule_cancel", param, metric, OURS);
+            against(": schedule_cancel against it", ours, Some(floor).filter(|sum| *sum > 0.0))
         }
-        Base::FirstPoint => {
-            let params = results.params(workload);
-            let points: Vec<_> = params.iter().filter_map(|param| median(param, OURS)).collect();
+        "first point" => {
+            let points = params.filter_map(|param| median(param, OURS)).collect_vec();
             let dearest = points.iter().copied().reduce(f64::max);
             // One point is no curve.
             let dearest = dearest.filter(|_| points.len() > 1).map(|most| most / points[0]);
-            let written: Vec<_> = points.iter().map(|point| number(*point)).collect();
-            (dearest, written.join(", "))
+            let name = ": the dearest point against the first".to_owned();
+            (name, dearest, points.iter().map(|point| number(*point)).join(", "))
         }
-        Base::Worst => {
-            let params = results.params(workload).into_iter();
-            let figures = params.filter_map(|p| results.figure(workload, p, goal.metric, OURS));
-            (figures.map(|figure| figure.max).reduce(f64::max), String::new())
+        rivals => {
+            let costs = rivals.split(' ').map(|rival| (rival, median(param, rival)));
+            let costs = costs.chain([(OURS, ours)]).collect_vec();
+            let known = costs.iter().filter(|(rival, _)| *rival != OURS);
+            let best = known.filter_map(|(_, cost)| *cost).reduce(f64::min);
+            let name = format!(": faster than {}", rivals.split(' ').join(" or "));
+            let mut parts = costs.iter().map(|(rival, cost)| format!("{rival} {}", written(*cost)));
+            (name, best.zip(ours).map(|(best, ours)| best / ours), parts.join(", "))
         }
     }
 }
@@ -130,22 +124,17 @@ fn compare(results: &Results, workload: &str, goal: &Goal) -> (Option<f64>, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::GOALS;
 
     #[test]
     fn goals_are_reached_missed_or_not_measured() {
-        let verdicts = all(&Results::fixture());
+        let results = Results::fixture();
+        let verdicts = GOALS.iter().map(|goal| Verdict::of(&results, goal)).collect_vec();
+        let two = "schedule, 2 producers, no captures, ns per operation: faster than";
         for (claim, measured, judgement) in [
             ("schedule, 1 producer, no captures, ns per operation: f", "3.00x", "reached"),
-            (
-                "schedule, 2 producers, no captures, ns per operation: faster than n",
-                "2.00x",
-                "missed: 50 % short",
-            ),
-            (
-                "schedule, 2 producers, no captures, ns per operation: faster than p",
-                "-",
-                "not measured",
-            ),
+            (&format!("{two} n"), "2.00x", "missed: 50 % short"),
+            (&format!("{two} p"), "-", "not measured"),
             ("the floor", "1.80x", "reached"),
             ("lateness, tick 1 ms, idle, p99, µs", "1,300", "missed: 8 % over"),
             (
@@ -156,9 +145,9 @@ mod tests {
             ("growth, schedule, ns: the dearest", "1.50x", "reached"),
             ("lateness, early", "0", "reached"),
         ] {
-            let mut found = verdicts.iter().filter(|verdict| verdict.claim.starts_with(claim));
-            let (Some(one), None) = (found.next(), found.next()) else { panic!("{claim}") };
-            let found = (one.measured.as_deref().unwrap_or("-"), &*one.judgement);
+            let found = verdicts.iter().filter(|verdict| verdict.claim.starts_with(claim));
+            let found = found.exactly_one().unwrap_or_else(|_| panic!("{claim}"));
+            let found = (found.measured.as_deref().unwrap_or("-"), &*found.judgement);
             assert_eq!(found, (measured, judgement), "{claim}");
         }
     }

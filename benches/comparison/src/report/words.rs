@@ -2,27 +2,25 @@
 
 /// What a metric is called, with its unit.
 pub fn metric(metric: &str) -> String {
-    let unit = [("_ns", "ns"), ("_us", "µs"), ("_ms", "ms")]
-        .into_iter()
-        .find_map(|(suffix, unit)| Some((metric.strip_suffix(suffix)?, unit)));
-    match (metric, unit) {
-        ("ns_per_op", _) => "ns per operation".to_owned(),
-        ("cpu_ns_per_op", _) => "CPU ns per operation".to_owned(),
-        ("cpu_percent", _) => "% of a core".to_owned(),
-        ("wakeups_per_s", _) => "wake-ups per second".to_owned(),
-        ("rss_mib_after", _) => "resident, MiB".to_owned(),
-        ("heap_mib_after", _) => "heap in use, MiB".to_owned(),
-        ("with_its_threads", _) => "bytes per timeout, stacks and arenas included".to_owned(),
-        (_, Some((name, unit))) => {
-            format!("{}, {unit}", name.replace("p999", "p99.9").replace('_', " "))
-        }
-        _ => metric.replace('_', " "),
+    let fixed = match metric {
+        "ns_per_op" => "ns per operation",
+        "cpu_ns_per_op" => "CPU ns per operation",
+        "cpu_percent" => "% of a core",
+        "wakeups_per_s" => "wake-ups per second",
+        "rss_mib_after" => "resident, MiB",
+        "heap_mib_after" => "heap in use, MiB",
+        "with_its_threads" => "bytes per timeout, stacks and arenas included",
+        _ => "",
+    };
+    if !fixed.is_empty() {
+        return fixed.to_owned();
     }
-}
-
-/// Whether a quotient of two such figures has a meaning. A quotient with next to nothing has none.
-fn has_ratio(metric: &str) -> bool {
-    ["_op", "_ns", "_us", "_ms", "_timeout"].iter().any(|unit| metric.ends_with(unit))
+    let name = metric.replace("p999", "p99.9").replace('_', " ");
+    match name.rsplit_once(' ') {
+        Some((name, unit @ ("ns" | "ms"))) => format!("{name}, {unit}"),
+        Some((name, "us")) => format!("{name}, µs"),
+        _ => name,
+    }
 }
 
 /// Three significant digits; whole numbers, and what is larger, in full.
@@ -37,20 +35,17 @@ pub fn number(value: f64) -> String {
         _ if size < 99.95 => 1,
         _ => 0,
     };
-    let digits = format!("{size:.decimals$}");
-    let digits = match decimals {
-        3.. => digits.trim_end_matches('0').trim_end_matches('.'),
-        _ => &digits,
-    };
-    let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    let mut text = String::from(if value < 0.0 { "-" } else { "" });
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
+    let mut digits = format!("{value:.decimals$}");
+    if decimals > 2 {
+        digits = digits.trim_end_matches('0').trim_end_matches('.').to_owned();
     }
-    text + fraction
+    let whole = digits.find('.').unwrap_or(digits.len());
+    for comma in (1..whole).rev().filter(|place| (whole - place).is_multiple_of(3)) {
+        if digits.as_bytes()[comma - 1] != b'-' {
+            digits.insert(comma, ',');
+        }
+    }
+    digits
 }
 
 /// In full: the ticks of a long scale are smaller than the figures.
@@ -58,9 +53,11 @@ pub fn tick(value: f64) -> String {
     if value < 1.0 { ((value * 1e9).round() / 1e9).to_string() } else { number(value) }
 }
 
-/// As "1.8x"; `None` where it has no meaning.
+/// As "1.8x"; `None` where it has no meaning: a quotient with next to nothing has none.
 pub fn ratio(metric: &str, value: f64, base: f64) -> Option<String> {
-    (has_ratio(metric) && value > 0.0 && base > 0.0).then(|| factor(value / base))
+    let units = ["_op", "_ns", "_us", "_ms", "_timeout"];
+    let has_meaning = units.iter().any(|unit| metric.ends_with(unit)) && value > 0.0 && base > 0.0;
+    has_meaning.then(|| factor(value / base))
 }
 
 /// Two digits: the figures do not bear more.
@@ -79,8 +76,8 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits_and_are_never_cut() {
-        let values = [0.0, 0.00003, 0.0304, 9.99, 12.34, 123.4, 12_345.6, -45.0];
-        let written = ["0", "<0.0001", "0.03", "9.99", "12.3", "123", "12,346", "-45"];
+        let values = [0.0, 0.00003, 0.0304, 9.99, 12.34, 123.4, 12_345.6, -450.0];
+        let written = ["0", "<0.0001", "0.03", "9.99", "12.3", "123", "12,346", "-450"];
         assert_eq!(values.map(number), written);
     }
 

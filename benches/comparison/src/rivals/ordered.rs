@@ -1,22 +1,65 @@
-//! The ordered structures of the textbook timer: a sorted list, a tree, and a heap.
+//! The ordered structures of the textbook timer: a sorted list, a tree and a heap behind a mutex each,
+//! and a skip list without.
 
-use super::textbook::{Place, Structure, Textbook};
-use super::{Facts, Job, Trait, facts_of};
+use super::Job;
+use super::textbook::{BATCH, Place, Shared, Timer};
+use crossbeam_skiplist::SkipMap;
 use slotmap::{DefaultKey, SlotMap};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::{Mutex, MutexGuard};
 
-pub type List = &'static Textbook<VecDeque<(Place, Job)>>;
-pub type Tree = &'static Textbook<BTreeMap<Place, Job>>;
-pub type Heap = &'static Textbook<LazyHeap>;
+pub type List = &'static Timer<Mutex<VecDeque<(Place, Job)>>>;
+pub type Tree = &'static Timer<Mutex<BTreeMap<Place, Job>>>;
+pub type Heap = &'static Timer<Mutex<LazyHeap>>;
+pub type SkipList = &'static Timer<SkipMap<Place, Cell>>;
+
+/// What the mutex guards.
+pub trait Structure: Default + Send + 'static {
+    type Key: Copy + 'static;
+
+    fn insert(&mut self, place: Place, job: Job) -> Self::Key;
+    fn remove(&mut self, key: Self::Key) -> Option<Job>;
+    fn earliest(&mut self) -> Option<u64>;
+    /// Takes the earliest out.
+    fn pop(&mut self) -> Option<Job>;
+}
+
+impl<S: Structure> Shared for Mutex<S> {
+    type Key = S::Key;
+
+    fn insert(&self, place: Place, job: Job) -> S::Key {
+        locked(self).insert(place, job)
+    }
+
+    fn remove(&self, key: S::Key) -> Option<Job> {
+        locked(self).remove(key)
+    }
+
+    fn reinsert(&self, key: S::Key, place: Place, new: impl FnOnce() -> Job) -> S::Key {
+        let mut structure = locked(self);
+        let job = structure.remove(key).unwrap_or_else(new);
+        structure.insert(place, job)
+    }
+
+    fn earliest(&self) -> Option<u64> {
+        locked(self).earliest()
+    }
+
+    fn take_due(&self, now: u64, due: &mut Vec<Job>) {
+        let mut structure = locked(self);
+        while due.len() < BATCH && structure.earliest().is_some_and(|earliest| earliest <= now) {
+            due.extend(structure.pop());
+        }
+    }
+}
+
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing that holds the lock panics")
+}
 
 /// A ring that is searched by halves and shifted to make room.
 impl Structure for VecDeque<(Place, Job)> {
-    const FACTS: Facts = facts_of(
-        "sorted-list",
-        "one mutex; insertion and cancel shift the list: O(n)",
-        &[Trait::CancelsEnded, Trait::IsLinear, Trait::Cap(20_000)],
-    );
     type Key = Place;
 
     fn insert(&mut self, place: Place, job: Job) -> Place {
@@ -34,15 +77,12 @@ impl Structure for VecDeque<(Place, Job)> {
         self.front().map(|(place, _job)| place.0)
     }
 
-    fn pop_due(&mut self, now: u64) -> Option<Job> {
-        self.earliest().filter(|earliest| *earliest <= now)?;
+    fn pop(&mut self) -> Option<Job> {
         self.pop_front().map(|(_place, job)| job)
     }
 }
 
 impl Structure for BTreeMap<Place, Job> {
-    const FACTS: Facts =
-        facts_of("btree-map", "one mutex; O(log n)", &[Trait::CancelsEnded, Trait::Cap(200_000)]);
     type Key = Place;
 
     fn insert(&mut self, place: Place, job: Job) -> Place {
@@ -58,9 +98,8 @@ impl Structure for BTreeMap<Place, Job> {
         self.first_key_value().map(|(place, _job)| place.0)
     }
 
-    fn pop_due(&mut self, now: u64) -> Option<Job> {
-        let first = self.first_entry()?;
-        (first.key().0 <= now).then(|| first.remove())
+    fn pop(&mut self) -> Option<Job> {
+        self.pop_first().map(|(_place, job)| job)
     }
 }
 
@@ -75,11 +114,6 @@ pub struct LazyHeap {
 }
 
 impl Structure for LazyHeap {
-    const FACTS: Facts = facts_of(
-        "binary-heap",
-        "one mutex; O(log n); dead entries stay until swept",
-        &[Trait::CancelsEnded],
-    );
     type Key = DefaultKey;
 
     fn insert(&mut self, (deadline, _number): Place, job: Job) -> DefaultKey {
@@ -107,10 +141,44 @@ impl Structure for LazyHeap {
         None
     }
 
-    fn pop_due(&mut self, now: u64) -> Option<Job> {
-        self.earliest().filter(|earliest| *earliest <= now)?;
+    fn pop(&mut self) -> Option<Job> {
         let Reverse((_deadline, key)) = self.entries.pop()?;
         self.jobs.remove(key)
+    }
+}
+
+/// A value of a skip list can only be reached by reference, so the job is taken out of a cell.
+type Cell = Mutex<Option<Job>>;
+
+impl Shared for SkipMap<Place, Cell> {
+    type Key = Place;
+
+    fn insert(&self, place: Place, job: Job) -> Place {
+        self.insert(place, Mutex::new(Some(job)));
+        place
+    }
+
+    fn remove(&self, place: Place) -> Option<Job> {
+        self.remove(&place).and_then(|entry| locked(entry.value()).take())
+    }
+
+    fn reinsert(&self, old: Place, place: Place, new: impl FnOnce() -> Job) -> Place {
+        let job = Shared::remove(self, old).unwrap_or_else(new);
+        Shared::insert(self, place, job)
+    }
+
+    fn earliest(&self) -> Option<u64> {
+        self.front().map(|entry| entry.key().0)
+    }
+
+    fn take_due(&self, now: u64, due: &mut Vec<Job>) {
+        while due.len() < BATCH
+            && let Some(entry) = self.front().filter(|entry| entry.key().0 <= now)
+        {
+            if entry.remove() {
+                due.extend(locked(entry.value()).take());
+            }
+        }
     }
 }
 
@@ -118,26 +186,28 @@ impl Structure for LazyHeap {
 mod tests {
     use super::*;
 
-    fn check<S: Structure>() {
-        let mut structure = S::default();
-        let keys = [30, 10, 20, 40].map(|at| structure.insert((at, 0), Box::new(|| ())));
-        assert!(structure.remove(keys[1]).is_some());
-        assert!(structure.remove(keys[1]).is_none(), "removed once");
-        assert_eq!(structure.earliest(), Some(20));
-        let mut due = || structure.pop_due(30).is_some();
-        assert_eq!([due(), due(), due()], [true, true, false], "40 is not due at 30");
-        assert!(structure.remove(keys[0]).is_none(), "it has expired");
+    fn check<S: Shared>() {
+        let shared = S::default();
+        let keys = [30, 10, 20, 40].map(|at| shared.insert((at, 0), Box::new(|| ())));
+        assert!(shared.remove(keys[1]).is_some());
+        assert!(shared.remove(keys[1]).is_none(), "removed once");
+        assert_eq!(shared.earliest(), Some(20));
+        let mut due = Vec::new();
+        shared.take_due(30, &mut due);
+        assert_eq!(due.len(), 2, "40 is not due at 30");
+        assert!(shared.remove(keys[0]).is_none(), "it has expired");
         for at in 0..10_000 {
-            let key = structure.insert((at * 7919 % 10_000, at), Box::new(|| ()));
-            assert!(structure.remove(key).is_some());
+            let key = shared.insert((at * 7919 % 10_000, at), Box::new(|| ()));
+            assert!(shared.remove(key).is_some());
         }
-        assert_eq!(structure.earliest(), Some(40), "a flood of cancels leaves what is alive");
+        assert_eq!(shared.earliest(), Some(40), "a flood of cancels leaves what is alive");
     }
 
     #[test]
     fn structures_return_what_is_due_and_was_not_removed() {
-        check::<VecDeque<(Place, Job)>>();
-        check::<BTreeMap<Place, Job>>();
-        check::<LazyHeap>();
+        check::<Mutex<VecDeque<(Place, Job)>>>();
+        check::<Mutex<BTreeMap<Place, Job>>>();
+        check::<Mutex<LazyHeap>>();
+        check::<SkipMap<Place, Cell>>();
     }
 }

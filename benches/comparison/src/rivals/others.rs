@@ -1,7 +1,7 @@
 //! Timers of other crates: pingora-timeout, async-io, futures-timer, hierarchical_hash_wheel_timer,
 //! nexus-timer.
 
-use super::{Facts, Job, PINGORA, Rival, Sleep, Trait, facts_of};
+use super::{Job, Rival, Sleep};
 use crate::task::Task;
 use hierarchical_hash_wheel_timer::thread_timer::{TimerRef, TimerWithThread};
 use hierarchical_hash_wheel_timer::{OneShotClosureState, PeriodicClosureState, Timer};
@@ -16,12 +16,6 @@ use std::time::{Duration, Instant};
 pub struct Pingora;
 
 impl Sleep for Pingora {
-    const FACTS: Facts = facts_of(
-        PINGORA,
-        "runs no task; ticks of 10 ms, a wake-up in each; deadlines cut to whole milliseconds; a \
-         cancelled one stays until its time; handle must be kept",
-        &[Trait::IsGlobal, Trait::DiesWithHandle],
-    );
     type Handle = Pin<Box<dyn Future<Output = ()> + Send>>;
 
     fn sleep(delay: Duration) -> Self::Handle {
@@ -37,11 +31,6 @@ impl Sleep for Pingora {
 pub struct AsyncIo;
 
 impl Sleep for AsyncIo {
-    const FACTS: Facts = facts_of(
-        "async-io",
-        "a bare Timer: runs no task; handle must be kept",
-        &[Trait::IsGlobal, Trait::DiesWithHandle, Trait::Cap(200_000)],
-    );
     type Handle = async_io::Timer;
 
     fn sleep(delay: Duration) -> async_io::Timer {
@@ -58,11 +47,6 @@ impl Sleep for AsyncIo {
 pub struct FuturesTimer;
 
 impl Sleep for FuturesTimer {
-    const FACTS: Facts = facts_of(
-        "futures-timer",
-        "a bare Delay: runs no task; handle must be kept",
-        &[Trait::IsGlobal, Trait::DiesWithHandle],
-    );
     type Handle = futures_timer::Delay;
 
     fn sleep(delay: Duration) -> futures_timer::Delay {
@@ -88,13 +72,6 @@ pub struct HierarchicalWheel {
 }
 
 impl Rival for HierarchicalWheel {
-    const FACTS: Facts = facts_of(
-        "hierarchical_hash_wheel_timer",
-        "schedule and cancel only send a message, in a queue without a bound, and do not say \
-         whether they were in time; spins before what is due; delays cut to whole milliseconds; \
-         no reschedule",
-        &[Trait::CancelsEnded],
-    );
     /// With the number of its senders so far.
     type Timer = (TimerWithThread<u64, Once, Again>, AtomicU64);
     type Handle = u64;
@@ -132,12 +109,6 @@ pub struct Nexus(Wheel<Job>);
 const CHUNK: usize = 4096;
 
 impl Rival for Nexus {
-    const FACTS: Facts = facts_of(
-        "nexus-timer",
-        "belongs to one thread, which has to poll it; runs no task: gives values back, here boxed \
-         closures",
-        &[Trait::HasTick, Trait::IsLocal],
-    );
     /// The tick.
     type Timer = Duration;
     /// The crate asserts that no handle is dropped; the timeout of a dropped one goes on.

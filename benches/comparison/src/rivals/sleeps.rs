@@ -1,6 +1,6 @@
 //! Futures that sleep: as a timeout that is polled once, and in tasks on a runtime. Here tokio's.
 
-use super::{Facts, NO_LIMIT, Rival, TOKIO, TOKIO_ALT, TOKIO_TASK, Trait, facts_of};
+use super::Rival;
 use crate::task::{Nothing, Task};
 use std::future::{Pending, pending, poll_fn};
 use std::marker::PhantomData;
@@ -15,7 +15,6 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(1);
 
 pub trait Sleep: 'static {
-    const FACTS: Facts;
     /// Pinned in a box only if it has to be.
     type Handle: Future + Unpin + Send + 'static;
 
@@ -75,7 +74,6 @@ pub struct Polled<S> {
 }
 
 impl<S: Sleep> Rival for Polled<S> {
-    const FACTS: Facts = S::FACTS;
     type Timer = Runtime;
     type Handle = S::Handle;
 
@@ -122,7 +120,6 @@ pub struct Spawned<S> {
 }
 
 impl<S: Sleep> Rival for Spawned<S> {
-    const FACTS: Facts = S::FACTS;
     type Timer = Runtime;
     type Handle = JoinHandle<()>;
 
@@ -156,21 +153,6 @@ impl<S: Sleep> Rival for Spawned<S> {
 pub struct Tokio<const ALT: bool>;
 
 impl<const ALT: bool> Sleep for Tokio<ALT> {
-    const FACTS: Facts = if ALT {
-        facts_of(
-            TOKIO_ALT,
-            "unstable; made for tasks on the runtime's workers, while a Sleep from another thread \
-             goes through a queue; a bare Sleep: runs no task, needs the runtime; handle must be \
-             kept",
-            &[Trait::DiesWithHandle, Trait::Needs("a build with --cfg tokio_unstable")],
-        )
-    } else {
-        facts_of(
-            TOKIO,
-            "a bare Sleep: runs no task, needs the runtime; handle must be kept",
-            &[Trait::DiesWithHandle],
-        )
-    };
     type Handle = Pin<Box<tokio::time::Sleep>>;
 
     fn sleep(delay: Duration) -> Self::Handle {
@@ -214,7 +196,6 @@ fn enable_alt_timer(_builder: &mut Builder) {
 pub struct NoLimit;
 
 impl Sleep for NoLimit {
-    const FACTS: Facts = facts_of(NO_LIMIT, "not a timer: the future without a limit", &[]);
     type Handle = Pending<()>;
 
     fn sleep(_delay: Duration) -> Pending<()> {
@@ -230,11 +211,6 @@ impl Sleep for NoLimit {
 pub struct TokioTask(&'static Runtime);
 
 impl Rival for TokioTask {
-    const FACTS: Facts = facts_of(
-        TOKIO_TASK,
-        "no reschedule (abort + spawn); the delay begins when the task is first polled",
-        &[Trait::CancelsEnded],
-    );
     type Timer = Runtime;
     type Handle = JoinHandle<()>;
 

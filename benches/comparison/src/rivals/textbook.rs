@@ -1,95 +1,65 @@
-//! The textbook timer: an ordered structure under one mutex, and a thread that sleeps until the
-//! earliest is due.
+//! The textbook timer: an ordered structure, and a thread that sleeps until the earliest is due.
 
-use super::{Facts, Job, Rival};
+use super::{Job, Rival};
 use crate::task::Task;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// A deadline in nanoseconds since the timer's start, and a number that makes equal ones distinct.
 pub type Place = (u64, u64);
 
-pub trait Structure: Default + Send + 'static {
-    const FACTS: Facts;
+/// An ordered structure that threads share.
+pub trait Shared: Default + Send + Sync + 'static {
     type Key: Copy + 'static;
 
-    fn insert(&mut self, place: Place, job: Job) -> Self::Key;
-    fn remove(&mut self, key: Self::Key) -> Option<Job>;
+    fn insert(&self, place: Place, job: Job) -> Self::Key;
+    fn remove(&self, key: Self::Key) -> Option<Job>;
+    /// Moves a job, or inserts a new one if it has left.
+    fn reinsert(&self, key: Self::Key, place: Place, new: impl FnOnce() -> Job) -> Self::Key;
     /// The earliest deadline.
-    fn earliest(&mut self) -> Option<u64>;
-    fn pop_due(&mut self, now: u64) -> Option<Job>;
+    fn earliest(&self) -> Option<u64>;
+    /// Moves jobs that are due into the empty `due`, up to [`BATCH`].
+    fn take_due(&self, now: u64, due: &mut Vec<Job>);
 }
 
-/// So many jobs leave the structure under one lock.
-const BATCH: usize = 1024;
+/// So many jobs leave the structure at once.
+pub const BATCH: usize = 1024;
 const NEVER: u64 = u64::MAX;
 
-pub struct Textbook<S> {
-    state: Mutex<State<S>>,
-    sooner: Condvar,
+struct Textbook<S> {
+    shared: S,
+    inserted: AtomicU64,
+    /// When the thread will look by itself. It is woken only for something sooner, and keeps to a
+    /// time that is still to come although its timeout was cancelled: so many timeouts that are
+    /// each cancelled at once cost one wake-up. Before its last look the thread writes this, and a
+    /// producer inserts before it reads this (SeqCst both), so one of them sees the other.
+    wakes_at: AtomicU64,
     start: Instant,
 }
 
-#[derive(Default)]
-struct State<S> {
-    structure: S,
-    inserted: u64,
-    /// When the thread will look by itself. It is woken only for something sooner, and keeps to a
-    /// time that is still to come although its timeout was cancelled: so many timeouts that are
-    /// each cancelled at once cost one wake-up.
-    wakes_at: u64,
-}
-
-impl<S: Structure> Textbook<S> {
+impl<S: Shared> Textbook<S> {
     fn serve(&self) {
         let mut due = Vec::with_capacity(BATCH);
         loop {
-            let mut state = self.lock();
             let now = self.now();
-            while due.len() < BATCH
-                && let Some(job) = state.structure.pop_due(now)
-            {
-                due.push(job);
+            if self.wakes_at.load(Ordering::SeqCst) <= now {
+                self.wakes_at.store(NEVER, Ordering::SeqCst);
             }
+            self.shared.take_due(now, &mut due);
             if due.is_empty() {
-                self.sleep(state, now);
-            } else {
-                drop(state);
-                due.drain(..).for_each(|job| job());
+                let earliest = self.shared.earliest().unwrap_or(NEVER);
+                let wakes_at = self.wakes_at.fetch_min(earliest, Ordering::SeqCst).min(earliest);
+                thread::park_timeout(Duration::from_nanos(wakes_at.saturating_sub(now)));
             }
+            due.drain(..).for_each(|job| job());
         }
     }
 
-    fn sleep(&self, mut state: MutexGuard<'_, State<S>>, now: u64) {
-        let earliest = state.structure.earliest().unwrap_or(NEVER);
-        let planned = if state.wakes_at > now { state.wakes_at } else { NEVER };
-        state.wakes_at = earliest.min(planned);
-        let limit = Duration::from_nanos(state.wakes_at - now);
-        let woken = self.sooner.wait_timeout(state, limit);
-        drop(woken.unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn insert(&self, delay: Duration, job: impl FnOnce(&mut S) -> Job) -> S::Key {
-        let deadline = self.now() + delay.as_nanos() as u64;
-        let mut state = self.lock();
-        let job = job(&mut state.structure);
-        state.inserted += 1;
-        let place = (deadline, state.inserted);
-        let key = state.structure.insert(place, job);
-        let sooner = deadline < state.wakes_at;
-        if sooner {
-            state.wakes_at = deadline;
-        }
-        drop(state);
-        if sooner {
-            self.sooner.notify_one();
-        }
-        key
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<S>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn place(&self, delay: Duration) -> Place {
+        let number = self.inserted.fetch_add(1, Ordering::Relaxed);
+        (self.now() + delay.as_nanos() as u64, number)
     }
 
     fn now(&self) -> u64 {
@@ -97,37 +67,52 @@ impl<S: Structure> Textbook<S> {
     }
 }
 
+pub struct Timer<S> {
+    textbook: Arc<Textbook<S>>,
+    thread: Thread,
+}
+
+impl<S: Shared> Timer<S> {
+    fn wake_for(&self, place: Place) {
+        let wakes_at = &self.textbook.wakes_at;
+        if place.0 < wakes_at.load(Ordering::SeqCst)
+            && place.0 < wakes_at.fetch_min(place.0, Ordering::SeqCst)
+        {
+            self.thread.unpark();
+        }
+    }
+}
+
 fn job(task: impl Task) -> Job {
     Box::new(move || task.run())
 }
 
-impl<S: Structure> Rival for &'static Textbook<S> {
-    const FACTS: Facts = S::FACTS;
-    type Timer = Arc<Textbook<S>>;
+impl<S: Shared> Rival for &'static Timer<S> {
+    type Timer = Timer<S>;
     type Handle = S::Key;
 
-    fn start(_tick: Duration) -> Self::Timer {
-        let timer = Arc::new(Textbook {
-            state: Mutex::<State<S>>::default(),
-            sooner: Condvar::new(),
-            start: Instant::now(),
-        });
-        let served = timer.clone();
-        thread::spawn(move || served.serve());
-        timer
+    fn start(_tick: Duration) -> Timer<S> {
+        let (inserted, wakes_at) = (AtomicU64::new(0), AtomicU64::new(0));
+        let textbook = Textbook { shared: S::default(), inserted, wakes_at, start: Instant::now() };
+        let textbook = Arc::new(textbook);
+        let served = textbook.clone();
+        let thread = thread::spawn(move || served.serve());
+        Timer { textbook, thread: thread.thread().clone() }
     }
 
-    fn of(timer: &'static Self::Timer) -> Self {
+    fn of(timer: &'static Timer<S>) -> Self {
         timer
     }
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> S::Key {
-        self.insert(delay, |_structure| job(task))
+        let place = self.textbook.place(delay);
+        let key = self.textbook.shared.insert(place, job(task));
+        self.wake_for(place);
+        key
     }
 
     fn cancel(&mut self, key: S::Key) {
-        let removed = self.lock().structure.remove(key);
-        drop(removed);
+        drop(self.textbook.shared.remove(key));
     }
 
     fn cancel_ended(&mut self, key: &S::Key) {
@@ -135,6 +120,9 @@ impl<S: Structure> Rival for &'static Textbook<S> {
     }
 
     fn reschedule<T: Task>(&mut self, key: S::Key, task: T, delay: Duration) -> S::Key {
-        self.insert(delay, |structure| structure.remove(key).unwrap_or_else(|| job(task)))
+        let place = self.textbook.place(delay);
+        let key = self.textbook.shared.reinsert(key, place, || job(task));
+        self.wake_for(place);
+        key
     }
 }

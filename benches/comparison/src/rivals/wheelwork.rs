@@ -1,6 +1,6 @@
 //! This project's timer, with its defaults, and its sleeps.
 
-use super::{CANCEL_NEW, Facts, OURS, Rival, Sleep, Trait, facts_of};
+use super::{Rival, Sleep};
 use crate::task::Task;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,12 +14,6 @@ fn timer(tick: Duration) -> HashedWheelTimer {
 pub struct Wheelwork<const RESCHEDULES: bool>(&'static HashedWheelTimer);
 
 impl<const RESCHEDULES: bool> Rival for Wheelwork<RESCHEDULES> {
-    const FACTS: Facts = if RESCHEDULES {
-        facts_of(OURS, "late by up to a tick", &[Trait::HasTick, Trait::CancelsEnded])
-    } else {
-        let lacks = "wheelwork by cancel + new_timeout in place of reschedule";
-        facts_of(CANCEL_NEW, lacks, &[Trait::HasTick, Trait::CancelsEnded])
-    };
     type Timer = HashedWheelTimer;
     type Handle = Timeout;
 
@@ -57,12 +51,11 @@ impl<const RESCHEDULES: bool> Rival for Wheelwork<RESCHEDULES> {
 const ASYNC_TICK: Duration = Duration::from_millis(1);
 
 /// One timer for the process, as a program would have it.
-pub(super) static TIMER: LazyLock<HashedWheelTimer> = LazyLock::new(|| timer(ASYNC_TICK));
+pub static TIMER: LazyLock<HashedWheelTimer> = LazyLock::new(|| timer(ASYNC_TICK));
 
 pub struct Sleeping;
 
 impl Sleep for Sleeping {
-    const FACTS: Facts = Wheelwork::<true>::FACTS;
     type Handle = future::Sleep;
 
     fn sleep(delay: Duration) -> future::Sleep {

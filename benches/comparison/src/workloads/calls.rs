@@ -3,8 +3,8 @@
 use super::Figure;
 use super::probe::quantile;
 use crate::delays;
-use crate::sizes::Sizes;
-use crate::task::{TWO_WORDS, Task};
+use crate::plan::Job;
+use std::hint::black_box;
 use std::thread;
 use std::time::{Duration, Instant};
 use wheelwork::HashedWheelTimer;
@@ -15,24 +15,24 @@ const PENDING: usize = 1000;
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// The median and the worst of each call.
-pub fn calls(threads: u64, sizes: &Sizes) -> Vec<Figure> {
-    let times = |call: fn(&HashedWheelTimer), names: [&'static str; 2]| {
-        let mut nanos: Vec<_> = (0..sizes.calls).map(|_| under_flood(threads, call)).collect();
+pub fn calls(job: &Job) -> Vec<Figure> {
+    let times = |names: [&'static str; 2], call: fn(&HashedWheelTimer)| {
+        let threads = job.count("threads");
+        let mut nanos: Vec<_> = (0..job.sizes.calls).map(|_| under_flood(threads, call)).collect();
         nanos.sort_unstable();
         [(names[0], quantile(&nanos, 0.5, 1e6)), (names[1], quantile(&nanos, 1.0, 1e6))]
     };
-    let pending = |timer: &HashedWheelTimer| assert!(timer.pending_timeouts() >= PENDING);
     [
-        times(stop, ["stop_ms", "stop_max_ms"]),
-        times(|timer| drop(timer.metrics()), ["metrics_ms", "metrics_max_ms"]),
-        times(pending, ["pending_ms", "pending_max_ms"]),
+        times(["stop_ms", "stop_max_ms"], |timer| {
+            let returned = timer.stop().map_or(0, |unprocessed| unprocessed.len());
+            assert!(returned >= PENDING, "stop returned {returned} of {PENDING} timeouts");
+        }),
+        times(["metrics_ms", "metrics_max_ms"], |timer| drop(timer.metrics())),
+        times(["pending_ms", "pending_max_ms"], |timer| {
+            assert!(timer.pending_timeouts() >= PENDING);
+        }),
     ]
     .concat()
-}
-
-fn stop(timer: &HashedWheelTimer) {
-    let returned = timer.stop().map_or(0, |unprocessed| unprocessed.len());
-    assert!(returned >= PENDING, "stop returned {returned} of {PENDING} timeouts");
 }
 
 /// Times one call on a fresh timer, in nanoseconds. On a shared timer a call that had to wait would
@@ -56,11 +56,11 @@ fn under_flood(threads: u64, call: fn(&HashedWheelTimer)) -> i64 {
     })
 }
 
-/// Schedules and cancels until the timer is stopped.
+/// Schedules and cancels, with 16 bytes captured, until the timer is stopped.
 fn pour(timer: &HashedWheelTimer) {
-    let task = TWO_WORDS;
+    let words = [1u64, 2];
     for i in 0.. {
-        match timer.new_timeout(move || task.run(), delays::usual(i)) {
+        match timer.new_timeout(move || _ = black_box(words), delays::usual(i)) {
             Ok(timeout) => timeout.cancel(),
             Err(_stopped) => break,
         };

@@ -1,12 +1,14 @@
 //! Many that do fire: all at one instant, and spread over a second.
 
-use super::probe::{self, Late};
+use super::probe::{self, Connection, Hit, HitWithArc, Late};
 use super::{Error, Figures, PATIENCE};
 use crate::delays;
 use crate::kernel;
+use crate::plan::Job;
 use crate::rivals::Rival;
 use crate::sizes::Sizes;
 use crate::task::{Nothing, Task};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// So many times what the trial took: it gets dearer with what is present.
@@ -16,17 +18,19 @@ const MARGIN: Duration = Duration::from_millis(150);
 
 /// From the first run to the last of tasks that count themselves. What a timer does before it runs
 /// the first is not in that, so the CPU time of all of it stands beside.
-pub fn same_tick<R: Rival>(
-    timer: &'static R::Timer,
-    timeouts: u64,
-    hit: impl Task,
-    sizes: &Sizes,
-) -> Figures {
+pub fn same_tick<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+    let timeouts = job.count("timeouts");
     probe::expect(timeouts);
     let mut fire = Fire { timer: R::of(timer), timeouts };
-    let lead = fire.lead(sizes, |_| delays::HOUR);
+    let lead = fire.lead(job.sizes, |_| delays::HOUR);
     let due = Instant::now() + lead;
-    let (span, cpu) = fire.fire(due, due, |_| (hit.clone(), due))?;
+    let (span, cpu) = match job.value("captures") {
+        "0" => fire.fire(due, due, |_| (Hit, due))?,
+        _ => {
+            let hit = HitWithArc(Arc::new(Connection));
+            fire.fire(due, due, |_| (hit.clone(), due))?
+        }
+    };
     Ok(vec![("ns_per_op", span), ("cpu_ns_per_op", cpu)])
 }
 

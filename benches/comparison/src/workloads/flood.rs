@@ -1,12 +1,13 @@
 //! A heartbeat, or a single timeout, beside threads that use a timer as fast as they can.
 
 use super::probe::{self, Late, nanos_after, quantile};
-use super::{Figure, Figures, PATIENCE};
+use super::worker::{Kind, Worker};
+use super::{Figure, Figures, PATIENCE, start};
 use crate::param;
+use crate::plan::Job;
 use crate::rivals::Rival;
 use crate::sizes::Sizes;
-use crate::task::{Nothing, TWO_WORDS, Task};
-use crate::worker::{Kind, Worker};
+use crate::task::{Nothing, Task, captures};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::{self, Thread};
@@ -19,18 +20,14 @@ const BATCH: u64 = 100;
 /// The fresh timeout of `backlog`, one tick of those timers that have one.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The heart beats on `timer`; the flood goes to `flooded`, which may be the same.
-pub fn flood<R: Rival>(
-    timer: &'static R::Timer,
-    flooded: &'static R::Timer,
-    param: &str,
-    sizes: &Sizes,
-) -> Figures {
-    let kind = Kind::named(param::value(param, "flood")).expect("the catalogue knows its floods");
-    let crew = (param::count(param, "threads"), sizes.flood_window);
-    let length = Duration::from_millis(sizes.flood_ms);
+/// The heart beats on `timer`; the flood goes to the same, or for the control to another.
+pub fn flood<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+    let flooded = if param::is_control(&job.param) { start::<R>(job) } else { timer };
+    let kind = Kind::named(job.value("flood"));
+    let crew = (job.count("threads"), job.sizes.flood_window);
+    let length = Duration::from_millis(job.sizes.flood_ms);
     let beat = || listen(&mut R::of(timer), length);
-    Ok(beside::<R, Vec<Figure>>(flooded, kind, TWO_WORDS, crew, beat))
+    Ok(beside::<R, _>(flooded, kind, captures::<2>(), crew, beat))
 }
 
 /// How late a fresh timeout of one tick is, in ticks, beside cancelled ones.
@@ -60,7 +57,7 @@ fn beside<R: Rival, O>(
         for number in 0..threads {
             let (task, ready, over) = (task.clone(), &ready, &over);
             scope.spawn(move || {
-                let mut worker = Worker::new(R::of(timer), kind, task, (number * window, window));
+                let mut worker = Worker::new(R::of(timer), kind, task, number, window);
                 ready.wait();
                 while !over.load(Ordering::Relaxed) {
                     worker.batch(BATCH);
@@ -76,7 +73,7 @@ fn beside<R: Rival, O>(
 
 /// Beats from the calling thread, for `length`. A beat that is overdue at the end enters with its
 /// lateness by then; one that is not due yet does not count.
-pub fn listen<R: Rival>(timer: &mut R, length: Duration) -> Vec<Figure> {
+fn listen<R: Rival>(timer: &mut R, length: Duration) -> Vec<Figure> {
     let heart = Arc::new(Heart { thread: thread::current(), start: Instant::now(), ran: 0.into() });
     let end = heart.start + length;
     let (mut late, mut beats) = (Vec::new(), 0.0);
@@ -84,7 +81,7 @@ pub fn listen<R: Rival>(timer: &mut R, length: Duration) -> Vec<Figure> {
         heart.ran.store(NOT_YET, Ordering::Relaxed);
         let due = Instant::now() + PERIOD;
         // Kept until then: some timeouts need their handle to live.
-        let _kept = timer.schedule(Beat(heart.clone()), PERIOD);
+        let _kept = timer.schedule(beat(heart.clone()), PERIOD);
         match heart.wait(end) {
             Some(ran) => {
                 late.push(nanos_after(due, ran));
@@ -95,13 +92,16 @@ pub fn listen<R: Rival>(timer: &mut R, length: Duration) -> Vec<Figure> {
         }
     }
     late.sort_unstable();
-    let millis = |share| quantile(&late, share, 1e6);
-    vec![
-        ("p50_ms", millis(0.5)),
-        ("p99_ms", millis(0.99)),
-        ("max_ms", millis(1.0)),
-        ("beats", beats),
-    ]
+    let quantiles = [("p50_ms", 0.5), ("p99_ms", 0.99), ("max_ms", 1.0)];
+    let figures = quantiles.map(|(metric, share)| (metric, quantile(&late, share, 1e6)));
+    [&figures[..], &[("beats", beats)]].concat()
+}
+
+fn beat(heart: Arc<Heart>) -> impl Task {
+    move || {
+        heart.ran.store(heart.start.elapsed().as_nanos() as u64, Ordering::Release);
+        heart.thread.unpark();
+    }
 }
 
 /// A beat that has not run.
@@ -124,16 +124,5 @@ impl Heart {
                 ran => return Some(self.start + Duration::from_nanos(ran)),
             }
         }
-    }
-}
-
-#[derive(Clone)]
-struct Beat(Arc<Heart>);
-
-impl Task for Beat {
-    fn run(self) {
-        let ran = self.0.start.elapsed().as_nanos() as u64;
-        self.0.ran.store(ran, Ordering::Release);
-        self.0.thread.unpark();
     }
 }

@@ -1,12 +1,11 @@
 //! What an operation costs beside many that are present.
 
 use super::probe::{self, Hit};
-use super::{Error, Figures, PATIENCE};
-use crate::batches;
+use super::{Error, Figures, PATIENCE, batches};
 use crate::delays;
 use crate::kernel;
+use crate::plan::Job;
 use crate::rivals::{Rival, Trait};
-use crate::sizes::Sizes;
 use crate::task::Nothing;
 use std::mem;
 use std::time::{Duration, Instant};
@@ -19,22 +18,20 @@ const BURSTS: usize = 9;
 /// From the first schedule of those that expire together to their deadline.
 const LEAD: Duration = Duration::from_millis(20);
 
-pub fn growth<R: Rival>(timer: &'static R::Timer, present: u64, sizes: &Sizes) -> Figures {
+pub fn growth<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
     let mut timer = R::of(timer);
-    let present = 0..present;
-    let far = |i| timer.schedule(Nothing, delays::far(i, present.end));
-    let kept: Vec<_> = present.clone().map(far).collect();
-    kernel::settle(Duration::from_secs(1) + Duration::from_micros(present.end));
-    let batch = if R::FACTS.has(Trait::IsLinear) { LINEAR_BATCH } else { BATCH };
-    let mut round_trip = |part: usize| -> Result<f64, Error> {
-        let nanos = batches::median(sizes, || Ok::<_, Error>(round_trip(&mut timer, batch)[part]))?;
-        Ok(nanos / batch as f64)
-    };
-    let (schedule, cancel) = (round_trip(0)?, round_trip(1)?);
-    let bursts = (0..BURSTS).map(|_| expire(&mut timer, sizes.expire));
+    let present = job.count("present");
+    let far = |i| timer.schedule(Nothing, delays::far(i, present));
+    let kept: Vec<_> = (0..present).map(far).collect();
+    kernel::settle(Duration::from_secs(1) + Duration::from_micros(present));
+    let batch = if job.rival.has(Trait::IsLinear) { LINEAR_BATCH } else { BATCH };
+    let [schedule, cancel] = [0, 1].map(|part| {
+        batches::median(job.sizes, || round_trip(&mut timer, batch)[part]) / batch as f64
+    });
+    let bursts = (0..BURSTS).map(|_| expire(&mut timer, job.sizes.expire));
     let mut bursts = bursts.collect::<Result<Vec<_>, _>>()?;
     bursts.sort_unstable();
-    let expire = bursts[BURSTS / 2].as_nanos() as f64 / sizes.expire as f64;
+    let expire = bursts[BURSTS / 2].as_nanos() as f64 / job.sizes.expire as f64;
     // Never cancelled: that takes long, and the process ends anyway.
     mem::forget(kept);
     Ok(vec![("schedule_ns", schedule), ("cancel_ns", cancel), ("expire_ns", expire)])

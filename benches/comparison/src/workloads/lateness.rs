@@ -3,8 +3,8 @@
 use super::probe::{self, Late};
 use super::{Figures, PATIENCE};
 use crate::delays;
+use crate::plan::Job;
 use crate::rivals::Rival;
-use crate::sizes::Sizes;
 use std::hint;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,11 +14,16 @@ const PER_MILLI: u64 = 10;
 const PACE: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(500);
 
-pub fn lateness<R: Rival>(timer: &'static R::Timer, busy: bool, sizes: &Sizes) -> Figures {
-    let timeouts = sizes.lateness_ms * PER_MILLI;
+pub fn lateness<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+    let timeouts = job.sizes.lateness_ms * PER_MILLI;
     probe::expect_late(timeouts);
-    if busy {
-        thread::spawn(keep_a_core_busy);
+    if job.value("load") == "busy" {
+        // Keeps a core busy for as long as the process lives.
+        thread::spawn(|| {
+            loop {
+                hint::spin_loop()
+            }
+        });
     }
     // Kept: some timeouts need their handle to live.
     let _kept = schedule_evenly(&mut R::of(timer), timeouts);
@@ -47,11 +52,4 @@ fn schedule_evenly<R: Rival>(timer: &mut R, timeouts: u64) -> Vec<R::Handle> {
         kept.push(timer.schedule(task, delay));
     }
     kept
-}
-
-/// For as long as the process lives.
-fn keep_a_core_busy() {
-    loop {
-        hint::spin_loop();
-    }
 }

@@ -1,12 +1,12 @@
 //! The cost of pending timeouts while none is due, and the growth of the resident memory:
 //! by these, by those of threads that have ended, and after a storm of cancels.
 
-use super::Figures;
+use super::{Error, Figures};
 use crate::delays::{self, HOUR};
 use crate::kernel;
+use crate::plan::Job;
 use crate::rivals::{Rival, Trait};
-use crate::sizes::Sizes;
-use crate::task::{Captures, Nothing, TWO_WORDS, Task};
+use crate::task::{Nothing, Task, captures};
 use std::io;
 use std::mem;
 use std::sync::Barrier;
@@ -24,14 +24,15 @@ const MIB: f64 = 1024.0 * 1024.0;
 const WAVE: u64 = 250;
 const STACK: usize = 64 << 10;
 
-pub fn resident<R: Rival>(timer: &'static R::Timer, pending: u64, sizes: &Sizes) -> Figures {
+pub fn resident<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+    let pending = job.count("pending");
     let mut timer = R::of(timer);
     let kept: Vec<_> = (0..pending).map(|_| timer.schedule(Nothing, HOUR)).collect();
     kernel::settle(Duration::from_secs(1) + Duration::from_micros(pending));
     let wakeups = kernel::wakeups()?;
     let cpu = kernel::cpu_time();
     let begin = Instant::now();
-    thread::sleep(Duration::from_millis(sizes.resident_ms));
+    thread::sleep(Duration::from_millis(job.sizes.resident_ms));
     let window = begin.elapsed().as_secs_f64();
     let cpu = (kernel::cpu_time() - cpu).as_secs_f64();
     let wakeups = kernel::wakeups()? - wakeups;
@@ -40,28 +41,24 @@ pub fn resident<R: Rival>(timer: &'static R::Timer, pending: u64, sizes: &Sizes)
     Ok(vec![("cpu_percent", 100.0 * cpu / window), ("wakeups_per_s", wakeups as f64 / window)])
 }
 
-pub fn pending<R: Rival>(timer: &'static R::Timer, captures: u64, sizes: &Sizes) -> Figures {
+pub fn pending<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
     let mut timer = R::of(timer);
     warm_up(&mut timer);
     let before = kernel::resident_bytes()?;
-    match captures {
-        0 => hold(&mut timer, Nothing, sizes.memory),
-        16 => hold(&mut timer, TWO_WORDS, sizes.memory),
-        _ => hold(&mut timer, Captures([1, 2, 3]), sizes.memory),
+    let timeouts = job.sizes.memory;
+    match job.count("captures") {
+        0 => hold(&mut timer, Nothing, timeouts, job),
+        16 => hold(&mut timer, captures::<2>(), timeouts, job),
+        _ => hold(&mut timer, captures::<3>(), timeouts, job),
     }
-    Ok(vec![("bytes_per_timeout", growth_since(before)? / sizes.memory as f64)])
+    Ok(vec![("bytes_per_timeout", growth_since(before)? / timeouts as f64)])
 }
 
 /// Schedules so many that stay. Handles are kept where a timeout needs one to live.
-fn hold<R: Rival>(timer: &mut R, task: impl Task, timeouts: u64) {
-    let mut kept = Vec::new();
-    for _ in 0..timeouts {
-        let handle = timer.schedule(task.clone(), HOUR);
-        if R::FACTS.has(Trait::DiesWithHandle) {
-            kept.push(handle);
-        }
-    }
-    mem::forget(kept);
+fn hold<R: Rival>(timer: &mut R, task: impl Task, timeouts: u64, job: &Job) {
+    let needs_handle = job.rival.has(Trait::DiesWithHandle);
+    let schedule = |_| timer.schedule(task.clone(), HOUR);
+    mem::forget((0..timeouts).map(schedule).filter(|_| needs_handle).collect::<Vec<_>>());
 }
 
 /// Each of so many is cancelled at once.
@@ -87,7 +84,7 @@ fn warm_up<R: Rival>(timer: &mut R) {
     kernel::settle(SETTLE);
 }
 
-fn growth_since(before: f64) -> io::Result<f64> {
+fn growth_since(before: f64) -> Result<f64, Error> {
     kernel::settle(SETTLE);
     Ok(kernel::resident_bytes()? - before)
 }
@@ -95,24 +92,19 @@ fn growth_since(before: f64) -> io::Result<f64> {
 /// Scheduled by so many threads, each of which ends. The same threads use another timer before:
 /// glibc keeps 250 stacks and arenas, and a thread that schedules touches more of them than one that
 /// does nothing. They are not what a timeout costs.
-pub fn short_lived<R: Rival>(
-    [control, timer]: [&'static R::Timer; 2],
-    threads: u64,
-    sizes: &Sizes,
-) -> Figures {
-    let each = sizes.short_lived / threads;
-    let wave = |timer| waves(threads, &|| hold(&mut R::of(timer), TWO_WORDS, each));
+pub fn short_lived<R: Rival>([control, timer]: [&'static R::Timer; 2], job: &Job) -> Figures {
+    let (threads, timeouts) = (job.count("threads"), job.sizes.short_lived);
+    let each = timeouts / threads;
+    let wave = |timer| waves(threads, &|| hold(&mut R::of(timer), captures::<2>(), each, job));
     let start = kernel::resident_bytes()?;
-    waves(sizes.short_lived, &|| ())?;
+    waves(timeouts, &|| ())?;
     let idle = growth_since(start)?;
     wave(control)?;
     let used = growth_since(start)?;
     wave(timer)?;
-    let timeouts = sizes.short_lived as f64;
-    Ok(vec![
-        ("bytes_per_timeout", (growth_since(start)? - used) / timeouts),
-        ("with_its_threads", (used - idle) / timeouts),
-    ])
+    let all = growth_since(start)?;
+    let figures = [("bytes_per_timeout", all - used), ("with_its_threads", used - idle)];
+    Ok(figures.map(|(metric, bytes)| (metric, bytes / timeouts as f64)).to_vec())
 }
 
 /// The threads of a wave end when all of them have done their work.
@@ -120,20 +112,17 @@ fn waves(threads: u64, work: &(impl Fn() + Sync)) -> io::Result<()> {
     for begun in (0..threads).step_by(WAVE as usize) {
         let wave = WAVE.min(threads - begun);
         let done = &Barrier::new(wave as usize);
+        let body = move || {
+            work();
+            done.wait();
+        };
         thread::scope(|scope| {
-            let body = move || {
-                work();
-                done.wait();
-            };
             let spawn = |_| Builder::new().stack_size(STACK).spawn_scoped(scope, body);
             let running = (0..wave).map(spawn).collect::<io::Result<Vec<_>>>()?;
             // A scope does not wait for the destructors of thread-locals, but a join does.
-            running.into_iter().try_for_each(|thread| thread.join().map_err(|_| panicked()))
+            running.into_iter().for_each(|thread| thread.join().expect("none panics"));
+            Ok::<_, io::Error>(())
         })?;
     }
     Ok(())
-}
-
-fn panicked() -> io::Error {
-    io::Error::other("a thread that schedules has panicked")
 }

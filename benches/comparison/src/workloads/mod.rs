@@ -1,28 +1,25 @@
 //! The workloads: what a child process does with one rival.
 
+mod batches;
 mod calls;
 mod fire;
 mod flood;
 mod floor;
 mod growth;
+mod hot;
 mod lateness;
 mod memory;
 mod probe;
-#[cfg(feature = "rivals")]
 mod queue;
 mod tasks;
+mod worker;
 
-use crate::batches;
-use crate::catalogue::Case;
-use crate::param;
-use crate::rivals::{self, FLOOR, Rival, Trait, Visit};
-use crate::sizes::Sizes;
-use crate::task::{Nothing, TWO_WORDS, Task};
-use crate::worker::Kind;
-use probe::{Connection, Hit, HitWithArc};
+use crate::plan::Job;
+use crate::rivals::{CANCEL_NEW, FLOOR, NO_LIMIT, OURS, Rival, TOKIO, TOKIO_ALT};
+#[cfg(feature = "rivals")]
+use crate::rivals::{DELAY_QUEUE, delay_queue::DelayQueue, ordered, others};
+use crate::rivals::{sleeps::*, wheelwork};
 use std::io;
-use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 /// A metric and its value.
@@ -36,106 +33,103 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum Error {
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error("cannot read what the kernel knows of this process: {0}")]
+    Proc(#[from] procfs::ProcError),
     #[error("the timeouts could not all be scheduled before the first was due")]
     TooSlow,
     #[error("{missing} of {all} timeouts had not run {after_seconds} s after the last was due")]
     NotRun { missing: u64, all: u64, after_seconds: u64 },
-    #[error("no rival {0} that runs in this process")]
-    UnknownRival(String),
+    #[error("this build does not measure {workload} with {rival}")]
+    Unknown { workload: String, rival: String },
 }
 
-pub fn measure(case: &Case, rival: &str, sizes: &Sizes) -> Figures {
-    let figures = match case.workload.name {
-        FLOOR => Some(floor::floor(sizes)),
-        "calls" => Some(Ok(calls::calls(case.count("threads"), sizes))),
+pub fn measure(job: &Job) -> Figures {
+    match &*job.workload.name {
+        FLOOR => Ok(floor::floor(job.sizes)),
+        "calls" => Ok(calls::calls(job)),
+        "async_queue" => in_queues(job),
+        _ if job.workload.is_async() => in_tasks(job),
+        _ => on_threads(job),
+    }
+}
+
+fn unknown(job: &Job) -> Figures {
+    let (workload, rival) = (job.workload.name.clone(), job.rival.name.clone());
+    Err(Error::Unknown { workload, rival })
+}
+
+fn on_threads(job: &Job) -> Figures {
+    match &*job.rival.name {
+        OURS => workload::<wheelwork::Wheelwork<true>>(job),
+        CANCEL_NEW => workload::<wheelwork::Wheelwork<false>>(job),
+        TOKIO => workload::<Polled<Tokio<false>>>(job),
+        TOKIO_ALT => workload::<Polled<Tokio<true>>>(job),
+        "tokio-task" => workload::<TokioTask>(job),
         #[cfg(feature = "rivals")]
-        "async_queue" => queue::visit(rival, case, sizes),
-        _ if case.workload.is_async() => rivals::visit_sleep(rival, tasks::Measure { case, sizes }),
-        _ => rivals::visit(rival, Measure { case, sizes }),
-    };
-    figures.unwrap_or_else(|| Err(Error::UnknownRival(rival.to_owned())))
+        name => match name {
+            DELAY_QUEUE => workload::<DelayQueue>(job),
+            "pingora-timeout" => workload::<Polled<others::Pingora>>(job),
+            "async-io" => workload::<Polled<others::AsyncIo>>(job),
+            "futures-timer" => workload::<Polled<others::FuturesTimer>>(job),
+            "hierarchical_hash_wheel_timer" => workload::<others::HierarchicalWheel>(job),
+            "sorted-list" => workload::<ordered::List>(job),
+            "binary-heap" => workload::<ordered::Heap>(job),
+            "btree-map" => workload::<ordered::Tree>(job),
+            "skiplist" => workload::<ordered::SkipList>(job),
+            "nexus-timer" => workload::<others::Nexus>(job),
+            _ => unknown(job),
+        },
+        #[cfg(not(feature = "rivals"))]
+        _ => unknown(job),
+    }
+}
+
+fn in_tasks(job: &Job) -> Figures {
+    match &*job.rival.name {
+        OURS => tasks::workload::<wheelwork::Sleeping>(job),
+        TOKIO => tasks::workload::<Tokio<false>>(job),
+        TOKIO_ALT => tasks::workload::<Tokio<true>>(job),
+        NO_LIMIT => tasks::workload::<NoLimit>(job),
+        #[cfg(feature = "rivals")]
+        "pingora-timeout" => tasks::workload::<others::Pingora>(job),
+        #[cfg(feature = "rivals")]
+        "async-io" => tasks::workload::<others::AsyncIo>(job),
+        #[cfg(feature = "rivals")]
+        "futures-timer" => tasks::workload::<others::FuturesTimer>(job),
+        _ => unknown(job),
+    }
+}
+
+fn in_queues(job: &Job) -> Figures {
+    match &*job.rival.name {
+        OURS => Ok(queue::queue::<::wheelwork::future::DelayQueue<u64>>(job)),
+        #[cfg(feature = "rivals")]
+        DELAY_QUEUE => Ok(queue::queue::<tokio_util::time::DelayQueue<u64>>(job)),
+        _ => unknown(job),
+    }
+}
+
+fn workload<R: Rival>(job: &Job) -> Figures {
+    let timer = start::<R>(job);
+    match &*job.workload.name {
+        "fire_same_tick" => fire::same_tick::<R>(timer, job),
+        "fire_spread" => {
+            fire::spread::<R>(timer, job.count("timeouts"), Duration::from_secs(1), job.sizes)
+        }
+        "resident" => memory::resident::<R>(timer, job),
+        "memory" => memory::pending::<R>(timer, job),
+        "memory_storm" => memory::storm::<R>(timer, job.count("cancelled")),
+        "short_lived" => memory::short_lived::<R>([start::<R>(job), timer], job),
+        "lateness" => lateness::lateness::<R>(timer, job),
+        "growth" => growth::growth::<R>(timer, job),
+        "backlog" => flood::backlog::<R>(timer, job.sizes),
+        "flood" => flood::flood::<R>(timer, job),
+        "crowd" => hot::crowd::<R>(timer, job),
+        _ => hot::path::<R>(timer, job),
+    }
 }
 
 /// Never taken down: that takes long for some, and the process ends anyway.
-fn start<R: Rival>(case: &Case) -> &'static R::Timer {
-    Box::leak(Box::new(R::start(case.tick())))
-}
-
-struct Measure<'a> {
-    case: &'a Case,
-    sizes: &'a Sizes,
-}
-
-impl Visit for Measure<'_> {
-    type Output = Figures;
-
-    fn visit<R: Rival>(self) -> Figures {
-        let Self { case, sizes } = self;
-        let timer = start::<R>(case);
-        match case.workload.name {
-            "fire_same_tick" if param::value(&case.param, "captures") == "0" => {
-                fire::same_tick::<R>(timer, case.count("timeouts"), Hit, sizes)
-            }
-            "fire_same_tick" => {
-                let hit = HitWithArc(Arc::new(Connection));
-                fire::same_tick::<R>(timer, case.count("timeouts"), hit, sizes)
-            }
-            "fire_spread" => {
-                fire::spread::<R>(timer, case.count("timeouts"), Duration::from_secs(1), sizes)
-            }
-            "resident" => memory::resident::<R>(timer, case.count("pending"), sizes),
-            "memory" => memory::pending::<R>(timer, case.count("captures"), sizes),
-            "memory_storm" => memory::storm::<R>(timer, case.count("cancelled")),
-            "short_lived" => {
-                memory::short_lived::<R>([start::<R>(case), timer], case.count("threads"), sizes)
-            }
-            "lateness" => {
-                let busy = param::value(&case.param, "load") == "busy";
-                lateness::lateness::<R>(timer, busy, sizes)
-            }
-            "growth" => growth::growth::<R>(timer, case.count("present"), sizes),
-            "backlog" => flood::backlog::<R>(timer, sizes),
-            "flood" => {
-                let flooded = if param::is_control(&case.param) { start::<R>(case) } else { timer };
-                flood::flood::<R>(timer, flooded, &case.param, sizes)
-            }
-            "crowd" => crowd::<R>(timer, case.count("producers"), sizes),
-            name => match (Kind::named(name), case.count("captures")) {
-                (Some(kind), 0) => Ok(hot_path::<R>(timer, kind, Nothing, case, sizes)),
-                (Some(kind), _) => Ok(hot_path::<R>(timer, kind, TWO_WORDS, case, sizes)),
-                (None, _) => unreachable!("{name} is in the catalogue, but not here"),
-            },
-        }
-    }
-}
-
-fn hot_path<R: Rival>(
-    timer: &'static R::Timer,
-    kind: Kind,
-    task: impl Task,
-    case: &Case,
-    sizes: &Sizes,
-) -> Vec<Figure> {
-    let producers = case.count("producers");
-    let all = sizes.schedule.min(R::FACTS.cap());
-    let operations = match kind {
-        Kind::Schedule => all / producers,
-        _ if R::FACTS.has(Trait::IsLinear) => sizes.batch.min(1_000),
-        _ => sizes.batch,
-    };
-    let nanos = batches::measure::<R>(timer, kind, task, (producers, operations), sizes);
-    let mut figures = vec![("ns_per_op", nanos)];
-    if kind == Kind::Schedule && all < sizes.schedule {
-        figures.push(("capped_at", all as f64));
-    }
-    figures
-}
-
-/// Many more threads than cores. Producers beyond the number of cores take turns, so their waiting
-/// is not counted: what is left is the core time of an operation.
-fn crowd<R: Rival>(timer: &'static R::Timer, producers: u64, sizes: &Sizes) -> Figures {
-    let crew = (producers, sizes.crowd / producers);
-    let waited = batches::measure::<R>(timer, Kind::ScheduleCancel, TWO_WORDS, crew, sizes);
-    let at_once = producers.min(thread::available_parallelism()?.get() as u64);
-    Ok(vec![("ns_per_op", waited * at_once as f64 / producers as f64)])
+fn start<R: Rival>(job: &Job) -> &'static R::Timer {
+    Box::leak(Box::new(R::start(job.tick())))
 }

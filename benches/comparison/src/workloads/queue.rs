@@ -1,50 +1,95 @@
 //! Delay queues that each belong to a task.
 
-use super::Figures;
 use super::tasks::{Crew, WORKERS};
-use crate::batches;
-use crate::catalogue::Case;
+use super::{Figure, batches};
 use crate::delays;
-use crate::rivals::{DELAY_QUEUE, OURS, Queue, TokioUtil, WheelworkQueue};
-use crate::sizes::Sizes;
-use std::convert::Infallible;
+use crate::plan::Job;
+use crate::rivals::Sleep;
+use crate::rivals::wheelwork::{Sleeping, TIMER};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tokio::task::unconstrained;
+use wheelwork::future;
 
 /// From the first insertion of those that expire together to their deadline, for each of them.
 const LEAD: Duration = Duration::from_micros(1);
 
-/// `None` if the rival has no queue.
-pub fn visit(rival: &str, case: &Case, sizes: &Sizes) -> Option<Figures> {
-    match rival {
-        OURS => Some(measure::<WheelworkQueue>(case, sizes)),
-        DELAY_QUEUE => Some(measure::<TokioUtil>(case, sizes)),
-        _ => None,
+/// A queue that belongs to a task.
+pub trait Queue: Send + 'static {
+    type Key;
+    /// Has the runtime that it needs.
+    type Sleep: Sleep;
+
+    fn new() -> Self;
+    fn insert(&mut self, value: u64, delay: Duration) -> Self::Key;
+    fn remove(&mut self, key: Self::Key);
+    fn next(&mut self) -> impl Future<Output = u64> + Send;
+}
+
+impl Queue for future::DelayQueue<u64> {
+    type Key = future::DelayKey;
+    type Sleep = Sleeping;
+
+    fn new() -> Self {
+        Self::new(&TIMER)
+    }
+
+    fn insert(&mut self, value: u64, delay: Duration) -> Self::Key {
+        self.insert(value, delay)
+    }
+
+    fn remove(&mut self, key: Self::Key) {
+        let _value = self.remove(key);
+    }
+
+    async fn next(&mut self) -> u64 {
+        self.next().await.expect("a value is in the queue").value
     }
 }
 
-fn measure<Q: Queue>(case: &Case, sizes: &Sizes) -> Figures {
-    let runtime = Q::runtime(WORKERS);
+#[cfg(feature = "rivals")]
+impl Queue for tokio_util::time::DelayQueue<u64> {
+    type Key = tokio_util::time::delay_queue::Key;
+    type Sleep = crate::rivals::sleeps::Tokio<false>;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
+    fn insert(&mut self, value: u64, delay: Duration) -> Self::Key {
+        self.insert(value, delay)
+    }
+
+    fn remove(&mut self, key: Self::Key) {
+        self.remove(&key);
+    }
+
+    async fn next(&mut self) -> u64 {
+        let expired = std::future::poll_fn(|context| self.poll_expired(context)).await;
+        expired.expect("a value is in the queue").into_inner()
+    }
+}
+
+pub fn queue<Q: Queue>(job: &Job) -> Vec<Figure> {
+    let runtime = Q::Sleep::runtime(WORKERS);
     let _context = runtime.enter();
-    let (present, tasks) = (case.count("present"), case.count("tasks"));
+    let (present, tasks, sizes) = (job.count("present"), job.count("tasks"), job.sizes);
     let queues: Vec<_> = (0..tasks).map(|_| Arc::new(Mutex::new(filled::<Q>(present)))).collect();
     let crew = Crew { runtime: &runtime, tasks, operations: sizes.batch, sizes };
     let insert_remove =
         crew.measure(|task| insert_and_remove(queues[task as usize].clone(), sizes.batch));
     let mut figures = vec![("ns_per_op", insert_remove)];
     if tasks == 1 {
-        let Ok(expire) = batches::median(sizes, || {
+        let expire = batches::median(sizes, || {
             let expired = runtime.spawn(unconstrained(expire::<Q>(present)));
-            let took = runtime.block_on(expired).expect("a task does not panic");
-            Ok::<_, Infallible>(took)
+            runtime.block_on(expired).expect("a task does not panic")
         });
         figures.push(("expire_ns", expire / present as f64));
     }
-    Ok(figures)
+    figures
 }
 
 fn filled<Q: Queue>(present: u64) -> Q {

@@ -1,13 +1,11 @@
 //! Timers in tasks on a runtime of two worker threads.
 
-use super::{Figures, fire, start};
-use crate::batches;
-use crate::catalogue::Case;
+use super::{Figures, batches, fire, start};
 use crate::delays;
-use crate::param;
-use crate::rivals::{Sleep, Spawned, VisitSleep};
+use crate::plan::Job;
+use crate::rivals::Sleep;
+use crate::rivals::sleeps::Spawned;
 use crate::sizes::Sizes;
-use std::convert::Infallible;
 use std::future::{poll_fn, ready};
 use std::hint::black_box;
 use std::pin::{Pin, pin};
@@ -23,45 +21,31 @@ pub const WORKERS: usize = 2;
 /// No limit on a future ends within a measurement.
 const LIMIT: Duration = Duration::from_secs(5);
 
-pub struct Measure<'a> {
-    pub case: &'a Case,
-    pub sizes: &'a Sizes,
-}
-
-impl VisitSleep for Measure<'_> {
-    type Output = Figures;
-
-    fn visit<S: Sleep>(self) -> Figures {
-        let Self { case, sizes } = self;
-        if case.workload.name == "async_many" {
-            let over = Duration::from_millis(sizes.waking_ms);
-            return fire::spread::<Spawned<S>>(
-                start::<Spawned<S>>(case),
-                case.count("sleeping"),
-                over,
-                sizes,
-            );
-        }
-        let runtime = S::runtime(WORKERS);
-        let (tasks, n) = (case.count("tasks"), sizes.batch);
-        let crew = Crew { runtime: &runtime, tasks, operations: n, sizes };
-        let nanos = match (case.workload.name, param::value(&case.param, "future")) {
-            ("async_sleep", _) => crew.measure(|_| create_poll_drop::<S>(n)),
-            ("async_reset", _) => crew.measure(|_| reset_poll::<S>(n)),
-            (_, "ready") => crew.measure(|_| limited_ready::<S>(n)),
-            (_, "ready_read") => crew.measure(|_| limited_ready_read::<S>(n)),
-            _ => {
-                let few = n / 10;
-                let crew = Crew { operations: few, ..crew };
-                crew.measure(|_| limited_waiting_read::<S>(few))
-            }
-        };
-        let mut figures = vec![("ns_per_op", nanos)];
-        if param::value(&case.param, "future") == "ready" {
-            figures.push(("beyond_clock_ns", nanos - crew.measure(|_| read_clock(n))));
-        }
-        Ok(figures)
+pub fn workload<S: Sleep>(job: &Job) -> Figures {
+    if job.workload.name == "async_many" {
+        let over = Duration::from_millis(job.sizes.waking_ms);
+        let timer = start::<Spawned<S>>(job);
+        return fire::spread::<Spawned<S>>(timer, job.count("sleeping"), over, job.sizes);
     }
+    let runtime = S::runtime(WORKERS);
+    let n = job.sizes.batch;
+    let (tasks, sizes) = (job.count("tasks"), job.sizes);
+    let crew = Crew { runtime: &runtime, tasks, operations: n, sizes };
+    let nanos = match (&*job.workload.name, job.value("future")) {
+        ("async_sleep", _) => crew.measure(|_| create_poll_drop::<S>(n)),
+        ("async_reset", _) => crew.measure(|_| reset_poll::<S>(n)),
+        (_, "ready") => crew.measure(|_| limited_ready::<S>(n)),
+        (_, "ready_read") => crew.measure(|_| limited_ready_read::<S>(n)),
+        _ => {
+            let operations = n / 10;
+            Crew { operations, ..crew }.measure(|_| limited_waiting_read::<S>(operations))
+        }
+    };
+    let mut figures = vec![("ns_per_op", nanos)];
+    if job.value("future") == "ready" {
+        figures.push(("beyond_clock_ns", nanos - crew.measure(|_| read_clock(n))));
+    }
+    Ok(figures)
 }
 
 /// Tasks that each perform so many operations in a batch.
@@ -78,9 +62,8 @@ impl Crew<'_> {
         let nanos = batches::median(self.sizes, || {
             // A runtime makes a task yield after some 100 polls; here a batch is not interrupted.
             let crew = (0..self.tasks).map(|number| unconstrained(work(number)));
-            Ok::<_, Infallible>(self.runtime.block_on(all_at_once(crew.collect())))
+            self.runtime.block_on(all_at_once(crew.collect()))
         });
-        let Ok(nanos) = nanos;
         let at_once = self.tasks.min(WORKERS as u64);
         nanos * at_once as f64 / (self.tasks * self.operations) as f64
     }
@@ -172,48 +155,44 @@ async fn limited_waiting_read<S: Sleep>(n: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::{OURS, visit_sleep};
-    use allocation_counter::measure as allocations;
+    use crate::rivals::wheelwork::Sleeping;
+    use allocation_counter::measure;
     use std::task::{Context, Waker};
 
-    struct Count;
-
-    impl VisitSleep for Count {
-        type Output = [u64; 3];
-
-        /// Counts the second operation, because the first may prepare something once for its thread.
-        fn visit<S: Sleep>(self) -> [u64; 3] {
-            let runtime = S::runtime(1);
-            let _context = runtime.enter();
-            let count = |one: &mut dyn FnMut()| {
-                one();
-                allocations(one).count_total
-            };
-            let mut context = Context::from_waker(Waker::noop());
-            let created = count(&mut || _ = pin!(S::sleep_on_stack(LIMIT)).poll(&mut context));
-            let mut sleep = S::sleep(LIMIT);
-            let reset = count(&mut || {
-                if !S::reset(&mut sleep, LIMIT) {
-                    sleep = S::sleep(LIMIT);
-                }
-                _ = Pin::new(&mut sleep).poll(&mut context);
-            });
-            let limit = count(&mut || _ = pin!(S::timeout(LIMIT, ready(()))).poll(&mut context));
-            [created, reset, limit]
-        }
+    /// Of a sleep, a reset and a timeout: the second of each, because the first may prepare
+    /// something once for its thread.
+    fn allocations<S: Sleep>() -> [u64; 3] {
+        let runtime = S::runtime(1);
+        let _context = runtime.enter();
+        let count = |one: &mut dyn FnMut()| {
+            one();
+            measure(one).count_total
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        let created = count(&mut || _ = pin!(S::sleep_on_stack(LIMIT)).poll(&mut context));
+        let mut sleep = S::sleep(LIMIT);
+        let reset = count(&mut || {
+            if !S::reset(&mut sleep, LIMIT) {
+                sleep = S::sleep(LIMIT);
+            }
+            _ = Pin::new(&mut sleep).poll(&mut context);
+        });
+        let limit = count(&mut || _ = pin!(S::timeout(LIMIT, ready(()))).poll(&mut context));
+        [created, reset, limit]
     }
 
     #[test]
     fn a_sleep_a_reset_and_a_timeout_of_ours_allocate_nothing() {
-        assert_eq!(visit_sleep(OURS, Count), Some([0, 0, 0]));
+        assert_eq!(allocations::<Sleeping>(), [0, 0, 0]);
     }
 
     #[cfg(feature = "rivals")]
     #[test]
     fn the_readme_tells_how_often_the_others_allocate() {
-        use crate::rivals::{PINGORA, TOKIO};
-        let rivals = [TOKIO, PINGORA, "async-io", "futures-timer"];
-        let counts = rivals.map(|rival| visit_sleep(rival, Count).unwrap());
-        assert_eq!(counts, [[0, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 1]]);
+        use crate::rivals::{others::*, sleeps::Tokio};
+        assert_eq!(allocations::<Tokio<false>>(), [0, 0, 0]);
+        assert_eq!(allocations::<Pingora>(), [0, 1, 0]);
+        assert_eq!(allocations::<AsyncIo>(), [0, 0, 0]);
+        assert_eq!(allocations::<FuturesTimer>(), [1, 0, 1]);
     }
 }

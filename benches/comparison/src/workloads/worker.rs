@@ -3,13 +3,14 @@
 use crate::delays;
 use crate::rivals::Rival;
 use crate::task::Task;
+use clap::ValueEnum;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Kind {
     /// Keeps what it schedules in a batch, and cancels it after the batch.
     Schedule,
@@ -24,19 +25,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "schedule" => Self::Schedule,
-            "schedule_cancel" => Self::ScheduleCancel,
-            "rolling" => Self::Rolling,
-            "reschedule" => Self::Reschedule,
-            "cancel_ended" => Self::CancelEnded,
-            _ => return None,
-        })
+    pub fn named(name: &str) -> Self {
+        Self::from_str(name, false).expect("the catalogue names what a worker can do")
     }
 }
 
-const ENDED: u64 = 100;
+const ENDED: usize = 100;
 const ENDED_DELAY: Duration = Duration::from_millis(2);
 
 pub struct Worker<R: Rival, T> {
@@ -50,8 +44,9 @@ pub struct Worker<R: Rival, T> {
 
 impl<R: Rival, T: Task> Worker<R, T> {
     /// Workers begin at different places of the same sequence of delays.
-    pub fn new(timer: R, kind: Kind, task: T, (first, window): (u64, u64)) -> Self {
-        let mut worker = Self { timer, kind, task, live: VecDeque::new(), scheduled: first };
+    pub fn new(timer: R, kind: Kind, task: T, number: u64, window: u64) -> Self {
+        let scheduled = number * window;
+        let mut worker = Self { timer, kind, task, live: VecDeque::new(), scheduled };
         match kind {
             Kind::Schedule | Kind::ScheduleCancel => {}
             Kind::Rolling | Kind::Reschedule => (0..window).for_each(|_| worker.schedule()),
@@ -113,22 +108,14 @@ impl<R: Rival, T: Task> Worker<R, T> {
         }
     }
 
-    /// Returns when some timeouts have run.
+    /// Returns when some timeouts have run. Each of them holds a reference until then.
     fn await_ended(&mut self) {
-        let runs = Arc::new(AtomicU64::new(0));
-        let schedule = |_| self.timer.schedule(Counted(runs.clone()), ENDED_DELAY);
+        let running = Arc::new(());
+        let task = |held: Arc<()>| move || drop(held);
+        let schedule = |_| self.timer.schedule(task(running.clone()), ENDED_DELAY);
         self.live = (0..ENDED).map(schedule).collect();
-        while runs.load(Ordering::Acquire) < ENDED {
+        while Arc::strong_count(&running) > 1 {
             thread::sleep(Duration::from_millis(1));
         }
-    }
-}
-
-#[derive(Clone)]
-struct Counted(Arc<AtomicU64>);
-
-impl Task for Counted {
-    fn run(self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
     }
 }
