@@ -31,11 +31,10 @@ mod workloads;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
-use plan::{Job, Selection};
+use plan::Job;
 use sizes::{FULL, QUICK};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::thread;
 
 /// Measures wheelwork beside other timers on this machine, and writes a table and plots.
 ///
@@ -99,19 +98,14 @@ impl Run {
         if partial { results.join("partial") } else { results }
     }
 
-    fn verdicts(self) -> Result<Vec<String>, run::Error> {
+    fn run(&self) -> Result<(), run::Error> {
         let folder = self.folder();
-        if self.report_only {
-            return Ok(report::write(&folder)?);
-        }
-        let (sizes, rounds) = if self.quick { (&QUICK, 1) } else { (&FULL, self.rounds) };
-        let only = Selection { workloads: self.only, rivals: self.rivals };
-        run::run(&folder, sizes, self.quick, rounds, &only)
+        let verdicts =
+            if self.report_only { report::write(&folder)? } else { run::run(self, &folder)? };
+        verdicts.iter().for_each(|verdict| println!("{}", fit(verdict)));
+        println!("\nWritten to {}", folder.display());
+        Ok(())
     }
-}
-
-fn cores() -> u64 {
-    thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
 }
 
 fn main() -> ExitCode {
@@ -127,7 +121,7 @@ fn main() -> ExitCode {
         Some(Command::Measure { workload, param, rival, quick }) => {
             measure(&workload, param, &rival, quick).map_err(|error| error.to_string())
         }
-        None => results(cli.run).map_err(|error| error.to_string()),
+        None => cli.run.run().map_err(|error| error.to_string()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -145,13 +139,6 @@ fn fit(text: &str) -> String {
 
 fn say(text: &str) {
     eprintln!("{}", fit(text));
-}
-
-fn results(run: Run) -> Result<(), run::Error> {
-    let folder = run.folder();
-    run.verdicts()?.iter().for_each(|verdict| println!("{}", fit(verdict)));
-    println!("\nWritten to {}", folder.display());
-    Ok(())
 }
 
 /// Prints a line `metric value` for each figure. The timers' threads end with the process, whatever

@@ -33,26 +33,26 @@ impl Job {
     }
 }
 
-/// The names of workloads and rivals to which a run is restricted; all if there are none.
-#[derive(Debug, Default)]
-pub struct Selection {
-    pub workloads: Vec<String>,
-    pub rivals: Vec<String>,
-}
-
 /// Rounds follow each other, and within a round the rivals take turns at each case. Each round
-/// begins with another rival, so that none always has the same place.
-pub fn jobs(sizes: &'static Sizes, cores: u64, rounds: u32, only: &Selection) -> Vec<Job> {
+/// begins with another rival, so that none always has the same place. An empty list of names is no
+/// restriction.
+pub fn jobs(
+    sizes: &'static Sizes,
+    cores: u64,
+    rounds: u32,
+    workloads: &[String],
+    rivals: &[String],
+) -> Vec<Job> {
     let listed = |list: &[String], name: &String| list.is_empty() || list.contains(name);
     let mut jobs = Vec::new();
     let mut order: Vec<_> = rivals::all().collect();
     for round in 1..=rounds {
-        for workload in WORKLOADS.iter().filter(|work| listed(&only.workloads, &work.name)) {
+        for workload in WORKLOADS.iter().filter(|work| listed(workloads, &work.name)) {
             // The floor belongs to its workload, whoever is selected.
             let takes_part = |rival: &&&Facts| {
                 round <= workload.most_rounds.unwrap_or(rounds)
                     && applies(workload, rival)
-                    && (listed(&only.rivals, &rival.name) || rival.name == rivals::FLOOR)
+                    && (listed(rivals, &rival.name) || rival.name == rivals::FLOOR)
             };
             for param in workload.params(sizes, cores) {
                 let job = |rival: &&'static Facts| {
@@ -112,8 +112,8 @@ mod tests {
     use crate::sizes::FULL;
 
     fn all(rounds: u32, workload: &str, rivals: &[&str]) -> Vec<Job> {
-        let rivals = rivals.iter().map(ToString::to_string).collect();
-        jobs(&FULL, 2, rounds, &Selection { workloads: vec![workload.to_owned()], rivals })
+        let rivals: Vec<_> = rivals.iter().map(ToString::to_string).collect();
+        jobs(&FULL, 2, rounds, &[workload.to_owned()], &rivals)
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use crate::child;
 use crate::equipment::Equipment;
 use crate::kernel;
-use crate::plan::{self, Job, Selection};
+use crate::plan::{self, Job};
 use crate::report::{self, Measurement};
-use crate::sizes::Sizes;
-use crate::{cores, fit};
+use crate::sizes::{FULL, QUICK};
+use crate::{Run, fit};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
 use std::io;
@@ -24,26 +24,23 @@ pub enum Error {
 }
 
 /// Returns what the numbers to reach have come to.
-pub fn run(
-    folder: &Path,
-    sizes: &'static Sizes,
-    quick: bool,
-    rounds: u32,
-    only: &Selection,
-) -> Result<Vec<String>, Error> {
-    let jobs = plan::jobs(sizes, cores(), rounds, only);
+pub fn run(args: &Run, folder: &Path) -> Result<Vec<String>, Error> {
+    let (sizes, rounds) = if args.quick { (&QUICK, 1) } else { (&FULL, args.rounds) };
+    let cores = thread::available_parallelism()?.get() as u64;
+    let jobs = plan::jobs(sizes, cores, rounds, &args.only, &args.rivals);
     if jobs.is_empty() {
         return Err(Error::NothingToRun);
     }
     fs::create_dir_all(folder)?;
-    let equipment = Equipment::find(&jobs, quick);
+    let equipment = Equipment::find(&jobs, args.quick);
     fs::write(folder.join("machine.md"), kernel::machine(equipment.netty_version()))?;
     let mut csv = csv::Writer::from_path(folder.join("measurements.csv"))?;
     let campaign = Campaign { equipment, progress: progress_bar(jobs.len() as u64) };
     let case = |job: &Job| (&*job.workload.name, job.param.clone(), job.round);
     for turn in jobs.chunk_by(|a, b| case(a) == case(b)) {
         // The figures of a quick run mean nothing.
-        let side_by_side = if quick { 4 } else { 1 + usize::from(turn[0].workload.counts_only) };
+        let side_by_side =
+            if args.quick { 4 } else { 1 + usize::from(turn[0].workload.counts_only) };
         for jobs in turn.chunks(side_by_side) {
             campaign
                 .measure_together(jobs)?

@@ -1,6 +1,6 @@
 //! Many that do fire: all at one instant, and spread over a second.
 
-use super::probe::{self, Connection, Hit, HitWithArc, Late};
+use super::probe::{self, Connection, Hit};
 use super::{Error, Figures, PATIENCE};
 use crate::delays;
 use crate::kernel;
@@ -27,7 +27,7 @@ pub fn same_tick<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
     let (span, cpu) = match job.value("captures") {
         "0" => fire.fire(due, due, |_| (Hit, due))?,
         _ => {
-            let hit = HitWithArc(Arc::new(Connection));
+            let hit = Arc::new(Connection);
             fire.fire(due, due, |_| (hit.clone(), due))?
         }
     };
@@ -41,13 +41,13 @@ pub fn spread<R: Rival>(
     over: Duration,
     sizes: &Sizes,
 ) -> Figures {
-    probe::expect_late(timeouts);
+    probe::expect(timeouts);
     let mut fire = Fire { timer: R::of(timer), timeouts };
     let lead = fire.lead(sizes, delays::among_far);
     let start = Instant::now() + lead;
     let (_span, cpu) = fire.fire(start, start + over, |i| {
         let deadline = start + delays::within(over, i, timeouts);
-        (Late { deadline }, deadline)
+        (probe::late(deadline), deadline)
     })?;
     let late = probe::lateness();
     let p99 = probe::quantile(&late, 0.99, 1e3);

@@ -1,6 +1,6 @@
 //! A heartbeat, or a single timeout, beside threads that use a timer as fast as they can.
 
-use super::probe::{self, Late, nanos_after, quantile};
+use super::probe::{self, nanos_after, quantile};
 use super::worker::{Kind, Worker};
 use super::{Figure, Figures, PATIENCE, start};
 use crate::param;
@@ -32,11 +32,11 @@ pub fn flood<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
 
 /// How late a fresh timeout of one tick is, in ticks, beside cancelled ones.
 pub fn backlog<R: Rival>(timer: &'static R::Timer, sizes: &Sizes) -> Figures {
-    probe::expect_late(1);
+    probe::expect(1);
     beside::<R, _>(timer, Kind::ScheduleCancel, Nothing, (1, 0), || {
         thread::sleep(Duration::from_millis(sizes.backlog_ms));
         let deadline = Instant::now() + TICK;
-        let _kept = R::of(timer).schedule(Late { deadline }, TICK);
+        let _kept = R::of(timer).schedule(probe::late(deadline), TICK);
         probe::wait(deadline, PATIENCE)
     })?;
     let ticks = probe::quantile(&probe::lateness(), 1.0, TICK.as_nanos() as f64);

@@ -1,7 +1,6 @@
 //! How late timeouts run at 10,000 a second, with and without other work on the machine.
 
-use super::probe::{self, Late};
-use super::{Figures, PATIENCE};
+use super::{Figures, PATIENCE, probe};
 use crate::delays;
 use crate::plan::Job;
 use crate::rivals::Rival;
@@ -16,7 +15,7 @@ const LONGEST: Duration = Duration::from_millis(500);
 
 pub fn lateness<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
     let timeouts = job.sizes.lateness_ms * PER_MILLI;
-    probe::expect_late(timeouts);
+    probe::expect(timeouts);
     if job.value("load") == "busy" {
         // Keeps a core busy for as long as the process lives.
         thread::spawn(|| {
@@ -48,7 +47,7 @@ fn schedule_evenly<R: Rival>(timer: &mut R, timeouts: u64) -> Vec<R::Handle> {
         }
         let delay = delays::short(i);
         // The timer reads its clock later, so it owes at least this deadline.
-        let task = Late { deadline: Instant::now() + delay };
+        let task = probe::late(Instant::now() + delay);
         kept.push(timer.schedule(task, delay));
     }
     kept
