@@ -4,13 +4,13 @@
 //! an allocation for each way back, and a switch of threads on top.
 
 use super::ordered::locked;
-use super::{Job, Rival, Sleep, sleeps::Tokio};
+use super::{Job, Rival, Sleep, Timer, forever, sleeps::Tokio};
 use crate::task::Task;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::runtime::{EnterGuard, Runtime};
+use tokio::runtime::EnterGuard;
 use tokio_util::time::delay_queue::{self, Key};
 
 type Shared = Mutex<delay_queue::DelayQueue<Job>>;
@@ -24,20 +24,14 @@ pub struct DelayQueue {
 }
 
 impl Rival for DelayQueue {
-    type Timer = (Runtime, Arc<Shared>);
     type Handle = Key;
 
-    fn start(_tick: Duration) -> Self::Timer {
-        let runtime = Tokio::<false>::runtime(1);
-        let queue = Arc::<Shared>::default();
+    fn start(_tick: Duration) -> Timer<Self> {
+        let runtime = forever(Tokio::<false>::runtime(1));
+        let queue = forever(Shared::default());
         let mut due = Vec::with_capacity(BATCH);
-        let served = queue.clone();
-        runtime.spawn(poll_fn(move |context| serve(&served, &mut due, context)));
-        (runtime, queue)
-    }
-
-    fn of((runtime, queue): &'static Self::Timer) -> Self {
-        Self { queue, _context: runtime.enter() }
+        runtime.spawn(poll_fn(move |context| serve(queue, &mut due, context)));
+        forever(|| Self { queue, _context: runtime.enter() })
     }
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> Key {

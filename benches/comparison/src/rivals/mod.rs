@@ -33,17 +33,20 @@ use std::time::Duration;
 #[cfg(feature = "rivals")]
 type Job = Box<dyn FnOnce() + Send>;
 
+/// A timer that has started, for each thread that calls this.
+pub type Timer<R> = &'static (dyn Fn() -> R + Sync);
+
+/// Never taken down: that takes long for some, and the process ends anyway.
+fn forever<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
 /// What one thread does with a timer.
-pub trait Rival: Sized {
-    /// The part that the threads share.
-    type Timer: Sync + 'static;
+pub trait Rival: Sized + 'static {
     type Handle: 'static;
 
     /// Starts the timer and all threads that it needs.
-    fn start(tick: Duration) -> Self::Timer;
-
-    /// For the calling thread.
-    fn of(timer: &'static Self::Timer) -> Self;
+    fn start(tick: Duration) -> Timer<Self>;
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> Self::Handle;
 

@@ -2,17 +2,17 @@
 //! and a skip list without.
 
 use super::Job;
-use super::textbook::{BATCH, Place, Shared, Timer};
+use super::textbook::{BATCH, Place, Shared, Textbook};
 use crossbeam_skiplist::SkipMap;
 use slotmap::{DefaultKey, SlotMap};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
-pub type List = &'static Timer<Mutex<VecDeque<(Place, Job)>>>;
-pub type Tree = &'static Timer<Mutex<BTreeMap<Place, Job>>>;
-pub type Heap = &'static Timer<Mutex<LazyHeap>>;
-pub type SkipList = &'static Timer<SkipMap<Place, Cell>>;
+pub type List = &'static Textbook<Mutex<VecDeque<(Place, Job)>>>;
+pub type Tree = &'static Textbook<Mutex<BTreeMap<Place, Job>>>;
+pub type Heap = &'static Textbook<Mutex<LazyHeap>>;
+pub type SkipList = &'static Textbook<SkipMap<Place, Cell>>;
 
 /// What the mutex guards.
 pub trait Structure: Default + Send + 'static {

@@ -1,10 +1,10 @@
 //! Timers of other crates: pingora-timeout, async-io, futures-timer, hierarchical_hash_wheel_timer,
 //! nexus-timer.
 
-use super::{Job, Rival, Sleep};
+use super::{Job, Rival, Sleep, Timer, forever};
 use crate::task::Task;
 use hierarchical_hash_wheel_timer::thread_timer::{TimerRef, TimerWithThread};
-use hierarchical_hash_wheel_timer::{OneShotClosureState, PeriodicClosureState, Timer};
+use hierarchical_hash_wheel_timer::{OneShotClosureState, PeriodicClosureState, Timer as _};
 use nexus_timer::{TimerHandle, Wheel, WheelBuilder};
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
@@ -72,17 +72,15 @@ pub struct HierarchicalWheel {
 }
 
 impl Rival for HierarchicalWheel {
-    /// With the number of its senders so far.
-    type Timer = (TimerWithThread<u64, Once, Again>, AtomicU64);
     type Handle = u64;
 
-    fn start(_tick: Duration) -> Self::Timer {
-        (TimerWithThread::new().expect("a thread can be started"), AtomicU64::new(0))
-    }
-
-    fn of((timer, senders): &'static Self::Timer) -> Self {
-        let number = senders.fetch_add(1, Ordering::Relaxed);
-        Self { timer: timer.timer_ref(), next_id: number << 40 }
+    fn start(_tick: Duration) -> Timer<Self> {
+        let timer = forever(TimerWithThread::new().expect("a thread can be started"));
+        let senders = forever(AtomicU64::new(0));
+        forever(|| {
+            let number = senders.fetch_add(1, Ordering::Relaxed);
+            Self { timer: timer.timer_ref(), next_id: number << 40 }
+        })
     }
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> u64 {
@@ -109,18 +107,14 @@ pub struct Nexus(Wheel<Job>);
 const CHUNK: usize = 4096;
 
 impl Rival for Nexus {
-    /// The tick.
-    type Timer = Duration;
     /// The crate asserts that no handle is dropped; the timeout of a dropped one goes on.
     type Handle = ManuallyDrop<TimerHandle<Job>>;
 
-    fn start(tick: Duration) -> Duration {
-        tick
-    }
-
-    fn of(tick: &'static Duration) -> Self {
-        let builder = WheelBuilder::new().tick_duration(*tick).unbounded(CHUNK);
-        Self(builder.build(Instant::now()).expect("the defaults are valid"))
+    fn start(tick: Duration) -> Timer<Self> {
+        forever(move || {
+            let builder = WheelBuilder::new().tick_duration(tick).unbounded(CHUNK);
+            Self(builder.build(Instant::now()).expect("the defaults are valid"))
+        })
     }
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> Self::Handle {

@@ -1,6 +1,6 @@
 //! Futures that sleep: as a timeout that is polled once, and in tasks on a runtime. Here tokio's.
 
-use super::Rival;
+use super::{Rival, Timer, forever};
 use crate::task::{Nothing, Task};
 use std::future::{Pending, pending, poll_fn};
 use std::marker::PhantomData;
@@ -74,15 +74,11 @@ pub struct Polled<S> {
 }
 
 impl<S: Sleep> Rival for Polled<S> {
-    type Timer = Runtime;
     type Handle = S::Handle;
 
-    fn start(_tick: Duration) -> Runtime {
-        S::runtime(1)
-    }
-
-    fn of(runtime: &'static Runtime) -> Self {
-        Self { _context: runtime.enter(), _sleep: PhantomData }
+    fn start(_tick: Duration) -> Timer<Self> {
+        let runtime = forever(S::runtime(1));
+        forever(|| Self { _context: runtime.enter(), _sleep: PhantomData })
     }
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> S::Handle {
@@ -120,15 +116,11 @@ pub struct Spawned<S> {
 }
 
 impl<S: Sleep> Rival for Spawned<S> {
-    type Timer = Runtime;
     type Handle = JoinHandle<()>;
 
-    fn start(_tick: Duration) -> Runtime {
-        S::runtime(2)
-    }
-
-    fn of(runtime: &'static Runtime) -> Self {
-        Self { runtime, _sleep: PhantomData }
+    fn start(_tick: Duration) -> Timer<Self> {
+        let runtime = forever(S::runtime(2));
+        forever(|| Self { runtime, _sleep: PhantomData })
     }
 
     /// The deadline counts from the call, and not from the first poll of the task.
@@ -211,15 +203,11 @@ impl Sleep for NoLimit {
 pub struct TokioTask(&'static Runtime);
 
 impl Rival for TokioTask {
-    type Timer = Runtime;
     type Handle = JoinHandle<()>;
 
-    fn start(_tick: Duration) -> Runtime {
-        Tokio::<false>::runtime(1)
-    }
-
-    fn of(runtime: &'static Runtime) -> Self {
-        Self(runtime)
+    fn start(_tick: Duration) -> Timer<Self> {
+        let runtime = forever(Tokio::<false>::runtime(1));
+        forever(|| Self(runtime))
     }
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> JoinHandle<()> {

@@ -1,8 +1,8 @@
 //! The textbook timer: an ordered structure, and a thread that sleeps until the earliest is due.
 
-use super::{Job, Rival};
+use super::{Job, Rival, Timer, forever};
 use crate::task::Task;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub trait Shared: Default + Send + Sync + 'static {
 pub const BATCH: usize = 1024;
 const NEVER: u64 = u64::MAX;
 
-struct Textbook<S> {
+pub struct Textbook<S> {
     shared: S,
     inserted: AtomicU64,
     /// When the thread will look by itself. It is woken only for something sooner, and keeps to a
@@ -37,6 +37,7 @@ struct Textbook<S> {
     /// producer inserts before it reads this (SeqCst both), so one of them sees the other.
     wakes_at: AtomicU64,
     start: Instant,
+    thread: OnceLock<Thread>,
 }
 
 impl<S: Shared> Textbook<S> {
@@ -57,9 +58,16 @@ impl<S: Shared> Textbook<S> {
         }
     }
 
-    fn place(&self, delay: Duration) -> Place {
+    fn insert(&self, delay: Duration, insert: impl FnOnce(Place) -> S::Key) -> S::Key {
         let number = self.inserted.fetch_add(1, Ordering::Relaxed);
-        (self.now() + delay.as_nanos() as u64, number)
+        let deadline = self.now() + delay.as_nanos() as u64;
+        let key = insert((deadline, number));
+        if deadline < self.wakes_at.load(Ordering::SeqCst)
+            && deadline < self.wakes_at.fetch_min(deadline, Ordering::SeqCst)
+        {
+            self.thread.wait().unpark();
+        }
+        key
     }
 
     fn now(&self) -> u64 {
@@ -67,52 +75,32 @@ impl<S: Shared> Textbook<S> {
     }
 }
 
-pub struct Timer<S> {
-    textbook: Arc<Textbook<S>>,
-    thread: Thread,
-}
-
-impl<S: Shared> Timer<S> {
-    fn wake_for(&self, place: Place) {
-        let wakes_at = &self.textbook.wakes_at;
-        if place.0 < wakes_at.load(Ordering::SeqCst)
-            && place.0 < wakes_at.fetch_min(place.0, Ordering::SeqCst)
-        {
-            self.thread.unpark();
-        }
-    }
-}
-
 fn job(task: impl Task) -> Job {
     Box::new(move || task.run())
 }
 
-impl<S: Shared> Rival for &'static Timer<S> {
-    type Timer = Timer<S>;
+impl<S: Shared> Rival for &'static Textbook<S> {
     type Handle = S::Key;
 
-    fn start(_tick: Duration) -> Timer<S> {
-        let (inserted, wakes_at) = (AtomicU64::new(0), AtomicU64::new(0));
-        let textbook = Textbook { shared: S::default(), inserted, wakes_at, start: Instant::now() };
-        let textbook = Arc::new(textbook);
-        let served = textbook.clone();
-        let thread = thread::spawn(move || served.serve());
-        Timer { textbook, thread: thread.thread().clone() }
-    }
-
-    fn of(timer: &'static Timer<S>) -> Self {
-        timer
+    fn start(_tick: Duration) -> Timer<Self> {
+        let textbook = forever(Textbook {
+            shared: S::default(),
+            inserted: AtomicU64::new(0),
+            wakes_at: AtomicU64::new(0),
+            start: Instant::now(),
+            thread: OnceLock::new(),
+        });
+        let thread = thread::spawn(|| textbook.serve());
+        textbook.thread.get_or_init(|| thread.thread().clone());
+        forever(|| textbook)
     }
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> S::Key {
-        let place = self.textbook.place(delay);
-        let key = self.textbook.shared.insert(place, job(task));
-        self.wake_for(place);
-        key
+        self.insert(delay, |place| self.shared.insert(place, job(task)))
     }
 
     fn cancel(&mut self, key: S::Key) {
-        drop(self.textbook.shared.remove(key));
+        drop(self.shared.remove(key));
     }
 
     fn cancel_ended(&mut self, key: &S::Key) {
@@ -120,9 +108,6 @@ impl<S: Shared> Rival for &'static Timer<S> {
     }
 
     fn reschedule<T: Task>(&mut self, key: S::Key, task: T, delay: Duration) -> S::Key {
-        let place = self.textbook.place(delay);
-        let key = self.textbook.shared.reinsert(key, place, || job(task));
-        self.wake_for(place);
-        key
+        self.insert(delay, |place| self.shared.reinsert(key, place, || job(task)))
     }
 }

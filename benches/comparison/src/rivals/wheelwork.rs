@@ -1,6 +1,6 @@
 //! This project's timer, with its defaults, and its sleeps.
 
-use super::{Rival, Sleep};
+use super::{Rival, Sleep, Timer, forever};
 use crate::task::Task;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,15 +14,11 @@ fn timer(tick: Duration) -> HashedWheelTimer {
 pub struct Wheelwork<const RESCHEDULES: bool>(&'static HashedWheelTimer);
 
 impl<const RESCHEDULES: bool> Rival for Wheelwork<RESCHEDULES> {
-    type Timer = HashedWheelTimer;
     type Handle = Timeout;
 
-    fn start(tick: Duration) -> HashedWheelTimer {
-        timer(tick)
-    }
-
-    fn of(timer: &'static HashedWheelTimer) -> Self {
-        Self(timer)
+    fn start(tick: Duration) -> Timer<Self> {
+        let timer = forever(timer(tick));
+        forever(|| Self(timer))
     }
 
     fn schedule<T: Task>(&mut self, task: T, delay: Duration) -> Timeout {

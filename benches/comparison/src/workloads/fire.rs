@@ -5,7 +5,7 @@ use super::{Error, Figures, PATIENCE};
 use crate::delays;
 use crate::kernel;
 use crate::plan::Job;
-use crate::rivals::Rival;
+use crate::rivals::{Rival, Timer};
 use crate::sizes::Sizes;
 use crate::task::{Nothing, Task};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ const MARGIN: Duration = Duration::from_millis(150);
 
 /// From the first run to the last of tasks that count themselves. What a timer does before it runs
 /// the first is not in that, so the CPU time of all of it stands beside.
-pub fn same_tick<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+pub fn same_tick<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
     let timeouts = job.count("timeouts");
     probe::expect(timeouts);
-    let mut fire = Fire { timer: R::of(timer), timeouts };
+    let mut fire = Fire { timer: timer(), timeouts };
     let lead = fire.lead(job.sizes, |_| delays::HOUR);
     let due = Instant::now() + lead;
     let (span, cpu) = match job.value("captures") {
@@ -35,14 +35,9 @@ pub fn same_tick<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
 }
 
 /// CPU time from before the first is due until the last has run, and how late they were.
-pub fn spread<R: Rival>(
-    timer: &'static R::Timer,
-    timeouts: u64,
-    over: Duration,
-    sizes: &Sizes,
-) -> Figures {
+pub fn spread<R: Rival>(timer: Timer<R>, timeouts: u64, over: Duration, sizes: &Sizes) -> Figures {
     probe::expect(timeouts);
-    let mut fire = Fire { timer: R::of(timer), timeouts };
+    let mut fire = Fire { timer: timer(), timeouts };
     let lead = fire.lead(sizes, delays::among_far);
     let start = Instant::now() + lead;
     let (_span, cpu) = fire.fire(start, start + over, |i| {

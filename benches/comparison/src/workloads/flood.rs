@@ -2,10 +2,10 @@
 
 use super::probe::{self, nanos_after, quantile};
 use super::worker::{Kind, Worker};
-use super::{Figure, Figures, PATIENCE, start};
+use super::{Figure, Figures, PATIENCE};
 use crate::param;
 use crate::plan::Job;
-use crate::rivals::Rival;
+use crate::rivals::{Rival, Timer};
 use crate::sizes::Sizes;
 use crate::task::{Nothing, Task, captures};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,22 +21,22 @@ const BATCH: u64 = 100;
 const TICK: Duration = Duration::from_millis(100);
 
 /// The heart beats on `timer`; the flood goes to the same, or for the control to another.
-pub fn flood<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
-    let flooded = if param::is_control(&job.param) { start::<R>(job) } else { timer };
+pub fn flood<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
+    let flooded = if param::is_control(&job.param) { R::start(job.tick()) } else { timer };
     let kind = Kind::named(job.value("flood"));
     let crew = (job.count("threads"), job.sizes.flood_window);
     let length = Duration::from_millis(job.sizes.flood_ms);
-    let beat = || listen(&mut R::of(timer), length);
-    Ok(beside::<R, _>(flooded, kind, captures::<2>(), crew, beat))
+    let beat = || listen(&mut timer(), length);
+    Ok(beside(flooded, kind, captures::<2>(), crew, beat))
 }
 
 /// How late a fresh timeout of one tick is, in ticks, beside cancelled ones.
-pub fn backlog<R: Rival>(timer: &'static R::Timer, sizes: &Sizes) -> Figures {
+pub fn backlog<R: Rival>(timer: Timer<R>, sizes: &Sizes) -> Figures {
     probe::expect(1);
-    beside::<R, _>(timer, Kind::ScheduleCancel, Nothing, (1, 0), || {
+    beside(timer, Kind::ScheduleCancel, Nothing, (1, 0), || {
         thread::sleep(Duration::from_millis(sizes.backlog_ms));
         let deadline = Instant::now() + TICK;
-        let _kept = R::of(timer).schedule(probe::late(deadline), TICK);
+        let _kept = timer().schedule(probe::late(deadline), TICK);
         probe::wait(deadline, PATIENCE)
     })?;
     let ticks = probe::quantile(&probe::lateness(), 1.0, TICK.as_nanos() as f64);
@@ -45,7 +45,7 @@ pub fn backlog<R: Rival>(timer: &'static R::Timer, sizes: &Sizes) -> Figures {
 
 /// Does something while so many threads, each with such a window, flood the timer.
 fn beside<R: Rival, O>(
-    timer: &'static R::Timer,
+    timer: Timer<R>,
     kind: Kind,
     task: impl Task,
     (threads, window): (u64, u64),
@@ -57,7 +57,7 @@ fn beside<R: Rival, O>(
         for number in 0..threads {
             let (task, ready, over) = (task.clone(), &ready, &over);
             scope.spawn(move || {
-                let mut worker = Worker::new(R::of(timer), kind, task, number, window);
+                let mut worker = Worker::new(timer(), kind, task, number, window);
                 ready.wait();
                 while !over.load(Ordering::Relaxed) {
                     worker.batch(BATCH);

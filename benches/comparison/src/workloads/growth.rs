@@ -5,7 +5,7 @@ use super::{Error, Figures, PATIENCE, batches};
 use crate::delays;
 use crate::kernel;
 use crate::plan::Job;
-use crate::rivals::{Rival, Trait};
+use crate::rivals::{Rival, Timer, Trait};
 use crate::task::Nothing;
 use std::mem;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ const BURSTS: usize = 9;
 /// From the first schedule of those that expire together to their deadline.
 const LEAD: Duration = Duration::from_millis(20);
 
-pub fn growth<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
-    let mut timer = R::of(timer);
+pub fn growth<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
+    let mut timer = timer();
     let present = job.count("present");
     let far = |i| timer.schedule(Nothing, delays::far(i, present));
     let kept: Vec<_> = (0..present).map(far).collect();

@@ -4,7 +4,7 @@ use super::batches::Median;
 use super::worker::{Kind, Worker};
 use super::{Figure, Figures};
 use crate::plan::Job;
-use crate::rivals::{Rival, Trait};
+use crate::rivals::{Rival, Timer, Trait};
 use crate::sizes::Sizes;
 use crate::task::{self, Nothing, Task};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub fn path<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+pub fn path<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
     let kind = Kind::named(&job.workload.name);
     let all = job.sizes.schedule.min(job.rival.cap.unwrap_or(u64::MAX));
     let operations = match kind {
@@ -22,8 +22,8 @@ pub fn path<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
     };
     let crew = (job.count("producers"), operations);
     let nanos = match job.value("captures") {
-        "0" => measure::<R>(timer, kind, Nothing, crew, job.sizes),
-        _ => measure::<R>(timer, kind, task::captures::<2>(), crew, job.sizes),
+        "0" => measure(timer, kind, Nothing, crew, job.sizes),
+        _ => measure(timer, kind, task::captures::<2>(), crew, job.sizes),
     };
     let mut figures: Vec<Figure> = vec![("ns_per_op", nanos)];
     if kind == Kind::Schedule && all < job.sizes.schedule {
@@ -34,11 +34,11 @@ pub fn path<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
 
 /// Many more threads than cores. Producers beyond the number of cores take turns, so their waiting
 /// is not counted: what is left is the core time of an operation.
-pub fn crowd<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+pub fn crowd<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
     let producers = job.count("producers");
     let crew = (producers, job.sizes.crowd / producers);
     let task = task::captures::<2>();
-    let waited = measure::<R>(timer, Kind::ScheduleCancel, task, crew, job.sizes);
+    let waited = measure(timer, Kind::ScheduleCancel, task, crew, job.sizes);
     let at_once = producers.min(thread::available_parallelism()?.get() as u64);
     Ok(vec![("ns_per_op", waited * at_once as f64 / producers as f64)])
 }
@@ -46,7 +46,7 @@ pub fn crowd<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
 /// Nanoseconds for one operation of one producer, while `producers` of them are at work, each with
 /// `operations` in a batch: from the first start to the last end.
 fn measure<R: Rival>(
-    timer: &'static R::Timer,
+    timer: Timer<R>,
     kind: Kind,
     task: impl Task,
     (producers, operations): (u64, u64),
@@ -56,7 +56,7 @@ fn measure<R: Rival>(
     let batches = Mutex::new((Vec::new(), Median::new(sizes)));
     let enough = AtomicBool::new(false);
     let produce = |number| {
-        let mut worker = Worker::new(R::of(timer), kind, task.clone(), number, sizes.window);
+        let mut worker = Worker::new(timer(), kind, task.clone(), number, sizes.window);
         while !enough.load(Ordering::Relaxed) {
             turn.wait();
             let begin = Instant::now();

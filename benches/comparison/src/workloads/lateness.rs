@@ -3,7 +3,7 @@
 use super::{Figures, PATIENCE, probe};
 use crate::delays;
 use crate::plan::Job;
-use crate::rivals::Rival;
+use crate::rivals::{Rival, Timer};
 use std::hint;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const PER_MILLI: u64 = 10;
 const PACE: Duration = Duration::from_micros(500);
 const LONGEST: Duration = Duration::from_millis(500);
 
-pub fn lateness<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+pub fn lateness<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
     let timeouts = job.sizes.lateness_ms * PER_MILLI;
     probe::expect(timeouts);
     if job.value("load") == "busy" {
@@ -25,7 +25,7 @@ pub fn lateness<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
         });
     }
     // Kept: some timeouts need their handle to live.
-    let _kept = schedule_evenly(&mut R::of(timer), timeouts);
+    let _kept = schedule_evenly(&mut timer(), timeouts);
     probe::wait(Instant::now() + LONGEST, PATIENCE)?;
     let late = probe::lateness();
     let micros = |quantile| probe::quantile(&late, quantile, 1e3);

@@ -5,7 +5,7 @@ use super::{Error, Figures};
 use crate::delays::{self, HOUR};
 use crate::kernel;
 use crate::plan::Job;
-use crate::rivals::{Rival, Trait};
+use crate::rivals::{Rival, Timer, Trait};
 use crate::task::{Nothing, Task, captures};
 use std::io;
 use std::mem;
@@ -24,9 +24,9 @@ const MIB: f64 = 1024.0 * 1024.0;
 const WAVE: u64 = 250;
 const STACK: usize = 64 << 10;
 
-pub fn resident<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
+pub fn resident<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
     let pending = job.count("pending");
-    let mut timer = R::of(timer);
+    let mut timer = timer();
     let kept: Vec<_> = (0..pending).map(|_| timer.schedule(Nothing, HOUR)).collect();
     kernel::settle(Duration::from_secs(1) + Duration::from_micros(pending));
     let wakeups = kernel::wakeups()?;
@@ -41,8 +41,8 @@ pub fn resident<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
     Ok(vec![("cpu_percent", 100.0 * cpu / window), ("wakeups_per_s", wakeups as f64 / window)])
 }
 
-pub fn pending<R: Rival>(timer: &'static R::Timer, job: &Job) -> Figures {
-    let mut timer = R::of(timer);
+pub fn pending<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
+    let mut timer = timer();
     warm_up(&mut timer);
     let before = kernel::resident_bytes()?;
     let timeouts = job.sizes.memory;
@@ -62,8 +62,8 @@ fn hold<R: Rival>(timer: &mut R, task: impl Task, timeouts: u64, job: &Job) {
 }
 
 /// Each of so many is cancelled at once.
-pub fn storm<R: Rival>(timer: &'static R::Timer, cancelled: u64) -> Figures {
-    let mut timer = R::of(timer);
+pub fn storm<R: Rival>(timer: Timer<R>, cancelled: u64) -> Figures {
+    let mut timer = timer();
     warm_up(&mut timer);
     let before = kernel::resident_bytes()?;
     let mut figures = Vec::new();
@@ -92,10 +92,10 @@ fn growth_since(before: f64) -> Result<f64, Error> {
 /// Scheduled by so many threads, each of which ends. The same threads use another timer before:
 /// glibc keeps 250 stacks and arenas, and a thread that schedules touches more of them than one that
 /// does nothing. They are not what a timeout costs.
-pub fn short_lived<R: Rival>([control, timer]: [&'static R::Timer; 2], job: &Job) -> Figures {
+pub fn short_lived<R: Rival>([control, timer]: [Timer<R>; 2], job: &Job) -> Figures {
     let (threads, timeouts) = (job.count("threads"), job.sizes.short_lived);
     let each = timeouts / threads;
-    let wave = |timer| waves(threads, &|| hold(&mut R::of(timer), captures::<2>(), each, job));
+    let wave = |timer: Timer<R>| waves(threads, &|| hold(&mut timer(), captures::<2>(), each, job));
     let start = kernel::resident_bytes()?;
     waves(timeouts, &|| ())?;
     let idle = growth_since(start)?;

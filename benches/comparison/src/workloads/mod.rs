@@ -110,26 +110,21 @@ fn in_queues(job: &Job) -> Figures {
 }
 
 fn workload<R: Rival>(job: &Job) -> Figures {
-    let timer = start::<R>(job);
+    let timer = R::start(job.tick());
     match &*job.workload.name {
-        "fire_same_tick" => fire::same_tick::<R>(timer, job),
+        "fire_same_tick" => fire::same_tick(timer, job),
         "fire_spread" => {
-            fire::spread::<R>(timer, job.count("timeouts"), Duration::from_secs(1), job.sizes)
+            fire::spread(timer, job.count("timeouts"), Duration::from_secs(1), job.sizes)
         }
-        "resident" => memory::resident::<R>(timer, job),
-        "memory" => memory::pending::<R>(timer, job),
-        "memory_storm" => memory::storm::<R>(timer, job.count("cancelled")),
-        "short_lived" => memory::short_lived::<R>([start::<R>(job), timer], job),
-        "lateness" => lateness::lateness::<R>(timer, job),
-        "growth" => growth::growth::<R>(timer, job),
-        "backlog" => flood::backlog::<R>(timer, job.sizes),
-        "flood" => flood::flood::<R>(timer, job),
-        "crowd" => hot::crowd::<R>(timer, job),
-        _ => hot::path::<R>(timer, job),
+        "resident" => memory::resident(timer, job),
+        "memory" => memory::pending(timer, job),
+        "memory_storm" => memory::storm(timer, job.count("cancelled")),
+        "short_lived" => memory::short_lived([R::start(job.tick()), timer], job),
+        "lateness" => lateness::lateness(timer, job),
+        "growth" => growth::growth(timer, job),
+        "backlog" => flood::backlog(timer, job.sizes),
+        "flood" => flood::flood(timer, job),
+        "crowd" => hot::crowd(timer, job),
+        _ => hot::path(timer, job),
     }
-}
-
-/// Never taken down: that takes long for some, and the process ends anyway.
-fn start<R: Rival>(job: &Job) -> &'static R::Timer {
-    Box::leak(Box::new(R::start(job.tick())))
 }

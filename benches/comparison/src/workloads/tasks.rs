@@ -1,10 +1,10 @@
 //! Timers in tasks on a runtime of two worker threads.
 
-use super::{Figures, batches, fire, start};
+use super::{Figures, batches, fire};
 use crate::delays;
 use crate::plan::Job;
-use crate::rivals::Sleep;
 use crate::rivals::sleeps::Spawned;
+use crate::rivals::{Rival, Sleep};
 use crate::sizes::Sizes;
 use std::future::{poll_fn, ready};
 use std::hint::black_box;
@@ -24,8 +24,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub fn workload<S: Sleep>(job: &Job) -> Figures {
     if job.workload.name == "async_many" {
         let over = Duration::from_millis(job.sizes.waking_ms);
-        let timer = start::<Spawned<S>>(job);
-        return fire::spread::<Spawned<S>>(timer, job.count("sleeping"), over, job.sizes);
+        let timer = Spawned::<S>::start(job.tick());
+        return fire::spread(timer, job.count("sleeping"), over, job.sizes);
     }
     let runtime = S::runtime(WORKERS);
     let n = job.sizes.batch;
