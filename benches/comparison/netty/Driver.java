@@ -9,9 +9,9 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -86,15 +86,19 @@ public final class Driver {
     }
 
     private static void start(Body body) {
-        Thread thread = new Thread(() -> {
+        thread(() -> {
             try {
                 body.run();
             } catch (Exception e) {
                 throw new IllegalStateException(e);
             }
-        });
+        }).start();
+    }
+
+    private static Thread thread(Runnable body) {
+        Thread thread = new Thread(body);
         thread.setDaemon(true);
-        thread.start();
+        return thread;
     }
 
     // Hot paths: a repetition runs on a fresh timer, after a garbage collection, both outside of the
@@ -308,22 +312,14 @@ public final class Driver {
     }
 
     /** A beat every 5 ms until the end, the next one scheduled when the last has run. */
-    private static void beat(Wheel wheel, LateTimes late, long end) {
+    private static void beat(Wheel wheel, LateTimes late, long end) throws Exception {
         long period = 5_000_000;
-        Thread heart = Thread.currentThread();
-        AtomicLong ranAt = new AtomicLong();
+        var heard = new LinkedBlockingQueue<Long>();
         while (System.nanoTime() < end) {
-            ranAt.set(0);
             long due = System.nanoTime() + period;
-            wheel.scheduleNanos(timeout -> {
-                ranAt.set(System.nanoTime());
-                LockSupport.unpark(heart);
-            }, period);
-            while (ranAt.get() == 0 && System.nanoTime() < end) {
-                LockSupport.parkNanos(end - System.nanoTime());
-            }
-            long ran = ranAt.get();
-            if (ran != 0) {
+            wheel.scheduleNanos(timeout -> heard.add(System.nanoTime()), period);
+            Long ran = heard.poll(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+            if (ran != null) {
                 late.note(ran - due);
             } else if (end > due) {
                 // A beat that is overdue at the end enters with its lateness by then.
@@ -468,29 +464,22 @@ public final class Driver {
 
         private final HashedWheelTimer timer;
         private final long tickMillis;
-        private volatile Thread worker;
+        private Thread worker;
         /** {@code PID/task/TID}: Java 17 does not tell the kernel's number of a thread. */
-        private volatile String kernelsName;
+        private String kernelsName;
 
         /** Returns once the worker runs, so that no measurement pays for its start. */
-        Wheel(int tickMicros) {
+        Wheel(int tickMicros) throws InterruptedException {
             // Netty's shortest tick is 1 ms.
             tickMillis = Math.max(1, tickMicros / 1_000);
-            timer = new HashedWheelTimer(this::workerThread, tickMicros, TimeUnit.MICROSECONDS, 512);
-            timer.start();
-        }
-
-        private Thread workerThread(Runnable wheel) {
-            worker = new Thread(() -> {
-                try {
-                    kernelsName = Files.readSymbolicLink(Path.of("/proc/thread-self")).toString();
-                } catch (IOException e) {
-                    throw new IllegalStateException(e);
-                }
-                wheel.run();
-            });
-            worker.setDaemon(true);
-            return worker;
+            timer = new HashedWheelTimer(Driver::thread, tickMicros, TimeUnit.MICROSECONDS, 512);
+            CountDownLatch running = new CountDownLatch(1);
+            schedule(timeout -> {
+                worker = Thread.currentThread();
+                kernelsName = Files.readSymbolicLink(Path.of("/proc/thread-self")).toString();
+                running.countDown();
+            }, 0);
+            running.await();
         }
 
         Timeout schedule(TimerTask task, long delayMillis) {

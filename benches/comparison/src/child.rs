@@ -1,7 +1,6 @@
 //! A measurement in a process of its own, which prints a line `metric value` for each figure.
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
@@ -25,27 +24,23 @@ pub fn limited(program: impl AsRef<OsStr>, seconds: u64) -> Command {
 /// What `timeout` exits with when time is up.
 const TIME_IS_UP: i32 = 124;
 
-/// The outer error is the machine's, the inner one the rival's.
-pub fn measure(
-    command: &mut Command,
-    limit_s: u64,
-) -> io::Result<Result<Vec<(String, f64)>, Failure>> {
-    let output = command.output()?;
+pub fn measure(command: &mut Command, limit_s: u64) -> Result<Vec<(String, f64)>, Failure> {
+    let crashed = |code: i32, why| {
+        let message = format!("crashed ({code}): {why}");
+        Failure { metric: "crashed", value: code.into(), message }
+    };
+    let output = command.output().map_err(|error| crashed(0, error.to_string()))?;
     let [stdout, stderr] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).trim().to_owned());
-    let crashed = |code: i32, message| Failure { metric: "crashed", value: code.into(), message };
-    Ok(match output.status.code() {
+    match output.status.code() {
         Some(0) => parse(&stdout)
             .ok_or_else(|| crashed(0, format!("expected lines of `metric value`: {stdout:?}"))),
         Some(TIME_IS_UP) => {
             let message = format!("not done after {limit_s} s");
             Err(Failure { metric: "timed_out", value: limit_s as f64, message })
         }
-        code => {
-            let code = code.unwrap_or(-output.status.signal().unwrap_or_default());
-            Err(crashed(code, format!("crashed ({code}): {stderr}")))
-        }
-    })
+        code => Err(crashed(code.unwrap_or(-output.status.signal().unwrap_or_default()), stderr)),
+    }
 }
 
 fn parse(text: &str) -> Option<Vec<(String, f64)>> {
@@ -62,9 +57,8 @@ mod tests {
 
     #[test]
     fn a_child_returns_figures_or_says_how_it_failed() {
-        let run = |script: &str, limit_s| {
-            measure(limited("sh", limit_s).args(["-c", script]), limit_s).unwrap()
-        };
+        let run =
+            |script: &str, limit_s| measure(limited("sh", limit_s).args(["-c", script]), limit_s);
         let figures = run("echo p50_us 1.25; echo early 0", 60).unwrap();
         assert_eq!(figures, [("p50_us".to_owned(), 1.25), ("early".to_owned(), 0.0)]);
         let failure = |script, limit_s| run(script, limit_s).unwrap_err();

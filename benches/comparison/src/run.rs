@@ -32,71 +32,59 @@ pub fn run(args: &Run, folder: &Path) -> Result<Vec<String>, Error> {
         return Err(Error::NothingToRun);
     }
     fs::create_dir_all(folder)?;
-    let equipment = Equipment::find(&jobs, args.quick);
+    let equipment = &Equipment::find(&jobs, args.quick);
     fs::write(folder.join("machine.md"), kernel::machine(equipment.netty_version()))?;
     let mut csv = csv::Writer::from_path(folder.join("measurements.csv"))?;
-    let campaign = Campaign { equipment, progress: progress_bar(jobs.len() as u64) };
+    let progress = &progress_bar(jobs.len() as u64);
     let case = |job: &Job| (&*job.workload.name, job.param.clone(), job.round);
     for turn in jobs.chunk_by(|a, b| case(a) == case(b)) {
         // The figures of a quick run mean nothing.
         let side_by_side =
             if args.quick { 4 } else { 1 + usize::from(turn[0].workload.counts_only) };
         for jobs in turn.chunks(side_by_side) {
-            campaign
-                .measure_together(jobs)?
-                .into_iter()
-                .try_for_each(|line| csv.serialize(line))?;
-            // An interrupted run loses nothing.
-            csv.flush()?;
+            progress.set_message(title(&jobs[0]));
+            let lines = thread::scope(|scope| {
+                let start = |job| scope.spawn(move || measure(job, equipment, progress));
+                let running: Vec<_> = jobs.iter().map(start).collect();
+                running.into_iter().flat_map(|job| job.join().expect("it does not panic")).collect()
+            });
+            write(&mut csv, lines)?;
+            progress.inc(jobs.len() as u64);
         }
     }
-    campaign.progress.finish_and_clear();
+    progress.finish_and_clear();
     Ok(report::write(folder)?)
 }
 
-struct Campaign {
-    equipment: Equipment,
-    progress: ProgressBar,
+/// Each line is flushed: an interrupted run loses nothing.
+fn write(csv: &mut csv::Writer<fs::File>, lines: Vec<Measurement>) -> Result<(), csv::Error> {
+    lines.into_iter().try_for_each(|line| csv.serialize(line))?;
+    Ok(csv.flush()?)
 }
 
-impl Campaign {
-    fn measure_together(&self, jobs: &[Job]) -> Result<Vec<Measurement>, Error> {
-        self.progress.set_message(title(&jobs[0]));
-        let lines = thread::scope(|scope| {
-            let start = |job| scope.spawn(move || self.measure(job));
-            let running: Vec<_> = jobs.iter().map(start).collect();
-            let lines = running.into_iter().map(|job| job.join().expect("it does not panic"));
-            lines.collect::<Result<Vec<_>, _>>()
-        })?;
-        self.progress.inc(jobs.len() as u64);
-        Ok(lines.concat())
-    }
-
-    /// A failure of a rival is a figure of its own kind, and a line above the progress bar.
-    fn measure(&self, job: &Job) -> Result<Vec<Measurement>, Error> {
-        let skipped = plan::skip_reason(&job.workload.name, &job.param, job.rival).is_some();
-        let command = self.equipment.command(job).filter(|_| !skipped);
-        let figures = match command {
-            Some(mut command) => {
-                child::measure(&mut command, job.sizes.limit_s)?.unwrap_or_else(|failure| {
-                    self.progress.println(fit(&format!("{}: {}", title(job), failure.message)));
-                    vec![(failure.metric.to_owned(), failure.value)]
-                })
-            }
-            // Once is enough to say so.
-            None if job.round == 1 => vec![("skipped".to_owned(), 0.0)],
-            None => Vec::new(),
-        };
-        let line = |(metric, value)| Measurement {
-            workload: job.workload.name.clone(),
-            param: job.param.clone(),
-            rival: job.rival.name.clone(),
-            round: job.round,
-            metric,
-            value,
-        };
-        Ok(figures.into_iter().map(line).collect())
-    }
+/// A failure of a rival is a figure of its own kind, and a line above the progress bar.
+fn measure(job: &Job, equipment: &Equipment, progress: &ProgressBar) -> Vec<Measurement> {
+    let skipped = plan::skip_reason(&job.workload.name, &job.param, job.rival).is_some();
+    let figures = match equipment.command(job).filter(|_| !skipped) {
+        Some(mut command) => {
+            child::measure(&mut command, job.sizes.limit_s).unwrap_or_else(|failure| {
+                progress.println(fit(&format!("{}: {}", title(job), failure.message)));
+                vec![(failure.metric.to_owned(), failure.value)]
+            })
+        }
+        // Once is enough to say so.
+        None if job.round == 1 => vec![("skipped".to_owned(), 0.0)],
+        None => Vec::new(),
+    };
+    let line = |(metric, value)| Measurement {
+        workload: job.workload.name.clone(),
+        param: job.param.clone(),
+        rival: job.rival.name.clone(),
+        round: job.round,
+        metric,
+        value,
+    };
+    figures.into_iter().map(line).collect()
 }
 
 fn title(job: &Job) -> String {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 /// A line of `measurements.csv`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Measurement {
     pub workload: String,
     pub param: String,

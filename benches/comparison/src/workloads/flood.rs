@@ -8,9 +8,9 @@ use crate::plan::Job;
 use crate::rivals::{Rival, Timer};
 use crate::sizes::Sizes;
 use crate::task::{Nothing, Task, captures};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
-use std::thread::{self, Thread};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The figures of the heartbeat.
@@ -74,55 +74,25 @@ fn beside<R: Rival, O>(
 /// Beats from the calling thread, for `length`. A beat that is overdue at the end enters with its
 /// lateness by then; one that is not due yet does not count.
 fn listen<R: Rival>(timer: &mut R, length: Duration) -> Vec<Figure> {
-    let heart = Arc::new(Heart { thread: thread::current(), start: Instant::now(), ran: 0.into() });
-    let end = heart.start + length;
+    let (heart, heard) = mpsc::channel();
+    let end = Instant::now() + length;
     let (mut late, mut beats) = (Vec::new(), 0.0);
     while Instant::now() < end {
-        heart.ran.store(NOT_YET, Ordering::Relaxed);
         let due = Instant::now() + PERIOD;
+        let heart = heart.clone();
         // Kept until then: some timeouts need their handle to live.
-        let _kept = timer.schedule(beat(heart.clone()), PERIOD);
-        match heart.wait(end) {
-            Some(ran) => {
+        let _kept = timer.schedule(move || _ = heart.send(Instant::now()), PERIOD);
+        match heard.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(ran) => {
                 late.push(nanos_after(due, ran));
                 beats += 1.0;
             }
-            None if end > due => late.push(nanos_after(due, end)),
-            None => {}
+            Err(_) if end > due => late.push(nanos_after(due, end)),
+            Err(_) => {}
         }
     }
     late.sort_unstable();
     let quantiles = [("p50_ms", 0.5), ("p99_ms", 0.99), ("max_ms", 1.0)];
     let figures = quantiles.map(|(metric, share)| (metric, quantile(&late, share, 1e6)));
     [&figures[..], &[("beats", beats)]].concat()
-}
-
-fn beat(heart: Arc<Heart>) -> impl Task {
-    move || {
-        heart.ran.store(heart.start.elapsed().as_nanos() as u64, Ordering::Release);
-        heart.thread.unpark();
-    }
-}
-
-/// A beat that has not run.
-const NOT_YET: u64 = 0;
-
-struct Heart {
-    thread: Thread,
-    start: Instant,
-    /// When the beat ran, in nanoseconds since the start.
-    ran: AtomicU64,
-}
-
-impl Heart {
-    /// `None` if it has not run by the end.
-    fn wait(&self, end: Instant) -> Option<Instant> {
-        loop {
-            match self.ran.load(Ordering::Acquire) {
-                NOT_YET if Instant::now() >= end => return None,
-                NOT_YET => thread::park_timeout(end - Instant::now()),
-                ran => return Some(self.start + Duration::from_nanos(ran)),
-            }
-        }
-    }
 }
