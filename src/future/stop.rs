@@ -38,6 +38,23 @@ impl HashedWheelTimer {
 }
 
 /// The end of a timer as a future. Created by [`HashedWheelTimer::stop_async`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use wheelwork::{HashedWheelTimer, Unprocessed, future::Stop};
+///
+/// let timer = HashedWheelTimer::new()?;
+/// timer.new_timeout(|| (), Duration::from_secs(60))?;
+/// let stop: Stop = timer.stop_async(); // the first poll closes the timer
+/// let unprocessed: Vec<Unprocessed> = stop.await;
+/// assert_eq!(unprocessed.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a future does nothing until it is polled"]
 pub struct Stop {
     timer: HashedWheelTimer,

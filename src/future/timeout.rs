@@ -131,6 +131,28 @@ pin_project! {
     ///
     /// It does not use the timer until its future is pending for the first time. It drops the future
     /// when it is dropped itself, not at the deadline.
+    ///
+    /// # Examples
+    ///
+    /// A program that stores the limited future names its type:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::future::{Ready, ready};
+    /// use wheelwork::{HashedWheelTimer, future::FutureTimeout};
+    ///
+    /// struct Request {
+    ///     reply: FutureTimeout<Ready<u32>>,
+    /// }
+    ///
+    /// let timer = HashedWheelTimer::new()?;
+    /// let request = Request { reply: timer.timeout(Duration::from_secs(2), ready(7)) };
+    /// assert_eq!(request.reply.await?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[derive(Debug)]
     #[must_use = "a future does nothing until it is polled"]
     pub struct FutureTimeout<F> {

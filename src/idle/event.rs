@@ -40,6 +40,33 @@ pub struct IdleEvent {
 }
 
 /// The callback's answer to a report: whether to keep watching the connection.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+///
+/// # let clock = ManualClock::new();
+/// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// let idle = IdleTimeouts::new(&timer, |pings: &mut u32, _| {
+///     if *pings == 2 {
+///         return Answer::StopWatching; // no reply to two pings: close the connection
+///     }
+///     *pings += 1; // send a ping
+///     Answer::KeepWatching
+/// });
+/// let minute = Duration::from_secs(60);
+/// let watch = idle.watch(0, &IdlePolicy::new().reader(minute))?;
+/// clock.advance(minute);
+/// clock.advance(minute);
+/// assert_eq!(idle.watched(), 1);
+/// clock.advance(minute);
+/// assert_eq!(idle.watched(), 0);
+/// # drop(watch);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Report the connection again when it has been silent for its duration once more.
@@ -50,6 +77,26 @@ pub enum Answer {
 }
 
 /// One reported connection of a batch. See [`IdleTimeouts::batched`](super::IdleTimeouts::batched).
+///
+/// # Examples
+///
+/// Pings the connections that became idle now, and closes the others:
+///
+/// ```
+/// # use wheelwork::idle::{Answer, Idle, IdleKind};
+/// fn on_idle(batch: &mut [Idle<u64>]) {
+///     let mut to_close = Vec::new();
+///     for idle in batch.iter_mut().filter(|idle| idle.is_still_silent()) {
+///         if idle.event().first && idle.event().kind != IdleKind::TimerStopped {
+///             println!("ping {}", idle.connection);
+///             continue; // it stays watched
+///         }
+///         to_close.push(idle.connection);
+///         idle.answer(Answer::StopWatching);
+///     }
+///     println!("close {to_close:?}");
+/// }
+/// ```
 pub struct Idle<T> {
     /// The value that was given to `watch`.
     pub connection: T,

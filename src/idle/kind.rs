@@ -1,6 +1,29 @@
 //! The kinds of silence.
 
 /// The reason for a report.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts};
+///
+/// # let clock = ManualClock::new();
+/// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// let idle = IdleTimeouts::new(&timer, |_: &mut u64, event| match event.kind {
+///     IdleKind::Writer => Answer::KeepWatching, // send a ping
+///     _ => Answer::StopWatching,
+/// });
+/// let second = Duration::from_secs(1);
+/// let watch = idle.watch(7, &IdlePolicy::new().writer(5 * second).reader(60 * second))?;
+/// clock.advance(5 * second);
+/// assert_eq!((idle.reported(IdleKind::Writer), idle.watched()), (1, 1));
+/// clock.advance(55 * second);
+/// assert_eq!((idle.reported(IdleKind::Reader), idle.watched()), (1, 0));
+/// # drop(watch);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdleKind {

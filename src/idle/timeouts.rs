@@ -46,6 +46,19 @@ pub struct IdleTimeouts<T> {
 }
 
 /// A connection that [`IdleTimeouts::take_idlest`] took out. It is not watched any more.
+///
+/// # Examples
+///
+/// ```
+/// # use wheelwork::idle::{IdleTimeouts, Taken};
+/// # fn close(connection: u64) {}
+/// fn make_room(idle: &IdleTimeouts<u64>) {
+///     for Taken { connection, silent_for, .. } in idle.take_idlest(100) {
+///         println!("close {connection}, silent for {silent_for:?}");
+///         close(connection);
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Taken<T> {
@@ -56,6 +69,17 @@ pub struct Taken<T> {
 }
 
 /// A factor that is not a valid scale.
+///
+/// # Examples
+///
+/// ```
+/// # use wheelwork::idle::{Answer, IdleTimeouts, ScaleError};
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+/// let error: ScaleError = idle.scale(-1.0).unwrap_err();
+/// assert_eq!(error.to_string(), "a factor of -1: expected a finite number, 0 or more");
+/// # Ok::<(), wheelwork::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("a factor of {factor}: expected a finite number, 0 or more")]
 pub struct ScaleError {

@@ -9,6 +9,28 @@ use std::time::Instant;
 /// touch then needs neither a clock read nor arithmetic on an [`Instant`]. A timestamp is valid only
 /// for the timer that it was taken from.
 ///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
+/// # let clock = ManualClock::new();
+/// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+/// # let policy = IdlePolicy::new().all(Duration::from_secs(60));
+/// let ready: Vec<Watch> = vec![idle.watch(1, &policy)?, idle.watch(2, &policy)?];
+/// let before = idle.now();
+/// clock.advance(Duration::from_secs(5));
+/// let now = idle.now();
+/// assert!(before < now);
+/// for watch in &ready {
+///     watch.touch_at(now);
+/// }
+/// assert_eq!(ready[1].silent_for(), Duration::ZERO);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// [`IdleTimeouts::now`]: super::IdleTimeouts::now
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(u64);
@@ -29,6 +51,21 @@ impl Timestamp {
 
 /// A time for the `_at` methods of [`Watch`](super::Watch): a [`Timestamp`], or an [`Instant`] of
 /// the timer's clock.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+/// # let timer = HashedWheelTimer::builder().clock(ManualClock::new()).build()?;
+/// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+/// let watch = idle.watch(7, &IdlePolicy::new().all(Duration::from_secs(60)))?;
+/// watch.record_read_at(idle.now()); // the cheapest
+/// watch.record_read_at(timer.now()); // an instant that the program has anyway
+/// assert_eq!(watch.silent_for(), Duration::ZERO);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait IntoTimestamp: sealed::Sealed {}
 
 impl IntoTimestamp for Timestamp {}

@@ -172,6 +172,26 @@ impl fmt::Debug for Watch {
 }
 
 /// A pause that ends when this guard is dropped, from [`Watch::paused`].
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+/// # let clock = ManualClock::new();
+/// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+/// let minute = Duration::from_secs(60);
+/// let watch = idle.watch(7, &IdlePolicy::new().all(minute))?;
+/// let paused = watch.paused();
+/// clock.advance(10 * minute);
+/// assert_eq!(idle.watched(), 1); // not reported
+/// drop(paused);
+/// clock.advance(minute);
+/// assert_eq!(idle.watched(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping the guard ends the pause"]
 pub struct Paused<'a>(&'a Watch);

@@ -57,6 +57,28 @@ pub trait Clock: Send + Sync + 'static {
 }
 
 /// How a clock moves.
+///
+/// # Examples
+///
+/// A clock that runs an hour ahead keeps the pace of the system's:
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use wheelwork::time::{Clock, Follower, Pace};
+///
+/// struct Ahead;
+///
+/// impl Clock for Ahead {
+///     fn now(&self) -> Instant {
+///         Instant::now() + Duration::from_secs(3600)
+///     }
+///     fn attach(&self, _: Follower) -> Pace {
+///         Pace::RealTime // also what `attach` returns by default
+///     }
+/// }
+/// # wheelwork::HashedWheelTimer::builder().clock(Ahead).build()?;
+/// # Ok::<(), wheelwork::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pace {

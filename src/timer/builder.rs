@@ -37,6 +37,19 @@ static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 /// All guarantees of the timer hold with each structure.
 /// [Choosing a wheel](crate::guide::choosing_a_wheel) compares them. The non-cascading wheel of Linux is not offered, because it is not exact: see
 /// [`LinuxWheel`](crate::wheel::LinuxWheel).
+///
+/// # Examples
+///
+/// Many delays are much longer than a turn of the wheel, which is 51 s by default:
+///
+/// ```
+/// # use std::time::Duration;
+/// use wheelwork::{HashedWheelTimer, WheelKind};
+///
+/// let timer = HashedWheelTimer::builder().wheel(WheelKind::Hierarchical).build()?;
+/// timer.new_timeout(|| println!("a day later"), Duration::from_secs(24 * 60 * 60))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WheelKind {

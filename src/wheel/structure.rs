@@ -21,11 +21,50 @@ pub(crate) type Batch = Bucket<u16>;
 pub(super) const LET_IN: usize = if cfg!(test) { 3 } else { 1 << 12 };
 
 /// The structure of a [`Wheel`](super::Wheel). Only types of this crate implement it.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::{HashedWheel, LinuxWheel, Structure, Wheel};
+///
+/// /// Empties any wheel, and returns the values in the order of their ticks.
+/// fn drain<T, S: Structure>(wheel: &mut Wheel<T, S>) -> Vec<T> {
+///     let mut values = Vec::new();
+///     while let Some(tick) = wheel.next_expiry() {
+///         wheel.expire(tick, |_, value| values.push(value));
+///     }
+///     values
+/// }
+///
+/// let mut wheel = LinuxWheel::new();
+/// wheel.insert(70, "second");
+/// wheel.insert(7, "first");
+/// assert_eq!(drain(&mut wheel), ["first", "second"]);
+/// assert!(drain(&mut HashedWheel::<&str>::new(512)?).is_empty());
+/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+/// ```
 pub trait Structure: TokenWheel {}
 
 impl<W: TokenWheel> Structure for W {}
 
 /// A structure that accepts any delay: every one except the simple wheel's.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::{HashedWheel, Unlimited, Wheel};
+///
+/// fn schedule_all<S: Unlimited>(wheel: &mut Wheel<u64, S>, deadlines: &[u64]) {
+///     for &deadline in deadlines {
+///         wheel.insert(deadline, deadline); // cannot fail
+///     }
+/// }
+///
+/// let mut wheel = HashedWheel::new(512)?;
+/// schedule_all(&mut wheel, &[5, 1_000_000]);
+/// assert_eq!(wheel.len(), 2);
+/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+/// ```
 pub trait Unlimited: Structure {}
 
 /// The place of a timeout in a wheel. Levels are counted from 1, the finest. A wheel without levels

@@ -88,6 +88,24 @@ pub struct DelayQueue<T> {
 
 /// The key of a value in a [`DelayQueue`]. After its value has left the queue, it finds nothing. Keys are
 /// ordered by insertion.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # let timer = wheelwork::HashedWheelTimer::new()?;
+/// use std::collections::HashMap;
+/// use wheelwork::future::{DelayKey, DelayQueue};
+///
+/// let mut expiry = DelayQueue::new(&timer);
+/// let mut sessions: HashMap<&str, DelayKey> = HashMap::new();
+/// let minute = Duration::from_secs(60);
+/// sessions.insert("ada", expiry.insert("ada", minute));
+/// assert!(expiry.reset(sessions["ada"], minute)); // a request has come
+/// assert!(expiry.remove(sessions["ada"]).is_some()); // a logout
+/// assert!(expiry.remove(sessions["ada"]).is_none()); // the key finds nothing now
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DelayKey {
     sequence: u64,

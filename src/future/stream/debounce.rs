@@ -14,6 +14,32 @@ const ITEMS_PER_POLL: usize = 64;
 pin_project! {
     /// A stream of the items that a pause follows. Created by
     /// [`TimedStreamExt::debounce`](super::TimedStreamExt::debounce).
+    ///
+    /// # Examples
+    ///
+    /// A program that stores the stream names its type:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::{future::poll_fn, pin::Pin};
+    /// # use futures_core::Stream;
+    /// use wheelwork::{HashedWheelTimer, future::{Debounce, DelayQueue, TimedStreamExt}};
+    ///
+    /// struct Editor {
+    ///     pauses: Pin<Box<Debounce<DelayQueue<char>>>>,
+    /// }
+    ///
+    /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// let mut keys = DelayQueue::new(&timer);
+    /// keys.insert('a', Duration::ZERO);
+    /// let mut editor = Editor { pauses: Box::pin(keys.debounce(&timer, Duration::from_millis(5))) };
+    /// let last = poll_fn(|cx| editor.pauses.as_mut().poll_next(cx)).await.expect("a key");
+    /// assert_eq!(last.value, 'a');
+    /// # Ok(())
+    /// # }
+    /// ```
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
     pub struct Debounce<S: Stream> {

@@ -11,6 +11,32 @@ use std::time::Duration;
 pin_project! {
     /// A stream with a limited rate. Created by
     /// [`TimedStreamExt::throttle`](super::TimedStreamExt::throttle).
+    ///
+    /// # Examples
+    ///
+    /// A program that stores the stream names its type:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::{future::poll_fn, pin::Pin};
+    /// # use futures_core::Stream;
+    /// use wheelwork::{HashedWheelTimer, future::{Interval, Throttle, TimedStreamExt}};
+    ///
+    /// struct Feed {
+    ///     updates: Pin<Box<Throttle<Interval>>>,
+    /// }
+    ///
+    /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// let updates = timer.interval(Duration::from_millis(1))?;
+    /// let mut feed = Feed { updates: Box::pin(updates.throttle(&timer, Duration::from_millis(5))) };
+    /// let first = poll_fn(|cx| feed.updates.as_mut().poll_next(cx)).await;
+    /// let second = poll_fn(|cx| feed.updates.as_mut().poll_next(cx)).await;
+    /// assert!(second > first);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
     pub struct Throttle<S> {

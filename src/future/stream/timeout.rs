@@ -11,6 +11,31 @@ use std::time::Duration;
 pin_project! {
     /// A stream with a limit for each item. Created by
     /// [`TimedStreamExt::timeout`](super::TimedStreamExt::timeout).
+    ///
+    /// # Examples
+    ///
+    /// A program that stores the stream names its type:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::{future::poll_fn, pin::Pin};
+    /// # use futures_core::Stream;
+    /// use wheelwork::{HashedWheelTimer, future::{Interval, StreamTimeout, TimedStreamExt}};
+    ///
+    /// struct Feed {
+    ///     updates: Pin<Box<StreamTimeout<Interval>>>,
+    /// }
+    ///
+    /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// let updates = timer.interval(Duration::from_secs(60))?;
+    /// let mut feed = Feed { updates: Box::pin(updates.timeout(&timer, Duration::from_millis(2))) };
+    /// let update = poll_fn(|cx| feed.updates.as_mut().poll_next(cx)).await;
+    /// assert!(update.expect("the stream goes on").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[derive(Debug)]
     #[must_use = "a stream does nothing until it is polled"]
     pub struct StreamTimeout<S> {

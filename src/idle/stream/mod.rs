@@ -34,6 +34,24 @@ use std::pin::Pin;
 /// Wraps streams whose reads and writes fail when the stream is idle.
 ///
 /// A program makes one, and clones the handle, which keeps the timer running. See [`IdleStream`] for a program and for the guarantees.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::HashedWheelTimer;
+/// # use wheelwork::idle::{IdlePolicy, IdleStreams};
+/// # let (first_socket, second_socket) = ((), ());
+/// let timer = HashedWheelTimer::new()?;
+/// let streams = IdleStreams::new(&timer);
+/// let policy = IdlePolicy::new().all(Duration::from_secs(60));
+/// let first = streams.wrap(first_socket, &policy)?;
+/// let second = streams.wrap(second_socket, &policy)?;
+/// assert_eq!(streams.watched(), 2);
+/// drop(first);
+/// assert_eq!(streams.watched(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct IdleStreams(IdleTimeouts<Arc<Signal>>);
 
