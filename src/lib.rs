@@ -168,6 +168,7 @@ mod worker;
 
 pub use base::refused::Refused;
 pub use executor::Executor;
+pub use heap::heap_metrics::HeapMetrics;
 pub use heap::metrics::{Lateness, Metrics};
 #[doc(inline)]
 pub use time::{Clock, ManualClock, SystemClock};

@@ -1,9 +1,12 @@
-//! What `metrics` counts about the worker. The counts of timeouts are checked in all test files, by
-//! `assert_conserved`.
+//! What `metrics` counts about the worker, and what `heap_metrics` shows. The counts of timeouts are checked
+//! in all test files, by `assert_conserved`.
 
 mod common;
 
 use common::{TICK, eventually, into_the_wheel, manual, ms};
+use std::thread;
+use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+use wheelwork::{HashedWheelTimer, HeapMetrics};
 
 #[test]
 fn a_wake_up_is_counted() {
@@ -53,4 +56,52 @@ fn lateness_grows_while_a_pass_goes_on() {
     let lateness = timer.metrics().lateness;
     assert_eq!((lateness.count(), lateness.max()), (40, ms(32)), "the clock is read at 16 and 32");
     assert!(lateness.quantile(0.3) < ms(1));
+}
+
+/// Schedules on a thread of this name, and returns the snapshot that it sees then.
+fn schedule_on(name: &str, timer: &HashedWheelTimer, count: usize) -> Vec<HeapMetrics> {
+    let timer = timer.clone();
+    let schedule = move || {
+        (0..count).for_each(|_| drop(timer.new_timeout(|| (), TICK).unwrap()));
+        timer.heap_metrics()
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(schedule).unwrap().join().unwrap()
+}
+
+#[test]
+fn a_heap_has_what_its_thread_scheduled() {
+    let (timer, clock) = manual();
+    let summary = |heaps: Vec<HeapMetrics>| -> Vec<_> {
+        let fields =
+            |heap: HeapMetrics| (heap.thread, heap.scheduled, heap.queued_chunks, heap.slots);
+        heaps.into_iter().map(fields).collect()
+    };
+    let first = schedule_on("first", &timer, 63);
+    assert_eq!(summary(first), [(Some("first".to_owned()), 63, 2, 124)]);
+    eventually("the thread has left", || timer.heap_metrics()[0].thread.is_none());
+    clock.advance(TICK);
+    assert_eq!(summary(timer.heap_metrics()), [(None, 63, 0, 124)]);
+
+    let second = schedule_on("second", &timer, 1);
+    assert_eq!(summary(second), [(Some("second".to_owned()), 64, 1, 124)], "it has the same heap");
+    timer.stop().unwrap();
+    assert_eq!(timer.heap_metrics()[0].slots, 0);
+}
+
+#[test]
+fn threads_that_schedule_at_one_time_have_different_heaps() {
+    let (timer, _clock) = manual();
+    timer.new_timeout(|| (), TICK).unwrap();
+    let heaps = schedule_on("other", &timer, 2);
+    let scheduled: Vec<u64> = heaps.iter().map(|heap| heap.scheduled).collect();
+    assert_eq!(scheduled, [1, 2]);
+    assert_eq!(heaps[0].thread.as_deref(), thread::current().name());
+}
+
+#[test]
+fn the_heap_of_the_idle_manager_is_not_shown() {
+    let (timer, _clock) = manual();
+    let idle = IdleTimeouts::new(&timer, |_: &mut (), _| Answer::StopWatching);
+    let _watch = idle.watch((), &IdlePolicy::new().all(TICK)).unwrap();
+    assert_eq!(timer.heap_metrics(), []);
 }

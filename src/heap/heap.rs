@@ -88,6 +88,8 @@ pub(crate) struct Heap<P> {
     pub(crate) tally: Arc<Tally>,
     /// Whether this is the heap of the crate's own timeouts. Its tally is `Context::internals`.
     pub(crate) internal: bool,
+    /// The name of the thread that has the heap.
+    pub(super) thread: Mutex<Option<String>>,
     pub(crate) context: Arc<Context>,
     pending: SegQueue<Arc<Chunk<P>>>,
     /// Disowned chunks that have free slots for a next owner.
@@ -192,6 +194,7 @@ impl<P> Heap<P> {
             earliest: AtomicU64::new(NEVER),
             scan_wanted: AtomicBool::new(false),
             tally,
+            thread: Mutex::new(None),
             context,
             pending: SegQueue::new(),
             pool: SegQueue::new(),
@@ -233,6 +236,11 @@ impl<P> Heap<P> {
         // Another thread may have found the mark before the chunk was in the queue. If a scan between
         // the two has lost its deadline, its slot is found New here.
         deadline.min(chunk.earliest_new())
+    }
+
+    /// The number of chunks in the pending queue.
+    pub(super) fn queue_len(&self) -> usize {
+        self.pending.len()
     }
 
     /// Requests a scan, even if nothing is due.

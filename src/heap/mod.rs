@@ -14,6 +14,7 @@
 //! - `alarm`: when a producer wakes the worker
 //! - `tally`: the counts of each thread
 //! - `metrics`: the public snapshot, the worker's counters, the lateness histogram
+//! - `heap_metrics`: the public snapshot of one heap
 //! - `producer`: a thread that schedules, for the tests
 
 pub(crate) mod alarm;
@@ -21,6 +22,7 @@ mod chunk;
 pub(crate) mod context;
 #[allow(clippy::module_inception)] // the folder's main file
 mod heap;
+pub(crate) mod heap_metrics;
 pub(crate) mod metrics;
 #[cfg(all(test, loom))]
 mod model;

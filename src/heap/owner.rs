@@ -10,6 +10,7 @@ use super::heap::{Heap, SEQUENCES_PER_SCAN};
 use super::registry::Registry;
 use crate::base::sync::{Arc, Ordering};
 use std::sync::Weak;
+use std::thread;
 
 /// A thread's owned chunk, and its heap.
 pub(crate) struct Owner<P: Send + 'static> {
@@ -24,7 +25,9 @@ pub(crate) struct Owner<P: Send + 'static> {
 impl<P: Send + 'static> Owner<P> {
     /// Gives the calling thread a heap. `None` if the timer can have no more chunks.
     pub(crate) fn enter(registry: &Arc<Registry<P>>) -> Option<Self> {
-        Self::of(registry.take_heap(), registry)
+        let owner = Self::of(registry.take_heap(), registry)?;
+        owner.heap.set_thread(Some(thread::current().name().unwrap_or_default().to_owned()));
+        Some(owner)
     }
 
     /// The owner of a heap for the crate's own timeouts. `None` if the timer can have no more chunks.
@@ -102,6 +105,7 @@ impl<P: Send + 'static> Owner<P> {
 impl<P: Send + 'static> Drop for Owner<P> {
     fn drop(&mut self) {
         self.chunk.disown(self.free);
+        self.heap.set_thread(None);
         if let Some(registry) = self.registry.upgrade() {
             registry.leave(self.heap.clone());
         }

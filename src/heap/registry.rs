@@ -7,11 +7,12 @@
 //! One more heap has the internal timeouts (see `timeout/internal`). It belongs to no thread.
 //!
 //! The worker learns of new heaps and chunks through queues. It takes the locks here only to end the
-//! timer, when no producer waits for it.
+//! timer, when no producer waits for it. A snapshot takes them too, for a short time.
 
 use super::chunk::{Chunk, MAX_CHUNKS};
 use super::context::Context;
 use super::heap::Heap;
+use super::heap_metrics::HeapMetrics;
 use super::slot::{Claimed, Phase};
 use super::tally::Tally;
 use crate::base::sync::{Arc, AtomicU64, Mutex, Ordering, SegQueue};
@@ -108,6 +109,12 @@ impl<P: Send + 'static> Registry<P> {
     pub(crate) fn chunk(&self, id: u32) -> Option<Arc<Chunk<P>>> {
         let heaps = self.heaps.lock();
         heaps.iter().find_map(|heap| heap.chunks.lock().get(&id).cloned())
+    }
+
+    /// A snapshot of each thread's heap.
+    pub(crate) fn heap_metrics(&self) -> Vec<HeapMetrics> {
+        let heaps = self.heaps.lock();
+        heaps.iter().filter(|heap| !heap.internal).map(|heap| heap.metrics()).collect()
     }
 
     /// Ends all pending timeouts, and gives up all chunks. The caller has closed the timer. The crate's

@@ -4,6 +4,7 @@ use super::error::{RefusalReason, ScheduleError, StopError};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
 use crate::heap::context::Context;
+use crate::heap::heap_metrics::HeapMetrics;
 use crate::heap::metrics::Metrics;
 use crate::heap::{MAX_CHUNKS, SLOTS};
 use crate::time::tick::nanos;
@@ -298,6 +299,28 @@ impl HashedWheelTimer {
     /// ```
     pub fn metrics(&self) -> Metrics {
         self.context().snapshot()
+    }
+
+    /// A snapshot of each heap: the threads that schedule, and what waits for the worker.
+    ///
+    /// It takes a lock for a short time. Only a thread that schedules for the first time, or that needs a
+    /// new chunk, can wait for it.
+    ///
+    /// O(heaps).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// assert!(timer.heap_metrics().is_empty(), "no thread has scheduled yet");
+    /// timer.new_timeout(|| (), Duration::from_secs(30))?;
+    /// let heap = &timer.heap_metrics()[0];
+    /// assert_eq!((heap.scheduled, heap.queued_chunks, heap.slots), (1, 1, 62));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn heap_metrics(&self) -> Vec<HeapMetrics> {
+        self.0.control.registry.heap_metrics()
     }
 
     /// Ends the timer and returns the timeouts that have not expired, ordered by deadline.
