@@ -9,6 +9,7 @@ use super::watch::Watch;
 use crate::base::isolate;
 use crate::base::spread;
 use crate::base::sync::Arc;
+use crate::time::tick::nanos;
 use crate::timer::{HashedWheelTimer, ScheduleError};
 use std::collections::BinaryHeap;
 use std::fmt;
@@ -187,6 +188,39 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// The number of connections that are watched now.
     pub fn watched(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().segments.len()).sum()
+    }
+
+    /// The number of watched connections that have been silent (no reads and no writes) for at least this
+    /// time. Use it to see how old the silences are, or how many connections
+    /// [`take_idlest`](Self::take_idlest) should take. Connections that are paused or being reported are
+    /// not counted.
+    ///
+    /// O(connections), a few nanoseconds each, a thousand under one hold of a lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut &str, _| Answer::StopWatching);
+    /// # let policy = IdlePolicy::new().all(Duration::from_secs(60));
+    /// let watches = [idle.watch("silent", &policy)?, idle.watch("talking", &policy)?];
+    /// clock.advance(Duration::from_secs(10));
+    /// watches[1].record_read();
+    /// assert_eq!(idle.count_silent(Duration::from_secs(10)), 1);
+    /// assert_eq!(idle.count_silent(Duration::ZERO), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn count_silent(&self, at_least: Duration) -> usize {
+        let Some(latest) = self.now().nanos().checked_sub(nanos(at_least)) else { return 0 };
+        let count = |shard: &Arc<Shard<T>>| {
+            let segments = (0..).map_while(|at| shard.lock().segments.silent_since(latest, at));
+            segments.map(|silent| silent.len()).sum::<usize>()
+        };
+        self.shards.iter().map(count).sum()
     }
 
     #[cfg(feature = "metrics")]

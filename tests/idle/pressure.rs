@@ -36,6 +36,23 @@ fn the_idlest_are_taken_first() {
 }
 
 #[test]
+fn connections_are_counted_by_their_silence() {
+    let (timer, clock) = manual();
+    let (idle, _events) = recording(&timer, Answer::StopWatching);
+    let counts = || [0, 1, 10, 20, 21].map(|after| idle.count_silent(ms(after)));
+    let watches: Vec<_> = (0..2000).map(|id| idle.watch(id, &all(60_000)).unwrap()).collect();
+    assert_eq!(counts(), [2000, 0, 0, 0, 0], "more than a segment has, and none before the start");
+    clock.advance(ms(10));
+    watches[..500].iter().for_each(|watch| watch.record_read());
+    watches[500..600].iter().for_each(|watch| watch.record_write());
+    clock.advance(ms(10));
+    assert_eq!(counts(), [2000, 2000, 2000, 1400, 0]);
+    watches[0].pause();
+    watches[1999].pause();
+    assert_eq!(counts(), [1998, 1998, 1998, 1399, 0], "paused connections are not silent");
+}
+
+#[test]
 fn all_durations_scale_at_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
