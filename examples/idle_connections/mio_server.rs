@@ -8,7 +8,6 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
@@ -21,10 +20,13 @@ const WAKER: Token = Token(1);
 /// How soon to accept again after an error. The usual one is that there is no free descriptor.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 
-struct Server {
+/// The server, and all that it needs.
+pub(crate) struct Server {
     poll: Poll,
     listener: TcpListener,
-    idle: IdleTimeouts<Token>,
+    /// It can tell how long the connections have been silent.
+    pub(crate) idle: IdleTimeouts<Token>,
+    limit: Duration,
     policy: IdlePolicy,
     /// The tokens that the idle events send.
     silent: Receiver<Token>,
@@ -42,45 +44,9 @@ struct Connection {
     watch: Watch,
 }
 
-/// Serves `listener`, and closes what sends nothing for `limit`. Counts these in `closed`.
-pub(crate) fn serve(
-    listener: std::net::TcpListener,
-    timer: &HashedWheelTimer,
-    limit: Duration,
-    closed: &Arc<AtomicU64>,
-) -> io::Result<()> {
-    let mut server = Server::new(listener, timer, limit)?;
-    let mut events = Events::with_capacity(1024);
-    let mut is_accepting = false;
-    loop {
-        match server.poll.poll(&mut events, is_accepting.then_some(ACCEPT_AGAIN)) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            polled => polled?,
-        }
-        for event in &events {
-            match event.token() {
-                LISTENER => is_accepting = true,
-                WAKER => {}
-                token => server.echo(token),
-            }
-        }
-        if is_accepting {
-            is_accepting = !server.accept_all()?;
-        }
-        while let Ok(token) = server.silent.try_recv() {
-            // What lies unread in the socket counts.
-            server.echo(token);
-            let connection = server.connections.get(&token);
-            if connection.is_some_and(|connection| connection.watch.silent_for() >= limit) {
-                closed.fetch_add(1, Ordering::Relaxed);
-                server.connections.remove(&token);
-            }
-        }
-    }
-}
-
 impl Server {
-    fn new(
+    /// A server of `listener` that closes what sends nothing for `limit`.
+    pub(crate) fn new(
         listener: std::net::TcpListener,
         timer: &HashedWheelTimer,
         limit: Duration,
@@ -103,12 +69,45 @@ impl Server {
             poll,
             listener,
             idle,
+            limit,
             policy,
             silent,
             connections,
             next_token: WAKER.0 + 1,
             chunk,
         })
+    }
+
+    /// Serves until an error. Counts the connections that it closes as idle in `closed`.
+    pub(crate) fn run(mut self, closed: &AtomicU64) -> io::Result<()> {
+        let mut events = Events::with_capacity(1024);
+        let mut is_accepting = false;
+        loop {
+            match self.poll.poll(&mut events, is_accepting.then_some(ACCEPT_AGAIN)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            for event in &events {
+                match event.token() {
+                    LISTENER => is_accepting = true,
+                    WAKER => {}
+                    token => self.echo(token),
+                }
+            }
+            if is_accepting {
+                is_accepting = !self.accept_all()?;
+            }
+            while let Ok(token) = self.silent.try_recv() {
+                // What lies unread in the socket counts.
+                self.echo(token);
+                let connection = self.connections.get(&token);
+                if connection.is_some_and(|connection| connection.watch.silent_for() >= self.limit)
+                {
+                    closed.fetch_add(1, Ordering::Relaxed);
+                    self.connections.remove(&token);
+                }
+            }
+        }
     }
 
     /// Returns whether nobody waits any more.

@@ -1,5 +1,6 @@
 //! The command line.
 
+use super::clients::Plan;
 use super::server::Kind;
 use crate::terminal::number;
 use clap::{Parser, ValueEnum};
@@ -49,7 +50,7 @@ pub(super) struct Args {
 
     /// The seed of the clients' behaviour. The same seed gives the same behaviour.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number(0..=u64::MAX))]
-    pub(super) seed: u64,
+    seed: u64,
 
     /// Breaks the server, to see that the judge notices.
     #[arg(long, hide = true)]
@@ -93,9 +94,16 @@ impl Args {
         Duration::from_millis(self.grace_ms)
     }
 
-    /// How long after its last write a connection that is still open counts as forgotten.
-    pub(super) fn verdict_after(&self) -> Duration {
-        self.idle() + self.tick() + self.grace()
+    pub(super) fn plan(&self) -> Plan {
+        Plan {
+            connections: self.connections,
+            replaces: false,
+            idle: self.idle(),
+            talk: self.talk(),
+            tick: self.tick(),
+            grace: self.grace(),
+            seed: self.seed,
+        }
     }
 
     /// The arguments for the process that is to be the clients.

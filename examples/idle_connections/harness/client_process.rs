@@ -1,8 +1,8 @@
 //! The parent's view of the client process: starts it, listens to it, and never waits for ever.
 
 use super::cli::Args;
+use super::clients::Outcome;
 use super::live::LiveLine;
-use super::outcome::Outcome;
 use super::server::Server;
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;

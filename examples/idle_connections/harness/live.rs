@@ -1,6 +1,6 @@
 //! The line that shows what happens while it happens.
 
-use super::outcome::Outcome;
+use super::clients::Outcome;
 use crate::terminal::grouped;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};

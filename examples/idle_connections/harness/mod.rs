@@ -2,33 +2,30 @@
 //!
 //! | server process | | client process |
 //! |---|---|---|
-//! | `server`: one of the servers, on a thread | TCP, loopback | `clients`: one event loop, a `talker` for each connection |
-//! | `client_process`: follows the clients; `live` shows it | pipe, `outcome` | `script`: who says what and when, from the seed |
-//! | `summary`: the table and the verdict | | `judge`, `tally`: was the close right? |
+//! | `server`: one of the servers, on a thread | TCP, loopback | `clients`: they talk, and judge the server |
+//! | `client_process`: follows the clients; `live` shows it | pipe | the outcome, as lines |
+//! | `summary`: the table and the verdict | | |
 //!
-//! `cli` has the options, `limits` what the system allows. `--sabotage early` and `--sabotage never`
-//! break the server, to see that the judge notices: such a run must fail.
+//! The clients have a process of their own, so that they have files of their own. `cli` has the options.
+//! `--sabotage early` and `--sabotage never` break the server, to see that the judge notices: such a run
+//! must fail.
 
 mod cli;
 mod client_process;
 mod clients;
-mod judge;
-mod limits;
 mod live;
-mod outcome;
-mod script;
 mod server;
 mod summary;
-mod talker;
-mod tally;
 
 use crate::terminal::{self, counted};
 use cli::Args;
 use client_process::ClientProcess;
+use clients::limits;
 use server::Server;
 use std::error::Error;
 use std::fmt::Display;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use summary::Summary;
@@ -36,15 +33,21 @@ use summary::Summary;
 pub(crate) fn main() -> ExitCode {
     let args: Args = terminal::parse();
     let result = match args.clients_of {
-        Some(server) => clients::run(&args, server, &mut std::io::stdout().lock())
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(Into::into),
+        Some(server) => report_clients(&args, server),
         None => run(args),
     };
     result.unwrap_or_else(|error: Box<dyn Error>| {
         terminal::report(error);
         ExitCode::FAILURE
     })
+}
+
+/// Runs the clients, and prints what they have seen, one line at a time. Fails if nobody reads that any
+/// more.
+fn report_clients(args: &Args, server: SocketAddr) -> Result<ExitCode, Box<dyn Error>> {
+    let mut out = std::io::stdout().lock();
+    clients::run(args.plan(), server, |outcome| writeln!(out, "{}", outcome.line()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run(mut args: Args) -> Result<ExitCode, Box<dyn Error>> {

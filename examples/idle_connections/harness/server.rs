@@ -45,15 +45,14 @@ impl Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listen(&listener, Backlog::new(BACKLOG)?)?;
         let address = listener.local_addr()?;
-        let serve = match kind {
-            Kind::Mio => mio_server::serve,
-            Kind::Threaded => threaded_server::serve,
-            Kind::Tokio => tokio_server::serve,
-        };
         let closed = Arc::new(AtomicU64::new(0));
         let (with, count) = (timer.clone(), closed.clone());
         let thread = thread::Builder::new().name("server".to_owned());
-        let thread = thread.spawn(move || serve(listener, &with, limit, &count))?;
+        let thread = thread.spawn(move || match kind {
+            Kind::Mio => mio_server::Server::new(listener, &with, limit)?.run(&count),
+            Kind::Threaded => threaded_server::serve(listener, &with, limit, &count),
+            Kind::Tokio => tokio_server::serve(listener, &with, limit, &count),
+        })?;
         Ok(Self { address, timer, closed, thread })
     }
 

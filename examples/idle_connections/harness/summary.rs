@@ -1,6 +1,6 @@
 //! The table at the end, and the verdict.
 
-use super::outcome::Outcome;
+use super::clients::Outcome;
 use super::server::Report;
 use crate::terminal::{COLUMNS, counted, grouped, wrapped};
 use comfy_table::presets::UTF8_FULL_CONDENSED;

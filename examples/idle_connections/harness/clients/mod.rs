@@ -1,32 +1,53 @@
-//! The clients: a process of its own, so that it has files of its own, and one event loop.
+//! The clients: one event loop, which opens connections, talks, and judges the server. Needs nothing of
+//! the rest of the harness, so another example can use it.
+//!
+//! - `plan`: how many clients there are, and how they behave
+//! - `script`: who says what and when, from the seed
+//! - `talker`: one connection
+//! - `judge`, `tally`: was the close right?
+//! - `outcome`: what the clients have seen
+//! - `limits`: what the system allows
 
-use super::cli::Args;
-use super::limits;
-use super::outcome::Outcome;
-use super::script::Script;
-use super::talker::{CHUNK, Phase, Talker};
-use super::tally::Tally;
+pub(crate) mod limits;
+pub(crate) mod outcome;
+
+mod judge;
+mod plan;
+mod script;
+mod talker;
+mod tally;
+
+pub(crate) use outcome::Outcome;
+pub(crate) use plan::Plan;
+
 use mio::{Events, Interest, Poll, Token};
+use script::Script;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use talker::{CHUNK, Phase, Talker};
+use tally::Tally;
 
 /// The pace of opening. A server gets some thousands of new clients in a second, and its backlog
 /// is not overrun.
-pub(super) const OPENINGS_PER_SECOND: u64 = 4000;
+pub(crate) const OPENINGS_PER_SECOND: u64 = 4000;
 const MOST_CONNECTING: u64 = 256;
 const OPENING_PAUSE: Duration = Duration::from_millis(2);
 
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// Opens the connections, plays the scripts and waits for the last close. Reports on `out`, one
-/// line at a time, and fails if nobody reads that any more.
-pub(super) fn run(args: &Args, server: SocketAddr, out: &mut impl Write) -> io::Result<()> {
+/// Opens the connections, plays the scripts and waits for the last close. Calls `report` several times a
+/// second, and at the end. An error of `report` ends the run.
+pub(crate) fn run(
+    plan: Plan,
+    server: SocketAddr,
+    report: impl FnMut(Outcome) -> io::Result<()>,
+) -> io::Result<()> {
     limits::raise_open_files()?;
     let mut clients = Clients {
-        args: args.clone(),
+        plan,
         server,
         poll: Poll::new()?,
         agenda: BinaryHeap::new(),
@@ -34,14 +55,14 @@ pub(super) fn run(args: &Args, server: SocketAddr, out: &mut impl Write) -> io::
         begun: Instant::now(),
         asked: 0,
         connecting: 0,
-        tally: Tally::new(args.idle())?,
+        tally: Tally::new(plan.idle)?,
         chunk: Box::new([0; CHUNK]),
     };
-    clients.run(out)
+    clients.run(report)
 }
 
 struct Clients {
-    args: Args,
+    plan: Plan,
     server: SocketAddr,
     poll: Poll,
     /// When to look at which talker. An entry is out of date if the talker is due at another time.
@@ -56,7 +77,7 @@ struct Clients {
 }
 
 impl Clients {
-    fn run(&mut self, out: &mut impl Write) -> io::Result<()> {
+    fn run(&mut self, mut report: impl FnMut(Outcome) -> io::Result<()>) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut next_report = self.begun;
         while self.is_opening() || !self.talkers.is_empty() {
@@ -72,15 +93,16 @@ impl Clients {
                 self.on_due(token)?;
             }
             if Instant::now() >= next_report {
-                writeln!(out, "{}", self.outcome()?.line())?;
+                report(self.outcome()?)?;
                 next_report = Instant::now() + REPORT_EVERY;
             }
         }
-        writeln!(out, "{}", self.outcome()?.line())
+        report(self.outcome()?)
     }
 
     fn is_opening(&self) -> bool {
-        self.asked < self.args.connections && self.tally.seen.cut_short_by == 0
+        let counted = if self.plan.replaces { self.talkers.len() as u64 } else { self.asked };
+        counted < self.plan.connections && self.tally.seen.cut_short_by == 0
     }
 
     /// How long the poll may wait.
@@ -119,8 +141,8 @@ impl Clients {
     }
 
     fn open(&mut self) -> io::Result<()> {
-        let script = Script::new(self.args.seed, self.asked, self.args.idle(), self.args.talk());
-        let verdict_after = self.args.verdict_after();
+        let script = Script::new(self.plan.seed, self.asked, self.plan.idle, self.plan.talk);
+        let verdict_after = self.plan.verdict_after();
         let mut talker = Talker::connect(self.server, self.asked, script, verdict_after)?;
         let token = Token(self.asked as usize);
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -135,7 +157,7 @@ impl Clients {
     fn on_ready(&mut self, token: Token) -> io::Result<()> {
         let Some(talker) = self.talkers.get_mut(&token) else { return Ok(()) };
         if talker.phase == Phase::Connecting {
-            match talker.try_complete(self.args.verdict_after()) {
+            match talker.try_complete(self.plan.verdict_after()) {
                 Ok(false) => return Ok(()),
                 Ok(true) => self.connected(token),
                 Err(_) => self.drop_unconnected(token),
@@ -155,8 +177,8 @@ impl Clients {
         match talker.phase {
             Phase::Pausing(_) => self.speak(token, |_| true),
             // Whoever looks late was held up, and then the server may have been as well.
-            Phase::Sending(_) | Phase::Silent if late > self.args.grace() / 10 => {
-                talker.due += late + self.args.grace();
+            Phase::Sending(_) | Phase::Silent if late > self.plan.grace / 10 => {
+                talker.due += late + self.plan.grace;
                 self.put_on_agenda(token);
             }
             Phase::Sending(_) | Phase::Silent => {
@@ -202,7 +224,7 @@ impl Clients {
         if !when(talker.phase) {
             return;
         }
-        if talker.speak(self.args.verdict_after()).is_err() {
+        if talker.speak(self.plan.verdict_after()).is_err() {
             return self.close(token);
         }
         self.count_if_silent(token);

@@ -6,10 +6,10 @@ use std::io;
 use std::time::Duration;
 
 /// Files that are not connections: standard streams, pipes, the poll, the listener, with room.
-pub(super) const RESERVE: u64 = 64;
+pub(crate) const RESERVE: u64 = 64;
 
 /// Raises the soft open-file limit to the hard one, and returns what then holds.
-pub(super) fn raise_open_files() -> io::Result<u64> {
+pub(crate) fn raise_open_files() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     // Some systems report a hard limit that they do not grant. Then the soft one is the limit.
     let raised = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
@@ -17,19 +17,19 @@ pub(super) fn raise_open_files() -> io::Result<u64> {
 }
 
 /// How many connections a process can hold under this limit.
-pub(super) fn connections_within(open_files: u64) -> u64 {
+pub(crate) fn connections_within(open_files: u64) -> u64 {
     open_files.saturating_sub(RESERVE)
 }
 
 /// Whether the system has, for now, run out of files, memory or ports.
-pub(super) fn is_exhaustion(error: &io::Error) -> bool {
+pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     use Errno::{EADDRNOTAVAIL, EMFILE, ENFILE, ENOBUFS, ENOMEM};
     let errno = error.raw_os_error().map(Errno::from_raw);
     errno.is_some_and(|e| [EADDRNOTAVAIL, EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(&e))
 }
 
 /// The processor time of this process so far, in user code and in the kernel.
-pub(super) fn cpu_time() -> io::Result<Duration> {
+pub(crate) fn cpu_time() -> io::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let micros = [usage.user_time(), usage.system_time()]
         .map(|time| time.tv_sec() as u64 * 1_000_000 + time.tv_usec() as u64);
@@ -37,7 +37,7 @@ pub(super) fn cpu_time() -> io::Result<Duration> {
 }
 
 /// The most memory that this process has had in use, in bytes.
-pub(super) fn peak_memory() -> io::Result<u64> {
+pub(crate) fn peak_memory() -> io::Result<u64> {
     // Where there is one, the process's own page is better than getrusage, whose maximum is
     // inherited from the program that started this one.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,43 +1,43 @@
-//! The report of the client process to the server's: a line of numbers, several times a second.
+//! What the clients have seen. From process to process it is a line of numbers.
 
 /// What the clients have seen so far. The last report has the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
-    pub(super) open: u64,
+pub(crate) struct Outcome {
+    pub(crate) open: u64,
     /// Open connections that will never say anything again.
-    pub(super) silent: u64,
-    pub(super) opened: u64,
+    pub(crate) silent: u64,
+    pub(crate) opened: u64,
     /// The system's error number, if it had no file or port for more connections.
-    pub(super) cut_short_by: u64,
+    pub(crate) cut_short_by: u64,
     /// Connections that the system took up but never completed, or refused.
-    pub(super) unconnected: u64,
+    pub(crate) unconnected: u64,
     /// Messages that came back.
-    pub(super) echoed: u64,
-    pub(super) closed_as_idle: u64,
-    pub(super) wrongly_closed: u64,
-    pub(super) missed: u64,
+    pub(crate) echoed: u64,
+    pub(crate) closed_as_idle: u64,
+    pub(crate) wrongly_closed: u64,
+    pub(crate) missed: u64,
     /// Connections that the client has reset.
-    pub(super) reset: u64,
-    pub(super) excused: u64,
+    pub(crate) reset: u64,
+    pub(crate) excused: u64,
     /// Connections on which other bytes came back than were sent, or not all of them.
-    pub(super) garbled: u64,
+    pub(crate) garbled: u64,
     /// The lateness in microseconds: p50, p99, p99.9 and maximum.
-    pub(super) late_us: [u64; 4],
-    pub(super) cpu_us: u64,
+    pub(crate) late_us: [u64; 4],
+    pub(crate) cpu_us: u64,
 }
 
 impl Outcome {
     /// Connections that the server has closed.
-    pub(super) fn closed(&self) -> u64 {
+    pub(crate) fn closed(&self) -> u64 {
         self.closed_as_idle + self.excused + self.wrongly_closed
     }
 
-    pub(super) fn line(mut self) -> String {
+    pub(crate) fn line(mut self) -> String {
         self.fields().map(|field| field.to_string()).join(" ")
     }
 
     /// `None` if the line is something else.
-    pub(super) fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut outcome = Self::default();
         let mut numbers = line.split(' ');
         for field in outcome.fields() {
