@@ -3,7 +3,7 @@
 use crate::load::{AGES, Load};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use wheelwork::{Lateness, Metrics};
+use wheelwork::{HeapMetrics, Lateness, Metrics};
 
 /// The number of samples that are kept. At ten in a second, this is two seconds.
 const SAMPLES: usize = 21;
@@ -21,8 +21,11 @@ pub(crate) struct Screen {
     pub(crate) rates: Vec<Rate>,
     /// The lateness of the last two seconds.
     pub(crate) lateness: Lateness,
+    pub(crate) queues: Vec<Queue>,
     pub(crate) watched: usize,
-    pub(crate) reported: u64,
+    pub(crate) closed: u64,
+    /// Connections that their clients complain about.
+    pub(crate) wrong: u64,
     pub(crate) ages: [u64; AGES],
     pub(crate) news: String,
 }
@@ -32,6 +35,19 @@ pub(crate) struct Rate {
     pub(crate) name: &'static str,
     pub(crate) now: u64,
     pub(crate) past: Vec<u64>,
+}
+
+/// The queue of a thread to the worker.
+pub(crate) struct Queue {
+    pub(crate) thread: String,
+    pub(crate) chunks: u64,
+}
+
+impl From<HeapMetrics> for Queue {
+    fn from(heap: HeapMetrics) -> Self {
+        let thread = heap.thread.unwrap_or_else(|| "ended".to_owned());
+        Self { thread, chunks: heap.queued_chunks }
+    }
 }
 
 struct Sample {
@@ -75,8 +91,10 @@ impl History {
             queued: last.metrics.queue_depth,
             rates: RATES.map(|(name, count)| self.rate(name, count)).into(),
             lateness: last.metrics.lateness.since(&first.metrics.lateness),
+            queues: load.timer.heap_metrics().into_iter().map(Queue::from).collect(),
             watched: load.connections.watched(),
-            reported: load.connections.reported(),
+            closed: load.connections.closed(),
+            wrong: load.connections.wrong(),
             ages: load.connections.ages(),
             news: load.news(),
         }

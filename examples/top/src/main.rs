@@ -4,8 +4,8 @@
 //! cargo run --release --example top
 //! ```
 //!
-//! It loads one timer with requests, sessions and idle connections, and shows what the timer does. Keys
-//! make a burst, a storm of cancels, and a stall.
+//! It loads one timer with requests and sessions, and with the real connections of the example
+//! `idle_connections`, and shows what the timer does. Keys make a burst, a storm of cancels, and a stall.
 //!
 //! - `load`: what the timer has to do
 //! - `history`: the timer's metrics over the last seconds
@@ -37,8 +37,8 @@ struct Args {
     /// Requests that begin in each second
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     requests: u32,
-    /// Watched connections
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    /// Connections; fewer if the open-file limit or the ports do not suffice
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     connections: u32,
     /// Records an animated SVG to this file
     #[arg(long, value_name = "FILE")]
@@ -92,7 +92,7 @@ fn obey(event: &Event, load: &Load) -> Result<bool, Box<dyn Error>> {
         KeyCode::Char('c') if control => return Ok(true),
         KeyCode::Char('q') | KeyCode::Esc => return Ok(true),
         KeyCode::Char('b') => load.burst()?,
-        KeyCode::Char('s') => load.storm(),
+        KeyCode::Char('s') => load.storm()?,
         KeyCode::Char('t') => load.stall()?,
         _ => {}
     }

@@ -1,106 +1,105 @@
-//! Watched connections. Most of them are read from all the time. Some fall silent, are reported, and make
-//! room for new ones.
+//! Real connections: the event loop of `idle_connections`, and its clients. The server closes connections
+//! that have been silent for too long, and the clients open new ones instead.
 
-use super::requests::Random;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, channel};
+use super::clients::limits::{connections_within, raise_open_files};
+use super::clients::{self, Outcome, Plan};
+use super::mio_server::Server;
+use super::{TICK, spawn};
+use mio::Token;
+use nix::sys::socket::{Backlog, listen};
+use std::array;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wheelwork::HashedWheelTimer;
-use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts, Watch};
+use wheelwork::idle::IdleTimeouts;
 
-/// A connection is reported after this silence.
+/// A connection is closed after this silence.
 pub(crate) const IDLE_AFTER: Duration = Duration::from_secs(10);
 
 /// Ages are counted in steps of a second.
 pub(crate) const AGES: usize = 10;
 
-const TURN: Duration = Duration::from_millis(20);
-const TURNS_PER_SECOND: u64 = 50;
+/// A client talks for this time at most.
+const TALK: Duration = Duration::from_secs(30);
 
-/// One connection in this number has fallen silent.
-const SILENT: u64 = 25;
+/// A close that is later than its time by this counts as missed. Long, for a busy machine.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How many clients may wait to be accepted.
+const BACKLOG: i32 = 1024;
 
 pub(crate) struct Connections {
-    idle: IdleTimeouts<usize>,
-    watches: Mutex<Vec<Connection>>,
+    idle: IdleTimeouts<Token>,
+    closed: Arc<AtomicU64>,
+    /// What the clients have seen.
+    seen: Mutex<Outcome>,
 }
 
-struct Connection {
-    watch: Watch,
-    silent: bool,
-}
-
+/// Starts the server, whose thread ends with the process, and the clients, whose thread is returned.
 pub(super) fn start(
     timer: &HashedWheelTimer,
     count: u32,
     ends: &Arc<AtomicBool>,
-) -> (Arc<Connections>, JoinHandle<()>) {
-    let (sender, closed) = channel();
-    let idle = IdleTimeouts::new(timer, move |&mut number: &mut usize, event| {
-        if event.kind != IdleKind::TimerStopped {
-            let _ = sender.send(number); // the reader closes it
-        }
-        Answer::StopWatching
-    });
-    let connections = Arc::new(Connections { idle, watches: Mutex::default() });
-    let (reading, ends) = (connections.clone(), ends.clone());
-    let reader = std::thread::spawn(move || reading.read(count, &closed, &ends));
-    (connections, reader)
+) -> io::Result<(Arc<Connections>, JoinHandle<()>)> {
+    let files = raise_open_files()?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listen(&listener, Backlog::new(BACKLOG)?)?;
+    let (address, closed) = (listener.local_addr()?, Arc::new(AtomicU64::new(0)));
+    let server = Server::new(listener, timer, IDLE_AFTER)?;
+    let (idle, seen) = (server.idle.clone(), Mutex::default());
+    let connections = Arc::new(Connections { idle, closed: closed.clone(), seen });
+    spawn("server".to_owned(), move || drop(server.run(&closed)))?;
+
+    let plan = Plan {
+        connections: u64::from(count).min(connections_within(files) / 2), // both ends are here
+        replaces: true,
+        idle: IDLE_AFTER,
+        talk: TALK,
+        tick: TICK,
+        grace: GRACE,
+        seed: 1,
+    };
+    let (reporting, ends) = (connections.clone(), ends.clone());
+    let clients = spawn("clients".to_owned(), move || {
+        let report = |outcome| reporting.report(outcome, &ends);
+        drop(clients::run(plan, address, report));
+    })?;
+    Ok((connections, clients))
 }
 
 impl Connections {
+    /// Fails when the load ends, which ends the clients.
+    fn report(&self, outcome: Outcome, ends: &AtomicBool) -> io::Result<()> {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+        if ends.load(Relaxed) { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+    }
+
     pub(crate) fn watched(&self) -> usize {
         self.idle.watched()
     }
 
-    pub(crate) fn reported(&self) -> u64 {
-        self.idle.reported(IdleKind::All)
+    /// The number of connections that were closed because of their silence.
+    pub(crate) fn closed(&self) -> u64 {
+        self.closed.load(Relaxed)
+    }
+
+    /// The number of connections that the clients found closed too early, too late, or with other bytes
+    /// than they sent.
+    pub(crate) fn wrong(&self) -> u64 {
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.wrongly_closed + seen.missed + seen.garbled
     }
 
     /// The number of connections by the seconds for which they have been silent.
     pub(crate) fn ages(&self) -> [u64; AGES] {
-        let mut ages = [0; AGES];
-        for connection in &*self.watches.lock().unwrap_or_else(PoisonError::into_inner) {
-            let seconds = connection.watch.silent_for().as_secs() as usize;
-            ages[seconds.min(AGES - 1)] += 1;
-        }
-        ages
-    }
-
-    fn accept(&self, number: usize, random: &mut Random) -> Option<Connection> {
-        let watch = self.idle.watch(number, &IdlePolicy::new().all(IDLE_AFTER)).ok()?;
-        Some(Connection { watch, silent: random.below(SILENT) == 0 })
-    }
-
-    /// Accepts, reads and closes, until the end.
-    fn read(&self, count: u32, closed: &Receiver<usize>, ends: &AtomicBool) {
-        let mut random = Random(7);
-        let each = u64::from(count).div_ceil(TURNS_PER_SECOND) as usize;
-        while !ends.load(Relaxed) {
-            self.read_some(count as usize, each, closed, &mut random);
-            std::thread::sleep(TURN);
-        }
-    }
-
-    /// In a second, there are as many reads as connections. Connections are accepted over five seconds.
-    fn read_some(&self, count: usize, each: usize, closed: &Receiver<usize>, random: &mut Random) {
-        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = watches.len();
-        let new = (each / 5 + 1).min(count - all);
-        watches.extend((all..all + new).map_while(|number| self.accept(number, random)));
-        let now = self.idle.now();
-        for _ in 0..each {
-            let number = random.below(watches.len().max(1) as u64) as usize;
-            if let Some(connection) = watches.get(number).filter(|connection| !connection.silent) {
-                connection.watch.record_read_at(now);
-            }
-        }
-        for number in closed.try_iter() {
-            if let Some(connection) = self.accept(number, random) {
-                watches[number] = connection;
-            }
-        }
+        let at_least = |seconds| self.idle.count_silent(Duration::from_secs(seconds)) as u64;
+        let counts: [u64; AGES] = array::from_fn(|seconds| at_least(seconds as u64));
+        // Connections age from count to count.
+        let older = |age: usize| counts.get(age + 1).copied().unwrap_or_default();
+        array::from_fn(|age| counts[age].saturating_sub(older(age)))
     }
 }

@@ -2,11 +2,17 @@
 //!
 //! - `fill`: the timeouts in each bucket
 //! - `requests`: threads that schedule, cancel and push back
-//! - `connections`: a thread that reads from connections, and replaces those that were silent for too long
+//! - `connections`: a server with real connections, which are silent for too long now and then
+//! - `mio_server`, `clients`: both ends of these, from the example `idle_connections`
 //! - `trouble`: a burst, a storm and a stall
 
+#[allow(dead_code)] // some of it is for clients in a process of their own
+#[path = "../../../idle_connections/harness/clients/mod.rs"]
+mod clients;
 mod connections;
 mod fill;
+#[path = "../../../idle_connections/mio_server.rs"]
+mod mio_server;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -14,18 +20,19 @@ mod trouble;
 
 use connections::Connections;
 use fill::Fill;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use wheelwork::{BuildError, HashedWheelTimer};
+use wheelwork::HashedWheelTimer;
 
 pub(crate) use connections::{AGES, IDLE_AFTER};
 
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 pub(crate) const BUCKETS: usize = 512;
 
-/// The threads that schedule.
+/// The threads that schedule all the time.
 pub(crate) const THREADS: u32 = 2;
 
 #[derive(Clone, Copy)]
@@ -35,7 +42,7 @@ pub(crate) struct Size {
     pub(crate) connections: u32,
 }
 
-/// A timer and its load. Its drop ends the load's threads.
+/// A timer and its load. Its drop ends the load's threads, except for the server's.
 pub(crate) struct Load {
     pub(crate) timer: HashedWheelTimer,
     pub(crate) fill: Arc<Fill>,
@@ -46,20 +53,22 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn start(size: Size) -> Result<Self, BuildError> {
+    pub(crate) fn start(size: Size) -> io::Result<Self> {
         let timer = HashedWheelTimer::builder()
             .tick_duration(TICK)
             .ticks_per_wheel(BUCKETS)
             .thread_name("top")
-            .build()?;
+            .build()
+            .map_err(io::Error::other)?;
         let fill = Arc::new(Fill::new(&timer));
         let ends = Arc::new(AtomicBool::new(false));
-        let (connections, reader) = connections::start(&timer, size.connections, &ends);
-        let each = size.requests / THREADS;
-        let mut threads: Vec<_> =
-            (0..THREADS).map(|seed| requests::start(&timer, &fill, &ends, each, seed)).collect();
-        threads.push(reader);
-        Ok(Self { timer, fill, connections, news: Arc::default(), ends, threads })
+        let (connections, clients) = connections::start(&timer, size.connections, &ends)?;
+        let news = Arc::default();
+        let mut load = Self { timer, fill, connections, news, ends, threads: vec![clients] };
+        for number in 1..=THREADS {
+            load.threads.push(requests::start(&load, size.requests / THREADS, number)?);
+        }
+        Ok(load)
     }
 
     /// What came of the last trouble.
@@ -78,4 +87,9 @@ impl Drop for Load {
     fn drop(&mut self) {
         self.end_threads();
     }
+}
+
+/// Starts a thread with this name. The view shows the name beside the thread's queue.
+fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    Builder::new().name(name).spawn(run)
 }

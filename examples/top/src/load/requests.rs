@@ -1,8 +1,10 @@
 //! Threads that schedule: each request has a deadline, and each session is pushed back by traffic.
 
 use super::fill::{Counted, Fill};
+use super::{Load, spawn};
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wheelwork::HashedWheelTimer;
@@ -27,16 +29,10 @@ const SESSION_LIMIT: Duration = Duration::from_secs(7);
 const PUSHED_BACK_PER_TURN: usize = 20;
 
 /// Starts a thread with this number of requests in each second.
-pub(super) fn start(
-    timer: &HashedWheelTimer,
-    fill: &Arc<Fill>,
-    ends: &Arc<AtomicBool>,
-    requests: u32,
-    seed: u32,
-) -> JoinHandle<()> {
-    let (timer, fill, ends) = (timer.clone(), fill.clone(), ends.clone());
-    std::thread::spawn(move || {
-        let mut requester = Requester::new(timer, fill, requests, seed);
+pub(super) fn start(load: &Load, requests: u32, number: u32) -> io::Result<JoinHandle<()>> {
+    let (timer, fill, ends) = (load.timer.clone(), load.fill.clone(), load.ends.clone());
+    spawn(format!("api {number}"), move || {
+        let mut requester = Requester::new(timer, fill, requests, number);
         let begun = Instant::now();
         for turn in 1.. {
             if ends.load(Relaxed) {
@@ -108,10 +104,10 @@ impl Requester {
 }
 
 /// Pseudo-random numbers (splitmix64).
-pub(super) struct Random(pub(super) u64);
+struct Random(u64);
 
 impl Random {
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -46,17 +46,19 @@ fn a_stall_and_a_storm_report_what_came_of_them() {
     let load = Load::start(SMALL).expect("a timer");
     load.stall().expect("it runs");
     eventually("its report", || load.news().contains("caught up"));
-    load.storm();
+    load.storm().expect("threads");
     eventually("its report", || load.news().contains("1,000,000 scheduled and cancelled"));
 }
 
 #[test]
 fn silent_connections_are_closed_and_replaced() {
     let load = Load::start(SMALL).expect("a timer");
-    eventually("all connections", || load.connections.watched() == SMALL.connections as usize);
-    eventually("a silent one", || load.connections.reported() > 0);
-    let ages = load.connections.ages();
-    assert_eq!(ages.iter().sum::<u64>(), u64::from(SMALL.connections));
+    let all = SMALL.connections as usize;
+    eventually("all connections", || load.connections.watched() == all);
+    eventually("a silent one", || load.connections.closed() > 0);
+    eventually("a new one instead", || load.connections.watched() == all);
+    eventually("each has its age", || load.connections.ages().iter().sum::<u64>() == all as u64);
+    assert_eq!(load.connections.wrong(), 0);
 }
 
 #[test]
@@ -72,4 +74,6 @@ fn a_screen_shows_the_rates_of_the_load() {
     let rate = |name| screen.rates.iter().find(|rate| rate.name == name).map(|rate| rate.now);
     assert!(rate("scheduled") > Some(0) && rate("cancelled") > Some(0));
     assert_eq!((screen.buckets.len(), screen.hand < BUCKETS), (BUCKETS, true));
+    let threads: Vec<_> = screen.queues.iter().map(|queue| queue.thread.as_str()).collect();
+    assert!(threads.contains(&"api 1") && threads.contains(&"api 2"), "{threads:?}");
 }

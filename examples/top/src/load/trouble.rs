@@ -1,9 +1,10 @@
 //! The trouble that the keys make, and what came of it.
 
 use super::fill::Fill;
-use super::{BUCKETS, Load, TICK};
+use super::{BUCKETS, Load, TICK, spawn};
+use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, Next, RefusalReason, Run, TimerTask};
 
@@ -40,18 +41,23 @@ impl Load {
     }
 
     /// Schedules and cancels on two more threads, as fast as they can.
-    pub(crate) fn storm(&self) {
+    pub(crate) fn storm(&self) -> io::Result<()> {
         say(&self.news, "storm: two threads schedule and cancel".to_owned());
-        let threads = [(); 2].map(|()| {
-            let timer = self.timer.clone();
-            std::thread::spawn(move || schedule_and_cancel(&timer))
-        });
+        let (sender, times) = mpsc::channel();
+        for number in [1, 2] {
+            let (timer, sender) = (self.timer.clone(), sender.clone());
+            spawn(format!("storm {number}"), move || {
+                let _ = sender.send(schedule_and_cancel(&timer)); // the threads may outlive the view
+            })?;
+        }
+        drop(sender);
         let news = self.news.clone();
-        std::thread::spawn(move || {
-            let nanos: u64 = threads.into_iter().filter_map(|t| t.join().ok()).sum::<u64>() / 2;
-            let (all, each) = (grouped(2 * STORM), nanos / u64::from(STORM));
+        spawn("storm".to_owned(), move || {
+            let (all, each) =
+                (grouped(2 * STORM), times.iter().sum::<u64>() / 2 / u64::from(STORM));
             say(&news, format!("storm: {all} scheduled and cancelled, {each} ns for both"));
-        });
+        })?;
+        Ok(())
     }
 
     /// A task that keeps the worker. Meanwhile nothing can expire.

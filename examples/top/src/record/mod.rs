@@ -49,7 +49,7 @@ pub(crate) fn record(size: Size, file: &Path) -> Result<(), Box<dyn Error>> {
         match since / SAMPLES_PER_PICTURE {
             BURST_AT => load.burst()?,
             STALL_AT => load.stall()?,
-            STORM_AT => load.storm(),
+            STORM_AT => load.storm()?,
             _ => {}
         }
         terminal.draw(|frame| view::draw(frame, &history.screen(&load)))?;

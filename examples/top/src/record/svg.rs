@@ -19,7 +19,7 @@ const MARGIN: usize = 8;
 /// The colours, on a light and on a dark page.
 const STYLE: &str = "\
 .p{fill:#fff;stroke:#d0d7de}text{font:13.3px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}\
-.t{fill:#24292f}.d{fill:#8c959f}.c{fill:#0969da}.g{fill:#1a7f37}.y{fill:#9a6700}.r{fill:#cf222e}\
+path{shape-rendering:crispEdges}.t{fill:#24292f}.d{fill:#8c959f}.c{fill:#0969da}.g{fill:#1a7f37}.y{fill:#9a6700}.r{fill:#cf222e}\
 @media(prefers-color-scheme:dark){.p{fill:#0d1117;stroke:#30363d}.t{fill:#e6edf3}.d{fill:#6e7681}\
 .c{fill:#58a6ff}.g{fill:#3fb950}.y{fill:#d29922}.r{fill:#f85149}}";
 

@@ -1,7 +1,7 @@
 //! Draws a screen. 80 columns and 24 rows suffice; a larger terminal gives the wheel more room.
 //!
 //! - `wheel`: the strip of buckets, and the hand
-//! - `panels`: rates, lateness, connections
+//! - `panels`: rates, lateness, queues, connections
 
 mod panels;
 #[cfg(test)]
@@ -9,7 +9,7 @@ mod tests;
 mod wheel;
 
 use crate::history::Screen;
-use crate::load::{BUCKETS, THREADS, TICK};
+use crate::load::{BUCKETS, TICK};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Stylize};
@@ -27,7 +27,9 @@ pub(crate) fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     let halves = Layout::horizontal([Constraint::Percentage(50); 2]).split(areas[2]);
     panels::rates(frame, halves[0], screen);
     panels::lateness(frame, halves[1], screen);
-    panels::connections(frame, areas[3], screen);
+    let halves = Layout::horizontal([Constraint::Percentage(50); 2]).split(areas[3]);
+    panels::queues(frame, halves[0], screen);
+    panels::connections(frame, halves[1], screen);
     frame.render_widget(Paragraph::new(format!(" {}", screen.news)).fg(Color::Yellow), areas[4]);
     frame.render_widget(Paragraph::new(KEYS).fg(Color::DarkGray), areas[5]);
 }
@@ -38,7 +40,7 @@ fn title(screen: &Screen) -> Line<'static> {
     Line::from(vec![
         " wheelwork".bold().fg(Color::Cyan),
         format!("  {BUCKETS} buckets of {TICK:?}, a turn takes {turn:.1} s").into(),
-        format!("   {THREADS} threads   up {}:{:02}", seconds / 60, seconds % 60).into(),
+        format!("   up {}:{:02}", seconds / 60, seconds % 60).into(),
     ])
 }
 

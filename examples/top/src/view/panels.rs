@@ -1,12 +1,13 @@
-//! The rates, the lateness and the connections.
+//! The rates, the lateness, the queues and the connections.
 
 use super::{grouped, panel};
 use crate::history::{Rate, Screen};
 use crate::load::IDLE_AFTER;
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Stylize};
-use ratatui::widgets::{Bar, BarChart, Paragraph, Sparkline};
+use ratatui::text::Line;
+use ratatui::widgets::{Bar, BarChart, Block, Paragraph, Sparkline};
 use std::time::Duration;
 
 /// The ends of the columns of lateness, in milliseconds. One more column has all that is later.
@@ -60,7 +61,7 @@ pub(super) fn lateness(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
             bar(label.to_owned(), count, colour)
         })
         .collect();
-    chart(frame, area, title, bars, 3);
+    chart(frame, area, panel(title), bars);
 }
 
 fn in_ms(time: Duration) -> String {
@@ -68,31 +69,37 @@ fn in_ms(time: Duration) -> String {
     if ms < 10.0 { format!("{ms:.1}") } else { format!("{ms:.0}") }
 }
 
-pub(super) fn connections(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
-    let (watched, reported) = (grouped(screen.watched as u64), grouped(screen.reported));
-    let title = format!(
-        "{watched} connections by seconds of silence; {reported} closed after {IDLE_AFTER:?}"
-    );
-    let bars: Vec<Bar> = screen
-        .ages
-        .iter()
-        .enumerate()
-        .map(|(seconds, &count)| bar(format!("{seconds}s {}", short(count)), count, Color::Cyan))
-        .collect();
-    let width = (area.width.saturating_sub(2) / bars.len().max(1) as u16).saturating_sub(1);
-    chart(frame, area, title, bars, width);
+/// A bar for each thread that schedules: the chunks in its queue to the worker.
+pub(super) fn queues(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
+    let most = screen.queues.iter().map(|queue| queue.chunks).max().unwrap_or(0);
+    let scale = format!(" most {} chunks ", grouped(most)).fg(Color::Reset);
+    let block = panel("queues by thread".to_owned());
+    let block = block.title(Line::from(scale).alignment(Alignment::Right));
+    let bars = screen.queues.iter();
+    let bars = bars.map(|queue| bar(queue.thread.clone(), queue.chunks, Color::Yellow)).collect();
+    chart(frame, area, block, bars);
 }
 
-/// Thousands from 1000 on.
-fn short(count: u64) -> String {
-    if count < 1000 { count.to_string() } else { format!("{}k", count / 1000) }
+pub(super) fn connections(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
+    let [watched, closed, wrong] =
+        [screen.watched as u64, screen.closed, screen.wrong].map(grouped);
+    let block = panel(format!("{watched} connections by silence"));
+    let below = format!(" {closed} closed after {IDLE_AFTER:?}, {wrong} wrongly ");
+    let block = block.title_bottom(below.fg(Color::Reset));
+    let bars = screen.ages.iter().enumerate();
+    let bars =
+        bars.map(|(seconds, &count)| bar(format!("{seconds}s"), count, Color::Cyan)).collect();
+    chart(frame, area, block, bars);
 }
 
 fn bar(label: String, count: u64, colour: Color) -> Bar<'static> {
     Bar::default().value(count).text_value(String::new()).label(label).style(colour)
 }
 
-fn chart(frame: &mut Frame<'_>, area: Rect, title: String, bars: Vec<Bar<'_>>, width: u16) {
-    let chart = BarChart::vertical(bars).block(panel(title)).bar_width(width.max(1)).bar_gap(1);
+/// Bars as wide as the area allows.
+fn chart(frame: &mut Frame<'_>, area: Rect, block: Block<'_>, bars: Vec<Bar<'_>>) {
+    let each = block.inner(area).width.saturating_add(1) / bars.len().max(1) as u16;
+    let width = each.saturating_sub(1).max(1);
+    let chart = BarChart::vertical(bars).block(block).bar_width(width).bar_gap(1);
     frame.render_widget(chart, area);
 }

@@ -1,7 +1,7 @@
 //! Screens with known values, drawn for terminals of several sizes.
 
 use super::draw;
-use crate::history::{Rate, Screen};
+use crate::history::{Queue, Rate, Screen};
 use crate::load::BUCKETS;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -11,6 +11,7 @@ use wheelwork::{HashedWheelTimer, ManualClock};
 fn screen() -> Screen {
     let mut buckets = vec![0; BUCKETS];
     (buckets[64], buckets[256]) = (1000, 500);
+    let queue = |thread: &str, chunks| Queue { thread: thread.to_owned(), chunks };
     let rate = |name, now| Rate { name, now, past: vec![0, now / 2, now] };
     Screen {
         buckets,
@@ -18,8 +19,10 @@ fn screen() -> Screen {
         pending: 1500,
         queued: 12,
         rates: vec![rate("scheduled", 20_000), rate("expired", 150)],
+        queues: vec![queue("api 1", 200), queue("main", 1613), queue("ended", 0)],
         watched: 1234,
-        reported: 56,
+        closed: 56,
+        wrong: 0,
         ages: [700, 300, 200, 34, 0, 0, 0, 0, 0, 0],
         news: "burst: 100,000 ran".to_owned(),
         ..Screen::default()
@@ -63,14 +66,28 @@ fn a_screen_of_80_columns_and_24_rows_shows_every_value_whole() {
         "highest: 1,000",
         "scheduled       20,000",
         "ms late: p50 0.0, p99 0.0, max 0.0",
-        "1,234 connections by seconds of silence; 56 closed after 10s",
-        "0s 700",
-        "3s 34",
+        "queues by thread",
+        "most 1,613 chunks",
+        "1,234 connections by silence",
+        "0s 1s 2s 3s 4s 5s 6s 7s 8s 9s",
+        "56 closed after 10s, 0 wrongly",
         "burst: 100,000 ran",
         "b burst   s storm of cancels   t stall   q quit",
     ] {
         assert!(text.contains(expected), "no {expected:?} in\n{text}");
     }
+}
+
+#[test]
+fn each_thread_has_a_bar_as_high_as_its_queue() {
+    let rows = drawn(&screen(), 80, 24);
+    let names = rows.iter().position(|row| row.contains("api 1")).expect("the names");
+    let column = |name: &str| rows[names].find(name).expect("a name");
+    let height = |name: &str| {
+        let bar = |row: &&String| "▁▂▃▄▅▆▇█".contains(row.chars().nth(column(name)).unwrap_or(' '));
+        rows[..names].iter().rev().take(2).filter(bar).count()
+    };
+    assert_eq!([height("main"), height("api 1"), height("ended")], [2, 1, 0]);
 }
 
 #[test]
