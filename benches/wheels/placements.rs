@@ -214,14 +214,15 @@ impl Drawn {
         for (i, (&(since, _), &(x, y))) in way.places.iter().zip(&dots).enumerate() {
             picture.dot((x, y));
             // The name stands above the first place, and the tick below each further place, on the
-            // side to which the line does not go on.
+            // side to which the line does not go on. A name without a line stands on the right, where
+            // the line of another timeout, which moves down to the left, does not cross it.
+            let goes_left = dots.get(i + 1).is_some_and(|next| next.0 < x);
+            let right = if i == 0 { dots.len() == 1 } else { goes_left };
+            let (gap, anchor) = if right { (6.0, Anchor::Start) } else { (-6.0, Anchor::End) };
             if i == 0 {
-                let at = (x - 6.0, y - HEIGHT / 2.0 - 8.0);
-                picture.text("bold", at, Anchor::End, &grouped(TIMEOUTS[number].0));
+                let at = (x + gap, y - HEIGHT / 2.0 - 8.0);
+                picture.text("bold", at, anchor, &grouped(TIMEOUTS[number].0));
             } else {
-                let goes_left = dots.get(i + 1).is_some_and(|next| next.0 < x);
-                let (gap, anchor) =
-                    if goes_left { (6.0, Anchor::Start) } else { (-6.0, Anchor::End) };
                 let at = (x + gap, y + HEIGHT / 2.0 + 9.0);
                 picture.text("", at, anchor, &format!("at {}", grouped(since)));
             }
