@@ -153,6 +153,9 @@
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// First, so that the docs show the methods of `timer` before those of `future`.
+mod timer;
+
 mod base;
 pub mod executor;
 pub mod future;
@@ -162,7 +165,6 @@ mod heap;
 pub mod idle;
 pub mod time;
 mod timeout;
-mod timer;
 pub mod wheel;
 mod worker;
 

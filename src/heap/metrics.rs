@@ -26,7 +26,8 @@ use std::time::Duration;
 /// // a second later
 /// let now = timer.metrics();
 /// println!("{} a second, {} pending", now.expired - before.expired, now.pending);
-/// assert_eq!(now.scheduled + now.rearmed, now.expired + now.cancelled + now.returned + now.pending);
+/// let begun = now.scheduled + now.rearmed;
+/// assert_eq!(begun, now.expired + now.cancelled + now.returned + now.pending);
 /// # Ok::<(), wheelwork::BuildError>(())
 /// ```
 ///

@@ -114,8 +114,6 @@ mod activity;
 mod event;
 mod kind;
 mod policy;
-#[cfg(feature = "metrics")]
-mod publish;
 mod segment;
 mod segments;
 mod shard;
@@ -125,6 +123,10 @@ mod timeouts;
 mod timestamp;
 mod verdict;
 mod watch;
+
+// Last, so that the docs show the other methods before it.
+#[cfg(feature = "metrics")]
+mod publish;
 
 pub use event::{Answer, Idle, IdleEvent};
 pub use kind::IdleKind;

@@ -14,12 +14,14 @@
 //! - `unprocessed`: a timeout that `stop` returns
 //! - `error`: why a timeout cannot be rescheduled
 
+// First, so that the docs show its methods before those of `guard`.
+mod handle;
+
 mod content;
 #[allow(unsafe_code)] // the file explains why
 mod erased;
 mod error;
 mod guard;
-mod handle;
 mod internal;
 mod next;
 mod periodic;
