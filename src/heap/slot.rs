@@ -524,10 +524,14 @@ impl<P> Slot<P> {
     }
 
     /// Ends the last run: Running or Denied -> Expired. If a cancel during the run returned true to its
-    /// caller, the end is Cancelled instead.
+    /// caller, the end is Cancelled instead. That needs an exchange. Only a timeout that repeats has such
+    /// cancels, so others overwrite Denied, which has no effect on them (invariant 6).
     #[inline]
     pub(crate) fn finish(&self) {
         let mut state = self.load();
+        if state.phase().runs() && !self.repeats() {
+            return self.state.store(state.with(Phase::Expired).0, Ordering::Release);
+        }
         while state.phase().runs() {
             let cancelled = state.phase() == Phase::Denied && self.repeats();
             let end = if cancelled { Phase::Cancelled } else { Phase::Expired };
