@@ -1,6 +1,7 @@
 //! `Interval`: ticks at a period.
 
 use super::sleep::Sleep;
+use crate::time::tick::NEVER;
 use crate::timeout::Period;
 use crate::timer::HashedWheelTimer;
 use std::future::poll_fn;
@@ -43,7 +44,8 @@ impl HashedWheelTimer {
     pub fn interval(&self, period: impl Into<Period>) -> Result<Interval, ZeroPeriod> {
         let period = period.into();
         let delay = period.initial_delay.unwrap_or(period.every);
-        self.interval_at(self.deadline_after(delay), period)
+        let time = &self.context().time;
+        self.interval_at(time.instant_at(time.deadline_after(delay)), period)
     }
 
     /// Ticks like [`interval`](Self::interval). The first tick is at the instant `first`.
@@ -128,10 +130,9 @@ impl Interval {
             return Poll::Ready(None);
         }
         let due = self.sleep.deadline();
-        let timer = self.sleep.timer();
-        let next = self.period.next(due, timer.now());
-        let next = next.unwrap_or_else(|| timer.deadline_after(Duration::MAX));
-        self.sleep.reset(next);
+        let time = &self.sleep.timer().time;
+        let next = self.period.next(due, time.now_instant());
+        self.sleep.reset_to(next.map_or(NEVER, |next| time.nanos_at(next)));
         Poll::Ready(Some(due))
     }
 

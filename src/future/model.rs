@@ -112,6 +112,24 @@ fn another_waker_against_the_expiry() {
     });
 }
 
+/// Rule 3 on one thread: the second waker may wait in the slot of the first.
+#[test]
+fn another_waker_in_the_same_slot_against_the_expiry() {
+    check_up_to(1, || {
+        let clock = ManualClock::new();
+        let timer = on(&clock);
+        let mut sleep = timer.sleep(TICK);
+        let sleeper = spawn(move || {
+            let _ = pin!(&mut sleep).poll(&mut Context::from_waker(Waker::noop()));
+            Bell::new().block_on(&mut sleep);
+            Bell::new().block_on(&mut sleep);
+        });
+        clock.advance(TICK * 2);
+        sleeper.join().unwrap();
+        end(&timer);
+    });
+}
+
 /// A reset that pushes the deadline back, pulls it forward, or moves it to the past, while the clock
 /// passes the former deadline or the new one. The task is not polled again before it is woken.
 #[test]
@@ -167,6 +185,27 @@ fn a_first_poll_against_a_stop() {
         sleeper.join().unwrap();
         end(&timer);
     });
+}
+
+/// A sleep is polled for the first time, or waits, while the last handle of the timer is dropped.
+#[test]
+fn a_sleep_against_the_drop_of_the_last_handle() {
+    for waits in [false, true] {
+        check_up_to(2, move || {
+            let timer = on(&ManualClock::new());
+            let bell = Bell::new();
+            let mut sleep = timer.sleep(TICK * 9);
+            let waits = waits && bell.poll(&mut sleep).is_pending();
+            let dropper = spawn(move || drop(timer));
+            if waits {
+                bell.finish(&mut sleep)
+            } else {
+                bell.block_on(&mut sleep)
+            }
+            assert!(sleep.was_stopped());
+            dropper.join().unwrap();
+        });
+    }
 }
 
 /// A reset while the timer is stopped.

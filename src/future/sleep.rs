@@ -6,17 +6,19 @@
 //!    timer is stopped. The worker sets no flag. After a wake-up, the sleep reads the clock.
 //! 2. **Register, then check again.** A manual clock may pass the deadline before the waker is in the wheel,
 //!    and stand still afterwards. So after a registration on such a clock, and after every move of one, the
-//!    sleep reads the clock again.
+//!    sleep reads the clock again. On the system's clock it does so only after a move to an instant, which
+//!    may have passed.
 //! 3. **The latest waker wins.** A new waker replaces the one in the wheel.
 //! 4. **A waker is cloned, woken and dropped under no lock.** The drop of a sleep drops its waker
 //!    immediately.
 
 use super::resource::Resource;
-use super::wake::Armed;
+use super::wake::Waiter;
+use crate::heap::context::Context as Timer;
 use crate::timer::HashedWheelTimer;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 impl HashedWheelTimer {
@@ -44,25 +46,28 @@ impl HashedWheelTimer {
     /// # Ok(())
     /// # }
     /// ```
+    #[inline]
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn sleep(&self, delay: Duration) -> Sleep {
-        self.sleep_until(self.deadline_after(delay))
+        Sleep::new(self, self.context().time.deadline_after(delay))
     }
 
     /// A future that is ready at an instant. If the instant has passed, the future is ready at its first
-    /// poll.
+    /// poll. An instant before the timer's [start](Self::started_at) counts as the start.
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        let resource = Resource::new(|| deadline.saturating_duration_since(self.now()));
-        Sleep { armed: None, timer: self.clone(), deadline, end: None, resource }
+        Sleep::new(self, self.context().time.nanos_at(deadline))
     }
 }
 
-/// A future that is ready at its deadline, or when its timer is stopped. Created by
+/// A future that is ready at its deadline, or at the end of its timer. Created by
 /// [`HashedWheelTimer::sleep`] and [`sleep_until`](HashedWheelTimer::sleep_until).
 ///
 /// Once ready, it stays ready until a reset. The drop of a sleep takes its waker out of the timer and
-/// drops it, in O(1). A sleep keeps its timer alive.
+/// drops it, in O(1).
+///
+/// A sleep does not keep its timer alive. The drop of the last
+/// [`HashedWheelTimer`] wakes it, and [`was_stopped`](Self::was_stopped) returns true.
 ///
 /// # Examples
 ///
@@ -85,10 +90,9 @@ impl HashedWheelTimer {
 /// ```
 #[must_use = "a future does nothing until it is polled"]
 pub struct Sleep {
-    /// Dropped before `timer`. So if `timer` is the last handle, its drop finds no waker to wake.
-    armed: Option<Armed>,
-    timer: HashedWheelTimer,
-    deadline: Instant,
+    waiter: Waiter,
+    /// In nanoseconds after the timer's start.
+    deadline: u64,
     end: Option<End>,
     resource: Resource,
 }
@@ -101,17 +105,24 @@ enum End {
 }
 
 impl Sleep {
+    #[inline]
+    #[cfg_attr(feature = "tracing", track_caller)]
+    pub(super) fn new(timer: &HashedWheelTimer, deadline: u64) -> Self {
+        let resource = Resource::new(|| timer.context().time.left_until(deadline));
+        Self { waiter: Waiter::new(timer), deadline, end: None, resource }
+    }
+
     /// The instant at which it is ready.
     pub fn deadline(&self) -> Instant {
-        self.deadline
+        self.timer().time.instant_at(self.deadline)
     }
 
     /// Whether the deadline has passed, by the timer's clock.
     pub fn is_elapsed(&self) -> bool {
-        self.end == Some(End::Elapsed) || self.timer.context().time.has_reached(self.deadline)
+        self.end == Some(End::Elapsed) || self.timer().time.has_reached(self.deadline)
     }
 
-    /// Whether it became ready because its timer was stopped before the deadline.
+    /// Whether it became ready because its timer was stopped, or lost its last handle, before the deadline.
     pub fn was_stopped(&self) -> bool {
         self.end == Some(End::Stopped)
     }
@@ -121,27 +132,45 @@ impl Sleep {
     /// A task that waits for the sleep continues to wait, and need not poll it again. If the new deadline
     /// has passed, this call wakes the task. A sleep that was ready can be awaited again.
     pub fn reset(&mut self, deadline: Instant) {
-        self.deadline = deadline;
-        self.end = None;
-        self.resource.moved(|| deadline.saturating_duration_since(self.timer.now()));
-        let Some(armed) = &self.armed else { return };
-        if !armed.move_to(deadline) || self.is_elapsed() {
-            self.wake();
-        }
+        self.reset_to(self.timer().time.nanos_at(deadline));
     }
 
     /// Moves the deadline to `delay` from now, like [`reset`](Self::reset).
     pub fn reset_after(&mut self, delay: Duration) {
-        self.reset(self.timer.deadline_after(delay));
+        let time = &self.timer().time;
+        // If the clock goes on by itself, the worker wakes the task after the delay.
+        let may_have_passed = delay.is_zero() || time.may_stand_still();
+        self.move_to(time.deadline_after(delay), may_have_passed);
+    }
+
+    /// Moves the deadline to a time of the timer's own count.
+    #[inline]
+    pub(super) fn reset_to(&mut self, deadline: u64) {
+        self.move_to(deadline, true);
+    }
+
+    #[inline]
+    fn move_to(&mut self, deadline: u64, may_have_passed: bool) {
+        self.deadline = deadline;
+        self.end = None;
+        self.resource.moved(|| self.timer().time.left_until(deadline));
+        if !self.waiter.waits() {
+            return;
+        }
+        if !self.waiter.move_to(deadline) || may_have_passed && self.is_elapsed() {
+            self.wake();
+        }
     }
 
     /// Wakes the waiting task, if there is one.
     pub(super) fn wake(&mut self) {
-        self.armed.take().into_iter().for_each(Armed::wake);
+        self.waiter.wake();
     }
 
-    pub(super) fn timer(&self) -> &HashedWheelTimer {
-        &self.timer
+    /// The state that the sleep shares with its timer.
+    #[inline]
+    pub(super) fn timer(&self) -> &Timer {
+        self.waiter.context()
     }
 
     /// Polls the sleep without a pin.
@@ -156,18 +185,13 @@ impl Sleep {
         if self.has_ended() {
             return Poll::Ready(());
         }
-        if self.armed.as_ref().is_some_and(|armed| armed.will_wake(cx.waker())) {
+        if self.waiter.will_wake(cx.waker()) {
             return Poll::Pending;
         }
-        self.arm(cx.waker().clone());
+        self.waiter.wait(cx.waker().clone(), self.deadline);
         // If the clock goes on by itself, the worker wakes the task.
-        let checks_again = self.timer.context().time.may_stand_still();
+        let checks_again = self.timer().time.may_stand_still();
         if checks_again && self.has_ended() { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    fn arm(&mut self, waker: Waker) {
-        self.armed = None;
-        self.armed = Armed::new(&self.timer, waker, self.deadline);
     }
 
     /// Checks the clock, then whether the timer is stopped.
@@ -175,12 +199,12 @@ impl Sleep {
         if self.end.is_none() {
             self.end = if self.is_elapsed() {
                 Some(End::Elapsed)
-            } else if self.timer.is_closed() {
+            } else if self.timer().is_closed() {
                 Some(End::Stopped)
             } else {
                 return false;
             };
-            self.armed = None;
+            self.waiter.leave();
         }
         true
     }
@@ -204,7 +228,7 @@ impl futures_core::FusedFuture for Sleep {
 impl fmt::Debug for Sleep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sleep")
-            .field("due_in", &self.deadline.saturating_duration_since(self.timer.now()))
+            .field("due_in", &self.timer().time.left_until(self.deadline))
             .field("end", &self.end)
             .finish_non_exhaustive()
     }

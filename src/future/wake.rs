@@ -1,12 +1,12 @@
 //! A waker in the wheel.
 
 use crate::base::waker::Identity;
-use crate::timeout::{Next, Run, Timeout, TimerTask};
+use crate::heap::context::Context;
+use crate::timeout::{Next, Reservation, Run, Timeout, TimerTask};
 use crate::timer::HashedWheelTimer;
 use std::task::Waker;
-use std::time::Instant;
 
-/// A task that wakes its waker when the timeout expires, and when [`Armed::wake`] or a stop of the timer
+/// A task that wakes its waker when the timeout expires, and when [`Waiter::wake`] or a stop of the timer
 /// cancels it. A waker has 16 bytes, so it is stored in its slot.
 struct Wake(Waker);
 
@@ -24,47 +24,77 @@ impl TimerTask for Wake {
     const ONLY_WAKES: bool = true;
 }
 
-/// A waker that was put into the wheel.
+/// A future's slot in the timer, and the waker that waits there.
 ///
 /// Its drop takes the waker out and drops it, on the calling thread and under no lock. If the worker
 /// has already claimed the timeout, the worker wakes the waker instead.
-pub(super) struct Armed {
-    timeout: Timeout,
-    waker: Identity,
+pub(super) struct Waiter {
+    reservation: Reservation,
+    /// `None` if no waker was put into the timer, or if it was taken out.
+    waker: Option<Identity>,
 }
 
-impl Armed {
-    /// Puts `waker` into the wheel. If the timer refuses it, wakes it, and returns `None`.
-    pub(super) fn new(timer: &HashedWheelTimer, waker: Waker, deadline: Instant) -> Option<Self> {
+impl Waiter {
+    #[inline]
+    pub(super) fn new(timer: &HashedWheelTimer) -> Self {
+        Self { reservation: timer.reserve(), waker: None }
+    }
+
+    #[inline]
+    pub(super) fn context(&self) -> &Context {
+        self.reservation.context()
+    }
+
+    /// Puts `waker` into the timer, instead of the former one. If the timer refuses it, wakes it.
+    #[inline]
+    pub(super) fn wait(&mut self, waker: Waker, deadline: u64) {
+        self.leave();
         let identity = Identity::of(&waker);
-        match timer.wake_at(Wake(waker), deadline) {
-            Ok(timeout) => Some(Self { timeout, waker: identity }),
-            Err(refused) => {
-                // If all slots of the timer are in use, the next poll tries again.
-                refused.into_task().0.wake();
-                None
-            }
+        match self.reservation.arm(Wake(waker), deadline) {
+            Ok(()) => self.waker = Some(identity),
+            // If all slots of the timer are in use, the next poll tries again.
+            Err(refused) => refused.0.wake(),
         }
     }
 
+    /// Whether a waker was put into the timer. It may have been woken meanwhile.
+    #[inline]
+    pub(super) fn waits(&self) -> bool {
+        self.waker.is_some()
+    }
+
     /// Whether `waker` will be woken at the deadline. False after the expiry.
+    #[inline]
     pub(super) fn will_wake(&self, waker: &Waker) -> bool {
-        self.waker.is(waker) && self.timeout.is_pending()
+        let same = self.waker.as_ref().is_some_and(|own| own.is(waker));
+        same && self.reservation.timeout().is_pending()
     }
 
     /// Moves the deadline. Returns false if the waker was woken, or is about to be woken.
-    pub(super) fn move_to(&self, deadline: Instant) -> bool {
-        self.timeout.reschedule_at(deadline).is_ok()
+    #[inline]
+    pub(super) fn move_to(&self, deadline: u64) -> bool {
+        self.reservation.timeout().reschedule_to(deadline).is_ok()
     }
 
     /// Wakes the waker on this thread, unless it was already woken.
-    pub(super) fn wake(self) {
-        self.timeout.cancel();
+    pub(super) fn wake(&mut self) {
+        if self.waker.take().is_some() {
+            self.reservation.timeout().cancel();
+        }
+    }
+
+    /// Drops the waker.
+    #[inline]
+    pub(super) fn leave(&mut self) {
+        if self.waker.take().is_some() {
+            self.reservation.timeout().discard();
+        }
     }
 }
 
-impl Drop for Armed {
+impl Drop for Waiter {
+    #[inline]
     fn drop(&mut self) {
-        self.timeout.discard();
+        self.leave();
     }
 }

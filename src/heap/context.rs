@@ -27,7 +27,9 @@ use crate::base::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, SegQueue,
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
 use crate::wheel::Token;
+use std::any::Any;
 use std::sync::atomic::AtomicU32;
+use std::sync::{OnceLock, Weak};
 
 /// Up to this number of dead entries, a sweep is not worth its cost. A wheel with more buckets than
 /// this allows one dead entry per bucket.
@@ -44,6 +46,9 @@ pub(crate) struct Context {
     pub(crate) metrics: WorkerMetrics,
     pub(crate) quota: Option<Quota>,
     closed: AtomicBool,
+    /// The registry, for a thread that knows only the context. Its type is erased, because `registry` is
+    /// built on this file.
+    pub(super) registry: OnceLock<Weak<dyn Any + Send + Sync>>,
     /// The worker's counts.
     pub(crate) by_worker: Tally,
     /// The counts of threads without a heap. Several threads write it.
@@ -82,6 +87,7 @@ impl Context {
             metrics: WorkerMetrics::new(),
             quota: limit.map(Quota::new),
             closed: AtomicBool::new(false),
+            registry: OnceLock::new(),
             by_worker: Tally::default(),
             by_others: Tally::default(),
             internals: Arc::default(),

@@ -53,8 +53,22 @@ impl<P: Send + 'static> Owner<P> {
     /// caller checks `has_room` first, and announces the slot afterwards (`Heap::announce`).
     #[inline(always)] // writes the payload directly to its place
     pub(crate) fn arm(&mut self, payload: P, deadline: u64, repeats: bool) -> usize {
+        let offset = self.reserve();
+        self.arm_reserved(offset, payload, deadline, repeats);
+        offset
+    }
+
+    /// Reserves a Free slot of the owned chunk. The caller checks `has_room` first.
+    #[inline(always)]
+    pub(crate) fn reserve(&mut self) -> usize {
         let offset = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
+        offset
+    }
+
+    /// Arms a reserved slot of the owned chunk, like `arm`.
+    #[inline(always)] // writes the payload directly to its place
+    pub(crate) fn arm_reserved(&mut self, offset: usize, payload: P, deadline: u64, repeats: bool) {
         let heap = &*self.heap;
         // Counted first, so that the worker never finds a slot that is not counted.
         heap.tally.scheduled.add(1);
@@ -65,7 +79,11 @@ impl<P: Send + 'static> Owner<P> {
         if sequence % SEQUENCES_PER_SCAN == SEQUENCES_PER_SCAN - 1 {
             heap.want_scan();
         }
-        offset
+    }
+
+    #[inline]
+    pub(crate) fn owns(&self, chunk: &Chunk<P>) -> bool {
+        std::ptr::eq(&*self.chunk, chunk)
     }
 
     /// The owned chunk.
@@ -94,7 +112,7 @@ impl<P: Send + 'static> Owner<P> {
     /// Gives back a Free slot if it is in the owned chunk. Returns whether it is.
     #[inline]
     pub(crate) fn give_back(&mut self, chunk: &Chunk<P>, offset: usize) -> bool {
-        let owned = std::ptr::eq(&*self.chunk, chunk);
+        let owned = self.owns(chunk);
         if owned {
             self.free |= 1 << offset;
         }

@@ -9,13 +9,14 @@
 //! The worker learns of new heaps and chunks through queues. It takes the locks here only to end the
 //! timer, when no producer waits for it. A snapshot takes them too, for a short time.
 
-use super::chunk::{Chunk, MAX_CHUNKS};
+use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
 use super::heap::Heap;
 use super::heap_metrics::HeapMetrics;
 use super::slot::{Claimed, Phase};
 use super::tally::Tally;
 use crate::base::sync::{Arc, AtomicU64, Mutex, Ordering, SegQueue};
+use std::any::Any;
 
 /// All heaps of one timer.
 pub(crate) struct Registry<P> {
@@ -46,8 +47,17 @@ impl<P: Send + 'static> Registry<P> {
         }
     }
 
+    /// The registry of a timer that has at least one heap, unless it is gone.
+    pub(crate) fn of(context: &Context) -> Option<Arc<Self>> {
+        context.registry.get()?.upgrade()?.downcast().ok()
+    }
+
     /// An idle heap or a new one, for the calling thread.
-    pub(super) fn take_heap(&self) -> Arc<Heap<P>> {
+    pub(super) fn take_heap(self: &Arc<Self>) -> Arc<Heap<P>> {
+        self.context.registry.get_or_init(|| {
+            let registry: Arc<dyn Any + Send + Sync> = self.clone();
+            Arc::downgrade(&registry)
+        });
         self.idle.pop().unwrap_or_else(|| self.new_heap())
     }
 
@@ -86,8 +96,23 @@ impl<P: Send + 'static> Registry<P> {
         };
         let chunk = Chunk::new(id, version as u32, heap);
         heap.chunks.lock().insert(id, chunk.clone());
+        // If the timer has ended before the insertion, this thread sees it closed. See `pinned`.
+        if self.context.is_closed() {
+            chunk.orphan();
+        }
         self.new_chunks.push(chunk.clone());
         Some(chunk)
+    }
+
+    /// A chunk beyond all limits, whose first slot is reserved for the caller and whose other slots are
+    /// never armed. It leads to the timer if a future finds no free slot.
+    pub(crate) fn spare_chunk(self: &Arc<Self>) -> Arc<Chunk<P>> {
+        let heap = self.take_heap();
+        let chunk = Chunk::new(MAX_CHUNKS - 1, 0, &heap);
+        self.leave(heap);
+        chunk.orphan();
+        chunk.disown(ALL & !1);
+        chunk
     }
 
     /// The next heap that the worker does not know yet.

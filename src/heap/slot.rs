@@ -9,6 +9,8 @@
 //! - A *pin* keeps the slot from being reused. Each handle has one pin. One more, the *live pin*,
 //!   belongs to the side that may end the timeout: first to the pending slot, then to the thread that
 //!   moves the phase out of New or Filed, and during a run to the runner.
+//! - A future *reserves* a slot from its creation on (see `timeout/reservation`). The slot is Free, or it
+//!   has ended and the future's handle has the only pins. The owner of the chunk can arm it for the future.
 //!
 //! The *state* is one atomic word: 3 bits of phase, and the deadline in steps of 8 ns. So one
 //! compare-exchange decides between a cancel, an expiry, a reschedule and a stop, and none of them
@@ -16,7 +18,7 @@
 //!
 //! | phase | means | payload | leaves it by |
 //! |---|---|---|---|
-//! | Free | not in use | none | arm -> New |
+//! | Free | not in use, or reserved | none | arm -> New |
 //! | New | pending, not yet in the wheel | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
 //! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; claim, cancel, take_back and empty as for New |
 //! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
@@ -45,8 +47,9 @@
 //! 1. The cell has a payload exactly in phases New and Filed. The thread that moves the state out of
 //!    them, by a successful compare-exchange, owns the payload. So each timeout has one end. In Running
 //!    and Denied the runner owns the cell, and only `go_on` moves back, with a payload in the cell.
-//! 2. A Free slot is in the bitmap of the owner or in that of its chunk (see `chunk`), so only one
-//!    thread can arm it.
+//! 2. A Free slot is reserved, or it is in the bitmap of the owner or in that of its chunk (see `chunk`).
+//!    Only the owner arms a slot, and only one thread has the handle that reserves it, so only one thread
+//!    can arm it.
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
 //!    finds another timeout in its slot.
 //! 4. A Filed slot has an entry with its version: in the wheel, with the worker, or in the queue of
@@ -81,6 +84,12 @@ impl Phase {
     #[inline]
     pub(crate) fn has_ended(self) -> bool {
         self >= Phase::Expired
+    }
+
+    /// Whether the slot has no timeout that is pending or runs.
+    #[inline]
+    pub(super) fn is_unused(self) -> bool {
+        self == Phase::Free || self.has_ended()
     }
 
     #[inline]
@@ -264,10 +273,17 @@ impl<P> Slot<P> {
         self.payload.with_mut(|cell| unsafe { (*cell).assume_init_read() })
     }
 
-    /// Moves Free to New. Only the owner of the slot's chunk may call it (invariant 2).
+    /// Whether these pins of the caller are all pins. No timeout is pending or runs in the slot then.
+    #[inline]
+    pub(crate) fn has_only(&self, pins: u64) -> bool {
+        self.tag.load(Ordering::Acquire) & PINS == pins
+    }
+
+    /// Moves Free to New, or another phase if the caller has all pins. Only the owner of the slot's chunk
+    /// may call it (invariant 2).
     #[inline]
     pub(super) fn arm(&self, payload: P, deadline: u64, sequence: u32, repeats: bool) {
-        debug_assert!(self.phase() == Phase::Free);
+        debug_assert!(self.phase().is_unused());
         self.put(payload);
         let version = next_version(self.tag.load(Ordering::Relaxed)) & VERSION;
         let repeats = if repeats { REPEATS } else { 0 };
@@ -601,7 +617,7 @@ impl<P> Slot<P> {
         if tag & PINS != pins && !self.unpin_shared(pins) {
             return false;
         }
-        debug_assert!(self.phase().has_ended(), "a pending timeout has its live pin");
+        debug_assert!(self.phase().is_unused(), "a pending timeout has its live pin");
         self.state.store(State::new(Phase::Free, 0).0, Ordering::Release);
         true
     }

@@ -6,7 +6,7 @@ use super::tick::{instant_after, nanos};
 use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A timer's clock and origin.
 pub(crate) struct Timebase {
@@ -54,13 +54,24 @@ impl Timebase {
         }
     }
 
-    /// Whether the clock has reached `instant`. Reads the system clock only if the quick clock, which is
-    /// never behind it, has reached `instant`.
+    /// The deadline `delay` from now, for threads that schedule.
     #[inline]
-    pub(crate) fn has_reached(&self, instant: Instant) -> bool {
+    pub(crate) fn deadline_after(&self, delay: Duration) -> u64 {
+        self.now_or_later().saturating_add(nanos(delay))
+    }
+
+    /// The time until `deadline`; zero if it has passed.
+    pub(crate) fn left_until(&self, deadline: u64) -> Duration {
+        self.instant_at(deadline).saturating_duration_since(self.now_instant())
+    }
+
+    /// Whether the clock has reached `deadline`. Reads the system clock only if the quick clock, which is
+    /// never behind it, has reached `deadline`.
+    #[inline]
+    pub(crate) fn has_reached(&self, deadline: u64) -> bool {
         match &self.clock {
-            None => self.instant_at(self.now_or_later()) >= instant && Instant::now() >= instant,
-            Some(clock) => clock.now() >= instant,
+            None => self.now_or_later() >= deadline && self.nanos_at(Instant::now()) >= deadline,
+            Some(clock) => self.nanos_at(clock.now()) >= deadline,
         }
     }
 

@@ -10,8 +10,7 @@ use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{AtomicUsize, Ordering};
 use crate::heap::context::Context;
-use crate::heap::{Cancel, Moved, Phase, PinnedChunk, Slot, TakenBack};
-use crate::time::tick::nanos;
+use crate::heap::{Cancel, Chunk, Moved, Phase, PinnedChunk, Slot, TakenBack};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::mem::ManuallyDrop;
@@ -50,12 +49,24 @@ pub struct Timeout {
 /// then removes both pins.
 const LIVE_PIN: usize = 1 << 6;
 
+/// Set if this handle has reserved a Free slot, and no pin. Its drop gives the slot back.
+const UNUSED: usize = 1 << 7;
+
+const OFFSET: usize = LIVE_PIN - 1;
+
 impl Timeout {
     /// A handle to the timeout in a slot that is already pinned for it.
     #[inline]
     pub(crate) fn pinned(place: Place<'_>) -> Self {
         let Place { chunk, offset } = place;
         Self { chunk: PinnedChunk::new(chunk), offset: AtomicUsize::new(offset) }
+    }
+
+    /// A handle to a reserved Free slot. It finds no timeout there.
+    #[inline]
+    pub(super) fn unused(place: Place<'_>) -> Self {
+        let offset = AtomicUsize::new(place.offset | UNUSED);
+        Self { chunk: PinnedChunk::new(place.chunk), offset }
     }
 
     /// Calls `act` with a handle that has no pin of its own. The caller has one.
@@ -78,13 +89,33 @@ impl Timeout {
 
     #[inline]
     fn offset(&self) -> usize {
-        self.offset.load(Ordering::Relaxed) & (LIVE_PIN - 1)
+        self.offset.load(Ordering::Relaxed) & OFFSET
     }
 
     /// Takes over the slot's live pin.
     #[inline]
     fn take_live_pin(&self) {
         self.offset.store(self.offset() | LIVE_PIN, Ordering::Relaxed);
+    }
+
+    /// Whether the slot can be armed for this handle again: it is unused, or this handle has all pins. The
+    /// timeout has ended then.
+    #[inline]
+    pub(super) fn has_slot_alone(&self) -> bool {
+        let offset = self.offset.load(Ordering::Relaxed);
+        offset & UNUSED != 0 || self.slot().has_only(pins(offset))
+    }
+
+    /// Gives the live pin to a task that was armed in the same slot again.
+    #[inline]
+    pub(super) fn is_armed_again(&self) {
+        self.offset.store(self.offset(), Ordering::Relaxed);
+    }
+
+    /// The chunk of the timeout's slot.
+    #[inline]
+    pub(super) fn chunk(&self) -> &Chunk<Erased> {
+        &self.chunk
     }
 
     #[inline]
@@ -194,7 +225,7 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reschedule(&self, delay: Duration) -> Result<(), RescheduleError> {
-        self.reschedule_to(self.context().time.now_or_later().saturating_add(nanos(delay)))
+        self.reschedule_to(self.context().time.deadline_after(delay))
     }
 
     /// Moves the deadline to an instant, like [`reschedule`](Self::reschedule). Reads no clock.
@@ -206,8 +237,9 @@ impl Timeout {
         self.reschedule_to(self.context().time.nanos_at(deadline))
     }
 
+    /// Moves the deadline to a time of the timer's own count.
     #[inline(always)]
-    fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
+    pub(crate) fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
         self.move_to(deadline, |moved| {
             let died = this_thread::count(&self.chunk.context, |counter| {
                 counter.add(|tally| &tally.rescheduled);
@@ -328,6 +360,12 @@ impl Timeout {
     }
 }
 
+/// The number of pins of a handle that is not unused: its own, and the live pin if it is here.
+#[inline]
+fn pins(offset: usize) -> u64 {
+    1 + (offset / LIVE_PIN) as u64
+}
+
 fn why_not(phase: Phase) -> RescheduleError {
     match phase {
         Phase::Cancelled => RescheduleError::Cancelled,
@@ -366,10 +404,8 @@ impl Drop for Timeout {
     #[inline]
     fn drop(&mut self) {
         let offset = self.offset.load(Ordering::Relaxed);
-        let pins = 1 + (offset / LIVE_PIN) as u64; // the live pin too, if it is here
-        let offset = offset & (LIVE_PIN - 1);
-        if self.chunk.slot(offset).unpin(pins) {
-            this_thread::give_back(&self.chunk, offset);
+        if offset & UNUSED != 0 || self.chunk.slot(offset & OFFSET).unpin(pins(offset)) {
+            this_thread::give_back(&self.chunk, offset & OFFSET);
         }
     }
 }

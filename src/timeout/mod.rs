@@ -10,6 +10,7 @@
 //! - `schedule`: scheduling a task on the calling thread
 //! - `internal`: the crate's own timeouts, which no public count, limit or stop includes
 //! - `guard`: a guard that cancels its timeout when it is dropped
+//! - `reservation`: a slot that a future reserves from its creation on
 //! - `periodic`: tasks that run again and again
 //! - `unprocessed`: a timeout that `stop` returns
 //! - `error`: why a timeout cannot be rescheduled
@@ -25,6 +26,7 @@ mod guard;
 mod internal;
 mod next;
 mod periodic;
+mod reservation;
 mod run;
 mod schedule;
 mod task;
@@ -39,6 +41,7 @@ pub(crate) use internal::{Internal, Internals};
 pub use next::Next;
 pub(crate) use periodic::Periodic;
 pub use periodic::{MissedTickBehavior, Period, Repeat};
+pub(crate) use reservation::Reservation;
 pub(crate) use run::GoesOn;
 pub use run::Run;
 pub(crate) use schedule::{Admit, Refusal, schedule};

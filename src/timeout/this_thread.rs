@@ -32,9 +32,27 @@ pub(super) fn with_owner<R>(
     registry: &Arc<Registry<Erased>>,
     with: impl FnOnce(&mut Owner<Erased>) -> R,
 ) -> Option<R> {
+    find_owner(&registry.context, || Some(registry.clone()), with)
+}
+
+/// Like `with_owner`, for a timer of which the caller knows only the context. `None` also if it is gone.
+#[inline]
+pub(super) fn with_owner_of<R>(
+    context: &Arc<Context>,
+    with: impl FnOnce(&mut Owner<Erased>) -> R,
+) -> Option<R> {
+    find_owner(context, || Registry::of(context), with)
+}
+
+#[inline]
+fn find_owner<R>(
+    context: &Arc<Context>,
+    registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
+    with: impl FnOnce(&mut Owner<Erased>) -> R,
+) -> Option<R> {
     let done = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;
-        Some(with(owners.in_timer(registry)?))
+        Some(with(owners.in_timer(context, registry)?))
     });
     done.ok().flatten()
 }
@@ -42,21 +60,29 @@ pub(super) fn with_owner<R>(
 impl Owners {
     /// The owner in a timer. `None` if the timer can have no more chunks.
     #[inline]
-    fn in_timer(&mut self, registry: &Arc<Registry<Erased>>) -> Option<&mut Owner<Erased>> {
-        if !self.last.as_ref().is_some_and(|owner| is_in(owner, &registry.context)) {
-            self.change_timer(registry)?;
+    fn in_timer(
+        &mut self,
+        context: &Arc<Context>,
+        registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
+    ) -> Option<&mut Owner<Erased>> {
+        if !self.last.as_ref().is_some_and(|owner| is_in(owner, context)) {
+            self.change_timer(context, registry)?;
         }
         self.last.as_mut()
     }
 
     #[cold]
     #[inline(never)]
-    fn change_timer(&mut self, registry: &Arc<Registry<Erased>>) -> Option<()> {
-        let owner = match self.others.iter().position(|owner| is_in(owner, &registry.context)) {
+    fn change_timer(
+        &mut self,
+        context: &Arc<Context>,
+        registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
+    ) -> Option<()> {
+        let owner = match self.others.iter().position(|owner| is_in(owner, context)) {
             Some(at) => self.others.swap_remove(at),
             None => {
                 self.others.retain(|owner| !owner.heap.context.is_closed());
-                Owner::enter(registry)?
+                Owner::enter(&registry()?)?
             }
         };
         self.others.extend(self.last.replace(owner));

@@ -7,9 +7,9 @@ use crate::heap::context::Context;
 use crate::heap::heap_metrics::HeapMetrics;
 use crate::heap::metrics::Metrics;
 use crate::heap::{MAX_CHUNKS, SLOTS};
-use crate::time::tick::nanos;
 use crate::timeout::{
-    Admit, Internal, Period, Periodic, Refusal, Repeat, Timeout, TimerTask, Unprocessed,
+    Admit, Internal, Period, Periodic, Refusal, Repeat, Reservation, Timeout, TimerTask,
+    Unprocessed,
 };
 use crate::timeout::{forget, schedule};
 use crate::worker::control::Control;
@@ -85,7 +85,7 @@ impl HashedWheelTimer {
         task: T,
         delay: Duration,
     ) -> Result<Timeout, ScheduleError<T>> {
-        let deadline = self.context().time.now_or_later().saturating_add(nanos(delay));
+        let deadline = self.context().time.deadline_after(delay);
         self.schedule(task, deadline, false)
     }
 
@@ -161,7 +161,7 @@ impl HashedWheelTimer {
             return Err(ScheduleError::new(RefusalReason::ZeroPeriod, task));
         }
         let delay = period.initial_delay.unwrap_or(period.every);
-        let deadline = self.context().time.now_or_later().saturating_add(nanos(delay));
+        let deadline = self.context().time.deadline_after(delay);
         let due = self.context().time.instant_at(deadline);
         let scheduled = self.schedule(Periodic { task, period, due }, deadline, true);
         scheduled.map_err(|error| error.map(|periodic| periodic.task))
@@ -207,16 +207,10 @@ impl HashedWheelTimer {
         self.admit_internal(task, self.context().time.nanos_at(deadline), Admit::Once)
     }
 
-    /// Schedules a task that only wakes a waker. Ignores the limit, because a future could not report
-    /// a refusal.
-    pub(crate) fn wake_at<T: TimerTask>(
-        &self,
-        task: T,
-        deadline: Instant,
-    ) -> Result<Timeout, ScheduleError<T>> {
-        const { assert!(T::ONLY_WAKES) };
-        self.context().begins_again();
-        self.admit(task, self.context().time.nanos_at(deadline), Admit::Once)
+    /// Reserves a slot for a future. It does not keep the timer alive.
+    #[inline]
+    pub(crate) fn reserve(&self) -> Reservation {
+        Reservation::new(&self.0.control.registry)
     }
 
     /// Schedules a timeout like [`schedule_internal`](Self::schedule_internal). It runs within the
@@ -245,13 +239,6 @@ impl HashedWheelTimer {
     #[inline]
     pub fn now(&self) -> Instant {
         self.context().time.now_instant()
-    }
-
-    /// The instant `delay` from now, by the quick clock. If it is too far away, it is never.
-    #[inline]
-    pub(crate) fn deadline_after(&self, delay: Duration) -> Instant {
-        let time = &self.context().time;
-        time.instant_at(time.now_or_later().saturating_add(nanos(delay)))
     }
 
     /// The length of a tick.
@@ -456,12 +443,6 @@ impl HashedWheelTimer {
     /// are handed to the executor. The worker's thread may end a little later.
     pub fn is_stopped(&self) -> bool {
         self.0.control.lifecycle.is_finished()
-    }
-
-    /// Whether a stop has begun. The timer then admits no timeout.
-    #[inline]
-    pub(crate) fn is_closed(&self) -> bool {
-        self.context().is_closed()
     }
 
     pub(crate) fn context(&self) -> &Context {

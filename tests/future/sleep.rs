@@ -18,7 +18,7 @@ fn a_sleep_is_small_and_goes_anywhere() {
     fn anywhere<T: Send + Sync + Unpin>() {}
     anywhere::<Sleep>();
     let traced = if cfg!(feature = "tracing") { size_of::<usize>() } else { 0 };
-    assert_eq!(size_of::<Sleep>(), 64 + traced);
+    assert_eq!(size_of::<Sleep>(), 48 + traced);
 }
 
 on_every_wheel!(rule_02_a_sleep_is_ready_at_its_deadline_and_not_before);
@@ -71,9 +71,9 @@ fn a_deadline_in_the_past_is_ready_at_the_first_poll_and_arms_nothing() {
         assert!(sleep.is_elapsed());
         assert_eq!(alarm.poll(&mut sleep), Poll::Ready(()));
     }
-    let before_the_start = timer.started_at() - SECOND;
-    let mut sleep = timer.sleep_until(before_the_start);
-    assert_eq!((sleep.deadline(), alarm.poll(&mut sleep)), (before_the_start, Poll::Ready(())));
+    let start = timer.started_at();
+    let mut sleep = timer.sleep_until(start - SECOND);
+    assert_eq!((sleep.deadline(), alarm.poll(&mut sleep)), (start, Poll::Ready(())));
     assert_eq!((timer.metrics().scheduled, alarm.clones()), (0, 0));
 }
 
@@ -156,6 +156,22 @@ fn a_reset_into_the_past_wakes_at_once() {
         assert_eq!(alarm.poll(&mut sleep), Poll::Ready(()));
     }
     assert_eq!(timer.pending_timeouts(), 0);
+}
+
+/// A tick takes an hour, so the worker would wake the task too late.
+#[test]
+fn on_the_systems_clock_too_a_reset_into_the_past_wakes_at_once() {
+    let hour = Duration::from_secs(3600);
+    let timer = HashedWheelTimer::builder().tick_duration(hour).build().unwrap();
+    let alarm = Alarm::new();
+    let mut sleep = timer.sleep(2 * hour);
+    assert!(alarm.poll(&mut sleep).is_pending());
+    sleep.reset_after(Duration::ZERO);
+    assert_eq!(alarm.wakes(), 1);
+    sleep.reset_after(2 * hour);
+    assert!(alarm.poll(&mut sleep).is_pending());
+    sleep.reset(timer.now());
+    assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (2, Poll::Ready(())));
 }
 
 #[test]
@@ -421,16 +437,46 @@ fn a_wake_up_may_poll_or_drop_its_own_sleep() {
     }
 }
 
+/// One sleep has not been polled, one waits, one is ready. They and their clock outlive the timer.
 #[test]
-fn a_sleep_keeps_its_timer_alive_and_the_last_one_ends_it() {
+fn the_drop_of_the_last_handle_resolves_every_sleep() {
     let (timer, clock) = manual();
-    let (alarm, other) = (Alarm::new(), Alarm::new());
-    let (mut sleep, mut last) = (timer.sleep(SECOND), timer.sleep(5 * SECOND));
-    assert!(alarm.poll(&mut sleep).is_pending() && other.poll(&mut last).is_pending());
-    drop(timer);
+    let alarm = Alarm::new();
+    let [mut unarmed, mut armed, mut ready] = [9, 9, 1].map(|n| timer.sleep(n * SECOND));
+    let deadline = armed.deadline();
+    assert!(alarm.poll(&mut armed).is_pending());
     clock.advance(SECOND);
-    assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (1, Poll::Ready(())));
-    drop((sleep, last));
-    assert_eq!((other.clones(), other.wakes()), (0, 0), "a drop wakes nobody");
-    clock.advance(SECOND); // does not wait for a timer that has ended
+    assert!(alarm.poll(&mut ready).is_ready());
+    drop(timer);
+    assert!(alarm.poll(&mut unarmed).is_ready() && unarmed.was_stopped());
+    eventually("the worker wakes it", || alarm.wakes() == 1);
+    assert!(alarm.poll(&mut armed).is_ready() && armed.was_stopped());
+    assert!(alarm.poll(&mut ready).is_ready() && !ready.was_stopped());
+    assert_eq!((alarm.clones(), armed.deadline(), armed.is_elapsed()), (0, deadline, false));
+    clock.advance(9 * SECOND); // does not wait for a timer that has ended
+    assert!(armed.is_elapsed());
+    armed.reset_after(SECOND);
+    assert!(alarm.poll(&mut armed).is_ready() && armed.was_stopped());
+}
+
+/// Sleeps are created, polled and dropped on other threads, some of which have ended.
+#[test]
+fn a_sleep_goes_from_thread_to_thread() {
+    let (timer, clock) = manual();
+    let alarm = Alarm::new();
+    let make = || (0..200).map(|_| timer.sleep(SECOND)).collect::<Vec<_>>();
+    let poll = |mut sleeps: Vec<Sleep>| {
+        assert!(sleeps.iter_mut().all(|sleep| alarm.poll(sleep).is_pending()));
+        sleeps
+    };
+    let sleeps = std::thread::scope(|scope| scope.spawn(make).join().unwrap());
+    let sleeps = std::thread::scope(|scope| scope.spawn(|| poll(sleeps)).join().unwrap());
+    assert_eq!((alarm.clones(), timer.pending_timeouts()), (200, 200));
+    let mut sleeps = poll(sleeps);
+    let dropped = sleeps.split_off(100);
+    std::thread::scope(|scope| scope.spawn(|| drop(dropped)).join().unwrap());
+    assert_eq!((alarm.clones(), timer.pending_timeouts()), (100, 100));
+    clock.advance(SECOND);
+    assert_eq!(alarm.wakes(), 100);
+    assert!(sleeps.iter_mut().all(|sleep| alarm.poll(sleep).is_ready()));
 }

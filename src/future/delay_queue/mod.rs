@@ -21,7 +21,6 @@ use self::entry::Entry;
 use self::order::Order;
 use super::sleep::Sleep;
 use crate::base::slab::Slab;
-use crate::time::tick::nanos;
 use crate::timer::HashedWheelTimer;
 use std::fmt;
 use std::future::poll_fn;
@@ -245,7 +244,7 @@ impl<T> DelayQueue<T> {
         self.stopped = false;
         let mut next = self.take_due();
         while next.is_none() && !self.is_empty() {
-            let now = self.sleep.timer().context().time.now_or_later();
+            let now = self.sleep.timer().time.now_or_later();
             self.order.gather(&mut self.values, now);
             self.follow_earliest();
             ready!(self.sleep.poll_ready(cx));
@@ -253,7 +252,7 @@ impl<T> DelayQueue<T> {
                 self.stopped = true;
                 break;
             }
-            self.present = self.nanos_at(self.sleep.timer().now()).max(self.wake_at);
+            self.present = self.nanos_at(self.sleep.timer().time.now_instant()).max(self.wake_at);
             self.order.gather(&mut self.values, self.present);
             next = self.take_due();
         }
@@ -267,7 +266,7 @@ impl<T> DelayQueue<T> {
 
     fn admit(&mut self, value: T, deadline: u64) -> DelayKey {
         if self.order.wants_wheel(self.len()) {
-            self.order.make_wheel(self.sleep.timer().context().time.now_or_later());
+            self.order.make_wheel(self.sleep.timer().time.now_or_later());
         }
         let len = self.len() + 1;
         let (index, entry) = self.values.acquire().expect("fewer than 2^32 - 1 values");
@@ -330,20 +329,20 @@ impl<T> DelayQueue<T> {
     /// Moves the wake-up. Wakes the waiting task if that time has come.
     fn wake(&mut self, at: u64) {
         self.wake_at = at;
-        self.sleep.reset(self.instant_at(at));
+        self.sleep.reset_to(at);
     }
 
     #[inline]
     fn deadline_after(&self, delay: Duration) -> u64 {
-        self.sleep.timer().context().time.now_or_later().saturating_add(nanos(delay))
+        self.sleep.timer().time.deadline_after(delay)
     }
 
     fn nanos_at(&self, instant: Instant) -> u64 {
-        self.sleep.timer().context().time.nanos_at(instant)
+        self.sleep.timer().time.nanos_at(instant)
     }
 
     fn instant_at(&self, nanos: u64) -> Instant {
-        self.sleep.timer().context().time.instant_at(nanos)
+        self.sleep.timer().time.instant_at(nanos)
     }
 }
 

@@ -1,0 +1,235 @@
+//! A slot that a future reserves from its creation on, so that it can wait at any time.
+//!
+//! The slot also leads the future to its timer: to the clock, and to whether the timer is closed. So a
+//! future has no counted reference to its timer. Such a count would be a cache line that all threads with
+//! futures share.
+//!
+//! A thread arms only slots of its owned chunk. If the slot lies elsewhere, or if the worker still has a
+//! pin on it, the thread takes another slot and gives this one back.
+
+use super::erased::{Erased, Place};
+use super::handle::Timeout;
+use super::task::TimerTask;
+use super::this_thread::{with_owner, with_owner_of};
+use crate::base::sync::Arc;
+use crate::heap::context::Context;
+use crate::heap::{Owner, Registry};
+
+/// A reserved slot, in which at most one task waits at a time. It is *unused* before its first task. Its
+/// drop detaches the task.
+pub(crate) struct Reservation(Timeout);
+
+impl Reservation {
+    #[inline]
+    pub(crate) fn new(registry: &Arc<Registry<Erased>>) -> Self {
+        let reserved = with_owner(registry, |owner| {
+            let offset = owner.has_room().then(|| owner.reserve())?;
+            Some(Timeout::unused(Place { chunk: owner.chunk(), offset }))
+        });
+        Self(reserved.flatten().unwrap_or_else(|| spare(registry)))
+    }
+
+    #[inline]
+    pub(crate) fn context(&self) -> &Context {
+        self.0.context()
+    }
+
+    /// The handle to the last task.
+    #[inline]
+    pub(crate) fn timeout(&self) -> &Timeout {
+        &self.0
+    }
+
+    /// Schedules a task that only wakes a waker. No task may be pending here. Ignores the limit, because
+    /// a future could not report a refusal. If the timer is closed or has no free slot, returns the task.
+    #[inline]
+    pub(crate) fn arm<T: TimerTask>(&mut self, task: T, deadline: u64) -> Result<(), T> {
+        const { assert!(T::ONLY_WAKES) };
+        if self.context().is_closed() {
+            return Err(task);
+        }
+        self.context().begins_again();
+        let mut task = Some(task);
+        let other = with_owner_of(&self.0.chunk().context, |owner| {
+            arm_in(owner, &self.0, &mut task, deadline)
+        });
+        if let Some(task) = task {
+            return self.arm_without_owner(task, deadline);
+        }
+        self.was_armed(other.flatten());
+        Ok(())
+    }
+
+    /// Schedules without a cached owner: on a thread that is ending, or in a timer without room.
+    #[cold]
+    fn arm_without_owner<T: TimerTask>(&mut self, task: T, deadline: u64) -> Result<(), T> {
+        let registry = Registry::of(self.context());
+        if registry.is_none() {
+            // The timer is gone, so it is closed. This makes sure that the next poll sees that.
+            self.context().close();
+        }
+        let owner = registry.and_then(|registry| Owner::enter(&registry));
+        let mut task = Some(task);
+        let other = owner.and_then(|mut owner| arm_in(&mut owner, &self.0, &mut task, deadline));
+        if let Some(task) = task {
+            self.context().by_others.rejected.add_shared(1);
+            self.context().ended(1);
+            return Err(task);
+        }
+        self.was_armed(other);
+        Ok(())
+    }
+
+    /// Keeps the handle if the task is in another slot. If the timer was closed meanwhile, cancels the
+    /// task, as the end of the timer does (see `heap/context`).
+    #[inline]
+    fn was_armed(&mut self, other: Option<Timeout>) {
+        if let Some(other) = other {
+            self.0 = other;
+        }
+        if self.context().is_closed() {
+            self.0.cancel();
+        }
+    }
+}
+
+/// Arms the kept slot for a task, or another slot, whose handle it returns. If no slot is free, leaves the
+/// task.
+#[inline]
+fn arm_in<T: TimerTask>(
+    owner: &mut Owner<Erased>,
+    kept: &Timeout,
+    task: &mut Option<T>,
+    deadline: u64,
+) -> Option<Timeout> {
+    let keeps = owner.owns(kept.chunk()) && kept.has_slot_alone();
+    let offset =
+        if keeps { kept.place().offset } else { owner.has_room().then(|| owner.reserve())? };
+    owner.arm_reserved(offset, Erased::new(task.take()?), deadline, false);
+    owner.heap.announce(owner.chunk(), deadline);
+    if keeps {
+        kept.is_armed_again();
+        return None;
+    }
+    Some(Timeout::pinned(Place { chunk: owner.chunk(), offset }))
+}
+
+/// A slot that only leads to its timer: no slot was free, or the thread is ending.
+#[cold]
+fn spare(registry: &Arc<Registry<Erased>>) -> Timeout {
+    let chunk = registry.spare_chunk();
+    Timeout::unused(Place { chunk: &chunk, offset: 0 })
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::next::Next;
+    use super::super::run::Run;
+    use super::super::this_thread::forget;
+    use super::*;
+    use crate::heap::{Phase, SLOTS};
+    use std::collections::HashSet;
+
+    const DUE: u64 = 1 << 40;
+
+    struct Wake;
+
+    impl TimerTask for Wake {
+        fn run(self, _run: &Run<'_>) -> Next<Self> {
+            Next::done()
+        }
+
+        const ONLY_WAKES: bool = true;
+    }
+
+    fn registry() -> Arc<Registry<Erased>> {
+        Arc::new(Registry::new(Context::of_this_thread(None, 8)))
+    }
+
+    fn armed(reservation: &mut Reservation) -> u32 {
+        assert!(reservation.arm(Wake, DUE).is_ok());
+        reservation.0.index()
+    }
+
+    #[test]
+    fn a_task_waits_in_the_reserved_slot_again_and_again() {
+        let registry = registry();
+        let mut reservation = Reservation::new(&registry);
+        let reserved = reservation.0.index();
+        for _ in 0..3 {
+            assert_eq!(armed(&mut reservation), reserved);
+            assert!(reservation.0.is_pending() && reservation.0.cancel());
+        }
+        let metrics = registry.context.snapshot();
+        assert_eq!((metrics.scheduled, metrics.cancelled, metrics.pending), (3, 3, 0));
+    }
+
+    /// Another handle has a pin on the slot, or the slot lies in another thread's chunk.
+    #[test]
+    fn a_task_waits_elsewhere_if_the_slot_is_not_the_callers_alone() {
+        let registry = registry();
+        let mut reservation = Reservation::new(&registry);
+        let first = armed(&mut reservation);
+        let clone = reservation.0.clone();
+        assert!(clone.cancel());
+        assert_ne!(armed(&mut reservation), first);
+        assert!(clone.is_cancelled() && reservation.0.is_pending());
+        let mut unused = Reservation::new(&registry);
+        let reserved = unused.0.index();
+        let other = std::thread::spawn(move || (armed(&mut unused), unused)).join().unwrap();
+        assert_ne!(other.0, reserved);
+        assert!(other.1.0.cancel());
+        assert_eq!(registry.context.totals().pending(), 1);
+    }
+
+    #[test]
+    fn rule_04_unused_slots_are_reused() {
+        let registry = registry();
+        let mut slots = HashSet::new();
+        for round in 0..50 {
+            let unused: Vec<_> = (0..5 * SLOTS).map(|_| Reservation::new(&registry)).collect();
+            slots.extend(unused.iter().map(|reservation| reservation.0.index()));
+            let end = move || drop(unused);
+            if round % 2 == 0 { end() } else { std::thread::spawn(end).join().unwrap() }
+        }
+        assert!(slots.len() <= 7 * SLOTS, "{} slots for {} futures", slots.len(), 5 * SLOTS);
+    }
+
+    /// A chunk that was made after the end of its timer, and the spare chunk of a timer without room.
+    #[test]
+    fn rule_04_a_reserved_slot_keeps_its_chunk_and_nothing_else_does() {
+        for full in [false, true] {
+            let registry = registry();
+            if full {
+                registry.context.use_up_chunks();
+            } else {
+                registry.context.close();
+                registry.empty(Phase::Cancelled, |_, _, _| ());
+            }
+            let mut reservation = Reservation::new(&registry);
+            assert!(reservation.arm(Wake, DUE).is_err());
+            let context = Arc::downgrade(&registry.context);
+            forget(&registry.context);
+            drop(registry);
+            assert!(context.strong_count() > 0, "the chunk has the context");
+            assert_eq!(reservation.context().is_closed(), !full);
+            drop(reservation);
+            assert_eq!(context.strong_count(), 0);
+        }
+    }
+
+    /// The timer is closed after the slot is armed.
+    #[test]
+    fn rule_01_a_task_armed_in_a_closed_timer_is_cancelled() {
+        let registry = registry();
+        let mut reservation = Reservation::new(&registry);
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let other = arm_in(&mut owner, &reservation.0, &mut Some(Wake), DUE);
+        registry.context.close();
+        reservation.was_armed(other);
+        assert!(reservation.0.is_cancelled());
+        let metrics = registry.context.snapshot();
+        assert_eq!((metrics.scheduled, metrics.cancelled, metrics.queue_depth), (1, 1, 0));
+        assert!(reservation.arm(Wake, DUE).is_err());
+    }
+}
