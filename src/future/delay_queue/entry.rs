@@ -11,10 +11,17 @@ pub(super) struct Entry<T> {
     pub(super) deadline: u64,
     /// The number of the insertion. Never used again, so an old key finds nothing.
     pub(super) sequence: u64,
-    /// Tells the wheel's entries for this slot apart. Only the latest is live. Outlives the value.
+    /// Tells the tokens for this slot apart. Only the latest is live. Outlives the value.
     filing: u32,
-    /// Whether the value is in the wheel. Otherwise it is among the near ones.
-    pub(super) is_distant: bool,
+    pub(super) place: Place,
+}
+
+/// Where a value waits. See the head of `order`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    New,
+    Near,
+    Distant,
 }
 
 impl<T> Entry<T> {
@@ -22,23 +29,25 @@ impl<T> Entry<T> {
         DelayKey { sequence: self.sequence, index }
     }
 
-    /// A token for a new entry in the wheel. The entry before it is dead.
+    /// A token for a value that is new. The token before it is dead.
+    #[inline]
     pub(super) fn new_filing(&mut self, index: u32) -> Token {
         self.filing = self.filing.wrapping_add(1);
-        self.is_distant = true;
+        self.place = Place::New;
         Token { index, version: self.filing as u16 }
     }
 
-    /// Whether the wheel's entry with this token is live. Rarely, a dead one with the same 16 bits seems
-    /// to be live. This does no harm: its value goes where its deadline says.
+    /// Whether this token is live, of a new value or of an entry in the wheel. Rarely, a dead one with the
+    /// same 16 bits seems to be live. This does no harm: its value goes where its deadline says.
     pub(super) fn is_named_by(&self, token: Token) -> bool {
-        self.is_distant && self.filing as u16 == token.version && self.value.is_some()
+        let named = self.filing as u16 == token.version && self.value.is_some();
+        named && self.place != Place::Near
     }
 }
 
 impl<T> Slot for Entry<T> {
     fn fresh(version: u32) -> Self {
-        Self { value: None, deadline: 0, sequence: 0, filing: version, is_distant: false }
+        Self { value: None, deadline: 0, sequence: 0, filing: version, place: Place::Near }
     }
 
     fn version(&self) -> u32 {

@@ -1,23 +1,25 @@
 //! `DelayQueue`: values that each come out at their own deadline.
 //!
-//! A value is *near* or *distant*. The distant ones lie in a wheel (see `distant`), whose tick is the
-//! timer's. They are in no order within a tick. The near ones are ordered by deadline.
+//! A value is *new* after its insertion. The next poll makes it *near* or *distant* (see `order`). The
+//! distant ones lie in a wheel (see `distant`), whose tick is the timer's. They are in no order within a
+//! tick. The near ones are ordered by deadline.
 //!
 //! Rules:
 //!
-//! 1. **All values that are due up to `present` are near.** So the first near one comes out next. A poll
-//!    moves the wheel's values to the near ones when their tick has begun.
+//! 1. **During a poll, all values that are due up to `present` are near.** So the first near one comes out
+//!    next. A poll begins by filing the new ones, and moves the wheel's values to the near ones when their
+//!    tick has begun.
 //! 2. **The sleep ends at `wake_at`.** If a task waits, no value is due before `wake_at`.
 //! 3. **A removal or a later deadline may leave an entry in the wheel.** Its tick still bounds
 //!    `wake_at`. The task is then woken at that tick, finds nothing due, and waits for the next entry.
-//! 4. **A small queue has no wheel.** All of its values are near, so it never wakes the task too early,
+//! 4. **A small queue has no wheel.** All of its values are near or new, so it never wakes the task too early,
 //!    and costs little memory.
 
 mod distant;
 mod entry;
 mod order;
 
-use self::entry::Entry;
+use self::entry::{Entry, Place};
 use self::order::Order;
 use super::sleep::Sleep;
 use crate::base::slab::Slab;
@@ -186,9 +188,9 @@ impl<T> DelayQueue<T> {
     /// Takes a value out. `None` if it has left the queue.
     pub fn remove(&mut self, key: DelayKey) -> Option<T> {
         let entry = self.values.live_mut(key)?;
-        let (value, deadline, is_distant) = (entry.value.take()?, entry.deadline, entry.is_distant);
+        let (value, deadline, place) = (entry.value.take()?, entry.deadline, entry.place);
         self.values.release(key.index);
-        self.order.remove(&self.values, key, (deadline, is_distant));
+        self.order.remove(&self.values, key, (deadline, place));
         if self.is_empty() {
             self.order.clear();
             self.sleep.wake();
@@ -242,6 +244,7 @@ impl<T> DelayQueue<T> {
     /// Polls for the next value, like [`next`](Self::next).
     pub fn poll_next_due(&mut self, cx: &mut Context<'_>) -> Poll<Option<Delayed<T>>> {
         self.stopped = false;
+        self.file_new();
         let mut next = self.take_due();
         while next.is_none() && !self.is_empty() {
             let now = self.sleep.timer().time.now_or_later();
@@ -265,16 +268,15 @@ impl<T> DelayQueue<T> {
     }
 
     fn admit(&mut self, value: T, deadline: u64) -> DelayKey {
-        if self.order.wants_wheel(self.len()) {
-            self.order.make_wheel(self.sleep.timer().time.now_or_later());
+        if self.order.is_full() {
+            self.file_new();
         }
-        let len = self.len() + 1;
         let (index, entry) = self.values.acquire().expect("fewer than 2^32 - 1 values");
         self.insertions += 1;
         entry.value = Some(value);
         entry.sequence = self.insertions;
         let key = entry.key(index);
-        self.order.add(entry, index, deadline, len);
+        self.order.add(entry, index, deadline);
         if deadline < self.wake_at {
             self.wake(deadline);
         }
@@ -282,16 +284,17 @@ impl<T> DelayQueue<T> {
     }
 
     fn move_to(&mut self, key: DelayKey, deadline: u64) -> bool {
-        let len = self.len();
+        if self.order.is_full() {
+            self.file_new();
+        }
         let Some(entry) = self.values.live_mut(key) else { return false };
-        let before = entry.deadline;
-        if entry.is_distant && deadline >= before {
-            entry.deadline = deadline; // its entry in the wheel is too early, and is filed again
+        let (before, place) = (entry.deadline, entry.place);
+        if place == Place::New || place == Place::Distant && deadline >= before {
+            entry.deadline = deadline; // in the wheel, its entry is too early, and is filed again
         } else {
-            let place = (before, entry.is_distant);
-            self.order.remove(&self.values, key, place);
+            self.order.remove(&self.values, key, (before, place));
             let Some(entry) = self.values.live_mut(key) else { return false };
-            self.order.add(entry, key.index, deadline, len);
+            self.order.add(entry, key.index, deadline);
         }
         if deadline < self.wake_at {
             self.wake(deadline);
@@ -319,7 +322,16 @@ impl<T> DelayQueue<T> {
         Some(Delayed { value, key, deadline: self.instant_at(deadline) })
     }
 
+    /// Moves the new values to the near and the distant ones.
+    fn file_new(&mut self) {
+        if self.order.has_new() {
+            let time = &self.sleep.timer().time;
+            self.order.file_new(&mut self.values, || time.now_or_later());
+        }
+    }
+
     fn follow_earliest(&mut self) {
+        self.file_new();
         let earliest = self.order.earliest();
         if earliest != self.wake_at {
             self.wake(earliest);

@@ -1,17 +1,31 @@
-//! The order in which the values come out: the near ones by deadline, the distant ones in the wheel.
+//! The order in which the values come out.
+//!
+//! | a value is | and waits |
+//! |---|---|
+//! | new | in a list, until the next poll or until the list is full |
+//! | near | in a set, ordered by deadline |
+//! | distant | in the wheel |
+//!
+//! A value that is removed while it is new, costs neither the set nor the wheel anything.
 
 use super::DelayKey;
 use super::distant::Distant;
-use super::entry::Entry;
+use super::entry::{Entry, Place};
 use crate::base::slab::Slab;
 use crate::time::tick::{NEVER, TickScale};
+use crate::wheel::Token;
 use std::collections::BTreeSet;
 
 /// A queue of up to this many values is small.
 const SMALL: usize = 64;
 
+/// The most tokens in the list of new values.
+const MOST_NEW: usize = 64;
+
 pub(super) struct Order {
     scale: TickScale,
+    /// Tokens of the new values, and dead ones.
+    new: Vec<Token>,
     /// The near values by deadline, then by insertion.
     near: BTreeSet<(u64, DelayKey)>,
     /// `None` if the queue has been small since it was empty.
@@ -21,53 +35,72 @@ pub(super) struct Order {
 impl Order {
     /// No value. Allocates nothing.
     pub(super) fn new(scale: TickScale) -> Self {
-        Self { scale, near: BTreeSet::new(), distant: None }
+        Self { scale, new: Vec::new(), near: BTreeSet::new(), distant: None }
     }
 
-    /// Whether the next insertion into a queue of `len` values should make the wheel.
+    /// Whether the list of new values has no room.
     #[inline]
-    pub(super) fn wants_wheel(&self, len: usize) -> bool {
-        len >= SMALL && self.distant.is_none()
+    pub(super) fn is_full(&self) -> bool {
+        self.new.len() >= MOST_NEW
     }
 
-    /// Makes the wheel, if memory is not refused. All values up to the tick of `now` must be near.
-    #[cold]
-    pub(super) fn make_wheel(&mut self, now: u64) {
-        self.distant = Distant::starting_at(self.scale.tick_not_before(now));
-    }
-
-    /// Adds a value to the near or the distant ones, in a queue of `len` values.
+    /// Adds a value to the new ones. The caller files these first if the list is full.
     #[inline]
-    pub(super) fn add<T>(&mut self, entry: &mut Entry<T>, index: u32, deadline: u64, len: usize) {
+    pub(super) fn add<T>(&mut self, entry: &mut Entry<T>, index: u32, deadline: u64) {
         entry.deadline = deadline;
-        if let Some(distant) = self.distant.as_mut().filter(|_| len > SMALL) {
-            let tick = self.scale.tick_not_before(deadline);
-            if distant.accepts(tick) {
-                return distant.file(tick, entry.new_filing(index));
+        self.new.push(entry.new_filing(index));
+    }
+
+    /// Moves the new values to the near and the distant ones. `now` is a time that the clock has reached.
+    #[cold]
+    pub(super) fn file_new<T>(&mut self, values: &mut Slab<Entry<T>>, now: impl FnOnce() -> u64) {
+        let is_large = values.used() > SMALL;
+        if is_large && self.distant.is_none() {
+            // All values up to the tick of the present stay near. Without memory, all do.
+            self.distant = Distant::starting_at(self.scale.tick_not_before(now()));
+        }
+        let Self { scale, new, near, distant } = self;
+        let mut distant = distant.as_mut().filter(|_| is_large);
+        for token in new.drain(..) {
+            let entry = values.get_mut(token.index).filter(|entry| entry.is_named_by(token));
+            let Some(entry) = entry.filter(|entry| entry.place == Place::New) else { continue };
+            let tick = scale.tick_not_before(entry.deadline);
+            match &mut distant {
+                Some(distant) if distant.accepts(tick) => {
+                    entry.place = Place::Distant;
+                    distant.file(tick, token);
+                }
+                _ => {
+                    entry.place = Place::Near;
+                    near.insert((entry.deadline, entry.key(token.index)));
+                }
             }
         }
-        entry.is_distant = false;
-        self.near.insert((deadline, entry.key(index)));
     }
 
-    /// Undoes `add`. The value must have left its slot, or be about to be added again.
+    pub(super) fn has_new(&self) -> bool {
+        !self.new.is_empty()
+    }
+
+    /// Undoes `add`, for a value of this deadline and place. The value must have left its slot, or be about
+    /// to be added again.
     #[inline]
     pub(super) fn remove<T>(
         &mut self,
         values: &Slab<Entry<T>>,
         key: DelayKey,
-        (deadline, is_distant): (u64, bool),
+        (deadline, place): (u64, Place),
     ) {
-        if !is_distant {
-            self.near.remove(&(deadline, key));
-        } else if let Some(distant) = &mut self.distant {
-            distant.bury(values);
+        match (place, &mut self.distant) {
+            (Place::Near, _) => _ = self.near.remove(&(deadline, key)),
+            (Place::Distant, Some(distant)) => distant.bury(values),
+            _ => {} // its token in the list is dead
         }
     }
 
     /// Moves the values up to the tick of `time` from the wheel to the near ones.
     pub(super) fn gather<T>(&mut self, values: &mut Slab<Entry<T>>, time: u64) {
-        let Self { scale, near, distant: Some(distant) } = self else { return };
+        let Self { scale, near, distant: Some(distant), .. } = self else { return };
         let tick = scale.tick_not_before(time);
         distant.advance(tick, |token, dead| {
             let entry = values.get_mut(token.index).filter(|entry| entry.is_named_by(token));
@@ -79,7 +112,7 @@ impl Order {
             if later > tick {
                 return Some(later);
             }
-            entry.is_distant = false;
+            entry.place = Place::Near;
             near.insert((entry.deadline, entry.key(token.index)));
             None
         });
@@ -92,8 +125,9 @@ impl Order {
         Some(key)
     }
 
-    /// A time before which no value is due. It is exact if the first value is near.
+    /// A time before which no value is due. It is exact if the first value is near. No value may be new.
     pub(super) fn earliest(&self) -> u64 {
+        debug_assert!(self.new.is_empty());
         let near = self.near.first().map(|&(deadline, _)| deadline);
         let tick = self.distant.as_ref().and_then(Distant::next_tick);
         let distant = tick.map(|tick| self.scale.start_of(tick));
@@ -102,6 +136,7 @@ impl Order {
 
     /// Forgets all values, and frees the wheel.
     pub(super) fn clear(&mut self) {
+        self.new.clear();
         self.near.clear();
         self.distant = None;
     }
