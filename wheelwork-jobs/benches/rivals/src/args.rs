@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::rivals::Rival;
 use clap::{Parser, ValueEnum};
 use std::time::Duration;
 
@@ -19,6 +20,10 @@ pub struct Args {
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     only: Vec<Case>,
 
+    /// Which crates; all if not given
+    #[arg(long, value_name = "CRATE", value_delimiter = ',')]
+    rivals: Vec<Rival>,
+
     /// How many jobs are due in a second when lateness is measured
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub rate: u64,
@@ -27,7 +32,7 @@ pub struct Args {
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: u64,
 
-    /// How many jobs are scheduled and run when throughput is measured
+    /// How many jobs are scheduled and run when throughput is measured, or all are counted
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub jobs: u64,
 
@@ -50,6 +55,8 @@ pub enum Case {
     Lateness,
     /// How many jobs are scheduled and run in a second
     Throughput,
+    /// Whether each of many jobs runs once, and not early
+    Fire,
     /// How many transactions a minute all far jobs cost
     Idle,
     /// How late jobs are whose node was killed
@@ -59,6 +66,10 @@ pub enum Case {
 impl Args {
     pub fn cases(&self) -> Vec<Case> {
         if self.only.is_empty() { Case::value_variants().to_vec() } else { self.only.clone() }
+    }
+
+    pub fn rivals(&self) -> Vec<Rival> {
+        if self.rivals.is_empty() { Rival::value_variants().to_vec() } else { self.rivals.clone() }
     }
 
     pub fn idle(&self) -> Duration {

@@ -17,7 +17,7 @@ const SETTLE: Duration = Duration::from_secs(12);
 /// Transactions a minute.
 pub async fn measure(server: &Server, args: &Args) -> Result<Vec<(Rival, f64)>, Failed> {
     let mut results = Vec::new();
-    for rival in Rival::SHARED {
+    for rival in args.rivals().into_iter().filter(|rival| *rival != Rival::Embedded) {
         let url = server.database().await?;
         let recorder = Recorder::new()?;
         let running = rival.start(&url, recorder).await?;

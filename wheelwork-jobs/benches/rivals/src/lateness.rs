@@ -11,9 +11,19 @@ use std::time::{Duration, SystemTime};
 const AHEAD: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(50);
 
-pub async fn measure(server: &Server, args: &Args) -> Result<Vec<(Rival, Recorder)>, Failed> {
+/// How long to wait for jobs that are late.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Lateness {
+    pub rival: Rival,
+    pub recorder: Recorder,
+    /// How many jobs had not run in the end.
+    pub missing: u64,
+}
+
+pub async fn measure(server: &Server, args: &Args) -> Result<Vec<Lateness>, Failed> {
     let mut results = Vec::new();
-    for rival in Rival::ALL {
+    for rival in args.rivals() {
         let recorder = Recorder::new()?;
         let running = rival.start(&server.database().await?, recorder.clone()).await?;
         let jobs = args.rate * args.seconds;
@@ -30,9 +40,9 @@ pub async fn measure(server: &Server, args: &Args) -> Result<Vec<(Rival, Recorde
                 next += batch.len() as u64;
             }
         }
-        recorder.wait_for(jobs).await?;
+        let missing = recorder.wait_for(jobs, PATIENCE).await;
         running.stop().await?;
-        results.push((rival, recorder));
+        results.push(Lateness { rival, recorder, missing });
     }
     Ok(results)
 }

@@ -4,10 +4,11 @@
 //! - `server`: the databases
 //! - `rivals`: the crates
 //! - `recorder`: what has run, and how late
-//! - `lateness`, `throughput`, `idle`, `takeover`: what is measured
+//! - `lateness`, `throughput`, `fire`, `idle`, `takeover`: what is measured
 //! - `report`: the tables
 
 mod args;
+mod fire;
 mod idle;
 mod lateness;
 #[allow(dead_code)] // tests use the rest
@@ -50,6 +51,7 @@ async fn run(args: Args) -> Result<(), Failed> {
             Case::Throughput => {
                 report::throughput(&throughput::measure(&server, &args).await?, &args)
             }
+            Case::Fire => report::fire(&fire::measure(&server, &args).await?, &args),
             Case::Idle => report::idle(&idle::measure(&server, &args).await?, &args),
             Case::Takeover => report::takeover(&takeover::measure(&server).await?),
         }

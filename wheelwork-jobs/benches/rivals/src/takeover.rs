@@ -17,6 +17,9 @@ const AHEAD: Duration = Duration::from_secs(4);
 /// The jobs are due in this time.
 const SPAN: Duration = Duration::from_secs(5);
 
+/// The second node has taken over by then.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A node that says when it is ready, and then waits to be killed.
 pub async fn node(url: &str) -> Result<(), Failed> {
     let store = Postgres::new(url)?;
@@ -54,7 +57,10 @@ pub async fn measure(server: &Server) -> Result<Recorder, Failed> {
             "the node was killed after the first job was due: the machine is too busy".into()
         );
     }
-    recorder.wait_for(u64::from(JOBS)).await?;
+    let missing = recorder.wait_for(u64::from(JOBS), PATIENCE).await;
+    if missing > 0 {
+        return Err(format!("{missing} jobs of the node that was killed have not run").into());
+    }
     second.stop(Duration::from_secs(10)).await?;
     user.stop(Duration::from_secs(10)).await?;
     Ok(recorder)

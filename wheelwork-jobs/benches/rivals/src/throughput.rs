@@ -5,15 +5,18 @@ use crate::args::Args;
 use crate::recorder::Recorder;
 use crate::rivals::Rival;
 use crate::server::Server;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// So many are scheduled in one call.
 const BATCH: u64 = 1_000;
 
-/// Jobs per second.
+/// A crate that has not done by then is judged by what it has done.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Jobs per second whose end is stored.
 pub async fn measure(server: &Server, args: &Args) -> Result<Vec<(Rival, f64)>, Failed> {
     let mut results = Vec::new();
-    for rival in Rival::ALL {
+    for rival in args.rivals() {
         let recorder = Recorder::new()?;
         let running = rival.start(&server.database().await?, recorder.clone()).await?;
         let begun = Instant::now();
@@ -23,8 +26,15 @@ pub async fn measure(server: &Server, args: &Args) -> Result<Vec<(Rival, f64)>, 
             running.schedule(&vec![SystemTime::now(); size as usize]).await?;
             next += size;
         }
-        recorder.wait_for(args.jobs).await?;
-        results.push((rival, args.jobs as f64 / begun.elapsed().as_secs_f64()));
+        let left = LIMIT.saturating_sub(begun.elapsed());
+        recorder.wait_for(args.jobs, left).await;
+        let mut unfinished = running.unfinished().await?;
+        while unfinished > 0 && begun.elapsed() < LIMIT {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            unfinished = running.unfinished().await?;
+        }
+        let done = args.jobs - unfinished;
+        results.push((rival, done as f64 / begun.elapsed().as_secs_f64()));
         running.stop().await?;
     }
     Ok(results)

@@ -1,11 +1,14 @@
 //! graphile_worker with its local queue, which fetches many jobs at once.
+//!
+//! The local queue of 0.14.1 does not keep the interval between two looks: at the end of a fetch it notifies
+//! its own loop, which therefore fetches again at once. Its refetch delay stops that while nothing is due.
 
 use super::{CONCURRENCY, CONNECTIONS, POLL};
 use crate::Failed;
 use crate::recorder::{Recorder, micros};
 use graphile_worker::{
-    IntoTaskHandlerResult, JobSpec, LocalQueueConfig, TaskHandler, WorkerContext, WorkerOptions,
-    WorkerUtils,
+    IntoTaskHandlerResult, JobSpec, LocalQueueConfig, RefetchDelayConfig, TaskHandler,
+    WorkerContext, WorkerOptions, WorkerUtils,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgPoolOptions;
@@ -35,12 +38,16 @@ impl TaskHandler for Message {
 }
 
 impl Graphile {
-    pub async fn start(url: &str, recorder: Recorder) -> Result<Self, Failed> {
+    pub async fn start(url: &str, recorder: Recorder, delay: bool) -> Result<Self, Failed> {
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await?;
+        let mut queue = LocalQueueConfig::default().with_size(500);
+        if delay {
+            queue = queue.with_refetch_delay(RefetchDelayConfig::default().with_duration(POLL));
+        }
         let worker = WorkerOptions::default()
             .concurrency(CONCURRENCY)
             .poll_interval(POLL)
-            .local_queue(LocalQueueConfig::builder().size(500).build())
+            .local_queue(queue)
             .add_extension(recorder)
             .define_job::<Message>()
             .pg_pool(pool)

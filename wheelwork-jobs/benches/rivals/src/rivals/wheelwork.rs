@@ -49,6 +49,11 @@ impl<S: Store> Node<S> {
         Ok(())
     }
 
+    pub fn unfinished(&self) -> u64 {
+        let metrics = self.jobs.metrics();
+        metrics.scheduled - metrics.done
+    }
+
     pub async fn stop(self) -> Result<(), Failed> {
         self.jobs.stop(Duration::from_secs(10)).await?;
         Ok(())
