@@ -7,6 +7,14 @@
 //! It loads one timer with requests and sessions, and with the real connections of the example
 //! `idle_connections`, and shows what the timer does. Keys make a burst, a storm of cancels, and a stall.
 //!
+//! | panel | shows |
+//! |---|---|
+//! | the wheel | the timeouts by their buckets; the hand is at the present tick |
+//! | per second | what the timer does, now and in the last two seconds |
+//! | ms late | how late timeouts ran in the last two seconds |
+//! | queues by thread | the chunks of 62 slots, of each thread that schedules, that wait for the worker |
+//! | connections by silence | how long the connections have been silent |
+//!
 //! - `load`: what the timer has to do
 //! - `history`: the timer's metrics over the last seconds
 //! - `view`: draws a screen
