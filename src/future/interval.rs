@@ -124,6 +124,22 @@ impl Interval {
     }
 
     /// Polls for the next tick, like [`tick`](Self::tick).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::task::{Context, Poll};
+    /// use wheelwork::future::Interval;
+    ///
+    /// /// A part of a future that also polls a socket. Returns true if it is time for a ping.
+    /// fn is_ping_due(pings: &mut Interval, cx: &mut Context<'_>) -> bool {
+    ///     matches!(pings.poll_tick(cx), Poll::Ready(Some(_)))
+    /// }
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// # let mut pings = timer.interval(std::time::Duration::from_secs(60))?;
+    /// # assert!(!is_ping_due(&mut pings, &mut Context::from_waker(std::task::Waker::noop())));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
         ready!(self.sleep.poll_ready(cx));
         if self.sleep.was_stopped() {
@@ -157,6 +173,18 @@ impl Interval {
     }
 
     /// Moves the next tick to an instant.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let mut ticks = timer.interval(Duration::from_secs(60))?;
+    /// let soon = timer.now() + Duration::from_secs(1);
+    /// ticks.reset_at(soon);
+    /// assert_eq!(ticks.next_tick(), soon);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reset_at(&mut self, next: Instant) {
         self.sleep.reset(next);
     }

@@ -39,6 +39,23 @@ impl HashedWheelTimer {
     }
 
     /// Limits a future like [`timeout`](Self::timeout), but until an instant.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// # async fn look_up() -> u32 { 3 }
+    /// # async fn ask(_: u32) -> u32 { 4 }
+    /// let deadline = timer.now() + Duration::from_secs(5); // for both steps together
+    /// let server = timer.timeout_at(deadline, look_up()).await?;
+    /// let answer = timer.timeout_at(deadline, ask(server)).await?;
+    /// # assert_eq!(answer, 4);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn timeout_at<F: IntoFuture>(
         &self,

@@ -60,6 +60,25 @@ impl IdlePolicy {
 
     /// Adds a fixed per-connection delay of up to `most` to all three durations, so that connections
     /// accepted in one burst are not reported in one burst. The default is zero.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+    /// let policy = IdlePolicy::new().all(Duration::from_secs(60)).jitter(Duration::from_secs(20));
+    /// let burst: Vec<_> = (0..100).map(|id| idle.watch(id, &policy)).collect::<Result<_, _>>()?;
+    /// clock.advance(Duration::from_secs(70));
+    /// assert!((1..100).contains(&idle.watched()), "some are reported, some are not yet");
+    /// clock.advance(Duration::from_secs(11)); // the last ones: 80 s, and a tick
+    /// assert_eq!(idle.watched(), 0);
+    /// # drop(burst);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn jitter(self, most: Duration) -> Self {
         self.with(|limits| limits.jitter = nanos(most))

@@ -92,6 +92,28 @@ impl Watch {
     /// Suspends the watching until [`resume`](Self::resume): until then the connection is never
     /// idle. Use it while the server works on a request, or while an upload goes on elsewhere.
     /// Pauses nest. Takes no lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+    /// let minute = Duration::from_secs(60);
+    /// let watch = idle.watch(7, &IdlePolicy::new().all(minute))?;
+    /// watch.pause(); // a request begins
+    /// watch.pause(); // another one, on the same connection
+    /// watch.resume();
+    /// clock.advance(10 * minute);
+    /// assert_eq!(idle.watched(), 1, "the first request goes on");
+    /// watch.resume();
+    /// clock.advance(minute);
+    /// assert_eq!(idle.watched(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn pause(&self) {
         self.activity().pause();
     }

@@ -233,6 +233,21 @@ impl Timeout {
     /// # Errors
     ///
     /// The errors of `reschedule`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// # let minute = Duration::from_secs(60);
+    /// # let timeouts = [timer.new_timeout(|| (), minute)?, timer.new_timeout(|| (), minute)?];
+    /// let deadline = timer.now() + minute; // one clock read for many timeouts
+    /// for timeout in &timeouts {
+    ///     timeout.reschedule_at(deadline)?;
+    /// }
+    /// assert_eq!(timeouts[0].deadline(), timeouts[1].deadline());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reschedule_at(&self, deadline: Instant) -> Result<(), RescheduleError> {
         self.reschedule_to(self.context().time.nanos_at(deadline))
     }

@@ -86,6 +86,23 @@ impl Period {
     }
 
     /// Each run is due one period after the last one has *ended*.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # use wheelwork::Period;
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// timer.new_periodic(|| println!("clean up"), Period::fixed_delay(second))?;
+    /// clock.advance(5 * second); // a stall: no run is made up for
+    /// assert_eq!(timer.metrics().expired, 1);
+    /// clock.advance(second);
+    /// assert_eq!(timer.metrics().expired, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fixed_delay(every: Duration) -> Self {
         Self { every, initial_delay: None, cadence: Cadence::Delay }
     }

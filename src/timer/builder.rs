@@ -195,6 +195,22 @@ impl Builder {
     }
 
     /// The policy for a job that the executor refuses. By default, it runs on the worker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use wheelwork::HashedWheelTimer;
+    /// use wheelwork::executor::{OnRefusal, ThreadPool};
+    ///
+    /// let pool = ThreadPool::with_size(4, 1000)?;
+    /// let timer = HashedWheelTimer::builder()
+    ///     .executor(pool.clone())
+    ///     .on_refusal(OnRefusal::callback(|job| {
+    ///         eprintln!("the pool is full: {:?} is dropped", job.timeout());
+    ///     }))
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn on_refusal(self, on_refusal: OnRefusal) -> Self {
         Self { on_refusal, ..self }
     }

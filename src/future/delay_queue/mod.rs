@@ -201,6 +201,20 @@ impl<T> DelayQueue<T> {
     }
 
     /// Takes all values out, the earliest first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let mut queue = wheelwork::future::DelayQueue::new(&timer);
+    /// queue.insert("later", Duration::from_secs(60));
+    /// queue.insert("sooner", Duration::from_secs(30));
+    /// let values: Vec<_> = queue.drain().into_iter().map(|delayed| delayed.value).collect();
+    /// assert_eq!(values, ["sooner", "later"]);
+    /// assert!(queue.is_empty());
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
     pub fn drain(&mut self) -> Vec<Delayed<T>> {
         let mut places: Vec<_> = (self.values.iter_mut())
             .filter(|(_, entry)| entry.value.is_some())
@@ -242,6 +256,27 @@ impl<T> DelayQueue<T> {
     }
 
     /// Polls for the next value, like [`next`](Self::next).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use std::task::{Context, Poll};
+    /// use wheelwork::future::DelayQueue;
+    ///
+    /// /// A part of a future that also polls a socket.
+    /// fn poll_expired(queue: &mut DelayQueue<u64>, cx: &mut Context<'_>) {
+    ///     while let Poll::Ready(Some(expired)) = queue.poll_next_due(cx) {
+    ///         println!("session {} has expired", expired.value);
+    ///     }
+    /// }
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// # let mut queue = DelayQueue::new(&timer);
+    /// # queue.insert(7, Duration::from_secs(60));
+    /// # poll_expired(&mut queue, &mut Context::from_waker(std::task::Waker::noop()));
+    /// # assert_eq!(queue.len(), 1);
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
     pub fn poll_next_due(&mut self, cx: &mut Context<'_>) -> Poll<Option<Delayed<T>>> {
         self.stopped = false;
         self.file_new();
