@@ -2,6 +2,7 @@
 //! can race, and then asserts conservation: every timeout has ended once. A chunk has two slots here.
 
 use super::context::Context;
+use super::slot::Runs;
 use super::{
     Cancel, Candidate, Chunk, Claim, Heap, MarkedChunk, Moved, Owner, Phase, Registry, Slot, locate,
 };
@@ -31,7 +32,7 @@ type Handle = (Arc<Chunk<u32>>, usize);
 /// Schedules as `timeout/schedule` does, but does not check whether the timer is closed.
 fn schedule(owner: &mut Owner<u32>, payload: u32, deadline: u64) -> Handle {
     assert!(owner.has_room(), "there is room");
-    let offset = owner.arm(payload, deadline, false);
+    let offset = owner.arm(payload, deadline, Runs::MayGoOn);
     owner.heap.announce(owner.chunk(), deadline);
     (owner.chunk().clone(), offset)
 }
@@ -149,7 +150,7 @@ impl Worker {
 /// A slot of one timeout, with a handle's pin.
 fn armed(payload: u32, deadline: u64) -> Arc<Slot<u32>> {
     let slot = Slot::new(0);
-    slot.arm(payload, deadline, 0, false);
+    slot.arm(payload, deadline, 0, Runs::MayGoOn);
     Arc::new(slot)
 }
 
@@ -196,7 +197,7 @@ fn rule_01_cancel_against_file_and_claim() {
         slot.pin();
         let again = |slot: &Slot<u32>, free| {
             if free {
-                slot.arm(8, LATER, 0, false);
+                slot.arm(8, LATER, 0, Runs::MayGoOn);
             }
             usize::from(free)
         };
@@ -327,7 +328,7 @@ fn rule_02_an_old_entry_never_claims_the_next_timeout_early() {
                 spawn(move || {
                     let (won, free) = cancel_in(&slot);
                     if free {
-                        slot.arm(8, deadline, 1, false);
+                        slot.arm(8, deadline, 1, Runs::MayGoOn);
                     }
                     (usize::from(won.is_some()), free)
                 })
@@ -362,7 +363,7 @@ fn a_pinned_slot_is_not_used_again() {
                 assert_ne!(slot.phase(), Phase::Free, "it is pinned");
                 let free = slot.unpin(1);
                 if free {
-                    slot.arm(8, LATER, 1, false);
+                    slot.arm(8, LATER, 1, Runs::MayGoOn);
                 }
                 usize::from(free)
             })
@@ -372,7 +373,7 @@ fn a_pinned_slot_is_not_used_again() {
         assert_eq!(entries.claim(&slot, NOW), 1);
         let free = slot.finish_and_unpin();
         if free {
-            slot.arm(8, LATER, 1, false);
+            slot.arm(8, LATER, 1, Runs::MayGoOn);
         }
         let freed: usize = drops.map(|drop| drop.join().unwrap()).iter().sum();
         assert_eq!(freed + usize::from(free), 1);
@@ -456,7 +457,7 @@ fn rule_01_cancel_against_a_job_that_ends() {
     for dropped in [false, true] {
         check(move || {
             let slot = Slot::new(0);
-            slot.arm(7, DUE, 0, true);
+            slot.arm(7, DUE, 0, Runs::Periodically);
             let slot = Arc::new(slot);
             let mut entries = Entries::default();
             entries.file(&slot);

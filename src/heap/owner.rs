@@ -8,6 +8,7 @@
 use super::chunk::{ALL, Chunk, SLOTS};
 use super::heap::{Heap, SEQUENCES_PER_SCAN};
 use super::registry::Registry;
+use super::slot::Runs;
 use crate::base::sync::{Arc, Ordering};
 use std::sync::Weak;
 use std::thread;
@@ -52,9 +53,9 @@ impl<P: Send + 'static> Owner<P> {
     /// Arms a slot: Free -> New. The slot has a pin for the caller's handle, and the live pin. The
     /// caller checks `has_room` first, and announces the slot afterwards (`Heap::announce`).
     #[inline(always)] // writes the payload directly to its place
-    pub(crate) fn arm(&mut self, payload: P, deadline: u64, repeats: bool) -> usize {
+    pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> usize {
         let offset = self.reserve();
-        self.arm_reserved(offset, payload, deadline, repeats);
+        self.arm_reserved(offset, payload, deadline, runs);
         offset
     }
 
@@ -68,12 +69,12 @@ impl<P: Send + 'static> Owner<P> {
 
     /// Arms a reserved slot of the owned chunk, like `arm`.
     #[inline(always)] // writes the payload directly to its place
-    pub(crate) fn arm_reserved(&mut self, offset: usize, payload: P, deadline: u64, repeats: bool) {
+    pub(crate) fn arm_reserved(&mut self, offset: usize, payload: P, deadline: u64, runs: Runs) {
         let heap = &*self.heap;
         // Counted first, so that the worker never finds a slot that is not counted.
         heap.tally.scheduled.add(1);
         let sequence = heap.next_sequence.load(Ordering::Relaxed);
-        self.chunk.slot(offset).arm(payload, deadline, sequence as u32, repeats);
+        self.chunk.slot(offset).arm(payload, deadline, sequence as u32, runs);
         // Release: a thread that acquires this number finds all earlier slots armed.
         heap.next_sequence.store(sequence + 1, Ordering::Release);
         if sequence % SEQUENCES_PER_SCAN == SEQUENCES_PER_SCAN - 1 {

@@ -4,7 +4,7 @@ use super::chunk::Chunk;
 use super::context::Context;
 use super::owner::Owner;
 use super::registry::Registry;
-use super::slot::Cancel;
+use super::slot::{Cancel, Runs};
 use crate::base::sync::Arc;
 
 /// A deadline that is far away.
@@ -33,7 +33,7 @@ impl Producer {
 
     pub(super) fn arm_at(&mut self, deadline: u64) -> Place {
         assert!(self.owner.has_room());
-        let offset = self.owner.arm(self.scheduled, deadline, false);
+        let offset = self.owner.arm(self.scheduled, deadline, Runs::MayGoOn);
         let place = (self.owner.chunk().clone(), offset);
         self.scheduled += 1;
         self.owner.heap.announce(&place.0, deadline);

@@ -21,7 +21,7 @@
 //! | Free | not in use, or reserved | none | arm -> New |
 //! | New | pending, not yet in the wheel | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
 //! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; claim, cancel, take_back and empty as for New |
-//! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied; finish -> Expired; abandon -> Cancelled |
+//! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired; abandon -> Cancelled |
 //! | Denied | like Running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw or abandon -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none | last unpin -> Free |
@@ -36,7 +36,8 @@
 //! | `repeats` | 1 | the timeout is periodic, or has gone on before; constant during a run |
 //! | `moved` | 1 | the timeout has gone on or was pulled forward: the sequence number is out of date |
 //! | `gone_on` | 1 | the timeout has gone on after a run |
-//! | pins | 17 | the number of pins |
+//! | `once` | 1 | the task never goes on after a run |
+//! | pins | 16 | the number of pins |
 //!
 //! Orderings: a move into New or Filed writes the payload before it releases the state. A move out
 //! of them acquires the state before it reads the payload. A decrement of the pins releases. A thread
@@ -59,7 +60,8 @@
 //! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
 //!    reschedule leaves a dead entry. It wraps after 4,096 changes. An old entry can then match by
 //!    chance. This costs one more lookup and breaks nothing: the deadline in the state decides.
-//! 6. Running and Denied belong to the runner. Others can only change Running to Denied.
+//! 6. Running and Denied belong to the runner. Others can only change Running to Denied, and they do not
+//!    if the timeout runs once: a cancel has no effect on its run.
 
 use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::time::tick::NEVER;
@@ -151,7 +153,8 @@ impl State {
     }
 }
 
-const PINS: u64 = (1 << 17) - 1;
+const PINS: u64 = (1 << 16) - 1;
+const ONCE: u64 = 1 << 16;
 const GONE_ON: u64 = 1 << 17;
 const MOVED: u64 = 1 << 18;
 const REPEATS: u64 = 1 << 19;
@@ -228,6 +231,15 @@ pub(crate) enum Moved {
     LeftEntry,
 }
 
+/// How often a task runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    Once,
+    /// Each run decides whether the timeout goes on.
+    MayGoOn,
+    Periodically,
+}
+
 /// The slot of one timeout. See the head.
 pub(crate) struct Slot<P> {
     state: AtomicU64,
@@ -282,12 +294,16 @@ impl<P> Slot<P> {
     /// Moves Free to New, or another phase if the caller has all pins. Only the owner of the slot's chunk
     /// may call it (invariant 2).
     #[inline]
-    pub(super) fn arm(&self, payload: P, deadline: u64, sequence: u32, repeats: bool) {
+    pub(super) fn arm(&self, payload: P, deadline: u64, sequence: u32, runs: Runs) {
         debug_assert!(self.phase().is_unused());
         self.put(payload);
         let version = next_version(self.tag.load(Ordering::Relaxed)) & VERSION;
-        let repeats = if repeats { REPEATS } else { 0 };
-        let tag = u64::from(sequence) << SEQUENCE_SHIFT | version | repeats | PINS_AT_FIRST;
+        let runs = match runs {
+            Runs::Once => ONCE,
+            Runs::MayGoOn => 0,
+            Runs::Periodically => REPEATS,
+        };
+        let tag = u64::from(sequence) << SEQUENCE_SHIFT | version | runs | PINS_AT_FIRST;
         self.tag.store(tag, Ordering::Relaxed);
         self.state.store(State::new(Phase::New, deadline).0, Ordering::Release);
     }
@@ -334,6 +350,11 @@ impl<P> Slot<P> {
 
     pub(crate) fn repeats(&self) -> bool {
         self.tag.load(Ordering::Relaxed) & REPEATS != 0
+    }
+
+    #[inline]
+    fn runs_once(&self) -> bool {
+        self.tag.load(Ordering::Relaxed) & ONCE != 0
     }
 
     /// Changes the tag's version and `repeats`.
@@ -406,7 +427,7 @@ impl<P> Slot<P> {
                 Ok((payload, was)) => {
                     return Cancel::Won { payload, filed: was.phase() == Phase::Filed };
                 }
-                Err(state) if state.phase() == Phase::Running => {
+                Err(state) if state.phase() == Phase::Running && !self.runs_once() => {
                     if self.exchange(state, state.with(Phase::Denied)).is_ok() {
                         return Cancel::Denied(self.repeats());
                     }
@@ -540,12 +561,11 @@ impl<P> Slot<P> {
     }
 
     /// Ends the last run: Running or Denied -> Expired. If a cancel during the run returned true to its
-    /// caller, the end is Cancelled instead. That needs an exchange. Only a timeout that repeats has such
-    /// cancels, so others overwrite Denied, which has no effect on them (invariant 6).
+    /// caller, the end is Cancelled instead. A timeout that runs once needs no exchange (invariant 6).
     #[inline]
     pub(crate) fn finish(&self) {
         let mut state = self.load();
-        if state.phase().runs() && !self.repeats() {
+        if self.runs_once() {
             return self.state.store(state.with(Phase::Expired).0, Ordering::Release);
         }
         while state.phase().runs() {
@@ -598,7 +618,7 @@ impl<P> Slot<P> {
         returned && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
     }
 
-    /// Adds a pin. The caller already has one. The tag counts at most 131,071 pins. A slot that reaches
+    /// Adds a pin. The caller already has one. The tag counts at most 65,535 pins. A slot that reaches
     /// this number stays pinned until its timer is gone, which is safe.
     pub(crate) fn pin(&self) {
         let more = |tag| (tag & PINS != PINS).then(|| tag + 1);
@@ -643,7 +663,7 @@ mod tests {
 
     fn armed(deadline: u64) -> Slot<u32> {
         let slot = Slot::new(4095);
-        slot.arm(7, deadline, 3, true);
+        slot.arm(7, deadline, 3, Runs::Periodically);
         slot
     }
 
@@ -749,7 +769,7 @@ mod tests {
     fn rule_01_a_pending_payload_is_dropped_with_its_slot() {
         let payload = std::sync::Arc::new(());
         let slot = Slot::new(0);
-        slot.arm(payload.clone(), 8, 0, false);
+        slot.arm(payload.clone(), 8, 0, Runs::MayGoOn);
         assert_eq!(std::sync::Arc::strong_count(&payload), 2);
         drop(slot);
         assert_eq!(std::sync::Arc::strong_count(&payload), 1);

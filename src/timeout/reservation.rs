@@ -13,7 +13,7 @@ use super::task::TimerTask;
 use super::this_thread::{with_owner, with_owner_of};
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
-use crate::heap::{Owner, Registry};
+use crate::heap::{Owner, Registry, Runs};
 
 /// A reserved slot, in which at most one task waits at a time. It is *unused* before its first task. Its
 /// drop detaches the task.
@@ -105,7 +105,7 @@ fn arm_in<T: TimerTask>(
     let keeps = owner.owns(kept.chunk()) && kept.has_slot_alone();
     let offset =
         if keeps { kept.place().offset } else { owner.has_room().then(|| owner.reserve())? };
-    owner.arm_reserved(offset, Erased::new(task.take()?), deadline, false);
+    owner.arm_reserved(offset, Erased::new(task.take()?), deadline, Runs::Once);
     owner.heap.announce(owner.chunk(), deadline);
     if keeps {
         kept.is_armed_again();

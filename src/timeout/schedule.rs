@@ -8,7 +8,7 @@ use super::task::TimerTask;
 use super::this_thread::with_owner;
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
-use crate::heap::{CatchUp, Chunk, Owner, PinnedChunk, Registry, Tally};
+use crate::heap::{CatchUp, Chunk, Owner, PinnedChunk, Registry, Runs, Tally};
 
 /// Why a task was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,12 @@ fn arm<T: TimerTask>(
     if owner.heap.context.is_closed() || !owner.has_room() {
         return None;
     }
-    let offset = owner.arm(Erased::new(task.take()?), deadline, admit == Admit::Series);
+    let runs = match admit {
+        Admit::Series => Runs::Periodically,
+        _ if T::RUNS_ONCE => Runs::Once,
+        _ => Runs::MayGoOn,
+    };
+    let offset = owner.arm(Erased::new(task.take()?), deadline, runs);
     submit(owner, offset, deadline, admit);
     Some(Armed { chunk: PinnedChunk::new(owner.chunk()), offset })
 }
@@ -223,7 +228,8 @@ mod tests {
             let registry = registry();
             let mut owner = Owner::enter(&registry).expect("there is room");
             assert!(owner.has_room());
-            let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, admit == Admit::Series);
+            let runs = if admit == Admit::Series { Runs::Periodically } else { Runs::Once };
+            let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
             registry.context.close();
             let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
             submit(&owner, offset, DUE, admit);
@@ -241,7 +247,7 @@ mod tests {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
         assert!(owner.has_room());
-        let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, false);
+        let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
         let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
         submit(&owner, offset, DUE, Admit::Once);
         let context = &registry.context;

@@ -247,14 +247,14 @@ fn recycle(candidates: &mut Vec<Candidate>) {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::heap::{Owner, SLOTS};
+    use crate::heap::{Owner, Runs, SLOTS};
 
     const DUE: u64 = 1 << 40;
 
     fn arm(owner: &mut Owner<Erased>, count: usize) -> Vec<u32> {
         let armed = (0..count).map(|_| {
             assert!(owner.has_room());
-            let offset = owner.arm(Erased::new(|| ()), DUE, false);
+            let offset = owner.arm(Erased::new(|| ()), DUE, Runs::MayGoOn);
             let chunk = owner.chunk().clone();
             owner.heap.announce(&chunk, DUE);
             chunk.index(offset)

@@ -7,7 +7,7 @@ use super::transfer::{DRAIN_CAP, FILED_PER_CHECK};
 use super::{Worker, run_thread};
 use crate::base::sync::Arc;
 use crate::heap::context::Context;
-use crate::heap::{CatchUp, Chunk, Claim, Owner, Phase, Registry, SLOTS, Slot, locate};
+use crate::heap::{CatchUp, Chunk, Claim, Owner, Phase, Registry, Runs, SLOTS, Slot, locate};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
 use crate::timeout::{Admit, Erased, Next, Place, Refusal, Run, Timeout, TimerTask};
@@ -64,7 +64,7 @@ impl Producer {
     fn schedule_task(&mut self, tick: u64, task: impl TimerTask) {
         let deadline = tick * TICK;
         assert!(self.owner.has_room());
-        let offset = self.owner.arm(Erased::new(task), deadline, false);
+        let offset = self.owner.arm(Erased::new(task), deadline, Runs::MayGoOn);
         let chunk = self.owner.chunk().clone();
         self.owner.heap.announce(&chunk, deadline);
         self.handles.push(Timeout::pinned(Place { chunk: &chunk, offset }));

@@ -110,7 +110,7 @@ fn an_owner_outlives_its_registry() {
     drop(registry);
     for n in 1..SLOTS as u32 {
         assert!(owner.has_room(), "the owned chunk still has free slots");
-        owner.arm(n, DUE, false);
+        owner.arm(n, DUE, Runs::MayGoOn);
     }
     assert!(!owner.has_room(), "it gets no other chunk");
     drop(owner);

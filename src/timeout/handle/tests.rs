@@ -1,6 +1,6 @@
 use super::*;
 use crate::base::sync::Arc;
-use crate::heap::{Owner, Registry};
+use crate::heap::{Owner, Registry, Runs};
 use crate::timeout::schedule::{Admit, schedule};
 use std::convert::identity;
 
@@ -114,7 +114,7 @@ fn rule_01_cancels_are_counted_on_any_thread() {
     let more: Vec<Timeout> = (0..99)
         .map(|_| {
             assert!(owner.has_room());
-            let offset = owner.arm(Erased::new(|| ()), DUE, false);
+            let offset = owner.arm(Erased::new(|| ()), DUE, Runs::MayGoOn);
             Timeout::pinned(Place { chunk: owner.chunk(), offset })
         })
         .collect();
