@@ -3,7 +3,8 @@
 //! Rules:
 //!
 //! 1. **The clock decides.** A sleep is ready if the timer's clock has reached its deadline, or if the
-//!    timer is stopped. The worker sets no flag. After a wake-up, the sleep reads the clock.
+//!    timer is stopped. The worker sets no flag. The sleep reads the clock. On the system's clock, it need
+//!    not do so if the worker has claimed the timeout, which happens only at or after its deadline.
 //! 2. **Register, then check again.** A manual clock may pass the deadline before the waker is in the wheel,
 //!    and stand still afterwards. So after a registration on such a clock, and after every move of one, the
 //!    sleep reads the clock again. On the system's clock it does so only after a move to an instant, which
@@ -138,9 +139,12 @@ impl Sleep {
     /// Moves the deadline to `delay` from now, like [`reset`](Self::reset).
     pub fn reset_after(&mut self, delay: Duration) {
         let time = &self.timer().time;
+        if delay.is_zero() {
+            // The quick clock may be ahead of the present, and a deadline there has not passed.
+            return self.reset(time.now_instant());
+        }
         // If the clock goes on by itself, the worker wakes the task after the delay.
-        let may_have_passed = delay.is_zero() || time.may_stand_still();
-        self.move_to(time.deadline_after(delay), may_have_passed);
+        self.move_to(time.deadline_after(delay), time.may_stand_still());
     }
 
     /// Moves the deadline to a time of the timer's own count.
@@ -197,7 +201,9 @@ impl Sleep {
     /// Checks the clock, then whether the timer is stopped.
     fn has_ended(&mut self) -> bool {
         if self.end.is_none() {
-            self.end = if self.is_elapsed() {
+            // After a failed move the waker is out of the timer, so an expiry is one of this deadline.
+            let expired = !self.timer().time.may_stand_still() && self.waiter.has_expired();
+            self.end = if expired || self.is_elapsed() {
                 Some(End::Elapsed)
             } else if self.timer().is_closed() {
                 Some(End::Stopped)

@@ -70,6 +70,13 @@ impl Waiter {
         same && self.reservation.timeout().is_pending()
     }
 
+    /// Whether the worker has found that the clock has reached the deadline of the last waker, or the time
+    /// to which the last `move_to` has moved it.
+    #[inline]
+    pub(super) fn has_expired(&self) -> bool {
+        self.waits() && self.reservation.timeout().is_expired()
+    }
+
     /// Moves the deadline. Returns false if the waker was woken, or is about to be woken.
     #[inline]
     pub(super) fn move_to(&self, deadline: u64) -> bool {

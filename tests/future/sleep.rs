@@ -174,6 +174,22 @@ fn on_the_systems_clock_too_a_reset_into_the_past_wakes_at_once() {
     assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (2, Poll::Ready(())));
 }
 
+/// The worker has claimed the timeout of the former deadline, and says nothing of the new one.
+#[test]
+fn on_the_systems_clock_too_a_reset_after_the_wake_up_counts() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    for looks in [true, false] {
+        let (alarm, mut sleep) = (Alarm::new(), timer.sleep(ms(50)));
+        assert!(alarm.poll(&mut sleep).is_pending());
+        eventually("the worker wakes it", || alarm.wakes() == 1);
+        assert!(!looks || alarm.poll(&mut sleep).is_ready());
+        sleep.reset_after(Duration::from_secs(3600));
+        assert!(alarm.poll(&mut sleep).is_pending() && !sleep.is_elapsed());
+        sleep.reset(timer.now());
+        assert_eq!((alarm.wakes(), alarm.poll(&mut sleep)), (2, Poll::Ready(())));
+    }
+}
+
 #[test]
 fn a_reset_lets_it_be_awaited_again() {
     let (timer, clock) = manual();
