@@ -120,9 +120,9 @@ impl<'a, S: Store> Conduct<'a, S> {
 
     fn collect(&mut self) {
         for report in self.reported.try_iter() {
-            self.last_news = Instant::now();
             match report {
                 Report::Sent(sent) => {
+                    self.last_news = Instant::now();
                     let once = self.once.get_mut(sent.message as usize);
                     if once.is_some_and(|once| !std::mem::replace(once, true)) {
                         self.messages += 1;
