@@ -15,7 +15,7 @@ mod table;
 mod verdict;
 mod words;
 
-use crate::catalogue::{GOALS, WORKLOADS};
+use crate::catalogue::WORKLOADS;
 pub use results::Measurement;
 use results::Results;
 use std::fs;
@@ -27,7 +27,7 @@ use verdict::Verdict;
 /// numbers to reach have come to.
 pub fn write(folder: &Path) -> io::Result<Vec<String>> {
     let results = Results::read(&folder.join("measurements.csv"))?;
-    let verdicts: Vec<_> = GOALS.iter().map(|goal| Verdict::of(&results, goal)).collect();
+    let verdicts = Verdict::all(&results);
     let mut plots = String::new();
     for work in WORKLOADS.iter() {
         let file = format!("{}.svg", work.name);

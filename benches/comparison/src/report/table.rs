@@ -142,13 +142,11 @@ fn why_skipped(workload: &str, param: &str, rival: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::GOALS;
 
     #[test]
     fn the_table_has_goals_figures_controls_and_failures() {
         let results = Results::fixture();
-        let verdicts = GOALS.iter().map(|goal| Verdict::of(&results, goal)).collect_vec();
-        let text = markdown(&results, &verdicts, "");
+        let text = markdown(&results, &Verdict::all(&results), "");
         for expected in [
             "| at least 2x | 3.00x | **reached** |",
             "| netty-best | **63** (60 to 66) 3.0x | **60** 2.0x |\n",

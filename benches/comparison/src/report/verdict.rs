@@ -2,7 +2,7 @@
 
 use super::results::Results;
 use super::words::{self, factor, number};
-use crate::catalogue::{Goal, workload};
+use crate::catalogue::{self, Goal, Workload};
 use crate::param;
 use crate::rivals::{FLOOR, OURS};
 use itertools::Itertools;
@@ -19,13 +19,16 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    pub fn of(results: &Results, goal: &Goal) -> Self {
-        let (against, value, parts) = compare(results, goal);
-        let title = workload(&goal.workload).map_or("", |workload| &workload.title);
-        let setting = [title, &param::in_words(&goal.param), &words::metric(&goal.metric)]
-            .map(str::to_owned)
+    /// All of them, measured or not.
+    pub fn all(results: &Results) -> Vec<Self> {
+        catalogue::goals().map(|(work, goal)| Self::of(results, work, goal)).collect()
+    }
+
+    fn of(results: &Results, work: &Workload, goal: &Goal) -> Self {
+        let (against, value, parts) = compare(results, &work.name, goal);
+        let setting = [&work.title, &param::in_words(&goal.param), &words::metric(&goal.metric)]
             .into_iter()
-            .filter(|part| !part.is_empty() && part != "-")
+            .filter(|part| !part.is_empty() && *part != "-")
             .join(", ");
         // The others are no quotients, or are better if they are smaller.
         let is_factor = !["figure", "worst"].contains(&&*goal.base);
@@ -75,8 +78,8 @@ fn percent(share: f64) -> f64 {
 }
 
 /// What the base is called; the figure or the quotient; and what it is computed from.
-fn compare(results: &Results, goal: &Goal) -> (String, Option<f64>, String) {
-    let Goal { workload, param, metric, base, .. } = goal;
+fn compare(results: &Results, workload: &str, goal: &Goal) -> (String, Option<f64>, String) {
+    let Goal { param, metric, base, .. } = goal;
     let median = |param: &str, rival| results.median(workload, param, metric, rival);
     let written = |value: Option<f64>| value.map_or("-".to_owned(), number);
     let against = |name: &str, ours: Option<f64>, base: Option<f64>| {
@@ -124,12 +127,11 @@ fn compare(results: &Results, goal: &Goal) -> (String, Option<f64>, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::GOALS;
 
     #[test]
     fn goals_are_reached_missed_or_not_measured() {
         let results = Results::fixture();
-        let verdicts = GOALS.iter().map(|goal| Verdict::of(&results, goal)).collect_vec();
+        let verdicts = Verdict::all(&results);
         let two = "schedule, 2 producers, no captures, ns per operation: faster than";
         for (claim, measured, judgement) in [
             ("schedule, 1 producer, no captures, ns per operation: f", "3.00x", "reached"),
