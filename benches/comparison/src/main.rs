@@ -35,6 +35,7 @@ use plan::Job;
 use sizes::{FULL, QUICK};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use textwrap::{Options, WordSplitter};
 
 /// Measures wheelwork beside other timers on this machine, and writes a table and plots.
 ///
@@ -132,9 +133,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// As lines that fit a terminal of 80 columns.
+/// As lines that fit a terminal of 80 columns. The hyphen of a name does not end a line.
 fn fit(text: &str) -> String {
-    textwrap::fill(text, textwrap::Options::new(80).subsequent_indent("    "))
+    let options = Options::new(80).subsequent_indent("    ");
+    textwrap::fill(text, options.word_splitter(WordSplitter::NoHyphenation))
 }
 
 fn say(text: &str) {
