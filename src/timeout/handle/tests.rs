@@ -2,14 +2,24 @@ use super::*;
 use crate::base::sync::Arc;
 use crate::heap::{Owner, Registry, Runs};
 use crate::timeout::schedule::{Admit, schedule};
+use crate::timeout::{Next, Run, TimerTask};
 use std::convert::identity;
 
 const DUE: u64 = 1 << 40;
 
+/// A task that may go on after a run, unlike a closure.
+struct Again;
+
+impl TimerTask for Again {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
+        Next::done()
+    }
+}
+
 /// A timeout whose worker is the calling thread.
 fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
     let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
-    let timeout = schedule(&registry, || (), DUE, Admit::Once, identity);
+    let timeout = schedule(&registry, Again, DUE, Admit::Once, identity);
     (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
 }
 
@@ -91,7 +101,7 @@ fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
         claim(version);
         if goes_on {
             timeout.slot().pin();
-            let task = Erased::new(|| ());
+            let task = Erased::new(Again);
             version = timeout.slot().go_on(task, DUE, Phase::Filed).ok().expect("it may");
             registry.context.by_worker.rearmed.add(1);
             claim(version);
@@ -104,6 +114,23 @@ fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
         assert_eq!((metrics.cancelled, metrics.pending), (1, 0));
         assert_eq!(metrics.abandoned, u64::from(!goes_on));
     }
+}
+
+/// A cancel has no effect on the run of a task that runs once, so it leaves the phase to the runner.
+#[test]
+fn rule_01_a_cancel_leaves_a_single_run_alone() {
+    let registry = Arc::new(Registry::new(Context::of_this_thread(None, 8)));
+    let timeout = schedule(&registry, || (), DUE, Admit::Once, identity);
+    let timeout = timeout.map_err(|(_, why)| why).expect("the task is admitted");
+    let slot = timeout.slot();
+    let (_, version) = slot.file().unwrap();
+    assert!(matches!(slot.claim(version, DUE), crate::heap::Claim::Due(_)));
+    registry.context.by_worker.expired.add(1);
+    assert!(!timeout.cancel());
+    assert_eq!((slot.phase(), timeout.is_withdrawn()), (Phase::Running, false));
+    slot.finish();
+    assert!(timeout.is_expired() && !timeout.is_cancelled() && !timeout.cancel());
+    assert_eq!(registry.context.snapshot().cancelled, 0);
 }
 
 /// A cancel on another thread writes to a tally that this thread may write. No count is lost.
