@@ -198,11 +198,21 @@ FROM me
 WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
 RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts";
 
-/// Deletes jobs: ids $1, epochs $2.
+/// Deletes jobs: ids $1, epochs $2. `OFFSET` keeps the inner query whole: the planner must look each id up.
+/// A join would read the whole table if it was empty when its statistics were made.
 pub(super) const DONE: &str = "
+WITH mine AS (
+    SELECT held.id
+    FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
+    LATERAL (
+        SELECT id FROM wheelwork_jobs
+        WHERE id = ended.id AND epoch = ended.epoch
+        OFFSET 0
+        FOR UPDATE
+    ) AS held
+)
 DELETE FROM wheelwork_jobs AS job
-USING unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch)
-WHERE job.id = ended.id AND job.epoch = ended.epoch
+WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
