@@ -85,7 +85,7 @@ fn end(timer: &HashedWheelTimer) {
 /// still afterwards.
 #[test]
 fn a_first_poll_against_the_expiry() {
-    check_up_to(2, || {
+    check_up_to(1, || {
         let clock = ManualClock::new();
         let timer = on(&clock);
         let mut sleep = timer.sleep(TICK);
@@ -212,7 +212,7 @@ fn a_sleep_against_the_drop_of_the_last_handle() {
 #[test]
 fn a_reset_against_a_stop() {
     for to in [4, 20] {
-        check_up_to(2, move || {
+        check_up_to(1, move || {
             let timer = on(&ManualClock::new());
             let bell = Bell::new();
             let mut sleep = armed(&bell, &timer, TICK * 9);
