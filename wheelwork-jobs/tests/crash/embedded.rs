@@ -50,6 +50,20 @@ async fn process() {
     }
 }
 
+/// Kills the process as soon as it has written anything.
+#[test]
+fn a_process_that_is_killed_while_it_creates_the_file_leaves_a_whole_one_or_none() {
+    for _ in 0..2 * kills() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.redb");
+        let mut process = Process::start("embedded::process", &format!("{} 0", path.display()));
+        while std::fs::read_dir(folder.path()).unwrap().next().is_none() {}
+        std::thread::sleep(some_time(ms(4)));
+        process.kill();
+        Redb::open(&path).unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_job_of_a_file_is_lost_or_done_twice_when_its_process_is_killed() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,12 +2,14 @@
 //!
 //! - `tables`: the rows, and every change of them
 //! - `claims`: who has claimed what, in memory alone
+//! - `create`: a new file, which has its name only when it is whole
 //! - `writer`: the thread that writes, with one commit for all that waits
 //!
 //! No claim is written to the file: a process that ends has lost all its claims, and the file can have
 //! only one process. So a claim costs no write.
 
 mod claims;
+mod create;
 mod tables;
 mod writer;
 
@@ -49,14 +51,15 @@ struct Inner {
 }
 
 impl Redb {
-    /// Opens a file, or creates it.
+    /// Opens a file, or creates it. A process that is killed while it creates the file may leave another
+    /// one beside it, whose name ends in `.new` and which can be deleted.
     ///
     /// # Errors
     ///
     /// If the file cannot be opened, is no database, or is open elsewhere.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let database = Database::create(path)
-            .map_err(|error| StoreError::new("open the file", ::redb::Error::from(error)))?;
+        let database = create::open_or_create(path.as_ref())
+            .map_err(|error| StoreError::new("open the file", error))?;
         Self::with(Arc::new(database))
     }
 

@@ -1,0 +1,49 @@
+//! A new file, which has its name only when it is a whole database.
+//!
+//! A process may be killed while it creates the file, and `redb` refuses a part of one. So the database is
+//! created under another name, and then linked to its own. The link fails if another process was faster.
+
+use ::redb::{Database, Error};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::time::SystemTime;
+
+/// Opens a database, or creates it.
+pub(super) fn open_or_create(path: &Path) -> Result<Database, Error> {
+    if !path.exists() {
+        create(path)?;
+    }
+    // Creates it here only if the file system has no links.
+    Ok(Database::create(path)?)
+}
+
+fn create(path: &Path) -> Result<(), Error> {
+    let new = name_beside(path);
+    let created = Database::create(&new).map(drop);
+    let linked = created.map_err(Error::from).map(|()| fs::hard_link(&new, path));
+    let removed = fs::remove_file(&new);
+    match linked? {
+        Ok(()) => removed.and_then(|()| synchronize_folder(path)).map_err(Error::Io),
+        Err(_) => Ok(()), // another process was faster, or the file system has no links
+    }
+}
+
+/// A name in the same folder that no other process uses, not even one of the same number in another
+/// container.
+fn name_beside(path: &Path) -> PathBuf {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}-{}.new", process::id(), now.as_nanos()));
+    name.into()
+}
+
+/// Makes the file's name survive a crash of the machine.
+fn synchronize_folder(path: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(()); // a folder cannot be opened
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
