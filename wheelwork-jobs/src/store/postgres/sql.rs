@@ -82,14 +82,17 @@ WHERE expires < statement_timestamp()
 RETURNING -id";
 
 /// Gives to the node $1 the claims ($3, $4) that the node $2 still has. Passes over rows that somebody has
-/// locked.
+/// locked. `OFFSET` as in `DONE`.
 pub(super) const KEEP: &str = "
 WITH mine AS (
-    SELECT job.id
-    FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch)
-    JOIN wheelwork_jobs AS job ON job.id = kept.id AND job.epoch = kept.epoch
-    WHERE job.owner = $2
-    FOR UPDATE OF job SKIP LOCKED
+    SELECT held.id
+    FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch),
+    LATERAL (
+        SELECT id FROM wheelwork_jobs
+        WHERE id = kept.id AND epoch = kept.epoch AND owner = $2
+        OFFSET 0
+        FOR UPDATE SKIP LOCKED
+    ) AS held
 )
 UPDATE wheelwork_jobs AS job SET owner = $1
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
@@ -216,16 +219,27 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
-/// errors $4. A job that is free already has had this failure.
+/// errors $4. A job that is free already has had this failure. `OFFSET` as in `DONE`. The array leaves to the
+/// join only the rows that were found.
 pub(super) const FAILED: &str = "
+WITH mine AS (
+    SELECT held.id, ended.delay, ended.error
+    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[]) AS ended (id, epoch, delay, error),
+    LATERAL (
+        SELECT id FROM wheelwork_jobs
+        WHERE id = ended.id AND epoch = ended.epoch AND owner IS NOT NULL
+        OFFSET 0
+        FOR UPDATE
+    ) AS held
+)
 UPDATE wheelwork_jobs AS job
 SET owner = NULL,
     attempts = attempts + 1,
-    dead = ended.delay IS NULL,
-    due = coalesce(statement_timestamp() + ended.delay * interval '1 microsecond', due),
-    error = ended.error
-FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[]) AS ended (id, epoch, delay, error)
-WHERE job.id = ended.id AND job.epoch = ended.epoch AND job.owner IS NOT NULL
+    dead = mine.delay IS NULL,
+    due = coalesce(statement_timestamp() + mine.delay * interval '1 microsecond', due),
+    error = mine.error
+FROM mine
+WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Deletes the job $1, and tells its owner.
