@@ -33,7 +33,8 @@ pub struct HeapMetrics {
     /// The name of the thread that has the heap. Empty if the thread has no name. `None` if the thread
     /// has ended.
     pub thread: Option<String>,
-    /// Timeouts that were accepted in this heap. Their sum is [`Metrics::scheduled`](crate::Metrics).
+    /// Timeouts that were put into this heap, including those that were refused afterwards because the timer
+    /// was closed at that moment. Apart from these, the sum is [`Metrics::scheduled`](crate::Metrics).
     pub scheduled: u64,
     /// Chunks of 62 slots that wait for the worker, because a timeout in them is new or was pulled
     /// forward. The worker takes them when the first of these timeouts is due, or when there are many.
@@ -51,10 +52,9 @@ impl<P> Heap<P> {
     }
 
     pub(super) fn metrics(&self) -> HeapMetrics {
-        let taken_back = self.tally.taken_back.get();
         HeapMetrics {
             thread: self.thread.lock().clone(),
-            scheduled: self.tally.scheduled.get().saturating_sub(taken_back),
+            scheduled: self.tally.scheduled.get(),
             queued_chunks: self.queue_len() as u64,
             slots: (self.chunks.lock().len() * SLOTS) as u64,
         }

@@ -1,9 +1,9 @@
 //! An owner: the part of a heap that only its thread uses.
 //!
 //! A thread schedules through its owner. The owner has one chunk, whose slots it arms, and a bitmap of
-//! the chunk's free slots. Slots that other threads free go into the chunk's own bitmap (see `chunk`). When no slot is free, it takes a chunk from the pool of its heap, or makes
-//! one. When the thread ends, it disowns the chunk, and the next thread that needs a heap gets this
-//! one.
+//! the chunk's free slots. Slots that other threads free go into the chunk's own bitmap (see `chunk`).
+//! When no slot is free, it takes a chunk from the pool of its heap, or makes one. When the thread ends,
+//! it disowns the chunk, and the next thread that needs a heap gets this one.
 
 use super::chunk::{ALL, Chunk, SLOTS};
 use super::heap::{Heap, SEQUENCES_PER_SCAN};

@@ -20,7 +20,7 @@ pub struct Job<P, S: Store> {
     pub id: JobId,
     /// The kind of job.
     pub kind: Arc<str>,
-    /// What was scheduled.
+    /// The payload that was scheduled.
     pub payload: P,
     /// When it was due, by the database's clock.
     pub due: SystemTime,

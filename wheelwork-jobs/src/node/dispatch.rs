@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, Semaphore};
 
-/// Of the text of an error, so many characters are stored.
+/// The most characters that are stored of an error's text.
 const LONGEST_ERROR: usize = 2_000;
 
 /// The due jobs of one kind, the earliest first: jobs that are taken over late do not wait behind others.

@@ -1,4 +1,4 @@
-//! What is known of the rivals without running them.
+//! Facts about the rivals that need no run.
 
 use crate::catalogue::table;
 use clap::ValueEnum;

@@ -159,8 +159,8 @@ mod tests {
     use allocation_counter::measure;
     use std::task::{Context, Waker};
 
-    /// Of a sleep, a reset and a timeout: the second of each, because the first may prepare
-    /// something once for its thread.
+    /// Counts the allocations of a sleep, a reset and a timeout. Each is done twice, and the second is
+    /// counted: the first may prepare something once for its thread.
     fn allocations<S: Sleep>() -> [u64; 3] {
         let runtime = S::runtime(1);
         let _context = runtime.enter();
