@@ -1,48 +1,18 @@
 //! The state that a timer's handles and its worker share: the heaps, the command to end, and the
 //! running timeout.
 //!
-//! Concepts:
-//!
-//! - The worker is *busy* while it runs a task or hands one to the executor.
-//! - Before each claim the worker *names* the timeout: it stores the timeout's *name* in `running`. The
-//!   name is the index of the timeout's token plus one. So another thread can make a handle to the
-//!   timeout that the worker is busy with.
-//! - A stop with a limit ends the timer itself, in the worker's place, if the worker is not busy.
-//!
-//! | `running` | means | changed by |
-//! |---|---|---|
-//! | 0 | the worker is not busy | the worker, before it claims: to a name; a stop: to CLOSED |
-//! | a name | the worker claims, runs or hands over that timeout, or has just done so | the worker: to the next name, or to 0 if no run follows directly; a thread that wants a handle: adds NAMING |
-//! | a name and NAMING | a thread makes a handle to that timeout | the same thread: back to the name; the worker waits for this |
-//! | CLOSED | a stop ends the timer in the worker's place | nobody; the worker claims nothing more |
-//!
-//! All changes are compare-exchanges.
-//!
-//! **A stop that finds 0 may end the timer itself.** Once it has set CLOSED, no task runs and none will.
-//! Its acquire pairs with the worker's release of 0, so it sees the effects of the last task.
-//!
-//! **A handle to the running timeout is safe to make.** Once the named timeout is Running or Denied, the
-//! worker has claimed it. The worker has a pin until it changes the name, and does not change the name
-//! while NAMING is set. So another thread can add a pin. Before the claim it must not, because a cancel
-//! may free the slot.
+//! A stop with a limit ends the timer itself, in the worker's place, if the worker is not busy (see
+//! `running`).
 
-use crate::base::sync::{Arc, AtomicU64, Ordering, thread, thread_local};
+use crate::base::sync::{Arc, thread_local};
 use crate::heap::context::Context;
 use crate::heap::{Phase, Registry, locate};
 use crate::time::Follow;
 use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
-use crate::wheel::Token;
 use crate::worker::lifecycle::{Command, Lifecycle};
+use crate::worker::running::Running;
 use std::cell::Cell;
 use std::time::Instant;
-
-const CLOSED: u64 = 1 << 63;
-const NAMING: u64 = 1 << 62;
-
-#[inline]
-fn name(token: Token) -> u64 {
-    u64::from(token.index) + 1
-}
 
 /// Shared by a timer's handles and its worker.
 pub(crate) struct Control {
@@ -50,55 +20,14 @@ pub(crate) struct Control {
     pub(crate) registry: Arc<Registry<Erased>>,
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
     pub(crate) internals: Internals,
-    /// The name of the timeout that the worker is busy with. See the head.
-    running: AtomicU64,
+    pub(super) running: Running,
 }
 
 impl Control {
     pub(crate) fn new(registry: Arc<Registry<Erased>>) -> Self {
         let context = registry.context.clone();
         let (lifecycle, internals) = (Lifecycle::new(), Internals::new());
-        Self { context, registry, lifecycle, internals, running: AtomicU64::new(0) }
-    }
-
-    #[inline]
-    fn change_running(&self, from: u64, to: u64) -> bool {
-        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
-        self.running.compare_exchange(from, to, done, failed).is_ok()
-    }
-
-    /// Names the timeout that the worker is about to claim. If another timeout, `before`, is named now,
-    /// one exchange ends that run and begins this one. Returns false if a stop has ended the timer.
-    #[inline]
-    pub(crate) fn begin_run(&self, before: Option<Token>, token: Token) -> bool {
-        match before {
-            None => self.change_running(0, name(token)),
-            Some(before) => {
-                self.rename(name(before), name(token));
-                true
-            }
-        }
-    }
-
-    /// Clears the name, after the user's code has returned and before the run is finished.
-    #[inline]
-    pub(crate) fn end_run(&self, token: Token) {
-        self.rename(name(token), 0);
-    }
-
-    #[inline]
-    fn rename(&self, from: u64, to: u64) {
-        while !self.change_running(from, to) {
-            thread::yield_now(); // another thread is making a handle
-        }
-    }
-
-    /// Clears a name that was left when a defect ended the worker.
-    pub(crate) fn abort_run(&self) {
-        let name = self.running.load(Ordering::Acquire) & !NAMING;
-        if name != CLOSED && name != 0 {
-            self.rename(name, 0);
-        }
+        Self { context, registry, lifecycle, internals, running: Running::default() }
     }
 
     /// Closes the timer: from now on it admits nothing.
@@ -113,9 +42,9 @@ impl Control {
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
-    /// Ends the timer in the worker's place if the worker is not busy. See the head.
+    /// Ends the timer in the worker's place if the worker is not busy.
     fn finish_if_idle(&self) {
-        if self.change_running(0, CLOSED) {
+        if self.running.close_if_idle() {
             self.finish();
         }
     }
@@ -154,23 +83,19 @@ impl Control {
         })
     }
 
-    /// A handle to the timeout that the worker is busy with. See the head.
+    /// A handle to the timeout that the worker is busy with.
     pub(crate) fn running(&self) -> Option<Timeout> {
-        let name = self.running.load(Ordering::Acquire);
-        let index = (name & !(CLOSED | NAMING)).checked_sub(1)? as u32;
-        if name & NAMING != 0 || !self.change_running(name, name | NAMING) {
-            return None; // another thread is making a handle, or the run has ended
-        }
-        let (id, offset) = locate(index);
-        let chunk = self.registry.chunk(id as u32);
-        // Only a claimed slot can be pinned here. Before the claim, the slot may be freed and reused.
-        let runs = chunk.filter(|chunk| chunk.slot(offset).phase().runs()).map(|chunk| {
+        self.running.ask(|index| {
+            let (id, offset) = locate(index);
+            let chunk = self.registry.chunk(id as u32)?;
+            // Only a claimed slot can be pinned here. Before the claim, the slot may be freed and reused.
+            if !chunk.slot(offset).phase().runs() {
+                return None;
+            }
             chunk.slot(offset).pin();
-            Timeout::pinned(Place { chunk: &chunk, offset })
-        });
-        let runs = runs.filter(Timeout::runs); // an executor's job may have finished it
-        self.change_running(name | NAMING, name);
-        runs
+            let timeout = Timeout::pinned(Place { chunk: &chunk, offset });
+            Some(timeout).filter(Timeout::runs) // an executor's job may have finished it
+        })
     }
 }
 
@@ -227,7 +152,7 @@ fn on_a_worker() -> bool {
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
-    use crate::base::sync::{check, spawn, turn};
+    use crate::base::sync::{Ordering, check, spawn, turn};
     use crate::heap::{Claim, Slot};
     use crate::time::Timebase;
     use crate::time::tick::TickScale;
@@ -262,17 +187,16 @@ mod model {
     /// Claims and finishes a run as the worker does, with `task` in place of its task. Returns whether
     /// it ran.
     fn run(control: &Control, slot: &Slot<Erased>, version: u16, task: impl FnOnce()) -> bool {
-        let token = Token { index: INDEX, version };
-        if slot.standing(version).is_none() || !control.begin_run(None, token) {
+        if slot.standing(version).is_none() || !control.running.begin(false, INDEX) {
             return false;
         }
         let Claim::Due(claimed) = slot.claim(version, NOW) else {
-            control.end_run(token);
+            control.running.end();
             return false;
         };
         drop(claimed.payload);
         task();
-        control.end_run(token);
+        control.running.end();
         if slot.finish_and_unpin() {
             control.registry.chunk(0).into_iter().for_each(|chunk| chunk.give_back(1));
         }
@@ -329,8 +253,6 @@ mod model {
             let worker = {
                 let (control, chunk) = (control.clone(), chunk.clone());
                 spawn(move || {
-                    let [first, second] =
-                        [0, 1].map(|n| Token { index: n, version: versions[n as usize] });
                     let claim = |n: usize| {
                         let claim = chunk.slot(n).claim(versions[n], NOW);
                         assert!(matches!(claim, Claim::Due(_)));
@@ -340,12 +262,13 @@ mod model {
                             chunk.give_back(1 << n);
                         }
                     };
-                    assert!(control.begin_run(None, first));
+                    assert!(control.running.begin(false, 0));
                     claim(0);
-                    assert!(control.begin_run(Some(first), second));
-                    finish(0);
+                    assert!(control.running.begin(true, 1));
                     claim(1);
-                    control.end_run(second);
+                    control.running.let_go(true);
+                    finish(0);
+                    control.running.end();
                     finish(1);
                 })
             };

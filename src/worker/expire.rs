@@ -16,7 +16,7 @@ const FIRED_PER_CLOCK_READ: u32 = 16;
 /// How many timeouts before its claim a slot is prefetched.
 const PREFETCHED_AHEAD: usize = 16;
 
-/// The timeout that the worker has named (see `control`).
+/// The timeout that the worker has named (see `running`).
 pub(super) struct Named {
     token: Token,
     last: LastUse,
@@ -135,7 +135,7 @@ impl<W: Exact> Worker<W> {
             control.context.scale.start_of(tick),
             || {
                 before = named.take();
-                let may = control.begin_run(before.as_ref().map(|before| before.token), token);
+                let may = control.running.begin(before.is_some(), token.index);
                 *named = may.then_some(Named { token, last: LastUse::None });
                 may
             },
@@ -145,24 +145,25 @@ impl<W: Exact> Worker<W> {
             Claim::Dead => control.context.metrics.found_dead(),
             Claim::NotYet(_) => {}
         }
-        self.finish_named(before);
+        if let Some(before) = before {
+            control.running.let_go(matches!(claim, Claim::Due(_)));
+            self.finish(before);
+        }
         claim
     }
 
     /// Clears the name, if there is one.
     #[inline]
     pub(super) fn end_naming(&mut self) {
-        let named = self.named.take();
-        if let Some(named) = &named {
-            self.control.end_run(named.token);
+        if let Some(named) = self.named.take() {
+            self.control.running.end();
+            self.finish(named);
         }
-        self.finish_named(named);
     }
 
     /// Finishes a run whose timeout is not named any more.
     #[inline]
-    fn finish_named(&mut self, named: Option<Named>) {
-        let Some(Named { token, last }) = named else { return };
+    fn finish(&mut self, Named { token, last }: Named) {
         let free = match (last, self.lanes.slot(token)) {
             (LastUse::Finish, Some(slot)) => slot.finish_and_unpin(),
             (LastUse::Unpin, Some(slot)) => slot.unpin(1),

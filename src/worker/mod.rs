@@ -13,6 +13,7 @@
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
 //! - `stop`: starts and ends the thread
 //! - `control`: the state that the worker shares with the timer's handles
+//! - `running`: the name of the timeout that runs
 //! - `lifecycle`: the command to end, and the report of the end
 //! - `lanes`: the heaps and chunks as the worker knows them
 
@@ -21,6 +22,7 @@ mod expire;
 mod lanes;
 pub(crate) mod lifecycle;
 mod report;
+mod running;
 mod sleep;
 mod stop;
 mod sweep;

@@ -17,7 +17,7 @@ impl<W: Exact> Worker<W> {
     /// that wait for the end do not wait for them.
     pub(crate) fn end(self) {
         let Self { control, dispatch, ending, .. } = self;
-        control.abort_run(); // a defect may have interrupted a run
+        control.running.abort(); // a defect may have interrupted a run
         dispatch.into_iter().for_each(Dispatch::discard);
         drop(ending);
     }

@@ -473,12 +473,12 @@ fn only_a_running_timeout_is_named() {
     assert!(!transfer(&mut worker));
     let due = all_due(&mut worker)[1];
     let (control, token) = (worker.control.clone(), due.token);
-    assert!(control.begin_run(None, token));
+    assert!(control.running.begin(false, token.index));
     assert!(control.running().is_none(), "the named timeout is pending");
-    control.end_run(token);
+    control.running.end();
     assert!(matches!(worker.claim(due), Claim::Due(_)));
     assert!(control.running().is_some_and(|running| running.is_expired()));
-    control.end_run(token);
+    control.running.end();
     assert!(control.running().is_none(), "the run is over");
     assert!(!producer.slot(1).finish_and_unpin(), "its handle still pins the slot");
 }
@@ -492,15 +492,15 @@ fn rule_09_the_name_left_by_a_dead_worker_is_cleared() {
     assert!(!transfer(&mut worker));
     let token = all_due(&mut worker)[0].token;
     let control = worker.control.clone();
-    assert!(control.begin_run(None, token));
-    control.abort_run();
-    assert!(control.begin_run(None, token), "the name is cleared");
-    control.end_run(token);
+    assert!(control.running.begin(false, token.index));
+    control.running.abort();
+    assert!(control.running.begin(false, token.index), "the name is cleared");
+    control.running.end();
     control.close();
     control.lifecycle.command_return();
     assert!(control.finish_until(Some(Instant::now())).is_some());
-    control.abort_run();
-    assert!(!control.begin_run(None, token), "the timer has ended");
+    control.running.abort();
+    assert!(!control.running.begin(false, token.index), "the timer has ended");
 }
 
 /// When the name of a timeout that goes on is cleared, the worker removes its pin.
@@ -704,7 +704,7 @@ fn rule_01_nothing_is_claimed_after_the_timer_has_ended() {
     control.close();
     control.lifecycle.command_return();
     assert_eq!(control.finish_until(Some(Instant::now())).map(|left| left.len()), Some(1));
-    assert!(!control.begin_run(None, due[0].token), "nothing runs after a stop");
+    assert!(!control.running.begin(false, due[0].token.index), "nothing runs after a stop");
     assert!(matches!(worker.claim(due[0]), Claim::Dead));
     assert!(control.running().is_none());
     assert_eq!(producer.slot(0).phase(), Phase::Returned);

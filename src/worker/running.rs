@@ -1,0 +1,114 @@
+//! The timeout that the worker runs: its name, which other threads read.
+//!
+//! Concepts:
+//!
+//! - The worker is *busy* while it runs a task or hands one to the executor.
+//! - Before each claim the worker *names* the timeout: it stores the timeout's *name*. The name is the
+//!   index of the timeout's token plus one. So another thread can make a handle to the timeout that the
+//!   worker is busy with.
+//! - To *finish* a named timeout is to give up the worker's pin on its slot. The worker does so once the
+//!   timeout is not named any more.
+//! - A thread *asks* while it makes a handle to the named timeout.
+//!
+//! | name | means | changed by |
+//! |---|---|---|
+//! | 0 | the worker is not busy | the worker, before it claims: to a name; a stop: to CLOSED. Both by a compare-exchange |
+//! | a name | the worker claims, runs or hands over that timeout, or has just done so | the worker, by a store: to the next name, or to 0 if no run follows directly |
+//! | CLOSED | a stop ends the timer in the worker's place | nobody; the worker claims nothing more |
+//!
+//! | step | the worker | a thread that asks |
+//! |---|---|---|
+//! | 1 | changes the name | adds one to `asking` |
+//! | 2 | claims the next timeout; fence | fence |
+//! | 3 | waits until `asking` is 0 | reads the name; pins the slot if the timeout runs |
+//! | 4 | finishes the former timeout | subtracts one from `asking` |
+//!
+//! **A stop that finds 0 may end the timer itself.** Once it has set CLOSED, no task runs and none will.
+//! Its acquire pairs with the worker's release of 0, so it sees the effects of the last task.
+//!
+//! **A handle to the named timeout is safe to make.** The fences are sequentially consistent, so one of
+//! them comes first. If the worker's does, the other thread reads the next name. If the other thread's
+//! does, the worker waits for it before it finishes the former timeout. Once a named timeout is Running
+//! or Denied, the worker has claimed it, so it has a pin until it finishes it. Another thread can add a
+//! pin meanwhile. Before the claim it must not, because a cancel may free the slot.
+
+use crate::base::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange, thread};
+
+const CLOSED: u64 = 1 << 63;
+
+#[inline]
+fn name(index: u32) -> u64 {
+    u64::from(index) + 1
+}
+
+/// The timeout that the worker is busy with. See the head.
+#[repr(align(128))] // the worker writes it at each run, so no other thread's data shares its cache lines
+#[derive(Default)]
+pub(super) struct Running {
+    name: AtomicU64,
+    /// The number of threads that ask.
+    asking: AtomicUsize,
+}
+
+impl Running {
+    /// Names the timeout that the worker is about to claim. `busy` says whether another one is named.
+    /// Returns false if a stop has ended the timer.
+    #[inline]
+    pub(super) fn begin(&self, busy: bool, index: u32) -> bool {
+        if busy {
+            self.name.store(name(index), Ordering::Release);
+            return true;
+        }
+        self.leave_idle(name(index))
+    }
+
+    /// Waits until the timeout that was named before can be finished. The worker calls it after its claim
+    /// of the next one, which was a successful exchange if `exchanged`.
+    #[inline]
+    pub(super) fn let_go(&self, exchanged: bool) {
+        if exchanged {
+            fence_after_exchange();
+        } else {
+            fence(Ordering::SeqCst);
+        }
+        // Acquire: pairs with the release of `ask`, so the worker sees the new pin.
+        while self.asking.load(Ordering::Acquire) > 0 {
+            thread::yield_now();
+        }
+    }
+
+    /// Clears the name, and waits until the timeout can be finished.
+    #[inline]
+    pub(super) fn end(&self) {
+        self.name.store(0, Ordering::Release);
+        self.let_go(false);
+    }
+
+    /// Clears a name that was left when a defect ended the worker.
+    pub(super) fn abort(&self) {
+        if !matches!(self.name.load(Ordering::Acquire), 0 | CLOSED) {
+            self.end();
+        }
+    }
+
+    /// Closes the word for a stop if the worker is not busy. Returns whether it was not.
+    pub(super) fn close_if_idle(&self) -> bool {
+        self.leave_idle(CLOSED)
+    }
+
+    #[inline]
+    fn leave_idle(&self, to: u64) -> bool {
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        self.name.compare_exchange(0, to, done, failed).is_ok()
+    }
+
+    /// Calls `make` with the index of the named timeout. The worker does not finish it before the return.
+    pub(super) fn ask<R>(&self, make: impl FnOnce(u32) -> Option<R>) -> Option<R> {
+        self.asking.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let name = self.name.load(Ordering::Acquire) & !CLOSED;
+        let made = name.checked_sub(1).and_then(|index| make(index as u32));
+        self.asking.fetch_sub(1, Ordering::Release);
+        made
+    }
+}
