@@ -266,7 +266,7 @@ mod model {
                     claim(0);
                     assert!(control.running.begin(true, 1));
                     claim(1);
-                    control.running.let_go(true);
+                    control.running.let_go();
                     finish(0);
                     control.running.end();
                     finish(1);

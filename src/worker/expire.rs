@@ -3,7 +3,7 @@
 use super::Worker;
 use super::lifecycle::Command;
 use crate::executor::Job;
-use crate::heap::{CatchUp, Claim, Claimed};
+use crate::heap::{CatchUp, Claim, Claimed, PinnedChunk};
 use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
 use crate::wheel::{Agenda, Due, Exact, Token};
 
@@ -16,20 +16,19 @@ const FIRED_PER_CLOCK_READ: u32 = 16;
 /// How many timeouts before its claim a slot is prefetched.
 const PREFETCHED_AHEAD: usize = 16;
 
-/// The timeout that the worker has named (see `running`).
+/// The timeout that the worker has claimed and named (see `running`). The worker has a pin on its slot.
 pub(super) struct Named {
-    token: Token,
-    last: LastUse,
+    chunk: PinnedChunk<Erased>,
+    offset: usize,
+    /// Whether the run ends with its name: the timeout does not go on, and no executor has it.
+    finishes: bool,
 }
 
-/// The last step for the slot of a named timeout, after its name is cleared.
-enum LastUse {
-    /// Nothing: the timeout was not claimed.
-    None,
-    /// Removes the worker's pin. The timeout goes on, or the executor has it.
-    Unpin,
-    /// Finishes the run.
-    Finish,
+impl Named {
+    #[inline]
+    fn place(&self) -> Place<'_> {
+        Place { chunk: &self.chunk, offset: self.offset }
+    }
 }
 
 impl<W: Exact> Worker<W> {
@@ -62,7 +61,7 @@ impl<W: Exact> Worker<W> {
                     self.postpone(due.token, deadline, tick, &mut agenda);
                 }
                 Claim::Due(claimed) => {
-                    self.hand_over(due.token, claimed, now, tick);
+                    self.hand_over(claimed, now, tick);
                     ran = true;
                     until_read -= 1;
                     if until_read == 0 {
@@ -125,28 +124,33 @@ impl<W: Exact> Worker<W> {
     pub(super) fn claim(&mut self, due: Due) -> Claim<Erased> {
         let Due { tick, token } = due;
         let Self { control, lanes, named, .. } = self;
+        let (context, running) = (&control.context, &control.running);
         let Some((chunk, offset)) = lanes.chunk(token) else {
-            control.context.metrics.found_dead();
+            context.metrics.found_dead();
             return Claim::Dead;
         };
-        let mut before = None;
-        let claim = chunk.slot(offset).claim_if(
-            token.version,
-            control.context.scale.start_of(tick),
-            || {
-                before = named.take();
-                let may = control.running.begin(before.is_some(), token.index);
-                *named = may.then_some(Named { token, last: LastUse::None });
-                may
-            },
-        );
+        let (mut before, mut began) = (None, false);
+        let begin = context.scale.start_of(tick);
+        let claim = chunk.slot(offset).claim_if(token.version, begin, || {
+            before = named.take();
+            began = running.begin(before.is_some(), token.index);
+            began
+        });
         match &claim {
-            Claim::Due(claimed) => control.context.claimed(chunk.internal, claimed.filed),
-            Claim::Dead => control.context.metrics.found_dead(),
+            Claim::Due(claimed) => {
+                context.claimed(chunk.internal, claimed.filed);
+                *named = Some(Named { chunk: PinnedChunk::new(chunk), offset, finishes: true });
+                if before.is_some() {
+                    running.let_go();
+                }
+            }
+            Claim::Dead => context.metrics.found_dead(),
             Claim::NotYet(_) => {}
         }
+        if began && named.is_none() {
+            running.end();
+        }
         if let Some(before) = before {
-            control.running.let_go(matches!(claim, Claim::Due(_)));
             self.finish(before);
         }
         claim
@@ -161,63 +165,44 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Finishes a run whose timeout is not named any more.
+    /// Removes the worker's pin from a timeout that is not named any more.
     #[inline]
-    fn finish(&mut self, Named { token, last }: Named) {
-        let free = match (last, self.lanes.slot(token)) {
-            (LastUse::Finish, Some(slot)) => slot.finish_and_unpin(),
-            (LastUse::Unpin, Some(slot)) => slot.unpin(1),
-            _ => false,
-        };
+    fn finish(&mut self, named: Named) {
+        let Place { chunk, offset } = named.place();
+        let slot = chunk.slot(offset);
+        let free = if named.finishes { slot.finish_and_unpin() } else { slot.unpin(1) };
         if free {
-            self.lanes.freed(token);
+            self.lanes.freed(chunk.index(offset));
         }
     }
 
-    /// Sets the last step for the slot of the named timeout.
-    #[inline]
-    fn leave(&mut self, last: LastUse) {
-        if let Some(named) = &mut self.named {
-            named.last = last;
-        }
-    }
-
-    /// Hands a claimed task to the executor, or runs it inline if there is no executor. Files its timeout
+    /// Hands the claimed task to the executor, or runs it inline if there is no executor. Files its timeout
     /// again if it goes on. A task that only wakes a waker always runs inline, so that an executor that
     /// is busy or refuses it does not delay the wake-up.
     #[inline]
-    fn hand_over(&mut self, token: Token, claimed: Claimed<Erased>, now: u64, present: u64) {
+    fn hand_over(&mut self, claimed: Claimed<Erased>, now: u64, present: u64) {
         let Claimed { payload: task, deadline, .. } = claimed;
-        let Some((chunk, offset)) = self.lanes.chunk(token) else { return };
+        let Self { control, reports, named, dispatch, .. } = self;
+        let Some(named) = named else { return };
+        let Place { chunk, offset } = named.place();
         if !chunk.internal {
             let late = now.saturating_sub(deadline);
-            self.context().metrics.late_by(late);
-            self.reports.late_by(late);
-            self.context().ended(1);
+            control.context.metrics.late_by(late);
+            reports.late_by(late);
+            control.context.ended(1);
         }
-        if self.dispatch.is_some() && !task.only_wakes() {
-            return self.hand_to_executor(token, task);
-        }
-        match Run::new(Place { chunk, offset }).on_worker(task) {
-            None => self.leave(LastUse::Finish),
-            Some(goes_on) => {
-                self.leave(LastUse::Unpin);
-                self.file_again(goes_on, present);
-            }
-        }
-    }
-
-    fn hand_to_executor(&mut self, token: Token, task: Erased) {
-        let Self { control, lanes, dispatch, .. } = self;
-        let (Some(dispatch), Some((chunk, offset))) = (dispatch, lanes.chunk(token)) else {
+        if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
+            chunk.slot(offset).pin(); // the worker's pin while the timeout is named
+            let job = Job::new(task, Timeout::pinned(named.place()));
+            let stopping = || control.lifecycle.command() != Command::Run;
+            dispatch.hand(job, &control.context.metrics, stopping);
+            named.finishes = false;
             return;
-        };
-        let slot = chunk.slot(offset);
-        slot.pin(); // the worker's pin while the timeout is named
-        let job = Job::new(task, Timeout::pinned(Place { chunk, offset }));
-        let stopping = || control.lifecycle.command() != Command::Run;
-        dispatch.hand(job, &control.context.metrics, stopping);
-        self.leave(LastUse::Unpin);
+        }
+        if let Some(goes_on) = Run::new(named.place()).on_worker(task) {
+            named.finishes = false;
+            self.file_again(goes_on, present);
+        }
     }
 
     /// Files the entry of a timeout that goes on.

@@ -160,8 +160,8 @@ impl Lanes {
 
     /// Records that a slot is Free. Free slots of one chunk are given back together.
     #[inline]
-    pub(super) fn freed(&mut self, token: Token) {
-        let (id, offset) = locate(token.index);
+    pub(super) fn freed(&mut self, index: u32) {
+        let (id, offset) = locate(index);
         if id != self.freed.0 {
             self.give_back();
             self.freed.0 = id;
@@ -353,10 +353,9 @@ mod tests {
         let armed = arm(&mut owner, 4 * SLOTS);
         lanes.discover(&control.registry);
         for &index in armed[..3 * SLOTS].iter().rev() {
-            let token = Token { index, version: 0 };
-            let slot = lanes.slot(token).expect("known");
+            let slot = lanes.slot(Token { index, version: 0 }).expect("known");
             assert!(slot.take_back().is_some() && slot.unpin(2));
-            lanes.freed(token);
+            lanes.freed(index);
         }
         lanes.give_back();
         lanes.give_back();

@@ -56,32 +56,35 @@ impl Running {
     #[inline]
     pub(super) fn begin(&self, busy: bool, index: u32) -> bool {
         if busy {
+            // Release: who reads this name also sees that the slot's former timeout has ended.
             self.name.store(name(index), Ordering::Release);
             return true;
         }
         self.leave_idle(name(index))
     }
 
-    /// Waits until the timeout that was named before can be finished. The worker calls it after its claim
-    /// of the next one, which was a successful exchange if `exchanged`.
+    /// Waits until the timeout that was named before can be finished. The worker calls it after it has
+    /// claimed the next one, by an exchange.
     #[inline]
-    pub(super) fn let_go(&self, exchanged: bool) {
-        if exchanged {
-            fence_after_exchange();
-        } else {
-            fence(Ordering::SeqCst);
-        }
-        // Acquire: pairs with the release of `ask`, so the worker sees the new pin.
-        while self.asking.load(Ordering::Acquire) > 0 {
-            thread::yield_now();
-        }
+    pub(super) fn let_go(&self) {
+        fence_after_exchange();
+        self.wait();
     }
 
     /// Clears the name, and waits until the timeout can be finished.
     #[inline]
     pub(super) fn end(&self) {
         self.name.store(0, Ordering::Release);
-        self.let_go(false);
+        fence(Ordering::SeqCst);
+        self.wait();
+    }
+
+    #[inline]
+    fn wait(&self) {
+        // Acquire: pairs with the release of `ask`, so the worker sees the new pin.
+        while self.asking.load(Ordering::Acquire) > 0 {
+            thread::yield_now();
+        }
     }
 
     /// Clears a name that was left when a defect ended the worker.
@@ -110,5 +113,35 @@ impl Running {
         let made = name.checked_sub(1).and_then(|index| make(index as u32));
         self.asking.fetch_sub(1, Ordering::Release);
         made
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{Arc, check, spawn};
+
+    #[test]
+    fn rule_09_a_stop_in_the_workers_place_sees_what_the_last_task_did() {
+        check(|| {
+            let shared = Arc::new((Running::default(), AtomicU64::new(0)));
+            let worker = {
+                let shared = shared.clone();
+                spawn(move || {
+                    let (running, done) = &*shared;
+                    let began = running.begin(false, 0);
+                    if began {
+                        done.store(1, Ordering::Relaxed);
+                        running.end();
+                    }
+                    began
+                })
+            };
+            let (running, done) = &*shared;
+            let seen = running.close_if_idle().then(|| done.load(Ordering::Relaxed));
+            let began = worker.join().unwrap();
+            assert!(began || seen.is_some(), "one of the two is first");
+            assert_eq!(seen.unwrap_or(u64::from(began)), u64::from(began));
+        });
     }
 }
