@@ -7,7 +7,7 @@
 //! - A slot is free when its last pin is gone (see `slot`). A handle that cancels keeps the live pin until
 //!   it is dropped (see `timeout/handle`).
 //! - Other threads free slots too, and slots are also freed in a chunk without an owner. These slots go
-//!   into the chunk's own bitmap, `freed`.
+//!   into the chunk's own bitmap, `freed`. A thread may collect several of them first.
 //! - A chunk without an owner is *disowned*. Once enough of its slots are free, it waits in the *pool* of
 //!   its heap for the next owner.
 //! - A chunk is *orphaned* when its timer has ended.
@@ -30,8 +30,8 @@
 //! reference first.
 //!
 //! Invariants:
-//! 1. The bit of a Free slot is set in exactly one place: in the owner's bitmap or in `freed`. The bit of
-//!    a used or reserved slot is set nowhere. All changes of `freed` are read-modify-writes, so each bit
+//! 1. The bit of a Free slot is set in exactly one place: in the owner's bitmap, in `freed`, or in the
+//!    bitmap of a thread that collects free slots. The bit of a used or reserved slot is set nowhere. All changes of `freed` are read-modify-writes, so each bit
 //!    is taken once.
 //! 2. A chunk is in the pool at most once: exactly one change of `freed` makes it reusable.
 //! 3. Every chunk of a heap is in the heap's list from before its first slot is armed until the worker

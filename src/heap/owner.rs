@@ -4,9 +4,13 @@
 //! the chunk's free slots. Slots that other threads free go into the chunk's own bitmap (see `chunk`).
 //! When no slot is free, it takes a chunk from the pool of its heap, or makes one. When the thread ends,
 //! it disowns the chunk, and the next thread that needs a heap gets this one.
+//!
+//! A thread also frees slots of other chunks. Threads often cancel timeouts in the order in which they
+//! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together.
 
 use super::chunk::{ALL, Chunk, SLOTS};
 use super::heap::{Heap, SEQUENCES_PER_SCAN};
+use super::pinned::PinnedChunk;
 use super::registry::Registry;
 use super::slot::Runs;
 use crate::base::sync::{Arc, Ordering};
@@ -19,8 +23,15 @@ pub(crate) struct Owner<P: Send + 'static> {
     chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
     free: u64,
+    collected: Option<Collected<P>>,
     /// Weak, so that a thread does not keep the shared state of a timer alive.
     registry: Weak<Registry<P>>,
+}
+
+/// Free slots of another chunk that are not given back yet.
+struct Collected<P> {
+    chunk: PinnedChunk<P>,
+    slots: u64,
 }
 
 impl<P: Send + 'static> Owner<P> {
@@ -41,7 +52,8 @@ impl<P: Send + 'static> Owner<P> {
             registry.leave(heap);
             return None;
         };
-        Some(Self { heap, chunk, free, registry: Arc::downgrade(registry) })
+        let registry = Arc::downgrade(registry);
+        Some(Self { heap, chunk, free, collected: None, registry })
     }
 
     /// Whether there is a slot to arm. False if the timer can have no more chunks.
@@ -98,6 +110,7 @@ impl<P: Send + 'static> Owner<P> {
     #[cold]
     #[inline(never)]
     fn refill(&mut self) -> bool {
+        self.give_back_collected();
         self.free = self.chunk.take_freed();
         if self.free.count_ones() as usize <= SLOTS / 4 {
             let registry = self.registry.upgrade();
@@ -119,10 +132,33 @@ impl<P: Send + 'static> Owner<P> {
         }
         owned
     }
+
+    /// Gives back a Free slot of another chunk, together with others. Returns false if it is of another
+    /// timer.
+    pub(crate) fn collect(&mut self, chunk: &Chunk<P>, offset: usize) -> bool {
+        let slot = 1 << offset;
+        match &mut self.collected {
+            Some(collected) if std::ptr::eq(&*collected.chunk, chunk) => collected.slots |= slot,
+            _ if Arc::ptr_eq(&chunk.context, &self.heap.context) => {
+                self.give_back_collected();
+                let chunk = PinnedChunk::new(chunk);
+                self.collected = Some(Collected { chunk, slots: slot });
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn give_back_collected(&mut self) {
+        if let Some(Collected { chunk, slots }) = self.collected.take() {
+            chunk.give_back(slots);
+        }
+    }
 }
 
 impl<P: Send + 'static> Drop for Owner<P> {
     fn drop(&mut self) {
+        self.give_back_collected();
         self.chunk.disown(self.free);
         self.heap.set_thread(None);
         if let Some(registry) = self.registry.upgrade() {

@@ -2,9 +2,9 @@
 //! because the two read-modify-writes of a count would take a third of a schedule and cancel.
 //!
 //! Invariants:
-//! 1. The owner of a `PinnedChunk` has a pin on one of the chunk's slots, or its live pin, or has
-//!    reserved a Free slot, until the last use of the pointer. The last use may give the slot back
-//!    (`Chunk::give_back`).
+//! 1. The owner of a `PinnedChunk` has a pin on one of the chunk's slots, or its live pin, or has a Free
+//!    slot that it has reserved or not given back yet, until the last use of the pointer. The last use may
+//!    give the slot back (`Chunk::give_back`).
 //! 2. A chunk is dropped only after all of its slots were given back. The worker drops it when it is
 //!    empty and in the pool. If the timer has ended before, the chunk is orphaned, and the thread that
 //!    gives back its last slot drops it (see `chunk`). The end orphans all chunks in the lists of their

@@ -48,7 +48,7 @@
 //! 1. The cell has a payload exactly in phases New and Filed. The thread that moves the state out of
 //!    them, by a successful compare-exchange, owns the payload. So each timeout has one end. In Running
 //!    and Denied the runner owns the cell, and only `go_on` moves back, with a payload in the cell.
-//! 2. A Free slot is reserved, or it is in the bitmap of the owner or in that of its chunk (see `chunk`).
+//! 2. A Free slot is reserved, or it is in one of the bitmaps of free slots (see `chunk`, invariant 1).
 //!    Only the owner arms a slot, and only one thread has the handle that reserves it, so only one thread
 //!    can arm it.
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never

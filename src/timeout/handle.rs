@@ -94,8 +94,8 @@ impl Timeout {
 
     /// Takes over the slot's live pin.
     #[inline]
-    fn take_live_pin(&self) {
-        self.offset.store(self.offset() | LIVE_PIN, Ordering::Relaxed);
+    fn take_live_pin(&self, offset: usize) {
+        self.offset.store(offset | LIVE_PIN, Ordering::Relaxed);
     }
 
     /// Whether the slot can be armed for this handle again: it is unused, or this handle has all pins. The
@@ -136,9 +136,10 @@ impl Timeout {
     /// expired, and its task is in the [`Unprocessed`](crate::Unprocessed).
     #[inline]
     pub fn cancel(&self) -> bool {
-        match self.slot().cancel() {
+        let place = self.place();
+        match place.slot().cancel() {
             Cancel::Won { payload, filed } => {
-                self.count_cancelled(filed);
+                self.count_cancelled(place, filed);
                 self.tell_cancelled(payload);
                 true
             }
@@ -150,7 +151,7 @@ impl Timeout {
     /// Cancels the timeout like [`cancel`](Self::cancel), and drops the task without its callback.
     pub(crate) fn discard(&self) {
         if let Cancel::Won { payload, filed } = self.slot().cancel() {
-            self.count_cancelled(filed);
+            self.count_cancelled(self.place(), filed);
             if isolate::panics(|| drop(payload)) {
                 self.context().metrics.task_panicked();
                 warning!("the drop of the task of {self:?} panicked");
@@ -160,16 +161,17 @@ impl Timeout {
 
     /// Takes over the live pin of a timeout that was cancelled while pending, and counts it.
     #[inline]
-    fn count_cancelled(&self, filed: bool) {
-        self.take_live_pin();
-        let died = this_thread::count(&self.chunk.context, |counter| {
+    fn count_cancelled(&self, Place { chunk, offset }: Place<'_>, filed: bool) {
+        self.take_live_pin(offset);
+        let context = &chunk.context;
+        let died = this_thread::count(context, |counter| {
             counter.add(|tally| &tally.cancelled);
             counter.add(|tally| if filed { &tally.died } else { &tally.unqueued }).get()
         });
         if filed {
-            self.context().entry_died(died);
+            context.entry_died(died);
         }
-        self.context().ended(1);
+        context.ended(1);
     }
 
     /// Whether the timeout is pending: accepted, and neither running nor ended.
@@ -352,7 +354,7 @@ impl Timeout {
     /// Takes back a timeout in a timer that was closed meanwhile. `None` if it has already ended.
     pub(super) fn take_back(&self) -> Option<TakenBack<Erased>> {
         let taken = self.slot().take_back()?;
-        self.take_live_pin();
+        self.take_live_pin(self.offset());
         Some(taken)
     }
 

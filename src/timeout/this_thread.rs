@@ -102,20 +102,27 @@ impl Owners {
 /// Gives a Free slot back to its chunk.
 #[inline]
 pub(crate) fn give_back(chunk: &Chunk<Erased>, offset: usize) {
-    let owned = OWNERS.try_with(|owners| {
-        let mut owners = owners.try_borrow_mut().ok()?;
-        Some(owners.last.as_mut()?.give_back(chunk, offset))
-    });
-    if !matches!(owned, Ok(Some(true))) {
+    if !with_last(|owner| owner.give_back(chunk, offset)) {
         give_back_elsewhere(chunk, offset);
     }
 }
 
 /// Gives back a slot of a chunk that the calling thread does not own.
-#[cold]
 #[inline(never)]
 fn give_back_elsewhere(chunk: &Chunk<Erased>, offset: usize) {
-    chunk.give_back(1 << offset);
+    if !with_last(|owner| owner.collect(chunk, offset)) {
+        chunk.give_back(1 << offset);
+    }
+}
+
+/// Calls `act` with the owner that was used last. False if there is none, or if the thread is ending.
+#[inline]
+fn with_last(act: impl FnOnce(&mut Owner<Erased>) -> bool) -> bool {
+    let done = OWNERS.try_with(|owners| {
+        let mut owners = owners.try_borrow_mut().ok()?;
+        Some(act(owners.last.as_mut()?))
+    });
+    matches!(done, Ok(Some(true)))
 }
 
 /// Counts on the calling thread.
