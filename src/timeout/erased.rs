@@ -30,8 +30,18 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The memory of a task that is not boxed.
-type Bytes = MaybeUninit<[usize; 2]>;
+/// The memory of a task that is not boxed. Two words, not an array, so that it is passed in registers: a
+/// task that is copied through memory, word by word, and then read as a whole, waits for these writes.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Bytes(MaybeUninit<usize>, MaybeUninit<usize>);
+
+impl Bytes {
+    #[inline]
+    fn uninit() -> Self {
+        Self(MaybeUninit::uninit(), MaybeUninit::uninit())
+    }
+}
 
 /// A task of any type.
 pub(crate) struct Erased {
@@ -86,7 +96,7 @@ impl Erased {
         assert!(fits::<C>());
         let mut bytes = Bytes::uninit();
         // SAFETY: the content fits into the bytes, by size and alignment.
-        unsafe { bytes.as_mut_ptr().cast::<C>().write(content) };
+        unsafe { std::ptr::from_mut(&mut bytes).cast::<C>().write(content) };
         Self { bytes, calls: Calls::of::<C>() }
     }
 
@@ -162,7 +172,7 @@ impl Calls {
 /// The bytes hold a valid `C`, and no other code takes it out during the call.
 unsafe fn holds<C: Content>(bytes: &Bytes, id: TypeId) -> bool {
     // SAFETY: the caller's promise. The bytes are aligned for `C`, since it fits.
-    let content = unsafe { &*bytes.as_ptr().cast::<C>() };
+    let content = unsafe { &*std::ptr::from_ref(bytes).cast::<C>() };
     content.holds(id)
 }
 
@@ -172,7 +182,7 @@ unsafe fn holds<C: Content>(bytes: &Bytes, id: TypeId) -> bool {
 #[inline]
 unsafe fn take<C>(bytes: Bytes) -> C {
     // SAFETY: the caller's promise. The bytes are aligned for `C`, since it fits.
-    unsafe { bytes.as_ptr().cast::<C>().read() }
+    unsafe { std::ptr::from_ref(&bytes).cast::<C>().read() }
 }
 
 /// # Safety
