@@ -13,6 +13,7 @@ on_every_wheel!(
     rule_03_cancelled_timeouts_do_not_count_towards_the_cap,
     rule_03_the_cap_does_not_change_the_order,
     rule_03_a_storm_of_cancels_does_not_delay_a_new_timeout,
+    rule_03_a_burst_is_in_the_wheel_when_it_is_due,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -126,4 +127,18 @@ fn rule_03_a_storm_of_cancels_does_not_delay_a_new_timeout(wheel: WheelKind) {
     let metrics = timer.metrics();
     assert!(metrics.cancelled > 1000 && metrics.passes_with_backlog == 0, "{metrics:?}");
     assert_eq!(metrics.queue_depth, 0, "nothing dead is queued");
+}
+
+/// The worker files a burst before it is due, so that it runs without a delay.
+fn rule_03_a_burst_is_in_the_wheel_when_it_is_due(wheel: WheelKind) {
+    const BURST: u64 = 40_000; // it takes the worker more than a tick to file them
+    let (timer, clock) = manual_with(on(wheel).tick_duration(ms(1)));
+    (0..BURST).for_each(|_| drop(timer.new_timeout(|| (), ms(100)).unwrap()));
+    clock.advance(ms(50));
+    assert_eq!(timer.metrics().queue_depth, BURST, "it is left alone until shortly before");
+    clock.advance(ms(49));
+    let metrics = timer.metrics();
+    assert_eq!((metrics.queue_depth, metrics.expired), (0, 0));
+    clock.advance(ms(1));
+    assert_eq!(timer.metrics().expired, BURST);
 }

