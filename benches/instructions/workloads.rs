@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 use wheelwork::future::DelayQueue;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::{HashedWheelTimer, ManualClock, Timeout};
+use wheelwork::{Builder, HashedWheelTimer, ManualClock, Timeout};
 
 /// A tick that no workload outlasts, so the worker sleeps.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -50,8 +50,9 @@ const fn timeless(name: &'static str, repeat: fn(u64)) -> Operation {
     Operation { name, repeat, by_delay: false }
 }
 
-pub(crate) const OPERATIONS: [Operation; 12] = [
+pub(crate) const OPERATIONS: [Operation; 13] = [
     by_delay("schedule+cancel, no captures", schedule_and_cancel),
+    by_delay("schedule+cancel, no captures, with a limit", schedule_and_cancel_within_a_limit),
     by_delay("schedule+cancel, 16 bytes captured", schedule_and_cancel_16),
     timeless("schedule+cancel, 16 bytes captured, by instant", schedule_at_and_cancel_16),
     by_delay("reschedule, push back", reschedule),
@@ -67,7 +68,11 @@ pub(crate) const OPERATIONS: [Operation; 12] = [
 
 /// Returns when the worker has had its only wake-up, which the first timeout causes.
 fn sleeping_timer() -> HashedWheelTimer {
-    let timer = HashedWheelTimer::builder().tick_duration(HOUR).build().expect("a timer");
+    sleeping(HashedWheelTimer::builder())
+}
+
+fn sleeping(builder: Builder) -> HashedWheelTimer {
+    let timer = builder.tick_duration(HOUR).build().expect("a timer");
     timer.new_timeout(|| (), 2 * HOUR).expect("it runs");
     thread::sleep(Duration::from_millis(50));
     timer
@@ -83,7 +88,15 @@ fn schedule_16(timer: &HashedWheelTimer) -> Timeout {
 }
 
 fn schedule_and_cancel(times: u64) {
-    let timer = sleeping_timer();
+    schedule_and_cancel_in(sleeping_timer(), times);
+}
+
+fn schedule_and_cancel_within_a_limit(times: u64) {
+    let builder = HashedWheelTimer::builder().max_pending_timeouts(1000);
+    schedule_and_cancel_in(sleeping(builder), times);
+}
+
+fn schedule_and_cancel_in(timer: HashedWheelTimer, times: u64) {
     for _ in 0..times {
         black_box(timer.new_timeout(|| (), black_box(DELAY)).expect("it runs").cancel());
     }

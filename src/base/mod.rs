@@ -7,7 +7,7 @@
 //! - `publish`: values in the `metrics` facade, if that feature is on.
 //! - `refused`: a refused value inside its error.
 //! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels.
-//! - `spread`: how many shards the idle manager has, and which one the calling thread uses.
+//! - `spread`: which shard the calling thread uses, and how many shards the idle manager has.
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
 //! - `waker`: the identity of a waker.
 

@@ -22,8 +22,9 @@
 
 use super::alarm::Alarm;
 use super::metrics::{Metrics, WorkerMetrics};
+use super::quota::Quota;
 use super::tally::{Tally, Totals};
-use crate::base::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, SegQueue, fence};
+use crate::base::sync::{Arc, AtomicBool, Mutex, Ordering, SegQueue, fence};
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
 use crate::wheel::Token;
@@ -44,7 +45,7 @@ pub(crate) struct Context {
     pub(crate) scale: TickScale,
     pub(crate) alarm: Alarm,
     pub(crate) metrics: WorkerMetrics,
-    pub(crate) quota: Option<Quota>,
+    quota: Option<Box<Quota>>,
     closed: AtomicBool,
     /// The registry, for a thread that knows only the context. Its type is erased, because `registry` is
     /// built on this file.
@@ -85,7 +86,7 @@ impl Context {
             scale,
             alarm: Alarm::new(),
             metrics: WorkerMetrics::new(),
-            quota: limit.map(Quota::new),
+            quota: limit.and_then(Quota::new),
             closed: AtomicBool::new(false),
             registry: OnceLock::new(),
             by_worker: Tally::default(),
@@ -268,56 +269,45 @@ impl Context {
         self.catching_up.len()
     }
 
+    /// Counts one more pending timeout, or returns the limit if that is reached.
+    #[inline]
+    pub(crate) fn begins(&self) -> Result<(), usize> {
+        if self.quota.is_none() { Ok(()) } else { self.within_limit(Quota::acquire, Ok(())) }
+    }
+
     /// Counts one more pending timeout, even beyond the limit.
     pub(crate) fn begins_again(&self) {
-        if let Some(quota) = &self.quota {
-            quota.acquire_again();
+        if self.quota.is_some() {
+            self.within_limit(Quota::acquire_again, ());
         }
     }
 
     /// Counts `count` timeouts as no longer pending.
     #[inline]
     pub(crate) fn ended(&self, count: usize) {
-        if let Some(quota) = &self.quota {
-            quota.release(count);
+        if self.quota.is_some() {
+            self.within_limit(|quota| quota.release(count), ());
         }
+    }
+
+    /// Counts a timeout as no longer pending. The calling thread will probably schedule another.
+    #[inline]
+    pub(crate) fn ended_here(&self) {
+        if self.quota.is_some() {
+            self.within_limit(Quota::release_here, ());
+        }
+    }
+
+    /// Not inline, so that the limit costs a timer without one no registers.
+    #[inline(never)]
+    fn within_limit<R>(&self, change: impl FnOnce(&Quota) -> R, without: R) -> R {
+        self.quota.as_deref().map_or(without, change)
     }
 }
 
 /// The number of entries that have died in the wheel so far, including those that have left it.
 pub(crate) fn died<'a>(tallies: impl Iterator<Item = &'a Tally>) -> u64 {
     tallies.map(|tally| tally.died.get()).sum()
-}
-
-/// The limit of pending timeouts: one exact counter that all threads share. It costs a contended
-/// cache line, so a timer without a limit has no counter.
-#[repr(align(128))]
-pub(crate) struct Quota {
-    limit: usize,
-    taken: AtomicUsize,
-}
-
-impl Quota {
-    fn new(limit: usize) -> Self {
-        Self { limit, taken: AtomicUsize::new(0) }
-    }
-
-    /// Takes one place, or returns the limit. Relaxed, here and below: the counter guards only
-    /// itself.
-    pub(crate) fn acquire(&self) -> Result<(), usize> {
-        let more = |taken| Some(taken + 1).filter(|&n| n <= self.limit);
-        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.map(drop).map_err(|_| self.limit)
-    }
-
-    /// Takes one place, even beyond the limit.
-    fn acquire_again(&self) {
-        self.taken.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn release(&self, count: usize) {
-        self.taken.fetch_sub(count, Ordering::Relaxed);
-    }
 }
 
 #[cfg(all(test, loom))]
@@ -349,24 +339,6 @@ mod model {
                 context.alarm.disarm();
             }
             runners.into_iter().for_each(|runner| runner.join().unwrap());
-        });
-    }
-
-    /// Two threads compete for the last place: exactly one gets it. All places are free again after
-    /// their release.
-    #[test]
-    fn a_limit_is_never_exceeded() {
-        check(|| {
-            let quota = Arc::new(Quota::new(2));
-            assert_eq!(quota.acquire(), Ok(()));
-            let others = [(); 2].map(|()| {
-                let quota = quota.clone();
-                spawn(move || quota.acquire().is_ok())
-            });
-            let won = others.map(|other| usize::from(other.join().unwrap()));
-            assert_eq!(won.iter().sum::<usize>(), 1);
-            quota.release(2);
-            assert_eq!((quota.acquire(), quota.acquire()), (Ok(()), Ok(())));
         });
     }
 }
@@ -508,16 +480,12 @@ mod tests {
     #[test]
     fn a_limit_is_never_exceeded() {
         let context = Context::of_this_thread(Some(2), 8);
-        let quota = context.quota.as_ref().expect("a limit");
-        assert_eq!([quota.acquire(), quota.acquire(), quota.acquire()], [Ok(()), Ok(()), Err(2)]);
+        let begin = || context.begins();
+        assert_eq!([begin(), begin(), begin()], [Ok(()), Ok(()), Err(2)]);
         context.begins_again();
         context.ended(1);
-        assert_eq!(
-            quota.acquire(),
-            Err(2),
-            "a timeout that goes on takes a place beyond the limit"
-        );
-        context.ended(1);
-        assert_eq!([quota.acquire(), quota.acquire()], [Ok(()), Err(2)]);
+        assert_eq!(begin(), Err(2), "a timeout that goes on takes a place beyond the limit");
+        context.ended_here();
+        assert_eq!([begin(), begin()], [Ok(()), Err(2)]);
     }
 }

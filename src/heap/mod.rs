@@ -13,6 +13,7 @@
 //! - `context`: the state that all handles of one timer share with its worker, and its closing
 //! - `alarm`: when a producer wakes the worker
 //! - `tally`: the counts of each thread
+//! - `quota`: the limit of pending timeouts
 //! - `metrics`: the public snapshot, the worker's counters, the lateness histogram
 //! - `heap_metrics`: the public snapshot of one heap
 //! - `producer`: a thread that schedules, for the tests
@@ -31,6 +32,7 @@ mod owner;
 mod pinned;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod producer;
+mod quota;
 mod registry;
 #[allow(unsafe_code)] // the file explains why
 mod slot;

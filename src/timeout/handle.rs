@@ -171,7 +171,7 @@ impl Timeout {
         if filed {
             context.entry_died(died);
         }
-        context.ended(1);
+        context.ended_here();
     }
 
     /// Whether the timeout is pending: accepted, and neither running nor ended.

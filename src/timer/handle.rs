@@ -174,11 +174,9 @@ impl HashedWheelTimer {
         deadline: u64,
         repeats: bool,
     ) -> Result<Timeout, ScheduleError<T>> {
-        if let Some(quota) = &self.context().quota {
-            if let Err(limit) = quota.acquire() {
-                self.context().metrics.over_limit();
-                return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
-            }
+        if let Err(limit) = self.context().begins() {
+            self.context().metrics.over_limit();
+            return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
         }
         self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
     }

@@ -66,8 +66,7 @@ fn accounted_for(control: &Control, ends: &Ends, returned: usize, accepted: usiz
         [run, cancelled, returned].map(|n| n as u64),
         "{metrics:?}"
     );
-    let quota = control.context.quota.as_ref().expect("every model has a limit");
-    assert_eq!(quota.acquire(), Ok(()), "there is room again");
+    assert_eq!(control.context.begins(), Ok(()), "there is room again");
 }
 
 /// A clock that moves by a tick at each read.
