@@ -53,9 +53,9 @@ fn a_thread_fills_the_timer_with_what_other_threads_have_cancelled() {
             });
         }
         cancelled.wait();
-        assert_eq!(fill(&timer).len(), LIMIT);
-        assert_eq!(timer.pending_timeouts(), LIMIT);
+        let (timeouts, pending) = (fill(&timer), timer.pending_timeouts());
         filled.wait();
+        assert_eq!((timeouts.len(), pending), (LIMIT, LIMIT));
     });
 }
 
