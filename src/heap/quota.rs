@@ -3,20 +3,23 @@
 //! Concepts:
 //!
 //! - A *permit* lets one timeout be pending. A timer has as many permits as its limit.
-//! - Permits that no timeout has lie in *stocks*. Each thread has a stock, which it may share with a few
-//!   others, and there is a common stock. A thread that schedules and cancels uses only its own.
+//! - The permits that no timeout has lie in *stocks*. Threads are spread over many stocks, and there is a
+//!   common one. A thread that schedules and cancels uses only its own stock.
 //! - A timeout that goes on after a run, or that belongs to a future, is never refused. If it finds no
-//!   permit, the *debt* grows by one. Whoever gets a permit while there is debt pays with it.
+//!   permit, the *debt* grows by one. To *pay* is to give up a permit and to reduce the debt by one.
 //!
 //! | event | change |
 //! |---|---|
-//! | a schedule | takes a permit: from its thread's stock, the common one, or any other; while there is debt, pays with it and takes another |
-//! | a timeout goes on | takes a permit likewise; if it finds none, adds one to the debt |
-//! | a cancel | pays, or puts the permit into its thread's stock, or into the common one if that has enough |
+//! | a schedule | takes a permit, from its own stock if possible |
+//! | while there is debt | pays with that permit and takes another |
+//! | a timeout goes on | takes a permit; if it finds none, adds to the debt |
+//! | a cancel | pays, or puts the permit into its thread's stock |
+//! | if that has enough | puts it into the common stock instead |
 //! | any other end | pays, or puts the permit into the common stock |
 //!
-//! **The limit is exact.** All steps are sequentially consistent, so they have one order. Each step keeps
-//! this sum, where a timeout that is being scheduled counts as pending from the moment it has a permit:
+//! **The limit is exact.** All steps are sequentially consistent, so they have one order. (The models pass
+//! with less, because loom only acquires and releases.) Each step keeps this sum, where a timeout that is
+//! being scheduled counts as pending from the moment it has a permit:
 //!
 //! > permits in stocks + pending timeouts = limit + debt
 //!
@@ -35,7 +38,7 @@ use crate::base::spread;
 use crate::base::sync::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 /// The number of threads' stocks, a power of two: large enough that threads seldom share one, and small
-/// enough to be read at each refusal.
+/// enough that a refusal can read them all.
 const STOCKS: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// A thread's stock with this many permits gets no more. So a thread that only schedules finds those of
