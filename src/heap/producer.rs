@@ -49,6 +49,12 @@ impl Producer {
     }
 }
 
+/// Ends a timeout of a chunk that the thread does not own. The owner collects its slot.
+pub(super) fn end_and_collect(owner: &mut Owner<u32>, (chunk, offset): &Place) -> bool {
+    assert!(free(chunk, *offset));
+    owner.collect(chunk, *offset)
+}
+
 /// Ends a timeout as another thread does: its slot goes back to the chunk's own bitmap.
 pub(super) fn end_elsewhere((chunk, offset): &Place) {
     assert!(free(chunk, *offset));

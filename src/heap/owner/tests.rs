@@ -1,5 +1,5 @@
 use super::*;
-use crate::heap::producer::{DUE, Place, Producer, end_elsewhere};
+use crate::heap::producer::{DUE, Place, Producer, end_and_collect, end_elsewhere};
 use crate::heap::slot::Phase;
 use std::collections::HashSet;
 
@@ -66,6 +66,47 @@ fn rule_04_pooled_chunks_are_reused() {
     let (before, after) = (indices(&burst), indices(&again));
     assert_eq!(distinct(&after), 5 * SLOTS);
     assert_eq!(distinct(&[before, after].concat()), 5 * SLOTS, "the same slots");
+}
+
+/// Three chunks. The slots of the first are collected.
+fn collected() -> (Producer, Vec<Place>) {
+    let mut producer = Producer::new();
+    let places = producer.arm(2 * SLOTS + 1);
+    for place in &places[..SLOTS] {
+        assert!(end_and_collect(&mut producer.owner, place));
+    }
+    assert!(!places[0].0.is_empty(), "they are not given back yet");
+    (producer, places)
+}
+
+#[test]
+fn rule_04_collected_slots_are_given_back_before_those_of_another_chunk_are_collected() {
+    let (mut producer, places) = collected();
+    assert!(end_and_collect(&mut producer.owner, &places[SLOTS]));
+    assert!(places[0].0.is_empty() && !places[SLOTS].0.is_empty());
+}
+
+#[test]
+fn rule_04_collected_slots_are_given_back_before_a_new_chunk_is_made() {
+    let (mut producer, places) = collected();
+    let again = producer.arm(2 * SLOTS - 1);
+    let reused = again.iter().filter(|place| place.0.id == places[0].0.id).count();
+    assert_eq!(reused, SLOTS);
+    assert_eq!(distinct(&indices(&again)), again.len());
+}
+
+#[test]
+fn rule_04_collected_slots_are_given_back_when_the_thread_ends() {
+    let (Producer { owner, .. }, places) = collected();
+    drop(owner);
+    assert!(places[0].0.is_empty());
+}
+
+#[test]
+fn slots_of_another_timer_are_not_collected() {
+    let (mut here, mut there) = (Producer::new(), Producer::new());
+    let place = there.arm(1).remove(0);
+    assert!(!end_and_collect(&mut here.owner, &place));
 }
 
 /// Its timeouts outlive it, and its unused slots are not lost.
