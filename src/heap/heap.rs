@@ -236,10 +236,14 @@ impl<P> Heap<P> {
         // Slots that rely on this mark are armed later, or are the slot that the owner armed last.
         chunk.lower_new_from(self.next_sequence.load(Ordering::Relaxed).saturating_sub(1));
         self.pending.push(chunk.clone());
-        if self.pending.len() >= LONG_QUEUE {
+        let chunks = self.pending.len();
+        if chunks >= LONG_QUEUE {
             self.want_scan();
         }
         fence(Ordering::SeqCst);
+        if chunks >= LEAD_FROM {
+            self.context.alarm.submitted(self.scan_by()); // it is sooner now than when the worker slept
+        }
         // Another thread may have found the mark before the chunk was in the queue. If a scan between
         // the two has lost its deadline, its slot is found New here.
         deadline.min(chunk.earliest_new())

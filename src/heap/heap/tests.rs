@@ -284,6 +284,20 @@ fn a_queue_of_many_chunks_is_scanned_before_its_deadline() {
     assert_eq!(producer.heap().scan_by(), NEVER);
 }
 
+/// The worker sleeps until shortly before the deadline, and must get up earlier as the queue grows.
+#[test]
+fn a_growing_queue_wakes_the_worker_in_time() {
+    const CHUNKS: usize = LEAD_FROM + 9;
+    let mut producer = Producer::new();
+    let context = producer.registry.context.clone();
+    producer.arm(1);
+    context.alarm.arm(DUE - CHUNKS as u64 * NANOS_PER_CHUNK);
+    producer.arm((CHUNKS - 1) * SLOTS - 1);
+    assert!(!context.was_woken());
+    producer.arm(1);
+    assert!(context.was_woken());
+}
+
 /// A queue that grows long wakes the worker once. The next long queue wakes it again.
 #[test]
 fn a_long_queue_requests_one_scan() {
