@@ -45,7 +45,9 @@ use std::time::Instant;
 /// fence itself (Intel's manual, volume 3, 10.2.2). So there it only has to keep the compiler's order.
 #[inline]
 pub(crate) fn fence_after_exchange() {
-    if cfg!(any(target_arch = "x86", target_arch = "x86_64")) && !cfg!(any(loom, shuttle, tsan)) {
+    if cfg!(any(target_arch = "x86", target_arch = "x86_64"))
+        && !cfg!(any(loom, shuttle, tsan, miri))
+    {
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
     } else {
         fence(Ordering::SeqCst);

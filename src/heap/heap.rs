@@ -12,8 +12,8 @@
 //!   be too early, but it is never too late.
 //! - To *announce* a slot is to mark its chunk and to lower `earliest`.
 //! - To *scan* is to take chunks out of the queue, to remove their marks, and to read their slots. The
-//!   worker scans a heap only when one of its New slots may be due. So a timeout that is cancelled
-//!   before that costs the worker nothing.
+//!   worker scans a heap only when one of its New slots may be due, or soon if the queue is long. So a
+//!   timeout that is cancelled before that costs the worker nothing.
 //!
 //! | step | a producer, after arming a slot | the worker |
 //! |---|---|---|
