@@ -103,3 +103,29 @@ fn random_histories_cover_every_event() {
     meets("the last handle dropped by a task", &|e| *e == Event::TimerDropped);
     meets("the end of a series", &|e| matches!(e, Event::Freed(_)));
 }
+
+/// A series that is moved, and moved back, counts from its exact deadline again. The oracle once counted
+/// from the rounded one.
+#[test]
+fn a_series_that_was_moved_back_agrees_with_the_model() {
+    use oracle::history::{Cadence::*, When::*, *};
+    use wheelwork::WheelKind;
+    const TICK: u64 = 100_000_000;
+    let series = Series { every: TICK, initial: None, cadence: Delay, panics_in: 0 };
+    oracle::agree(&History {
+        setup: Setup {
+            tick: TICK,
+            wheel: WheelKind::Hashed,
+            ticks_per_wheel: 8,
+            limit: None,
+            executor: None,
+        },
+        ops: vec![
+            Op::Advance(40_234_375), // not a multiple of 8
+            Op::Repeat(series),
+            Op::Reschedule(0, After(17 * TICK)),
+            Op::Reschedule(0, After(TICK)),
+            Op::Advance(2 * TICK),
+        ],
+    });
+}

@@ -349,7 +349,7 @@ impl Check<'_> {
 
     fn run(&mut self, id: usize, on: Thread) -> Checked {
         self.expect(Event::Run(id))?;
-        let due = self.model.timeouts[id].exact;
+        let due = self.model.due_at(id);
         match &mut self.model.timeouts[id].task {
             Task::Series { series, runs } => {
                 *runs = runs.saturating_add(1);

@@ -51,8 +51,8 @@ pub enum Task {
 pub struct Timeout {
     pub phase: Phase,
     pub deadline: u64,
-    /// The deadline before it was rounded up, from which a series counts.
-    pub exact: u64,
+    /// The deadline that it was armed with, before that was rounded up.
+    exact: u64,
     pub repeats: bool,
     pub task: Task,
     place: Place,
@@ -210,9 +210,6 @@ impl Model {
         let deadline = kept(deadline);
         let timeout = &mut self.timeouts[id];
         let (former, former_tick) = (timeout.deadline, timeout.key.0);
-        if deadline != former {
-            timeout.exact = deadline;
-        }
         timeout.deadline = deadline;
         self.pending.remove(&timeout.key);
         if deadline < former {
@@ -286,6 +283,12 @@ impl Model {
         self.timeouts[id].phase = Phase::Cancelled;
         self.counts.expired -= 1;
         self.counts.cancelled += 1;
+    }
+
+    /// The time from which a series counts: the exact deadline, unless a reschedule has set another one.
+    pub fn due_at(&self, id: usize) -> u64 {
+        let Timeout { deadline, exact, .. } = self.timeouts[id];
+        if kept(exact) == deadline { exact } else { deadline }
     }
 
     /// A due timeout, if one is left.
