@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Each shard in use costs the timer a timeout, and memory for segments that are not full.
 const MAX_SHARDS: usize = 16;
 
-/// The number of shards of the idle manager, a power of two: large enough that the threads of a server seldom share
-/// one. A loom model has one shard, so that its threads do share it.
+/// The number of shards of the idle manager, a power of two: large enough that the threads of a server
+/// seldom share one. A loom model has one shard, so that its threads do share it.
 pub(crate) fn shard_count() -> usize {
     if cfg!(loom) { 1 } else { (2 * num_cpus::get()).next_power_of_two().min(MAX_SHARDS) }
 }

@@ -31,7 +31,7 @@ use crate::base::sync::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 #[derive(Debug)]
-#[repr(align(128))] // every producer reads it and only sleeps write it, so it has its own cache line
+#[repr(align(128))] // every producer reads it and few write it, so it has its own cache line
 pub(crate) struct Alarm {
     /// The latest deadline for which the worker must be woken; 0 if the alarm is not armed.
     latest: AtomicU64,
@@ -54,8 +54,8 @@ impl Alarm {
         Self { latest: AtomicU64::new(0), request: AtomicU64::new(0), parker: Parker::new() }
     }
 
-    /// Wakes the worker if it would sleep beyond `deadline`. Producers call it after the fence of
-    /// `Heap::announce`.
+    /// Wakes the worker if it would sleep beyond `deadline`, or beyond the time at which it should scan a
+    /// queue. Producers call it after a fence of `Heap::announce`.
     #[inline]
     pub(crate) fn submitted(&self, deadline: u64) {
         if deadline <= self.latest.load(Ordering::Relaxed) {

@@ -31,8 +31,8 @@
 //!
 //! Invariants:
 //! 1. The bit of a Free slot is set in exactly one place: in the owner's bitmap, in `freed`, or in the
-//!    bitmap of a thread that collects free slots. The bit of a used or reserved slot is set nowhere. All changes of `freed` are read-modify-writes, so each bit
-//!    is taken once.
+//!    bitmap of a thread that collects free slots. The bit of a used or reserved slot is set nowhere. All
+//!    changes of `freed` are read-modify-writes, so each bit is taken once.
 //! 2. A chunk is in the pool at most once: exactly one change of `freed` makes it reusable.
 //! 3. Every chunk of a heap is in the heap's list from before its first slot is armed until the worker
 //!    drops it.

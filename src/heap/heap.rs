@@ -62,12 +62,12 @@ use std::collections::{BinaryHeap, HashMap};
 /// worse: a timeout that is cancelled before its chunk is scanned costs the worker nothing.
 const LONG_QUEUE: usize = 1 << 12;
 
-/// A queue of this many chunks is scanned before its earliest deadline, so that its timeouts are in the
-/// wheel when they are due.
+/// A queue of this many chunks is scanned earlier than it must be.
 const LEAD_FROM: usize = 1 << 8;
 
-/// About the time that it takes to scan a chunk and to file its timeouts, in nanoseconds.
-const NANOS_PER_CHUNK: u64 = 40 * SLOTS as u64;
+/// How many nanoseconds earlier: about the time that it takes to file the timeouts of the longest queue. So
+/// they are in the wheel when they are due, if a tick is not longer than this.
+const LEAD: u64 = 40 * (LONG_QUEUE * SLOTS) as u64;
 
 /// A queue is also scanned once per this many timeouts, so that the sequence numbers of New slots can
 /// be compared.
@@ -241,8 +241,9 @@ impl<P> Heap<P> {
             self.want_scan();
         }
         fence(Ordering::SeqCst);
-        if chunks >= LEAD_FROM {
-            self.context.alarm.submitted(self.scan_by()); // it is sooner now than when the worker slept
+        let scan_by = if chunks < LEAD_FROM { 0 } else { self.scan_by() };
+        if scan_by > 0 {
+            self.context.alarm.submitted(scan_by); // it is sooner now than when the worker went to sleep
         }
         // Another thread may have found the mark before the chunk was in the queue. If a scan between
         // the two has lost its deadline, its slot is found New here.
@@ -270,11 +271,10 @@ impl<P> Heap<P> {
             return 0;
         }
         let earliest = self.earliest.load(Ordering::Acquire);
-        let chunks = self.pending.len();
-        if chunks < LEAD_FROM || earliest == NEVER {
+        if earliest == NEVER || self.pending.len() < LEAD_FROM {
             return earliest;
         }
-        earliest.saturating_sub(chunks as u64 * NANOS_PER_CHUNK)
+        earliest.saturating_sub(LEAD)
     }
 
     /// Takes `most` New slots, the oldest first. It reads whole chunks, so it may take up to 61 more. If

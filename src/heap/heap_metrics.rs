@@ -37,7 +37,8 @@ pub struct HeapMetrics {
     /// was closed at that moment. Apart from these, the sum is [`Metrics::scheduled`](crate::Metrics).
     pub scheduled: u64,
     /// Chunks of 62 slots that wait for the worker, because a timeout in them is new or was pulled
-    /// forward. The worker takes them when the first of these timeouts is due, or when there are many.
+    /// forward. The worker takes them when the first of these timeouts is due, a little sooner if there are
+    /// many, or when there are very many.
     pub queued_chunks: u64,
     /// Slots for timeouts, both used and free.
     pub slots: u64,

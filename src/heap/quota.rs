@@ -17,9 +17,9 @@
 //! | if that has enough | puts it into the common stock instead |
 //! | any other end | pays, or puts the permit into the common stock |
 //!
-//! **The limit is exact.** All steps are sequentially consistent, so they have one order. (The models pass
-//! with less, because loom only acquires and releases.) Each step keeps this sum, where a timeout that is
-//! being scheduled counts as pending from the moment it has a permit:
+//! **The limit is exact.** All steps are sequentially consistent, so they have one order. (Loom treats them
+//! as acquire and release, so the models do not rely on that order.) Each step keeps this sum, where a
+//! timeout that is being scheduled counts as pending from the moment it has a permit:
 //!
 //! > permits in stocks + pending timeouts = limit + debt
 //!

@@ -138,6 +138,9 @@ impl<W: Exact> Worker<W> {
         });
         match &claim {
             Claim::Due(claimed) => {
+                if !chunk.internal {
+                    context.ended(1); // first, so that who finds it ended also finds room
+                }
                 context.claimed(chunk.internal, claimed.filed);
                 *named = Some(Named { chunk: PinnedChunk::new(chunk), offset, finishes: true });
                 if before.is_some() {
@@ -189,7 +192,6 @@ impl<W: Exact> Worker<W> {
             let late = now.saturating_sub(deadline);
             control.context.metrics.late_by(late);
             reports.late_by(late);
-            control.context.ended(1);
         }
         if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
             chunk.slot(offset).pin(); // the worker's pin while the timeout is named

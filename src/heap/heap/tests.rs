@@ -279,23 +279,25 @@ fn a_queue_of_many_chunks_is_scanned_before_its_deadline() {
     producer.arm((LEAD_FROM - 1) * SLOTS);
     assert_eq!(producer.heap().scan_by(), DUE);
     producer.arm(1);
-    assert_eq!(producer.heap().scan_by(), DUE - LEAD_FROM as u64 * NANOS_PER_CHUNK);
+    assert_eq!(producer.heap().scan_by(), DUE - LEAD);
     assert_eq!(producer.take().len(), (LEAD_FROM - 1) * SLOTS + 1);
     assert_eq!(producer.heap().scan_by(), NEVER);
 }
 
-/// The worker sleeps until shortly before the deadline, and must get up earlier as the queue grows.
+/// The worker sleeps until the deadline, and must get up earlier once the queue has grown.
 #[test]
 fn a_growing_queue_wakes_the_worker_in_time() {
-    const CHUNKS: usize = LEAD_FROM + 9;
     let mut producer = Producer::new();
     let context = producer.registry.context.clone();
     producer.arm(1);
-    context.alarm.arm(DUE - CHUNKS as u64 * NANOS_PER_CHUNK);
-    producer.arm((CHUNKS - 1) * SLOTS - 1);
+    context.alarm.arm(DUE - LEAD);
+    producer.arm((LEAD_FROM - 1) * SLOTS - 1);
     assert!(!context.was_woken());
     producer.arm(1);
     assert!(context.was_woken());
+    context.alarm.arm(DUE - LEAD - 1);
+    producer.arm(9 * SLOTS);
+    assert!(!context.was_woken(), "it sleeps until the right time already");
 }
 
 /// A queue that grows long wakes the worker once. The next long queue wakes it again.
