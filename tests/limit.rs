@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Random, TICK, into_the_wheel, manual_with, ms};
+use common::{Mutex, Random, TICK, into_the_wheel, manual_with, ms};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Barrier, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
@@ -64,11 +64,12 @@ fn a_thread_that_has_ended_leaves_room() {
     let (timer, _clock) = manual_with(limited(LIMIT));
     for _ in 0..3 {
         thread::scope(|scope| {
-            scope.spawn(|| {
+            let fills = scope.spawn(|| {
                 let timeouts = fill(&timer);
                 assert_eq!(timeouts.len(), LIMIT);
                 cancel_all(timeouts);
             });
+            fills.join().unwrap();
         });
     }
     assert_eq!(fill(&timer).len(), LIMIT);
@@ -174,9 +175,9 @@ fn sleeps_beyond_the_limit_must_end_before_anything_is_admitted() {
 #[test]
 fn no_schedule_is_refused_while_there_is_room() {
     let timer = limited(16).tick_duration(ms(1)).build().unwrap();
-    let places: [Mutex<Option<Timeout>>; 16] = Default::default();
+    let places = [(); 16].map(|()| Mutex::new(None::<Timeout>));
     thread::scope(|scope| {
-        for seed in 1..9 {
+        let work = |seed| {
             let (timer, places) = (&timer, &places);
             scope.spawn(move || {
                 let mut random = Random(seed);
@@ -189,8 +190,10 @@ fn no_schedule_is_refused_while_there_is_room() {
                         *place = Some(timer.new_timeout(|| (), FAR).expect("there is room"));
                     }
                 }
-            });
-        }
+            })
+        };
+        let working: Vec<_> = (1..9).map(work).collect();
+        working.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 
@@ -208,7 +211,7 @@ fn a_limit_is_never_exceeded_and_nothing_of_it_is_lost() {
         assert!(timeout.cancel());
     };
     thread::scope(|scope| {
-        for seed in 1..9 {
+        let work = |seed| {
             let (timer, handed_over, cancel) = (&timer, &handed_over, &cancel);
             let (pending, most, refused) = (&pending, &most, &refused);
             scope.spawn(move || {
@@ -233,10 +236,12 @@ fn a_limit_is_never_exceeded_and_nothing_of_it_is_lost() {
                     }
                 }
                 own.into_iter().for_each(cancel);
-            });
-        }
+            })
+        };
+        let working: Vec<_> = (1..9).map(work).collect();
+        working.into_iter().for_each(|thread| thread.join().unwrap());
     });
-    handed_over.into_inner().unwrap().into_iter().for_each(cancel);
+    handed_over.lock().unwrap().drain(..).for_each(cancel);
     let (most, refused) = (most.into_inner(), refused.into_inner());
     assert!(most <= LIMIT && refused > 0, "{most} were pending, {refused} refused");
     while timer.pending_timeouts() > 0 {

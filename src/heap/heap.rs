@@ -441,13 +441,6 @@ impl<P> Heap<P> {
     }
 }
 
-/// A heap whose timer was never ended may be dropped while a thread still has a slot of its chunks.
-impl<P> Drop for Heap<P> {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
-
 impl<P: Send> Home<P> for Heap<P> {
     fn context(&self) -> &Arc<Context> {
         &self.context

@@ -224,11 +224,12 @@ fn a_reset_on_a_thread_of_another_timer_stays_with_its_timer() {
     let (alarm, mut sleep) = (Alarm::new(), timer.sleep(SECOND));
     assert!(alarm.poll(&mut sleep).is_pending());
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let elsewhere = scope.spawn(|| {
             other.new_timeout(|| (), SECOND).unwrap();
             sleep.reset_after(2 * SECOND);
             assert!(alarm.poll(&mut sleep).is_pending());
         });
+        elsewhere.join().unwrap();
     });
     assert_eq!((timer.pending_timeouts(), other.pending_timeouts()), (1, 1));
     other_clock.advance(5 * SECOND);

@@ -102,20 +102,6 @@ fn rule_04_collected_slots_are_given_back_when_the_thread_ends() {
     assert!(places[0].0.is_empty());
 }
 
-/// Without the end of the timer, which orphans its chunks.
-#[test]
-fn collected_slots_keep_their_chunk_without_its_timer() {
-    let mut producer = Producer::new();
-    let places = producer.arm(SLOTS);
-    let chunk = Arc::downgrade(&places[0].0);
-    let mut other = Owner::enter(&producer.registry).expect("there is room");
-    places.iter().for_each(|place| assert!(end_and_collect(&mut other, place)));
-    drop((places, producer));
-    assert!(chunk.upgrade().is_some());
-    drop(other);
-    assert!(chunk.upgrade().is_none());
-}
-
 #[test]
 fn slots_of_another_timer_are_not_collected() {
     let (mut here, mut there) = (Producer::new(), Producer::new());
