@@ -42,7 +42,8 @@ use std::time::Instant;
 
 /// A sequentially consistent fence directly after a successful read-modify-write, with acquire and
 /// release, of the same thread. On x86, each read-modify-write is a locked instruction, which is such a
-/// fence itself (Intel's manual, volume 3, 10.2.2). So there it only has to keep the compiler from reordering.
+/// fence itself (Intel's manual, volume 3, 10.2.2). So there it only has to keep the compiler from
+/// reordering.
 #[inline]
 pub(crate) fn fence_after_exchange() {
     if cfg!(any(target_arch = "x86", target_arch = "x86_64"))

@@ -242,8 +242,9 @@ impl<P> Heap<P> {
         }
         fence(Ordering::SeqCst);
         let scan_by = if chunks < LEAD_FROM { 0 } else { self.scan_by() };
+        // It may be sooner now than when the worker went to sleep. It is 0 if the worker was called already.
         if scan_by > 0 {
-            self.context.alarm.submitted(scan_by); // it is sooner now than when the worker went to sleep
+            self.context.alarm.submitted(scan_by);
         }
         // Another thread may have found the mark before the chunk was in the queue. If a scan between
         // the two has lost its deadline, its slot is found New here.

@@ -29,8 +29,12 @@ fn worker() -> Worker<Hashed> {
 }
 
 fn worker_on<W: Exact>(wheel: W) -> Worker<W> {
+    worker_with(wheel, None)
+}
+
+fn worker_with<W: Exact>(wheel: W, limit: Option<usize>) -> Worker<W> {
     let scale = TickScale::new(NonZeroU64::new(TICK).unwrap());
-    let context = Context::new(Timebase::starting_now(None), scale, None, 8);
+    let context = Context::new(Timebase::starting_now(None), scale, limit, 8);
     let control = Arc::new(Control::new(Arc::new(Registry::new(Arc::new(context)))));
     let ending = Ending::of(control.clone());
     Worker::new(control, wheel, None, Pace::OnCall, ending)
@@ -461,6 +465,21 @@ fn rule_04_dropping_the_last_handle_frees_the_slot() {
     assert_eq!(producer.slot(0).phase(), Phase::Cancelled);
     drop(other);
     assert_eq!(producer.slot(0).phase(), Phase::Free);
+}
+
+/// A thread that finds a timeout ended also finds room for another.
+#[test]
+fn a_claimed_timeout_leaves_room_within_the_limit() {
+    let mut worker = worker_with(Hashed::new(8).unwrap(), Some(1));
+    let mut producer = Producer::of(&worker);
+    assert_eq!(worker.context().begins(), Ok(()));
+    producer.schedule(1);
+    assert!(!transfer(&mut worker));
+    let due = all_due(&mut worker)[0];
+    assert_eq!(worker.context().begins(), Err(1));
+    assert!(matches!(worker.claim(due), Claim::Due(_)));
+    assert_eq!((worker.context().totals().pending(), worker.context().begins()), (0, Ok(())));
+    worker.end_naming();
 }
 
 /// A timeout that an executor has run may have gone on and be pending when `running` is called.
