@@ -3,6 +3,9 @@
 //! Before a sleep the worker *confirms* the next entry of the wheel: it drops entries that are dead and
 //! refiles entries that were pushed back, so that they do not end the sleep. Before a sleep beyond the
 //! next tick it arms the alarm, so that producers can wake it (see `heap/alarm`).
+//!
+//! What lies in the wheel and in the queues decides how long the worker sleeps. No count does: each thread
+//! counts on its own, so the worker can see the end of a timeout before it sees its beginning.
 
 use super::Worker;
 use super::lifecycle::Command;
@@ -22,18 +25,31 @@ const CONFIRM_AHEAD: u64 = 1_000_000_000;
 const CLOCK_RETRY: Duration = Duration::from_millis(100);
 
 impl<W: Exact> Worker<W> {
-    /// Confirms that the next entry of the wheel is live and not pushed back. False if this takes
-    /// another pass.
+    /// Confirms that the next entry of the wheel is live and not pushed back, if it is near. If nothing
+    /// is pending, drops all entries, however far ahead they are. False if this takes another pass.
     pub(super) fn confirm_next(&mut self) -> bool {
-        let Self { control, lanes, wheel, confirmed, last_pass, .. } = self;
+        let near = self.last_pass + (CONFIRM_AHEAD / self.context().scale.tick_nanos()).max(1);
+        match self.confirm_until(near) {
+            Next::Unknown => false,
+            Next::At(_) => true,
+            Next::Later if self.wheel.next_expiry().is_none() || self.is_anything_pending() => true,
+            Next::Later => self.confirm_until(NEVER) != Next::Unknown,
+        }
+    }
+
+    /// Finds the earliest live entry up to tick `last`.
+    fn confirm_until(&mut self, last: u64) -> Next {
+        let Self { control, lanes, wheel, confirmed, .. } = self;
         let context = &control.context;
-        let scale = context.scale;
-        let last = *last_pass + (CONFIRM_AHEAD / scale.tick_nanos()).max(1);
-        let Some(next) = wheel.next_expiry().filter(|&next| next <= last) else { return true };
-        let tick_of = |due: Due| lanes.standing(due.token).map(|d| scale.tick_not_before(d));
-        let is_due = |due: Due| tick_of(due).is_some_and(|tick| tick <= due.tick);
-        if confirmed.is_some_and(|due| due.tick == next && is_due(due)) {
-            return true;
+        let Some(next) = wheel.next_expiry().filter(|&next| next <= last) else {
+            return Next::Later;
+        };
+        let tick_of = |due: Due| {
+            lanes.standing(due.token).map(|deadline| context.scale.tick_not_before(deadline))
+        };
+        let is_due = |due: &Due| tick_of(*due).is_some_and(|tick| tick <= due.tick);
+        if let Some(due) = confirmed.filter(|due| due.tick == next && is_due(due)) {
+            return Next::At(due);
         }
         let standing = |due: Due| match tick_of(due) {
             None => {
@@ -43,14 +59,11 @@ impl<W: Exact> Worker<W> {
             Some(tick) if tick > due.tick => Standing::Later(tick),
             Some(_) => Standing::Due,
         };
-        match wheel.confirm_next(last, LOOKUPS_PER_PASS, standing) {
-            Next::Unknown => false,
-            Next::Later => true,
-            Next::At(due) => {
-                *confirmed = Some(due);
-                true
-            }
+        let next = wheel.confirm_next(last, LOOKUPS_PER_PASS, standing);
+        if let Next::At(due) = next {
+            *confirmed = Some(due);
         }
+        next
     }
 
     /// Sleeps until the next tick in which a timeout may be due. While producers are active, sleeps
@@ -120,8 +133,6 @@ impl<W: Exact> Worker<W> {
         if in_wheel <= tick {
             return None;
         }
-        // If no timeout is pending, every entry in the wheel is dead.
-        let in_wheel = if self.is_anything_pending() { in_wheel } else { NEVER };
         // Producers wake the worker at most once per tick. After that, it sleeps until the next
         // tick.
         if self.woken_at == Some(tick) {
@@ -134,8 +145,10 @@ impl<W: Exact> Worker<W> {
         Some(if requested > tick { due.min(requested) } else { due })
     }
 
-    /// Whether any timeout is pending. Never false if one is in the wheel (see `heap/tally`).
-    pub(super) fn is_anything_pending(&self) -> bool {
+    /// Whether any timeout seems to be pending. The answer is only good for deciding how much to clean up:
+    /// if the worker does not know the thread that scheduled a timeout yet, and knows the thread that
+    /// ended it, the number is too low.
+    fn is_anything_pending(&self) -> bool {
         Totals::of(self.lanes.tallies(self.context())).pending() > 0
     }
 

@@ -191,7 +191,7 @@ fn rule_06_dead_and_postponed_entries_do_not_end_a_sleep() {
     assert_eq!(worker.wheel.next_expiry(), None);
 }
 
-/// A dead entry too far ahead to be confirmed causes no wake-up if nothing is pending.
+/// A dead entry causes no wake-up, however far ahead it is.
 #[test]
 fn rule_06_nothing_pending_means_no_wake_up() {
     let mut worker = worker();
@@ -201,8 +201,23 @@ fn rule_06_nothing_pending_means_no_wake_up() {
     assert_eq!(worker.wake_tick(5), Some(DUE));
     producer.cancel(0..1);
     assert!(worker.confirm_next());
-    assert_eq!(worker.wheel.next_expiry(), Some(DUE), "the entry is still there");
+    assert_eq!(worker.wheel.next_expiry(), None, "the entry was dropped");
     assert_eq!(worker.wake_tick(5), Some(NEVER.div_ceil(TICK)));
+}
+
+/// A thread that the worker does not know yet schedules a timeout, and a thread that it knows cancels
+/// it. So the worker sees the end of one timeout more than it sees beginnings.
+#[test]
+fn rule_02_the_wake_up_does_not_depend_on_counts() {
+    let mut worker = worker();
+    let mut known = Producer::of(&worker);
+    known.schedule_at(1000, 1);
+    assert!(!transfer(&mut worker));
+    let mut new = Producer::of(&worker);
+    new.schedule(1);
+    new.cancel(0..1);
+    assert!(worker.confirm_next());
+    assert_eq!(worker.wake_tick(5), Some(1000));
 }
 
 /// The confirmed timeout is cancelled, and another one of its tick is pending.
