@@ -64,8 +64,8 @@
 //!    stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides
 //!    what happens to it.
 //! 6. **Nothing due means no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
-//!    worker at most once per tick. While nothing is pending, the worker does not wake up. Timeouts that
-//!    were cancelled or pushed back before the worker went to sleep wake it at most once per second. (If
+//!    worker at most once per tick. (A thread that is interrupted just before it wakes the worker may wake
+//!    it once more.) While nothing is pending, the worker does not wake up. Timeouts that were cancelled or pushed back before the worker went to sleep wake it at most once per second. (If
 //!    a timeout is cancelled or pushed back while the worker sleeps until its deadline, that sleep still
 //!    ends once.)
 //! 7. **After a stall**, due timeouts run in the order of ticks. Timeouts that one thread scheduled for

@@ -100,6 +100,12 @@ mod model {
             self.changed.notify_one();
         }
 
+        /// Whether a wake-up waits for the thread.
+        #[cfg(test)]
+        pub(crate) fn is_called(&self) -> bool {
+            *self.called.lock()
+        }
+
         /// Sleeps until woken. Models have no time, so a limit passes immediately.
         pub(crate) fn park(&self, limit: Option<Duration>) {
             let mut called = self.called.lock();

@@ -10,15 +10,25 @@
 //! | `latest` | the worker | a producer with deadline d |
 //! |---|---|---|
 //! | 0 | is awake, or sleeps only to the next tick | does nothing |
-//! | t > 0 | sleeps until one tick after t | if d <= t: swaps in 0; the producer that swapped t out unparks the worker |
+//! | t > 0 | sleeps until one tick after t | if d <= t, and nobody has rung: unparks the worker, and *rings* afterwards |
+//!
+//! To *ring* is to store the number of the arming in `rung`. So each arming costs one unpark, except that
+//! a producer which is interrupted before it rings does not keep others from waking the worker.
 //!
 //! **No wake-up is lost.** The worker stores t, fences, then checks the earliest deadline of every
 //! heap. A producer that lowers this deadline fences, then loads `latest`. A producer that need not
-//! lower it relies on the producer that did. Both fences are sequentially consistent, so one of them
-//! comes first. If the producer's does, the worker finds the new deadline and does not sleep past its
-//! tick. If the worker's does, the producer sees t (or the 0 of another producer, which unparks). Every
-//! change of `latest` is a read-modify-write with acquire and release. So the changes form a chain: a
-//! load that is ordered after one of them cannot return an older value.
+//! lower it relies on a deadline that the worker finds. Both fences are sequentially consistent, so one of
+//! them comes first. If the producer's does, the worker finds the new deadline and does not sleep past its
+//! tick. If the worker's does, the producer sees t, and unparks the worker or finds that somebody has rung.
+//!
+//! **A producer can rely on a ring.** It loads `latest`, with acquire, and then the number of the arming, so
+//! it does not read the number of an earlier arming than that of t. A thread that has rung for that number
+//! has loaded it before, and has unparked the worker since. So the wake-up belongs to this arming, or it is
+//! still to come. If the worker had used it up before the producer's fence, the producer would not have
+//! seen t.
+//!
+//! Only the worker writes `latest` and `armed`. A producer that is interrupted before it stores `rung` may
+//! replace a later number. The next producer then unparks the worker once more.
 //!
 //! The worker's half is in `worker/sleep`. That the queues themselves miss no timeout is shown in `heap`.
 //!
@@ -35,10 +45,17 @@ use std::time::Duration;
 pub(crate) struct Alarm {
     /// The latest deadline for which the worker must be woken; 0 if the alarm is not armed.
     latest: AtomicU64,
-    /// The deadline for which a producer last woke the worker.
+    /// The number of times that the alarm was armed.
+    armed: AtomicU64,
+    /// The number of an arming for which a producer has unparked the worker.
+    rung: AtomicU64,
+    /// The deadline for which a producer last woke the worker, or `NOBODY`.
     request: AtomicU64,
     parker: Parker,
 }
+
+/// No producer woke the worker. No deadline that wakes it is so late.
+const NOBODY: u64 = u64::MAX;
 
 /// Whether a producer woke the worker since the alarm was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,25 +68,29 @@ pub(crate) enum Woken {
 
 impl Alarm {
     pub(crate) fn new() -> Self {
-        Self { latest: AtomicU64::new(0), request: AtomicU64::new(0), parker: Parker::new() }
+        let [latest, armed, rung] = [0; 3].map(AtomicU64::new);
+        Self { latest, armed, rung, request: AtomicU64::new(NOBODY), parker: Parker::new() }
     }
 
     /// Wakes the worker if it would sleep beyond `deadline`, or beyond the time at which it should scan a
     /// queue. Producers call it after a fence of `Heap::announce`.
     #[inline]
     pub(crate) fn submitted(&self, deadline: u64) {
-        if deadline <= self.latest.load(Ordering::Relaxed) {
+        // Acquire: pairs with the release of `arm`.
+        if deadline <= self.latest.load(Ordering::Acquire) {
             self.wake_for(deadline);
         }
     }
 
     #[cold]
     fn wake_for(&self, deadline: u64) {
-        if self.latest.swap(0, Ordering::AcqRel) != 0 {
+        let armed = self.armed.load(Ordering::Relaxed);
+        if self.rung.load(Ordering::Acquire) != armed {
             // Released by unpark, acquired by the worker's park. A worker that has not parked may
-            // read the previous value. It then wakes up one extra time.
+            // miss it. It then wakes up one extra time.
             self.request.store(deadline, Ordering::Relaxed);
             self.parker.unpark();
+            self.rung.store(armed, Ordering::Release);
         }
     }
 
@@ -82,7 +103,9 @@ impl Alarm {
     /// Announces that the worker will sleep until one tick after `latest`. The worker checks the
     /// heaps afterwards. The fence pairs with the one of `Heap::announce`.
     pub(crate) fn arm(&self, latest: u64) {
-        self.latest.swap(latest, Ordering::AcqRel);
+        let armed = self.armed.load(Ordering::Relaxed);
+        self.armed.store(armed + 1, Ordering::Relaxed);
+        self.latest.store(latest, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
@@ -96,16 +119,46 @@ impl Alarm {
         self.latest.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether a producer has woken the worker since the last `disarm`.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn was_used(&self) -> bool {
+        self.request.load(Ordering::Relaxed) != NOBODY
+    }
+
     /// Withdraws the worker's announcement.
     pub(crate) fn disarm(&self) -> Woken {
-        if self.latest.swap(0, Ordering::AcqRel) == 0 {
-            Woken::For(self.request.load(Ordering::Relaxed))
-        } else {
-            Woken::No
+        self.latest.store(0, Ordering::Relaxed);
+        match self.request.swap(NOBODY, Ordering::Relaxed) {
+            NOBODY => Woken::No,
+            deadline => Woken::For(deadline),
         }
     }
 
     pub(crate) fn parker(&self) -> &Parker {
         &self.parker
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{Arc, check, spawn, turn};
+
+    /// Another producer wakes the worker too, and may be interrupted at any point.
+    #[test]
+    fn rule_02_a_wake_up_relies_on_no_other_thread() {
+        check(|| {
+            let alarm = Arc::new(Alarm::new());
+            alarm.arm(80);
+            let other = {
+                let alarm = alarm.clone();
+                spawn(move || alarm.submitted(40))
+            };
+            turn();
+            fence(Ordering::SeqCst); // the one of `Heap::announce`
+            alarm.submitted(48);
+            assert!(alarm.parker().is_called());
+            other.join().unwrap();
+        });
     }
 }
