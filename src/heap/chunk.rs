@@ -38,10 +38,10 @@
 //!    drops it.
 
 use super::context::Context;
+use super::mark::Mark;
 use super::slot::{Phase, Slot};
 use crate::base::prefetch::prefetch;
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
-use crate::time::tick::NEVER;
 use crate::wheel::Token;
 use std::sync::Weak;
 
@@ -96,10 +96,8 @@ pub(crate) struct Chunk<P> {
     /// A reference to itself, if it is orphaned and has slots in use.
     kept: Mutex<Option<Arc<Self>>>,
     /// The chunk is in the pending queue of its heap, or the worker is about to scan it.
-    marked: AtomicBool,
-    /// A sequence number before which no slot is New. The thread that marks the chunk lowers it.
-    new_from: AtomicU64,
-    /// The worker has dropped the chunk: it is empty, and only a late mark can still refer to it.
+    pub(super) mark: Mark,
+    /// The worker has dropped the chunk: it is empty, and only an entry in the queue can still refer to it.
     released: AtomicBool,
     /// Its number among the timer's chunks.
     pub(super) id: u32,
@@ -121,8 +119,7 @@ impl<P> Chunk<P> {
             freed: AtomicU64::new(0),
             me: me.clone(),
             kept: Mutex::new(None),
-            marked: AtomicBool::new(false),
-            new_from: AtomicU64::new(u64::MAX),
+            mark: Mark::new(),
             released: AtomicBool::new(false),
             id,
             internal,
@@ -223,48 +220,12 @@ impl<P> Chunk<P> {
         self.freed.load(Ordering::Acquire) & (ALL | DISOWNED) == ALL | DISOWNED
     }
 
-    pub(super) fn is_marked(&self) -> bool {
-        self.marked.load(Ordering::Relaxed)
-    }
-
-    /// Marks the chunk for a scan. Returns true to the first caller since the last scan. Ordered by the
-    /// fence of `Heap::announce`.
-    #[inline]
-    pub(super) fn mark(&self) -> bool {
-        !self.marked.load(Ordering::Relaxed) && !self.marked.swap(true, Ordering::Relaxed)
-    }
-
-    /// Removes the mark. Only the worker calls it. Ordered by the fence of `Heap::scan`. A store would
-    /// be enough, but loom needs a swap to order it after all earlier marks.
-    pub(super) fn unmark(&self) {
-        self.new_from.store(u64::MAX, Ordering::Relaxed);
-        self.marked.swap(false, Ordering::Release);
-    }
-
-    /// Records that slots from this sequence number on may be New.
-    pub(super) fn lower_new_from(&self, sequence: u64) {
-        let relaxed = Ordering::Relaxed;
-        let lower = |from| (sequence < from).then_some(sequence);
-        let _ = self.new_from.fetch_update(relaxed, relaxed, lower);
-    }
-
-    /// A sequence number before which no slot is New. Valid once the chunk is in the queue.
-    pub(super) fn new_from(&self) -> u64 {
-        self.new_from.load(Ordering::Relaxed)
-    }
-
     /// The number of New slots.
     pub(super) fn count_new(&self) -> usize {
         if self.is_empty() {
             return 0;
         }
         self.slots().filter(|slot| slot.phase() == Phase::New).count()
-    }
-
-    /// The earliest deadline of the New slots; `NEVER` if no slot is New.
-    pub(super) fn earliest_new(&self) -> u64 {
-        let deadlines = self.slots().filter_map(Slot::new_deadline);
-        deadlines.min().unwrap_or(NEVER)
     }
 
     /// Announces a slot that is New with this deadline. Any thread may call it.

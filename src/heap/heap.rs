@@ -6,11 +6,10 @@
 //!   worker files it in the wheel.
 //! - The *pending queue* holds the chunks that the worker has to scan: those with a slot that became
 //!   New, or with a New slot whose deadline moved to a sooner time.
-//! - A chunk in the queue is *marked*, so it is there at most once. The first thread that has something
-//!   new marks the chunk and queues it.
+//! - A chunk in the queue is *marked* (see `mark`), so that not each new slot queues it again.
 //! - `earliest` is the earliest deadline that was announced since the last scan. After a cancel it may
 //!   be too early, but it is never too late.
-//! - To *announce* a slot is to mark its chunk and to lower `earliest`.
+//! - To *announce* a slot is to queue its chunk, unless that is marked, and to lower `earliest`.
 //! - To *scan* is to take chunks out of the queue, to remove their marks, and to read their slots. The
 //!   worker scans a heap only when one of its New slots may be due, or soon if the queue is long. So a
 //!   timeout that is cancelled before that costs the worker nothing.
@@ -18,22 +17,24 @@
 //! | step | a producer, after arming a slot | the worker |
 //! |---|---|---|
 //! | 1 | fence | sets `earliest` to never, fence; takes a chunk out of the queue and removes its mark |
-//! | 2 | if the chunk has no mark: marks and queues it, fence | fence |
+//! | 2 | if the chunk has no mark: queues it, fence, marks it | fence |
 //! | 3 | if `earliest` is later than the deadline: lowers it, fence | reads the slots of the chunk |
 //!
-//! **No new timeout is missed.** The fences are sequentially consistent, so one of the two fences comes
-//! first. If the producer's does, the worker finds the slot armed. If the worker's does, the producer
-//! finds the chunk without its mark, and `earliest` at never or at a value that was stored later. So it
-//! queues the chunk again and lowers `earliest`. A producer that has queued a chunk fences again before
-//! it reads `earliest`: if it reads a value from before the worker's step 1, the worker finds the chunk
-//! in the queue.
+//! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.
 //!
-//! **A mark can be relied on.** Two threads can announce slots of one chunk: the owner, and a thread that
-//! moves a timeout of the chunk. Suppose that the second finds the mark of the first before the chunk is
-//! in the queue. Then a scan between the two loses the deadline of the second. So the first announces
-//! the earliest deadline of all New slots of the chunk once the chunk is in the queue. One of the two
-//! threads' fences comes first: either the first thread finds the second's slot New, or the second
-//! announces its deadline after the chunk was queued.
+//! 1. The chunk has an entry in the queue. Compare the fence of the producer's step 1 with that of the
+//!    worker's step 2. If the producer's comes first, the worker finds the slot armed. If the worker's
+//!    does, the producer finds the chunk without its mark, and queues it again.
+//! 2. The worker sees the deadline. Let a producer read a value of `earliest` that the worker's swap then
+//!    loses. Compare the fence of step 2, of the producer that has queued the chunk, with that of the
+//!    worker's step 1. If the producer's comes first, the worker finds the chunk in the queue. If the
+//!    worker's does, this producer and all that find its mark read what came after the swap, because a
+//!    mark releases and a producer that finds it acquires. The lowered value releases too: a swap that
+//!    loses it finds the queue with the chunk.
+//!
+//! **No producer relies on another that is interrupted.** Two threads can announce slots of one chunk: the
+//! owner, and a thread that moves a timeout of the chunk. Each relies on the other only if it finds the
+//! mark, and then the chunk is already in the queue.
 //!
 //! **The order of one thread is kept.** The worker reads `next_sequence` before it takes the queue. It
 //! takes only slots with smaller sequence numbers, and sorts them by these. All of these slots were armed
@@ -51,6 +52,7 @@
 
 use super::chunk::{Chunk, Home, SLOTS};
 use super::context::Context;
+use super::mark::Seen;
 use super::tally::Tally;
 use crate::base::sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, SegQueue, fence,
@@ -98,7 +100,7 @@ pub(crate) struct Heap<P> {
     /// The name of the thread that has the heap.
     pub(super) thread: Mutex<Option<String>>,
     pub(crate) context: Arc<Context>,
-    pending: SegQueue<Arc<Chunk<P>>>,
+    pending: SegQueue<MarkedChunk<P>>,
     /// Disowned chunks that have free slots for a next owner.
     pub(super) pool: SegQueue<Arc<Chunk<P>>>,
     /// The number of chunks in the pool, or on their way there, that have no used slot.
@@ -108,17 +110,11 @@ pub(crate) struct Heap<P> {
     pub(super) chunks: Mutex<HashMap<u32, Arc<Chunk<P>>>>,
 }
 
-/// A marked chunk that the worker has taken out of the queue, and has not scanned yet.
+/// A chunk in the queue, or taken out of it and not scanned yet.
 pub(crate) struct MarkedChunk<P> {
-    /// A sequence number before which no slot is New.
+    /// No slot that relies on this entry has a lower sequence number.
     from: u64,
     chunk: Arc<Chunk<P>>,
-}
-
-impl<P> MarkedChunk<P> {
-    fn new(chunk: Arc<Chunk<P>>) -> Self {
-        Self { from: chunk.new_from(), chunk }
-    }
 }
 
 /// The chunk with the lowest sequence number compares as the greatest, so `BinaryHeap` returns it first.
@@ -215,7 +211,10 @@ impl<P> Heap<P> {
     #[inline]
     pub(crate) fn announce(&self, chunk: &Arc<Chunk<P>>, deadline: u64) {
         fence(Ordering::SeqCst);
-        let deadline = if chunk.mark() { self.queue(chunk, deadline) } else { deadline };
+        let mark = chunk.mark.load();
+        if !mark.is_set() {
+            self.queue(chunk, mark);
+        }
         if deadline < self.earliest.load(Ordering::Relaxed) {
             self.lower_earliest(deadline);
         }
@@ -224,31 +223,29 @@ impl<P> Heap<P> {
 
     #[cold]
     fn lower_earliest(&self, deadline: u64) {
-        let relaxed = Ordering::Relaxed;
         let lower = |earliest| (deadline < earliest).then_some(deadline);
-        let _ = self.earliest.fetch_update(relaxed, relaxed, lower);
+        // Release: pairs with the swap in `scan`.
+        let _ = self.earliest.fetch_update(Ordering::Release, Ordering::Relaxed, lower);
         fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
     }
 
-    /// Queues a chunk that the caller has marked. Returns the deadline to announce.
+    /// Queues and marks a chunk whose mark the caller has not found.
     #[cold]
-    fn queue(&self, chunk: &Arc<Chunk<P>>, deadline: u64) -> u64 {
-        // Slots that rely on this mark are armed later, or are the slot that the owner armed last.
-        chunk.lower_new_from(self.next_sequence.load(Ordering::Relaxed).saturating_sub(1));
-        self.pending.push(chunk.clone());
+    fn queue(&self, chunk: &Arc<Chunk<P>>, mark: Seen) {
+        // A slot that relies on this entry is armed later, or is the slot that the owner armed last.
+        let from = self.next_sequence.load(Ordering::Relaxed).saturating_sub(1);
+        self.pending.push(MarkedChunk { from, chunk: chunk.clone() });
+        fence(Ordering::SeqCst);
+        chunk.mark.set(mark);
         let chunks = self.pending.len();
         if chunks >= LONG_QUEUE {
             self.want_scan();
         }
-        fence(Ordering::SeqCst);
         let scan_by = if chunks < LEAD_FROM { 0 } else { self.scan_by() };
         // It may be sooner now than when the worker went to sleep. It is 0 if the worker was called already.
         if scan_by > 0 {
             self.context.alarm.submitted(scan_by);
         }
-        // Another thread may have found the mark before the chunk was in the queue. If a scan between
-        // the two has lost its deadline, its slot is found New here.
-        deadline.min(chunk.earliest_new())
     }
 
     /// The number of chunks in the pending queue.
@@ -311,7 +308,7 @@ impl<P> Heap<P> {
             let next_ones = (0..chunks).map_while(|_| to_scan.pop());
             scanned
                 .extend(next_ones.map(|marked| marked.chunk).filter(|chunk| !chunk.is_released()));
-            scanned[first..].iter().for_each(|chunk| chunk.unmark());
+            scanned[first..].iter().for_each(|chunk| chunk.mark.clear());
             fence(Ordering::SeqCst);
             found += scanned[first..].iter().map(|chunk| chunk.count_new()).sum::<usize>();
         }
@@ -333,7 +330,7 @@ impl<P> Heap<P> {
         }
         if all_due && by.is_some() {
             let others: Vec<_> = to_scan.drain().map(|marked| marked.chunk).collect();
-            others.iter().for_each(|chunk| chunk.unmark());
+            others.iter().for_each(|chunk| chunk.mark.clear());
             fence(Ordering::SeqCst);
             let others = others.into_iter().take_while(|_| !ends());
             for chunk in others.filter(|chunk| !chunk.is_released()) {
@@ -361,36 +358,30 @@ impl<P> Heap<P> {
         to_scan: &mut BinaryHeap<MarkedChunk<P>>,
     ) {
         let Some(Left { from, earliest }) = left else { return };
-        chunk.lower_new_from(from);
+        let mark = chunk.mark.load();
+        to_scan.push(MarkedChunk { from, chunk: chunk.clone() });
+        chunk.mark.set(mark);
         self.lower_earliest(earliest);
-        if chunk.mark() {
-            to_scan.push(MarkedChunk { from, chunk });
-        }
     }
 
     fn drain_queue(&self, to_scan: &mut BinaryHeap<MarkedChunk<P>>) {
         for _ in 0..self.pending.len() {
-            to_scan.extend(self.pending.pop().map(MarkedChunk::new));
+            to_scan.extend(self.pending.pop());
         }
     }
 
-    /// Removes the marks of the empty chunks, which have nothing to scan. The worker calls it before it
-    /// releases them. If a chunk is no longer empty after the fence, it may have a New slot that relies
-    /// on the mark, so it is marked again.
-    fn unmark_empty(&self, to_scan: &mut BinaryHeap<MarkedChunk<P>>) {
+    /// Takes the empty chunks out of the queue, because they have nothing to scan. The worker calls it
+    /// before it releases them. If a chunk is no longer empty after the fence, it may have a New slot that
+    /// relies on the mark, so it stays.
+    fn unqueue_empty(&self, to_scan: &mut BinaryHeap<MarkedChunk<P>>) {
         self.drain_queue(to_scan);
-        to_scan.retain(|marked| {
-            let chunk = &marked.chunk;
+        to_scan.retain(|MarkedChunk { chunk, .. }| {
             if !chunk.is_empty() {
                 return true;
             }
-            chunk.unmark();
+            chunk.mark.clear();
             fence(Ordering::SeqCst);
-            if chunk.is_empty() {
-                return false;
-            }
-            chunk.lower_new_from(marked.from);
-            chunk.mark()
+            !chunk.is_empty()
         });
     }
 
@@ -415,11 +406,11 @@ impl<P> Heap<P> {
         to_scan: &mut BinaryHeap<MarkedChunk<P>>,
         mut released: impl FnMut(u32),
     ) -> bool {
-        self.unmark_empty(to_scan);
+        self.unqueue_empty(to_scan);
         let Some(mut chunks) = self.chunks.try_lock() else { return false };
         for _ in 0..self.pool.len() {
             let Some(chunk) = self.pool.pop() else { break };
-            if chunk.is_empty() && !chunk.is_marked() && self.has_chunks_to_release() {
+            if chunk.is_empty() && !chunk.mark.load().is_set() && self.has_chunks_to_release() {
                 self.uncount_empty();
                 chunk.set_released();
                 chunks.remove(&chunk.id);

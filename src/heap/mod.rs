@@ -9,6 +9,7 @@
 //! - `pinned`: a pointer to the chunk of a pinned slot
 //! - `owner`: the part of a heap that only its thread uses
 //! - `heap`: the part that the thread shares with the worker, and the pending queue
+//! - `mark`: says that a chunk is in the pending queue
 //! - `registry`: all heaps and chunks of one timer
 //! - `context`: the state that all handles of one timer share with its worker, and its closing
 //! - `alarm`: when a producer wakes the worker
@@ -24,6 +25,7 @@ pub(crate) mod context;
 #[allow(clippy::module_inception)] // the folder's main file
 mod heap;
 pub(crate) mod heap_metrics;
+mod mark;
 pub(crate) mod metrics;
 #[cfg(all(test, loom))]
 mod model;

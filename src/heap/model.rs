@@ -572,6 +572,26 @@ fn rule_02_an_announcement_beside_an_equal_one_of_another_thread() {
     check(|| announcements_of_two_threads(DUE, DUE));
 }
 
+/// A thread pulls forward a timeout of another thread's chunk, and may be interrupted at any point. The
+/// next scan finds what the chunk's owner has scheduled.
+#[test]
+fn rule_02_an_announcement_relies_on_no_other_thread() {
+    check(|| {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let mut worker = Worker::new(&registry);
+        let other = schedule(&mut owner, 1, END);
+        worker.scan(END);
+        let foreign = spawn(move || reschedule(&other, LATER).expect("the timeout is pending"));
+        turn();
+        let _handle = schedule(&mut owner, 2, DUE);
+        worker.scan(NOW);
+        assert_eq!(worker.expire(NOW), [2]);
+        foreign.join().unwrap();
+        std::mem::forget(owner);
+    });
+}
+
 /// Two threads schedule while the worker goes to sleep, one of them in a heap that is new. If a
 /// wake-up were lost, the worker would sleep for ever, and loom would report the deadlock.
 #[test]

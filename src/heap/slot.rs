@@ -324,13 +324,6 @@ impl<P> Slot<P> {
         (!state.phase().has_ended()).then(|| state.deadline())
     }
 
-    /// The deadline, if the slot is New.
-    #[inline]
-    pub(super) fn new_deadline(&self) -> Option<u64> {
-        let state = self.load();
-        (state.phase() == Phase::New).then(|| state.deadline())
-    }
-
     /// The deadline and the sequence number of a New slot. The latter is `None` if it is out of date.
     #[inline]
     pub(super) fn if_new(&self) -> Option<(u64, Option<u32>)> {

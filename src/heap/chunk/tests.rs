@@ -49,15 +49,6 @@ fn rule_04_slots_given_back_together_are_all_counted() {
     assert_eq!((heap.pool.len(), places[0].0.is_empty()), (1, true));
 }
 
-#[test]
-fn only_the_first_mark_succeeds() {
-    let mut producer = Producer::new();
-    let (chunk, _) = producer.arm(1).remove(0);
-    assert!(!chunk.mark(), "the announcement has marked it");
-    chunk.unmark();
-    assert!(chunk.mark() && !chunk.mark());
-}
-
 /// A handle may keep a chunk longer than its timer lives.
 #[test]
 fn a_chunk_outlives_its_heap() {

@@ -19,14 +19,14 @@ impl Producer {
         let (mut due, mut rest) = (Vec::new(), Vec::new());
         let mut to_scan = BinaryHeap::new();
         self.heap().scan(by, usize::MAX, false, &mut to_scan, &mut due, &mut rest);
-        to_scan.into_iter().for_each(|marked| self.heap().pending.push(marked.chunk));
+        to_scan.into_iter().for_each(|marked| self.heap().pending.push(marked));
         (due, rest)
     }
 
     fn release(&self, released: impl FnMut(u32)) -> bool {
         let mut to_scan = BinaryHeap::new();
         let done = self.heap().release(&mut to_scan, released);
-        to_scan.into_iter().for_each(|marked| self.heap().pending.push(marked.chunk));
+        to_scan.into_iter().for_each(|marked| self.heap().pending.push(marked));
         done
     }
 
@@ -175,18 +175,6 @@ fn rule_09_a_scan_stops_when_the_timer_is_closed() {
         assert!(!heap.scan(Some(NEVER), most, all_due, &mut to_scan, &mut due, &mut rest));
         assert!(due.is_empty() && rest.is_empty());
     }
-}
-
-/// Another thread has found the mark before the chunk was in the queue, and a scan has lost its
-/// deadline.
-#[test]
-fn rule_02_queueing_a_chunk_announces_its_earliest_deadline() {
-    let mut producer = Producer::new();
-    let (chunk, _) = producer.arm_at(80);
-    producer.arm_at(DUE);
-    producer.scan(None);
-    producer.heap().announce(&chunk, DUE);
-    assert_eq!(producer.heap().scan_by(), 80);
 }
 
 /// A slot that is armed during a scan waits for the next, so that it does not overtake older ones.
