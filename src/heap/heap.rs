@@ -46,7 +46,8 @@
 //! **A scan is bounded.** The worker keeps the marked chunks in a priority queue, ordered by their
 //! lowest sequence number, and reads chunks from there until it has found enough New slots. A chunk that
 //! is left may have older slots than some of these. The worker takes only slots that are older than
-//! every slot in the chunks that are left. So the order also holds from scan to scan.
+//! every slot in the chunks that are left. So the order also holds from scan to scan. If too few slots
+//! are that old, it reads more chunks first.
 //!
 //! The fence in `announce` also serves closing and the alarm (see `context` and `alarm`).
 
@@ -168,6 +169,12 @@ fn scan_chunk<P>(
     left
 }
 
+/// Appends how long before sequence number `bound` each New slot was armed, unless that was later.
+fn ages_before<P>(chunk: &Chunk<P>, bound: u64, ages: &mut Vec<u32>) {
+    let sequences = chunk.slots().filter_map(|slot| slot.if_new()?.1);
+    ages.extend(sequences.map(|n| (bound as u32).wrapping_sub(n)).filter(|&age| age as i32 > 0));
+}
+
 /// A slot that a scan has found New, and that the worker will file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
@@ -275,7 +282,7 @@ impl<P> Heap<P> {
         earliest.saturating_sub(LEAD)
     }
 
-    /// Takes `most` New slots, the oldest first. It reads whole chunks, so it may take up to 61 more. If
+    /// Takes the `most` oldest New slots. It reads whole chunks, so it may take up to 61 more. If
     /// `all_due`, also takes all others that are due at time `by`. Appends the slots that are due at `by`
     /// to `due` and the others to `rest`, both in the order of scheduling. Returns true if New slots may
     /// be left. The caller keeps `to_scan` from call to call.
@@ -297,24 +304,8 @@ impl<P> Heap<P> {
         fence(Ordering::SeqCst);
         self.drain_queue(to_scan);
         let ends = || self.context.is_closed();
-        let (mut scanned, mut found) = (Vec::new(), 0);
-        while !ends()
-            && found < most
-            && !to_scan.is_empty()
-            && scanned.len() < MOST_CHUNKS.max(most)
-        {
-            let first = scanned.len();
-            let chunks = CHUNKS_PER_FENCE.min((most - found).div_ceil(SLOTS));
-            let next_ones = (0..chunks).map_while(|_| to_scan.pop());
-            scanned
-                .extend(next_ones.map(|marked| marked.chunk).filter(|chunk| !chunk.is_released()));
-            scanned[first..].iter().for_each(|chunk| chunk.mark.clear());
-            fence(Ordering::SeqCst);
-            found += scanned[first..].iter().map(|chunk| chunk.count_new()).sum::<usize>();
-        }
-        // Slots that are newer than a slot in a chunk that is left must wait, to keep the order.
-        let bound = to_scan.peek().map_or(next, |marked| marked.from.min(next));
-        let capped = !to_scan.is_empty() && !ends();
+        let (scanned, bound) = self.read_oldest(next, most, to_scan);
+        let capped = (!to_scan.is_empty() || bound != next) && !ends();
         let first = (due.len(), rest.len());
         let is_due = |candidate: &Candidate| by.is_some_and(|by| candidate.deadline <= by);
         for chunk in scanned {
@@ -348,6 +339,62 @@ impl<P> Heap<P> {
             self.scan_wanted.store(true, Ordering::Relaxed);
         }
         capped
+    }
+
+    /// Takes out chunks with about `most` New slots that are older than all that are left. Returns the
+    /// chunks, and the sequence number before which these slots were armed. Newer ones must wait, to keep
+    /// the order.
+    ///
+    /// If slots were reused in random order, most chunks have an old slot and new ones. Few slots are then
+    /// older than all that are left, so it takes out more chunks.
+    fn read_oldest(
+        &self,
+        next: u64,
+        most: usize,
+        to_scan: &mut BinaryHeap<MarkedChunk<P>>,
+    ) -> (Vec<Arc<Chunk<P>>>, u64) {
+        let (mut scanned, mut found, mut enough) = (Vec::new(), 0, most);
+        loop {
+            self.read_chunks(enough, &mut found, to_scan, &mut scanned);
+            let bound = to_scan.peek().map_or(next, |marked| marked.from.min(next));
+            if found <= most && to_scan.is_empty() || self.context.is_closed() {
+                return (scanned, bound);
+            }
+            let mut ages = Vec::new();
+            scanned.iter().for_each(|chunk| ages_before(chunk, bound, &mut ages));
+            if ages.len() >= most + SLOTS {
+                let (_, &mut oldest_left, _) = ages.select_nth_unstable_by(most, |a, b| b.cmp(a));
+                return (scanned, bound - u64::from(oldest_left));
+            }
+            if ages.len() >= most / 2 || found < enough {
+                return (scanned, bound);
+            }
+            enough = enough.saturating_mul(2);
+        }
+    }
+
+    /// Takes out chunks, those with the oldest slots first, until they have `enough` New slots.
+    fn read_chunks(
+        &self,
+        enough: usize,
+        found: &mut usize,
+        to_scan: &mut BinaryHeap<MarkedChunk<P>>,
+        scanned: &mut Vec<Arc<Chunk<P>>>,
+    ) {
+        let most_chunks = MOST_CHUNKS.max(enough);
+        while *found < enough && scanned.len() < most_chunks && !self.context.is_closed() {
+            let first = scanned.len();
+            let chunks = CHUNKS_PER_FENCE.min((enough - *found).div_ceil(SLOTS));
+            let next_ones = (0..chunks).map_while(|_| to_scan.pop());
+            scanned
+                .extend(next_ones.map(|marked| marked.chunk).filter(|chunk| !chunk.is_released()));
+            scanned[first..].iter().for_each(|chunk| chunk.mark.clear());
+            fence(Ordering::SeqCst);
+            *found += scanned[first..].iter().map(|chunk| chunk.count_new()).sum::<usize>();
+            if to_scan.is_empty() {
+                break;
+            }
+        }
     }
 
     /// Keeps a chunk for the next scan if New slots are left in it.

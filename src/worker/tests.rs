@@ -437,6 +437,33 @@ fn rule_03_timeouts_not_yet_due_are_filed_over_several_passes() {
     assert!(filed == scheduled);
 }
 
+/// The slots were reused in random order, so almost every chunk has an old timeout and a new one. A
+/// pass still takes as many as the drain cap allows.
+#[test]
+fn rule_03_slots_reused_at_random_need_no_more_passes() {
+    const COUNT: usize = 2 * DRAIN_CAP;
+    for tick in [DUE, DUE + 1] {
+        let mut worker = worker();
+        let mut producer = Producer::of(&worker);
+        producer.schedule_at(tick, COUNT);
+        let mut random = 1u64;
+        for _ in 0..4 * COUNT {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let victim = (random >> 33) as usize % COUNT;
+            assert!(producer.handles.swap_remove(victim).cancel());
+            producer.schedule_at(tick, 1);
+        }
+        let mut passes = 0;
+        while {
+            passes += 1;
+            transfer(&mut worker);
+            worker.transfer_rest()
+        } {}
+        assert_eq!(worker.context().snapshot().queue_depth, 0);
+        assert!(passes <= 3, "{passes} passes");
+    }
+}
+
 /// Timeouts that a full pass has left are filed before those that were scheduled later.
 #[test]
 fn rule_07_a_backlog_is_filed_before_later_timeouts() {
