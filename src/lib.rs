@@ -55,19 +55,20 @@
 //! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately. It leaves
 //!    eight bytes in the wheel, which are swept out when they outnumber the live timeouts. (The number is
 //!    sixteen on a wheel with levels that cascade, and for a timeout that is too far away for any
-//!    bucket.) The memory of a burst is freed, but each timeout that outlives the burst, and each handle
-//!    that is kept, can keep the 2.6 KB around its slot. Until a thread ends, it keeps 4 KB for each
-//!    timer in which it has scheduled. If the timer ends first, the thread keeps the 4 KB until it
-//!    schedules in another timer for the first time.
+//!    bucket.) The memory of a burst is freed within about a second, but each timeout that outlives the
+//!    burst, and each handle that is kept, can keep the 2.6 KB around its slot. Each pair of a thread and a
+//!    timer in which it has scheduled costs about 4 KB until the thread ends. If the timer ends first, the
+//!    thread keeps the 4 KB until it schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
 //!    of an executor, a callback, a [`Clock`] or a logger. If the worker dies anyway, the timer is
 //!    stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides
 //!    what happens to it.
 //! 6. **Nothing due means no wake-up.** Ticks in which nothing is due cost nothing. Producers wake the
 //!    worker at most once per tick. (A thread that is interrupted just before it wakes the worker may wake
-//!    it once more.) While nothing is pending, the worker does not wake up. Timeouts that were cancelled or pushed back before the worker went to sleep wake it at most once per second. (If
-//!    a timeout is cancelled or pushed back while the worker sleeps until its deadline, that sleep still
-//!    ends once.)
+//!    it once more.) While nothing is pending, the worker does not wake up. Timeouts that were cancelled
+//!    or pushed back before the worker went to sleep wake it at most once per second. (If a timeout is
+//!    cancelled or pushed back while the worker sleeps until its deadline, that sleep still ends once.)
+//!    The worker wakes up at most once per second to free memory.
 //! 7. **After a stall**, due timeouts run in the order of ticks. Timeouts that one thread scheduled for
 //!    one tick run in the order in which it scheduled them. The cost is proportional to the due timeouts
 //!    plus the wheel's size. A periodic burst that takes longer than a tick yields to all other due

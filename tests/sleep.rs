@@ -163,3 +163,21 @@ fn rule_06_a_timeout_pulled_forward_wakes_a_sleeping_worker() {
     timeout.reschedule(ms(1)).unwrap();
     common::eventually("it runs", || timeout.is_expired());
 }
+
+/// Each burst empties its chunks. The next one uses the same chunks.
+#[test]
+fn rule_06_bursts_that_are_cancelled_at_once_do_not_wake_the_worker_each_time() {
+    for size in [500, 1500, 2000, 20_000] {
+        let (timer, clock) = common::manual();
+        timer.new_timeout(|| (), ms(3_600_000)).unwrap();
+        common::into_the_wheel(&timer, &clock);
+        let before = timer.metrics().wakeups;
+        for _ in 0..50 {
+            let burst: Vec<_> = (0..size).map(|_| timer.new_timeout(|| (), ms(60_000))).collect();
+            assert!(burst.into_iter().all(|timeout| timeout.unwrap().cancel()));
+        }
+        std::thread::sleep(ms(20)); // the worker comes to rest
+        let wakeups = timer.metrics().wakeups - before;
+        assert!(wakeups <= 6, "{wakeups} wake-ups by bursts of {size}");
+    }
+}

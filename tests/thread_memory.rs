@@ -6,7 +6,7 @@ mod common;
 #[path = "common/live_bytes.rs"]
 mod live_bytes;
 
-use common::{TICK, into_the_wheel, manual_with};
+use common::{TICK, blocking_task, into_the_wheel, manual_with};
 use live_bytes::{ALONE, bytes};
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
@@ -140,6 +140,7 @@ fn peak_and_left(ticks: u32, burst: impl FnOnce(&HashedWheelTimer)) -> (isize, i
     burst(&timer);
     let peak = bytes() - before;
     (0..ticks).for_each(|_| into_the_wheel(&timer, &clock));
+    clock.advance(Duration::from_secs(1)); // chunks are released at most once per second
     assert_eq!(timer.pending_timeouts(), 1);
     let left = bytes() - before;
     timer.stop().unwrap();
@@ -169,6 +170,74 @@ fn rule_04_memory_comes_back_after_the_peaks_of_many_threads() {
         });
     });
     assert!(peak > 16_000_000 && left < 2_000_000, "{left} of {peak} bytes are left");
+}
+
+/// A thread begins and ends while a task runs on the worker, so the worker learns of its heap afterwards.
+#[test]
+fn rule_04_memory_comes_back_after_a_burst_within_one_pass() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let (task, gate) = blocking_task();
+    timer.new_timeout(task, TICK).unwrap();
+    let before = bytes();
+    let (peak, advanced) = std::thread::scope(|scope| {
+        let advanced = scope.spawn(|| clock.advance(TICK));
+        gate.wait();
+        threads(1, 1, || {
+            let burst: Vec<_> = (0..100_000).map(|_| timer.new_timeout(|| (), HOUR)).collect();
+            assert!(burst.into_iter().all(|timeout| timeout.unwrap().cancel()));
+        });
+        let peak = bytes() - before;
+        gate.open();
+        (peak, advanced.join())
+    });
+    advanced.unwrap();
+    into_the_wheel(&timer, &clock);
+    let left = bytes() - before;
+    assert!(peak > 4_000_000 && left < 100_000, "{left} of {peak} bytes are left");
+    timer.stop().unwrap();
+}
+
+/// Each thread is refused. Those that are alive at one time have a chunk each, until they end.
+#[test]
+fn rule_04_threads_that_come_and_go_at_a_stopped_timer_leave_no_memory_behind() {
+    let _alone = ALONE.lock();
+    for schedules_before in [false, true] {
+        let (timer, _clock) = manual();
+        if schedules_before {
+            one(&timer);
+        }
+        timer.stop().unwrap();
+        let refused = || assert!(timer.new_timeout(|| (), HOUR).is_err());
+        threads(100, 20, refused);
+        let before = bytes();
+        threads(2000, 20, refused);
+        threads(200, 20, || drop(timer.sleep(HOUR)));
+        let left = bytes() - before;
+        assert!(left < 20_000, "{left} bytes are left after 2,200 threads");
+    }
+}
+
+/// What a thread kept for its next burst goes when it ends.
+#[test]
+fn rule_04_threads_that_have_ended_leave_no_memory_behind() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    one(&timer);
+    into_the_wheel(&timer, &clock);
+    let before = bytes();
+    threads(200, 200, || {
+        let burst: Vec<_> = (0..1290).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
+        assert!(burst.iter().all(Timeout::cancel));
+    });
+    (0..3).for_each(|_| clock.advance(Duration::from_secs(1)));
+    let left = bytes() - before;
+    // The numbers of the chunks stay, some 24 bytes each.
+    assert!(left < 200_000, "{left} bytes are left of 200 threads");
+    assert!(timer.heap_metrics().len() < 10, "the heaps are dropped");
+    let metrics = timer.metrics();
+    assert_eq!((metrics.scheduled, metrics.cancelled), (200 * 1290 + 1, 200 * 1290));
+    timer.stop().unwrap();
 }
 
 /// The timer's handle and the thread that scheduled in it are still alive.

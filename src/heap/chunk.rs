@@ -240,7 +240,7 @@ impl<P> Chunk<P> {
         self.released.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_released(&self) -> bool {
+    pub(crate) fn is_released(&self) -> bool {
         self.released.load(Ordering::Relaxed)
     }
 }

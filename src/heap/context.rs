@@ -29,6 +29,7 @@ use crate::time::Timebase;
 use crate::time::tick::TickScale;
 use crate::wheel::Token;
 use std::any::Any;
+use std::collections::HashSet;
 use std::sync::atomic::AtomicU32;
 use std::sync::{OnceLock, Weak};
 
@@ -37,7 +38,7 @@ use std::sync::{OnceLock, Weak};
 const DEAD_ALLOWED: u64 = 4096;
 
 /// A thread checks whether a sweep is worth its cost once per this number of dead entries.
-const DEAD_PER_CHECK: u64 = 1024;
+pub(crate) const DEAD_PER_CHECK: u64 = 1024;
 
 /// A timer's clock, alarm, counts and limit.
 pub(crate) struct Context {
@@ -159,22 +160,58 @@ impl Context {
         counts.unqueued.add_shared(u64::from(!filed));
     }
 
-    /// Calls `read` with all tallies of users' timeouts.
-    fn with_tallies<R>(&self, read: impl FnOnce(&[&Tally]) -> R) -> R {
-        let tallies = self.tallies.lock();
-        let heaps = tallies.iter().map(|tally| &**tally);
-        read(&heaps.chain([&self.by_worker, &self.by_others]).collect::<Vec<_>>())
+    /// Adds the counts of retired heaps to those of threads without a heap. `None` if another thread uses
+    /// the list.
+    pub(super) fn fold_tallies<'a>(
+        &self,
+        retired: impl Iterator<Item = &'a Arc<Tally>>,
+    ) -> Option<()> {
+        let mut tallies = self.tallies.try_lock()?;
+        let mut gone = HashSet::new();
+        for tally in retired {
+            self.by_others.add_all(tally);
+            gone.insert(Arc::as_ptr(tally));
+        }
+        tallies.retain(|tally| !gone.contains(&Arc::as_ptr(tally)));
+        if tallies.len() < tallies.capacity() / 4 {
+            tallies.shrink_to_fit();
+        }
+        Some(())
+    }
+
+    /// All tallies of users' timeouts. `heaps` are those of the heaps.
+    fn of_users<'a>(
+        &'a self,
+        heaps: &'a [Arc<Tally>],
+    ) -> impl Iterator<Item = &'a Tally> + Clone + 'a {
+        heaps.iter().map(|tally| &**tally).chain([&self.by_worker, &self.by_others])
     }
 
     pub(crate) fn totals(&self) -> Totals {
-        self.with_tallies(|tallies| Totals::of(tallies.iter().copied()))
+        Totals::of(self.of_users(&self.tallies.lock()))
     }
 
     pub(crate) fn snapshot(&self) -> Metrics {
         let mut metrics = Metrics::default();
-        self.with_tallies(|tallies| metrics.count(tallies.iter().copied()));
+        metrics.count(self.of_users(&self.tallies.lock()));
         self.metrics.fill(&mut metrics);
         metrics
+    }
+
+    /// Whether any timeout seems to be pending, internal ones included. True if another thread uses the
+    /// list of tallies. The answer is only good for deciding how much to clean up: a timeout can begin at
+    /// any moment.
+    pub(crate) fn is_anything_pending(&self) -> bool {
+        let all = self.try_with_tallies(|all| all.pending());
+        all.is_none_or(|pending| pending > 0)
+    }
+
+    /// Sums up all tallies, internal ones included. `None` if another thread uses the list of tallies, so
+    /// that no caller waits for it.
+    fn try_with_tallies<R>(&self, read: impl FnOnce(&Totals) -> R) -> Option<R> {
+        let heaps = self.tallies.try_lock()?;
+        let totals = Totals::of(self.of_users(&heaps).chain([&*self.internals]));
+        Some(read(&totals))
     }
 
     /// Wants a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
@@ -189,24 +226,25 @@ impl Context {
     /// Wakes the worker for a sweep if one is worth its cost.
     #[cold]
     fn want_sweep(&self) {
-        let worth = self.with_tallies(|users| {
-            self.is_sweep_worth_it(users.iter().copied().chain([&*self.internals]))
-        });
-        if worth && !self.sweep_wanted.swap(true, Ordering::Relaxed) {
+        if self.is_sweep_worth_it() && !self.sweep_wanted.swap(true, Ordering::Relaxed) {
             self.alarm.call();
         }
     }
 
     /// Whether the dead entries outnumber the pending timeouts by more than `dead_allowed`. So their
-    /// memory stays proportional to that of the live entries.
-    fn is_sweep_worth_it<'a>(&self, tallies: impl Iterator<Item = &'a Tally> + Clone) -> bool {
-        let dead = died(tallies.clone()).saturating_sub(self.metrics.dead_found());
-        dead > self.dead_allowed && dead > self.dead_allowed + Totals::of(tallies).pending()
+    /// memory stays proportional to that of the live entries. False if another thread uses the list of
+    /// tallies: there is another chance after `DEAD_PER_CHECK` more entries.
+    fn is_sweep_worth_it(&self) -> bool {
+        let worth = self.try_with_tallies(|all| {
+            let dead = all.died().saturating_sub(self.metrics.dead_found());
+            dead > self.dead_allowed && dead > self.dead_allowed + all.pending()
+        });
+        worth.unwrap_or(false)
     }
 
-    /// Wants a sweep if one is worth its cost. Only the worker calls it.
-    pub(crate) fn consider_sweep<'a>(&self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
-        if !self.is_sweep_wanted() && self.is_sweep_worth_it(tallies) {
+    /// Wants a sweep if one is worth its cost. Only the worker calls it, when fewer timeouts are pending.
+    pub(crate) fn consider_sweep(&self) {
+        if !self.is_sweep_wanted() && self.is_sweep_worth_it() {
             self.sweep_wanted.store(true, Ordering::Relaxed);
         }
     }
@@ -215,16 +253,18 @@ impl Context {
         self.sweep_wanted.load(Ordering::Relaxed)
     }
 
+    /// The number of entries that have died in the wheel so far, including those that have left it. `None`
+    /// if another thread uses the list of tallies.
+    pub(crate) fn died(&self) -> Option<u64> {
+        self.try_with_tallies(Totals::died)
+    }
+
     /// Records that a sweep has visited the whole wheel: all entries that were dead when it began are
     /// gone. Returns true if enough entries have died since then to want another sweep.
-    pub(crate) fn end_sweep<'a>(
-        &self,
-        died_at_begin: u64,
-        tallies: impl Iterator<Item = &'a Tally> + Clone,
-    ) -> bool {
+    pub(crate) fn end_sweep(&self, died_at_begin: u64) -> bool {
         self.metrics.dead_found_at_least(died_at_begin);
         self.metrics.swept();
-        let again = self.is_sweep_worth_it(tallies);
+        let again = self.is_sweep_worth_it();
         self.sweep_wanted.store(again, Ordering::Relaxed);
         again
     }
@@ -305,11 +345,6 @@ impl Context {
     }
 }
 
-/// The number of entries that have died in the wheel so far, including those that have left it.
-pub(crate) fn died<'a>(tallies: impl Iterator<Item = &'a Tally>) -> u64 {
-    tallies.map(|tally| tally.died.get()).sum()
-}
-
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
@@ -385,10 +420,6 @@ mod tests {
                 self.entry_died(self.by_others.died.get());
             }
         }
-
-        fn tallies(&self) -> impl Iterator<Item = &Tally> + Clone {
-            [&self.by_worker, &self.by_others].into_iter()
-        }
     }
 
     fn context() -> Arc<Context> {
@@ -428,11 +459,11 @@ mod tests {
             let context = Context::of_this_thread(None, buckets);
             context.schedule(dead);
             context.cancel(dead);
-            context.consider_sweep(context.tallies());
+            context.consider_sweep();
             assert!(!context.is_sweep_wanted(), "{dead} in {buckets} buckets");
             context.schedule(1);
             context.cancel(1);
-            context.consider_sweep(context.tallies());
+            context.consider_sweep();
             assert!(context.is_sweep_wanted(), "{dead} and one more in {buckets} buckets");
         }
     }
@@ -444,7 +475,7 @@ mod tests {
         context.cancel(4000);
         (0..4000).for_each(|_| context.metrics.found_dead());
         context.cancel(4192);
-        context.consider_sweep(context.tallies());
+        context.consider_sweep();
         assert!(!context.is_sweep_wanted(), "4,192 are dead and 2,048 live");
         context.cancel(2048);
         assert!(context.is_sweep_wanted());
@@ -456,12 +487,12 @@ mod tests {
         context.schedule(100_000);
         context.cancel(60_000);
         assert!(context.is_sweep_wanted());
-        let at_begin = died(context.tallies());
+        let at_begin = context.died().expect("no other thread");
         context.cancel(40_000);
-        assert!(context.end_sweep(at_begin, context.tallies()), "40,000 dead ones are left");
+        assert!(context.end_sweep(at_begin), "40,000 dead ones are left");
         assert!(context.is_sweep_wanted());
-        let at_begin = died(context.tallies());
-        assert!(!context.end_sweep(at_begin, context.tallies()) && !context.is_sweep_wanted());
+        let at_begin = context.died().expect("no other thread");
+        assert!(!context.end_sweep(at_begin) && !context.is_sweep_wanted());
     }
 
     #[test]

@@ -50,16 +50,38 @@
 //! are that old, it reads more chunks first.
 //!
 //! The fence in `announce` also serves closing and the alarm (see `context` and `alarm`).
+//!
+//! **The worker knows the heaps that have something for it.** Such a heap is *listed*: the worker has it,
+//! or it is in a queue that the worker empties in each pass. A thread that queues a chunk, or finds chunks
+//! to release, lists the heap, unless that has its mark `listed`. A heap that has had nothing for a while
+//! *rests*:
+//!
+//! | step | a producer | the worker |
+//! |---|---|---|
+//! | 1 | queues a chunk, or counts an empty one | removes the mark `listed` |
+//! | 2 | fence | fence |
+//! | 3 | if the heap has no mark: lists it | if it finds something after all: keeps the heap |
+//!
+//! One of the two fences comes first. If the producer's does, the worker finds what it has queued. If the
+//! worker's does, the producer finds no mark. A producer marks a chunk after it has listed the heap, so a
+//! thread that finds the chunk's mark can rely on both.
+//!
+//! | user | means | changed by |
+//! |---|---|---|
+//! | OWNED | a thread has the heap | that thread, when it ends: to IDLE |
+//! | IDLE | the heap waits for the next thread | a thread that begins: to OWNED; the worker, if no chunk is left: to RETIRED |
+//! | RETIRED | the worker has dropped the heap | the worker, if there was a chunk after all: to IDLE |
 
 use super::chunk::{Chunk, Home, SLOTS};
 use super::context::Context;
-use super::mark::Seen;
+use super::mark::{Mark, Seen};
 use super::tally::Tally;
 use crate::base::sync::{
-    Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, SegQueue, fence,
+    Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering, SegQueue, fence,
 };
 use crate::time::tick::NEVER;
 use std::collections::{BinaryHeap, HashMap};
+use std::sync::Weak;
 
 /// A queue of this many chunks is scanned even if nothing in it is due. A smaller number would be
 /// worse: a timeout that is cancelled before its chunk is scanned costs the worker nothing.
@@ -82,7 +104,11 @@ const MOST_CHUNKS: usize = 1 << 14;
 /// The most chunks that a scan reads between two fences.
 const CHUNKS_PER_FENCE: usize = 64;
 
-/// The number of empty chunks that a heap keeps for the next burst.
+const OWNED: u8 = 0;
+const IDLE: u8 = 1;
+const RETIRED: u8 = 2;
+
+/// The number of empty chunks that the heap of a thread keeps for the next burst.
 const EMPTY_KEPT: usize = if cfg!(loom) { 0 } else { 16 };
 
 /// The part of a thread's timeouts that the thread shares with the worker.
@@ -98,6 +124,14 @@ pub(crate) struct Heap<P> {
     pub(crate) tally: Arc<Tally>,
     /// Whether this is the heap of the crate's own timeouts. Its tally is `Context::internals`.
     pub(crate) internal: bool,
+    user: AtomicU8,
+    listed: Mark,
+    /// The queue of heaps that the worker does not have yet.
+    /// Weak, because the queue has references to heaps.
+    to_worker: Weak<SegQueue<Arc<Self>>>,
+    me: Weak<Self>,
+    /// Whether the worker has the heap. Relaxed: only the worker uses it.
+    with_worker: AtomicBool,
     /// The name of the thread that has the heap.
     pub(super) thread: Mutex<Option<String>>,
     pub(crate) context: Arc<Context>,
@@ -197,20 +231,30 @@ impl Candidate {
 }
 
 impl<P> Heap<P> {
-    pub(super) fn new(context: Arc<Context>, tally: Arc<Tally>) -> Self {
-        Self {
+    /// A heap that the calling thread owns.
+    pub(super) fn new(
+        context: Arc<Context>,
+        tally: Arc<Tally>,
+        to_worker: Weak<SegQueue<Arc<Self>>>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|me| Self {
             internal: Arc::ptr_eq(&tally, &context.internals),
             next_sequence: AtomicU64::new(0),
             earliest: AtomicU64::new(NEVER),
             scan_wanted: AtomicBool::new(false),
             tally,
+            user: AtomicU8::new(OWNED),
+            listed: Mark::new(),
+            to_worker,
+            me: me.clone(),
+            with_worker: AtomicBool::new(false),
             thread: Mutex::new(None),
             context,
             pending: SegQueue::new(),
             pool: SegQueue::new(),
             empty: AtomicUsize::new(0),
             chunks: Mutex::new(HashMap::new()),
-        }
+        })
     }
 
     /// Announces that a slot of `chunk`, which is a chunk of this heap, is New with this deadline (see
@@ -243,6 +287,7 @@ impl<P> Heap<P> {
         let from = self.next_sequence.load(Ordering::Relaxed).saturating_sub(1);
         self.pending.push(MarkedChunk { from, chunk: chunk.clone() });
         fence(Ordering::SeqCst);
+        self.list();
         chunk.mark.set(mark);
         let chunks = self.pending.len();
         if chunks >= LONG_QUEUE {
@@ -253,6 +298,75 @@ impl<P> Heap<P> {
         if scan_by > 0 {
             self.context.alarm.submitted(scan_by);
         }
+    }
+
+    /// Gives the heap to the worker, unless the worker has it or will find it. The caller has fenced.
+    fn list(&self) {
+        let listed = self.listed.load();
+        if !listed.is_set() {
+            if let Some((queue, me)) = self.to_worker.upgrade().zip(self.me.upgrade()) {
+                queue.push(me);
+            }
+            self.listed.set(listed);
+        }
+    }
+
+    /// The worker takes the heap. False if it has it already.
+    pub(crate) fn come_to_worker(&self) -> bool {
+        !self.with_worker.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether the heap has something for the worker.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.pending.is_empty() || self.scan_by() != NEVER || self.has_chunks_to_release()
+    }
+
+    /// The worker gives the heap up, if there is nothing to do. The next producer lists it again.
+    pub(crate) fn rest(&self) -> bool {
+        self.listed.clear();
+        fence(Ordering::SeqCst);
+        if self.has_work() {
+            self.listed.set(self.listed.load());
+            return false;
+        }
+        self.with_worker.store(false, Ordering::Relaxed);
+        true
+    }
+
+    /// A thread takes an idle heap. False if the worker has retired it.
+    pub(super) fn occupy(&self) -> bool {
+        self.change_user(IDLE, OWNED)
+    }
+
+    /// The heap's thread has ended. Its empty chunks are released.
+    pub(super) fn vacate(&self) {
+        self.user.store(IDLE, Ordering::Relaxed);
+        fence(Ordering::SeqCst); // pairs with the fence of `count_empty`
+        if self.has_chunks_to_release() {
+            self.list();
+            self.context.want_release();
+        }
+    }
+
+    /// The worker takes an idle heap without chunks out of use. False if the heap is in use. `None` if
+    /// another thread uses the list of chunks: the worker tries again later.
+    pub(crate) fn retire(&self) -> Option<bool> {
+        if !self.change_user(IDLE, RETIRED) {
+            return Some(false);
+        }
+        let unused = self.chunks.try_lock().map(|chunks| chunks.is_empty());
+        if unused != Some(true) {
+            self.user.store(IDLE, Ordering::Release);
+        }
+        unused
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.user.load(Ordering::Relaxed) == RETIRED
+    }
+
+    fn change_user(&self, from: u8, to: u8) -> bool {
+        self.user.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// The number of chunks in the pending queue.
@@ -442,10 +556,15 @@ impl<P> Heap<P> {
 
     /// Whether the worker should `release` chunks.
     pub(crate) fn has_chunks_to_release(&self) -> bool {
-        self.has_more_empty_than(EMPTY_KEPT)
+        self.has_more_empty_than(self.kept())
     }
 
-    /// Drops the empty chunks of the pool, except for the `EMPTY_KEPT` that stay, and passes their
+    /// The number of empty chunks that stay for the next burst of the heap's thread.
+    fn kept(&self) -> usize {
+        if self.user.load(Ordering::Relaxed) == OWNED { EMPTY_KEPT } else { 0 }
+    }
+
+    /// Drops the empty chunks of the pool, except for the few that stay, and passes their
     /// numbers to `released`. Only the worker calls it. Returns false if another thread uses the list
     /// of chunks: the worker tries again later.
     pub(crate) fn release(
@@ -499,7 +618,11 @@ impl<P: Send> Home<P> for Heap<P> {
 
     fn count_empty(&self) {
         self.empty.fetch_add(1, Ordering::Relaxed);
-        if self.has_more_empty_than(EMPTY_KEPT + self.pool.len() / 4) {
+        fence(Ordering::SeqCst); // pairs with the fences of `vacate` and `rest`
+        let kept = self.kept();
+        let kept_of_many = if kept > 0 { kept + self.pool.len() / 4 } else { 0 };
+        if self.has_more_empty_than(kept_of_many) {
+            self.list();
             self.context.want_release();
         }
     }

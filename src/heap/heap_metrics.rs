@@ -6,8 +6,8 @@ use super::heap::Heap;
 /// A snapshot of one heap of a timer, from [`HashedWheelTimer::heap_metrics`].
 ///
 /// A heap has the timeouts that one thread schedules. A thread that ends leaves its heap, with its
-/// counts, to the next thread that schedules for the first time. So a timer has as many heaps as threads
-/// that scheduled and were alive at one time.
+/// counts, to the next thread that schedules for the first time. An idle heap is dropped, about a second
+/// after the last of its timeouts and their handles. Its counts then belong to no heap.
 ///
 /// # Examples
 ///
@@ -34,7 +34,8 @@ pub struct HeapMetrics {
     /// has ended.
     pub thread: Option<String>,
     /// Timeouts that were put into this heap, including those that were refused afterwards because the timer
-    /// was closed at that moment. Apart from these, the sum is [`Metrics::scheduled`](crate::Metrics).
+    /// was closed at that moment. Apart from these, and from heaps that were dropped, the sum is
+    /// [`Metrics::scheduled`](crate::Metrics).
     pub scheduled: u64,
     /// Chunks of 62 slots that wait for the worker, because a timeout in them is new or was pulled
     /// forward. The worker takes them when the first of these timeouts is due, a little sooner if there are

@@ -47,4 +47,4 @@ pub(crate) use owner::Owner;
 pub(crate) use pinned::PinnedChunk;
 pub(crate) use registry::Registry;
 pub(crate) use slot::{Cancel, Claim, Claimed, DEADLINE_STEP, Moved, Phase, Runs, Slot, TakenBack};
-pub(crate) use tally::{Count, Tally, Totals};
+pub(crate) use tally::{Count, Tally};

@@ -85,7 +85,8 @@ impl Worker {
 
     fn discover(&mut self) {
         let Self { registry, heaps, chunks, .. } = self;
-        heaps.extend(std::iter::from_fn(|| registry.next_new_heap()));
+        let listed = std::iter::from_fn(|| registry.next_heap());
+        heaps.extend(listed.filter(|heap| heap.come_to_worker()));
         for chunk in std::iter::from_fn(|| registry.next_new_chunk()) {
             let (id, _) = locate(chunk.index(0));
             chunks.resize(chunks.len().max(id + 1), None);
@@ -100,6 +101,7 @@ impl Worker {
     /// Scans each heap in which a timeout may be due at time `by`, and files the New slots.
     fn scan(&mut self, by: u64) {
         turn();
+        self.discover();
         for number in 0..self.heaps.len() {
             if self.heaps[number].scan_by() > by {
                 continue;
@@ -589,6 +591,69 @@ fn rule_02_an_announcement_relies_on_no_other_thread() {
         assert_eq!(worker.expire(NOW), [2]);
         foreign.join().unwrap();
         std::mem::forget(owner);
+    });
+}
+
+/// A thread schedules while the worker gives up its heap. The worker gets the heap again, or keeps it.
+#[test]
+fn rule_02_a_heap_that_rests_comes_back() {
+    check(|| {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let mut worker = Worker::new(&registry);
+        let _first = schedule(&mut owner, 1, DUE);
+        worker.scan(NOW);
+        let producer = spawn(move || {
+            let _second = schedule(&mut owner, 2, DUE);
+            std::mem::forget(owner);
+        });
+        turn();
+        worker.heaps.retain(|heap| !heap.rest());
+        worker.scan(NOW);
+        producer.join().unwrap();
+        worker.scan(NOW);
+        assert_eq!(worker.expire(NOW), [1, 2]);
+        worker.heaps.retain(|heap| !heap.rest());
+        assert!(worker.heaps.is_empty());
+    });
+}
+
+/// A thread ends and the next begins, while the worker releases the first one's chunk and retires the
+/// heap. The second thread's timeout runs.
+#[test]
+fn rule_01_retirement_against_a_new_owner() {
+    check_up_to(2, || {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let heap = owner.heap.clone();
+        let mut worker = Worker::new(&registry);
+        assert!(cancel(schedule(&mut owner, 1, DUE)).is_some());
+        drop(owner);
+        let second = {
+            let registry = registry.clone();
+            spawn(move || {
+                let mut owner = Owner::enter(&registry).expect("there is room");
+                let _handle = schedule(&mut owner, 2, DUE);
+            })
+        };
+        turn();
+        worker.discover();
+        let Worker { chunks, to_scan, .. } = &mut worker;
+        heap.release(to_scan.entry(0).or_default(), |id| {
+            chunks[id as usize] = None;
+            registry.recycle(id);
+        });
+        let unused = worker.to_scan[&0].is_empty();
+        let retired = unused && heap.retire() == Some(true);
+        if retired {
+            worker.heaps.retain(|other| !Arc::ptr_eq(other, &heap));
+            registry.forget_retired();
+        }
+        second.join().unwrap();
+        worker.scan(NOW);
+        assert_eq!(worker.expire(NOW), [2]);
+        assert!(!retired || registry.heap_metrics().len() == 1);
+        assert_eq!(registry.context.totals().pending(), 2, "neither end is counted here");
     });
 }
 

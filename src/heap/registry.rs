@@ -1,13 +1,16 @@
 //! The registry of a timer: all of its heaps and chunks.
 //!
 //! A thread that schedules for the first time *enters*: it gets an idle heap, or a new one. When the
-//! thread ends, it *leaves*: its heap and all chunks wait for the next thread. So the number of heaps
-//! is the greatest number of threads that were alive at one time, and timeouts outlive their thread.
+//! thread ends, it *leaves*: its heap and all chunks wait for the next thread, so timeouts outlive their
+//! thread. Once no timeout and no handle is left in an idle heap, the worker *retires* it, and adds its
+//! counts to those of threads without a heap. So the number of heaps follows the threads that are alive,
+//! and those whose timeouts are.
 //!
 //! One more heap has the internal timeouts (see `timeout/internal`). It belongs to no thread.
 //!
-//! The worker learns of new heaps and chunks through queues. It takes the locks here only to end the
-//! timer, when no producer waits for it. A snapshot takes them too, for a short time.
+//! The worker learns of chunks, and of heaps that have something for it, through queues. It waits for the
+//! locks here only to end the timer, when no producer waits for it. A snapshot takes them too, for a short
+//! time.
 
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
@@ -22,8 +25,8 @@ use std::any::Any;
 pub(crate) struct Registry<P> {
     pub(crate) context: Arc<Context>,
     heaps: Mutex<Vec<Arc<Heap<P>>>>,
-    /// Heaps that the worker does not know yet.
-    new_heaps: SegQueue<Arc<Heap<P>>>,
+    /// Heaps that have something for the worker, and that it does not have yet.
+    to_worker: Arc<SegQueue<Arc<Heap<P>>>>,
     /// Chunks that the worker does not know yet.
     new_chunks: SegQueue<Arc<Chunk<P>>>,
     /// Heaps whose thread has ended.
@@ -39,7 +42,7 @@ impl<P: Send + 'static> Registry<P> {
         Self {
             context,
             heaps: Mutex::new(Vec::new()),
-            new_heaps: SegQueue::new(),
+            to_worker: Arc::new(SegQueue::new()),
             new_chunks: SegQueue::new(),
             idle: SegQueue::new(),
             made: AtomicU64::new(0),
@@ -58,7 +61,8 @@ impl<P: Send + 'static> Registry<P> {
             let registry: Arc<dyn Any + Send + Sync> = self.clone();
             Arc::downgrade(&registry)
         });
-        self.idle.pop().unwrap_or_else(|| self.new_heap())
+        let idle = std::iter::from_fn(|| self.idle.pop()).find(|heap| heap.occupy());
+        idle.unwrap_or_else(|| self.new_heap())
     }
 
     fn new_heap(&self) -> Arc<Heap<P>> {
@@ -73,17 +77,37 @@ impl<P: Send + 'static> Registry<P> {
     }
 
     fn add_heap(&self, tally: Arc<Tally>) -> Arc<Heap<P>> {
-        let heap = Arc::new(Heap::new(self.context.clone(), tally));
+        let heap = Heap::new(self.context.clone(), tally, Arc::downgrade(&self.to_worker));
         self.heaps.lock().push(heap.clone());
-        self.new_heaps.push(heap.clone());
         heap
     }
 
     /// Gives a heap back for the next thread.
     pub(super) fn leave(&self, heap: Arc<Heap<P>>) {
         if !heap.internal {
+            heap.vacate();
             self.idle.push(heap);
         }
+    }
+
+    /// Forgets the heaps that the worker has retired, and keeps their counts. False if another thread uses
+    /// the lists: the worker tries again later.
+    pub(crate) fn forget_retired(&self) -> bool {
+        let Some(mut heaps) = self.heaps.try_lock() else { return false };
+        let retired = heaps.iter().filter(|heap| heap.is_retired());
+        let Some(()) = self.context.fold_tallies(retired.map(|heap| &heap.tally)) else {
+            return false;
+        };
+        heaps.retain(|heap| !heap.is_retired());
+        if heaps.len() < heaps.capacity() / 4 {
+            heaps.shrink_to_fit();
+        }
+        drop(heaps);
+        for _ in 0..self.idle.len() {
+            let still_idle = self.idle.pop().filter(|heap| !heap.is_retired());
+            still_idle.into_iter().for_each(|heap| self.idle.push(heap));
+        }
+        true
     }
 
     /// A new chunk of `heap`, which the caller owns. `None` if the timer can have no more chunks.
@@ -96,12 +120,22 @@ impl<P: Send + 'static> Registry<P> {
         };
         let chunk = Chunk::new(id, version as u32, heap);
         heap.chunks.lock().insert(id, chunk.clone());
+        self.new_chunks.push(chunk.clone());
         // If the timer has ended before the insertion, this thread sees it closed. See `pinned`.
         if self.context.is_closed() {
-            chunk.orphan();
+            self.unlist(heap, &chunk);
         }
-        self.new_chunks.push(chunk.clone());
         Some(chunk)
+    }
+
+    /// Takes a chunk of a closed timer out of the lists, since nobody else will: it is freed with its last
+    /// slot. What its owner arms there, the owner takes back.
+    #[cold]
+    fn unlist(&self, heap: &Heap<P>, chunk: &Arc<Chunk<P>>) {
+        chunk.orphan();
+        heap.chunks.lock().remove(&chunk.id);
+        while self.new_chunks.pop().is_some() {}
+        self.recycle(chunk.id);
     }
 
     /// A chunk beyond all limits, whose first slot is reserved for the caller and whose other slots are
@@ -115,9 +149,9 @@ impl<P: Send + 'static> Registry<P> {
         chunk
     }
 
-    /// The next heap that the worker does not know yet.
-    pub(crate) fn next_new_heap(&self) -> Option<Arc<Heap<P>>> {
-        if self.new_heaps.is_empty() { None } else { self.new_heaps.pop() }
+    /// The next heap that has something for the worker, and that it does not have yet.
+    pub(crate) fn next_heap(&self) -> Option<Arc<Heap<P>>> {
+        if self.to_worker.is_empty() { None } else { self.to_worker.pop() }
     }
 
     /// The next chunk that the worker does not know yet.

@@ -278,7 +278,7 @@ mod tests {
             }
         }
         for timer in &timers {
-            assert_eq!(std::iter::from_fn(|| timer.next_new_heap()).count(), 1);
+            assert_eq!(std::iter::from_fn(|| timer.next_heap()).count(), 1);
             assert_eq!(timer.context.totals().pending(), 100);
         }
         assert!(timeouts.iter().step_by(3).all(Timeout::cancel));
@@ -320,7 +320,7 @@ mod tests {
             let timeout = std::thread::spawn(move || new_timeout(&other, DUE)).join().unwrap();
             assert!(!timeout.runs());
         }
-        assert_eq!(std::iter::from_fn(|| registry.next_new_heap()).count(), 1);
+        assert_eq!(std::iter::from_fn(|| registry.next_heap()).count(), 1);
         assert_eq!(registry.context.totals().pending(), 20);
     }
 }

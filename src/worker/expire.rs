@@ -3,6 +3,7 @@
 use super::Worker;
 use super::lifecycle::Command;
 use crate::executor::Job;
+use crate::heap::context::DEAD_PER_CHECK;
 use crate::heap::{CatchUp, Claim, Claimed, PinnedChunk};
 use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
 use crate::wheel::{Agenda, Due, Exact, Token};
@@ -39,7 +40,7 @@ impl<W: Exact> Worker<W> {
         self.last_pass = tick;
 
         let mut agenda = std::mem::take(&mut self.agenda);
-        let (mut now, mut until_read, mut ran) = (now, FIRED_PER_CLOCK_READ, false);
+        let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
         // A burst that the last pass interrupted continues after all due timeouts.
         let burst_from = if self.is_catching_up() { tick } else { 0 };
         loop {
@@ -62,7 +63,7 @@ impl<W: Exact> Worker<W> {
                 }
                 Claim::Due(claimed) => {
                     self.hand_over(claimed, now, tick);
-                    ran = true;
+                    self.ran += 1;
                     until_read -= 1;
                     if until_read == 0 {
                         (now, until_read) = (self.now(), FIRED_PER_CLOCK_READ);
@@ -72,9 +73,10 @@ impl<W: Exact> Worker<W> {
         }
         self.end_naming();
         self.lanes.give_back();
-        if ran {
+        if self.ran >= DEAD_PER_CHECK {
             // Fewer timeouts are pending now, so the dead entries may outnumber them.
-            self.context().consider_sweep(self.lanes.tallies(self.context()));
+            self.ran = 0;
+            self.context().consider_sweep();
         }
         agenda.clear();
         self.agenda = agenda;

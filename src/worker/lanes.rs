@@ -1,16 +1,21 @@
-//! Lanes: the heaps and chunks that the worker knows.
+//! Lanes: the heaps that have something for the worker, and all chunks.
 //!
 //! A *lane* is a heap together with the candidates that the worker has taken from it and has not filed
-//! yet. A dropped chunk leaves a gap in the list of chunks: all entries that name it are dead.
+//! yet. A heap that has had nothing for a while rests without a lane (see `heap/heap`). So a pass does not
+//! look at threads that do nothing. A dropped chunk leaves a gap in the list of chunks: all entries that
+//! name it are dead.
 
 use super::control::Control;
 use crate::base::sync::Arc;
-use crate::heap::context::Context;
-use crate::heap::{Candidate, Chunk, Heap, MarkedChunk, Registry, Slot, Tally, locate};
+use crate::heap::{Candidate, Chunk, Heap, MarkedChunk, Registry, Slot, locate};
 use crate::time::tick::NEVER;
 use crate::timeout::Erased;
 use crate::wheel::Token;
 use std::collections::BinaryHeap;
+
+/// The number of passes in which a heap has nothing before it rests. To rest and to come back costs as
+/// much as a few dozen of these passes.
+const QUIET_PASSES: u32 = 64;
 
 /// The number of candidates for which a lane keeps memory between passes.
 const KEPT: usize = 1 << 12;
@@ -24,6 +29,8 @@ pub(super) struct Lane {
     due: Vec<Candidate>,
     /// Candidates that are not due yet, in the same order. The pass that takes them also files them.
     rest: Vec<Candidate>,
+    /// The number of passes since the heap had something for the worker.
+    quiet: u32,
 }
 
 /// All lanes and chunks.
@@ -37,20 +44,27 @@ pub(super) struct Lanes {
     freed: (usize, u64),
     /// The index of the slot that was prefetched last.
     prefetched: u32,
+    /// A heap was retired, and the registry still has it.
+    retired: bool,
 }
 
 /// A slot at most this far behind the last one is not prefetched.
 const NEIGHBOURS: u32 = 8;
 
 impl Lanes {
-    /// Adds the heaps and chunks that are new since the last call. A chunk is registered before any
-    /// entry can name it.
+    /// Adds the heaps that have something for the worker since the last call, and the new chunks. A chunk is
+    /// registered before any entry can name it.
     pub(super) fn discover(&mut self, registry: &Registry<Erased>) {
-        while let Some(heap) = registry.next_new_heap() {
-            let (to_scan, due, rest) = Default::default();
-            self.all.push(Lane { heap, to_scan, due, rest });
+        while let Some(heap) = registry.next_heap() {
+            if heap.come_to_worker() {
+                let (to_scan, due, rest) = Default::default();
+                self.all.push(Lane { heap, to_scan, due, rest, quiet: 0 });
+            }
         }
         while let Some(chunk) = registry.next_new_chunk() {
+            if chunk.is_released() {
+                continue; // it was released between two calls
+            }
             let (id, _) = locate(chunk.index(0));
             if id >= self.chunks.len() {
                 self.chunks.resize(id + 1, None);
@@ -111,7 +125,7 @@ impl Lanes {
             lane.free_memory();
             return (0, false);
         }
-        let Lane { heap, to_scan, due, rest } = lane;
+        let Lane { heap, to_scan, due, rest, .. } = lane;
         let before = due.len() + rest.len();
         let left = heap.scan(expires.then_some(by), most, all_due, to_scan, due, rest);
         (due.len() + rest.len() - before, left)
@@ -177,9 +191,31 @@ impl Lanes {
         }
     }
 
-    /// Drops the empty chunks of all heaps, except for the few that each heap keeps. Returns false if
-    /// the worker must try a heap again.
+    /// Drops the lanes of heaps that rest.
+    pub(super) fn rest(&mut self) {
+        self.retain(Lane::keeps_working);
+    }
+
+    /// Drops the lanes that `keep` denies. The others take turns as before.
+    fn retain(&mut self, mut keep: impl FnMut(&mut Lane) -> bool) {
+        let (mut number, mut before_first) = (0, 0);
+        self.all.retain_mut(|lane| {
+            let keeps = keep(lane);
+            before_first += usize::from(keeps && number < self.first);
+            number += 1;
+            keeps
+        });
+        self.first = if before_first < self.all.len() { before_first } else { 0 };
+        if self.all.len() < self.all.capacity() / 4 {
+            self.all.shrink_to_fit();
+        }
+    }
+
+    /// Drops the empty chunks of all heaps, except for the few that each heap keeps, and then the heaps of
+    /// ended threads that have no chunk. Returns false if the worker must try again.
     pub(super) fn release(&mut self, control: &Control) -> bool {
+        // First, because a chunk may have been used and emptied since the last pass.
+        self.discover(&control.registry);
         let mut done = true;
         for number in 0..self.all.len() {
             if !self.all[number].heap.has_chunks_to_release() {
@@ -194,16 +230,20 @@ impl Lanes {
                 control.registry.recycle(id);
             });
         }
-        done
-    }
-
-    /// The tallies of all threads that the worker knows, including its own.
-    pub(super) fn tallies<'a>(
-        &'a self,
-        context: &'a Context,
-    ) -> impl Iterator<Item = &'a Tally> + Clone {
-        let heaps = self.all.iter().map(|lane| &*lane.heap.tally);
-        heaps.chain([&context.by_worker, &context.by_others])
+        let mut retired = self.retired;
+        self.retain(|lane| match lane.is_unused().then(|| lane.heap.retire()) {
+            Some(Some(retires)) => {
+                retired |= retires;
+                !retires
+            }
+            Some(None) => {
+                done = false;
+                true
+            }
+            None => true,
+        });
+        self.retired = retired && !control.registry.forget_retired();
+        done && !self.retired
     }
 }
 
@@ -220,6 +260,18 @@ impl Lane {
     /// The time by which the worker must file something.
     pub(super) fn scan_by(&self) -> u64 {
         if self.due.is_empty() { self.heap.scan_by() } else { 0 }
+    }
+
+    /// Whether the worker has nothing of the heap.
+    fn is_unused(&self) -> bool {
+        self.to_scan.is_empty() && self.due.is_empty() && self.rest.is_empty()
+    }
+
+    /// Counts a pass. Returns false if the heap rests now.
+    fn keeps_working(&mut self) -> bool {
+        let works = !self.is_unused() || self.heap.has_work();
+        self.quiet = if works { 0 } else { self.quiet + 1 };
+        self.quiet < QUIET_PASSES || !self.heap.rest()
     }
 
     pub(super) fn has_due(&self) -> bool {
@@ -247,6 +299,7 @@ fn recycle(candidates: &mut Vec<Candidate>) {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+    use crate::heap::context::Context;
     use crate::heap::{Owner, Runs, SLOTS};
 
     const DUE: u64 = 1 << 40;
@@ -283,8 +336,8 @@ mod tests {
     }
 
     fn take(lanes: &mut Lanes, by: u64, expires: bool, control: &Control) {
-        lanes.scan(0, by, expires, usize::MAX, false);
         lanes.discover(&control.registry);
+        lanes.scan(0, by, expires, usize::MAX, false);
     }
 
     /// Candidates of one scan are filed before those of a later scan.

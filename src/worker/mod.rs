@@ -15,7 +15,7 @@
 //! - `control`: the state that the worker shares with the timer's handles
 //! - `running`: the name of the timeout that runs
 //! - `lifecycle`: the command to end, and the report of the end
-//! - `lanes`: the heaps and chunks as the worker knows them
+//! - `lanes`: the heaps that have something for the worker, and all chunks
 
 pub(crate) mod control;
 mod expire;
@@ -62,6 +62,10 @@ pub(crate) struct Worker<W> {
     behind: bool,
     /// The tick that was current when the backlog began. Timeouts due before it count as due in it.
     backlog_from: u64,
+    /// The number of runs since the last check whether a sweep is worth its cost.
+    ran: u64,
+    /// Chunks are released only from this time on.
+    release_from: u64,
     /// If a sweep of the wheel is in progress: the number of entries that had died when it began.
     sweeping: Option<u64>,
     /// The entry that `confirm_next` last found to be the next one.
@@ -103,6 +107,8 @@ impl<W: Exact> Worker<W> {
             missed: Vec::new(),
             behind: false,
             backlog_from: 0,
+            ran: 0,
+            release_from: 0,
             sweeping: None,
             confirmed: None,
             woken_for: 0,
@@ -129,6 +135,7 @@ impl<W: Exact> Worker<W> {
             self.expire(now);
             let backlog = self.transfer_rest();
             let unswept = self.sweep();
+            self.lanes.rest();
             self.report();
             let all_done = !backlog && !unswept && !self.is_catching_up();
             if all_done && self.confirm_next() {

@@ -10,7 +10,6 @@
 use super::Worker;
 use super::lifecycle::Command;
 use super::sweep::LOOKUPS_PER_PASS;
-use crate::heap::Totals;
 use crate::heap::alarm::Woken;
 use crate::time::Pace;
 use crate::time::tick::NEVER;
@@ -32,7 +31,11 @@ impl<W: Exact> Worker<W> {
         match self.confirm_until(near) {
             Next::Unknown => false,
             Next::At(_) => true,
-            Next::Later if self.wheel.next_expiry().is_none() || self.is_anything_pending() => true,
+            Next::Later
+                if self.wheel.next_expiry().is_none() || self.context().is_anything_pending() =>
+            {
+                true
+            }
             Next::Later => self.confirm_until(NEVER) != Next::Unknown,
         }
     }
@@ -138,18 +141,11 @@ impl<W: Exact> Worker<W> {
         if self.woken_at == Some(tick) {
             return Some(tick + 1);
         }
-        let due = in_wheel.min(self.queues_due().max(tick + 1));
+        let due = in_wheel.min(self.queues_due().min(self.release_due()).max(tick + 1));
         // A timeout that woke the worker keeps its wake-up even if it was cancelled immediately. So
         // a caller who repeats this wakes the worker once per delay, not each time.
         let requested = self.context().scale.tick_not_before(self.woken_for);
         Some(if requested > tick { due.min(requested) } else { due })
-    }
-
-    /// Whether any timeout seems to be pending. The answer is only good for deciding how much to clean up:
-    /// if the worker does not know the thread that scheduled a timeout yet, and knows the thread that
-    /// ended it, the number is too low.
-    fn is_anything_pending(&self) -> bool {
-        Totals::of(self.lanes.tallies(self.context())).pending() > 0
     }
 
     /// The tick by which the worker must scan a queue.
@@ -161,7 +157,6 @@ impl<W: Exact> Worker<W> {
     /// `heap/alarm`: after arming, it checks every heap, including the newest.
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.lanes.discover(&self.control.registry);
-        let context = self.context();
-        self.queues_due() < target || context.is_sweep_wanted() || context.is_release_wanted()
+        self.queues_due().min(self.release_due()) < target || self.context().is_sweep_wanted()
     }
 }

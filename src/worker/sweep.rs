@@ -3,16 +3,23 @@
 //! An entry is dead once its timeout has ended or has another entry. A sweep is wanted
 //! once the dead entries outnumber the pending timeouts by more than 4,096, or by more than the number of
 //! buckets if that is greater (`Context::is_sweep_worth_it`). A thread checks this once per 1,024 entries
-//! that it leaves dead. The sweep visits the whole wheel, over several passes. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when
-//! they would be the next to expire.
+//! that it leaves dead, and the worker once per 1,024 runs. The sweep visits the whole wheel, over several
+//! passes. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when they
+//! would be the next to expire.
+//!
+//! Empty chunks are dropped at most once per second. So bursts that follow each other use the same chunks,
+//! and do not wake the worker each time.
 
 use super::Worker;
-use crate::heap::context;
+use crate::time::tick::NEVER;
 use crate::wheel::Exact;
 
 /// The number of wheel entries checked in one pass. This takes 1-2 ms, since each lookup misses the
 /// cache.
 pub(super) const LOOKUPS_PER_PASS: usize = 1 << 13;
+
+/// The shortest time between two releases of chunks, in nanoseconds of the timer's clock.
+const RELEASE_EVERY: u64 = 1_000_000_000;
 
 impl<W: Exact> Worker<W> {
     /// Begins or continues the sweep if one is wanted, and drops empty chunks. Returns true if there is
@@ -20,7 +27,7 @@ impl<W: Exact> Worker<W> {
     pub(super) fn sweep(&mut self) -> bool {
         let unreleased = self.release();
         if self.sweeping.is_none() && self.context().is_sweep_wanted() {
-            self.sweeping = Some(context::died(self.lanes.tallies(self.context())));
+            self.sweeping = self.context().died();
         }
         let Some(died_at_begin) = self.sweeping else { return unreleased };
         let Self { control, lanes, wheel, .. } = self;
@@ -36,19 +43,28 @@ impl<W: Exact> Worker<W> {
             return true;
         }
         self.sweeping = None;
-        context.end_sweep(died_at_begin, self.lanes.tallies(context)) || unreleased
+        context.end_sweep(died_at_begin) || unreleased
     }
 
-    /// Drops empty chunks if there are many. Returns true if the worker must try again.
+    /// Drops empty chunks if there are many, and the last release is long enough ago. Returns true if the
+    /// worker must try again.
     fn release(&mut self) -> bool {
-        if !self.context().is_release_wanted() {
+        if !self.context().is_release_wanted() || self.known < self.release_from {
             return false;
         }
         self.control.context.begin_release();
         let done = self.lanes.release(&self.control);
-        if !done {
+        if done {
+            self.release_from = self.known.saturating_add(RELEASE_EVERY);
+        } else {
             self.control.context.want_release();
         }
         !done
+    }
+
+    /// The tick in which chunks are to be released.
+    pub(super) fn release_due(&self) -> u64 {
+        let from = if self.context().is_release_wanted() { self.release_from } else { NEVER };
+        self.context().scale.tick_not_before(from)
     }
 }

@@ -116,7 +116,7 @@ fn all_due(worker: &mut Worker<Hashed>) -> Vec<Due> {
 #[test]
 fn rule_04_a_wanted_sweep_keeps_the_worker_awake() {
     let mut worker = worker();
-    let [_, mut producer] = Producer::two_of(&worker);
+    let [_other, mut producer] = Producer::two_of(&worker);
     producer.schedule(6000);
     assert!(!worker.anything_sooner(1), "the queued timeouts are far away");
     assert!(!transfer(&mut worker) && !worker.anything_sooner(1));

@@ -55,7 +55,7 @@ fn rule_04_an_emptied_registry_keeps_no_chunk() {
 fn the_worker_learns_of_each_heap_and_chunk_once() {
     let mut producer = Producer::new();
     producer.arm(130);
-    let heaps = || std::iter::from_fn(|| producer.registry.next_new_heap()).count();
+    let heaps = || std::iter::from_fn(|| producer.registry.next_heap()).count();
     let chunks = || std::iter::from_fn(|| producer.registry.next_new_chunk()).count();
     assert_eq!((heaps(), chunks()), (1, 3));
     drop(Owner::enter(&producer.registry));

@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::sync::Arc;
+use crate::heap::alarm::Woken;
 use crate::heap::{Owner, Registry, Runs};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask};
@@ -28,7 +29,7 @@ fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
 #[test]
 fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
     let (registry, timeout) = timeout();
-    let (heap, context) = (registry.next_new_heap().expect("this thread's"), timeout.context());
+    let (heap, context) = (registry.next_heap().expect("this thread's"), timeout.context());
     let asks = |in_wheel: bool, deadline| {
         heap.scan(
             None,
@@ -43,7 +44,7 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
         }
         context.alarm.arm(DUE - 1);
         timeout.reschedule_to(deadline).unwrap();
-        (heap.scan_by() == deadline, !context.alarm.is_armed())
+        (heap.scan_by() == deadline, context.alarm.disarm() != Woken::No)
     };
     for in_wheel in [false, true] {
         assert_eq!(asks(in_wheel, DUE), (false, false), "the same");
