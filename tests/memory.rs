@@ -61,6 +61,27 @@ fn storm_on(wheel: WheelKind) {
     assert!(late < early + 1_000_000, "{early} bytes after 6 waves, {late} after 60");
 }
 
+/// `stop` returns the task of one timer, which then goes to the next timer.
+#[test]
+fn rule_04_a_task_handed_from_timer_to_timer_does_not_grow() {
+    let _alone = ALONE.lock();
+    let (mut task, mut after) = (None::<wheelwork::Task>, Vec::new());
+    for n in 0..2000 {
+        let timer = HashedWheelTimer::builder().ticks_per_wheel(8).build().unwrap();
+        match task.take() {
+            Some(task) => timer.new_timeout(task, HOUR).unwrap(),
+            None => timer.new_timeout(|| (), HOUR).unwrap(),
+        };
+        task = Some(timer.stop().unwrap().remove(0).into_task());
+        drop(timer);
+        if n % 100 == 99 {
+            after.push(bytes());
+        }
+    }
+    let (early, late) = (after[0], *after.last().unwrap());
+    assert!(late < early + 20_000, "{early} bytes after 100 times, {late} after 2,000");
+}
+
 /// Each timeout is cancelled soon after it was scheduled, while the worker sleeps: nothing drains the
 /// queue.
 #[test]

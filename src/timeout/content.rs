@@ -31,10 +31,6 @@ impl<T: TimerTask> Content for Inline<T> {
     fn into_task(self) -> T {
         self.0
     }
-
-    fn holds(&self, id: TypeId) -> bool {
-        holds(&self.0, id)
-    }
 }
 
 /// A large task that runs once.
@@ -54,10 +50,6 @@ impl<T: TimerTask> Content for Boxed<T> {
 
     fn into_task(self) -> T {
         *self.0
-    }
-
-    fn holds(&self, id: TypeId) -> bool {
-        holds(&*self.0, id)
     }
 }
 
@@ -83,21 +75,16 @@ impl<T: TimerTask> Content for Again<T> {
     fn into_task(self) -> T {
         self.0.expect("empty only during a run")
     }
-
-    fn holds(&self, id: TypeId) -> bool {
-        self.0.as_ref().as_ref().is_some_and(|task| holds(task, id))
-    }
-}
-
-/// Whether a task is of this type, or is a `Task` that contains one of this type.
-fn holds<T: TimerTask>(task: &T, id: TypeId) -> bool {
-    let inner = (task as &dyn Any).downcast_ref::<Task>();
-    TypeId::of::<T>() == id || inner.is_some_and(|task| task.0.holds(id))
 }
 
 impl Erased {
+    /// A `Task` is erased already. If it became the contents of another `Erased`, a task that goes from timer
+    /// to timer would be one level deeper each time.
     #[inline]
     pub(crate) fn new<T: TimerTask>(task: T) -> Self {
+        if TypeId::of::<T>() == TypeId::of::<Task>() {
+            return Self::of_task(task);
+        }
         if const { fits::<Inline<T>>() } {
             // The check is in `holding` too, which is compiled for every `T`.
             Self::holding_if_it_fits(Inline(task))
@@ -106,6 +93,22 @@ impl Erased {
         } else {
             Self::holding(Again(Box::new(Some(task))))
         }
+    }
+
+    /// The inside of a `Task`.
+    fn of_task<T: TimerTask>(task: T) -> Self {
+        let mut task = Some(task);
+        let task = (&mut task as &mut dyn Any).downcast_mut::<Option<Task>>();
+        task.and_then(Option::take).expect("`T` is `Task`").0
+    }
+
+    /// Returns the task as a value of the type that it was made from.
+    ///
+    /// # Panics
+    ///
+    /// If it was made from another type.
+    pub(crate) fn into_type<T: TimerTask>(self) -> T {
+        Task(self).downcast().expect("a task of this type")
     }
 }
 
@@ -259,7 +262,7 @@ mod tests {
         let recognised = || {
             let task = Task(task());
             assert!(task.is::<Probe<A, SIZE, ONCE>>());
-            assert!(!task.is::<Other>() && !task.is::<Task>());
+            assert!(!task.is::<Other>() && task.is::<Task>());
             assert_eq!(task.is::<Probe<A, SIZE, false>>(), !ONCE);
         };
         assert_eq!(story(plain, recognised), (false, 0, 0), "recognised");
@@ -353,6 +356,40 @@ mod tests {
     sizes! { tasks_aligned_to_16, A16, 0 16 32 48 64 }
     sizes! { tasks_aligned_to_32, A32, 0 32 64 }
     sizes! { tasks_aligned_to_64, A64, 0 64 }
+
+    /// A task that was handed from timer to timer is neither larger nor deeper than before. Each end runs on
+    /// a small stack.
+    #[test]
+    fn rule_04_a_task_handed_from_timer_to_timer_does_not_nest() {
+        fn handed_over<const SIZE: usize>() -> Task {
+            let task = Task(Erased::new(Probe::<A8, SIZE, false>::new()));
+            (0..100_000).fold(task, |task, _| Task(Erased::new(task)))
+        }
+        fn every_end<const SIZE: usize>(timeout: &Timeout) {
+            let (place, plain) = (timeout.place(), Story::default());
+            assert_eq!(story(plain, || drop(handed_over::<SIZE>())), (false, 0, 0));
+            let run = || drop(handed_over::<SIZE>().0.run(place).into_parts());
+            assert_eq!(story(plain, run), (false, 1, 0));
+            let goes_on = Story { goes_on: 1, ..plain };
+            assert_eq!(story(goes_on, run), (false, 1, 0));
+            let cancelled = || handed_over::<SIZE>().0.cancelled(place);
+            assert_eq!(story(plain, cancelled), (false, 0, 1));
+            let recognised = || {
+                let task = handed_over::<SIZE>().downcast::<Other>().expect_err("another type");
+                assert!(task.is::<Probe<A8, SIZE, false>>() && !task.is::<Other>());
+                let task = task.downcast::<Task>().expect("every task is a `Task`");
+                assert!(task.downcast::<Probe<A8, SIZE, false>>().is_ok());
+            };
+            assert_eq!(story(plain, recognised), (false, 0, 0));
+        }
+        let small = std::thread::Builder::new().stack_size(128 * 1024);
+        let thread = small.spawn(|| {
+            let (_registry, timeout) = timeout();
+            every_end::<8>(&timeout);
+            every_end::<64>(&timeout);
+        });
+        thread.expect("a thread").join().expect("no panic");
+    }
 
     /// A task that fits is stored in the slot. Any other is boxed, even a small one with a large
     /// alignment.

@@ -5,11 +5,10 @@
 //! Invariants:
 //! 1. `bytes` holds a valid `C`, where `C` is the type that `calls` was made for. `Erased::holding`
 //!    is the only constructor, and `C` fits: this is checked when it is compiled.
-//! 2. Every function in `Calls` except `holds` takes the `C` out, and only one of them is called, once. A
-//!    method that calls one does not drop the `Erased` afterwards, because its drop would take the `C`
-//!    again. `holds` borrows the `C` during the call.
-//! 3. Threads may share an `Erased` even if they may not share its task. So `Content::holds` reads
-//!    nothing of a task, unless that is an `Erased` itself.
+//! 2. Every unsafe function in `Calls` takes the `C` out, and only one of them is called, once. A method that
+//!    calls one does not drop the `Erased` afterwards, because its drop would take the `C` again.
+//! 3. Threads may share an `Erased` even if they may not share its task. So no method that borrows the
+//!    `Erased` reads the task.
 
 use super::next::Next;
 use crate::heap::{Chunk, Slot};
@@ -51,7 +50,8 @@ pub(crate) struct Erased {
 
 /// The functions for a task of one type.
 struct Calls {
-    holds: unsafe fn(&Bytes, TypeId) -> bool,
+    /// The type of the task.
+    task_type: fn() -> TypeId,
     run: unsafe fn(Bytes, Place<'_>) -> Next<Erased>,
     cancelled: unsafe fn(Bytes, Place<'_>),
     give: unsafe fn(Bytes, &mut dyn Any) -> Result<(), Erased>,
@@ -75,9 +75,6 @@ pub(super) trait Content: Send + Sized + 'static {
 
     /// Returns the task, which has not run.
     fn into_task(self) -> Self::Task;
-
-    /// Whether the task is of this type, or contains a task of this type. See invariant 3.
-    fn holds(&self, id: TypeId) -> bool;
 }
 
 pub(super) const fn fits<C>() -> bool {
@@ -120,22 +117,9 @@ impl Erased {
         unsafe { (this.calls.cancelled)(this.bytes, place) }
     }
 
-    /// Whether the task is of type `id`, or contains an `Erased` whose task is of type `id`.
-    pub(super) fn holds(&self, id: TypeId) -> bool {
-        // SAFETY: invariant 1; nothing takes the content out during this borrow of `self`.
-        unsafe { (self.calls.holds)(&self.bytes, id) }
-    }
-
-    /// Returns the task as a value of the type that it was made from.
-    ///
-    /// # Panics
-    ///
-    /// If it was made from another type.
-    pub(crate) fn into_type<T: 'static>(self) -> T {
-        let mut task = None;
-        let given = self.give(&mut task);
-        debug_assert!(given.is_ok());
-        task.expect("a task of this type")
+    /// Whether the task is of this type.
+    pub(super) fn is_of(&self, id: TypeId) -> bool {
+        (self.calls.task_type)() == id
     }
 
     /// Moves the task into `into` if that is an `Option` of the task's type. Otherwise returns the task.
@@ -157,7 +141,7 @@ impl Drop for Erased {
 impl Calls {
     const fn of<C: Content>() -> &'static Self {
         &Self {
-            holds: holds::<C>,
+            task_type: TypeId::of::<C::Task>,
             run: run::<C>,
             cancelled: cancelled::<C>,
             give: give::<C>,
@@ -165,15 +149,6 @@ impl Calls {
             only_wakes: C::ONLY_WAKES,
         }
     }
-}
-
-/// # Safety
-///
-/// The bytes hold a valid `C`, and no other code takes it out during the call.
-unsafe fn holds<C: Content>(bytes: &Bytes, id: TypeId) -> bool {
-    // SAFETY: the caller's promise. The bytes are aligned for `C`, since it fits.
-    let content = unsafe { &*std::ptr::from_ref(bytes).cast::<C>() };
-    content.holds(id)
 }
 
 /// # Safety

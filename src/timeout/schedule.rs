@@ -166,6 +166,7 @@ fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, (T, Refusal)> {
 mod tests {
     use super::*;
     use crate::heap::{Claim, Phase, SLOTS};
+    use crate::timeout::Task;
     use std::collections::HashSet;
     use std::convert::identity;
 
@@ -239,6 +240,23 @@ mod tests {
             assert_eq!(registry.context.snapshot().queue_depth, 0);
             assert_eq!(owner.chunk().slot(offset).phase(), Phase::Free);
         }
+    }
+
+    /// The task was returned by the stop of another timer. It is still of its own type, as a task and as the
+    /// type that the caller scheduled.
+    #[test]
+    fn rule_01_a_returned_task_in_a_closed_timer_is_taken_back() {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        assert!(owner.has_room());
+        let task = Task(Erased::new((|| ()) as fn()));
+        let offset = owner.arm(Erased::new(task), DUE, Runs::MayGoOn);
+        registry.context.close();
+        let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
+        let Err((task, Refusal::Closed)) = take_back::<Task>(timeout) else {
+            panic!("it is refused")
+        };
+        assert!(task.downcast::<fn()>().is_ok());
     }
 
     /// The timeout runs and goes on before the timer is closed, and its thread notices only the close.

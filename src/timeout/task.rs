@@ -4,7 +4,7 @@ use super::erased::Erased;
 use super::handle::Timeout;
 use super::next::Next;
 use super::run::Run;
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::fmt;
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
@@ -75,13 +75,16 @@ impl<F: FnOnce() + Send + 'static> TimerTask for F {
 }
 
 /// A task whose type is erased, as [`stop`](crate::HashedWheelTimer::stop) returns it. It can be
-/// scheduled in another timer.
+/// scheduled in another timer. There it is the same task: it does not grow, however often it is handed from
+/// timer to timer.
 pub struct Task(pub(super) Erased);
 
 impl Task {
-    /// Whether the task is of type `T`: whether [`downcast`](Self::downcast) would succeed.
+    /// Whether the task is of type `T`: whether [`downcast`](Self::downcast) would succeed. Every task is
+    /// also of type `Task`.
     pub fn is<T: TimerTask>(&self) -> bool {
-        self.0.holds(TypeId::of::<T>())
+        let id = TypeId::of::<T>();
+        id == TypeId::of::<Task>() || self.0.is_of(id)
     }
 
     /// Returns the task itself if it is of type `T`, for example to inspect it, or to save it
@@ -116,14 +119,12 @@ impl Task {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn downcast<T: TimerTask>(self) -> Result<T, Task> {
-        let (mut task, mut inner) = (None::<T>, None::<Task>);
-        let other = match self.0.give(&mut task) {
-            Ok(()) => return Ok(task.expect("given")),
-            Err(other) => other,
-        };
-        // A task that was taken out of one timer and scheduled in another is inside a `Task`.
-        other.give(&mut inner).map_err(Task)?;
-        inner.expect("given").downcast()
+        let mut task = None::<T>;
+        match (&mut task as &mut dyn Any).downcast_mut::<Option<Task>>() {
+            Some(itself) => *itself = Some(self),
+            None => self.0.give(&mut task).map_err(Task)?,
+        }
+        Ok(task.expect("given"))
     }
 }
 

@@ -3,7 +3,6 @@
 use super::erased::Erased;
 use super::handle::Timeout;
 use super::task::{Task, TimerTask};
-use std::any::TypeId;
 use std::fmt;
 use std::time::Instant;
 
@@ -38,14 +37,14 @@ use std::time::Instant;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub struct Unprocessed {
-    task: Erased,
+    task: Task,
     timeout: Timeout,
     deadline: Instant,
 }
 
 impl Unprocessed {
     pub(crate) fn new(task: Erased, timeout: Timeout, deadline: Instant) -> Self {
-        Self { task, timeout, deadline }
+        Self { task: Task(task), timeout, deadline }
     }
 
     /// The instant at which it would have expired. To save it beyond the end of the process, convert it
@@ -63,18 +62,18 @@ impl Unprocessed {
     /// Runs the task once, now, on this thread. The timeout does not go on, since its timer is
     /// stopped. A panic of the task reaches the caller.
     pub fn run(self) {
-        let _no_more = self.task.run(self.timeout.place());
+        let _no_more = self.task.0.run(self.timeout.place());
     }
 
     /// Returns the task, for example to schedule it in another timer. A periodic task goes on there, and
     /// is due immediately if it was due before.
     pub fn into_task(self) -> Task {
-        Task(self.task)
+        self.task
     }
 
     /// Whether the task is of type `T`: whether [`downcast`](Self::downcast) would succeed.
     pub fn is<T: TimerTask>(&self) -> bool {
-        self.task.holds(TypeId::of::<T>())
+        self.task.is::<T>()
     }
 
     /// Returns the task itself if it is of type `T`.
@@ -84,7 +83,7 @@ impl Unprocessed {
     /// The same timeout, if its task is of another type.
     pub fn downcast<T: TimerTask>(self) -> Result<T, Self> {
         let Self { task, timeout, deadline } = self;
-        Task(task).downcast().map_err(|Task(task)| Self { task, timeout, deadline })
+        task.downcast().map_err(|task| Self { task, timeout, deadline })
     }
 }
 
@@ -92,7 +91,7 @@ impl Unprocessed {
     /// Cancels a timeout that no caller will collect.
     pub(crate) fn cancel(self) {
         self.timeout.cancel_returned();
-        self.timeout.tell_cancelled(self.task);
+        self.timeout.tell_cancelled(self.task.0);
     }
 }
 

@@ -72,7 +72,7 @@ fn a_returned_task_is_recognised_by_its_type() {
     assert_eq!(ran.take(), ["unnamed", "boxed"]);
 }
 
-/// A task that was taken out and scheduled again is held within another.
+/// A task that was taken out and scheduled again is the same task.
 #[test]
 fn a_task_scheduled_again_keeps_its_type() {
     fn greet() {}
@@ -87,10 +87,29 @@ fn a_task_scheduled_again_keeps_its_type() {
             unprocessed.is::<fn()>() && !unprocessed.is::<Box<dyn FnOnce() + Send>>(),
             "time {again}"
         );
+        assert!(unprocessed.is::<wheelwork::Task>(), "every task is a `Task`");
         task = Some(unprocessed.into_task());
         timer = HashedWheelTimer::new().unwrap();
     }
     assert!(task.unwrap().downcast::<fn()>().is_ok());
+}
+
+/// It is refused by a timer that is stopped, and by one that is full.
+#[test]
+fn rule_01_a_task_of_another_timer_comes_back_if_it_is_refused() {
+    let returned = || {
+        let timer = HashedWheelTimer::new().unwrap();
+        timer.new_timeout(Remind(7), ms(60_000)).unwrap();
+        timer.stop().unwrap().remove(0).into_task()
+    };
+    let stopped = HashedWheelTimer::new().unwrap();
+    stopped.stop().unwrap();
+    let full = HashedWheelTimer::builder().max_pending_timeouts(1).build().unwrap();
+    full.new_timeout(|| (), ms(60_000)).unwrap();
+    for timer in [stopped, full] {
+        let task = timer.new_timeout(returned(), ms(1)).unwrap_err().into_task();
+        assert_eq!(task.downcast::<Remind>().map(|Remind(user)| user).ok(), Some(7));
+    }
 }
 
 #[test]
