@@ -119,7 +119,7 @@ fn rule_09_a_stop_ends_a_burst() {
         let burst = || clock.advance(TICK * 1_000_000); // a quarter of an hour of runs
         let advance = scope.spawn(burst);
         is_running.recv().unwrap();
-        assert!(timer.stop().unwrap().is_empty());
+        assert_eq!(timer.stop().unwrap().len(), 1, "the series");
         advance.join().unwrap();
     });
     assert!(runs.len() < 1_000_000);
@@ -191,11 +191,71 @@ fn rule_01_a_timeout_repeats_only_if_nobody_ended_it_during_its_run() {
     let ends = timer.new_timeout(Asked(runs.clone(), cancels, held.clone()), TICK).unwrap();
     (0..3).for_each(|_| clock.advance(TICK));
     assert_eq!(runs.take(), [false, true, false, false]);
-    assert!(ends.is_expired() && !goes_on.is_expired());
+    assert!(ends.is_cancelled() && !goes_on.is_expired());
     assert_eq!(Arc::strong_count(&held), 2, "the task of the one that ended is dropped");
     assert!(goes_on.cancel());
-    assert_eq!((Arc::strong_count(&held), timer.metrics().rearmed), (1, 3));
+    assert_eq!((Arc::strong_count(&held), timer.metrics().rearmed), (1, 4));
     assert_conserved(&timer);
+}
+
+/// A task that is cancelled in one of its runs, after which it wants to go on.
+struct Retry {
+    /// The runs until the cancel.
+    left: u32,
+    panics_when_told: bool,
+    seen: Record<(&'static str, std::thread::ThreadId)>,
+}
+
+impl Retry {
+    fn see(&self, what: &'static str) {
+        self.seen.push((what, std::thread::current().id()));
+    }
+}
+
+impl TimerTask for Retry {
+    fn run(mut self, run: &Run<'_>) -> Next<Self> {
+        self.left -= 1;
+        if self.left == 0 {
+            let won = run.timeout().cancel();
+            self.see(if won { "won" } else { "not yet decided" });
+            assert!(!run.timeout().cancel(), "a second cancel");
+        }
+        Next::after(self, Duration::ZERO)
+    }
+
+    fn cancelled(self, timeout: &Timeout) {
+        assert!(timeout.is_cancelled() && !timeout.is_expired());
+        self.see("told");
+        assert!(!self.panics_when_told, "a bad callback");
+    }
+}
+
+/// The task is told on the thread of its run. The count and the limit are as if the timeout had gone on and
+/// had been cancelled then.
+#[test]
+fn rule_01_a_cancel_during_a_run_that_goes_on_is_told() {
+    for (on_executor, runs) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
+        let builder = HashedWheelTimer::builder().max_pending_timeouts(1);
+        let builder = if on_executor { builder.executor(common::run_here) } else { builder };
+        let (timer, clock) = common::manual_with(builder);
+        let seen = Record::new();
+        let task = Retry { left: runs, panics_when_told: runs == 2, seen: seen.clone() };
+        let timeout = timer.new_timeout(task, TICK).unwrap();
+        (0..runs).for_each(|_| clock.advance(TICK));
+        let (what, threads): (Vec<_>, Vec<_>) = seen.take().into_iter().unzip();
+        let answer = if runs == 1 { "not yet decided" } else { "won" };
+        assert_eq!(what, [answer, "told"], "executor: {on_executor}, run {runs}");
+        assert_eq!(threads[0], threads[1]);
+        assert!(timeout.is_cancelled() && !timeout.is_expired() && !timeout.cancel());
+        let metrics = timer.metrics();
+        let counts = [metrics.expired, metrics.rearmed, metrics.cancelled, metrics.panicked];
+        let runs = u64::from(runs);
+        assert_eq!(counts, [runs, runs, 1, runs - 1]);
+        assert_conserved(&timer);
+        let next = timer.new_timeout(|| (), TICK).expect("there is room again");
+        assert!(timer.new_timeout(|| (), TICK).is_err(), "for one");
+        assert!(next.cancel());
+    }
 }
 
 /// A task can hand another task of its type to the next run.

@@ -42,7 +42,7 @@ struct Tracked {
     has_run: bool,
 }
 
-/// A run was its end if it is dropped after that: it was done, or was not to go on.
+/// A run was its end if it is dropped after that.
 impl Drop for Tracked {
     fn drop(&mut self) {
         if self.has_run {

@@ -5,7 +5,7 @@
 //!
 //! | step | a producer | the closing thread |
 //! |---|---|---|
-//! | 1 | arms the slot, or its timeout goes on after a run | sets `closed` |
+//! | 1 | arms the slot | sets `closed` |
 //! | 2 | fence (`Heap::announce`) | fence |
 //! | 3 | if `closed`: takes the timeout back, unless it has ended | empties all slots |
 //!
@@ -13,6 +13,11 @@
 //! and empties it. If the other does, the producer sees `closed`. Both can happen. Then the slot's word
 //! decides, and the timeout is either refused or returned. A timeout that has run by then and has gone on
 //! is not refused: the producer cancels it.
+//!
+//! A timeout that goes on after a run was admitted before. A closed timer takes it back into its slot, where
+//! the emptying finds it. Only if the emptying has begun, its runner cancels it. The steps are the same, with
+//! `emptied` in place of `closed`: the thread that empties the slots sets it, and its fence comes before
+//! the first slot.
 //!
 //! **Catching up.** An entry *catches up* if its timeout must run within the worker's present pass,
 //! without waiting for a tick. An example is a missed run of a periodic timeout. Such an entry goes
@@ -48,6 +53,8 @@ pub(crate) struct Context {
     pub(crate) metrics: WorkerMetrics,
     quota: Option<Box<Quota>>,
     closed: AtomicBool,
+    /// The end of the timer has begun to empty the slots.
+    emptied: AtomicBool,
     /// The registry, for a thread that knows only the context. Its type is erased, because `registry` is
     /// built on this file.
     pub(super) registry: OnceLock<Weak<dyn Any + Send + Sync>>,
@@ -89,6 +96,7 @@ impl Context {
             metrics: WorkerMetrics::new(),
             quota: limit.and_then(Quota::new),
             closed: AtomicBool::new(false),
+            emptied: AtomicBool::new(false),
             registry: OnceLock::new(),
             by_worker: Tally::default(),
             by_others: Tally::default(),
@@ -116,6 +124,17 @@ impl Context {
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Records that the slots are emptied from now on. See the head.
+    pub(super) fn begin_emptying(&self) {
+        self.emptied.store(true, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether a timeout that goes on may be too late for the emptying.
+    pub(crate) fn is_emptied(&self) -> bool {
+        self.emptied.load(Ordering::Relaxed)
     }
 
     pub(super) fn add_tally(&self, tally: Arc<Tally>) {

@@ -38,7 +38,8 @@ pub struct Metrics {
     /// Timeouts accepted.
     pub scheduled: u64,
     /// Runs after which the timeout went on: runs of periodic timeouts, and runs that returned
-    /// [`Next::after`](crate::Next::after) or [`Next::at`](crate::Next::at).
+    /// [`Next::after`](crate::Next::after) or [`Next::at`](crate::Next::at). A timeout that is cancelled as it
+    /// would go on counts here and as cancelled.
     pub rearmed: u64,
     /// Successful calls of [`Timeout::reschedule`](crate::Timeout::reschedule).
     pub rescheduled: u64,

@@ -179,6 +179,7 @@ impl<P: Send + 'static> Registry<P> {
     /// Ends all pending timeouts, and gives up all chunks. The caller has closed the timer. The crate's
     /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` for each timeout.
     pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, usize, Claimed<P>)) {
+        self.context.begin_emptying();
         for heap in self.heaps.lock().iter() {
             let end = if heap.internal { Phase::Cancelled } else { end };
             let counts = self.context.counts_of(heap.internal);

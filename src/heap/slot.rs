@@ -21,8 +21,8 @@
 //! | Free | not in use, or reserved | none | arm -> New |
 //! | New | pending, not yet in the wheel | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
 //! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; claim, cancel, take_back and empty as for New |
-//! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired; abandon -> Cancelled |
-//! | Denied | like Running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw or abandon -> Cancelled |
+//! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired; abandon (job dropped, or it goes on after the end of its timer) -> Cancelled |
+//! | Denied | like Running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw, or abandon (job dropped, or the run asks to go on) -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none | last unpin -> Free |
 //! | Returned | given back to the caller of stop | with the caller | cancel_returned -> Cancelled; last unpin -> Free |
@@ -539,7 +539,7 @@ impl<P> Slot<P> {
 
     /// Makes a timeout pending again at the end of its run: Running -> New, or Running -> Filed with the
     /// returned version if the runner inserts the entry itself. The version is read after the move, as
-    /// in `file`. If the timeout must not go on, returns the payload, and the runner finishes the run.
+    /// in `file`. If a cancel has denied this, returns the payload, and the runner calls `abandon`.
     pub(crate) fn go_on(&self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
         let state = self.load();
         if state.phase() != Phase::Running {
@@ -553,8 +553,8 @@ impl<P> Slot<P> {
         }
     }
 
-    /// Ends the last run: Running or Denied -> Expired. If a cancel during the run returned true to its
-    /// caller, the end is Cancelled instead. A timeout that runs once needs no exchange (invariant 6).
+    /// Ends a run that does not ask to go on: Running or Denied -> Expired. If a cancel during the run
+    /// returned true to its caller, the end is Cancelled instead. A timeout that runs once needs no exchange (invariant 6).
     #[inline]
     pub(crate) fn finish(&self) {
         let mut state = self.load();
@@ -591,8 +591,8 @@ impl<P> Slot<P> {
         withdrawn && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
     }
 
-    /// Cancels a timeout whose runner drops the payload without running it: Running or Denied ->
-    /// Cancelled.
+    /// Cancels a timeout whose runner does not run the payload, or has run it and must not put it back:
+    /// Running or Denied -> Cancelled.
     pub(crate) fn abandon(&self) -> bool {
         let mut state = self.load();
         while state.phase().runs() {

@@ -34,11 +34,6 @@ impl Count {
         self.0.fetch_add(n, Ordering::Release);
     }
 
-    /// Subtracts from a count that has several writers.
-    pub(crate) fn sub_shared(&self, n: u64) {
-        self.0.fetch_sub(n, Ordering::Release);
-    }
-
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Acquire)
@@ -54,7 +49,7 @@ pub(crate) struct Tally {
     pub(crate) taken_back: Count,
     /// Timeouts that were refused before they were armed.
     pub(crate) rejected: Count,
-    /// Runs after which the timeout went on.
+    /// Runs after which the timeout went on, or would have gone on if it had not been cancelled.
     pub(crate) rearmed: Count,
     /// Calls that moved a deadline.
     pub(crate) rescheduled: Count,
@@ -64,7 +59,7 @@ pub(crate) struct Tally {
     pub(crate) withdrawn: Count,
     /// Timeouts that were claimed, and whose job was dropped.
     pub(crate) abandoned: Count,
-    /// Timeouts that were cancelled while pending.
+    /// Timeouts that were cancelled while pending, or as a run asked to go on.
     pub(crate) cancelled: Count,
     /// Timeouts that a stop returned, including those in `uncollected`.
     pub(crate) returned: Count,
@@ -274,14 +269,5 @@ mod tests {
         into.add_all(&from);
         assert!(into.all().iter().zip(1..).all(|(count, n)| count.get() == 2 * n));
         assert_eq!(size_of::<Tally>(), from.all().len() * size_of::<Count>());
-    }
-
-    #[test]
-    fn a_shared_count_can_be_decreased() {
-        let count = Count::default();
-        count.add_shared(5);
-        count.sub_shared(2);
-        count.add(1);
-        assert_eq!(count.get(), 4);
     }
 }

@@ -128,9 +128,12 @@ impl Timeout {
     /// ([`TimerTask::cancelled`](crate::TimerTask::cancelled)) is called and the task is dropped
     /// immediately, on this thread.
     ///
-    /// While the task runs, a cancel returns false, but the timeout does not go on after the run. If the
-    /// timeout is periodic, or has gone on before, the first such cancel returns true: no further run
-    /// starts. If the present run still waits in an executor, it does not start either.
+    /// While the task runs, a cancel returns false, because the run may be the last one. If the timeout is
+    /// periodic, or has gone on before, the first such cancel returns true. In both cases no further run
+    /// starts: if the run returns [`Next::after`](crate::Next::after) or [`Next::at`](crate::Next::at), or if
+    /// the series would go on, the timeout is cancelled then, and the callback is called on the thread of
+    /// the run. If the present run still waits in an executor, and the cancel returned true, it does not start
+    /// either.
     ///
     /// After `stop` has returned the timeout, a cancel returns false: the timeout is neither cancelled nor
     /// expired, and its task is in the [`Unprocessed`](crate::Unprocessed).

@@ -55,8 +55,10 @@ impl<T> Next<T> {
     /// Runs `task` again, `delay` after the end of this run. The timeout and its handles stay the
     /// same, and nothing is allocated. [`Duration::ZERO`] means the next tick.
     ///
-    /// If the timeout was cancelled or the timer was stopped during this run, the timeout ends with this
-    /// run, and the task is dropped.
+    /// If the timeout was cancelled during this run, it is cancelled now: the task's
+    /// [`cancelled`](crate::TimerTask::cancelled) callback is called on this thread. If the timer was stopped
+    /// during this run, `stop` returns the timeout, unless the run has outlasted the end of the timer, on an
+    /// executor. The timeout is then cancelled too.
     pub fn after(task: T, delay: Duration) -> Self {
         Self(Some((task, When::After(nanos(delay)))))
     }

@@ -80,7 +80,8 @@ impl<'a> Run<'a> {
         Timeout::pinned(self.0)
     }
 
-    /// Whether the timeout was cancelled since the run began. It then does not go on.
+    /// Whether a cancel has come since the run began. The timeout then does not go on: if the run asks for
+    /// that, the task's [`cancelled`](crate::TimerTask::cancelled) callback is called instead.
     pub fn is_cancelled(&self) -> bool {
         self.slot().phase() == Phase::Denied
     }
@@ -99,12 +100,13 @@ impl<'a> Run<'a> {
         let (deadline, missed) = self.next_deadline(when);
         let context = self.context();
         self.slot().pin();
+        // Counted before the timeout can end, so that no count is ever too low.
         context.begins_again();
+        context.by_worker.rearmed.add(1);
         let Some(version) = self.go_on(task, deadline, Phase::Filed) else {
             self.slot().unpin(1);
             return None;
         };
-        context.by_worker.rearmed.add(1);
         let entry = CatchUp { token: self.0.chunk.token(self.0.offset, version), deadline };
         Some(GoesOn { entry, missed })
     }
@@ -129,7 +131,6 @@ impl<'a> Run<'a> {
         context.by_others.rearmed.add_shared(1);
         let phase = if missed { Phase::Filed } else { Phase::New };
         let Some(version) = self.go_on(task, deadline, phase) else {
-            context.by_others.rearmed.sub_shared(1);
             self.slot().unpin(1);
             return false;
         };
@@ -140,7 +141,7 @@ impl<'a> Run<'a> {
             context.by_others.renewed.add_shared(1);
             self.0.chunk.announce(deadline);
         }
-        if context.is_closed() {
+        if context.is_emptied() {
             let timeout = self.timeout();
             timeout.take_back().into_iter().for_each(|taken| timeout.cancel_late(taken));
         }
@@ -169,10 +170,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Puts the task back into the slot. If the timeout must not go on, drops the task.
+    /// Puts the task back into the slot, even if the timer is closed: the end of the timer finds it there.
+    /// If a cancel has come during the run, or if the end has already emptied the slots, cancels the timeout,
+    /// as if the cancel had come just after the timeout went on. The caller has counted that it goes on.
     fn go_on(&self, task: Erased, deadline: u64, phase: Phase) -> Option<u16> {
         let context = self.context();
-        let refused = if context.is_closed() {
+        let refused = if context.is_emptied() {
             task
         } else {
             match self.slot().go_on(task, deadline, phase) {
@@ -180,11 +183,10 @@ impl<'a> Run<'a> {
                 Err(task) => task,
             }
         };
+        self.slot().abandon();
+        context.by_others.cancelled.add_shared(1);
         context.ended(1);
-        if isolate::panics(|| drop(refused)) {
-            context.metrics.task_panicked();
-            warning!("the drop of the task of {self:?} panicked");
-        }
+        Timeout::with(self.0, |timeout| timeout.tell_cancelled(refused));
         None
     }
 

@@ -48,8 +48,18 @@ pub trait TimerTask: Sized + Send + 'static {
     /// A panic is caught and counted, and ends the timeout.
     fn run(self, run: &Run<'_>) -> Next<Self>;
 
-    /// Called instead of `run` if the timeout is cancelled, on the thread that cancels it, before
-    /// `cancel` returns. A panic is caught and counted.
+    /// Called if the timeout is cancelled, instead of the next `run`. [`Timeout::is_cancelled`] is true by
+    /// then. A panic is caught and counted.
+    ///
+    /// | cancelled | called |
+    /// |---|---|
+    /// | while pending | on the thread that cancels, before `cancel` returns |
+    /// | during a run that returns [`Next::after`] or [`Next::at`] | after the run, on its thread |
+    /// | while its job waits in an executor, if `cancel` returned true | on the executor, instead of the run |
+    /// | because an executor drops its job | on the thread that drops it |
+    /// | by the drop of the last handle of the timer | on the worker |
+    ///
+    /// It is not called after a run that returns [`Next::done`] or panics.
     fn cancelled(self, timeout: &Timeout) {
         let _ = timeout;
     }

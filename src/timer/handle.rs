@@ -311,7 +311,7 @@ impl HashedWheelTimer {
     /// Ends the timer and returns the timeouts that have not expired, ordered by deadline.
     ///
     /// From now on, every `new_timeout` is refused, and no more timeouts are handed to the
-    /// executor. If several threads stop a timer, all of them return after its end, and each timeout
+    /// executor. A timeout that goes on after the run for which the call waits is returned too. If several threads stop a timer, all of them return after its end, and each timeout
     /// goes to exactly one of them. The idle managers of the timer report their connections
     /// ([`TimerStopped`](crate::idle::IdleKind::TimerStopped)).
     ///

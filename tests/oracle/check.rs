@@ -3,7 +3,7 @@
 //! Where no order is promised, the model follows the recorded order if that order is allowed.
 
 use super::history::{Act, Fate, History, Op, Refused, Script, When};
-use super::model::{Model, Phase, Task, Thread, next_run};
+use super::model::{Model, No, Phase, Task, Thread, next_run};
 use super::world::{Event, Looks};
 use std::collections::HashMap;
 
@@ -357,8 +357,10 @@ impl Check<'_> {
                 let panics = *runs == series.panics_in;
                 let (next, missed) = next_run(series, due, self.model.now);
                 self.model.counts.panicked += u64::from(panics);
-                if panics || self.model.rearm(id, next, missed).is_err() {
+                if panics {
                     self.expect(Event::Freed(id))?;
+                } else if self.model.rearm(id, next, missed).is_err() {
+                    self.told(id)?;
                 }
             }
             Task::Script(script) => {
@@ -400,11 +402,13 @@ impl Check<'_> {
         }
         let Some(when) = again.filter(|_| !script.panics) else { return Ok(()) };
         self.expect(Event::Answer(id))?;
-        if self.model.rearm(id, self.model.at(when), false).is_ok() {
-            let again = Script { lives: script.lives - 1, ..script.clone() };
-            self.model.timeouts[id].task = Task::Script(again);
+        let again = Script { lives: script.lives - 1, ..script.clone() };
+        self.model.timeouts[id].task = Task::Script(again);
+        match self.model.rearm(id, self.model.at(when), false) {
+            Err(No::Cancelled) => self.told(id),
+            // A task that `stop` has returned does not go on, and is not told.
+            Ok(()) | Err(_) => Ok(()),
         }
-        Ok(())
     }
 
     fn stop(&mut self) -> Checked {

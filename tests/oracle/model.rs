@@ -13,7 +13,7 @@ const LAST: u64 = u64::MAX - 1;
 pub enum Phase {
     Pending,
     Running,
-    /// Running, and cancelled meanwhile, so that it is not armed again.
+    /// Running, and cancelled meanwhile, so that it does not go on.
     Denied,
     Expired,
     Cancelled,
@@ -94,6 +94,8 @@ pub struct Model {
     limit: Option<usize>,
     pub now: u64,
     pub open: bool,
+    /// The end has come: nothing goes on any more.
+    ended: bool,
     pub timeouts: Vec<Timeout>,
     /// By tick, then by arrival.
     pub pending: BTreeMap<(u64, u64), usize>,
@@ -108,6 +110,7 @@ impl Model {
             limit: setup.limit,
             now: 0,
             open: true,
+            ended: false,
             timeouts: Vec::new(),
             pending: BTreeMap::new(),
             arrivals: 0,
@@ -218,12 +221,12 @@ impl Model {
         self.put(id, former_tick.max(deadline.div_ceil(self.tick)), Place::Any);
     }
 
-    /// Arms a running timeout again. `urgent` makes up for its missed runs at once.
+    /// Arms a running timeout again, also between the close and the end of the timer. `urgent` makes up for
+    /// its missed runs at once. After a cancel, or after the end, the timeout goes on and is cancelled at once.
     pub fn rearm(&mut self, id: usize, deadline: u64, urgent: bool) -> Result<(), No> {
         let (deadline, exact) = (kept(deadline), deadline);
         match self.timeouts[id].phase {
-            Phase::Running if !self.open => Err(No::Stopped),
-            Phase::Running => {
+            Phase::Running if !self.ended => {
                 let tick = deadline.div_ceil(self.tick);
                 let tick = if urgent { tick } else { self.next_tick_for(deadline) };
                 let timeout = &mut self.timeouts[id];
@@ -234,7 +237,12 @@ impl Model {
                 self.put(id, tick, Place::Any);
                 Ok(())
             }
-            Phase::Denied => Err(No::Cancelled),
+            Phase::Running | Phase::Denied => {
+                self.timeouts[id].phase = Phase::Cancelled;
+                self.counts.rearmed += 1;
+                self.counts.cancelled += 1;
+                Err(No::Cancelled)
+            }
             _ => Err(No::NotRunning),
         }
     }
@@ -299,6 +307,7 @@ impl Model {
 
     /// Ends all that is pending, in the order of deadlines.
     pub fn end_all(&mut self, phase: Phase) -> Vec<usize> {
+        self.ended = true;
         let mut left: Vec<usize> = std::mem::take(&mut self.pending).into_values().collect();
         left.sort_by_key(|&id| self.timeouts[id].deadline);
         let counter = match phase {

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod going_on;
 mod last_handle;
 mod limits;
 mod races;
