@@ -90,8 +90,6 @@
 //! - Deadlines are rounded up to steps of 8 ns, up to 584 years after the start of the timer. A later
 //!   deadline means never.
 //! - A timer has room for 2^26 chunks of 62 timeouts. Each thread that schedules uses its own chunks.
-//! - Up to 131,000 handles to one [`Timeout`] at one time are counted exactly. With more, its slot stays
-//!   in use until the timer is gone.
 //! - Tasks run on the worker unless you configure an [`Executor`]. A slow task on the worker delays the
 //!   others.
 //! - Two timeouts of different threads that are due in the same tick run in no particular order.

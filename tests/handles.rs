@@ -2,10 +2,12 @@
 
 mod common;
 
-use common::{Record, TICK, manual, ms};
+use common::{Record, TICK, eventually, manual, ms};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::thread;
-use wheelwork::{HashedWheelTimer, Next, Run, Timeout, TimerTask};
+use std::time::Instant;
+use wheelwork::{Clock, HashedWheelTimer, Next, Run, Timeout, TimerTask};
 
 /// Notes the handle that it sees in its run.
 struct SeesItself(Record<Timeout>);
@@ -67,4 +69,44 @@ fn timeouts_that_follow_each_other_in_a_slot_differ() {
         }
     }
     assert_eq!(kept.len(), 334);
+}
+
+/// A clock that is counted.
+struct Held(#[expect(dead_code, reason = "counted")] Arc<()>);
+
+impl Clock for Held {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+}
+
+/// The handles are cloned and dropped on several threads, before and after the end of their timeout.
+#[test]
+fn rule_04_any_number_of_handles_to_one_timeout_keeps_the_timer_no_longer_than_they_live() {
+    for ends_first in [false, true] {
+        let held = Arc::new(());
+        let timer = HashedWheelTimer::builder().clock(Held(held.clone())).build().unwrap();
+        let timeout = timer.new_timeout(|| (), ms(60_000)).unwrap();
+        assert!(!ends_first || timeout.cancel());
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                let clone = timeout.clone();
+                scope.spawn(move || {
+                    let clones = vec![clone; 50_000];
+                    drop(clones);
+                });
+            }
+        });
+        let clones = vec![timeout; 200_000];
+        assert_eq!(clones[199_999].cancel(), !ends_first);
+        drop(timer);
+        thread::scope(|scope| {
+            let mut clones = clones;
+            for _ in 0..4 {
+                let some = clones.split_off(clones.len() - 50_000);
+                scope.spawn(move || drop(some));
+            }
+        });
+        eventually("nothing keeps the timer", || Arc::strong_count(&held) == 1);
+    }
 }

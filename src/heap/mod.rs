@@ -5,6 +5,7 @@
 //! timeout ends.
 //!
 //! - `slot`: one timeout, its phases, the word that decides between them, and the cell of its task
+//! - `overflow`: the pins that a slot's own word cannot count
 //! - `chunk`: 62 slots, their owner, and the free ones
 //! - `pinned`: a pointer to the chunk of a pinned slot
 //! - `owner`: the part of a heap that only its thread uses
@@ -29,6 +30,7 @@ mod mark;
 pub(crate) mod metrics;
 #[cfg(all(test, loom))]
 mod model;
+mod overflow;
 mod owner;
 #[allow(unsafe_code)] // the file explains why
 mod pinned;

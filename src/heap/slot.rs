@@ -37,7 +37,7 @@
 //! | `moved` | 1 | the timeout has gone on or was pulled forward: the sequence number is out of date |
 //! | `gone_on` | 1 | the timeout has gone on after a run |
 //! | `once` | 1 | the task never goes on after a run |
-//! | pins | 16 | the number of pins |
+//! | pins | 16 | the number of pins. At 65,535 the tag is *full*, and `overflow` counts the others |
 //!
 //! Orderings: a move into New or Filed writes the payload before it releases the state. A move out
 //! of them acquires the state before it reads the payload. A decrement of the pins releases. A thread
@@ -63,6 +63,7 @@
 //! 6. Running and Denied belong to the runner. Others can only change Running to Denied, and they do not
 //!    if the timeout runs once: a cancel has no effect on its run.
 
+use super::overflow;
 use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::time::tick::NEVER;
 use std::mem::MaybeUninit;
@@ -611,11 +612,25 @@ impl<P> Slot<P> {
         returned && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
     }
 
-    /// Adds a pin. The caller already has one. The tag counts at most 65,535 pins. A slot that reaches
-    /// this number stays pinned until its timer is gone, which is safe.
+    /// Adds a pin. The caller already has one.
     pub(crate) fn pin(&self) {
         let more = |tag| (tag & PINS != PINS).then(|| tag + 1);
-        let _ = self.tag.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let relaxed = Ordering::Relaxed;
+        while self.tag.fetch_update(relaxed, relaxed, more).is_err() {
+            if self.pin_beyond() {
+                return;
+            }
+        }
+    }
+
+    /// Adds a pin if the tag is full. See `overflow`.
+    #[cold]
+    fn pin_beyond(&self) -> bool {
+        overflow::with(self.address(), |beyond| {
+            let is_full = self.tag.load(Ordering::Relaxed) & PINS == PINS;
+            *beyond += u64::from(is_full);
+            is_full
+        })
     }
 
     /// Removes `pins` pins of the caller. Returns true if they were the last ones: the slot is then
@@ -638,8 +653,33 @@ impl<P> Slot<P> {
     #[inline(never)]
     fn unpin_shared(&self, pins: u64) -> bool {
         let fewer = |tag: u64| (tag & PINS != PINS).then(|| tag - pins);
-        let before = self.tag.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer);
-        before.is_ok_and(|before| before & PINS == pins)
+        loop {
+            match self.tag.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer) {
+                Ok(before) => return before & PINS == pins,
+                Err(_) if self.unpin_beyond(pins) => return false,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Removes pins if the tag is full. See `overflow`.
+    #[cold]
+    fn unpin_beyond(&self, pins: u64) -> bool {
+        overflow::with(self.address(), |beyond| {
+            if self.tag.load(Ordering::Relaxed) & PINS != PINS {
+                return false;
+            }
+            let rest = pins.saturating_sub(*beyond);
+            *beyond = beyond.saturating_sub(pins);
+            if rest > 0 {
+                self.tag.fetch_sub(rest, Ordering::AcqRel);
+            }
+            true
+        })
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 }
 
@@ -693,12 +733,54 @@ mod tests {
         assert_eq!(slot.phase(), Phase::Free);
     }
 
+    /// The number of pins crosses the border of the tag's field, up and down.
     #[test]
-    fn a_slot_with_too_many_pins_is_never_freed() {
+    fn rule_04_any_number_of_pins_is_counted() {
+        for most in [PINS - 1, PINS, PINS + 1, PINS + 2, 300_000] {
+            for last in [1, 2] {
+                let slot = armed(80);
+                (PINS_AT_FIRST..most).for_each(|_| slot.pin());
+                assert!(matches!(slot.cancel(), Cancel::Won { .. }));
+                (last..most).for_each(|_| assert!(!slot.unpin(1)));
+                assert!(slot.has_only(last) && slot.unpin(last), "{most} pins, {last} at last");
+                assert_eq!(slot.phase(), Phase::Free);
+            }
+        }
+    }
+
+    /// Two pins are removed at once around the border.
+    #[test]
+    fn rule_04_two_pins_are_removed_at_once_at_the_border() {
+        for most in PINS - 3..PINS + 4 {
+            let slot = armed(80);
+            (PINS_AT_FIRST..most).for_each(|_| slot.pin());
+            assert!(matches!(slot.cancel(), Cancel::Won { .. }));
+            let mut left = most;
+            while left > 2 {
+                assert!(!slot.has_only(1) && !slot.has_only(2) && !slot.unpin(2));
+                left -= 2;
+            }
+            assert!(slot.unpin(left), "{left} of {most} are left");
+        }
+    }
+
+    #[test]
+    fn rule_04_pins_beyond_the_border_are_counted_on_many_threads() {
         let slot = armed(80);
-        (0..300_000).for_each(|_| slot.pin());
+        (PINS_AT_FIRST..PINS - 100).for_each(|_| slot.pin());
         assert!(matches!(slot.cancel(), Cancel::Won { .. }));
-        (0..300_002).for_each(|_| assert!(!slot.unpin(1)));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..20_000 {
+                        (0..n % 100).for_each(|_| slot.pin());
+                        (0..n % 100).for_each(|_| assert!(!slot.unpin(1)));
+                    }
+                });
+            }
+        });
+        (1..PINS - 100).for_each(|_| assert!(!slot.unpin(1)));
+        assert!(slot.unpin(1));
     }
 
     /// An old entry can match the slot's next timeout while that is still New.
