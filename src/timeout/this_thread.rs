@@ -9,16 +9,64 @@ use crate::base::sync::{Arc, thread_local};
 use crate::heap::context::Context;
 use crate::heap::{Chunk, Count, Owner, Registry, Tally};
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
 
 thread_local! {
-    static OWNERS: RefCell<Owners> = const { RefCell::new(Owners { last: None, others: Vec::new() }) };
+    static OWNERS: RefCell<Owners> = const {
+        RefCell::new(Owners {
+            last: None,
+            recent: Vec::new(),
+            others: HashMap::with_hasher(Spread(0)),
+        })
+    };
 }
 
-/// The owners of a thread, one for each timer.
+/// The number of owners that are found without a hash.
+const RECENT: usize = 8;
+
+/// The owners of a thread, one for each timer, by the address of the timer's context.
 struct Owners {
     /// The owner that was used last.
     last: Option<Owner<Erased>>,
-    others: Vec<Owner<Erased>>,
+    /// Some owners that were used before it. Most threads alternate between few timers.
+    recent: Vec<(usize, Owner<Erased>)>,
+    /// All others. There may be thousands.
+    others: HashMap<usize, Owner<Erased>, Spread>,
+}
+
+/// A hash of an address. Nobody outside chooses addresses, so it need not resist an attack.
+#[derive(Clone, Copy)]
+struct Spread(u64);
+
+impl BuildHasher for Spread {
+    type Hasher = Self;
+
+    #[inline]
+    fn build_hasher(&self) -> Self {
+        *self
+    }
+}
+
+impl Hasher for Spread {
+    #[inline]
+    fn write_usize(&mut self, address: usize) {
+        let product = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15); // 2^64 by the golden ratio
+        self.0 = product ^ product >> 32; // the map uses the highest and the lowest bits
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("the keys are addresses");
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn address(context: &Arc<Context>) -> usize {
+    Arc::as_ptr(context).addr()
 }
 
 fn is_in(owner: &Owner<Erased>, context: &Arc<Context>) -> bool {
@@ -78,14 +126,34 @@ impl Owners {
         context: &Arc<Context>,
         registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
     ) -> Option<()> {
-        let owner = match self.others.iter().position(|owner| is_in(owner, context)) {
-            Some(at) => self.others.swap_remove(at),
+        let wanted = address(context);
+        if let Some(at) = self.recent.iter().position(|&(address, _)| address == wanted) {
+            match &mut self.last {
+                Some(last) => {
+                    let former = address(&last.heap.context);
+                    let (place, owner) = &mut self.recent[at];
+                    *place = former;
+                    std::mem::swap(owner, last);
+                }
+                None => self.last = Some(self.recent.swap_remove(at).1),
+            }
+            return Some(());
+        }
+        let owner = match self.others.remove(&wanted) {
+            Some(owner) => owner,
             None => {
-                self.others.retain(|owner| !owner.heap.context.is_closed());
+                let is_open = |owner: &Owner<Erased>| !owner.heap.context.is_closed();
+                self.recent.retain(|(_, owner)| is_open(owner));
+                self.others.retain(|_, owner| is_open(owner));
                 Owner::enter(&registry()?)?
             }
         };
-        self.others.extend(self.last.replace(owner));
+        if let Some(former) = self.last.replace(owner) {
+            if self.recent.len() == RECENT {
+                self.others.extend([self.recent.remove(0)]);
+            }
+            self.recent.push((address(&former.heap.context), former));
+        }
         Some(())
     }
 
@@ -93,8 +161,11 @@ impl Owners {
     fn remove(&mut self, context: &Arc<Context>) -> Option<Owner<Erased>> {
         let last = self.last.take_if(|owner| is_in(owner, context));
         last.or_else(|| {
-            let at = self.others.iter().position(|owner| is_in(owner, context))?;
-            Some(self.others.swap_remove(at))
+            let wanted = address(context);
+            match self.recent.iter().position(|&(address, _)| address == wanted) {
+                Some(at) => Some(self.recent.swap_remove(at).1),
+                None => self.others.remove(&wanted),
+            }
         })
     }
 }
@@ -188,12 +259,10 @@ mod tests {
         let first = registry();
         enter(&first);
         let held = |registry: &Registry<Erased>| {
-            OWNERS.with_borrow(|owners| {
-                owners
-                    .last
-                    .iter()
-                    .chain(&owners.others)
-                    .any(|owner| is_in(owner, &registry.context))
+            OWNERS.with_borrow(|Owners { last, recent, others }| {
+                let recent = recent.iter().map(|(_, owner)| owner);
+                let mut all = last.iter().chain(recent).chain(others.values());
+                all.any(|owner| is_in(owner, &registry.context))
             })
         };
         assert!(held(&first));
@@ -206,5 +275,32 @@ mod tests {
         assert!(!held(&first) && held(&second), "it entered another timer");
         forget(&second.context);
         assert!(!held(&second) && held(&third));
+    }
+
+    /// A thread finds its heap of each timer, whichever of them it used last, and gives up those of timers
+    /// that have ended.
+    #[test]
+    fn rule_04_a_thread_keeps_its_heaps_of_two_thousand_timers_apart() {
+        let timers: Vec<_> = (0..2000).map(|_| registry()).collect();
+        let heap_in = |timer| with_owner(timer, |owner| Arc::as_ptr(&owner.heap)).unwrap();
+        let heaps: Vec<_> = timers.iter().map(heap_in).collect();
+        for stride in [1, 7, 1999] {
+            for n in (0..2000).map(|n| n * stride % 2000) {
+                assert_eq!(heap_in(&timers[n]), heaps[n]);
+                assert!(with_owner(&timers[n], |owner| is_in(owner, &timers[n].context)).unwrap());
+            }
+        }
+        let count = || OWNERS.with_borrow(|owners| 1 + owners.recent.len() + owners.others.len());
+        assert_eq!(count(), 2000);
+        timers.iter().step_by(2).for_each(|timer| timer.context.close());
+        enter(&registry());
+        assert_eq!(count(), 1000 + 1, "it entered another timer");
+        for (n, timer) in timers.iter().enumerate().filter(|(n, _)| n % 2 == 1) {
+            assert_eq!(heap_in(timer), heaps[n]);
+            forget(&timer.context); // none is the last one then
+            let next = (n + 2) % 2000;
+            assert!(next == 1 || heap_in(&timers[next]) == heaps[next]);
+        }
+        assert_eq!(OWNERS.with_borrow(|owners| owners.recent.len() + owners.others.len()), 1);
     }
 }
