@@ -325,6 +325,14 @@ impl HashedWheelTimer {
     ///
     /// In async code, await [`stop_async`](Self::stop_async) instead.
     ///
+    /// # In a forked child
+    ///
+    /// A child of `fork` has a copy of the timer, but not its worker's thread: nothing expires there, and the
+    /// drop of the last handle cancels nothing. A stop of any kind ends the copy itself. It waits for nothing,
+    /// and returns what is pending in the child. A task that ran during the fork is not among it, and the
+    /// executor is not dropped. As with every lock, this is safe only if no other thread of the parent was
+    /// within a call of the timer during the fork. The parent's timer is not affected.
+    ///
     /// # Errors
     ///
     /// If a task on the timer's own worker calls it, because the worker would wait for itself. Two timers
@@ -408,6 +416,9 @@ impl HashedWheelTimer {
             return control.finish_until(until).ok_or_else(running);
         }
         let unprocessed = control.lifecycle.wait_finished(None).unwrap_or_default();
+        if control.is_forked() {
+            return Ok(unprocessed); // there is no thread to join
+        }
         // The drop of the executor and of the values that tasks have stored in the thread may take
         // longer than any limit. A panic there ends with the thread.
         let thread = self.0.thread.lock().take();
@@ -415,11 +426,14 @@ impl HashedWheelTimer {
         Ok(unprocessed)
     }
 
-    /// Closes the timer and tells the worker to end it.
+    /// Closes the timer and tells the worker to end it. In a forked child, ends it.
     pub(crate) fn begin_stop(&self) {
         let control = &*self.0.control;
         control.close();
         control.lifecycle.command_return();
+        if control.is_forked() {
+            return control.finish_forked();
+        }
         control.context.alarm.call();
     }
 

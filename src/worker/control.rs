@@ -21,13 +21,31 @@ pub(crate) struct Control {
     pub(crate) lifecycle: Lifecycle<Unprocessed>,
     pub(crate) internals: Internals,
     pub(super) running: Running,
+    /// The process in which the worker's thread exists.
+    process: u32,
 }
 
 impl Control {
     pub(crate) fn new(registry: Arc<Registry<Erased>>) -> Self {
         let context = registry.context.clone();
         let (lifecycle, internals) = (Lifecycle::new(), Internals::new());
-        Self { context, registry, lifecycle, internals, running: Running::default() }
+        let (running, process) = (Running::default(), std::process::id());
+        Self { context, registry, lifecycle, internals, running, process }
+    }
+
+    /// Whether this process was forked from the one with the worker's thread. Only the thread that forks is in
+    /// the child.
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.process && !self.context.alarm.parker().is_current_thread()
+    }
+
+    /// Ends the timer in a forked child, in the place of a worker that does not exist there. The caller has
+    /// closed the timer and given the command.
+    pub(crate) fn finish_forked(&self) {
+        self.running.abandon();
+        self.finish();
+        self.internals.end();
+        self.lifecycle.wake_waiting();
     }
 
     /// Closes the timer: from now on it admits nothing.
@@ -128,7 +146,7 @@ impl Follow for Control {
     }
 
     fn wait(&self, request: u64) {
-        if !on_a_worker() {
+        if !on_a_worker() && !self.is_forked() {
             self.lifecycle.wait_caught_up(request);
         }
     }

@@ -29,6 +29,7 @@
 //! | the worker | at its end, for whatever reason, after the drop of its executor (`Ending` in `control`) |
 //! | a stop with a limit | if the worker runs no task and hands none over (`Control::finish_if_idle`) |
 //! | a build that fails | at its end, since there is no worker (`Ending` too) |
+//! | a stop in a forked child | always, since the worker's thread is in the parent (`Control::finish_forked`) |
 //!
 //! Internal timeouts, those that only wake a waker, and the wakers that wait for the end are always left
 //! to the worker's thread, which cancels or wakes them last (`Ending` again).

@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | 0 | the worker is not busy | the worker, before it claims: to a name; a stop: to CLOSED. Both by a compare-exchange |
 //! | a name | the worker claims, runs or hands over that timeout, or has just done so | the worker, by a store: to the next name, or to 0 if no run follows directly |
-//! | CLOSED | a stop ends the timer in the worker's place | nobody; the worker claims nothing more |
+//! | CLOSED | a stop ends the timer in the worker's place, or in a forked child, which has no worker | nobody; the worker claims nothing more |
 //!
 //! | step | the worker | a thread that asks |
 //! |---|---|---|
@@ -92,6 +92,11 @@ impl Running {
         if !matches!(self.name.load(Ordering::Acquire), 0 | CLOSED) {
             self.end();
         }
+    }
+
+    /// Closes the word in a process in which the worker's thread does not exist.
+    pub(super) fn abandon(&self) {
+        self.name.store(CLOSED, Ordering::Release);
     }
 
     /// Closes the word for a stop if the worker is not busy. Returns whether it was not.
