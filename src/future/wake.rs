@@ -2,7 +2,7 @@
 
 use crate::base::waker::Identity;
 use crate::heap::context::Context;
-use crate::timeout::{Next, Reservation, Run, Timeout, TimerTask};
+use crate::timeout::{Kind, Next, Reservation, Run, Timeout, TimerTask};
 use crate::timer::HashedWheelTimer;
 use std::task::Waker;
 
@@ -20,8 +20,7 @@ impl TimerTask for Wake {
         self.0.wake();
     }
 
-    const RUNS_ONCE: bool = true;
-    const ONLY_WAKES: bool = true;
+    const KIND: Kind = Kind::WAKE;
 }
 
 /// A future's slot in the timer, and the waker that waits there.

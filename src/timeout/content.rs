@@ -15,7 +15,7 @@ struct Inline<T>(T);
 
 impl<T: TimerTask> Content for Inline<T> {
     type Task = T;
-    const ONLY_WAKES: bool = T::ONLY_WAKES;
+    const ONLY_WAKES: bool = T::KIND.only_wakes;
 
     #[inline]
     fn run(self, place: Place<'_>) -> Next<Self> {
@@ -38,7 +38,7 @@ struct Boxed<T>(Box<T>);
 
 impl<T: TimerTask> Content for Boxed<T> {
     type Task = T;
-    const ONLY_WAKES: bool = T::ONLY_WAKES;
+    const ONLY_WAKES: bool = T::KIND.only_wakes;
 
     fn run(self, place: Place<'_>) -> Next<Self> {
         self.0.run(&Run::new(place)).map(|task| Self(Box::new(task)))
@@ -58,7 +58,7 @@ struct Again<T>(Box<Option<T>>);
 
 impl<T: TimerTask> Content for Again<T> {
     type Task = T;
-    const ONLY_WAKES: bool = T::ONLY_WAKES;
+    const ONLY_WAKES: bool = T::KIND.only_wakes;
 
     fn run(mut self, place: Place<'_>) -> Next<Self> {
         let Some(task) = self.0.take() else { return Next::done() };
@@ -88,7 +88,7 @@ impl Erased {
         if const { fits::<Inline<T>>() } {
             // The check is in `holding` too, which is compiled for every `T`.
             Self::holding_if_it_fits(Inline(task))
-        } else if T::RUNS_ONCE {
+        } else if T::KIND.runs_once {
             Self::holding(Boxed(Box::new(task)))
         } else {
             Self::holding(Again(Box::new(Some(task))))
@@ -118,6 +118,7 @@ mod tests {
     use crate::base::sync::Arc;
     use crate::heap::Registry;
     use crate::heap::context::Context;
+    use crate::timeout::Kind;
     use crate::timeout::schedule::{Admit, schedule};
     use std::cell::Cell;
     use std::convert::identity;
@@ -196,7 +197,7 @@ mod tests {
             assert!(!STORY.get().panics_in_cancelled, "a bad cancelled callback");
         }
 
-        const RUNS_ONCE: bool = ONCE;
+        const KIND: Kind = if ONCE { Kind::ONCE } else { Kind::ANY };
     }
 
     impl<A, const SIZE: usize, const ONCE: bool> Drop for Probe<A, SIZE, ONCE> {

@@ -64,7 +64,7 @@ struct Calls {
 pub(super) trait Content: Send + Sized + 'static {
     type Task: 'static;
 
-    /// [`TimerTask::ONLY_WAKES`](super::task::TimerTask::ONLY_WAKES).
+    /// [`Kind::only_wakes`](super::task::Kind::only_wakes).
     const ONLY_WAKES: bool;
 
     /// Runs the task of the timeout at this place.

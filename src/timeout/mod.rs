@@ -45,6 +45,7 @@ pub(crate) use reservation::Reservation;
 pub(crate) use run::GoesOn;
 pub use run::Run;
 pub(crate) use schedule::{Admit, Refusal, schedule};
+pub(crate) use task::Kind;
 pub use task::{Task, TimerTask};
 pub(crate) use this_thread::forget;
 pub use unprocessed::Unprocessed;

@@ -44,7 +44,7 @@ impl Reservation {
     /// a future could not report a refusal. If the timer is closed or has no free slot, returns the task.
     #[inline]
     pub(crate) fn arm<T: TimerTask>(&mut self, task: T, deadline: u64) -> Result<(), T> {
-        const { assert!(T::ONLY_WAKES) };
+        const { assert!(T::KIND.only_wakes) };
         if self.context().is_closed() {
             return Err(task);
         }
@@ -125,6 +125,7 @@ fn spare(registry: &Arc<Registry<Erased>>) -> Timeout {
 mod tests {
     use super::super::next::Next;
     use super::super::run::Run;
+    use super::super::task::Kind;
     use super::super::this_thread::forget;
     use super::*;
     use crate::heap::{Phase, SLOTS};
@@ -140,7 +141,7 @@ mod tests {
             Next::done()
         }
 
-        const ONLY_WAKES: bool = true;
+        const KIND: Kind = Kind::WAKE;
     }
 
     /// A registry that the thread leaves after the test, so it gives back what it has collected (see

@@ -107,7 +107,7 @@ fn arm<T: TimerTask>(
     }
     let runs = match admit {
         Admit::Series => Runs::Periodically,
-        _ if T::RUNS_ONCE => Runs::Once,
+        _ if T::KIND.runs_once => Runs::Once,
         _ => Runs::MayGoOn,
     };
     let offset = owner.arm(Erased::new(task.take()?), deadline, runs);

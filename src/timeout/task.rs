@@ -64,14 +64,41 @@ pub trait TimerTask: Sized + Send + 'static {
         let _ = timeout;
     }
 
-    /// Whether `run` always returns [`Next::done`].
+    /// What the timer knows of the task beforehand. Only this crate can name its type.
     #[doc(hidden)]
-    const RUNS_ONCE: bool = false;
+    const KIND: Kind = Kind::ANY;
+}
 
-    /// Whether the task only wakes a waker. It then runs on the worker, even if the timer has an
-    /// executor, and a stop cancels it instead of returning it.
-    #[doc(hidden)]
-    const ONLY_WAKES: bool = false;
+/// What a timer knows of a task before it runs. A wrong value would break the protocol of the slots, so
+/// only this crate's own tasks have another one than `ANY`: the type is public, since the trait is, but its
+/// module is private, and a constant cannot be written without the name of its type.
+///
+/// ```compile_fail,E0603
+/// use wheelwork::{Next, Run, TimerTask};
+///
+/// struct Mine;
+///
+/// impl TimerTask for Mine {
+///     fn run(self, _run: &Run<'_>) -> Next<Self> {
+///         Next::done()
+///     }
+///
+///     const KIND: wheelwork::timeout::task::Kind = <fn() as TimerTask>::KIND;
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// `run` always returns [`Next::done`].
+    pub(crate) runs_once: bool,
+    /// The task only wakes a waker. It then runs on the worker, even if the timer has an executor, and a
+    /// stop cancels it instead of returning it.
+    pub(crate) only_wakes: bool,
+}
+
+impl Kind {
+    pub(crate) const ANY: Self = Self { runs_once: false, only_wakes: false };
+    pub(crate) const ONCE: Self = Self { runs_once: true, only_wakes: false };
+    pub(crate) const WAKE: Self = Self { runs_once: true, only_wakes: true };
 }
 
 impl<F: FnOnce() + Send + 'static> TimerTask for F {
@@ -81,7 +108,7 @@ impl<F: FnOnce() + Send + 'static> TimerTask for F {
         Next::done()
     }
 
-    const RUNS_ONCE: bool = true;
+    const KIND: Kind = Kind::ONCE;
 }
 
 /// A task whose type is erased, as [`stop`](crate::HashedWheelTimer::stop) returns it. It can be
