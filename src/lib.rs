@@ -87,8 +87,8 @@
 //!
 //! - A tick is at least 50 µs, and 100 ms by default. The timer is made for timeouts, not for exact
 //!   instants.
-//! - Deadlines are rounded up to steps of 8 ns, up to 584 years after the start of the timer. A later
-//!   deadline means never.
+//! - Deadlines and the starts of ticks are rounded up to steps of 8 ns, up to 584 years after the start of
+//!   the timer. A later deadline means never.
 //! - A timer has room for 2^26 chunks of 62 timeouts. Each thread that schedules uses its own chunks.
 //! - Tasks run on the worker unless you configure an [`Executor`]. A slow task on the worker delays the
 //!   others.

@@ -48,5 +48,5 @@ pub(crate) use heap::{Candidate, Heap, MarkedChunk};
 pub(crate) use owner::Owner;
 pub(crate) use pinned::PinnedChunk;
 pub(crate) use registry::Registry;
-pub(crate) use slot::{Cancel, Claim, Claimed, DEADLINE_STEP, Moved, Phase, Runs, Slot, TakenBack};
+pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack};
 pub(crate) use tally::{Count, Tally};

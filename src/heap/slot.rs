@@ -65,9 +65,8 @@
 
 use super::overflow;
 use crate::base::sync::{AtomicU64, Ordering, UnsafeCell};
-use crate::time::tick::NEVER;
+use crate::time::tick::{DEADLINE_STEP, NEVER};
 use std::mem::MaybeUninit;
-use std::time::Duration;
 
 /// The phase of a slot (see the head). The order matters: from `Expired` on, the timeout has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
@@ -106,16 +105,13 @@ impl Phase {
     }
 }
 
-/// Deadlines are rounded up to a multiple of this.
-pub(crate) const DEADLINE_STEP: Duration = Duration::from_nanos(1 << State::PHASE_BITS);
-
 /// A value of the state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State(u64);
 
 impl State {
-    const PHASE_BITS: u32 = 3;
-    const PHASE: u64 = (1 << Self::PHASE_BITS) - 1;
+    /// The phase has the bits below a step of the deadline.
+    const PHASE: u64 = DEADLINE_STEP - 1;
 
     /// The deadline is rounded up to a multiple of 8 ns. The greatest such multiple stands for `NEVER`.
     #[inline]
@@ -153,6 +149,9 @@ impl State {
         Self(self.rounded() | phase as u64)
     }
 }
+
+const _: () =
+    assert!(DEADLINE_STEP == Phase::Returned as u64 + 1, "the phase has the bits of a step");
 
 const PINS: u64 = (1 << 16) - 1;
 const ONCE: u64 = 1 << 16;

@@ -9,7 +9,7 @@
 use super::next::Next;
 use super::run::Run;
 use super::task::TimerTask;
-use crate::heap::DEADLINE_STEP;
+use crate::time::tick::DEADLINE_STEP;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -163,7 +163,11 @@ impl<F> Periodic<F> {
     fn due(&self, run: &Run<'_>) -> Instant {
         let deadline = run.deadline();
         let rounded = deadline.checked_duration_since(self.due);
-        if rounded.is_some_and(|by| by < DEADLINE_STEP) { self.due } else { deadline }
+        if rounded.is_some_and(|by| by < Duration::from_nanos(DEADLINE_STEP)) {
+            self.due
+        } else {
+            deadline
+        }
     }
 }
 

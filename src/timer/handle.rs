@@ -244,8 +244,9 @@ impl HashedWheelTimer {
         Duration::from_nanos(self.context().scale.tick_nanos())
     }
 
-    /// The instant from which ticks are counted: tick n begins n ticks later. A deadline exactly at
-    /// the start of a tick does not wait for the next tick.
+    /// The instant from which ticks are counted. Tick n begins n tick lengths later, rounded up to a
+    /// multiple of 8 ns, as deadlines are. A deadline exactly at the start of a tick does not wait for the
+    /// next tick.
     ///
     /// # Examples
     ///
@@ -253,7 +254,8 @@ impl HashedWheelTimer {
     /// # let timer = wheelwork::HashedWheelTimer::new()?;
     /// // The number of the present tick.
     /// let running = timer.now() - timer.started_at();
-    /// let tick = running.as_nanos() / timer.tick_duration().as_nanos();
+    /// let step = running.as_nanos() / 8 * 8;
+    /// let tick = step / timer.tick_duration().as_nanos();
     /// # let _ = tick;
     /// # Ok::<(), wheelwork::BuildError>(())
     /// ```

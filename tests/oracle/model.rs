@@ -129,13 +129,26 @@ impl Model {
         self.now = self.now.saturating_add(by).min(LAST);
     }
 
+    /// Ticks begin at multiples of 8 ns.
+    fn start_of(&self, tick: u64) -> u64 {
+        let start = (u128::from(tick) * u128::from(self.tick)).next_multiple_of(8);
+        u64::try_from(start).unwrap_or(u64::MAX)
+    }
+
     fn present_tick(&self) -> u64 {
-        self.now / self.tick
+        let tick = self.now / self.tick;
+        if self.start_of(tick) <= self.now { tick } else { tick - 1 }
+    }
+
+    /// The first tick that does not begin before `deadline`.
+    fn tick_of(&self, deadline: u64) -> u64 {
+        let tick = (deadline / self.tick).saturating_sub(1);
+        (tick..=tick + 2).find(|&tick| self.start_of(tick) >= deadline).expect("it is near")
     }
 
     /// A timeout is never early, and an overdue one fires in the next tick.
     fn next_tick_for(&self, deadline: u64) -> u64 {
-        deadline.div_ceil(self.tick).max(self.present_tick().saturating_add(1))
+        self.tick_of(deadline).max(self.present_tick().saturating_add(1))
     }
 
     fn put(&mut self, id: usize, tick: u64, place: Place) {
@@ -218,7 +231,7 @@ impl Model {
         if deadline < former {
             return self.put(id, self.next_tick_for(deadline), Place::Any);
         }
-        self.put(id, former_tick.max(deadline.div_ceil(self.tick)), Place::Any);
+        self.put(id, former_tick.max(self.tick_of(deadline)), Place::Any);
     }
 
     /// Arms a running timeout again, also between the close and the end of the timer. `urgent` makes up for
@@ -227,7 +240,7 @@ impl Model {
         let (deadline, exact) = (kept(deadline), deadline);
         match self.timeouts[id].phase {
             Phase::Running if !self.ended => {
-                let tick = deadline.div_ceil(self.tick);
+                let tick = self.tick_of(deadline);
                 let tick = if urgent { tick } else { self.next_tick_for(deadline) };
                 let timeout = &mut self.timeouts[id];
                 (timeout.phase, timeout.deadline) = (Phase::Pending, deadline);

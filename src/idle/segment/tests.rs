@@ -4,14 +4,22 @@ use super::super::policy::Scale;
 use super::*;
 use std::num::NonZeroU64;
 
-fn at(now: u64) -> CheckTime {
-    CheckTime { now, scale: Scale::ONE }
+/// A tick, in nanoseconds. Shorter ones share a start.
+const TICK: u64 = 8;
+
+fn at(tick: u64) -> CheckTime {
+    CheckTime { now: tick * TICK, scale: Scale::ONE }
 }
 
-/// Connections 0 to `n` in the seats of these numbers, silent since 1 and idle at 11.
+fn ticks(n: u64) -> Duration {
+    Duration::from_nanos(n * TICK)
+}
+
+/// Connections 0 to `n` in the seats of these numbers, silent since tick 1 and idle at tick 11.
 fn watching(n: u32) -> (Segment<u32>, Vec<Seat>) {
-    let mut segment = Segment::new(Instant::now(), TickScale::new(NonZeroU64::MIN), 0);
-    let policy = IdlePolicy::new().all(Duration::from_nanos(10));
+    let mut segment =
+        Segment::new(Instant::now(), TickScale::new(NonZeroU64::new(TICK).unwrap()), 0);
+    let policy = IdlePolicy::new().all(ticks(10));
     let enter = |n| segment.enter(n, policy.clone(), at(1), || Arc::new(NoWatcher)).unwrap();
     let seats = (0..n).map(enter).collect();
     (segment, seats)
@@ -44,10 +52,10 @@ fn a_report_is_forgotten_after_activity() {
     let (mut segment, seats) = watching(2);
     report(&mut segment, 11);
     assert_eq!(remembered(&segment), [0, 1]);
-    seats[0].block.activity(0).touch(15);
+    seats[0].block.activity(0).touch(15 * TICK);
     report(&mut segment, 21);
     assert_eq!(remembered(&segment), [1]);
-    seats[1].block.activity(1).touch(25);
+    seats[1].block.activity(1).touch(25 * TICK);
     assert!(idle(&mut segment, 31).len() == 1 && remembered(&segment).is_empty());
     assert!(!has_memory(&segment));
 }
@@ -92,7 +100,7 @@ fn rule_04_survivors_of_a_burst_move_to_a_new_wheel() {
         .filter(|seat| !stay(seat.number))
         .for_each(|seat| assert!(segment.leave(seat.number).is_some()));
     assert!(segment.peak <= FEW);
-    segment.set_policy(0, IdlePolicy::new().all(Duration::from_nanos(30)), at(5));
+    segment.set_policy(0, IdlePolicy::new().all(ticks(30)), at(5));
     assert!(idle(&mut segment, 10).is_empty());
     let at_11: Vec<u32> = idle(&mut segment, 11).iter().map(|idle| idle.connection).collect();
     assert_eq!(at_11, [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000]);

@@ -9,14 +9,22 @@ use super::*;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-fn at(now: u64) -> CheckTime {
-    CheckTime { now, scale: Scale::ONE }
+/// A tick, in nanoseconds. Shorter ones share a start.
+const TICK: u64 = 8;
+
+fn at(tick: u64) -> CheckTime {
+    CheckTime { now: tick * TICK, scale: Scale::ONE }
 }
 
-/// Connections 0 to `n` in the seats of these numbers, silent since 1 and idle at 11.
+fn ticks(n: u64) -> Duration {
+    Duration::from_nanos(n * TICK)
+}
+
+/// Connections 0 to `n` in the seats of these numbers, silent since tick 1 and idle at tick 11.
 fn watching(n: u32) -> (Segments<u32>, Vec<Seat>) {
-    let mut segments = Segments::new(Instant::now(), TickScale::new(NonZeroU64::MIN));
-    let policy = IdlePolicy::new().all(Duration::from_nanos(10));
+    let mut segments =
+        Segments::new(Instant::now(), TickScale::new(NonZeroU64::new(TICK).unwrap()));
+    let policy = IdlePolicy::new().all(ticks(10));
     let enter = |n| segments.enter(n, policy.clone(), at(1), || Arc::new(NoWatcher)).unwrap();
     let seats = (0..n).map(enter).collect();
     (segments, seats)
@@ -28,7 +36,7 @@ fn activity_of(seat: &Seat) -> &Activity {
 
 /// Takes slices until no check is due now.
 fn slices(segments: &mut Segments<u32>, time: CheckTime) -> Vec<Vec<Idle<u32>>> {
-    let next = |_| (segments.next_check() <= time.now).then(|| segments.take_idle(time));
+    let next = |_| (segments.next_check() <= time.now / TICK).then(|| segments.take_idle(time));
     (0..).map_while(next).collect()
 }
 
@@ -54,10 +62,10 @@ fn connections_in_neighbouring_seats_share_a_block() {
 #[test]
 fn an_active_or_paused_connection_is_not_taken() {
     let (mut segments, seats) = watching(3);
-    activity_of(&seats[0]).touch(2);
+    activity_of(&seats[0]).touch(2 * TICK);
     activity_of(&seats[1]).pause();
     assert_eq!(
-        [0, 1, 2].map(|number| segments.take_if_silent_since(number, 1)),
+        [0, 1, 2].map(|number| segments.take_if_silent_since(number, TICK)),
         [None, None, Some(2)]
     );
 }
@@ -84,9 +92,9 @@ fn a_connection_waiting_for_the_next_slice_can_leave_be_touched_or_be_taken() {
     let [left, touched, taken, moved] = [1, 2, 3, 4].map(|n| MANY - n);
     assert!(first.iter().all(|idle| idle.connection < moved));
     assert_eq!(segments.leave(left), Some(left));
-    activity_of(&seats[touched as usize]).touch(5);
-    assert_eq!(segments.take_if_silent_since(taken, 1), Some(taken));
-    segments.set_policy(moved, IdlePolicy::new().all(Duration::from_nanos(30)), at(11));
+    activity_of(&seats[touched as usize]).touch(5 * TICK);
+    assert_eq!(segments.take_if_silent_since(taken, TICK), Some(taken));
+    segments.set_policy(moved, IdlePolicy::new().all(ticks(30)), at(11));
     let rest = all_of(&slices(&mut segments, at(11)));
     assert_eq!(rest, (first.len() as u32..moved).collect::<Vec<_>>());
     assert_eq!(all_of(&slices(&mut segments, at(15))), [touched]);
@@ -96,7 +104,7 @@ fn a_connection_waiting_for_the_next_slice_can_leave_be_touched_or_be_taken() {
 #[test]
 fn a_check_of_all_connections_is_done_in_slices() {
     let (mut segments, _seats) = watching(MANY);
-    let halved = CheckTime { now: 6, scale: Scale(0.5) };
+    let halved = CheckTime { now: 6 * TICK, scale: Scale(0.5) };
     assert!(segments.take_idle(halved).is_empty(), "none has come up");
     segments.check_all_at(6);
     let slices = slices(&mut segments, halved);
@@ -109,7 +117,7 @@ fn a_check_of_all_connections_ends_when_they_have_left() {
     let (mut segments, seats) = watching(1);
     segments.check_all_at(6);
     segments.leave(seats[0].number);
-    let policy = IdlePolicy::new().all(Duration::from_nanos(10));
+    let policy = IdlePolicy::new().all(ticks(10));
     let _seat = segments.enter(9, policy, at(6), || Arc::new(NoWatcher));
     assert!(segments.confirm_next_check(at(6), CHECKS_PER_SLICE));
     assert_eq!(segments.next_check(), 16);
@@ -118,7 +126,7 @@ fn a_check_of_all_connections_ends_when_they_have_left() {
 #[test]
 fn a_stop_of_the_timer_is_reported_in_slices() {
     let (mut segments, _seats) = watching(MANY);
-    let next = |_| Some(segments.take_stopped(5)).filter(|slice| !slice.is_empty());
+    let next = |_| Some(segments.take_stopped(5 * TICK)).filter(|slice| !slice.is_empty());
     let slices: Vec<_> = (0..).map_while(next).collect();
     assert!(is_bounded(&slices));
     assert_eq!(all_of(&slices), (0..MANY).collect::<Vec<_>>());
@@ -127,10 +135,10 @@ fn a_stop_of_the_timer_is_reported_in_slices() {
 #[test]
 fn silent_connections_are_listed_segment_by_segment() {
     let (mut segments, seats) = watching(MANY);
-    activity_of(&seats[0]).touch(2);
+    activity_of(&seats[0]).touch(2 * TICK);
     activity_of(&seats[1]).pause();
     segments.leave(2);
-    let parts: Vec<_> = (0..).map_while(|at| segments.silent_since(1, at)).collect();
+    let parts: Vec<_> = (0..).map_while(|at| segments.silent_since(TICK, at)).collect();
     assert!(parts.iter().all(|part| part.len() <= SEATS));
     let named: Vec<u32> = parts.concat().into_iter().map(|(_, number)| number).collect();
     assert_eq!(named, (3..MANY).collect::<Vec<_>>());
@@ -141,7 +149,7 @@ fn silent_connections_are_listed_segment_by_segment() {
 #[test]
 fn every_segment_gets_its_turn() {
     let (mut segments, _seats) = watching(MANY);
-    let short = IdlePolicy::new().all(Duration::from_nanos(1));
+    let short = IdlePolicy::new().all(ticks(1));
     (0..MANY).for_each(|number| segments.set_policy(number, short.clone(), at(1)));
     let mut reports = vec![0u32; MANY as usize];
     for now in 2..40 {
@@ -196,11 +204,11 @@ fn a_free_seat_is_taken_before_a_segment_is_made() {
 fn confirming_skips_connections_that_left_or_were_active() {
     let (mut segments, seats) = watching(MANY);
     let silent = MANY / 2;
-    segments.set_policy(silent, IdlePolicy::new().all(Duration::from_nanos(40)), at(1));
+    segments.set_policy(silent, IdlePolicy::new().all(ticks(40)), at(1));
     for seat in seats.iter().filter(|seat| seat.number != silent) {
         match seat.number % 3 {
             0 => assert!(segments.leave(seat.number).is_some()),
-            _ => activity_of(seat).touch(50),
+            _ => activity_of(seat).touch(50 * TICK),
         }
     }
     let slices = (1..).find(|_| segments.confirm_next_check(at(10), CHECKS_PER_SLICE)).unwrap();
@@ -217,7 +225,9 @@ fn confirming_skips_connections_that_left_or_were_active() {
 #[test]
 fn confirming_finds_the_first_check_of_all_segments() {
     let (mut segments, seats) = watching(MANY);
-    seats.iter().for_each(|seat| activity_of(seat).touch(2 + u64::from(MANY - seat.number)));
+    seats
+        .iter()
+        .for_each(|seat| activity_of(seat).touch((2 + u64::from(MANY - seat.number)) * TICK));
     while !segments.confirm_next_check(at(3), CHECKS_PER_SLICE) {}
     assert_eq!(segments.next_check(), 13, "the last one");
     for number in (MANY - 100..MANY).rev() {
