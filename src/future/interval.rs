@@ -45,7 +45,7 @@ impl HashedWheelTimer {
         let period = period.into();
         let delay = period.initial_delay.unwrap_or(period.every);
         let time = &self.context().time;
-        self.interval_at(time.instant_at(time.deadline_after(delay)), period)
+        self.interval_at(time.instant_at(time.poll_deadline_after(delay)), period)
     }
 
     /// Ticks like [`interval`](Self::interval). The first tick is at the instant `first`.

@@ -40,8 +40,8 @@
 //! # Guarantees
 //!
 //! - **The clock decides.** When a future is polled, it is ready if the timer's clock has reached its
-//!   deadline, even if the worker has not processed the deadline yet. It is never ready early. The
-//!   wake-up comes within a tick after the deadline.
+//!   deadline, even if the worker has not processed the deadline yet. It is never ready early. With
+//!   a delay of zero it is ready at its first poll. The wake-up comes within a tick after the deadline.
 //! - **The latest waker is woken.** No wake-up is lost, even if another thread polls, resets, drops or
 //!   stops at the same time.
 //! - **A reset wakes.** A reset into the past wakes the waiting task immediately. Any other reset moves

@@ -26,7 +26,7 @@ impl HashedWheelTimer {
     /// A future that is ready `delay` from now.
     ///
     /// It is never early by the timer's clock. A task that waits for it is woken within a tick after
-    /// the deadline. [`Duration::MAX`] means never.
+    /// the deadline. [`Duration::ZERO`] means ready at the first poll, and [`Duration::MAX`] means never.
     ///
     /// The deadline counts from this call. The first poll puts the task's waker into the timer: it
     /// costs what [`new_timeout`](Self::new_timeout) costs, and allocates nothing. The limit of
@@ -50,7 +50,7 @@ impl HashedWheelTimer {
     #[inline]
     #[cfg_attr(feature = "tracing", track_caller)]
     pub fn sleep(&self, delay: Duration) -> Sleep {
-        Sleep::new(self, self.context().time.deadline_after(delay))
+        Sleep::new(self, self.context().time.poll_deadline_after(delay))
     }
 
     /// A future that is ready at an instant. If the instant has passed, the future is ready at its first
@@ -139,12 +139,9 @@ impl Sleep {
     /// Moves the deadline to `delay` from now, like [`reset`](Self::reset).
     pub fn reset_after(&mut self, delay: Duration) {
         let time = &self.timer().time;
-        if delay.is_zero() {
-            // The quick clock may be ahead of the present, and a deadline there has not passed.
-            return self.reset(time.now_instant());
-        }
         // If the clock goes on by itself, the worker wakes the task after the delay.
-        self.move_to(time.deadline_after(delay), time.may_stand_still());
+        let may_have_passed = delay.is_zero() || time.may_stand_still();
+        self.move_to(time.poll_deadline_after(delay), may_have_passed);
     }
 
     /// Moves the deadline to a time of the timer's own count.

@@ -60,6 +60,14 @@ impl Timebase {
         self.now_or_later().saturating_add(nanos(delay))
     }
 
+    /// The deadline of a future `delay` from now. A delay of zero means the exact present, so that the future is
+    /// ready at its first poll. The present of `deadline_after` may be ahead of the clock, and the future would
+    /// wait for a tick.
+    #[inline]
+    pub(crate) fn poll_deadline_after(&self, delay: Duration) -> u64 {
+        if delay.is_zero() { self.nanos_at(self.now_instant()) } else { self.deadline_after(delay) }
+    }
+
     /// The time until `deadline`; zero if it has passed.
     pub(crate) fn left_until(&self, deadline: u64) -> Duration {
         self.instant_at(deadline).saturating_duration_since(self.now_instant())

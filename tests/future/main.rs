@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod delay_queue;
+mod due_now;
 #[cfg(feature = "hyper")]
 mod hyper;
 mod interval;

@@ -381,7 +381,7 @@ impl<T> DelayQueue<T> {
 
     #[inline]
     fn deadline_after(&self, delay: Duration) -> u64 {
-        self.sleep.timer().time.deadline_after(delay)
+        self.sleep.timer().time.poll_deadline_after(delay)
     }
 
     fn nanos_at(&self, instant: Instant) -> u64 {
