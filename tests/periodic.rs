@@ -72,6 +72,22 @@ fn missed_runs_burst_delay_or_skip() {
     }
 }
 
+/// An interval differs here: see `a_delayed_interval_counts_from_a_tick_that_is_taken_late`.
+#[test]
+fn a_late_run_delays_the_next_only_if_that_is_missed() {
+    for (run_at, next_at) in [(500, 600), (600, 900), (700, 1000)] {
+        let (timer, clock) = manual();
+        let period = Period::fixed_rate(ms(300)).missed(MissedTickBehavior::Delay);
+        let (_timeout, runs) = noting(&timer, &clock, period);
+        clock.advance(ms(run_at)); // the run of 300
+        assert_eq!(runs.take(), [u128::from(run_at)]);
+        clock.advance(ms(next_at - run_at - 1));
+        assert_eq!(runs.take(), [], "before {next_at}");
+        clock.advance(ms(1));
+        assert_eq!(runs.take(), [u128::from(next_at)]);
+    }
+}
+
 #[test]
 fn a_fixed_delay_counts_from_the_end_of_the_run() {
     let (timer, clock) = manual();

@@ -8,13 +8,18 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+/// A tick that is taken later than this is late, like in tokio. A tick of the timer is another bound, because
+/// the wake-up itself can be late by so much.
+const LEAST_SLACK: Duration = Duration::from_millis(5);
+
 impl HashedWheelTimer {
     /// Ticks at a period: a [`Duration`], or a [`Period`] with further settings. The first tick is one
     /// period from now, unless the `Period` has another initial delay.
     ///
     /// [`MissedTickBehavior`](crate::MissedTickBehavior) decides how missed ticks are handled. A tick is
-    /// missed if it is already due when the tick before it is taken. A fixed delay counts from the time
-    /// at which a tick is taken.
+    /// missed if it is already due when the tick before it is taken. With `Delay`, the period also counts from
+    /// the time at which a tick is taken if that is late: by more than a tick of the timer, and more than 5 ms.
+    /// A fixed delay always counts from that time.
     ///
     /// # Errors
     ///
@@ -147,7 +152,8 @@ impl Interval {
         }
         let due = self.sleep.deadline();
         let time = &self.sleep.timer().time;
-        let next = self.period.next(due, time.now_instant());
+        let slack = Duration::from_nanos(self.sleep.timer().scale.tick_nanos()).max(LEAST_SLACK);
+        let next = self.period.next_with_slack(due, time.now_instant(), slack);
         self.sleep.reset_to(next.map_or(NEVER, |next| time.nanos_at(next)));
         Poll::Ready(Some(due))
     }

@@ -44,7 +44,8 @@ enum Cadence {
 }
 
 /// How a fixed-rate timeout handles missed runs. A run is missed if it is already due when the run
-/// before it ends. Modelled on tokio's enum of the same name.
+/// before it ends. Modelled on tokio's enum of the same name. With [`Delay`](Self::Delay), an
+/// [`Interval`](crate::future::Interval) also counts from the time at which a late tick is taken, as in tokio.
 ///
 /// # Examples
 ///
@@ -74,6 +75,12 @@ pub enum MissedTickBehavior {
     #[default]
     Burst,
     /// Skips the missed runs, and counts the period from now.
+    ///
+    /// A timeout of [`new_periodic`](crate::HashedWheelTimer::new_periodic) keeps its schedule as long as no
+    /// run is missed: a late run does not delay the next one. A tick of an
+    /// [`Interval`](crate::future::Interval) does, if it is taken more than a tick of the timer, and more than
+    /// 5 ms, after it was due. With a period of 300 ms, if the tick of 300 is taken at 450, the next is due
+    /// at 750.
     Delay,
     /// Skips the missed runs, and keeps the schedule: the next run is at a multiple of the period.
     Skip,
@@ -123,8 +130,19 @@ impl Period {
     /// Computes the instant of the next run, after a run that was due at `due` and ended at `now`.
     /// With `Burst` it may lie in the past. `None` if it lies beyond the end of time.
     pub(crate) fn next(&self, due: Instant, now: Instant) -> Option<Instant> {
+        self.next_with_slack(due, now, Duration::MAX)
+    }
+
+    /// Like `next`, but `Delay` also counts from `now` if that is later than `due` by more than `slack`.
+    pub(crate) fn next_with_slack(
+        &self,
+        due: Instant,
+        now: Instant,
+        slack: Duration,
+    ) -> Option<Instant> {
         let on_beat = due.checked_add(self.every);
         let missed = on_beat.is_some_and(|next| next <= now);
+        let missed = missed || now.saturating_duration_since(due) > slack;
         match self.cadence {
             Cadence::Delay => now.checked_add(self.every),
             Cadence::Rate(MissedTickBehavior::Delay) if missed => now.checked_add(self.every),

@@ -1,6 +1,6 @@
 //! Intervals: when ticks come, and which are missed.
 
-use crate::common::{UPTIMES, manual, ms, shortly_before};
+use crate::common::{UPTIMES, manual, manual_with, ms, shortly_before};
 use crate::wakers::Alarm;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -84,6 +84,21 @@ fn missed_ticks_are_handled_as_the_period_says() {
     let mut fixed_delay = Ticks::of(Period::fixed_delay(SECOND));
     assert_eq!((fixed_delay.after(ms(1500)), fixed_delay.after(SECOND)), (vec![1000], vec![2500]));
     assert_eq!(fixed_delay.interval.period(), Period::fixed_delay(SECOND));
+}
+
+/// The slack is the timer's tick, here 100 ms and 1 ms, but at least 5 ms. tokio's is 5 ms.
+#[test]
+fn a_delayed_interval_counts_from_a_tick_that_is_taken_late() {
+    let period = Period::fixed_rate(ms(300)).missed(MissedTickBehavior::Delay);
+    let next = |tick: u64, taken: u64| {
+        let timer = manual_with(HashedWheelTimer::builder().tick_duration(ms(tick)));
+        let mut ticks = Ticks::on(timer, period);
+        assert_eq!(ticks.after(ms(taken)), [300], "taken at {taken}");
+        (ticks.interval.next_tick() - ticks.begin).as_millis()
+    };
+    assert_eq!((next(100, 450), next(100, 401), next(100, 400)), (750, 701, 600));
+    assert_eq!((next(1, 450), next(1, 306), next(1, 305)), (750, 606, 600));
+    assert_eq!(next(100, 300), 600);
 }
 
 #[test]

@@ -162,9 +162,10 @@ impl World {
 
 fn next_tick(due: u64, now: u64, every: u64, cadence: Cadence) -> u64 {
     let missed = due + every <= now;
+    let late = now - due > TICK.as_millis() as u64;
     match cadence {
         Cadence::AfterEach => now + every,
-        Cadence::Delay if missed => now + every,
+        Cadence::Delay if missed || late => now + every,
         Cadence::Skip if missed => due + ((now - due) / every + 1) * every,
         _ => due + every,
     }
@@ -432,5 +433,7 @@ fn the_model_counts_missed_ticks() {
         [Cadence::Burst, Cadence::Delay, Cadence::Skip, Cadence::AfterEach].map(next),
         [110, 145, 140, 145]
     );
+    let taken_at = |now| next_tick(100, now, 300, Cadence::Delay);
+    assert_eq!([100, 200, 201].map(taken_at), [400, 400, 501]);
     assert_eq!(ms(1), Duration::from_millis(1));
 }
