@@ -46,10 +46,12 @@
 //!    measured with that counter. If the counter loses time while the process runs, a thread can compute
 //!    deadlines that are early by the lost time. This ends when the thread reads `Instant` next, which
 //!    happens after 65,536 counts, about 30 µs. The process then stops using the counter.)
-//! 3. **A flood does not delay other timeouts.** No thread that schedules or cancels can make the worker
-//!    wait. In one pass the worker takes from each heap its share of 100,000 timeouts. It files and
-//!    expires the due ones first, and then files the others. Cancelled timeouts do not count, and the
-//!    worker processes a backlog before it sleeps. (After a jump in time it takes all due timeouts,
+//! 3. **A flood does not delay other timeouts.** The worker takes no lock that a thread holds while
+//!    it schedules or cancels. It waits for a thread only during that thread's push to a queue, which
+//!    takes a few instructions, unless the system interrupts the thread there. In one pass the worker
+//!    takes from each heap its share of 100,000 timeouts. It files and expires the due ones first, and
+//!    then files the others. Cancelled timeouts do not count, and the worker processes a backlog before
+//!    it sleeps. (After a jump in time it takes all due timeouts,
 //!    because of guarantee 7.) The worker searches for dead entries in slices of a few milliseconds, and
 //!    checks between two slices whether it must stop.
 //! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately. It leaves

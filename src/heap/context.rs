@@ -538,4 +538,24 @@ mod tests {
         context.ended_here();
         assert_eq!([begin(), begin()], [Ok(()), Err(2)]);
     }
+
+    /// A thread that reads the metrics holds the lock. The next check comes after as many dead entries.
+    #[test]
+    fn rule_09_a_cancel_never_waits_for_the_lock_of_the_counts() {
+        let context = Context::of_this_thread(None, 1);
+        context.by_others.died.add_shared(2 * DEAD_ALLOWED);
+        let (sender, done) = std::sync::mpsc::channel();
+        let cancels = || {
+            let (context, sender) = (context.clone(), sender.clone());
+            std::thread::spawn(move || {
+                context.entry_died(DEAD_PER_CHECK);
+                sender.send(()).unwrap();
+            });
+            done.recv_timeout(Duration::from_secs(10))
+        };
+        let held = context.tallies.lock();
+        assert_eq!((cancels(), context.is_sweep_wanted()), (Ok(()), false));
+        drop(held);
+        assert_eq!((cancels(), context.is_sweep_wanted()), (Ok(()), true));
+    }
 }
