@@ -75,6 +75,9 @@
 //! are dropped in time. An executor that polls inside `wake` runs the task on the worker, where a slow
 //! poll delays all other timeouts.
 //!
+//! A runtime must let other threads wake its tasks. All common ones do, but monoio only with its feature
+//! `sync`: without it, the wake-up panics, and the task waits for ever.
+//!
 //! # In other crates
 //!
 //! Crates that wait can wait on this timer, if they let their user choose it:
