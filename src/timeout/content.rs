@@ -396,8 +396,17 @@ mod tests {
     /// alignment.
     #[test]
     fn tasks_that_fit_are_not_boxed() {
-        assert!(fits::<Inline<Probe<A8, 16, true>>>() && fits::<Inline<Probe<A1, 16, false>>>());
-        assert!(!fits::<Inline<Probe<A1, 17, true>>>() && !fits::<Inline<Probe<A16, 0, true>>>());
-        assert_eq!(size_of::<Erased>(), 24);
+        const WORD: usize = size_of::<usize>();
+        const ROOM: usize = 2 * WORD;
+        #[cfg(target_pointer_width = "64")]
+        type Aligned = A8;
+        #[cfg(target_pointer_width = "32")]
+        type Aligned = A4; // also `u64` on x86
+        assert_eq!(align_of::<Aligned>(), align_of::<usize>());
+        assert!(fits::<Inline<Probe<Aligned, ROOM, true>>>());
+        assert!(fits::<Inline<Probe<A1, ROOM, false>>>());
+        assert!(!fits::<Inline<Probe<A1, { ROOM + 1 }, true>>>());
+        assert!(!fits::<Inline<Probe<A16, 0, true>>>());
+        assert_eq!(size_of::<Erased>(), 3 * WORD);
     }
 }

@@ -87,7 +87,7 @@ trait Probe: TimerTask {
 }
 
 macro_rules! probes {
-    ($($(#[$align:meta])* $name:ident { $counted:ident, $bytes:ident: [u8; $len:literal] })*) => { $(
+    ($($(#[$align:meta])* $name:ident { $counted:ident, $bytes:ident: [u8; $len:expr] })*) => { $(
         $(#[$align])*
         struct $name {
             $counted: Counted,
@@ -123,16 +123,19 @@ macro_rules! probes {
     )* };
 }
 
+/// A slot has room for a task of two words.
+const WORD: usize = size_of::<usize>();
+
 probes! {
-    Small { counted, bytes: [u8; 8] }
+    Small { counted, bytes: [u8; WORD] }
     Large { counted, bytes: [u8; 120] }
     #[repr(align(64))] Aligned { counted, bytes: [u8; 8] }
 }
 
 #[test]
 fn the_kinds_of_tasks_have_the_size_and_alignment_of_their_names() {
-    assert_eq!((size_of::<Small>(), align_of::<Small>()), (16, 8));
-    assert_eq!((size_of::<Large>(), align_of::<Large>()), (128, 8));
+    assert_eq!((size_of::<Small>(), align_of::<Small>()), (2 * WORD, WORD));
+    assert_eq!((size_of::<Large>(), align_of::<Large>()), (120 + WORD, WORD));
     assert_eq!((size_of::<Aligned>(), align_of::<Aligned>()), (64, 64));
 }
 
