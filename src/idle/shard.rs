@@ -316,8 +316,7 @@ impl<T: Send + 'static> Shard<T> {
         match scheduled {
             Ok(timeout) => {
                 state.epoch = epoch;
-                // This holds even if that tick has passed, so that the connections left over do not
-                // hasten the check.
+                // Keeps a past tick: otherwise the connections left over would reschedule the check.
                 state.check = Some(Pending { timeout, tick: next, ahead });
                 true
             }

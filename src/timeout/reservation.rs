@@ -1,4 +1,4 @@
-//! A slot that a future reserves from its creation on, so that it can wait at any time.
+//! The slot that a `Sleep` holds for life.
 //!
 //! The slot also leads the future to its timer: to the clock, and to whether the timer is closed. So a
 //! future has no counted reference to its timer. Such a count would be a cache line that all threads with
@@ -114,7 +114,7 @@ fn arm_in<T: TimerTask>(
     Some(Timeout::pinned(Place { chunk: owner.chunk(), offset }))
 }
 
-/// A slot that only leads to its timer: no slot was free, or the thread is ending.
+/// The fallback if no slot is free, or the thread is ending: never armed, only reaches the timer.
 #[cold]
 fn spare(registry: &Arc<Registry<Erased>>) -> Timeout {
     let chunk = registry.spare_chunk();

@@ -6,7 +6,7 @@
 //! as low; raising one is O(log n).
 //!
 //! A leaf may be too low, because its earliest timeout was cancelled. It is never too high. So the
-//! timer may check a bucket in vain, but it is never late.
+//! timer may check a bucket needlessly, but it is never late.
 
 /// The value of an empty bucket.
 pub(super) const NOTHING: u64 = u64::MAX;

@@ -78,7 +78,7 @@ impl Ring {
         (tick.max(self.current_tick) & self.slot_mask) as usize
     }
 
-    #[inline(always)] // see `State::claim`
+    #[inline(always)] // on the path of each timeout that is filed
     fn insert_near(&mut self, tick: u64, token: Token) {
         let bucket = (tick & self.slot_mask) as usize;
         self.buckets[bucket].push_in_round(token, tick >> self.round_shift);
