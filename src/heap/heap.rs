@@ -591,9 +591,13 @@ impl<P> Heap<P> {
         true
     }
 
-    /// Gives up all chunks after the timer has ended.
+    /// Takes all chunks out of the list, because the timer ends. The caller orphans them.
+    pub(super) fn take_chunks(&self) -> HashMap<u32, Arc<Chunk<P>>> {
+        std::mem::take(&mut *self.chunks.lock())
+    }
+
+    /// Empties the queues after the timer has ended.
     pub(super) fn clear(&self) {
-        std::mem::take(&mut *self.chunks.lock()).values().for_each(Chunk::orphan);
         while self.pending.pop().is_some() {}
         while self.pool.pop().is_some() {}
     }

@@ -9,8 +9,7 @@
 //! One more heap has the internal timeouts (see `timeout/internal`). It belongs to no thread.
 //!
 //! The worker learns of chunks, and of heaps that have something for it, through queues. It waits for the
-//! locks here only to end the timer, when no producer waits for it. A snapshot takes them too, for a short
-//! time.
+//! locks here only to end the timer. All threads hold them only for a short time.
 
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
@@ -180,10 +179,11 @@ impl<P: Send + 'static> Registry<P> {
     /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` for each timeout.
     pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, usize, Claimed<P>)) {
         self.context.begin_emptying();
-        for heap in self.heaps.lock().iter() {
+        let heaps = self.heaps.lock().clone(); // so that a snapshot does not wait
+        for heap in heaps {
             let end = if heap.internal { Phase::Cancelled } else { end };
             let counts = self.context.counts_of(heap.internal);
-            for chunk in heap.chunks.lock().values() {
+            for chunk in heap.take_chunks().values() {
                 for (offset, slot) in chunk.slots().enumerate() {
                     let Some(claimed) = slot.empty(end) else { continue };
                     let count =
@@ -192,6 +192,7 @@ impl<P: Send + 'static> Registry<P> {
                     counts.unqueued.add_shared(u64::from(!claimed.filed));
                     ended(chunk, offset, claimed);
                 }
+                chunk.orphan();
             }
             heap.clear();
         }

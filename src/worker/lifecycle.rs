@@ -22,7 +22,8 @@
 //! |---|---|---|
 //! | `requested` = n | a moved clock, before it wakes the worker | wait |
 //! | `caught_up` = n | the worker, after a pass that began by reading `requested` and then the clock | continue if their request is n or earlier |
-//! | `finished`, with the unprocessed timeouts | the first in the next table | all continue; the first stop, or the drop of the last handle, takes the unprocessed timeouts |
+//! | `emptying` | the first in the next table | wait, also a stop whose limit passes: no user code runs meanwhile |
+//! | `finished`, with the unprocessed timeouts | the same thread, after it has emptied the slots | all continue; the first stop, or the drop of the last handle, takes the unprocessed timeouts |
 //!
 //! | finishes the timer | when |
 //! |---|---|
@@ -34,8 +35,9 @@
 //! Internal timeouts, those that only wake a waker, and the wakers that wait for the end are always left
 //! to the worker's thread, which cancels or wakes them last (`Ending` again).
 //!
-//! The slots are emptied under the lock of the report, and only once, so each timeout is reported
-//! once. The registry's locks may be taken under the report's lock, never the other way round.
+//! The thread that sets `emptying` empties the slots, so they are emptied once, and each timeout is
+//! reported once. It holds no lock meanwhile: with millions of timeouts that takes a second, and no
+//! destructor and no poll must wait for it.
 
 use crate::base::isolate;
 use crate::base::logging::warning;
@@ -67,6 +69,8 @@ struct Report<U> {
     requested: u64,
     /// The number of the last request that was followed by a whole pass.
     caught_up: u64,
+    /// A thread empties the slots, or has done so.
+    emptying: bool,
     finished: bool,
     unprocessed: Vec<U>,
     /// The wakers to wake at the end, each with its number. They are cloned, woken and dropped outside
@@ -81,6 +85,7 @@ impl<U> Lifecycle<U> {
         let report = Report {
             requested: 0,
             caught_up: 0,
+            emptying: false,
             finished: false,
             unprocessed: Vec::new(),
             waiting: Vec::new(),
@@ -129,19 +134,18 @@ impl<U> Lifecycle<U> {
         self.changed.notify_all();
     }
 
-    /// Ends the timer, unless it has already ended. `empty` takes the remaining timeouts out of the
-    /// slots. Returns them if no caller will collect them. The command is read under the report's lock,
-    /// and `command_cancel` takes that lock after it stores the command. So exactly one of these two
-    /// functions returns the timeouts.
+    /// Ends the timer, unless another thread does or has done so. `empty` takes the remaining timeouts out
+    /// of the slots. Returns them if no caller will collect them. The command is read again under the
+    /// report's lock, and `command_cancel` takes that lock after it stores the command. So exactly one of
+    /// these two functions returns the timeouts.
     pub(crate) fn finish(&self, empty: impl FnOnce(Command) -> Vec<U>) -> Vec<U> {
-        let mut report = self.report.lock();
-        if report.finished {
+        if std::mem::replace(&mut self.report.lock().emptying, true) {
             return Vec::new();
         }
-        let order = self.command();
-        let mut unprocessed = empty(order);
+        let mut unprocessed = empty(self.command());
+        let mut report = self.report.lock();
         report.finished = true;
-        if order != Command::Cancel {
+        if self.command() != Command::Cancel {
             report.unprocessed = std::mem::take(&mut unprocessed);
         }
         drop(report);
@@ -162,10 +166,11 @@ impl<U> Lifecycle<U> {
     }
 
     /// Waits for the end and takes the unprocessed timeouts. A second caller gets none. Returns `None`
-    /// if `limit` comes first.
+    /// if `limit` comes before the end, and before the slots are being emptied.
     pub(crate) fn wait_finished(&self, limit: Option<Instant>) -> Option<Vec<U>> {
         let mut report = self.report.lock();
         while !report.finished {
+            let limit = limit.filter(|_| !report.emptying);
             if limit.is_some_and(|limit| Instant::now() >= limit) {
                 return None;
             }
@@ -325,6 +330,47 @@ mod model {
             }
             lifecycle.caught_up(lifecycle.requested());
             askers.into_iter().for_each(|asker| asker.join().unwrap());
+        });
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// To take out millions of timeouts takes a second. No destructor and no poll waits for it, but a stop
+    /// does, even without time left: it fails only if a task runs.
+    #[test]
+    fn rule_09_only_a_stop_waits_while_the_slots_are_emptied() {
+        let lifecycle = &Lifecycle::<u32>::new();
+        let (begin, has_begun) = mpsc::channel();
+        let (go_on, may_go_on) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            lifecycle.command_return();
+            let emptier = scope.spawn(move || {
+                lifecycle.finish(|_| {
+                    begin.send(()).unwrap();
+                    may_go_on.recv().unwrap();
+                    vec![1, 2]
+                })
+            });
+            has_begun.recv().unwrap();
+            let (call, called) = mpsc::channel();
+            scope.spawn(move || {
+                let polled = lifecycle.poll_finished(&mut None, Waker::noop());
+                assert!(!lifecycle.is_finished() && polled.is_none());
+                assert!(lifecycle.finish(|_| panic!("emptied twice")).is_empty());
+                assert!(lifecycle.command_cancel().is_empty());
+                call.send(()).unwrap();
+            });
+            let in_time = called.recv_timeout(Duration::from_secs(10));
+            let stop = scope.spawn(|| lifecycle.wait_finished(Some(Instant::now())));
+            go_on.send(()).unwrap();
+            assert!(in_time.is_ok(), "a call has waited for the emptying");
+            assert_eq!(emptier.join().unwrap(), [1, 2], "the last handle was dropped meanwhile");
+            assert_eq!(stop.join().unwrap(), Some(Vec::new()));
         });
     }
 }
