@@ -172,7 +172,7 @@ fn rule_01_every_timeout_ends_in_exactly_one_way_on_a_pool_that_is_waited_for() 
 }
 
 /// Time stands still, and each timeout is due sooner than the one before, so each is a reason to wake
-/// the worker. A producer that is interrupted while it wakes the worker may wake it once more.
+/// the worker. Each of the two producers may wake it once more, if it is interrupted while it does so.
 #[test]
 fn rule_06_producers_wake_the_worker_at_most_once_a_tick() {
     let history = || {
@@ -189,7 +189,7 @@ fn rule_06_producers_wake_the_worker_at_most_once_a_tick() {
         producers.into_iter().for_each(|p| p.join().expect("no panic"));
         (0..100).for_each(|_| thread::yield_now()); // the worker comes to rest
         let wakeups = timer.metrics().wakeups;
-        assert!(wakeups <= 2, "{wakeups} wake-ups in one tick");
+        assert!(wakeups <= 3, "{wakeups} wake-ups in one tick");
         timer.stop().expect("not on the worker");
     };
     shuttle::check_random(history, iterations());
