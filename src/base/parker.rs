@@ -61,6 +61,7 @@ mod model {
     use crate::base::sync::thread::{self, Thread, ThreadId};
     use crate::base::sync::{Condvar, Mutex};
     use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     pub(crate) struct Parker {
@@ -69,6 +70,8 @@ mod model {
         adopted: OnceLock<ThreadId>,
         called: Mutex<bool>,
         changed: Condvar,
+        /// Whether the thread is in `park`. Written under the lock of `called`.
+        parked: AtomicBool,
     }
 
     impl std::fmt::Debug for Parker {
@@ -79,7 +82,12 @@ mod model {
 
     impl Parker {
         pub(crate) fn new() -> Self {
-            Self { adopted: OnceLock::new(), called: Mutex::new(false), changed: Condvar::new() }
+            Self {
+                adopted: OnceLock::new(),
+                called: Mutex::new(false),
+                changed: Condvar::new(),
+                parked: AtomicBool::new(false),
+            }
         }
 
         pub(crate) fn adopt(&self, thread: &Thread) {
@@ -106,13 +114,22 @@ mod model {
             *self.called.lock()
         }
 
+        /// Whether the thread sleeps and has not been woken.
+        #[cfg(feature = "_asleep")]
+        pub(crate) fn is_parked(&self) -> bool {
+            let called = self.called.lock();
+            self.parked.load(Ordering::Relaxed) && !*called
+        }
+
         /// Sleeps until woken. Models have no time, so a limit passes immediately.
         pub(crate) fn park(&self, limit: Option<Duration>) {
             let mut called = self.called.lock();
+            self.parked.store(true, Ordering::Relaxed);
             while !*called && limit.is_none() {
                 called = self.changed.wait(called);
             }
             *called = false;
+            self.parked.store(false, Ordering::Relaxed);
         }
     }
 }

@@ -52,6 +52,9 @@ pub(crate) struct Alarm {
     /// The deadline for which a producer last woke the worker, or `NOBODY`.
     request: AtomicU64,
     parker: Parker,
+    /// See `asleep_until`. Not an atomic of shuttle, since no race depends on it.
+    #[cfg(feature = "_asleep")]
+    asleep_until: std::sync::atomic::AtomicU64,
 }
 
 /// No producer woke the worker. No deadline that wakes it is so late.
@@ -69,7 +72,15 @@ pub(crate) enum Woken {
 impl Alarm {
     pub(crate) fn new() -> Self {
         let [latest, armed, rung] = [0; 3].map(AtomicU64::new);
-        Self { latest, armed, rung, request: AtomicU64::new(NOBODY), parker: Parker::new() }
+        Self {
+            latest,
+            armed,
+            rung,
+            request: AtomicU64::new(NOBODY),
+            parker: Parker::new(),
+            #[cfg(feature = "_asleep")]
+            asleep_until: std::sync::atomic::AtomicU64::new(0),
+        }
     }
 
     /// Wakes the worker if it would sleep beyond `deadline`, or beyond the time at which it should scan a
@@ -112,6 +123,33 @@ impl Alarm {
     /// Puts the worker to sleep, for `limit` at most. May return at any time.
     pub(crate) fn sleep(&self, limit: Option<Duration>) {
         self.parker.park(limit);
+    }
+
+    /// Puts the worker to sleep as `sleep` does. `limit` is the time left until `wake_at`.
+    pub(crate) fn sleep_until(&self, wake_at: u64, limit: Option<Duration>) {
+        self.set_asleep_until(wake_at);
+        self.sleep(limit);
+        self.set_asleep_until(0);
+    }
+
+    #[cfg(not(feature = "_asleep"))]
+    fn set_asleep_until(&self, _time: u64) {}
+
+    #[cfg(feature = "_asleep")]
+    fn set_asleep_until(&self, time: u64) {
+        self.asleep_until.store(time, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// Until when the worker sleeps. `None` while it is awake. A worker that was woken, and has not run
+    /// since, still counts as asleep, except under shuttle.
+    #[cfg(feature = "_asleep")]
+    pub(crate) fn asleep_until(&self) -> Option<u64> {
+        #[cfg(shuttle)]
+        if !self.parker.is_parked() {
+            return None;
+        }
+        let until = self.asleep_until.load(std::sync::atomic::Ordering::SeqCst);
+        (until > 0).then_some(until)
     }
 
     #[cfg(all(test, not(any(loom, shuttle))))]

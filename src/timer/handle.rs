@@ -459,6 +459,13 @@ impl HashedWheelTimer {
         self.0.control.lifecycle.is_finished()
     }
 
+    /// Until when the worker sleeps, after [`started_at`](Self::started_at). `None` while it is awake.
+    #[cfg(feature = "_asleep")]
+    #[doc(hidden)]
+    pub fn asleep_until(&self) -> Option<Duration> {
+        self.context().alarm.asleep_until().map(Duration::from_nanos)
+    }
+
     pub(crate) fn context(&self) -> &Context {
         &self.0.control.context
     }

@@ -83,7 +83,7 @@ impl<W: Exact> Worker<W> {
         }
         let asked = self.request_to_catch_up() != caught_up || self.is_catching_up();
         if self.control.lifecycle.command() == Command::Run && !asked {
-            context.alarm.sleep(self.left_until(wake_at));
+            context.alarm.sleep_until(wake_at, self.left_until(wake_at));
             context.metrics.woken();
         }
         if armed {
