@@ -1,0 +1,65 @@
+//! The threads and locks of the programs: the standard library's, or those of shuttle.
+
+#[cfg(shuttle)]
+pub use shuttle::{
+    sync::{Mutex, mpsc},
+    thread,
+};
+#[cfg(not(shuttle))]
+pub use std::{
+    sync::{Mutex, mpsc},
+    thread,
+};
+
+#[cfg(not(shuttle))]
+use std::time::{Duration, Instant};
+
+/// Takes time on the calling thread: `much` turns under shuttle, or about 20 us each.
+pub fn work(much: u32) {
+    #[cfg(shuttle)]
+    (0..much).for_each(|_| thread::yield_now());
+    #[cfg(not(shuttle))]
+    if much > 0 {
+        thread::sleep(Duration::from_micros(20) * much);
+    }
+}
+
+/// How long a state that must pass has lasted. Shuttle's workers are known to be asleep, so there
+/// no such state may be seen at all.
+#[derive(Default)]
+pub struct Patience {
+    #[cfg(not(shuttle))]
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Called while the state lasts. Returns whether it has lasted too long.
+    pub fn is_over(&mut self) -> bool {
+        #[cfg(not(shuttle))]
+        {
+            let since = *self.since.get_or_insert_with(Instant::now);
+            thread::sleep(Duration::from_millis(1));
+            since.elapsed() > Duration::from_secs(2)
+        }
+        #[cfg(shuttle)]
+        true
+    }
+}
+
+/// Waits for a worker. Under shuttle the number of steps is limited, so a wait ends there too.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    #[cfg(not(shuttle))]
+    let limit = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        #[cfg(not(shuttle))]
+        {
+            assert!(Instant::now() < limit, "never came: {what}");
+            thread::sleep(Duration::from_micros(50));
+        }
+        #[cfg(shuttle)]
+        {
+            let _ = what;
+            thread::yield_now();
+        }
+    }
+}

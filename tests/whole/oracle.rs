@@ -1,0 +1,173 @@
+//! What holds at a quiet moment: no thread of the program runs, and the workers have nothing to do.
+
+use crate::env::{Patience, wait_until};
+use crate::ledger::{End, Ledger};
+use crate::play::{Nap, World};
+use crate::program::nanos;
+use std::sync::atomic::Ordering::SeqCst;
+use wheelwork::{HashedWheelTimer, Metrics};
+
+/// The slots of a chunk.
+const SLOTS: u64 = 62;
+
+/// Chunks that a heap may keep without a timeout: its thread's own, those for the next burst, and a quarter
+/// of its pool.
+const KEPT: u64 = 30;
+
+pub fn check(world: &World) {
+    world.check_complaints();
+    for (number, ledger) in world.ledgers.iter().enumerate() {
+        let complain = |what: String| world.fail(&format!("timer {number}: {what}"));
+        match world.timer(number) {
+            Some(timer) if timer.is_stopped() => {
+                check_ended(world, number, ledger);
+                check_counts(world, number, ledger, &timer).unwrap_or_else(complain);
+                check_stopped_memory(ledger, &timer).unwrap_or_else(complain);
+            }
+            Some(timer) => {
+                let mut patience = Patience::default();
+                loop {
+                    wait_until("the worker sleeps", || timer.asleep_until().is_some());
+                    let wakeups = timer.metrics().wakeups;
+                    let checked = check_running(world, number, ledger, &timer);
+                    let Err(what) = checked else { break };
+                    // A worker that was woken, and has not run since, counts as asleep.
+                    if timer.metrics().wakeups != wakeups {
+                        patience = Patience::default();
+                    } else if patience.is_over() {
+                        complain(what);
+                    }
+                }
+            }
+            None => check_ended(world, number, ledger),
+        }
+        ledger.live.lock().unwrap().retain(|entry| !entry.has_ended());
+    }
+    world.check_complaints();
+}
+
+fn check_running(
+    world: &World,
+    number: usize,
+    ledger: &Ledger,
+    timer: &HashedWheelTimer,
+) -> Result<(), String> {
+    let Some(until) = timer.asleep_until() else { return Err("the worker woke up".to_owned()) };
+    let (now, until) = (world.now(), ledger.start.saturating_add(nanos(until)));
+    if until <= now {
+        return Err(format!("the worker sleeps until {until}, and it is {now}"));
+    }
+    let late = |what: String, due_by: u64| {
+        Err(format!(
+            "liveness: the worker sleeps until {until}, and {what} is due at {due_by}; it is {now}"
+        ))
+    };
+    let live = ledger.live.lock().unwrap().clone();
+    for entry in live.iter().filter(|entry| !entry.has_ended()) {
+        let due_by = entry.due_by(ledger, now);
+        if due_by < until {
+            return late(entry.describe(), due_by);
+        }
+    }
+    for nap in world.sleeps.lock().unwrap().iter().filter(|nap| nap.timer == number) {
+        let due_by = ledger.due_by(nap.latest, nap.from);
+        if nap.waits() && due_by < until {
+            return late(format!("a sleep until {}", nap.latest), due_by);
+        }
+    }
+    check_counts(world, number, ledger, timer)?;
+    check_memory(ledger, timer)
+}
+
+/// Everything of a timer that has been stopped, or has no handle any more, has ended.
+fn check_ended(world: &World, number: usize, ledger: &Ledger) {
+    wait_until("every timeout has ended", || {
+        ledger.live.lock().unwrap().iter().all(|entry| entry.has_ended())
+    });
+    let waits = |nap: &Nap| nap.timer == number && nap.waits();
+    wait_until("every sleep is woken", || !world.sleeps.lock().unwrap().iter().any(waits));
+}
+
+/// The counts are exact.
+fn check_counts(
+    world: &World,
+    number: usize,
+    ledger: &Ledger,
+    timer: &HashedWheelTimer,
+) -> Result<(), String> {
+    let metrics = timer.metrics();
+    let wrong = differences(world, number, ledger, &metrics);
+    let pending = timer.pending_timeouts() as u64;
+    if wrong.is_empty() && pending == metrics.pending {
+        return Ok(());
+    }
+    let ends = [End::Ran, End::Cancelled, End::Returned, End::Unknown, End::Refused]
+        .map(|end| (end, ledger.ended(end)));
+    Err(format!("counts: {wrong:?}; pending {pending}; {ends:?}; {metrics:?}"))
+}
+
+/// The counts that are not what the program did: each with the count, and with what it must be.
+fn differences(
+    world: &World,
+    number: usize,
+    ledger: &Ledger,
+    m: &Metrics,
+) -> Vec<(&'static str, u64, u64)> {
+    let live = ledger.live.lock().unwrap().iter().filter(|entry| !entry.has_ended()).count() as u64;
+    let waits = |nap: &&Nap| nap.timer == number && nap.waits();
+    let waiting = world.sleeps.lock().unwrap().iter().filter(waits).count() as u64;
+    let [ran, cancelled, returned, unknown, refused] =
+        [End::Ran, End::Cancelled, End::Returned, End::Unknown, End::Refused]
+            .map(|end| ledger.ended(end));
+    let accepted = ledger.accepted.load(SeqCst);
+    let ended = m.expired - m.rearmed;
+    let mut all = vec![
+        ("pending", m.pending, live + waiting),
+        ("conserved", m.scheduled + m.rearmed, m.expired + m.cancelled + m.returned + m.pending),
+        ("panicked", m.panicked, 0),
+    ];
+    let mut within = vec![
+        ("rearmed", m.rearmed, ledger.went_on.load(SeqCst)), // or was not to go on after all
+        ("run", ran, ended),
+        ("cancelled", cancelled, m.cancelled),
+        ("returned", returned, m.returned),
+        ("scheduled", accepted, m.scheduled),
+        ("rejected", refused, m.rejected),
+        ("rescheduled", ledger.rescheduled.load(SeqCst), m.rescheduled),
+    ];
+    // Sleeps are counted too, and refused by a stopped timer.
+    if !ledger.slept.load(SeqCst) {
+        all.push(("scheduled", m.scheduled, accepted));
+        all.push(("rejected", m.rejected, refused));
+        all.push(("rescheduled", m.rescheduled, ledger.rescheduled.load(SeqCst)));
+        let known = ran + cancelled + returned + unknown;
+        all.push(("ended", ended + m.cancelled + m.returned, known));
+        if m.rearmed == 0 {
+            within.extend(ledger.limit.map(|limit| ("within the limit", m.pending, limit as u64)));
+        }
+    }
+    all.retain(|(_, is, must)| is != must);
+    within.retain(|(_, is, most)| is > most);
+    all.into_iter().chain(within).collect()
+}
+
+/// Memory is proportional to the live timeouts, in each heap.
+fn check_memory(ledger: &Ledger, timer: &HashedWheelTimer) -> Result<(), String> {
+    let heaps = timer.heap_metrics();
+    let chunks = heaps.iter().map(|heap| heap.slots / SLOTS).max().unwrap_or(0);
+    let used = timer.metrics().pending + ledger.held.load(SeqCst);
+    if chunks <= KEPT + 2 * used {
+        return Ok(());
+    }
+    Err(format!("memory: a heap has {chunks} chunks, for {used} timeouts and handles: {heaps:?}"))
+}
+
+/// A stopped timer takes no more memory, whoever comes.
+fn check_stopped_memory(ledger: &Ledger, timer: &HashedWheelTimer) -> Result<(), String> {
+    let slots = timer.heap_metrics().iter().map(|heap| heap.slots).sum::<u64>();
+    let at_end = *ledger.slots_at_end.lock().unwrap().get_or_insert(slots);
+    if slots <= at_end {
+        return Ok(());
+    }
+    Err(format!("memory: a stopped timer has {slots} slots, and had {at_end}"))
+}

@@ -1,0 +1,535 @@
+//! Plays programs: the threads, and what they share.
+
+use crate::common::Random;
+use crate::env::{self, Mutex, mpsc, thread};
+use crate::ledger::{End, Entry, Ledger, Tracked, periodic, refused};
+use crate::oracle;
+use crate::program::{Op, Ring, Size, Style, Task, nanos};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex as Leaf}; // never locked across a call of the timer
+use std::task::{Context, Poll, Wake};
+use std::time::{Duration, Instant};
+use wheelwork::future::Sleep;
+use wheelwork::time::Clock;
+use wheelwork::{HashedWheelTimer, ManualClock, MissedTickBehavior, Period, Timeout, Unprocessed};
+
+/// The most brief threads that a phase starts: each may start others.
+const MOST_BRIEF: usize = 16;
+
+/// What the threads of a program share.
+pub struct World {
+    seed: u64,
+    pub clock: ManualClock,
+    base: Instant,
+    size: Size,
+    rings: Vec<Ring>,
+    timers: Vec<Leaf<Option<HashedWheelTimer>>>,
+    pub ledgers: Vec<Ledger>,
+    /// Whether only the thread that plays the program moves the clock in this phase.
+    keeps_the_clock: AtomicBool,
+    /// Handles for any thread.
+    given: Leaf<Vec<Handle>>,
+    pub sleeps: Leaf<Vec<Nap>>,
+    brief: Mutex<Vec<Option<thread::JoinHandle<()>>>>,
+    log: Leaf<Vec<(u64, Op)>>,
+    complaints: Leaf<Vec<String>>,
+}
+
+impl World {
+    pub fn now(&self) -> u64 {
+        nanos(self.clock.elapsed())
+    }
+
+    pub fn instant(&self, at: u64) -> Instant {
+        self.base + Duration::from_nanos(at)
+    }
+
+    /// The timer, until its last handle is dropped.
+    pub fn timer(&self, number: usize) -> Option<HashedWheelTimer> {
+        self.timers[number].lock().unwrap().clone()
+    }
+
+    pub fn complain(&self, complaint: String) {
+        self.complaints.lock().unwrap().push(complaint);
+    }
+
+    /// Fails if a thread or a task has complained.
+    pub fn check_complaints(&self) {
+        let complaints = std::mem::take(&mut *self.complaints.lock().unwrap());
+        if !complaints.is_empty() {
+            self.fail(&complaints.join("\n"));
+        }
+    }
+
+    /// Prints what the threads have done, and fails.
+    pub fn fail(&self, complaint: &str) -> ! {
+        println!("program {}", self.seed);
+        for (number, ledger) in self.ledgers.iter().enumerate() {
+            println!("timer {number}: {:?}, limit {:?}", ledger.ring, ledger.limit);
+        }
+        for (thread, op) in &*self.log.lock().unwrap() {
+            println!("thread {thread:x}: {op:?}");
+        }
+        panic!("{complaint}");
+    }
+
+    fn give(&self, handle: Handle) {
+        self.given.lock().unwrap().push(handle);
+    }
+
+    fn take(&self, random: &mut Random) -> Option<Handle> {
+        let mut given = self.given.lock().unwrap();
+        let at = random.below(given.len() as u64 + 1) as usize;
+        (at < given.len()).then(|| given.swap_remove(at))
+    }
+
+    fn take_sleep(&self, random: &mut Random) -> Option<Nap> {
+        let mut sleeps = self.sleeps.lock().unwrap();
+        let at = random.below(sleeps.len() as u64 + 1) as usize;
+        (at < sleeps.len()).then(|| sleeps.swap_remove(at))
+    }
+}
+
+/// A handle of the program.
+pub struct Handle {
+    world: Arc<World>,
+    timeout: Timeout,
+    entry: Arc<Entry>,
+}
+
+impl Handle {
+    fn new(world: &Arc<World>, timeout: Timeout, entry: &Arc<Entry>) -> Self {
+        world.ledgers[entry.timer].held.fetch_add(1, SeqCst);
+        Self { world: world.clone(), timeout, entry: entry.clone() }
+    }
+
+    fn reschedule(&self, delay: Duration) {
+        let world = &self.world;
+        let done = self.entry.reschedule(world, delay, || self.timeout.reschedule(delay).is_ok());
+        world.ledgers[self.entry.timer].rescheduled.fetch_add(done.into(), SeqCst);
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Self {
+        Self::new(&self.world, self.timeout.clone(), &self.entry)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.world.ledgers[self.entry.timer].held.fetch_sub(1, SeqCst);
+    }
+}
+
+/// A waker that notes that it was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// A sleep of the program.
+pub struct Nap {
+    pub timer: usize,
+    sleep: Pin<Box<Sleep>>,
+    woken: Arc<Woken>,
+    /// Whether it was pending when it was last polled.
+    polled: bool,
+    pub latest: u64,
+    pub from: u64,
+}
+
+impl Nap {
+    pub fn waits(&self) -> bool {
+        self.polled && !self.woken.0.load(SeqCst)
+    }
+
+    /// Polls it. Returns it if it is pending.
+    fn poll(mut self, world: &World, another_waker: bool) -> Option<Self> {
+        if another_waker {
+            self.woken = Arc::default();
+        }
+        self.woken.0.store(false, SeqCst);
+        let polled = self.sleep.as_mut().poll(&mut Context::from_waker(&self.woken.clone().into()));
+        self.from = world.now();
+        self.polled = polled == Poll::Pending;
+        self.polled.then_some(self)
+    }
+}
+
+/// Schedules a task that is tracked.
+pub fn schedule(
+    world: &Arc<World>,
+    random: &mut Random,
+    timer: usize,
+    task: Task,
+    delay: Duration,
+) -> Option<Handle> {
+    let number = timer;
+    let timer = world.timer(number)?;
+    let ledger = &world.ledgers[number];
+    let delay_nanos = nanos(delay);
+    let before = world.now().saturating_add(delay_nanos);
+    let entry = Arc::new(Entry::new(number, task, before));
+    // Known before it can run or be counted.
+    let accepted = if let Task::Periodic(runs) = task {
+        let every = ledger.ring.tick * (1 + random.below(5) as u32);
+        let missed =
+            [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip];
+        let period = Period::fixed_rate(every).missed(missed[random.below(3) as usize]);
+        let scheduled =
+            timer.new_periodic(periodic(world, &entry, runs, every), period.initial_delay(delay));
+        scheduled.map_err(|error| {
+            drop(error);
+            refused(world, number);
+        })
+    } else {
+        let tracked = Tracked::new(world, &entry, random.next());
+        let scheduled = if random.below(4) == 0 && delay != Duration::MAX {
+            timer.new_timeout_at(tracked, world.instant(before))
+        } else {
+            timer.new_timeout(tracked, delay)
+        };
+        scheduled.map_err(|error| error.into_task().ends(End::Refused))
+    };
+    let timeout = accepted.ok()?;
+    ledger.accepted.fetch_add(1, SeqCst);
+    let from = world.now();
+    entry.scheduled(from.saturating_add(delay_nanos), from);
+    ledger.live.lock().unwrap().push(entry.clone());
+    Some(Handle::new(world, timeout, &entry))
+}
+
+/// A thread of the program.
+struct Player {
+    world: Arc<World>,
+    random: Random,
+    name: u64,
+    held: Vec<Handle>,
+}
+
+impl Player {
+    fn new(world: &Arc<World>, seed: u64) -> Self {
+        Self { world: world.clone(), random: Random(seed), name: seed >> 48, held: Vec::new() }
+    }
+
+    fn own(&mut self) -> Option<usize> {
+        let held = self.held.len() as u64;
+        (held > 0).then(|| self.random.below(held) as usize)
+    }
+
+    fn play(&mut self, operations: u64) {
+        let world = self.world.clone();
+        // So some begin while a task runs.
+        if operations > 0 && self.random.below(2) == 0 {
+            let wait = world.size.work(&mut self.random);
+            self.act(&world, Op::Work(wait));
+        }
+        let style = Style::new(&mut self.random, &world.rings);
+        for _ in 0..operations {
+            let op = style.op(&mut self.random, &world.size);
+            self.act(&world, op);
+        }
+    }
+
+    fn act(&mut self, world: &Arc<World>, op: Op) {
+        world.log.lock().unwrap().push((self.name, op.clone()));
+        match op {
+            Op::Schedule(timer, task, delay) => {
+                self.held.extend(schedule(world, &mut self.random, timer, task, delay));
+            }
+            Op::Cancel => {
+                if let Some(at) = self.own() {
+                    self.held.swap_remove(at).timeout.cancel();
+                }
+            }
+            Op::Reschedule(delay) => {
+                if let Some(at) = self.own() {
+                    self.held[at].reschedule(delay);
+                }
+            }
+            Op::Clone => {
+                if let Some(at) = self.own() {
+                    self.held.push(self.held[at].clone());
+                }
+            }
+            Op::Detach => {
+                if let Some(at) = self.own() {
+                    drop(self.held.swap_remove(at));
+                }
+            }
+            Op::Give => {
+                if let Some(at) = self.own() {
+                    world.give(self.held.swap_remove(at));
+                }
+            }
+            Op::CancelGiven => {
+                if let Some(handle) = world.take(&mut self.random) {
+                    handle.timeout.cancel();
+                }
+            }
+            Op::RescheduleGiven(delay) => {
+                if let Some(handle) = world.take(&mut self.random) {
+                    handle.reschedule(delay);
+                    world.give(handle);
+                }
+            }
+            Op::GiveMany(timer, count, delay) => {
+                for _ in 0..count {
+                    let handle = schedule(world, &mut self.random, timer, Task::Once, delay);
+                    handle.into_iter().for_each(|handle| world.give(handle));
+                }
+            }
+            Op::GiveToNew(timer, count, delay, cancels) => {
+                let schedule = |_| schedule(world, &mut self.random, timer, Task::Once, delay);
+                let given: Vec<_> = (0..count).filter_map(schedule).collect();
+                start(world, move |_| {
+                    for handle in given {
+                        if cancels {
+                            handle.timeout.cancel();
+                        } else {
+                            handle.reschedule(Duration::ZERO);
+                        }
+                    }
+                });
+            }
+            Op::CancelAllGiven => {
+                let given = std::mem::take(&mut *world.given.lock().unwrap());
+                given.into_iter().for_each(|handle| _ = handle.timeout.cancel());
+            }
+            Op::Take => self.held.extend(world.take(&mut self.random)),
+            Op::Advance(_) if world.keeps_the_clock.load(SeqCst) => {}
+            Op::Advance(by) => world.clock.advance(by),
+            Op::Work(much) => env::work(much),
+            Op::Spawn(operations) => spawn(world, self.random.next(), operations),
+            Op::Burst(timer, count) => {
+                burst(world, timer, count);
+            }
+            Op::Sleep(timer, delay) => self.sleep(world, timer, delay),
+            Op::Poll(another_waker) => {
+                if let Some(nap) = world.take_sleep(&mut self.random) {
+                    let pending = nap.poll(world, another_waker);
+                    world.sleeps.lock().unwrap().extend(pending);
+                }
+            }
+            Op::Reset(delay) => {
+                if let Some(mut nap) = world.take_sleep(&mut self.random) {
+                    nap.sleep.as_mut().get_mut().reset_after(delay);
+                    nap.from = world.now();
+                    nap.latest = nap.from.saturating_add(nanos(delay));
+                    world.sleeps.lock().unwrap().push(nap);
+                }
+            }
+            Op::DropSleep => drop(world.take_sleep(&mut self.random)),
+            Op::Stop(timer, with_limit) => stop(world, timer, with_limit),
+            Op::DropTimer(timer) => {
+                let timer = world.timers[timer].lock().unwrap().take();
+                drop(timer);
+            }
+        }
+    }
+
+    fn sleep(&mut self, world: &Arc<World>, number: usize, delay: Duration) {
+        let Some(timer) = world.timer(number) else { return };
+        world.ledgers[number].slept.store(true, SeqCst);
+        let sleep = Box::pin(timer.sleep(delay));
+        let latest = world.now().saturating_add(nanos(delay));
+        let woken = Arc::default();
+        let nap = Nap { timer: number, sleep, woken, polled: false, latest, from: 0 };
+        let pending = nap.poll(world, false);
+        world.sleeps.lock().unwrap().extend(pending);
+    }
+}
+
+/// Schedules many at once, and cancels them. The worker may be busy all the time.
+fn burst(world: &World, number: usize, count: u64) {
+    let Some(timer) = world.timer(number) else { return };
+    let ledger = &world.ledgers[number];
+    let delay = ledger.ring.tick * 1000;
+    let all: Vec<_> = (0..count).map(|_| timer.new_timeout(|| (), delay)).collect();
+    for timeout in all {
+        let Ok(timeout) = timeout else {
+            ledger.ends(End::Refused);
+            continue;
+        };
+        ledger.accepted.fetch_add(1, SeqCst);
+        ledger.ends(if timeout.cancel() { End::Cancelled } else { End::Unknown });
+    }
+}
+
+fn stop(world: &World, number: usize, with_limit: bool) {
+    let Some(timer) = world.timer(number) else { return };
+    let stopped =
+        if with_limit { timer.stop_timeout(Duration::from_secs(60)) } else { timer.stop() };
+    match stopped {
+        Ok(returned) => returned.into_iter().for_each(end_returned),
+        Err(error) => world.complain(format!("a stop failed: {error}")),
+    }
+}
+
+fn end_returned(unprocessed: Unprocessed) {
+    if let Ok(task) = unprocessed.into_task().downcast::<Tracked>() {
+        task.ends(End::Returned);
+    }
+}
+
+/// Starts a thread that ends after a few operations. It hands over its handles, or drops them.
+fn spawn(world: &Arc<World>, seed: u64, operations: u64) {
+    start(world, move |world| {
+        let mut player = Player::new(world, seed);
+        player.play(operations);
+        if player.random.below(2) == 0 {
+            player.held.drain(..).for_each(|handle| world.give(handle));
+        }
+    });
+}
+
+/// Starts a brief thread, unless there are too many.
+fn start(world: &Arc<World>, act: impl FnOnce(&Arc<World>) + Send + 'static) {
+    let mut brief = world.brief.lock().unwrap();
+    if brief.len() < MOST_BRIEF {
+        let world = world.clone();
+        brief.push(Some(thread::spawn(move || act(&world))));
+    }
+}
+
+/// Joins the brief threads, and those that they have started.
+fn join_brief(world: &World) {
+    let mut joined = 0;
+    loop {
+        let next = world.brief.lock().unwrap().get_mut(joined).and_then(Option::take);
+        let Some(thread) = next else { break };
+        thread.join().expect("a thread of the program panicked");
+        joined += 1;
+    }
+    world.brief.lock().unwrap().clear();
+}
+
+/// A thread that plays in each phase.
+struct Actor {
+    phases: mpsc::Sender<u64>,
+    done: mpsc::Receiver<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Actor {
+    fn start(world: &Arc<World>, seed: u64) -> Self {
+        let (phases, next_phase) = mpsc::channel();
+        let (is_done, done) = mpsc::channel();
+        let world = world.clone();
+        let thread = thread::spawn(move || {
+            let mut player = Player::new(&world, seed);
+            while let Ok(operations) = next_phase.recv() {
+                player.play(operations);
+                is_done.send(()).expect("the program waits");
+            }
+        });
+        Self { phases, done, thread }
+    }
+}
+
+/// Plays a program, and asks the oracle after each phase.
+pub fn play(
+    seed: u64,
+    size: &Size,
+    build: impl Fn(&mut Random, &ManualClock) -> (HashedWheelTimer, Ring, Option<usize>),
+) {
+    let mut random = Random(seed);
+    let clock = ManualClock::new();
+    let count = 1 + random.below(6) / 4;
+    let (mut timers, mut ledgers) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let start = nanos(clock.elapsed());
+        let (timer, ring, limit) = build(&mut random, &clock);
+        timers.push(Leaf::new(Some(timer)));
+        ledgers.push(Ledger::new(ring, start, limit));
+        clock.advance(ring.tick / 3);
+    }
+    let elapsed = clock.elapsed();
+    let base = clock.now() - elapsed;
+    let rings: Vec<_> = ledgers.iter().map(|ledger| ledger.ring).collect();
+    let world = Arc::new(World {
+        seed,
+        clock,
+        base,
+        size: *size,
+        rings,
+        timers,
+        ledgers,
+        keeps_the_clock: AtomicBool::new(false),
+        given: Leaf::default(),
+        sleeps: Leaf::default(),
+        brief: Mutex::new(Vec::new()),
+        log: Leaf::default(),
+        complaints: Leaf::default(),
+    });
+    let mut actors = Vec::new();
+    for _ in 0..1 + random.below(size.phases) {
+        // They stay alive, and keep what a new thread could take over. So later ones are new to the timers.
+        let more = random.below(size.actors + 1);
+        actors.extend((0..more).map(|_| Actor::start(&world, random.next())));
+        let keeps_the_clock = random.below(2) == 0;
+        world.keeps_the_clock.store(keeps_the_clock, SeqCst);
+        let busy = [1, 2, 6][random.below(3) as usize];
+        for actor in &actors {
+            // Each answers, also if it plays nothing.
+            let plays = random.below(actors.len() as u64) < busy;
+            let operations = if plays { 1 + random.below(size.operations) } else { 0 };
+            actor.phases.send(operations).expect("the actor waits");
+        }
+        let most_brief = [1, 3, 8][random.below(3) as usize];
+        for _ in 0..random.below(most_brief) {
+            spawn(&world, random.next(), 1 + random.below(4));
+        }
+        if random.below(4 * size.phases) == 0 {
+            end_a_timer(&world, &mut random);
+        }
+        if keeps_the_clock {
+            let style = Style::new(&mut random, &world.rings);
+            for _ in 0..1 + random.below(2) {
+                env::work(random.below(16) as u32);
+                let by = style.advance(&mut random, size);
+                world.log.lock().unwrap().push((0, by.clone()));
+                if let Op::Advance(by) = by {
+                    world.clock.advance(by);
+                }
+            }
+        }
+        actors.iter().for_each(|actor| actor.done.recv().expect("the actor is alive"));
+        join_brief(&world);
+        oracle::check(&world);
+    }
+    for actor in actors {
+        drop(actor.phases); // so it ends
+        actor.thread.join().expect("an actor panicked");
+    }
+    let handles = std::mem::take(&mut *world.given.lock().unwrap());
+    drop(handles);
+    oracle::check(&world);
+    world.timers.iter().for_each(|timer| {
+        let last = timer.lock().unwrap().take();
+        drop(last);
+    });
+    oracle::check(&world);
+    let sleeps = std::mem::take(&mut *world.sleeps.lock().unwrap());
+    drop(sleeps);
+    world.check_complaints();
+}
+
+/// Stops a timer or drops its handle, in the middle of a phase.
+fn end_a_timer(world: &Arc<World>, random: &mut Random) {
+    let timer = random.below(world.timers.len() as u64) as usize;
+    let (wait, kind) = (world.size.work(random), random.below(5));
+    let seed = random.next();
+    start(world, move |world| {
+        let mut player = Player::new(world, seed);
+        player.act(world, Op::Work(wait));
+        let op = if kind == 0 { Op::DropTimer(timer) } else { Op::Stop(timer, kind % 2 == 0) };
+        player.act(world, op);
+    });
+}
