@@ -132,6 +132,8 @@ impl Drop for Ending {
         self.0.close();
         self.0.lifecycle.command_return();
         self.0.finish();
+        // A stop that empties the slots also leaves tasks to this thread.
+        self.0.lifecycle.wait_emptied();
         // After the end is reported, so that no stop with a limit waits for these tasks and wakers.
         self.0.internals.end();
         self.0.lifecycle.wake_waiting();

@@ -36,7 +36,7 @@
 //! to the worker's thread, which cancels or wakes them last (`Ending` again).
 //!
 //! The thread that sets `emptying` empties the slots, so they are emptied once, and each timeout is
-//! reported once. It holds no lock meanwhile: with millions of timeouts that takes a second, and no
+//! reported once. The worker's thread waits for it at its end. It holds no lock meanwhile: with millions of timeouts that takes a second, and no
 //! destructor and no poll must wait for it.
 
 use crate::base::isolate;
@@ -151,6 +151,14 @@ impl<U> Lifecycle<U> {
         drop(report);
         self.changed.notify_all();
         unprocessed
+    }
+
+    /// Waits until the slots are empty. The caller, or another thread, has begun to empty them.
+    pub(crate) fn wait_emptied(&self) {
+        let mut report = self.report.lock();
+        while !report.finished {
+            report = self.changed.wait_until(report, None);
+        }
     }
 
     pub(crate) fn is_finished(&self) -> bool {

@@ -2,10 +2,36 @@
 
 use crate::common::{assert_conserved, blocking_task, eventually, manual, ms};
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake};
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, StopError};
+
+/// The worker's thread wakes the sleeps of a timer that ends. The stop has emptied the slots by then, which
+/// takes a while.
+#[test]
+fn rule_09_a_stop_with_a_limit_wakes_every_sleep() {
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, SeqCst);
+        }
+    }
+    for _ in 0..20 {
+        let (timer, _clock) = manual();
+        (0..20_000).for_each(|_| drop(timer.new_timeout(|| (), ms(60_000)).unwrap()));
+        let woken = Arc::new(Woken::default());
+        let mut sleep = timer.sleep(ms(60_000));
+        let waker = woken.clone().into();
+        let polled = Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        assert_eq!(timer.stop_timeout(Duration::ZERO).map(|left| left.len()).ok(), Some(20_000));
+        eventually("the sleep is woken", || woken.0.load(SeqCst));
+    }
+}
 
 #[test]
 fn rule_09_a_stop_with_a_limit_names_the_thread_and_the_task_that_runs() {

@@ -5,6 +5,7 @@ use crate::ledger::{End, Ledger};
 use crate::play::{Nap, World};
 use crate::program::nanos;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 use wheelwork::{HashedWheelTimer, Metrics};
 
 /// The slots of a chunk.
@@ -13,6 +14,9 @@ const SLOTS: u64 = 62;
 /// Chunks that a heap may keep without a timeout: its thread's own, those for the next burst, and a quarter
 /// of its pool.
 const KEPT: u64 = 30;
+
+/// The worker releases empty chunks at most once in this time.
+const RELEASED_WITHIN: Duration = Duration::from_secs(1);
 
 pub fn check(world: &World) {
     world.check_complaints();
@@ -25,18 +29,12 @@ pub fn check(world: &World) {
                 check_stopped_memory(ledger, &timer).unwrap_or_else(complain);
             }
             Some(timer) => {
-                let mut patience = Patience::default();
-                loop {
-                    wait_until("the worker sleeps", || timer.asleep_until().is_some());
-                    let wakeups = timer.metrics().wakeups;
-                    let checked = check_running(world, number, ledger, &timer);
-                    let Err(what) = checked else { break };
-                    // A worker that was woken, and has not run since, counts as asleep.
-                    if timer.metrics().wakeups != wakeups {
-                        patience = Patience::default();
-                    } else if patience.is_over() {
-                        complain(what);
-                    }
+                let running = || check_running(world, number, ledger, &timer);
+                check_at_rest(&timer, running).unwrap_or_else(complain);
+                if check_memory(ledger, &timer).is_err() {
+                    world.clock.advance(RELEASED_WITHIN);
+                    let memory = || running().and_then(|()| check_memory(ledger, &timer));
+                    check_at_rest(&timer, memory).unwrap_or_else(complain);
                 }
             }
             None => check_ended(world, number, ledger),
@@ -44,6 +42,25 @@ pub fn check(world: &World) {
         ledger.live.lock().unwrap().retain(|entry| !entry.has_ended());
     }
     world.check_complaints();
+}
+
+/// Checks while the worker sleeps. A worker that was woken, and has not run since, counts as asleep. So a
+/// complaint must stand for a while.
+fn check_at_rest(
+    timer: &HashedWheelTimer,
+    check: impl Fn() -> Result<(), String>,
+) -> Result<(), String> {
+    let mut patience = Patience::default();
+    loop {
+        wait_until("the worker sleeps", || timer.asleep_until().is_some());
+        let wakeups = timer.metrics().wakeups;
+        let Err(what) = check() else { return Ok(()) };
+        if timer.metrics().wakeups != wakeups {
+            patience = Patience::default();
+        } else if patience.is_over() {
+            return Err(what);
+        }
+    }
 }
 
 fn check_running(
@@ -75,8 +92,7 @@ fn check_running(
             return late(format!("a sleep until {}", nap.latest), due_by);
         }
     }
-    check_counts(world, number, ledger, timer)?;
-    check_memory(ledger, timer)
+    check_counts(world, number, ledger, timer)
 }
 
 /// Everything of a timer that has been stopped, or has no handle any more, has ended.
