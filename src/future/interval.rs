@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 /// A tick that is taken later than this is late, like in tokio. A tick of the timer is another bound, because
-/// the wake-up itself can be late by so much.
+/// the wake-up itself can be up to a tick late.
 const LEAST_SLACK: Duration = Duration::from_millis(5);
 
 impl HashedWheelTimer {

@@ -21,8 +21,8 @@
 //! them comes first. If the producer's does, the worker finds the new deadline and does not sleep past its
 //! tick. If the worker's does, the producer sees t, and unparks the worker or finds that somebody has rung.
 //!
-//! **A producer can rely on a ring.** It loads `latest`, with acquire, and then the number of the arming, so
-//! it does not read the number of an earlier arming than that of t. A thread that has rung for that number
+//! **A producer can rely on a ring.** It loads `latest`, with acquire, and then the number of the arming. So
+//! the number that it reads is that of t's arming or a later one. A thread that has rung for that number
 //! has loaded it before, and has unparked the worker since. So the wake-up belongs to this arming, or it is
 //! still to come. If the worker had used it up before the producer's fence, the producer would not have
 //! seen t.

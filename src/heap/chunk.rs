@@ -236,7 +236,7 @@ impl<P> Chunk<P> {
     }
 
     /// Relaxed, here and below: only the worker uses the flag.
-    pub(super) fn set_released(&self) {
+    pub(crate) fn set_released(&self) {
         self.released.store(true, Ordering::Relaxed);
     }
 

@@ -14,8 +14,8 @@
 //! decides, and the timeout is either refused or returned. A timeout that has run by then and has gone on
 //! is not refused: the producer cancels it.
 //!
-//! A timeout that goes on after a run was admitted before. A closed timer takes it back into its slot, where
-//! the emptying finds it. Only if the emptying has begun, its runner cancels it. The steps are the same, with
+//! A timeout that goes on after a run was admitted before. It goes back into its slot even if the timer is
+//! closed, and the emptying finds it there. If the emptying has begun, its runner cancels it. The steps are the same, with
 //! `emptied` in place of `closed`: the thread that empties the slots sets it, and its fence comes before
 //! the first slot.
 //!
@@ -290,7 +290,8 @@ impl Context {
 
     /// Wakes the worker to drop empty chunks.
     pub(crate) fn want_release(&self) {
-        if !self.release_wanted.swap(true, Ordering::Relaxed) {
+        // Release: a release that begins later finds what the caller has counted.
+        if !self.release_wanted.swap(true, Ordering::Release) {
             self.alarm.call();
         }
     }
@@ -300,7 +301,8 @@ impl Context {
     }
 
     pub(crate) fn begin_release(&self) {
-        self.release_wanted.store(false, Ordering::Relaxed);
+        // A swap, so that the worker reads the heaps after it.
+        self.release_wanted.swap(false, Ordering::Acquire);
     }
 
     /// Makes an entry catch up. The fence is step 2 of the producer in the head.

@@ -6,7 +6,7 @@
 //!   worker files it in the wheel.
 //! - The *pending queue* holds the chunks that the worker has to scan: those with a slot that became
 //!   New, or with a New slot whose deadline moved to a sooner time.
-//! - A chunk in the queue is *marked* (see `mark`), so that not each new slot queues it again.
+//! - A chunk in the queue is *marked* (see `mark`), so that new slots do not queue it again.
 //! - `earliest` is the earliest deadline that was announced since the last scan. After a cancel it may
 //!   be too early, but it is never too late.
 //! - To *announce* a slot is to queue its chunk, unless that is marked, and to lower `earliest`.
@@ -51,10 +51,10 @@
 //!
 //! The fence in `announce` also serves closing and the alarm (see `context` and `alarm`).
 //!
-//! **The worker knows the heaps that have something for it.** Such a heap is *listed*: the worker has it,
-//! or it is in a queue that the worker empties in each pass. A thread that queues a chunk, or finds chunks
-//! to release, lists the heap, unless that has its mark `listed`. A heap that has had nothing for a while
-//! *rests*:
+//! **The worker knows the heaps that have something for it.** A heap is *listed* if the worker has it, or
+//! if it waits in the registry's queue `to_worker`, which the worker empties in each pass. A thread that
+//! queues a chunk, or finds chunks to release, lists the heap, unless the heap is marked as `listed`. A heap
+//! that has had nothing for some passes *rests*:
 //!
 //! | step | a producer | the worker |
 //! |---|---|---|
@@ -64,17 +64,18 @@
 //!
 //! One of the two fences comes first. If the producer's does, the worker finds what it has queued. If the
 //! worker's does, the producer finds no mark. A producer marks a chunk after it has listed the heap, so a
-//! thread that finds the chunk's mark can rely on both.
+//! thread that finds the chunk's mark knows that the chunk is queued and the heap is listed.
 //!
 //! | user | means | changed by |
 //! |---|---|---|
 //! | OWNED | a thread has the heap | that thread, when it ends: to IDLE |
 //! | IDLE | the heap waits for the next thread | a thread that begins: to OWNED; the worker, if no chunk is left: to RETIRED |
-//! | RETIRED | the worker has dropped the heap | the worker, if there was a chunk after all: to IDLE |
+//! | RETIRED | the worker has dropped the heap | the worker, if a chunk is left or the list of chunks is locked: to IDLE |
 
 use super::chunk::{Chunk, Home, SLOTS};
 use super::context::Context;
 use super::mark::{Mark, Seen};
+use super::slot::Slot;
 use super::tally::Tally;
 use crate::base::sync::{
     Arc, AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering, SegQueue, fence,
@@ -203,10 +204,19 @@ fn scan_chunk<P>(
     left
 }
 
-/// Appends how long before sequence number `bound` each New slot was armed, unless that was later.
-fn ages_before<P>(chunk: &Chunk<P>, bound: u64, ages: &mut Vec<u32>) {
-    let sequences = chunk.slots().filter_map(|slot| slot.if_new()?.1);
-    ages.extend(sequences.map(|n| (bound as u32).wrapping_sub(n)).filter(|&age| age as i32 > 0));
+/// The New slots that were armed before sequence number `bound`. Appends to `ages` how long before. Returns
+/// the number of those whose sequence number is out of date: they count as armed just before.
+fn ages_before<P>(chunk: &Chunk<P>, bound: u64, ages: &mut Vec<u32>) -> usize {
+    let mut undated = 0;
+    for (_, sequence) in chunk.slots().filter_map(Slot::if_new) {
+        let Some(sequence) = sequence else {
+            undated += 1;
+            continue;
+        };
+        let age = (bound as u32).wrapping_sub(sequence);
+        ages.extend(Some(age).filter(|&age| age as i32 > 0));
+    }
+    undated
 }
 
 /// A slot that a scan has found New, and that the worker will file.
@@ -307,6 +317,7 @@ impl<P> Heap<P> {
             if let Some((queue, me)) = self.to_worker.upgrade().zip(self.me.upgrade()) {
                 queue.push(me);
             }
+            fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
             self.listed.set(listed);
         }
     }
@@ -316,9 +327,10 @@ impl<P> Heap<P> {
         !self.with_worker.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether the heap has something for the worker.
+    /// Whether the heap has something for the worker. A timeout that waits in the queue is something, even
+    /// if it is far from due.
     pub(crate) fn has_work(&self) -> bool {
-        !self.pending.is_empty() || self.scan_by() != NEVER || self.has_chunks_to_release()
+        !self.pending.is_empty() || self.scan_by() != NEVER || self.wants_release()
     }
 
     /// The worker gives the heap up, if there is nothing to do. The next producer lists it again.
@@ -340,9 +352,9 @@ impl<P> Heap<P> {
 
     /// The heap's thread has ended. Its empty chunks are released.
     pub(super) fn vacate(&self) {
-        self.user.store(IDLE, Ordering::Relaxed);
+        self.user.store(IDLE, Ordering::Release); // the worker adds up the counts of a retired heap
         fence(Ordering::SeqCst); // pairs with the fence of `count_empty`
-        if self.has_chunks_to_release() {
+        if self.wants_release() {
             self.list();
             self.context.want_release();
         }
@@ -396,7 +408,8 @@ impl<P> Heap<P> {
         earliest.saturating_sub(LEAD)
     }
 
-    /// Takes the `most` oldest New slots. It reads whole chunks, so it may take up to 61 more. If
+    /// Takes the `most` oldest New slots, and up to 61 more, because it reads whole chunks. In addition it
+    /// takes those of these chunks that were pulled forward, or that went on after a run. If
     /// `all_due`, also takes all others that are due at time `by`. Appends the slots that are due at `by`
     /// to `due` and the others to `rest`, both in the order of scheduling. Returns true if New slots may
     /// be left. The caller keeps `to_scan` from call to call.
@@ -475,12 +488,13 @@ impl<P> Heap<P> {
                 return (scanned, bound);
             }
             let mut ages = Vec::new();
-            scanned.iter().for_each(|chunk| ages_before(chunk, bound, &mut ages));
+            let undated: usize =
+                scanned.iter().map(|chunk| ages_before(chunk, bound, &mut ages)).sum();
             if ages.len() >= most + SLOTS {
                 let (_, &mut oldest_left, _) = ages.select_nth_unstable_by(most, |a, b| b.cmp(a));
                 return (scanned, bound - u64::from(oldest_left));
             }
-            if ages.len() >= most / 2 || found < enough {
+            if ages.len() + undated >= most / 2 || found < enough {
                 return (scanned, bound);
             }
             enough = enough.saturating_mul(2);
@@ -559,6 +573,12 @@ impl<P> Heap<P> {
         self.has_more_empty_than(self.kept())
     }
 
+    /// Whether a release is worth its cost. A large pool may have more empty chunks.
+    fn wants_release(&self) -> bool {
+        let kept = self.kept();
+        self.has_more_empty_than(if kept > 0 { kept + self.pool.len() / 4 } else { 0 })
+    }
+
     /// The number of empty chunks that stay for the next burst of the heap's thread.
     fn kept(&self) -> usize {
         if self.user.load(Ordering::Relaxed) == OWNED { EMPTY_KEPT } else { 0 }
@@ -623,9 +643,7 @@ impl<P: Send> Home<P> for Heap<P> {
     fn count_empty(&self) {
         self.empty.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst); // pairs with the fences of `vacate` and `rest`
-        let kept = self.kept();
-        let kept_of_many = if kept > 0 { kept + self.pool.len() / 4 } else { 0 };
-        if self.has_more_empty_than(kept_of_many) {
+        if self.wants_release() {
             self.list();
             self.context.want_release();
         }

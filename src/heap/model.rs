@@ -1,6 +1,7 @@
 //! Loom models of a heap, on the real slots, chunks, owners and queues. Each model runs operations that
 //! can race, and then asserts conservation: every timeout has ended once. A chunk has two slots here.
 
+use super::chunk::Home;
 use super::context::Context;
 use super::slot::Runs;
 use super::{
@@ -654,6 +655,49 @@ fn rule_01_retirement_against_a_new_owner() {
         assert_eq!(worker.expire(NOW), [2]);
         assert!(!retired || registry.heap_metrics().len() == 1);
         assert_eq!(registry.context.totals().pending(), 2, "neither end is counted here");
+    });
+}
+
+/// A thread lists a heap that rests, and may be interrupted at any point. Another thread that has something
+/// in this heap does not rely on it.
+#[test]
+fn rule_02_a_heap_is_listed_whatever_another_thread_does() {
+    check(|| {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let mut worker = Worker::new(&registry);
+        let other = schedule(&mut owner, 1, END);
+        worker.scan(END);
+        worker.heaps.retain(|heap| !heap.rest());
+        assert!(worker.heaps.is_empty());
+        let foreign = spawn(move || reschedule(&other, LATER).expect("the timeout is pending"));
+        turn();
+        let _handle = schedule(&mut owner, 2, DUE);
+        worker.scan(NOW);
+        assert_eq!(worker.expire(NOW), [2]);
+        foreign.join().unwrap();
+        std::mem::forget(owner);
+    });
+}
+
+/// A chunk becomes empty while the worker begins a release. The worker finds the chunk, or another release
+/// is wanted.
+#[test]
+fn rule_04_a_wanted_release_is_not_lost() {
+    check(|| {
+        let registry = registry();
+        let heap = registry.take_heap();
+        heap.count_empty(); // lists the heap
+        heap.uncount_empty();
+        assert!(registry.context.is_release_wanted() && registry.next_heap().is_some());
+        let other = {
+            let heap = heap.clone();
+            spawn(move || heap.count_empty())
+        };
+        registry.context.begin_release();
+        let seen = heap.has_chunks_to_release();
+        other.join().unwrap();
+        assert!(seen || registry.context.is_release_wanted(), "nobody will release the chunk");
     });
 }
 

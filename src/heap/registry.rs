@@ -128,13 +128,13 @@ impl<P: Send + 'static> Registry<P> {
     }
 
     /// Takes a chunk of a closed timer out of the lists, since nobody else will: it is freed with its last
-    /// slot. What its owner arms there, the owner takes back.
+    /// slot. What its owner arms there, the owner takes back. Its number is not used again, because the
+    /// worker may know the chunk already.
     #[cold]
     fn unlist(&self, heap: &Heap<P>, chunk: &Arc<Chunk<P>>) {
         chunk.orphan();
         heap.chunks.lock().remove(&chunk.id);
         while self.new_chunks.pop().is_some() {}
-        self.recycle(chunk.id);
     }
 
     /// A chunk beyond all limits, whose first slot is reserved for the caller and whose other slots are

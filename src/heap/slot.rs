@@ -350,7 +350,7 @@ impl<P> Slot<P> {
         self.tag.load(Ordering::Relaxed) & ONCE != 0
     }
 
-    /// Changes the tag's version and `repeats`.
+    /// Changes fields of the tag other than the pins.
     #[cold]
     fn retag(&self, change: impl Fn(u64) -> u64) {
         let relaxed = Ordering::Relaxed;

@@ -73,7 +73,7 @@ pub(super) trait Content: Send + Sized + 'static {
     /// Calls the task's cancelled callback.
     fn cancelled(self, place: Place<'_>);
 
-    /// Returns the task, which has not run.
+    /// Returns the task. It does not run at the moment.
     fn into_task(self) -> Self::Task;
 }
 

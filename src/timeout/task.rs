@@ -70,7 +70,7 @@ pub trait TimerTask: Sized + Send + 'static {
 }
 
 /// What a timer knows of a task before it runs. A wrong value would break the protocol of the slots, so
-/// only this crate's own tasks have another one than `ANY`: the type is public, since the trait is, but its
+/// only this crate's own tasks use a value other than `ANY`: the type is public, since the trait is, but its
 /// module is private, and a constant cannot be written without the name of its type.
 ///
 /// ```compile_fail,E0603

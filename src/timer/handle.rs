@@ -313,8 +313,9 @@ impl HashedWheelTimer {
     /// Ends the timer and returns the timeouts that have not expired, ordered by deadline.
     ///
     /// From now on, every `new_timeout` is refused, and no more timeouts are handed to the
-    /// executor. A timeout that goes on after the run for which the call waits is returned too. If several threads stop a timer, all of them return after its end, and each timeout
-    /// goes to exactly one of them. The idle managers of the timer report their connections
+    /// executor. If the task that runs at that moment asks to run again, its timeout is returned too. If
+    /// several threads stop a timer, all of them return after its end, and each timeout goes to exactly
+    /// one of them. The idle managers of the timer report their connections
     /// ([`TimerStopped`](crate::idle::IdleKind::TimerStopped)).
     ///
     /// # Blocking
@@ -365,8 +366,9 @@ impl HashedWheelTimer {
     ///
     /// # Blocking
     ///
-    /// The call never waits longer than `limit`. Its own work takes additional time: it takes the returned
-    /// timeouts out of their slots and sorts them, in time about proportional to their number.
+    /// The call never waits longer than `limit` for a task. To take the returned timeouts out of their slots
+    /// and to sort them takes additional time, about proportional to their number. If another thread has
+    /// begun to do so, the call waits for that thread.
     ///
     /// # Errors
     ///

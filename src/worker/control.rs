@@ -53,8 +53,8 @@ impl Control {
         self.context.close();
     }
 
-    /// Ends the remaining timeouts by the command and reports the end. Does nothing if the end was
-    /// already reported. The caller has closed the timer and given the command.
+    /// Ends the remaining timeouts by the command and reports the end. Does nothing if a thread has
+    /// begun to do so. The caller has closed the timer and given the command.
     pub(crate) fn finish(&self) {
         let uncollected = self.lifecycle.finish(|order| self.empty(order));
         uncollected.into_iter().for_each(Unprocessed::cancel);

@@ -1,7 +1,7 @@
 //! Lanes: the heaps that have something for the worker, and all chunks.
 //!
 //! A *lane* is a heap together with the candidates that the worker has taken from it and has not filed
-//! yet. A heap that has had nothing for a while rests without a lane (see `heap/heap`). So a pass does not
+//! yet. A heap that has had nothing for some passes rests without a lane (see `heap/heap`). So a pass does not
 //! look at threads that do nothing. A dropped chunk leaves a gap in the list of chunks: all entries that
 //! name it are dead.
 
@@ -13,8 +13,8 @@ use crate::timeout::Erased;
 use crate::wheel::Token;
 use std::collections::BinaryHeap;
 
-/// The number of passes in which a heap has nothing before it rests. To rest and to come back costs as
-/// much as a few dozen of these passes.
+/// A heap rests after this many passes without work. To rest and to come back costs as much as a few dozen
+/// of these passes.
 const QUIET_PASSES: u32 = 64;
 
 /// The number of candidates for which a lane keeps memory between passes.
@@ -62,15 +62,19 @@ impl Lanes {
             }
         }
         while let Some(chunk) = registry.next_new_chunk() {
-            if chunk.is_released() {
-                continue; // it was released between two calls
-            }
-            let (id, _) = locate(chunk.index(0));
-            if id >= self.chunks.len() {
-                self.chunks.resize(id + 1, None);
-            }
-            self.chunks[id] = Some(chunk);
+            self.keep_chunk(chunk);
         }
+    }
+
+    fn keep_chunk(&mut self, chunk: Arc<Chunk<Erased>>) {
+        if chunk.is_released() {
+            return; // since the last call
+        }
+        let (id, _) = locate(chunk.index(0));
+        if id >= self.chunks.len() {
+            self.chunks.resize(id + 1, None);
+        }
+        self.chunks[id] = Some(chunk);
     }
 
     /// The time by which the worker must scan a queue or file candidates.
@@ -415,6 +419,60 @@ mod tests {
         let again: std::collections::BTreeSet<u32> =
             arm(&mut owner, 3 * SLOTS).into_iter().collect();
         assert_eq!(again, armed[..3 * SLOTS].iter().copied().collect());
+    }
+
+    /// Timeouts that were pulled forward have no order, so a scan need not read them all.
+    #[test]
+    fn rule_03_timeouts_that_were_pulled_forward_respect_the_cap() {
+        const COUNT: usize = 20_000;
+        let (control, mut lanes, mut owner) = lane();
+        let armed = arm(&mut owner, COUNT);
+        take(&mut lanes, DUE, false, &control);
+        assert_eq!(lanes.file_rest(0, |_, _| ()), COUNT);
+        for index in armed {
+            let (chunk, offset) = lanes.chunk(Token { index, version: 0 }).expect("known");
+            assert!(chunk.slot(offset).reschedule(DUE / 2).is_ok());
+            chunk.announce(DUE / 2);
+        }
+        let (taken, left) = lanes.scan(0, DUE / 2, true, 1000, false);
+        assert!(left && taken < 2000, "{taken} of a cap of 1,000");
+    }
+
+    /// Whatever number of chunks a burst has used, the heap of a thread that does nothing more rests.
+    #[test]
+    fn a_heap_without_work_rests() {
+        for chunks in 1..50 {
+            let (control, mut lanes, mut owner) = lane();
+            let armed = arm(&mut owner, chunks * SLOTS);
+            lanes.discover(&control.registry);
+            for index in armed {
+                let slot = lanes.slot(Token { index, version: 0 }).expect("known");
+                assert!(slot.take_back().is_some() && slot.unpin(2));
+                lanes.freed(index);
+            }
+            lanes.give_back();
+            take(&mut lanes, DUE, true, &control);
+            if control.context.is_release_wanted() {
+                control.context.begin_release();
+                assert!(lanes.release(&control));
+            }
+            (0..QUIET_PASSES).for_each(|_| lanes.rest());
+            assert!(lanes.all.is_empty(), "after {chunks} chunks");
+        }
+    }
+
+    /// A chunk that was released before the worker learnt of it is not kept.
+    #[test]
+    fn rule_04_a_released_chunk_is_not_discovered() {
+        let (control, mut lanes, mut owner) = lane();
+        let armed = arm(&mut owner, 2 * SLOTS);
+        lanes.discover(&control.registry);
+        let mut late = Lanes::default();
+        let (first, _) = locate(armed[0]);
+        let chunk = lanes.chunks[first].clone().expect("known");
+        chunk.set_released();
+        late.keep_chunk(chunk);
+        assert!(late.chunks.is_empty());
     }
 
     #[test]

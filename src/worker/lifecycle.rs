@@ -22,7 +22,7 @@
 //! |---|---|---|
 //! | `requested` = n | a moved clock, before it wakes the worker | wait |
 //! | `caught_up` = n | the worker, after a pass that began by reading `requested` and then the clock | continue if their request is n or earlier |
-//! | `emptying` | the first in the next table | wait, also a stop whose limit passes: no user code runs meanwhile |
+//! | `emptying` | the first in the next table | wait, including a stop whose limit has passed: no user code runs meanwhile |
 //! | `finished`, with the unprocessed timeouts | the same thread, after it has emptied the slots | all continue; the first stop, or the drop of the last handle, takes the unprocessed timeouts |
 //!
 //! | finishes the timer | when |
@@ -36,8 +36,8 @@
 //! to the worker's thread, which cancels or wakes them last (`Ending` again).
 //!
 //! The thread that sets `emptying` empties the slots, so they are emptied once, and each timeout is
-//! reported once. The worker's thread waits for it at its end. It holds no lock meanwhile: with millions of timeouts that takes a second, and no
-//! destructor and no poll must wait for it.
+//! reported once. It holds no lock meanwhile: with millions of timeouts that takes a second, and no
+//! destructor and no poll must wait for it. The worker's thread waits for it at its end.
 
 use crate::base::isolate;
 use crate::base::logging::warning;
@@ -69,8 +69,9 @@ struct Report<U> {
     requested: u64,
     /// The number of the last request that was followed by a whole pass.
     caught_up: u64,
-    /// A thread empties the slots, or has done so.
-    emptying: bool,
+    /// The process of the thread that empties the slots, or has done so. In a forked child, that thread
+    /// does not exist.
+    emptying: Option<u32>,
     finished: bool,
     unprocessed: Vec<U>,
     /// The wakers to wake at the end, each with its number. They are cloned, woken and dropped outside
@@ -85,7 +86,7 @@ impl<U> Lifecycle<U> {
         let report = Report {
             requested: 0,
             caught_up: 0,
-            emptying: false,
+            emptying: None,
             finished: false,
             unprocessed: Vec::new(),
             waiting: Vec::new(),
@@ -139,7 +140,8 @@ impl<U> Lifecycle<U> {
     /// report's lock, and `command_cancel` takes that lock after it stores the command. So exactly one of
     /// these two functions returns the timeouts.
     pub(crate) fn finish(&self, empty: impl FnOnce(Command) -> Vec<U>) -> Vec<U> {
-        if std::mem::replace(&mut self.report.lock().emptying, true) {
+        let here = Some(std::process::id());
+        if std::mem::replace(&mut self.report.lock().emptying, here) == here {
             return Vec::new();
         }
         let mut unprocessed = empty(self.command());
@@ -178,7 +180,7 @@ impl<U> Lifecycle<U> {
     pub(crate) fn wait_finished(&self, limit: Option<Instant>) -> Option<Vec<U>> {
         let mut report = self.report.lock();
         while !report.finished {
-            let limit = limit.filter(|_| !report.emptying);
+            let limit = limit.filter(|_| report.emptying.is_none());
             if limit.is_some_and(|limit| Instant::now() >= limit) {
                 return None;
             }
@@ -267,6 +269,7 @@ mod model {
                 let empty =
                     |_| if full.swap(false, Ordering::Relaxed) { vec![1, 2] } else { vec![] };
                 assert!(lifecycle.finish(empty).is_empty(), "a stop collects the timeouts");
+                lifecycle.wait_emptied();
                 assert!(lifecycle.is_finished() && !full.load(Ordering::Relaxed));
             };
             let other = (lifecycle.clone(), full.clone());

@@ -2,9 +2,9 @@
 //!
 //! The worker owns the wheel. It shares three things with other threads: the heaps (`heap/heap` and
 //! `heap/slot`), the alarm that wakes it (`heap/alarm`) and the command to end (`lifecycle`). The
-//! protocol of each is at the head of its file. The worker takes no lock that a producer can hold.
-//! It waits for a producer only if it pops from a queue (`SegQueue`) while that producer's push to the same place
-//! is in progress.
+//! protocol of each is at the head of its file. The worker waits for no lock: if another thread has one, it
+//! tries again later. It waits for a producer only if it pops from a queue (`SegQueue`) while that
+//! producer's push to the same place is in progress.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!

@@ -11,7 +11,8 @@ use super::lifecycle::Command;
 use crate::wheel::Exact;
 
 /// The drain cap: the most pending timeouts that one pass moves into the wheel, like Netty's. A pass
-/// takes whole chunks, so it may take up to 61 timeouts more from each heap.
+/// takes whole chunks, so it may take up to 61 timeouts more from each heap, and those of these chunks that
+/// were pulled forward.
 pub(super) const DRAIN_CAP: usize = 100_000;
 
 /// The least share of a heap in the drain cap, so that a pass over many heaps does not take one slot
