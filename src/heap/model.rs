@@ -576,23 +576,32 @@ fn rule_02_an_announcement_beside_an_equal_one_of_another_thread() {
 }
 
 /// A thread pulls forward a timeout of another thread's chunk, and may be interrupted at any point. The
-/// next scan finds what the chunk's owner has scheduled.
+/// next scan finds what the chunk's owner has scheduled. If the heap `rests`, either thread may list it.
+fn announcement_beside_another(rests: bool) {
+    let registry = registry();
+    let mut owner = Owner::enter(&registry).expect("there is room");
+    let mut worker = Worker::new(&registry);
+    let other = schedule(&mut owner, 1, END);
+    worker.scan(END);
+    worker.heaps.retain(|heap| !rests || !heap.rest());
+    assert_eq!(worker.heaps.is_empty(), rests);
+    let foreign = spawn(move || reschedule(&other, LATER).expect("the timeout is pending"));
+    turn();
+    let _handle = schedule(&mut owner, 2, DUE);
+    worker.scan(NOW);
+    assert_eq!(worker.expire(NOW), [2]);
+    foreign.join().unwrap();
+    std::mem::forget(owner);
+}
+
 #[test]
 fn rule_02_an_announcement_relies_on_no_other_thread() {
-    check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
-        let other = schedule(&mut owner, 1, END);
-        worker.scan(END);
-        let foreign = spawn(move || reschedule(&other, LATER).expect("the timeout is pending"));
-        turn();
-        let _handle = schedule(&mut owner, 2, DUE);
-        worker.scan(NOW);
-        assert_eq!(worker.expire(NOW), [2]);
-        foreign.join().unwrap();
-        std::mem::forget(owner);
-    });
+    check(|| announcement_beside_another(false));
+}
+
+#[test]
+fn rule_02_a_listing_relies_on_no_other_thread() {
+    check(|| announcement_beside_another(true));
 }
 
 /// A thread schedules while the worker gives up its heap. The worker gets the heap again, or keeps it.
@@ -655,28 +664,6 @@ fn rule_01_retirement_against_a_new_owner() {
         assert_eq!(worker.expire(NOW), [2]);
         assert!(!retired || registry.heap_metrics().len() == 1);
         assert_eq!(registry.context.totals().pending(), 2, "neither end is counted here");
-    });
-}
-
-/// A thread lists a heap that rests, and may be interrupted at any point. Another thread that has something
-/// in this heap does not rely on it.
-#[test]
-fn rule_02_a_heap_is_listed_whatever_another_thread_does() {
-    check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
-        let other = schedule(&mut owner, 1, END);
-        worker.scan(END);
-        worker.heaps.retain(|heap| !heap.rest());
-        assert!(worker.heaps.is_empty());
-        let foreign = spawn(move || reschedule(&other, LATER).expect("the timeout is pending"));
-        turn();
-        let _handle = schedule(&mut owner, 2, DUE);
-        worker.scan(NOW);
-        assert_eq!(worker.expire(NOW), [2]);
-        foreign.join().unwrap();
-        std::mem::forget(owner);
     });
 }
 
