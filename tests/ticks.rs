@@ -128,7 +128,7 @@ fn rule_02_an_idle_connection_is_reported_at_the_first_tick_after_its_deadline()
         let policy = IdlePolicy::new().all(Duration::from_nanos(after));
         let mut random = Random(length);
         for n in 1..=100 {
-            // Of the steps at which it is idle, the last one is the start of the tick.
+            // It becomes idle at a step after the last tick and up to this one.
             let earliest = start(n - 1, length) + 1;
             let deadline = match n % 3 {
                 0 => n * length,

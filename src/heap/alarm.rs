@@ -12,8 +12,8 @@
 //! | 0 | is awake, or sleeps only to the next tick | does nothing |
 //! | t > 0 | sleeps until one tick after t | if d <= t, and nobody has rung: unparks the worker, and *rings* afterwards |
 //!
-//! To *ring* is to store the number of the arming in `rung`. So each arming costs one unpark, except that
-//! a producer which is interrupted before it rings does not keep others from waking the worker.
+//! To *ring* is to store the number of the arming in `rung`. So each arming usually costs one unpark. If a
+//! producer is interrupted before it rings, others unpark the worker too.
 //!
 //! **No wake-up is lost.** The worker stores t, fences, then checks the earliest deadline of every
 //! heap. A producer that lowers this deadline fences, then loads `latest`. A producer that need not

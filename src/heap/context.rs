@@ -15,9 +15,9 @@
 //! is not refused: the producer cancels it.
 //!
 //! A timeout that goes on after a run was admitted before. It goes back into its slot even if the timer is
-//! closed, and the emptying finds it there. If the emptying has begun, its runner cancels it. The steps are the same, with
-//! `emptied` in place of `closed`: the thread that empties the slots sets it, and its fence comes before
-//! the first slot.
+//! closed, and the emptying finds it there. If the emptying has begun, its runner cancels it. The steps are
+//! the same, with `emptied` in place of `closed`: the thread that empties the slots sets it, and its fence
+//! comes before the first slot.
 //!
 //! **Catching up.** An entry *catches up* if its timeout must run within the worker's present pass,
 //! without waiting for a tick. An example is a missed run of a periodic timeout. Such an entry goes

@@ -554,7 +554,8 @@ impl<P> Slot<P> {
     }
 
     /// Ends a run that does not ask to go on: Running or Denied -> Expired. If a cancel during the run
-    /// returned true to its caller, the end is Cancelled instead. A timeout that runs once needs no exchange (invariant 6).
+    /// returned true to its caller, the end is Cancelled instead. A timeout that runs once needs no exchange
+    /// (invariant 6).
     #[inline]
     pub(crate) fn finish(&self) {
         let mut state = self.load();

@@ -321,22 +321,31 @@ impl Drop for Again {
     }
 }
 
+/// A timer whose executor puts the jobs into this queue.
+fn queueing(clock: &ManualClock, jobs: &Arc<ArrayQueue<Job>>) -> HashedWheelTimer {
+    let jobs = jobs.clone();
+    built(clock.clone(), |b| b.executor(move |job| jobs.push(job)))
+}
+
+/// Runs the job of the timeout that is due in a tick, on a thread of its own.
+fn run_first(clock: &ManualClock, jobs: &ArrayQueue<Job>) -> JoinHandle<()> {
+    clock.advance(TICK);
+    let first = jobs.pop().expect("it is due");
+    spawn(move || first.run())
+}
+
 /// A run ends on an executor's thread and its timeout goes on, while the clock moves and another
 /// thread may cancel. The timeout ends once. If there was a cancel, the task is told.
 #[test]
 fn rule_01_a_job_that_goes_on_against_the_worker_and_a_cancel() {
     for cancels in [false, true] {
         check_up_to(2, move || {
-            let clock = ManualClock::new();
-            let jobs = Arc::new(ArrayQueue::<Job>::new(1));
-            let queue = jobs.clone();
-            let timer = built(clock.clone(), |b| b.executor(move |job| queue.push(job)));
             let ends = Arc::new(Ends::default());
+            let (clock, jobs) = (ManualClock::new(), Arc::new(ArrayQueue::<Job>::new(1)));
+            let timer = queueing(&clock, &jobs);
             let timeout = timer.new_timeout(Again::new(1, false, &ends), TICK);
             let timeout = timeout.map_err(drop).expect("it is open");
-            clock.advance(TICK);
-            let first = jobs.pop().expect("it is due");
-            let runner = spawn(move || first.run());
+            let runner = run_first(&clock, &jobs);
             let won = cancels && timeout.cancel();
             clock.advance(TICK * 2);
             runner.join().unwrap();
@@ -355,16 +364,12 @@ fn rule_01_a_job_that_goes_on_against_the_worker_and_a_cancel() {
 fn rule_01_a_job_that_goes_on_against_a_stop() {
     for missed in [false, true] {
         check_up_to(2, move || {
-            let clock = ManualClock::new();
-            let jobs = Arc::new(ArrayQueue::<Job>::new(1));
-            let queue = jobs.clone();
-            let timer = built(clock.clone(), |b| b.executor(move |job| queue.push(job)));
             let ends = Arc::new(Ends::default());
+            let (clock, jobs) = (ManualClock::new(), Arc::new(ArrayQueue::<Job>::new(1)));
+            let timer = queueing(&clock, &jobs);
             let timeout = timer.new_timeout(Again::new(9, missed, &ends), TICK);
             drop(timeout.map_err(drop).expect("it is open"));
-            clock.advance(TICK);
-            let first = jobs.pop().expect("it is due");
-            let runner = spawn(move || first.run());
+            let runner = run_first(&clock, &jobs);
             let returned = stop(&timer);
             runner.join().unwrap();
             jobs.pop().into_iter().for_each(Job::run);

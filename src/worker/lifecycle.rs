@@ -141,9 +141,11 @@ impl<U> Lifecycle<U> {
     /// these two functions returns the timeouts.
     pub(crate) fn finish(&self, empty: impl FnOnce(Command) -> Vec<U>) -> Vec<U> {
         let here = Some(std::process::id());
-        if std::mem::replace(&mut self.report.lock().emptying, here) == here {
+        let mut report = self.report.lock();
+        if report.finished || std::mem::replace(&mut report.emptying, here) == here {
             return Vec::new();
         }
+        drop(report);
         let mut unprocessed = empty(self.command());
         let mut report = self.report.lock();
         report.finished = true;
@@ -350,6 +352,23 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
     use std::time::Duration;
+
+    /// In a forked child, the thread that empties the slots does not exist. What it had reported by then is
+    /// still there.
+    #[test]
+    fn rule_01_a_forked_child_empties_the_slots_unless_that_was_done() {
+        for done in [false, true] {
+            let lifecycle = Lifecycle::<u32>::new();
+            lifecycle.command_return();
+            if done {
+                assert!(lifecycle.finish(|_| vec![1, 2]).is_empty());
+            }
+            lifecycle.report.lock().emptying = Some(0); // the parent: no process of ours has this number
+            assert!(lifecycle.finish(|_| if done { vec![] } else { vec![3] }).is_empty());
+            let left = lifecycle.wait_finished(Some(Instant::now()));
+            assert_eq!(left, Some(if done { vec![1, 2] } else { vec![3] }));
+        }
+    }
 
     /// To take out millions of timeouts takes a second. No destructor and no poll waits for it, but a stop
     /// does, even without time left: it fails only if a task runs.

@@ -49,7 +49,7 @@ pub enum Task {
 #[derive(Clone, Debug)]
 pub enum Op {
     Schedule(usize, Task, Duration),
-    /// Of a handle of one's own.
+    /// Cancels a timeout of its own.
     Cancel,
     Reschedule(Duration),
     Clone,
@@ -142,7 +142,7 @@ impl Style {
         ring.tick * ticks as u32 + Duration::from_nanos(odd)
     }
 
-    /// What is handed over is mostly far away.
+    /// The delay of a timeout that is handed over: mostly endless.
     fn long_delay(&self, random: &mut Random, ring: Ring) -> Duration {
         if random.below(3) == 0 { self.delay(random, ring) } else { Duration::MAX }
     }
