@@ -1,4 +1,4 @@
-//! More timeouts in the queue than the worker takes in one pass (the drain cap).
+//! More timeouts than the worker files in one pass (the drain cap).
 
 mod common;
 
@@ -8,12 +8,10 @@ use std::time::Duration;
 use wheelwork::{Clock, HashedWheelTimer, WheelKind};
 
 on_every_wheel!(
-    rule_03_a_backlog_is_taken_in_several_passes_before_the_worker_sleeps,
+    rule_03_far_timeouts_are_no_backlog,
     rule_06_the_queue_is_left_alone_until_something_in_it_is_due,
-    rule_03_cancelled_timeouts_do_not_count_towards_the_cap,
     rule_03_the_cap_does_not_change_the_order,
     rule_03_a_storm_of_cancels_does_not_delay_a_new_timeout,
-    rule_03_a_burst_is_in_the_wheel_when_it_is_due,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -35,16 +33,19 @@ fn behind_a_busy_worker(
     });
 }
 
-fn rule_03_a_backlog_is_taken_in_several_passes_before_the_worker_sleeps(wheel: WheelKind) {
+/// Far timeouts that pile up behind a busy worker stay where they are, and delay nothing.
+fn rule_03_far_timeouts_are_no_backlog(wheel: WheelKind) {
     let (timer, clock) = manual_with(on(wheel));
+    let ran = Record::new();
     behind_a_busy_worker(&timer, &clock, || {
-        timer.new_timeout(|| (), TICK).unwrap(); // or nothing would have to move
         (0..249_999).for_each(|_| drop(timer.new_timeout(|| (), HOUR).unwrap()));
+        timer.new_timeout(ran.note(()), TICK).unwrap();
         assert_eq!(timer.metrics().queue_depth, 250_000);
     });
     clock.advance(TICK);
     let metrics = timer.metrics();
-    assert_eq!((metrics.queue_depth, metrics.passes_with_backlog), (0, 2));
+    assert_eq!((ran.len(), metrics.passes_with_backlog), (1, 0));
+    assert!(metrics.queue_depth > 249_000, "{} are left alone", metrics.queue_depth);
 }
 
 /// A timeout that is not due stays in the queue. A cancel there leaves nothing for the worker.
@@ -60,23 +61,9 @@ fn rule_06_the_queue_is_left_alone_until_something_in_it_is_due(wheel: WheelKind
     let next = timer.new_timeout(|| (), TICK).unwrap();
     clock.advance(TICK);
     assert!(next.is_expired());
-    assert_eq!((timer.metrics().queue_depth, timer.pending_timeouts()), (0, 1));
-    drop(later);
-}
-
-/// 90,000 live timeouts among 500,000 cancelled ones fit into one pass.
-fn rule_03_cancelled_timeouts_do_not_count_towards_the_cap(wheel: WheelKind) {
-    let (timer, clock) = manual_with(on(wheel));
-    behind_a_busy_worker(&timer, &clock, || {
-        let all: Vec<_> = (0..590_000).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
-        let cancelled = all.iter().enumerate().filter(|(n, _)| n % 59 >= 9);
-        cancelled.for_each(|(_, timeout)| assert!(timeout.cancel()));
-        timer.new_timeout(|| (), TICK).unwrap();
-        assert_eq!(timer.metrics().queue_depth, 90_001);
-    });
-    clock.advance(TICK);
     let metrics = timer.metrics();
-    assert_eq!((metrics.queue_depth, metrics.passes_with_backlog), (0, 0));
+    assert_eq!((metrics.queue_depth, metrics.pending), (0, 1), "`later` was near `next`");
+    drop(later);
 }
 
 /// More timeouts of one thread and tick than the cap run in the order of scheduling, with and without a
@@ -127,18 +114,4 @@ fn rule_03_a_storm_of_cancels_does_not_delay_a_new_timeout(wheel: WheelKind) {
     let metrics = timer.metrics();
     assert!(metrics.cancelled > 1000 && metrics.passes_with_backlog == 0, "{metrics:?}");
     assert_eq!(metrics.queue_depth, 0, "nothing dead is queued");
-}
-
-/// The worker files a burst before it is due, so that it runs without a delay.
-fn rule_03_a_burst_is_in_the_wheel_when_it_is_due(wheel: WheelKind) {
-    const BURST: u64 = 40_000; // it takes the worker more than a tick to file them
-    let (timer, clock) = manual_with(on(wheel).tick_duration(ms(1)));
-    (0..BURST).for_each(|_| drop(timer.new_timeout(|| (), ms(100)).unwrap()));
-    clock.advance(ms(50));
-    assert_eq!(timer.metrics().queue_depth, BURST, "it is left alone until shortly before");
-    clock.advance(ms(49));
-    let metrics = timer.metrics();
-    assert_eq!((metrics.queue_depth, metrics.expired), (0, 0));
-    clock.advance(ms(1));
-    assert_eq!(timer.metrics().expired, BURST);
 }

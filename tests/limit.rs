@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Mutex, Random, TICK, into_the_wheel, manual_with, ms};
+use common::{Mutex, Random, TICK, manual_with, ms, one_look};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
@@ -86,7 +86,7 @@ fn every_end_makes_room_for_one_more() {
         ("run", |_, clock, _| clock.advance(FAR + TICK)),
         ("cancelled in the wheel, but for one that has run", |timer, clock, timeouts| {
             timeouts[0].cancel();
-            into_the_wheel(timer, clock);
+            one_look(timer, clock);
             cancel_all(timeouts.into_iter().skip(1).collect());
         }),
     ];

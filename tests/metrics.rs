@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{TICK, eventually, into_the_wheel, manual, ms};
+use common::{TICK, eventually, manual, ms, partly_in_the_wheel};
 use std::thread;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 use wheelwork::{HashedWheelTimer, HeapMetrics};
@@ -34,14 +34,13 @@ fn ticks_that_are_stepped_over_are_counted() {
 fn a_completed_sweep_is_counted() {
     let (timer, clock) = manual();
     // Next in the wheel, so the worker leaves the dead entries behind it to the sweep.
-    timer.new_timeout(|| (), 10 * TICK).unwrap();
+    timer.new_timeout(|| (), 20 * TICK).unwrap();
     let far = |_| timer.new_timeout(|| (), 100 * TICK).unwrap();
-    let timeouts: Vec<_> = (0..10_240).map(far).collect();
-    into_the_wheel(&timer, &clock);
+    let timeouts = partly_in_the_wheel(&timer, &clock, 20_480, far);
     assert_eq!(timer.metrics().sweeps, 0);
     assert!(timeouts.iter().all(|timeout| timeout.cancel()));
     clock.advance(TICK);
-    assert_eq!(timer.metrics().sweeps, 1);
+    assert!(timer.metrics().sweeps >= 1);
 }
 
 /// If many timeouts are due at once, the last ones are late by the time that the others took.
@@ -72,16 +71,15 @@ fn schedule_on(name: &str, timer: &HashedWheelTimer, count: usize) -> Vec<HeapMe
 fn a_heap_has_what_its_thread_scheduled() {
     let (timer, clock) = manual();
     let summary = |heaps: Vec<HeapMetrics>| -> Vec<_> {
-        let fields =
-            |heap: HeapMetrics| (heap.thread, heap.scheduled, heap.queued_chunks, heap.slots);
+        let fields = |heap: HeapMetrics| (heap.thread, heap.scheduled, heap.slots);
         heaps.into_iter().map(fields).collect()
     };
     let first = schedule_on("first", &timer, 63);
-    assert_eq!(summary(first), [(Some("first".to_owned()), 63, 2, 124)]);
+    assert_eq!(summary(first), [(Some("first".to_owned()), 63, 124)]);
     let has_left = || timer.heap_metrics().iter().all(|heap| heap.thread.is_none());
     eventually("the thread has left", has_left);
     let second = schedule_on("second", &timer, 1);
-    assert_eq!(summary(second), [(Some("second".to_owned()), 64, 2, 124)], "it has the same heap");
+    assert_eq!(summary(second), [(Some("second".to_owned()), 64, 124)], "it has the same heap");
     clock.advance(TICK);
     clock.advance(ms(1000));
     assert!(timer.heap_metrics().is_empty(), "all of its timeouts have ended");

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, Record, TICK, eventually, into_the_wheel, manual_with, ms, on};
+use common::{Random, Record, TICK, eventually, into_the_wheel, manual_with, ms, on, one_look};
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, RescheduleError, WheelKind};
 
@@ -168,7 +168,7 @@ fn rule_07_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
         let delay = due - ms(random.below(100)) - clock.elapsed();
         live.push((n, timer.new_timeout(ran.note(n), delay).unwrap()));
         if n % 100 == 99 {
-            into_the_wheel(&timer, &clock); // some cancels in the queue, some in the wheel
+            one_look(&timer, &clock); // some are cancelled before they are in the wheel, some after
         }
         if random.below(3) == 0 {
             let (_, timeout) = live.remove(random.below(live.len() as u64) as usize);
@@ -188,7 +188,7 @@ fn rule_07_far_timeouts_of_one_thread_and_tick_run_in_order(wheel: WheelKind) {
         let tick = TICKS[n % TICKS.len()];
         timer.new_timeout(ran.note((tick, n)), TICK * tick).unwrap();
     }
-    into_the_wheel(&timer, &clock);
+    one_look(&timer, &clock);
     clock.advance(TICK * 50_000);
     let ran = ran.take();
     assert_eq!(ran.len(), 400);

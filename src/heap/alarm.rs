@@ -15,11 +15,11 @@
 //! To *ring* is to store the number of the arming in `rung`. So each arming usually costs one unpark. If a
 //! producer is interrupted before it rings, others unpark the worker too.
 //!
-//! **No wake-up is lost.** The worker stores t, fences, then checks the earliest deadline of every
-//! heap. A producer that lowers this deadline fences, then loads `latest`. A producer that need not
-//! lower it relies on a deadline that the worker finds. Both fences are sequentially consistent, so one of
-//! them comes first. If the producer's does, the worker finds the new deadline and does not sleep past its
-//! tick. If the worker's does, the producer sees t, and unparks the worker or finds that somebody has rung.
+//! **No wake-up is lost.** The worker stores t, fences, then takes in the pending queue. A producer that
+//! pushes an entry fences, then loads `latest`. A producer that need not push one relies on a look that is
+//! promised already (see `pending`). Both fences are sequentially consistent, so one of them comes first. If
+//! the producer's does, the worker finds the entry and does not sleep past its tick. If the worker's does,
+//! the producer sees t, and unparks the worker or finds that somebody has rung.
 //!
 //! **A producer can rely on a ring.** It loads `latest`, with acquire, and then the number of the arming. So
 //! the number that it reads is that of t's arming or a later one. A thread that has rung for that number
@@ -30,7 +30,7 @@
 //! Only the worker writes `latest` and `armed`. A producer that is interrupted before it stores `rung` may
 //! replace a later number. The next producer then unparks the worker once more.
 //!
-//! The worker's half is in `worker/sleep`. That the queues themselves miss no timeout is shown in `heap`.
+//! The worker's half is in `worker/sleep`. That the queue itself misses no timeout is shown in `pending`.
 //!
 //! A task that parks on the worker thread may consume the unpark token. So no argument relies on
 //! the token alone. A thread that unparks the worker has first changed a state (a queue, the command to
@@ -83,8 +83,7 @@ impl Alarm {
         }
     }
 
-    /// Wakes the worker if it would sleep beyond `deadline`, or beyond the time at which it should scan a
-    /// queue. Producers call it after a fence of `Heap::announce`.
+    /// Wakes the worker if it would sleep beyond `deadline`. Producers call it after they have pushed an entry, and fenced.
     #[inline]
     pub(crate) fn submitted(&self, deadline: u64) {
         // Acquire: pairs with the release of `arm`.
@@ -105,14 +104,14 @@ impl Alarm {
         }
     }
 
-    /// Wakes the worker for any other reason: a long queue, a wanted scan, sweep or
-    /// release, an entry that catches up, a stop, a moved clock.
+    /// Wakes the worker for any other reason: a long queue, a wanted sweep or release, an entry that
+    /// catches up, a stop, a moved clock.
     pub(crate) fn call(&self) {
         self.parker.unpark();
     }
 
-    /// Announces that the worker will sleep until one tick after `latest`. The worker checks the
-    /// heaps afterwards. The fence pairs with the one of `Heap::announce`.
+    /// Announces that the worker will sleep until one tick after `latest`. The worker checks the pending
+    /// queue afterwards. The fence pairs with the one after the push of an entry.
     pub(crate) fn arm(&self, latest: u64) {
         let armed = self.armed.load(Ordering::Relaxed);
         self.armed.store(armed + 1, Ordering::Relaxed);
@@ -193,7 +192,7 @@ mod model {
                 spawn(move || alarm.submitted(40))
             };
             turn();
-            fence(Ordering::SeqCst); // the one of `Heap::announce`
+            fence(Ordering::SeqCst); // the one after the push of an entry
             alarm.submitted(48);
             assert!(alarm.parker().is_called());
             other.join().unwrap();

@@ -38,8 +38,8 @@
 //!    drops it.
 
 use super::context::Context;
-use super::mark::Mark;
-use super::slot::{Phase, Slot};
+use super::pending::Promise;
+use super::slot::Slot;
 use crate::base::prefetch::prefetch;
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::wheel::Token;
@@ -62,6 +62,11 @@ const REUSABLE: u32 = if cfg!(loom) { 1 } else { 16 };
 
 const OFFSET_BITS: u32 = 6;
 
+/// The offset in the tokens that stand for a look at a chunk (see `looks`).
+pub(super) const LOOK: usize = (1 << OFFSET_BITS) - 1;
+
+const _: () = assert!(SLOTS <= LOOK, "no slot has the offset of a look");
+
 /// The most chunks that one timer can have.
 pub(crate) const MAX_CHUNKS: u32 = 1 << (32 - OFFSET_BITS);
 
@@ -71,6 +76,11 @@ pub(crate) fn locate(index: u32) -> (usize, usize) {
     ((index >> OFFSET_BITS) as usize, (index & ((1 << OFFSET_BITS) - 1)) as usize)
 }
 
+/// The index in the tokens of a look.
+pub(super) fn look_index(id: usize) -> u32 {
+    (id << OFFSET_BITS | LOOK) as u32
+}
+
 /// The heap of a chunk: the calls that a chunk makes.
 pub(super) trait Home<P>: Send + Sync {
     fn context(&self) -> &Arc<Context>;
@@ -78,8 +88,8 @@ pub(super) trait Home<P>: Send + Sync {
     /// Whether the heap has the crate's own timeouts.
     fn is_internal(&self) -> bool;
 
-    /// Announces a New slot of the chunk to the worker.
-    fn announce(&self, chunk: &Arc<Chunk<P>>, deadline: u64);
+    /// The heap's number.
+    fn number(&self) -> u32;
 
     /// Offers a disowned chunk to the next owner.
     fn reuse(&self, chunk: Arc<Chunk<P>>);
@@ -95,10 +105,11 @@ pub(crate) struct Chunk<P> {
     me: Weak<Self>,
     /// A reference to itself, if it is orphaned and has slots in use.
     kept: Mutex<Option<Arc<Self>>>,
-    /// The chunk is in the pending queue of its heap, or the worker is about to scan it.
-    pub(super) mark: Mark,
-    /// The worker has dropped the chunk: it is empty, and only an entry in the queue can still refer to it.
+    pub(super) promise: Promise,
+    /// The worker has dropped the chunk.
     released: AtomicBool,
+    /// The number of its heap. The sequence numbers of one heap's timeouts can be compared.
+    pub(crate) heap: u32,
     /// Its number among the timer's chunks.
     pub(super) id: u32,
     /// Whether its timeouts are the crate's own. No public count, limit or stop includes them.
@@ -111,21 +122,22 @@ pub(crate) struct Chunk<P> {
 
 impl<P> Chunk<P> {
     /// A chunk that the caller owns, with all of its slots.
-    pub(super) fn new<H: Home<P> + 'static>(id: u32, version: u32, home: &Arc<H>) -> Arc<Self> {
+    pub(super) fn new<H: Home<P> + 'static>(id: u32, home: &Arc<H>) -> Arc<Self> {
         let context = home.context().clone();
-        let internal = home.is_internal();
+        let (internal, heap) = (home.is_internal(), home.number());
         let home: Weak<dyn Home<P>> = Arc::<H>::downgrade(home);
         Arc::new_cyclic(|me| Self {
             freed: AtomicU64::new(0),
             me: me.clone(),
             kept: Mutex::new(None),
-            mark: Mark::new(),
+            promise: Promise::new(),
             released: AtomicBool::new(false),
+            heap,
             id,
             internal,
             home,
             context,
-            slots: std::array::from_fn(|_| Slot::new(version)),
+            slots: std::array::from_fn(|_| Slot::new()),
         })
     }
 
@@ -218,21 +230,6 @@ impl<P> Chunk<P> {
     /// Whether the chunk has no owner and no used slot.
     pub(super) fn is_empty(&self) -> bool {
         self.freed.load(Ordering::Acquire) & (ALL | DISOWNED) == ALL | DISOWNED
-    }
-
-    /// The number of New slots.
-    pub(super) fn count_new(&self) -> usize {
-        if self.is_empty() {
-            return 0;
-        }
-        self.slots().filter(|slot| slot.phase() == Phase::New).count()
-    }
-
-    /// Announces a slot that is New with this deadline. Any thread may call it.
-    pub(crate) fn announce(&self, deadline: u64) {
-        if let Some((me, home)) = self.me.upgrade().zip(self.home.upgrade()) {
-            home.announce(&me, deadline);
-        }
     }
 
     /// Relaxed, here and below: only the worker uses the flag.

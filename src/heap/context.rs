@@ -6,7 +6,7 @@
 //! | step | a producer | the closing thread |
 //! |---|---|---|
 //! | 1 | arms the slot | sets `closed` |
-//! | 2 | fence (`Heap::announce`) | fence |
+//! | 2 | fence (`Chunk::announce_new`) | fence |
 //! | 3 | if `closed`: takes the timeout back, unless it has ended | empties all slots |
 //!
 //! One of the two fences comes first. If the producer's does, the closing thread finds the slot armed
@@ -27,11 +27,12 @@
 
 use super::alarm::Alarm;
 use super::metrics::{Metrics, WorkerMetrics};
+use super::pending::Pending;
 use super::quota::Quota;
 use super::tally::{Tally, Totals};
-use crate::base::sync::{Arc, AtomicBool, Mutex, Ordering, SegQueue, fence};
+use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, SegQueue, fence};
 use crate::time::Timebase;
-use crate::time::tick::TickScale;
+use crate::time::tick::{DEADLINE_STEP, TickScale};
 use crate::wheel::Token;
 use std::any::Any;
 use std::collections::HashSet;
@@ -50,9 +51,13 @@ pub(crate) struct Context {
     pub(crate) time: Timebase,
     pub(crate) scale: TickScale,
     pub(crate) alarm: Alarm,
+    pub(crate) pending: Pending,
     pub(crate) metrics: WorkerMetrics,
     quota: Option<Box<Quota>>,
     closed: AtomicBool,
+    /// What is scheduled from now on is not due before this time: the end of the tick that the worker
+    /// expires (see `worker/due`).
+    floor: AtomicU64,
     /// The end of the timer has begun to empty the slots.
     emptied: AtomicBool,
     /// The registry, for a thread that knows only the context. Its type is erased, because `registry` is
@@ -93,9 +98,11 @@ impl Context {
             time,
             scale,
             alarm: Alarm::new(),
+            pending: Pending::new(),
             metrics: WorkerMetrics::new(),
             quota: limit.and_then(Quota::new),
             closed: AtomicBool::new(false),
+            floor: AtomicU64::new(DEADLINE_STEP),
             emptied: AtomicBool::new(false),
             registry: OnceLock::new(),
             by_worker: Tally::default(),
@@ -124,6 +131,18 @@ impl Context {
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
+    }
+
+    /// A deadline that is not overdue in the tick that the worker expires.
+    #[inline]
+    pub(crate) fn not_overdue(&self, deadline: u64) -> u64 {
+        deadline.max(self.floor.load(Ordering::Relaxed))
+    }
+
+    /// The worker begins to expire what is due at `now`. It fences afterwards.
+    pub(crate) fn raise_floor(&self, now: u64) {
+        let begin = self.scale.start_of(self.scale.tick_at(now));
+        self.floor.store(begin.saturating_add(DEADLINE_STEP), Ordering::Relaxed);
     }
 
     /// Records that the slots are emptied from now on. See the head.
@@ -162,21 +181,20 @@ impl Context {
         }
     }
 
-    /// Counts a timeout that the worker has claimed. `filed` says whether it was Filed: an old entry
-    /// that matches by chance can claim a New timeout.
+    /// Counts a timeout that the worker has claimed. `filed` says whether it was Filed.
     #[inline]
     pub(crate) fn claimed(&self, internal: bool, filed: bool) {
-        if internal || !filed {
-            return self.claimed_rarely(internal, filed);
+        if internal {
+            return self.claimed_internal(filed);
         }
         self.by_worker.expired.add(1);
+        self.by_worker.unqueued.add(u64::from(!filed));
     }
 
     #[cold]
-    fn claimed_rarely(&self, internal: bool, filed: bool) {
-        let counts = self.counts_of(internal);
-        counts.expired.add_shared(1);
-        counts.unqueued.add_shared(u64::from(!filed));
+    fn claimed_internal(&self, filed: bool) {
+        self.internals.expired.add_shared(1);
+        self.internals.unqueued.add_shared(u64::from(!filed));
     }
 
     /// Adds the counts of retired heaps to those of threads without a heap. `None` if another thread uses

@@ -1,4 +1,4 @@
-//! A snapshot of each heap: who schedules, and what waits for the worker.
+//! A snapshot of each heap: who schedules, and how much.
 
 use super::chunk::SLOTS;
 use super::heap::Heap;
@@ -37,10 +37,6 @@ pub struct HeapMetrics {
     /// was closed at that moment. Apart from these, and from heaps that were dropped, the sum is
     /// [`Metrics::scheduled`](crate::Metrics).
     pub scheduled: u64,
-    /// Chunks of 62 slots that wait for the worker, because a timeout in them is new or was pulled
-    /// forward. The worker takes them when the first of these timeouts is due, a little sooner if there are
-    /// many, or when there are very many.
-    pub queued_chunks: u64,
     /// Slots for timeouts, both used and free.
     pub slots: u64,
 }
@@ -57,7 +53,6 @@ impl<P> Heap<P> {
         HeapMetrics {
             thread: self.thread.lock().clone(),
             scheduled: self.tally.scheduled.get(),
-            queued_chunks: self.queue_len() as u64,
             slots: (self.chunks.lock().len() * SLOTS) as u64,
         }
     }

@@ -4,14 +4,11 @@
 use super::chunk::Home;
 use super::context::Context;
 use super::slot::Runs;
-use super::{
-    Cancel, Candidate, Chunk, Claim, Heap, MarkedChunk, Moved, Owner, Phase, Registry, Slot, locate,
-};
-use crate::base::sync::{Arc, check, check_up_to, spawn, turn};
+use super::{Cancel, Chunk, Claim, FileChunk, Looks, Moved, Owner, Phase, Registry, Slot};
+use crate::base::sync::{Arc, Ordering, check, check_up_to, fence, spawn, turn};
 use crate::time::Timebase;
 use crate::time::tick::{NEVER, TickScale};
 use crate::wheel::Token;
-use std::collections::{BinaryHeap, HashMap};
 use std::num::NonZeroU64;
 
 /// The present time of the models.
@@ -34,7 +31,7 @@ type Handle = (Arc<Chunk<u32>>, usize);
 fn schedule(owner: &mut Owner<u32>, payload: u32, deadline: u64) -> Handle {
     assert!(owner.has_room(), "there is room");
     let offset = owner.arm(payload, deadline, Runs::MayGoOn);
-    owner.heap.announce(owner.chunk(), deadline);
+    owner.chunk().announce_new(deadline);
     (owner.chunk().clone(), offset)
 }
 
@@ -42,7 +39,7 @@ fn schedule(owner: &mut Owner<u32>, payload: u32, deadline: u64) -> Handle {
 fn reschedule((chunk, offset): &Handle, deadline: u64) -> Result<Moved, Phase> {
     let moved = chunk.slot(*offset).reschedule(deadline)?;
     if moved != Moved::Deadline {
-        chunk.announce(deadline);
+        chunk.announce_moved(deadline);
     }
     Ok(moved)
 }
@@ -65,94 +62,84 @@ fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
     }
 }
 
-/// The worker: the heaps and chunks that it knows, and the entries of its wheel.
+/// The worker: the chunks that it knows, and the entries of its wheel.
 struct Worker {
     registry: Arc<Registry<u32>>,
-    heaps: Vec<Arc<Heap<u32>>>,
-    chunks: Vec<Option<Arc<Chunk<u32>>>>,
+    looks: Looks<u32>,
+    /// Chunks and timeouts, each with the time under which it is filed.
     entries: Vec<(u64, Token)>,
-    /// The chunks of each heap that the worker has still to scan.
-    to_scan: HashMap<usize, BinaryHeap<MarkedChunk<u32>>>,
 }
 
 impl Worker {
     fn new(registry: &Arc<Registry<u32>>) -> Self {
-        let registry = registry.clone();
-        let (heaps, chunks, entries, to_scan) = Default::default();
-        let mut worker = Self { registry, heaps, chunks, entries, to_scan };
-        worker.discover();
-        worker
+        Self { registry: registry.clone(), looks: Looks::default(), entries: Vec::new() }
     }
 
-    fn discover(&mut self) {
-        let Self { registry, heaps, chunks, .. } = self;
-        let listed = std::iter::from_fn(|| registry.next_heap());
-        heaps.extend(listed.filter(|heap| heap.come_to_worker()));
-        for chunk in std::iter::from_fn(|| registry.next_new_chunk()) {
-            let (id, _) = locate(chunk.index(0));
-            chunks.resize(chunks.len().max(id + 1), None);
-            chunks[id] = Some(chunk);
-        }
+    fn take_in(&mut self) {
+        let Self { registry, looks, entries } = self;
+        looks.take_in(registry, |FileChunk { by, token }| entries.push((by, token)));
     }
 
-    fn scan_by(&self) -> u64 {
-        self.heaps.iter().map(|heap| heap.scan_by()).min().unwrap_or(NEVER)
+    /// The earliest time under which something is filed.
+    fn next(&self) -> u64 {
+        let live = self.entries.iter().filter(|(_, token)| self.looks.standing(*token).is_some());
+        live.map(|&(time, _)| time).min().unwrap_or(NEVER)
     }
 
-    /// Scans each heap in which a timeout may be due at time `by`, and files the New slots.
-    fn scan(&mut self, by: u64) {
+    /// Takes in the queue, and looks at each chunk that is due at time `by`. Files the New timeouts that are
+    /// due too, and the chunk for the others.
+    fn look(&mut self, by: u64) {
         turn();
-        self.discover();
-        for number in 0..self.heaps.len() {
-            if self.heaps[number].scan_by() > by {
+        self.take_in();
+        for (time, token) in std::mem::take(&mut self.entries) {
+            if time > by || !Looks::<u32>::is_look(token) {
+                self.entries.push((time, token));
                 continue;
             }
-            let mut candidates = Vec::new();
-            let (heap, to_scan) = (&self.heaps[number], self.to_scan.entry(number).or_default());
-            heap.scan(None, usize::MAX, false, to_scan, &mut Vec::new(), &mut candidates);
-            self.discover();
-            candidates.into_iter().for_each(|candidate| self.file(candidate));
+            let Some(id) = self.looks.take(token) else { continue };
+            let entries = &mut self.entries;
+            let left = self.looks.look(id, |chunk, offset, deadline| {
+                let filed = (deadline <= by).then(|| chunk.slot(offset).file()).flatten();
+                entries.extend(filed.map(|(at, version)| (at, chunk.token(offset, version))));
+                filed.is_some()
+            });
+            let chunk = self.looks.look_by(id, left);
+            self.entries.extend(chunk.map(|FileChunk { by, token }| (by, token)));
         }
     }
 
-    fn file(&mut self, candidate: Candidate) {
-        let (id, offset) = locate(candidate.index);
-        let chunk = self.chunks[id].as_ref().expect("a chunk is known before it is named");
-        if let Some((deadline, version)) = chunk.slot(offset).file_as(candidate.sequence) {
-            self.entries.push((deadline, chunk.token(offset, version)));
-        }
-    }
-
-    /// Claims and finishes all due timeouts. Returns their payloads.
+    /// Claims and finishes all due timeouts that are filed. Returns their payloads, each thread's in the
+    /// order of scheduling.
     fn expire(&mut self, now: u64) -> Vec<u32> {
         let mut ran = Vec::new();
         for (deadline, token) in std::mem::take(&mut self.entries) {
-            if deadline > now {
+            if deadline > now || Looks::<u32>::is_look(token) {
                 self.entries.push((deadline, token));
                 continue;
             }
-            let (id, offset) = locate(token.index);
-            let Some(chunk) = &self.chunks[id] else { continue }; // it was released
+            let Some((chunk, offset)) = self.looks.chunk(token) else { continue }; // it was released
             let slot = chunk.slot(offset);
+            let sequence = slot.sequence();
             match slot.claim(token.version, now) {
                 Claim::Dead => {}
-                Claim::NotYet(deadline) => self.entries.push((deadline, token)),
+                Claim::NotYet { deadline, .. } => self.entries.push((deadline, token)),
                 Claim::Due(claimed) => {
                     assert!(claimed.deadline <= now, "never early");
-                    ran.push(claimed.payload);
+                    ran.push((sequence, claimed.payload));
                     if slot.finish_and_unpin() {
                         chunk.give_back(1 << offset);
                     }
                 }
             }
         }
-        ran
+        ran.sort_unstable();
+        ran.into_iter().map(|(_, payload)| payload).collect()
     }
 }
 
 /// A slot of one timeout, with a handle's pin.
 fn armed(payload: u32, deadline: u64) -> Arc<Slot<u32>> {
-    let slot = Slot::new(0);
+    let slot = Slot::new();
     slot.arm(payload, deadline, 0, Runs::MayGoOn);
     Arc::new(slot)
 }
@@ -178,7 +165,7 @@ impl Entries {
             }
             match slot.claim(version, now) {
                 Claim::Dead => {}
-                Claim::NotYet(deadline) => self.0.push((deadline, version)),
+                Claim::NotYet { deadline, .. } => self.0.push((deadline, version)),
                 Claim::Due(claimed) => {
                     assert!(claimed.deadline <= now, "never early");
                     due += 1;
@@ -459,7 +446,7 @@ fn rule_01_cancel_against_a_run_that_goes_on() {
 fn rule_01_cancel_against_a_job_that_ends() {
     for dropped in [false, true] {
         check(move || {
-            let slot = Slot::new(0);
+            let slot = Slot::new();
             slot.arm(7, DUE, 0, Runs::Periodically);
             let slot = Arc::new(slot);
             let mut entries = Entries::default();
@@ -512,10 +499,10 @@ fn rule_01_an_uncollected_timeout_against_a_handle() {
     });
 }
 
-// A heap and the worker.
+// The pending queue.
 
-/// Three timeouts are armed in two chunks while the worker scans. In every order, the worker learns of
-/// each timeout. It scans only if a timeout may be due.
+/// Three timeouts are armed in two chunks while the worker looks. In every order, the worker learns of
+/// each timeout.
 #[test]
 fn rule_01_no_new_timeout_is_missed() {
     check(|| {
@@ -526,37 +513,37 @@ fn rule_01_no_new_timeout_is_missed() {
             let _handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, DUE));
             std::mem::forget(owner); // another model drops it
         });
-        worker.scan(NOW);
-        worker.scan(NOW);
+        worker.look(NOW);
+        worker.look(NOW);
         producer.join().unwrap();
-        worker.scan(NOW);
+        worker.look(NOW);
         assert_eq!(worker.expire(NOW), [1, 2, 3], "they run in the order of scheduling");
-        assert_eq!(worker.scan_by(), NEVER);
+        assert_eq!(worker.next(), NEVER);
     });
 }
 
-/// One thread arms a slot while another pulls forward a timeout of the same chunk, and the worker
-/// scans. One of the two threads marks the chunk, and the other relies on the mark.
+/// One thread arms slots, the first later than the second, while another pulls forward a timeout of the same
+/// chunk, and the worker looks.
 fn announcements_of_two_threads(own: u64, pulled: u64) {
     let registry = registry();
     let mut owner = Owner::enter(&registry).expect("there is room");
     let mut worker = Worker::new(&registry);
     let other = schedule(&mut owner, 1, END);
-    worker.scan(END);
+    worker.look(END);
     assert_eq!(worker.entries.len(), 1);
     let foreign = spawn(move || reschedule(&other, pulled).expect("the timeout is pending"));
     let producer = spawn(move || {
         let _handle = schedule(&mut owner, 2, own);
         std::mem::forget(owner);
     });
-    worker.scan(NOW);
-    worker.scan(NOW);
+    worker.look(NOW);
+    worker.look(NOW);
     producer.join().unwrap();
     foreign.join().unwrap();
-    worker.scan(NOW);
+    worker.look(NOW);
     let due = usize::from(own == DUE) + usize::from(pulled == DUE);
     assert_eq!(worker.expire(NOW).len(), due);
-    worker.scan(END);
+    worker.look(END);
     assert_eq!(worker.expire(END).len(), 2 - due);
 }
 
@@ -576,55 +563,105 @@ fn rule_02_an_announcement_beside_an_equal_one_of_another_thread() {
 }
 
 /// A thread pulls forward a timeout of another thread's chunk, and may be interrupted at any point. The
-/// next scan finds what the chunk's owner has scheduled. If the heap `rests`, either thread may list it.
-fn announcement_beside_another(rests: bool) {
-    let registry = registry();
-    let mut owner = Owner::enter(&registry).expect("there is room");
-    let mut worker = Worker::new(&registry);
-    let other = schedule(&mut owner, 1, END);
-    worker.scan(END);
-    worker.heaps.retain(|heap| !rests || !heap.rest());
-    assert_eq!(worker.heaps.is_empty(), rests);
-    let foreign = spawn(move || reschedule(&other, LATER).expect("the timeout is pending"));
-    turn();
-    let _handle = schedule(&mut owner, 2, DUE);
-    worker.scan(NOW);
-    assert_eq!(worker.expire(NOW), [2]);
-    foreign.join().unwrap();
-    std::mem::forget(owner);
-}
-
+/// next look finds what the chunk's owner has scheduled.
 #[test]
 fn rule_02_an_announcement_relies_on_no_other_thread() {
-    check(|| announcement_beside_another(false));
-}
-
-#[test]
-fn rule_02_a_listing_relies_on_no_other_thread() {
-    check(|| announcement_beside_another(true));
-}
-
-/// A thread schedules while the worker gives up its heap. The worker gets the heap again, or keeps it.
-#[test]
-fn rule_02_a_heap_that_rests_comes_back() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
         let mut worker = Worker::new(&registry);
-        let _first = schedule(&mut owner, 1, DUE);
-        worker.scan(NOW);
+        let other = schedule(&mut owner, 1, END);
+        worker.look(END);
+        let foreign = spawn(move || reschedule(&other, DUE).expect("the timeout is pending"));
+        turn();
+        let _handle = schedule(&mut owner, 2, LATER);
+        worker.look(LATER);
+        let ran = worker.expire(LATER);
+        assert!(ran.contains(&2), "{ran:?}");
+        foreign.join().unwrap();
+        std::mem::forget(owner);
+    });
+}
+
+/// The owner of a chunk arms a slot while the worker looks at the chunk. Then it arms another one, which
+/// relies on what the first has announced, or on what the look has promised.
+#[test]
+fn rule_02_no_promise_outlives_its_look() {
+    for (first, second) in [(DUE, DUE), (DUE, LATER), (LATER, DUE), (LATER, LATER)] {
+        check(move || {
+            let registry = registry();
+            let mut owner = Owner::enter(&registry).expect("there is room");
+            let mut worker = Worker::new(&registry);
+            let before = schedule(&mut owner, 0, DUE);
+            let producer = spawn(move || {
+                let (chunk, offset) = before;
+                let (_, free) = cancel_in(chunk.slot(offset));
+                if free && !owner.give_back(&chunk, offset) {
+                    chunk.give_back(1 << offset);
+                }
+                let _handles = [(1, first), (2, second)]
+                    .map(|(payload, deadline)| schedule(&mut owner, payload, deadline));
+                std::mem::forget(owner);
+            });
+            worker.look(NOW);
+            let mut ran = worker.expire(NOW);
+            producer.join().unwrap();
+            worker.look(LATER);
+            ran.extend(worker.expire(LATER));
+            ran.retain(|&payload| payload > 0);
+            ran.sort_unstable();
+            assert_eq!(ran, [1, 2]);
+        });
+    }
+}
+
+/// The worker confirms the look at a chunk while the chunk's owner arms a sooner timeout.
+#[test]
+fn rule_02_a_confirmed_look_hides_no_sooner_timeout() {
+    check(|| {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let mut worker = Worker::new(&registry);
+        let _first = schedule(&mut owner, 1, LATER);
+        worker.take_in();
         let producer = spawn(move || {
             let _second = schedule(&mut owner, 2, DUE);
             std::mem::forget(owner);
         });
         turn();
-        worker.heaps.retain(|heap| !heap.rest());
-        worker.scan(NOW);
+        let (by, token) = worker.entries[0];
+        assert_eq!((by, worker.looks.confirm(token)), (LATER, Some(LATER)));
         producer.join().unwrap();
-        worker.scan(NOW);
-        assert_eq!(worker.expire(NOW), [1, 2]);
-        worker.heaps.retain(|heap| !heap.rest());
-        assert!(worker.heaps.is_empty());
+        worker.look(NOW);
+        assert_eq!(worker.expire(NOW), [2]);
+        worker.look(LATER);
+        assert_eq!(worker.expire(LATER), [1]);
+    });
+}
+
+/// A thread schedules three timeouts in two chunks while the worker begins a pass. If the pass finds one of
+/// them, it finds those before it too.
+#[test]
+fn rule_07_what_a_pass_finds_includes_what_was_scheduled_before() {
+    check_up_to(3, || {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let mut worker = Worker::new(&registry);
+        let producer = spawn(move || {
+            let context = owner.heap.context.clone();
+            let _handles = [1, 2, 3].map(|payload| {
+                let deadline = context.not_overdue(DUE);
+                schedule(&mut owner, payload, deadline)
+            });
+            std::mem::forget(owner);
+        });
+        turn();
+        registry.context.raise_floor(NOW);
+        fence(Ordering::SeqCst);
+        worker.look(NOW);
+        let ran = worker.expire(NOW);
+        producer.join().unwrap();
+        assert!([1, 2, 3].starts_with(&ran), "{ran:?}");
     });
 }
 
@@ -635,7 +672,6 @@ fn rule_01_retirement_against_a_new_owner() {
     check_up_to(2, || {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
-        let heap = owner.heap.clone();
         let mut worker = Worker::new(&registry);
         assert!(cancel(schedule(&mut owner, 1, DUE)).is_some());
         drop(owner);
@@ -647,22 +683,11 @@ fn rule_01_retirement_against_a_new_owner() {
             })
         };
         turn();
-        worker.discover();
-        let Worker { chunks, to_scan, .. } = &mut worker;
-        heap.release(to_scan.entry(0).or_default(), |id| {
-            chunks[id as usize] = None;
-            registry.recycle(id);
-        });
-        let unused = worker.to_scan[&0].is_empty();
-        let retired = unused && heap.retire() == Some(true);
-        if retired {
-            worker.heaps.retain(|other| !Arc::ptr_eq(other, &heap));
-            registry.forget_retired();
-        }
+        worker.looks.discover(&registry);
+        registry.release(|id| worker.looks.forget(id));
         second.join().unwrap();
-        worker.scan(NOW);
+        worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
-        assert!(!retired || registry.heap_metrics().len() == 1);
         assert_eq!(registry.context.totals().pending(), 2, "neither end is counted here");
     });
 }
@@ -674,9 +699,9 @@ fn rule_04_a_wanted_release_is_not_lost() {
     check(|| {
         let registry = registry();
         let heap = registry.take_heap();
-        heap.count_empty(); // lists the heap
+        heap.count_empty();
         heap.uncount_empty();
-        assert!(registry.context.is_release_wanted() && registry.next_heap().is_some());
+        assert!(registry.context.is_release_wanted());
         let other = {
             let heap = heap.clone();
             spawn(move || heap.count_empty())
@@ -708,15 +733,16 @@ fn rule_09_no_wake_up_is_lost() {
             });
             // The same steps as `Worker::sleep`.
             let alarm = &registry.context.alarm;
-            while worker.entries.len() < 2 {
-                worker.discover();
-                worker.scan(NOW);
-                if worker.entries.len() == 2 {
+            let mut ran = 0;
+            while ran < 2 {
+                worker.look(NOW);
+                ran += worker.expire(NOW).len();
+                if ran == 2 {
                     break;
                 }
                 alarm.arm(NOW);
-                worker.discover();
-                if worker.scan_by() > NOW {
+                worker.take_in();
+                if worker.next() > NOW {
                     alarm.sleep(None);
                 }
                 alarm.disarm();
@@ -737,66 +763,18 @@ fn rule_09_the_wake_up_of_a_reschedule_is_not_lost() {
         let mover = spawn(move || reschedule(&handle, DUE).map(drop));
         let alarm = &registry.context.alarm;
         loop {
-            worker.scan(LATER);
+            worker.look(NOW);
             if !worker.expire(NOW).is_empty() {
                 break;
             }
             alarm.arm(NOW);
-            if worker.scan_by() > NOW {
+            worker.take_in();
+            if worker.next() > NOW {
                 alarm.sleep(None);
             }
             alarm.disarm();
         }
         mover.join().unwrap().expect("the timeout was pending");
-    });
-}
-
-/// Two slots are armed while the worker scans their chunk. The second does not overtake the first,
-/// although the scan may already have read the first slot.
-#[test]
-fn rule_07_a_slot_armed_during_a_scan_does_not_overtake() {
-    check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
-        let (chunk, offset) = schedule(&mut owner, 1, DUE);
-        let (_, free) = cancel_in(chunk.slot(offset));
-        assert!(free && owner.give_back(&chunk, offset));
-        let producer = spawn(move || {
-            let _handles = [2, 3].map(|payload| schedule(&mut owner, payload, DUE));
-            std::mem::forget(owner);
-        });
-        worker.scan(NOW);
-        producer.join().unwrap();
-        worker.scan(NOW);
-        assert_eq!(worker.expire(NOW), [2, 3]);
-    });
-}
-
-/// A thread arms a second slot, cancels a timeout that the worker is about to file, and reuses its slot.
-/// The third timeout, in the reused slot, does not overtake the second.
-#[test]
-fn rule_07_a_reused_slot_does_not_overtake() {
-    check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let mut worker = Worker::new(&registry);
-        let (chunk, offset) = schedule(&mut owner, 1, DUE);
-        let producer = spawn(move || {
-            let _second = schedule(&mut owner, 2, DUE);
-            let (payload, free) = cancel_in(chunk.slot(offset));
-            if free {
-                assert!(owner.give_back(&chunk, offset));
-            }
-            let _third = schedule(&mut owner, 3, DUE);
-            std::mem::forget(owner);
-            payload.is_some()
-        });
-        worker.scan(NOW);
-        let cancelled = producer.join().unwrap();
-        worker.scan(NOW);
-        let order = worker.expire(NOW);
-        assert_eq!(order, if cancelled { &[2, 3][..] } else { &[1, 2, 3] });
     });
 }
 
@@ -833,7 +811,7 @@ fn rule_04_each_slot_is_returned_once() {
             assert_eq!(heap.pool.len(), chunks, "each chunk is in the pool once");
             assert!(registry.context.is_release_wanted());
             let mut released = 0;
-            assert!(heap.release(&mut BinaryHeap::new(), |_| released += 1));
+            assert!(heap.release(|_| released += 1));
             assert_eq!(
                 (released, heap.chunks.lock().len()),
                 (chunks, 0),
@@ -863,19 +841,15 @@ fn release_against_a_new_owner() {
                 schedule(&mut owner, 2, DUE)
             })
         };
-        worker.scan(NOW);
-        let Worker { chunks, to_scan, .. } = &mut worker;
-        heap.release(to_scan.entry(0).or_default(), |id| {
-            chunks[id as usize] = None;
-            registry.recycle(id);
-        });
+        worker.look(NOW);
+        registry.release(|id| worker.looks.forget(id));
         assert!(canceller.join().unwrap().is_some());
         let (chunk, offset) = producer.join().unwrap();
-        worker.scan(NOW);
+        worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
         assert!(chunk.slot(offset).unpin(1));
         chunk.give_back(1 << offset);
-        while !heap.release(worker.to_scan.entry(0).or_default(), |_| ()) {}
+        while !registry.release(|id| worker.looks.forget(id)) {}
         assert_eq!((heap.chunks.lock().len(), heap.has_chunks_to_release()), (0, false));
     });
 }
@@ -894,15 +868,13 @@ fn a_heap_passes_to_the_next_thread() {
                 let _handle = schedule(&mut owner, payload, DUE);
             })
         });
-        worker.discover();
-        worker.scan(NOW);
+        worker.look(NOW);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        worker.discover();
-        worker.scan(NOW);
+        worker.look(NOW);
         let mut ran = worker.expire(NOW);
         ran.sort_unstable();
         assert_eq!(ran, [1, 2]);
-        assert!(worker.heaps.len() <= 2);
+        assert!(registry.heap_metrics().len() <= 2);
     });
 }
 
@@ -973,7 +945,7 @@ fn rule_01_admission_against_a_run_and_a_close() {
             let due = version.is_some_and(|v| matches!(slot.claim(v, NOW), Claim::Due(_)));
             due && slot.go_on(8, LATER, Phase::New).is_ok()
         });
-        ran.into_iter().for_each(|_| chunk.announce(LATER));
+        ran.into_iter().for_each(|_| chunk.announce_moved(LATER));
         let returned = close(&registry);
         let taken = producer.join().unwrap();
         assert_eq!(returned, usize::from(taken.is_none()));
@@ -997,7 +969,7 @@ fn rule_01_close_against_a_run_that_goes_on() {
                 return !slot.abandon();
             }
             slot.go_on(8, LATER, Phase::New).expect("no cancel denies it");
-            chunk.announce(LATER);
+            chunk.announce_moved(LATER);
             !chunk.context.is_emptied() || slot.take_back().is_none()
         });
         turn();

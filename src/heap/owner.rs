@@ -9,7 +9,7 @@
 //! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together.
 
 use super::chunk::{ALL, Chunk, SLOTS};
-use super::heap::{Heap, SEQUENCES_PER_SCAN};
+use super::heap::Heap;
 use super::pinned::PinnedChunk;
 use super::registry::Registry;
 use super::slot::Runs;
@@ -63,7 +63,7 @@ impl<P: Send + 'static> Owner<P> {
     }
 
     /// Arms a slot: Free -> New. The slot has a pin for the caller's handle, and the live pin. The
-    /// caller checks `has_room` first, and announces the slot afterwards (`Heap::announce`).
+    /// caller checks `has_room` first, and announces the slot afterwards (`Chunk::announce_new`).
     #[inline(always)] // writes the payload directly to its place
     pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> usize {
         let offset = self.reserve();
@@ -86,12 +86,8 @@ impl<P: Send + 'static> Owner<P> {
         // Counted first, so that the worker never finds a slot that is not counted.
         heap.tally.scheduled.add(1);
         let sequence = heap.next_sequence.load(Ordering::Relaxed);
-        self.chunk.slot(offset).arm(payload, deadline, sequence as u32, runs);
-        // Release: a thread that acquires this number finds all earlier slots armed.
-        heap.next_sequence.store(sequence + 1, Ordering::Release);
-        if sequence % SEQUENCES_PER_SCAN == SEQUENCES_PER_SCAN - 1 {
-            heap.want_scan();
-        }
+        self.chunk.slot(offset).arm(payload, deadline, sequence, runs);
+        heap.next_sequence.store(sequence + 1, Ordering::Relaxed);
     }
 
     #[inline]

@@ -36,7 +36,7 @@ impl Producer {
         let offset = self.owner.arm(self.scheduled, deadline, Runs::MayGoOn);
         let place = (self.owner.chunk().clone(), offset);
         self.scheduled += 1;
-        self.owner.heap.announce(&place.0, deadline);
+        place.0.announce_new(deadline);
         place
     }
 

@@ -8,8 +8,7 @@
 //!
 //! One more heap has the internal timeouts (see `timeout/internal`). It belongs to no thread.
 //!
-//! The worker learns of chunks, and of heaps that have something for it, through queues. It waits for the
-//! locks here only to end the timer. All threads hold them only for a short time.
+//! The worker learns of new chunks through a queue. It waits for the locks here only to end the timer. All threads hold them only for a short time.
 
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
@@ -17,23 +16,22 @@ use super::heap::Heap;
 use super::heap_metrics::HeapMetrics;
 use super::slot::{Claimed, Phase};
 use super::tally::Tally;
-use crate::base::sync::{Arc, AtomicU64, Mutex, Ordering, SegQueue};
+use crate::base::sync::{Arc, AtomicU32, Mutex, Ordering, SegQueue};
 use std::any::Any;
 
 /// All heaps of one timer.
 pub(crate) struct Registry<P> {
     pub(crate) context: Arc<Context>,
     heaps: Mutex<Vec<Arc<Heap<P>>>>,
-    /// Heaps that have something for the worker, and that it does not have yet.
-    to_worker: Arc<SegQueue<Arc<Heap<P>>>>,
     /// Chunks that the worker does not know yet.
     new_chunks: SegQueue<Arc<Chunk<P>>>,
     /// Heaps whose thread has ended.
     idle: SegQueue<Arc<Heap<P>>>,
-    /// The number of chunks ever made. Relaxed: it only counts.
-    made: AtomicU64,
     /// The numbers of dropped chunks.
     recycled: SegQueue<u32>,
+    /// The number of heaps ever made. Relaxed: it only counts. A number that wraps would only let the
+    /// worker compare sequence numbers that have nothing to do with each other.
+    made: AtomicU32,
 }
 
 impl<P: Send + 'static> Registry<P> {
@@ -41,11 +39,10 @@ impl<P: Send + 'static> Registry<P> {
         Self {
             context,
             heaps: Mutex::new(Vec::new()),
-            to_worker: Arc::new(SegQueue::new()),
             new_chunks: SegQueue::new(),
             idle: SegQueue::new(),
-            made: AtomicU64::new(0),
             recycled: SegQueue::new(),
+            made: AtomicU32::new(0),
         }
     }
 
@@ -76,7 +73,8 @@ impl<P: Send + 'static> Registry<P> {
     }
 
     fn add_heap(&self, tally: Arc<Tally>) -> Arc<Heap<P>> {
-        let heap = Heap::new(self.context.clone(), tally, Arc::downgrade(&self.to_worker));
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let heap = Heap::new(self.context.clone(), tally, number);
         self.heaps.lock().push(heap.clone());
         heap
     }
@@ -91,8 +89,11 @@ impl<P: Send + 'static> Registry<P> {
 
     /// Forgets the heaps that the worker has retired, and keeps their counts. False if another thread uses
     /// the lists: the worker tries again later.
-    pub(crate) fn forget_retired(&self) -> bool {
+    fn forget_retired(&self) -> bool {
         let Some(mut heaps) = self.heaps.try_lock() else { return false };
+        if !heaps.iter().any(|heap| heap.is_retired()) {
+            return true;
+        }
         let retired = heaps.iter().filter(|heap| heap.is_retired());
         let Some(()) = self.context.fold_tallies(retired.map(|heap| &heap.tally)) else {
             return false;
@@ -111,13 +112,11 @@ impl<P: Send + 'static> Registry<P> {
 
     /// A new chunk of `heap`, which the caller owns. `None` if the timer can have no more chunks.
     pub(super) fn new_chunk(&self, heap: &Arc<Heap<P>>) -> Option<Arc<Chunk<P>>> {
-        // Each chunk ever made has its own first version, so a recycled number has another one.
-        let version = self.made.fetch_add(1, Ordering::Relaxed);
         let id = match self.recycled.pop() {
             Some(id) => id,
             None => self.context.new_chunk_number(MAX_CHUNKS)?,
         };
-        let chunk = Chunk::new(id, version as u32, heap);
+        let chunk = Chunk::new(id, heap);
         heap.chunks.lock().insert(id, chunk.clone());
         self.new_chunks.push(chunk.clone());
         // If the timer has ended before the insertion, this thread sees it closed. See `pinned`.
@@ -141,16 +140,11 @@ impl<P: Send + 'static> Registry<P> {
     /// never armed. It leads to the timer if a future finds no free slot.
     pub(crate) fn spare_chunk(self: &Arc<Self>) -> Arc<Chunk<P>> {
         let heap = self.take_heap();
-        let chunk = Chunk::new(MAX_CHUNKS - 1, 0, &heap);
+        let chunk = Chunk::new(MAX_CHUNKS - 1, &heap);
         self.leave(heap);
         chunk.orphan();
         chunk.disown(ALL & !1);
         chunk
-    }
-
-    /// The next heap that has something for the worker, and that it does not have yet.
-    pub(crate) fn next_heap(&self) -> Option<Arc<Heap<P>>> {
-        if self.to_worker.is_empty() { None } else { self.to_worker.pop() }
     }
 
     /// The next chunk that the worker does not know yet.
@@ -158,9 +152,22 @@ impl<P: Send + 'static> Registry<P> {
         if self.new_chunks.is_empty() { None } else { self.new_chunks.pop() }
     }
 
-    /// Makes the number of a dropped chunk available for a new chunk.
-    pub(crate) fn recycle(&self, id: u32) {
-        self.recycled.push(id);
+    /// Drops the empty chunks of all heaps, except for the few that each heap keeps, and then the heaps of
+    /// ended threads that have no chunk. Passes the numbers of the chunks to `released`. Only the worker
+    /// calls it. Returns false if it must try again, because another thread uses a list.
+    pub(crate) fn release(&self, mut released: impl FnMut(u32)) -> bool {
+        let Some(heaps) = self.heaps.try_lock().map(|heaps| heaps.clone()) else { return false };
+        let mut done = true;
+        for heap in heaps {
+            if heap.has_chunks_to_release() {
+                done &= heap.release(|id| {
+                    released(id);
+                    self.recycled.push(id);
+                });
+            }
+            done &= heap.retire().is_some();
+        }
+        done & self.forget_retired()
     }
 
     /// The chunk with this number.

@@ -19,7 +19,7 @@
 //! | phase | means | payload | leaves it by |
 //! |---|---|---|---|
 //! | Free | not in use, or reserved | none | arm -> New |
-//! | New | pending, not yet in the wheel | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
+//! | New | pending, found by a look at its chunk | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
 //! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; claim, cancel, take_back and empty as for New |
 //! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired; abandon (job dropped, or it goes on after the end of its timer) -> Cancelled |
 //! | Denied | like Running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw, or abandon (job dropped, or the run asks to go on) -> Cancelled |
@@ -31,10 +31,8 @@
 //!
 //! | field of the tag | bits | means |
 //! |---|---|---|
-//! | sequence number | 32 | the order in which one thread scheduled |
-//! | version | 12 | matches the slot's entry in the wheel |
+//! | sequence number | 44 | the order in which one thread scheduled; the low 16 bits are the version |
 //! | `repeats` | 1 | the timeout is periodic, or has gone on before; constant during a run |
-//! | `moved` | 1 | the timeout has gone on or was pulled forward: the sequence number is out of date |
 //! | `gone_on` | 1 | the timeout has gone on after a run |
 //! | `once` | 1 | the task never goes on after a run |
 //! | pins | 16 | the number of pins. At 65,535 the tag is *full*, and `overflow` counts the others |
@@ -55,11 +53,12 @@
 //!    finds another timeout in its slot.
 //! 4. A Filed slot has an entry with its version: in the wheel, with the worker, or in the queue of
 //!    entries that catch up (see `context`). The entry's tick is not after the tick of the deadline, or
-//!    it is the next tick that can still expire. The chunk of a New slot is marked, or the worker is
-//!    scanning it.
+//!    it is the next tick that can still expire. The worker looks at the chunk of a New slot by its
+//!    deadline (see `chunk`).
 //! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
-//!    reschedule leaves a dead entry. It wraps after 4,096 changes. An old entry can then match by
-//!    chance. This costs one more lookup and breaks nothing: the deadline in the state decides.
+//!    reschedule leaves a dead entry: the sequence number is then another, or one greater. An old entry
+//!    matches by chance once in 65,536 times. This costs one more lookup and breaks nothing: the deadline
+//!    in the state decides.
 //! 6. Running and Denied belong to the runner. Others can only change Running to Denied, and they do not
 //!    if the timeout runs once: a cancel has no effect on its run.
 
@@ -156,31 +155,31 @@ const _: () =
 const PINS: u64 = (1 << 16) - 1;
 const ONCE: u64 = 1 << 16;
 const GONE_ON: u64 = 1 << 17;
-const MOVED: u64 = 1 << 18;
-const REPEATS: u64 = 1 << 19;
-const VERSION_SHIFT: u32 = 20;
-const VERSION: u64 = 0xfff << VERSION_SHIFT;
-const SEQUENCE_SHIFT: u32 = 32;
+const REPEATS: u64 = 1 << 18;
+const SEQUENCE_SHIFT: u32 = 20;
 
 /// The number of pins of a timeout that was just scheduled: the handle's pin and the live pin.
 const PINS_AT_FIRST: u64 = 2;
 
+/// The tag with the next version.
 #[inline]
 fn next_version(tag: u64) -> u64 {
-    tag & !VERSION | (tag & VERSION).wrapping_add(1 << VERSION_SHIFT) & VERSION
+    tag.wrapping_add(1 << SEQUENCE_SHIFT)
 }
 
+/// The version in a tag, or in a sequence number.
 #[inline]
-fn version_of(tag: u64) -> u16 {
-    ((tag & VERSION) >> VERSION_SHIFT) as u16
+pub(crate) fn version_of(tag: u64) -> u16 {
+    (tag >> SEQUENCE_SHIFT) as u16
 }
 
 /// The result of claiming the timeout of an entry that left the wheel.
 pub(crate) enum Claim<P> {
     /// The entry is dead: its timeout has ended, or has another entry.
     Dead,
-    /// The timeout was pushed back to this time. The caller files the entry again.
-    NotYet(u64),
+    /// The timeout was pushed back to this time. If it is Filed, the caller files the entry again.
+    /// If it is New, the worker looks at its chunk by this time.
+    NotYet { deadline: u64, filed: bool },
     /// The timeout is Running now.
     Due(Claimed<P>),
 }
@@ -252,10 +251,10 @@ pub(crate) struct Slot<P> {
 unsafe impl<P: Send> Sync for Slot<P> {}
 
 impl<P> Slot<P> {
-    pub(super) fn new(version: u32) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             state: AtomicU64::new(State::new(Phase::Free, 0).0),
-            tag: AtomicU64::new(u64::from(version) << VERSION_SHIFT & VERSION),
+            tag: AtomicU64::new(0),
             payload: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -294,16 +293,15 @@ impl<P> Slot<P> {
     /// Moves Free to New, or another phase if the caller has all pins. Only the owner of the slot's chunk
     /// may call it (invariant 2).
     #[inline]
-    pub(super) fn arm(&self, payload: P, deadline: u64, sequence: u32, runs: Runs) {
+    pub(super) fn arm(&self, payload: P, deadline: u64, sequence: u64, runs: Runs) {
         debug_assert!(self.phase().is_unused());
         self.put(payload);
-        let version = next_version(self.tag.load(Ordering::Relaxed)) & VERSION;
         let runs = match runs {
             Runs::Once => ONCE,
             Runs::MayGoOn => 0,
             Runs::Periodically => REPEATS,
         };
-        let tag = u64::from(sequence) << SEQUENCE_SHIFT | version | runs | PINS_AT_FIRST;
+        let tag = sequence << SEQUENCE_SHIFT | runs | PINS_AT_FIRST;
         self.tag.store(tag, Ordering::Relaxed);
         self.state.store(State::new(Phase::New, deadline).0, Ordering::Release);
     }
@@ -324,16 +322,17 @@ impl<P> Slot<P> {
         (!state.phase().has_ended()).then(|| state.deadline())
     }
 
-    /// The deadline and the sequence number of a New slot. The latter is `None` if it is out of date.
+    /// The deadline of a New slot.
     #[inline]
-    pub(super) fn if_new(&self) -> Option<(u64, Option<u32>)> {
+    pub(super) fn if_new(&self) -> Option<u64> {
         let state = self.load();
-        if state.phase() != Phase::New {
-            return None;
-        }
-        let tag = self.tag.load(Ordering::Relaxed);
-        let sequence = (tag & MOVED == 0).then_some((tag >> SEQUENCE_SHIFT) as u32);
-        Some((state.deadline(), sequence))
+        (state.phase() == Phase::New).then(|| state.deadline())
+    }
+
+    /// The sequence number in the high bits, and zeros.
+    #[inline]
+    pub(crate) fn sequence(&self) -> u64 {
+        self.tag.load(Ordering::Relaxed) & !((1 << SEQUENCE_SHIFT) - 1)
     }
 
     #[inline]
@@ -370,33 +369,6 @@ impl<P> Slot<P> {
             }
         }
         None
-    }
-
-    /// Like `file`, for a slot that a scan found New with this sequence number. Returns `None` if the
-    /// slot was reused since then: its owner has announced the new timeout, which must not overtake
-    /// timeouts that were armed before it.
-    ///
-    /// The new timeout may end or go on before this call can move the slot back to New. The returned
-    /// entry is then dead, or it is live and stands for the new timeout.
-    #[inline]
-    pub(crate) fn file_as(&self, sequence: u32) -> Option<(u64, u16)> {
-        let filed = self.file()?;
-        let tag = self.tag.load(Ordering::Relaxed);
-        let other = tag & MOVED == 0 && (tag >> SEQUENCE_SHIFT) as u32 != sequence;
-        if other && self.unfile() { None } else { Some(filed) }
-    }
-
-    /// Moves Filed back to New. Only the worker calls it, before it inserts the entry.
-    #[cold]
-    fn unfile(&self) -> bool {
-        let mut state = self.load();
-        while state.phase() == Phase::Filed {
-            match self.exchange(state, state.with(Phase::New)) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
     }
 
     /// Ends a pending timeout. Its payload and its live pin then belong to the caller.
@@ -464,7 +436,10 @@ impl<P> Slot<P> {
                 }
             }
         }
-        if state.phase().is_pending() { Claim::NotYet(state.deadline()) } else { Claim::Dead }
+        if !state.phase().is_pending() {
+            return Claim::Dead;
+        }
+        Claim::NotYet { deadline: state.deadline(), filed: state.phase() == Phase::Filed }
     }
 
     #[cfg(test)]
@@ -517,7 +492,7 @@ impl<P> Slot<P> {
             let sooner = to.rounded() < state.rounded();
             let leaves_entry = state.phase() == Phase::Filed && (sooner || retagged);
             if leaves_entry {
-                self.retag(|tag| next_version(tag) | MOVED);
+                self.retag(next_version);
                 retagged = true;
             }
             let to = if leaves_entry { to.with(Phase::New) } else { to };
@@ -545,7 +520,7 @@ impl<P> Slot<P> {
         if state.phase() != Phase::Running {
             return Err(payload);
         }
-        self.retag(|tag| next_version(tag) | GONE_ON | MOVED);
+        self.retag(|tag| next_version(tag) | GONE_ON);
         self.put(payload);
         match self.exchange(state, State::new(phase, deadline)) {
             Ok(()) => Ok(self.version()),
@@ -695,8 +670,8 @@ mod tests {
     use super::*;
 
     fn armed(deadline: u64) -> Slot<u32> {
-        let slot = Slot::new(4095);
-        slot.arm(7, deadline, 3, Runs::Periodically);
+        let slot = Slot::new();
+        slot.arm(7, deadline, 3 << 16 | 9, Runs::Periodically);
         slot
     }
 
@@ -726,9 +701,11 @@ mod tests {
     fn the_fields_of_the_tag_do_not_overlap() {
         let slot = armed(80);
         slot.pin();
-        assert_eq!((slot.version(), slot.if_new(), slot.repeats()), (0, Some((80, Some(3))), true));
+        let sequence = (3 << 16 | 9) << SEQUENCE_SHIFT;
+        assert_eq!((slot.version(), slot.sequence(), slot.repeats()), (9, sequence, true));
+        assert_eq!(slot.if_new(), Some(80));
         assert!(matches!(slot.cancel(), Cancel::Won { payload: 7, filed: false }));
-        assert!(!slot.unpin(2) && slot.repeats() && slot.version() == 0);
+        assert!(!slot.unpin(2) && slot.repeats() && slot.version() == 9);
         assert!(slot.unpin(1));
         assert_eq!(slot.phase(), Phase::Free);
     }
@@ -807,43 +784,16 @@ mod tests {
         assert!(matches!(slot.claim(version, 1 << 20), Claim::Dead));
         let (deadline, version) = slot.file().unwrap();
         assert_eq!(deadline, 32);
-        assert!(matches!(slot.claim(version, 31), Claim::NotYet(32)));
+        assert!(matches!(slot.claim(version, 31), Claim::NotYet { deadline: 32, filed: true }));
         assert!(matches!(slot.claim(version, 32), Claim::Due(_)));
         assert_eq!(slot.reschedule(90), Err(Phase::Running));
-    }
-
-    /// A slot that a scan has found may be reused before it is filed.
-    #[test]
-    fn rule_02_a_slot_is_filed_only_with_the_sequence_number_that_was_found() {
-        let slot = armed(80);
-        assert_eq!((slot.file_as(2), slot.phase()), (None, Phase::New));
-        assert!(slot.file_as(3).is_some());
-        assert_eq!(slot.reschedule(40), Ok(Moved::LeftEntry));
-        assert!(slot.file_as(2).is_some(), "an outdated sequence number matches any");
-    }
-
-    #[test]
-    fn a_sequence_number_stays_out_of_date() {
-        let slot = armed(80);
-        for deadline in [72, 64, 56] {
-            assert!(slot.file().is_some());
-            assert_eq!(slot.reschedule(deadline), Ok(Moved::LeftEntry));
-            assert_eq!(slot.if_new(), Some((deadline, None)));
-        }
-        for deadline in [160, 240, 320] {
-            let Claim::Due(claimed) = slot.claim(slot.version(), 1 << 20) else {
-                panic!("not due")
-            };
-            assert!(slot.go_on(claimed.payload, deadline, Phase::New).is_ok());
-            assert_eq!(slot.if_new(), Some((deadline, None)));
-        }
     }
 
     /// Every other end hands over or drops the payload too.
     #[test]
     fn rule_01_a_pending_payload_is_dropped_with_its_slot() {
         let payload = std::sync::Arc::new(());
-        let slot = Slot::new(0);
+        let slot = Slot::new();
         slot.arm(payload.clone(), 8, 0, Runs::MayGoOn);
         assert_eq!(std::sync::Arc::strong_count(&payload), 2);
         drop(slot);

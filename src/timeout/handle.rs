@@ -303,10 +303,11 @@ impl Timeout {
         if self.context().is_closed() && !self.slot().phase().has_ended() {
             return Err(RescheduleError::Stopped);
         }
+        let deadline = self.context().not_overdue(deadline);
         let moved = self.slot().reschedule(deadline).map_err(why_not)?;
         count(moved);
         if moved != Moved::Deadline {
-            self.chunk.announce(deadline);
+            self.chunk.announce_moved(deadline);
         }
         Ok(())
     }

@@ -103,10 +103,11 @@ fn arm_in<T: TimerTask>(
     deadline: u64,
 ) -> Option<Timeout> {
     let keeps = owner.owns(kept.chunk()) && kept.has_slot_alone();
+    let deadline = owner.heap.context.not_overdue(deadline);
     let offset =
         if keeps { kept.place().offset } else { owner.has_room().then(|| owner.reserve())? };
     owner.arm_reserved(offset, Erased::new(task.take()?), deadline, Runs::Once);
-    owner.heap.announce(owner.chunk(), deadline);
+    owner.chunk().announce_new(deadline);
     if keeps {
         kept.is_armed_again();
         return None;

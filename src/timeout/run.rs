@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
                 .catch_up(CatchUp { token: self.0.chunk.token(self.0.offset, version), deadline });
         } else {
             context.by_others.renewed.add_shared(1);
-            self.0.chunk.announce(deadline);
+            self.0.chunk.announce_moved(deadline);
         }
         if context.is_emptied() {
             let timeout = self.timeout();

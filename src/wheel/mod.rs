@@ -68,7 +68,5 @@ pub(crate) use agenda::Agenda;
 pub(crate) use confirm::Confirm;
 pub(crate) use confirm::{Next, Standing};
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
-#[cfg(all(test, not(any(loom, shuttle))))]
-pub(crate) use structure::Batch;
-pub(crate) use structure::{Exact, TokenWheel};
+pub(crate) use structure::{Batch, Exact, TokenWheel};
 pub(crate) use token::{Due, Token};

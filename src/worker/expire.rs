@@ -4,9 +4,9 @@ use super::Worker;
 use super::lifecycle::Command;
 use crate::executor::Job;
 use crate::heap::context::DEAD_PER_CHECK;
-use crate::heap::{CatchUp, Claim, Claimed, PinnedChunk};
+use crate::heap::{CatchUp, Claim, Claimed, Looks, PinnedChunk, locate};
 use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
-use crate::wheel::{Agenda, Due, Exact, Token};
+use crate::wheel::{Exact, Token};
 
 /// The number of missed runs for which the worker keeps memory.
 const MISSED_KEPT: usize = 1 << 10;
@@ -15,7 +15,10 @@ const MISSED_KEPT: usize = 1 << 10;
 const FIRED_PER_CLOCK_READ: u32 = 16;
 
 /// How many timeouts before its claim a slot is prefetched.
-const PREFETCHED_AHEAD: usize = 16;
+pub(super) const PREFETCHED_AHEAD: usize = 16;
+
+/// A slot at most this far behind the last one is not prefetched.
+const NEIGHBOURS: u32 = 8;
 
 /// The timeout that the worker has claimed and named (see `running`). The worker has a pin on its slot.
 pub(super) struct Named {
@@ -32,6 +35,34 @@ impl Named {
     }
 }
 
+/// Free slots that are not given back yet, all of one chunk: the chunk's number, and the slots' bits.
+#[derive(Default)]
+pub(super) struct Freed {
+    chunk: usize,
+    slots: u64,
+}
+
+impl Freed {
+    /// Records that a slot is Free. Free slots of one chunk are given back together.
+    #[inline]
+    fn add(&mut self, index: u32, looks: &Looks<Erased>) {
+        let (id, offset) = locate(index);
+        if id != self.chunk {
+            self.give_back(looks);
+            self.chunk = id;
+        }
+        self.slots |= 1 << offset;
+    }
+
+    /// Gives back all slots that are recorded.
+    fn give_back(&mut self, looks: &Looks<Erased>) {
+        let slots = std::mem::take(&mut self.slots);
+        if let Some(chunk) = looks.get(self.chunk).filter(|_| slots != 0) {
+            chunk.give_back(slots);
+        }
+    }
+}
+
 impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
@@ -39,27 +70,37 @@ impl<W: Exact> Worker<W> {
         self.context().metrics.skipped(tick.saturating_sub(self.last_pass + 1));
         self.last_pass = tick;
 
-        let mut agenda = std::mem::take(&mut self.agenda);
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
         // A burst that the last pass interrupted continues after all due timeouts.
         let burst_from = if self.is_catching_up() { tick } else { 0 };
         loop {
             if self.is_catching_up() && self.is_in(tick) {
-                self.let_catch_up(&mut agenda, burst_from, tick);
+                self.let_catch_up(burst_from, tick);
             }
-            if let Some(token) = agenda.ahead(PREFETCHED_AHEAD) {
-                self.lanes.prefetch(token);
+            if let Some(token) = self.agenda.ahead(PREFETCHED_AHEAD) {
+                self.prefetch(token);
             }
-            let Some(due) = agenda.pop(&mut self.wheel, tick) else { break };
+            let Some(token) = self.agenda.pop() else {
+                if self.begin_tick(tick) {
+                    continue;
+                }
+                break;
+            };
             // At a command to end, the end finds the remaining timeouts in their slots.
             if self.control.lifecycle.command() != Command::Run {
                 break;
             }
-            match self.claim(due) {
+            match self.claim(token) {
                 Claim::Dead => self.end_naming(),
-                Claim::NotYet(deadline) => {
+                Claim::NotYet { deadline, filed } => {
                     self.end_naming();
-                    self.postpone(due.token, deadline, tick, &mut agenda);
+                    let token = if filed {
+                        Some(token)
+                    } else {
+                        let chunk = self.looks.look_by(locate(token.index).0, deadline);
+                        chunk.map(|chunk| chunk.token)
+                    };
+                    token.into_iter().for_each(|token| self.postpone(token, deadline, tick));
                 }
                 Claim::Due(claimed) => {
                     self.hand_over(claimed, now, tick);
@@ -72,14 +113,25 @@ impl<W: Exact> Worker<W> {
             }
         }
         self.end_naming();
-        self.lanes.give_back();
+        self.freed.give_back(&self.looks);
         if self.ran >= DEAD_PER_CHECK {
             // Fewer timeouts are pending now, so the dead entries may outnumber them.
             self.ran = 0;
             self.context().consider_sweep();
         }
-        agenda.clear();
-        self.agenda = agenda;
+        self.agenda.clear();
+    }
+
+    /// Prefetches the memory that the run of a token's timeout will use. Neighbours of the last slot are
+    /// left to the processor, which recognizes a sequence by itself.
+    #[inline]
+    pub(super) fn prefetch(&mut self, token: Token) {
+        let last = std::mem::replace(&mut self.prefetched, token.index);
+        if token.index.wrapping_sub(last) > NEIGHBOURS && !Looks::<Erased>::is_look(token) {
+            if let Some((chunk, offset)) = self.looks.chunk(token) {
+                chunk.prefetch(offset);
+            }
+        }
     }
 
     /// Whether `tick` is not over yet. Once it is over, a burst yields to the other due timeouts.
@@ -90,15 +142,15 @@ impl<W: Exact> Worker<W> {
 
     /// Puts the entries that catch up on the agenda, each in its own tick, but not before tick
     /// `from`. Takes only the entries that are queued when it begins, so it always ends.
-    pub(super) fn let_catch_up(&mut self, agenda: &mut Agenda, from: u64, present: u64) {
+    pub(super) fn let_catch_up(&mut self, from: u64, present: u64) {
         let control = self.control.clone();
         let begin = control.context.scale.start_of(from);
         let mut entries = std::mem::take(&mut self.missed);
         let waiting = control.context.catching_up();
-        self.lanes.discover(&control.registry);
+        self.looks.discover(&control.registry);
         entries.extend((0..waiting).map_while(|_| control.context.next_catching_up()));
         for CatchUp { token, deadline } in entries.drain(..) {
-            self.postpone(token, deadline.max(begin), present, agenda);
+            self.postpone(token, deadline.max(begin), present);
         }
         entries.shrink_to(MISSED_KEPT);
         self.missed = entries;
@@ -106,16 +158,10 @@ impl<W: Exact> Worker<W> {
 
     /// Files a timeout under its new deadline: on the agenda if that is due by the present tick, or
     /// else in the wheel. The present tick is fixed for the pass, so the pass ends.
-    pub(super) fn postpone(
-        &mut self,
-        token: Token,
-        deadline: u64,
-        present: u64,
-        agenda: &mut Agenda,
-    ) {
+    pub(super) fn postpone(&mut self, token: Token, deadline: u64, present: u64) {
         let tick = self.context().scale.tick_not_before(deadline);
         if tick <= present {
-            agenda.postpone(tick, token);
+            self.agenda.postpone(tick, token);
         } else {
             self.wheel.insert(tick, token);
         }
@@ -123,16 +169,15 @@ impl<W: Exact> Worker<W> {
 
     /// Claims a timeout. Before the claim, names it in place of the timeout that ran last.
     #[inline]
-    pub(super) fn claim(&mut self, due: Due) -> Claim<Erased> {
-        let Due { tick, token } = due;
-        let Self { control, lanes, named, .. } = self;
+    pub(super) fn claim(&mut self, token: Token) -> Claim<Erased> {
+        let Self { control, looks, named, agenda, .. } = self;
         let (context, running) = (&control.context, &control.running);
-        let Some((chunk, offset)) = lanes.chunk(token) else {
+        let Some((chunk, offset)) = looks.chunk(token) else {
             context.metrics.found_dead();
             return Claim::Dead;
         };
         let (mut before, mut began) = (None, false);
-        let begin = context.scale.start_of(tick);
+        let begin = context.scale.start_of(agenda.tick);
         let claim = chunk.slot(offset).claim_if(token.version, begin, || {
             before = named.take();
             began = running.begin(before.is_some(), token.index);
@@ -141,7 +186,7 @@ impl<W: Exact> Worker<W> {
         match &claim {
             Claim::Due(claimed) => {
                 if !chunk.internal {
-                    context.ended(1); // first, so that who finds it ended also finds room
+                    context.ended(1); // first, so whoever sees it ended also sees the freed permit
                 }
                 context.claimed(chunk.internal, claimed.filed);
                 *named = Some(Named { chunk: PinnedChunk::new(chunk), offset, finishes: true });
@@ -150,7 +195,7 @@ impl<W: Exact> Worker<W> {
                 }
             }
             Claim::Dead => context.metrics.found_dead(),
-            Claim::NotYet(_) => {}
+            Claim::NotYet { .. } => {}
         }
         if began && named.is_none() {
             running.end();
@@ -177,7 +222,7 @@ impl<W: Exact> Worker<W> {
         let slot = chunk.slot(offset);
         let free = if named.finishes { slot.finish_and_unpin() } else { slot.unpin(1) };
         if free {
-            self.lanes.freed(chunk.index(offset));
+            self.freed.add(chunk.index(offset), &self.looks);
         }
     }
 

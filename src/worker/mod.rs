@@ -1,15 +1,17 @@
-//! The worker: one thread that transfers, expires, sweeps, and sleeps until the next tick.
+//! The worker: one thread that looks for new timeouts, expires those that are due, sweeps, and sleeps until
+//! the next tick.
 //!
-//! The worker owns the wheel. It shares three things with other threads: the heaps (`heap/heap` and
-//! `heap/slot`), the alarm that wakes it (`heap/alarm`) and the command to end (`lifecycle`). The
-//! protocol of each is at the head of its file. The worker waits for no lock: if another thread has one, it
+//! The worker owns the wheel. It shares four things with other threads: the slots (`heap/slot`), the
+//! pending queue (`heap/pending`), the alarm that wakes it (`heap/alarm`) and the command to end
+//! (`lifecycle`). The protocol of each is at the head of its file. The worker waits for no lock: if another thread has one, it
 //! tries again later. It waits for a producer only if it pops from a queue (`SegQueue`) while that
 //! producer's push to the same place is in progress.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!
-//! - `transfer`: moves timeouts from the pending queues into the wheel
-//! - `expire`: hands due timeouts to the executor, in the order of ticks
+//! - `look`: takes in the pending queue, looks at chunks, moves timeouts into the wheel
+//! - `due`: the due timeouts of one pass, in order
+//! - `expire`: hands due timeouts to the executor
 //! - `sweep`: drops dead entries from the wheel, and empty chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
@@ -17,12 +19,12 @@
 //! - `control`: the state that the worker shares with the timer's handles
 //! - `running`: the name of the timeout that runs
 //! - `lifecycle`: the command to end, and the report of the end
-//! - `lanes`: the heaps that have something for the worker, and all chunks
 
 pub(crate) mod control;
+mod due;
 mod expire;
-mod lanes;
 pub(crate) mod lifecycle;
+mod look;
 mod report;
 mod running;
 mod sleep;
@@ -30,20 +32,20 @@ mod stop;
 mod sweep;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
-mod transfer;
 
 pub(crate) use stop::run_thread;
 
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
-use crate::heap::CatchUp;
 use crate::heap::context::Context;
+use crate::heap::{CatchUp, Looks};
 use crate::time::Pace;
-use crate::wheel::{Agenda, Due, Exact};
+use crate::timeout::Erased;
+use crate::wheel::{Batch, Due, Exact, Token};
 use control::{Control, Ending};
-use expire::Named;
-use lanes::Lanes;
+use due::Agenda;
+use expire::{Freed, Named};
 use lifecycle::Command;
 use report::Reports;
 
@@ -53,17 +55,21 @@ pub(crate) struct Worker<W> {
     wheel: W,
     dispatch: Option<Dispatch>,
     pace: Pace,
-    lanes: Lanes,
+    looks: Looks<Erased>,
     agenda: Agenda,
+    /// Memory for the tokens of one tick.
+    tokens: Vec<Token>,
+    /// The chunks that were looked at in this pass and have timeouts left: their numbers, and the earliest
+    /// deadline of these.
+    to_file: Vec<(u32, u64)>,
+    /// Free slots that are not given back yet.
+    freed: Freed,
+    /// The index of the slot that was prefetched last.
+    prefetched: u32,
     /// The timeout that the worker has named.
     named: Option<Named>,
     /// Entries of missed runs of inline tasks, which the next pass puts on the agenda.
     missed: Vec<CatchUp>,
-    /// Whether the last transfer left a backlog. If so, the next one may find timeouts that are due in
-    /// a tick that has already expired.
-    behind: bool,
-    /// The tick that was current when the backlog began. Timeouts due before it count as due in it.
-    backlog_from: u64,
     /// The number of runs since the last check whether a sweep is worth its cost.
     ran: u64,
     /// Chunks are released only from this time on.
@@ -95,20 +101,20 @@ impl<W: Exact> Worker<W> {
         ending: Ending,
     ) -> Self {
         // Tick 0 begins at the origin, and a zero delay means the next tick after that.
-        let mut agenda = Agenda::default();
-        agenda.pop(&mut wheel, 0);
-        agenda.clear();
+        wheel.take_next(0, &mut Batch::default(), |_| ());
         Self {
             control,
             wheel,
             dispatch,
             pace,
-            lanes: Lanes::default(),
-            agenda,
+            looks: Looks::default(),
+            agenda: Agenda::default(),
+            tokens: Vec::new(),
+            to_file: Vec::new(),
+            freed: Freed::default(),
+            prefetched: 0,
             named: None,
             missed: Vec::new(),
-            behind: false,
-            backlog_from: 0,
             ran: 0,
             release_from: 0,
             sweeping: None,
@@ -129,17 +135,17 @@ impl<W: Exact> Worker<W> {
             let request = self.request_to_catch_up();
             self.blind = false;
             let now = self.now();
-            // Pairs with the fence of `Heap::announce`: this pass finds a timeout that another thread
+            self.context().raise_floor(now);
+            // Pairs with the fence after the push of an entry: this pass finds a timeout that another thread
             // announces meanwhile, or that thread reads a clock that shows at least `now`. Without this,
             // a clock that stands still after passing a deadline could cause no further pass.
             fence(Ordering::SeqCst);
-            self.transfer_due(now);
+            self.take_in();
             self.expire(now);
-            let backlog = self.transfer_rest();
+            self.file();
             let unswept = self.sweep();
-            self.lanes.rest();
             self.report();
-            let all_done = !backlog && !unswept && !self.is_catching_up();
+            let all_done = !unswept && !self.is_catching_up();
             if all_done && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);

@@ -42,17 +42,18 @@ impl<W: Exact> Worker<W> {
 
     /// Finds the earliest live entry up to tick `last`.
     fn confirm_until(&mut self, last: u64) -> Next {
-        let Self { control, lanes, wheel, confirmed, .. } = self;
+        let Self { control, looks, wheel, confirmed, .. } = self;
         let context = &control.context;
         let Some(next) = wheel.next_expiry().filter(|&next| next <= last) else {
             return Next::Later;
         };
-        let tick_of = |due: Due| {
-            lanes.standing(due.token).map(|deadline| context.scale.tick_not_before(deadline))
+        let mut tick_of = |due: Due| {
+            looks.confirm(due.token).map(|deadline| context.scale.tick_not_before(deadline))
         };
-        let is_due = |due: &Due| tick_of(*due).is_some_and(|tick| tick <= due.tick);
-        if let Some(due) = confirmed.filter(|due| due.tick == next && is_due(due)) {
-            return Next::At(due);
+        if let Some(due) = confirmed.filter(|due| due.tick == next) {
+            if tick_of(due).is_some_and(|tick| tick <= due.tick) {
+                return Next::At(due);
+            }
         }
         let standing = |due: Due| match tick_of(due) {
             None => {
@@ -108,7 +109,7 @@ impl<W: Exact> Worker<W> {
         Some(tick.min(CLOCK_RETRY))
     }
 
-    /// Arms the alarm for a sleep until tick `target`, then checks the heaps. If a heap needs the worker
+    /// Arms the alarm for a sleep until tick `target`, then takes in the pending queue. If anything needs the worker
     /// sooner, disarms the alarm and returns false.
     pub(super) fn announce(&mut self, target: u64) -> bool {
         let context = &self.control.context;
@@ -141,22 +142,18 @@ impl<W: Exact> Worker<W> {
         if self.woken_at == Some(tick) {
             return Some(tick + 1);
         }
-        let due = in_wheel.min(self.queues_due().min(self.release_due()).max(tick + 1));
+        let due = in_wheel.min(self.release_due().max(tick + 1));
         // A timeout that woke the worker keeps its wake-up even if it was cancelled immediately. So
         // a caller who repeats this wakes the worker once per delay, not each time.
         let requested = self.context().scale.tick_not_before(self.woken_for);
         Some(if requested > tick { due.min(requested) } else { due })
     }
 
-    /// The tick by which the worker must scan a queue.
-    pub(super) fn queues_due(&self) -> u64 {
-        self.context().scale.tick_not_before(self.lanes.scan_by())
-    }
-
     /// Whether the worker is needed before tick `target`. This is the worker's part of the argument in
-    /// `heap/alarm`: after arming, it checks every heap, including the newest.
+    /// `heap/alarm`: after arming, it takes in the pending queue.
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
-        self.lanes.discover(&self.control.registry);
-        self.queues_due().min(self.release_due()) < target || self.context().is_sweep_wanted()
+        self.take_in();
+        let next = self.wheel.next_expiry().unwrap_or(NEVER).min(self.release_due());
+        next < target || self.context().is_sweep_wanted()
     }
 }

@@ -30,10 +30,10 @@ impl<W: Exact> Worker<W> {
             self.sweeping = self.context().died();
         }
         let Some(died_at_begin) = self.sweeping else { return unreleased };
-        let Self { control, lanes, wheel, .. } = self;
+        let Self { control, looks, wheel, .. } = self;
         let context = &control.context;
         let ended = wheel.sweep(LOOKUPS_PER_PASS, |token| {
-            let stands = lanes.standing(token).is_some();
+            let stands = looks.standing(token).is_some();
             if !stands {
                 context.metrics.found_dead();
             }
@@ -52,8 +52,11 @@ impl<W: Exact> Worker<W> {
         if !self.context().is_release_wanted() || self.known < self.release_from {
             return false;
         }
-        self.control.context.begin_release();
-        let done = self.lanes.release(&self.control);
+        let Self { control, looks, .. } = self;
+        control.context.begin_release();
+        // First, because a chunk may have been used and emptied since the last pass.
+        looks.discover(&control.registry);
+        let done = control.registry.release(|id| looks.forget(id));
         if done {
             self.release_from = self.known.saturating_add(RELEASE_EVERY);
         } else {

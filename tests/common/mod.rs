@@ -14,7 +14,7 @@ pub use self::{
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wheelwork::executor::Job;
-use wheelwork::{Builder, HashedWheelTimer, ManualClock, WheelKind};
+use wheelwork::{Builder, HashedWheelTimer, ManualClock, Timeout, WheelKind};
 
 #[cfg(tsan)]
 pub use seen::Mutex;
@@ -71,12 +71,48 @@ pub fn manual_with(builder: Builder) -> (HashedWheelTimer, ManualClock) {
     (timer, clock)
 }
 
-/// Moves this thread's timeouts into the wheel, which takes a tick. The worker leaves a queue alone
-/// until something in it is due, so this schedules one more timeout.
+/// Moves the timeouts that this thread scheduled last, up to about 60, into the wheel. The worker looks at
+/// them once one of them is due, and files the nearer half each time. So this takes some ticks, in which one
+/// more timeout is due.
 pub fn into_the_wheel(timer: &HashedWheelTimer, clock: &ManualClock) {
+    for _ in 0..LOOKS {
+        one_look(timer, clock);
+        if timer.metrics().queue_depth == 0 {
+            return;
+        }
+    }
+    panic!("{} timeouts are not in the wheel", timer.metrics().queue_depth);
+}
+
+/// Lets the worker look at the timeouts that this thread scheduled last.
+pub fn one_look(timer: &HashedWheelTimer, clock: &ManualClock) {
     timer.new_timeout(|| (), Duration::ZERO).expect("a timer that runs");
     clock.advance(timer.tick_duration());
-    assert_eq!(timer.metrics().queue_depth, 0, "something is still queued");
+}
+
+/// After this many looks at a chunk, all of its timeouts are in the wheel.
+const LOOKS: usize = 8;
+
+/// Schedules many timeouts, and moves about half of them into the wheel: some are due soon, so the worker
+/// looks at all, once.
+pub fn partly_in_the_wheel(
+    timer: &HashedWheelTimer,
+    clock: &ManualClock,
+    count: u64,
+    mut schedule: impl FnMut(u64) -> Timeout,
+) -> Vec<Timeout> {
+    let before = timer.metrics().queue_depth;
+    let timeouts = (0..count).map(|n| {
+        if n % 25 == 0 {
+            timer.new_timeout(|| (), Duration::ZERO).expect("a timer that runs");
+        }
+        schedule(n)
+    });
+    let timeouts = timeouts.collect();
+    clock.advance(timer.tick_duration());
+    let left = timer.metrics().queue_depth - before;
+    assert!(left < count * 2 / 3, "{left} of {count} are not in the wheel");
+    timeouts
 }
 
 /// An executor that runs each job on the worker.

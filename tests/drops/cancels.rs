@@ -1,6 +1,6 @@
 //! Tasks that are cancelled.
 
-use crate::common::{TICK, assert_conserved, eventually, into_the_wheel, manual, ms};
+use crate::common::{TICK, assert_conserved, eventually, manual, ms, one_look};
 use crate::{Probe, fates, schedule};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
@@ -50,7 +50,7 @@ fn rule_01_a_task_cancelled_in_the_wheel_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     let timeouts = schedule::<P>(&timer, &fates, 200, 5 * TICK);
-    into_the_wheel(&timer, &clock);
+    one_look(&timer, &clock);
     assert!(timeouts.iter().all(Timeout::cancel));
     fates.assert(200, 0, 200);
     clock.advance(10 * TICK);

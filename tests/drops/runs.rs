@@ -1,7 +1,7 @@
 //! Tasks that run, once or again and again.
 
 use crate::common;
-use crate::common::{TICK, assert_conserved, eventually, into_the_wheel, manual, manual_with, ms};
+use crate::common::{TICK, assert_conserved, eventually, manual, manual_with, ms, one_look};
 use crate::{Probe, closure, fates, schedule};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -134,7 +134,7 @@ fn rule_01_a_rescheduled_task_is_dropped_once<P: Probe>() {
     let (timer, clock) = manual();
     let fates = fates();
     let timeouts = schedule::<P>(&timer, &fates, 100, 5 * TICK);
-    into_the_wheel(&timer, &clock);
+    one_look(&timer, &clock);
     timeouts[..50].iter().for_each(|timeout| timeout.reschedule(2 * TICK).unwrap());
     timeouts[50..].iter().for_each(|timeout| timeout.reschedule(9 * TICK).unwrap());
     timeouts[..10].iter().for_each(|timeout| timeout.reschedule(20 * TICK).unwrap());

@@ -151,6 +151,12 @@ impl Model {
         self.tick_of(deadline).max(self.present_tick().saturating_add(1))
     }
 
+    /// What is overdue when it is scheduled, or moved to a sooner time, counts as due in the next tick. Only a
+    /// series keeps its phase.
+    fn not_overdue(&self, deadline: u64) -> u64 {
+        deadline.max(self.start_of(self.present_tick()).saturating_add(8))
+    }
+
     fn put(&mut self, id: usize, tick: u64, place: Place) {
         self.arrivals += 1;
         let timeout = &mut self.timeouts[id];
@@ -161,9 +167,10 @@ impl Model {
 
     /// Adds a timeout, which may be refused.
     pub fn schedule(&mut self, deadline: u64, task: Task, by: Thread) -> Result<(), No> {
-        let (deadline, exact) = (kept(deadline), deadline);
         let id = self.timeouts.len();
         let repeats = matches!(task, Task::Series { .. });
+        let deadline = if repeats { deadline } else { self.not_overdue(deadline) };
+        let (deadline, exact) = (kept(deadline), deadline);
         let place = Place::ScheduledBy(by);
         let phase = Phase::Refused;
         self.timeouts.push(Timeout { phase, deadline, exact, repeats, task, place, key: (0, 0) });
@@ -223,9 +230,10 @@ impl Model {
     /// A timeout that is pushed back keeps its tick if that is late enough. One that is pulled forward is
     /// filed as if newly scheduled.
     fn move_to(&mut self, id: usize, deadline: u64) {
-        let deadline = kept(deadline);
+        let (former, former_tick) = (self.timeouts[id].deadline, self.timeouts[id].key.0);
+        let sooner = kept(deadline) < former;
+        let deadline = kept(if sooner { self.not_overdue(deadline) } else { deadline });
         let timeout = &mut self.timeouts[id];
-        let (former, former_tick) = (timeout.deadline, timeout.key.0);
         timeout.deadline = deadline;
         self.pending.remove(&timeout.key);
         if deadline < former {

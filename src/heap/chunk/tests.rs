@@ -55,5 +55,5 @@ fn a_chunk_outlives_its_heap() {
     let places = disowned(&mut Producer::new());
     assert!(places[0].0.home.upgrade().is_none());
     places.iter().for_each(end_elsewhere);
-    places[0].0.announce(5);
+    places[0].0.announce_moved(5);
 }

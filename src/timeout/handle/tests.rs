@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::sync::Arc;
 use crate::heap::alarm::Woken;
+use crate::heap::{Looks, locate};
 use crate::heap::{Owner, Registry, Runs};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask};
@@ -29,22 +30,21 @@ fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
 #[test]
 fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
     let (registry, timeout) = timeout();
-    let (heap, context) = (registry.next_heap().expect("this thread's"), timeout.context());
-    let asks = |in_wheel: bool, deadline| {
-        heap.scan(
-            None,
-            usize::MAX,
-            false,
-            &mut Default::default(),
-            &mut Vec::new(),
-            &mut Vec::new(),
-        );
-        if in_wheel {
-            timeout.slot().file(); // does nothing if the slot is already Filed
-        }
+    let (mut looks, context) = (Looks::default(), timeout.context());
+    let mut entries = |in_wheel: bool| {
+        let mut entries = 0;
+        looks.take_in(&registry, |_| entries += 1);
+        let id = locate(timeout.index()).0;
+        let next = looks.look(id, |_, _, _| in_wheel && timeout.slot().file().is_some());
+        looks.look_by(id, next);
+        entries
+    };
+    entries(false);
+    let mut asks = |in_wheel: bool, deadline| {
+        entries(in_wheel);
         context.alarm.arm(DUE - 1);
         timeout.reschedule_to(deadline).unwrap();
-        (heap.scan_by() == deadline, context.alarm.disarm() != Woken::No)
+        (entries(false) > 0, context.alarm.disarm() != Woken::No)
     };
     for in_wheel in [false, true] {
         assert_eq!(asks(in_wheel, DUE), (false, false), "the same");
@@ -58,17 +58,19 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
 
 #[test]
 fn rule_04_dead_entries_request_one_sweep() {
-    let (_registry, timeout) = timeout();
+    let (registry, timeout) = timeout();
+    let mut looks = Looks::default();
     let mut sooner = |n: u64| {
         timeout.reschedule_to(DUE - 8 * n).unwrap();
+        looks.take_in(&registry, |_| ());
         assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
     };
     assert!(timeout.slot().file().is_some());
-    (1..4100).for_each(&mut sooner);
+    (1..2050).for_each(&mut sooner); // each leaves a dead entry, and a dead look at its chunk
     assert!(!timeout.context().is_sweep_wanted());
-    (4100..5200).for_each(&mut sooner);
+    (2050..3100).for_each(&mut sooner);
     assert!(timeout.context().is_sweep_wanted() && timeout.context().was_woken());
-    (5200..20_000).for_each(&mut sooner);
+    (3100..20_000).for_each(&mut sooner);
     assert!(!timeout.context().was_woken(), "the sweep is already requested");
 }
 

@@ -1,0 +1,189 @@
+//! The worker's half of the pending queue: the chunks that it knows, and by when it looks at each.
+//!
+//! The worker files a chunk in its wheel as it files a timeout: under a tick, by a token. The offset in the
+//! token is `LOOK`, which no slot has. A chunk has at most one live token. The version in the token tells it
+//! from the dead ones.
+
+use super::chunk::{Chunk, LOOK, locate, look_index};
+use super::registry::Registry;
+use super::slot::version_of;
+use crate::base::sync::Arc;
+use crate::time::tick::NEVER;
+use crate::wheel::Token;
+
+/// The chunks that the worker knows, by number. A chunk that was dropped leaves a gap: all tokens that name
+/// it are dead.
+pub(crate) struct Looks<P> {
+    known: Vec<Known<P>>,
+}
+
+struct Known<P> {
+    chunk: Option<Arc<Chunk<P>>>,
+    /// The version of the live token, or of the last one. There is a live one if a look is promised.
+    version: u16,
+    /// The number of its heap, so that a look-up in the agenda does not read the chunk's head.
+    heap: u32,
+}
+
+/// A chunk to file in the wheel: under the tick of `by`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileChunk {
+    pub(crate) by: u64,
+    pub(crate) token: Token,
+}
+
+impl<P> Default for Looks<P> {
+    fn default() -> Self {
+        Self { known: Vec::new() }
+    }
+}
+
+impl<P> Chunk<P> {
+    /// Counts the live token as dead, if there is one.
+    fn forget_look(&self) {
+        let died = self.promise.look_by() != NEVER;
+        self.context.by_worker.died.add(u64::from(died));
+    }
+}
+
+impl<P: Send + 'static> Looks<P> {
+    /// Adds the new chunks. A chunk is registered before any token or entry can name it.
+    pub(crate) fn discover(&mut self, registry: &Registry<P>) {
+        while let Some(chunk) = registry.next_new_chunk() {
+            if chunk.is_released() {
+                continue; // since the last call
+            }
+            let id = chunk.id as usize;
+            if self.known.len() == self.known.capacity() {
+                self.known.reserve_exact(self.known.len() / 4 + 64); // Vec would double it
+            }
+            while self.known.len() <= id {
+                self.known.push(Known { chunk: None, version: 0, heap: 0 });
+            }
+            self.known[id].heap = chunk.heap;
+            self.known[id].chunk = Some(chunk);
+        }
+    }
+
+    /// Takes in the pending queue. Passes on each chunk that must be looked at sooner than before.
+    pub(crate) fn take_in(&mut self, registry: &Registry<P>, mut file: impl FnMut(FileChunk)) {
+        for entry in registry.context.pending.drain() {
+            let id = entry.chunk as usize;
+            if self.known.get(id).is_none_or(|known| known.chunk.is_none()) {
+                self.discover(registry);
+            }
+            self.look_by(id, entry.look_by).into_iter().for_each(&mut file);
+        }
+    }
+
+    /// Makes sure that the worker looks at a chunk by this time. If the chunk must be filed for that,
+    /// the caller does it.
+    pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<FileChunk> {
+        let known = self.known.get_mut(id)?;
+        let chunk = known.chunk.as_ref().filter(|chunk| by < chunk.promise.look_by())?;
+        chunk.forget_look();
+        known.version = known.version.wrapping_add(1);
+        chunk.promise.set(by);
+        let token = Token { index: look_index(id), version: known.version };
+        Some(FileChunk { by, token })
+    }
+
+    /// Whether a token stands for a look, and not for a timeout.
+    #[inline]
+    pub(crate) fn is_look(token: Token) -> bool {
+        locate(token.index).1 == LOOK
+    }
+
+    /// The time of the look or the deadline of the timeout that a token stands for. `None` if the token is
+    /// dead.
+    #[inline]
+    pub(crate) fn standing(&self, token: Token) -> Option<u64> {
+        let (id, offset) = locate(token.index);
+        let known = self.known.get(id)?;
+        let chunk = known.chunk.as_ref()?;
+        if offset != LOOK {
+            return chunk.slot(offset).standing(token.version);
+        }
+        let look_by = chunk.promise.look_by();
+        (known.version == token.version && look_by != NEVER).then_some(look_by)
+    }
+
+    /// Like `standing`. The token of a chunk stays live only until its earliest New timeout, which may be
+    /// later than the promised look, since timeouts are cancelled and pushed back.
+    pub(crate) fn confirm(&mut self, token: Token) -> Option<u64> {
+        let standing = self.standing(token);
+        if standing.is_none() || !Self::is_look(token) {
+            return standing;
+        }
+        let id = self.take(token)?;
+        // A timeout before the promised look is new, and its entry is in the queue.
+        let next = self.look(id, |_, _, _| false).max(standing?);
+        let chunk = self.get(id)?;
+        chunk.context.by_worker.died.add(u64::from(next == NEVER));
+        chunk.promise.set(next);
+        Some(next).filter(|&next| next != NEVER)
+    }
+
+    /// Takes the chunk of a token of a look that has come out of the wheel. The caller looks at it. `None` if
+    /// the token is dead.
+    pub(crate) fn take(&mut self, token: Token) -> Option<usize> {
+        self.standing(token)?;
+        let (chunk, _) = self.chunk(token)?;
+        chunk.promise.set(NEVER);
+        Some(chunk.id as usize)
+    }
+
+    /// Looks at a chunk: passes on all New slots, each with its offset and its deadline. Returns the
+    /// earliest deadline of those that are not `taken`, or `NEVER`. The chunk has no live token
+    /// afterwards: the caller calls `look_by` with that deadline before the worker sleeps.
+    pub(crate) fn look(
+        &mut self,
+        id: usize,
+        mut taken: impl FnMut(&Chunk<P>, usize, u64) -> bool,
+    ) -> u64 {
+        let Some(chunk) = self.get(id) else { return NEVER };
+        chunk.forget_look();
+        chunk.promise.begin_look();
+        let mut left = NEVER;
+        for (offset, slot) in chunk.slots().enumerate() {
+            let Some(deadline) = slot.if_new() else { continue };
+            if !taken(chunk, offset, deadline) {
+                left = left.min(deadline);
+            }
+        }
+        left
+    }
+
+    /// A chunk by its number, unless it was dropped.
+    #[inline]
+    pub(crate) fn get(&self, id: usize) -> Option<&Arc<Chunk<P>>> {
+        self.known.get(id)?.chunk.as_ref()
+    }
+
+    /// The chunk of a token, unless it was dropped.
+    #[inline]
+    pub(crate) fn chunk(&self, token: Token) -> Option<(&Arc<Chunk<P>>, usize)> {
+        let (id, offset) = locate(token.index);
+        Some((self.get(id)?, offset))
+    }
+
+    /// The sequence number of a timeout, in the high bits, and the number of its heap. `None` if its token is
+    /// dead.
+    #[inline]
+    pub(crate) fn order(&self, token: Token) -> Option<(u64, u32)> {
+        let (id, offset) = locate(token.index);
+        let known = self.known.get(id)?;
+        let slot = known.chunk.as_ref()?.slot(offset);
+        let sequence = slot.sequence();
+        (version_of(sequence) == token.version).then_some((sequence, known.heap))
+    }
+
+    /// Forgets a chunk that was released.
+    pub(crate) fn forget(&mut self, id: u32) {
+        let chunk = self.known.get_mut(id as usize).and_then(|known| known.chunk.take());
+        chunk.into_iter().for_each(|chunk| chunk.forget_look());
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -1,0 +1,201 @@
+use super::*;
+use crate::heap::chunk::SLOTS;
+use crate::heap::producer::{DUE, Place, Producer, end_elsewhere};
+use crate::heap::slot::{Claim, Moved, Phase};
+
+/// The worker: the chunks that it knows, and the tokens of its wheel.
+struct Worker {
+    looks: Looks<u32>,
+    filed: Vec<FileChunk>,
+}
+
+impl Worker {
+    fn new() -> Self {
+        Self { looks: Looks::default(), filed: Vec::new() }
+    }
+
+    fn take_in(&mut self, producer: &Producer) -> usize {
+        let before = self.filed.len();
+        self.looks.take_in(&producer.registry, |chunk| self.filed.push(chunk));
+        self.filed.len() - before
+    }
+
+    /// Looks at all chunks that are due at time `by`. Returns the deadlines of the New timeouts that are
+    /// due too, and files the chunks for the others.
+    fn look(&mut self, by: u64) -> Vec<u64> {
+        let mut due = Vec::new();
+        let (now, later): (Vec<_>, Vec<_>) = self.filed.drain(..).partition(|chunk| chunk.by <= by);
+        self.filed = later;
+        for FileChunk { token, .. } in now {
+            let Some(id) = self.looks.take(token) else { continue };
+            let left = self.looks.look(id, |chunk, offset, deadline| {
+                let takes = deadline <= by && chunk.slot(offset).file().is_some();
+                due.extend(takes.then_some(deadline));
+                takes
+            });
+            self.filed.extend(self.looks.look_by(id, left));
+        }
+        due
+    }
+
+    /// The earliest time of a live token.
+    fn next(&self) -> u64 {
+        let live = self.filed.iter().filter_map(|chunk| self.looks.standing(chunk.token));
+        live.min().unwrap_or(NEVER)
+    }
+}
+
+#[test]
+fn rule_02_a_look_is_promised_by_the_earliest_deadline() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let places: Vec<Place> = [480, 400, 640].map(|deadline| producer.arm_at(deadline)).into();
+    assert_eq!((worker.take_in(&producer), worker.next()), (2, 400), "640 needs no entry");
+    let (chunk, offset) = &places[2];
+    assert_eq!(chunk.slot(*offset).reschedule(320), Ok(Moved::Sooner));
+    chunk.announce_moved(320);
+    chunk.announce_moved(320);
+    assert_eq!((worker.take_in(&producer), worker.next()), (1, 320), "one of the two suffices");
+    assert_eq!((worker.look(320), worker.next()), (vec![320], 400));
+    assert_eq!((worker.look(399), worker.look(400)), (vec![], vec![400]));
+    assert_eq!((worker.look(NEVER - 1), worker.next()), (vec![480], NEVER));
+}
+
+/// Rising deadlines need one entry for each chunk between two looks, and falling ones one for each timeout.
+#[test]
+fn an_owner_announces_only_what_is_sooner() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    for round in 1..4 {
+        (0..SLOTS as u64).for_each(|n| _ = producer.arm_at(1000 * round + 8 * n));
+        assert_eq!(worker.take_in(&producer), 1, "round {round}");
+        assert_eq!(worker.look(1000 * round + 8 * SLOTS as u64).len(), SLOTS);
+    }
+    (0..5).for_each(|n| _ = producer.arm_at(DUE - 8 * n));
+    assert_eq!(worker.take_in(&producer), 5);
+}
+
+/// After a look, the owner announces only what is before the next one.
+#[test]
+fn an_owner_relies_on_the_promise_of_the_last_look() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    producer.arm_at(400);
+    producer.arm_at(800);
+    assert_eq!((worker.take_in(&producer), worker.look(400), worker.next()), (1, vec![400], 800));
+    producer.arm_at(800);
+    assert_eq!(worker.take_in(&producer), 0);
+    producer.arm_at(792);
+    assert_eq!((worker.take_in(&producer), worker.next()), (1, 792));
+}
+
+/// The next owner of a chunk relies on what the last one has announced.
+#[test]
+fn rule_02_a_promise_outlives_the_owner() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let places = producer.arm(2 * SLOTS);
+    places[..SLOTS].iter().for_each(end_elsewhere);
+    assert_eq!(worker.take_in(&producer), 2);
+    let again = producer.arm(SLOTS);
+    assert!(again.iter().all(|(chunk, _)| chunk.id == places[0].0.id));
+    assert_eq!((worker.take_in(&producer), worker.look(DUE).len()), (0, 2 * SLOTS));
+}
+
+/// A timeout that goes on after a run is announced by its runner.
+#[test]
+fn rule_01_a_slot_that_went_on_is_found() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let (chunk, offset) = producer.arm_at(400);
+    worker.take_in(&producer);
+    assert_eq!(worker.look(400), [400]);
+    let slot = chunk.slot(offset);
+    assert!(matches!(slot.claim(slot.version(), 400), Claim::Due(_)));
+    slot.pin();
+    assert!(slot.go_on(7, 800, Phase::New).is_ok() && !slot.unpin(1));
+    chunk.announce_moved(800);
+    assert_eq!((worker.take_in(&producer), worker.look(800)), (1, vec![800]));
+}
+
+/// A look that was promised for a cancelled timeout, or for one that was pushed back, is put off.
+#[test]
+fn rule_06_a_confirmed_look_has_a_timeout() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let places: Vec<Place> = [400, 480, 560].map(|deadline| producer.arm_at(deadline)).into();
+    worker.take_in(&producer);
+    let token = worker.filed[0].token;
+    assert_eq!(worker.looks.confirm(token), Some(400));
+    producer.end(&places[0]);
+    let (chunk, offset) = &places[1];
+    assert_eq!(chunk.slot(*offset).reschedule(800), Ok(Moved::Deadline));
+    assert_eq!((worker.looks.confirm(token), worker.looks.standing(token)), (Some(560), Some(560)));
+    producer.end(&places[1]);
+    producer.end(&places[2]);
+    assert_eq!((worker.looks.confirm(token), worker.looks.standing(token)), (None, None));
+    producer.arm_at(560);
+    assert_eq!((worker.take_in(&producer), worker.next()), (1, 560), "nothing was promised");
+}
+
+/// A chunk has one live token, and each token that died is counted.
+#[test]
+fn rule_04_dead_tokens_are_counted() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    for deadline in [800, 480, 400] {
+        producer.arm_at(deadline);
+        worker.take_in(&producer);
+    }
+    let live = worker.filed.iter().filter(|chunk| worker.looks.standing(chunk.token).is_some());
+    assert_eq!(live.map(|chunk| chunk.by).collect::<Vec<_>>(), [400]);
+    let died = |producer: &Producer| producer.registry.context.by_worker.died.get();
+    assert_eq!(died(&producer), 2);
+    worker.looks.forget(producer.owner.chunk().id);
+    assert_eq!((died(&producer), worker.next()), (3, NEVER));
+}
+
+/// An entry may name a chunk that was dropped, or a later chunk of the same number.
+#[test]
+fn a_dropped_chunk_is_not_looked_at() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let (chunk, _) = producer.arm(1).remove(0);
+    chunk.set_released();
+    assert_eq!(worker.take_in(&producer), 0);
+    for index in [0, 64, u32::MAX] {
+        let token = Token { index, version: 0 };
+        assert_eq!((worker.looks.standing(token), worker.looks.confirm(token)), (None, None));
+        assert_eq!(worker.looks.order(token), None);
+    }
+}
+
+/// So the memory of the queue is bounded.
+#[test]
+fn rule_04_a_long_queue_wakes_the_worker() {
+    let mut producer = Producer::new();
+    let context = producer.registry.context.clone();
+    let far = DUE << 8;
+    (1..1 << 14).for_each(|n| _ = producer.arm_at(far - 8 * n));
+    assert!(!context.was_woken());
+    producer.arm_at(DUE);
+    assert!(context.was_woken());
+}
+
+#[test]
+fn a_token_has_the_order_of_its_own_timeout_only() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let places = producer.arm(3);
+    worker.take_in(&producer);
+    let token = |(chunk, offset): &Place| chunk.token(*offset, chunk.slot(*offset).version());
+    let orders = places.iter().map(|place| worker.looks.order(token(place)).expect("live").0);
+    assert!(orders.collect::<Vec<_>>().is_sorted());
+    let old = token(&places[0]);
+    producer.end(&places[0]);
+    let again = producer.arm(1).remove(0);
+    assert_eq!(token(&again).index, old.index);
+    assert_eq!(worker.looks.order(old), None);
+}
+
+/// The look that confirms a token may find a timeout whose entry is still in the queue.
+#[test]
+fn rule_02_a_confirmed_look_does_not_hide_a_sooner_one() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    producer.arm_at(800);
+    worker.take_in(&producer);
+    producer.arm_at(400);
+    assert_eq!(worker.looks.confirm(worker.filed[0].token), Some(800));
+    assert_eq!((worker.take_in(&producer), worker.next()), (1, 400));
+}

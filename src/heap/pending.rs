@@ -1,0 +1,136 @@
+//! The pending queue: how the worker learns of new timeouts.
+//!
+//! Concepts:
+//!
+//! - An armed slot is *New*. The worker finds it by a *look* at its chunk, in which it reads all slots.
+//! - `look_by` is the time by which the worker looks at the chunk next. Only the worker writes it.
+//! - `announced` is the same time, as far as the chunk's owner knows it.
+//! - To *announce* a New slot is to make sure that the worker looks at its chunk by its deadline. If no
+//!   look is promised by then, the thread pushes an *entry* onto the queue: the chunk and the deadline.
+//!
+//! | step | a producer that has armed or moved a slot | the worker, at a look |
+//! |---|---|---|
+//! | 1 | fence | sets `look_by` and `announced` to never, fence |
+//! | 2 | if the deadline is before `announced` (the owner) or `look_by` (another thread): the owner lowers `announced`; pushes an entry, fence | reads the slots |
+//! | 3 | wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
+//!
+//! The worker takes in the whole queue in each pass, and again before it sleeps. If an entry is before
+//! `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `looks`). So a
+//! timeout that is far away costs the worker only a share of its chunk's entry. One that is cancelled
+//! before the look costs nothing more.
+//!
+//! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.
+//! If that of the producer's step 1 comes before that of the look, the look finds the slot New. If not, the
+//! producer reads never, or what the worker or the owner has stored since. Such a value promises a look
+//! that is still to come:
+//!
+//! - What the worker stores, it has filed in its wheel.
+//! - What the owner stores in `announced`, it pushes next. Only the owner relies on it, or the next owner
+//!   after it. A push releases and a pop acquires. So a look that follows from the entry sets `announced`
+//!   to never after the owner has lowered it: no promise outlives its entry.
+//!
+//! **No producer relies on another that is interrupted.** Each relies on the worker's promise, or on
+//! an entry that its own thread, or the chunk's last owner, has pushed.
+//!
+//! **The order of one thread** needs no order in the queue. The worker restores it where it hands over the
+//! timeouts of one tick (see `worker/due`).
+//!
+//! The producer's first fence also serves closing (see `context`).
+
+use super::chunk::Chunk;
+use crate::base::sync::{AtomicU64, Ordering, SegQueue, fence};
+use crate::time::tick::NEVER;
+
+/// A queue of this many entries wakes the worker, even if nothing in it is due. So its memory is
+/// bounded.
+const LONG_QUEUE: usize = 1 << 14;
+
+/// The worker must look at this chunk by this time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) look_by: u64,
+    pub(super) chunk: u32,
+}
+
+/// The pending queue of one timer.
+pub(crate) struct Pending(SegQueue<Entry>);
+
+impl Pending {
+    pub(super) fn new() -> Self {
+        Self(SegQueue::new())
+    }
+
+    /// The entries that the queue has now.
+    pub(super) fn drain(&self) -> impl Iterator<Item = Entry> + '_ {
+        (0..self.0.len()).map_while(|_| self.0.pop())
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A chunk's part of the protocol.
+pub(super) struct Promise {
+    look_by: AtomicU64,
+    announced: AtomicU64,
+}
+
+impl Promise {
+    pub(super) fn new() -> Self {
+        Self { look_by: AtomicU64::new(NEVER), announced: AtomicU64::new(NEVER) }
+    }
+
+    /// The time of the promised look; `NEVER` if there is none.
+    pub(super) fn look_by(&self) -> u64 {
+        self.look_by.load(Ordering::Relaxed)
+    }
+
+    /// Begins a look. The worker reads the slots afterwards.
+    pub(super) fn begin_look(&self) {
+        self.set(NEVER);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Promises a look by this time, under which the worker files the chunk. If the owner has just announced
+    /// a sooner one, it may announce that once more. Relaxed, here and in the loads: the fences order what
+    /// must be ordered.
+    pub(super) fn set(&self, look_by: u64) {
+        self.look_by.store(look_by, Ordering::Relaxed);
+        self.announced.store(look_by, Ordering::Relaxed);
+    }
+}
+
+impl<P> Chunk<P> {
+    /// Announces a slot that the calling thread has armed, as the owner of the chunk.
+    #[inline]
+    pub(crate) fn announce_new(&self, deadline: u64) {
+        fence(Ordering::SeqCst);
+        if deadline < self.promise.announced.load(Ordering::Relaxed) {
+            self.promise.announced.store(deadline, Ordering::Relaxed);
+            self.push_entry(deadline);
+        }
+    }
+
+    /// Announces a slot that has become New in another way, or whose deadline was moved to a sooner time.
+    /// Any thread may call it.
+    pub(crate) fn announce_moved(&self, deadline: u64) {
+        fence(Ordering::SeqCst);
+        if deadline < self.promise.look_by.load(Ordering::Relaxed) {
+            self.push_entry(deadline);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_entry(&self, deadline: u64) {
+        let (pending, alarm) = (&self.context.pending.0, &self.context.alarm);
+        pending.push(Entry { look_by: deadline, chunk: self.id });
+        fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
+        alarm.submitted(deadline);
+        if pending.len() >= LONG_QUEUE {
+            alarm.call();
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Look: finds new timeouts in their chunks, and moves those that are not due yet into the wheel.
+//!
+//! The pending queue says by when the worker must look at which chunk (see `heap/pending`). A look passes on
+//! the timeouts that are due. Once these have run, the worker *files* the nearer half of the others: it
+//! inserts their entries into the wheel, each with its remaining rounds. The chunk goes back into the wheel
+//! under its next deadline. So the worker looks at a chunk some six times in its life, and not at each
+//! deadline. What is cancelled before it is filed leaves no dead entry.
+
+use super::Worker;
+use super::due::Order;
+use super::expire::PREFETCHED_AHEAD;
+use super::lifecycle::Command;
+use crate::heap::{FileChunk, Looks, SLOTS, version_of};
+use crate::time::tick::NEVER;
+use crate::timeout::Erased;
+use crate::wheel::{Exact, Token};
+
+/// The drain cap: the most timeouts that one pass files, like Netty's. The pass takes whole chunks, so it
+/// may file up to 61 more.
+pub(super) const DRAIN_CAP: usize = 100_000;
+
+/// The number of timeouts that are filed between two checks whether something is due.
+const SLICE: usize = 1 << 12;
+
+/// Of this many timeouts or fewer, all are filed.
+const FEW: usize = 8;
+
+impl<W: Exact> Worker<W> {
+    /// Takes in the pending queue: files the chunks in it, each under the tick of its look.
+    pub(super) fn take_in(&mut self) {
+        let Self { control, looks, wheel, .. } = self;
+        let scale = control.context.scale;
+        looks.take_in(&control.registry, |FileChunk { by, token }| {
+            wheel.insert(scale.tick_not_before(by), token);
+        });
+    }
+
+    /// Makes sure that the worker looks at a chunk by this time.
+    pub(super) fn look_by(&mut self, id: usize, by: u64) {
+        let Self { control, looks, wheel, .. } = self;
+        if let Some(FileChunk { by, token }) = looks.look_by(id, by) {
+            wheel.insert(control.context.scale.tick_not_before(by), token);
+        }
+    }
+
+    /// Puts the timeouts of the next tick up to `present` on the agenda. False if nothing is due.
+    #[inline(never)]
+    pub(super) fn begin_tick(&mut self, present: u64) -> bool {
+        let mut tokens = std::mem::take(&mut self.tokens);
+        let begins = self.agenda.next_tokens(&mut self.wheel, present, &mut tokens);
+        for (at, &token) in tokens.iter().enumerate() {
+            tokens.get(at + PREFETCHED_AHEAD).into_iter().for_each(|&token| self.prefetch(token));
+            self.add_due(token, present);
+        }
+        tokens.shrink_to(SLICE);
+        self.tokens = tokens;
+        self.agenda.sort();
+        begins
+    }
+
+    /// Puts a token of the present tick on the agenda: a timeout, or all due ones of a chunk.
+    #[inline]
+    fn add_due(&mut self, token: Token, present: u64) {
+        if Looks::<Erased>::is_look(token) {
+            return self.look(token, present);
+        }
+        match self.looks.order(token) {
+            Some((sequence, heap)) => self.agenda.add(Order::new(sequence, heap), token),
+            None => self.context().metrics.found_dead(),
+        }
+    }
+
+    /// Looks at a chunk in the agenda's tick.
+    fn look(&mut self, token: Token, present: u64) {
+        let Self { control, looks, agenda, to_file, .. } = self;
+        let scale = control.context.scale;
+        let Some(id) = looks.take(token) else {
+            return control.context.metrics.found_dead();
+        };
+        let (now, end) = (scale.start_of(agenda.tick), scale.start_of(present));
+        let left = looks.look(id, |chunk, offset, deadline| {
+            if deadline > end {
+                return false;
+            }
+            let sequence = chunk.slot(offset).sequence();
+            let token = chunk.token(offset, version_of(sequence));
+            if deadline <= now {
+                agenda.add(Order::new(sequence, chunk.heap), token);
+            } else {
+                agenda.postpone(scale.tick_not_before(deadline), token);
+            }
+            true
+        });
+        if left != NEVER {
+            to_file.push((id as u32, left));
+        }
+    }
+
+    /// Files the nearer half of each chunk that was looked at in this pass, and puts the chunk back into the
+    /// wheel. Beyond the drain cap, or once something is due, the chunks go back unfiled.
+    pub(super) fn file(&mut self) {
+        let mut to_file = std::mem::take(&mut self.to_file);
+        let (mut filed, mut until_check, mut goes_on) = (0, SLICE, true);
+        for (id, left) in to_file.drain(..) {
+            if goes_on {
+                let n = self.file_half(id as usize);
+                (filed, until_check) = (filed + n, until_check.saturating_sub(n));
+                if until_check == 0 {
+                    (goes_on, until_check) = (filed < DRAIN_CAP && !self.is_needed(), SLICE);
+                }
+            } else {
+                self.look_by(id as usize, left);
+            }
+        }
+        if filed >= DRAIN_CAP {
+            self.context().metrics.backlog_left();
+        }
+        to_file.shrink_to(SLICE);
+        self.to_file = to_file;
+    }
+
+    /// Whether the worker has something to do that must not wait.
+    fn is_needed(&mut self) -> bool {
+        let now = self.now();
+        let tick = self.context().scale.tick_at(now);
+        let due = self.wheel.next_expiry().is_some_and(|next| next <= tick);
+        let new = tick > self.last_pass && !self.context().pending.is_empty();
+        due || new || self.control.lifecycle.command() != Command::Run
+    }
+
+    /// Files the nearer half of a chunk's New timeouts. Returns their number.
+    pub(super) fn file_half(&mut self, id: usize) -> usize {
+        let Self { control, looks, wheel, .. } = self;
+        let scale = control.context.scale;
+        let (mut new, mut count) = ([(0, 0); SLOTS], 0);
+        looks.look(id, |_, offset, deadline| {
+            if deadline != NEVER {
+                new[count] = (deadline, offset);
+                count += 1;
+            }
+            true
+        });
+        let new = &mut new[..count];
+        let half = if count > FEW { count / 2 } else { count };
+        let mut next = NEVER;
+        if half < count {
+            next = new.select_nth_unstable(half).1.0;
+        }
+        let Some(chunk) = looks.get(id) else { return 0 };
+        let mut filed = 0;
+        for &(_, offset) in &new[..half] {
+            if let Some((deadline, version)) = chunk.slot(offset).file() {
+                wheel.insert(scale.tick_not_before(deadline), chunk.token(offset, version));
+                filed += 1;
+            }
+        }
+        control.context.filed(chunk.internal, filed);
+        self.look_by(id, next);
+        filed
+    }
+}
