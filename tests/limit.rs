@@ -14,7 +14,6 @@ use wheelwork::{Builder, HashedWheelTimer, ManualClock, ScheduleError, Timeout};
 
 const FAR: Duration = Duration::from_secs(3600);
 
-/// More than a thread keeps for itself.
 const LIMIT: usize = 1000;
 
 fn limited(limit: usize) -> Builder {
@@ -171,7 +170,7 @@ fn sleeps_beyond_the_limit_must_end_before_anything_is_admitted() {
 }
 
 /// Eight threads fill and empty as many places as the limit has. So the limit is never reached, and
-/// no schedule is refused, wherever the permits are at the moment.
+/// no schedule is refused.
 #[test]
 fn no_schedule_is_refused_while_there_is_room() {
     let timer = limited(16).tick_duration(ms(1)).build().unwrap();
@@ -195,6 +194,37 @@ fn no_schedule_is_refused_while_there_is_room() {
         let working: Vec<_> = (1..9).map(work).collect();
         working.into_iter().for_each(|thread| thread.join().unwrap());
     });
+}
+
+/// A timeout releases its permit before its end is counted.
+#[test]
+fn whoever_sees_a_timeout_ended_finds_room() {
+    const ROUNDS: usize = 20_000;
+    let timer = limited(1).tick_duration(ms(1)).build().unwrap();
+    let (scheduled, seen) = (Barrier::new(2), Barrier::new(2));
+    let mut refused = 0;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..ROUNDS {
+                let runs = round % 100 == 0;
+                let delay = if runs { Duration::ZERO } else { FAR };
+                let timeout = timer.new_timeout(|| (), delay);
+                scheduled.wait();
+                let _ended = timeout.is_ok_and(|timeout| runs || timeout.cancel());
+                seen.wait();
+            }
+        });
+        for _ in 0..ROUNDS {
+            scheduled.wait();
+            while timer.pending_timeouts() > 0 {
+                std::hint::spin_loop();
+            }
+            let admitted = timer.new_timeout(|| (), FAR);
+            refused += usize::from(!admitted.is_ok_and(|timeout| timeout.cancel()));
+            seen.wait();
+        }
+    });
+    assert_eq!((refused, timer.metrics().scheduled), (0, 2 * ROUNDS as u64));
 }
 
 /// Eight threads schedule as much as they may. Some timeouts run, others are cancelled by their own

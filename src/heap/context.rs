@@ -26,9 +26,9 @@
 //! the entry, or its sleep ends immediately.
 
 use super::alarm::Alarm;
+use super::limit::Limit;
 use super::metrics::{Metrics, WorkerMetrics};
 use super::pending::Pending;
-use super::quota::Quota;
 use super::tally::{Tally, Totals};
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, SegQueue, fence};
 use crate::time::Timebase;
@@ -36,6 +36,7 @@ use crate::time::tick::{DEADLINE_STEP, TickScale};
 use crate::wheel::Token;
 use std::any::Any;
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU32;
 use std::sync::{OnceLock, Weak};
 
@@ -53,7 +54,7 @@ pub(crate) struct Context {
     pub(crate) alarm: Alarm,
     pub(crate) pending: Pending,
     pub(crate) metrics: WorkerMetrics,
-    quota: Option<Box<Quota>>,
+    limit: Option<Limit>,
     closed: AtomicBool,
     /// What is scheduled from now on is not due before this time: the end of the tick that the worker
     /// expires (see `worker/due`).
@@ -100,7 +101,7 @@ impl Context {
             alarm: Alarm::new(),
             pending: Pending::new(),
             metrics: WorkerMetrics::new(),
-            quota: limit.and_then(Quota::new),
+            limit: limit.and_then(NonZeroUsize::new).map(Limit::new),
             closed: AtomicBool::new(false),
             floor: AtomicU64::new(DEADLINE_STEP),
             emptied: AtomicBool::new(false),
@@ -348,39 +349,23 @@ impl Context {
         self.catching_up.len()
     }
 
-    /// Counts one more pending timeout, or returns the limit if that is reached.
+    /// Takes a permit for one more pending timeout, or returns the limit if that is reached.
     #[inline]
     pub(crate) fn begins(&self) -> Result<(), usize> {
-        if self.quota.is_none() { Ok(()) } else { self.within_limit(Quota::acquire, Ok(())) }
+        self.limit.as_ref().map_or(Ok(()), Limit::acquire)
     }
 
-    /// Counts one more pending timeout, even beyond the limit.
+    /// Takes a permit for one more pending timeout, even beyond the limit.
+    #[inline]
     pub(crate) fn begins_again(&self) {
-        if self.quota.is_some() {
-            self.within_limit(Quota::acquire_again, ());
-        }
+        self.limit.iter().for_each(Limit::acquire_beyond);
     }
 
-    /// Counts `count` timeouts as no longer pending.
+    /// Releases the permits of timeouts that are no longer pending. The caller counts their end afterwards:
+    /// whoever sees it counted also finds the permits.
     #[inline]
-    pub(crate) fn ended(&self, count: usize) {
-        if self.quota.is_some() {
-            self.within_limit(|quota| quota.release(count), ());
-        }
-    }
-
-    /// Counts a timeout as no longer pending. The calling thread will probably schedule another.
-    #[inline]
-    pub(crate) fn ended_here(&self) {
-        if self.quota.is_some() {
-            self.within_limit(Quota::release_here, ());
-        }
-    }
-
-    /// Not inline, so that the limit costs a timer without one no registers.
-    #[inline(never)]
-    fn within_limit<R>(&self, change: impl FnOnce(&Quota) -> R, without: R) -> R {
-        self.quota.as_deref().map_or(without, change)
+    pub(crate) fn ended(&self, timeouts: usize) {
+        self.limit.iter().for_each(|limit| limit.release(timeouts));
     }
 }
 
@@ -555,7 +540,7 @@ mod tests {
         context.begins_again();
         context.ended(1);
         assert_eq!(begin(), Err(2), "a timeout that goes on takes a place beyond the limit");
-        context.ended_here();
+        context.ended(1);
         assert_eq!([begin(), begin()], [Ok(()), Err(2)]);
     }
 

@@ -15,7 +15,7 @@
 //! - `context`: the state that all handles of one timer share with its worker, and its closing
 //! - `alarm`: when a producer wakes the worker
 //! - `tally`: the counts of each thread
-//! - `quota`: the limit of pending timeouts
+//! - `limit`: the limit of pending timeouts
 //! - `metrics`: the public snapshot, the worker's counters, the lateness histogram
 //! - `heap_metrics`: the public snapshot of one heap
 //! - `producer`: a thread that schedules, for the tests
@@ -26,6 +26,7 @@ pub(crate) mod context;
 #[allow(clippy::module_inception)] // the folder's main file
 mod heap;
 pub(crate) mod heap_metrics;
+mod limit;
 mod looks;
 pub(crate) mod metrics;
 #[cfg(all(test, loom))]
@@ -37,7 +38,6 @@ mod pending;
 mod pinned;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod producer;
-mod quota;
 mod registry;
 #[allow(unsafe_code)] // the file explains why
 mod slot;

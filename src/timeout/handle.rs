@@ -169,6 +169,7 @@ impl Timeout {
     fn count_cancelled(&self, Place { chunk, offset }: Place<'_>, filed: bool) {
         self.take_live_pin(offset);
         let context = &chunk.context;
+        context.ended(1);
         let died = this_thread::count(context, |counter| {
             counter.add(|tally| &tally.cancelled);
             counter.add(|tally| if filed { &tally.died } else { &tally.unqueued }).get()
@@ -176,7 +177,6 @@ impl Timeout {
         if filed {
             context.entry_died(died);
         }
-        context.ended_here();
     }
 
     /// Whether the timeout is pending: accepted, and neither running nor ended.
@@ -376,9 +376,9 @@ impl Timeout {
     #[cold]
     pub(super) fn cancel_late(&self, taken: TakenBack<Erased>) {
         let counts = &self.context().by_others;
+        self.context().ended(1);
         counts.cancelled.add_shared(1);
         counts.unqueued.add_shared(u64::from(!taken.filed));
-        self.context().ended(1);
         self.tell_cancelled(taken.payload);
     }
 }

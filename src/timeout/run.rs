@@ -184,8 +184,8 @@ impl<'a> Run<'a> {
             }
         };
         self.slot().abandon();
-        context.by_others.cancelled.add_shared(1);
         context.ended(1);
+        context.by_others.cancelled.add_shared(1);
         Timeout::with(self.0, |timeout| timeout.tell_cancelled(refused));
         None
     }

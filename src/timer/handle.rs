@@ -181,7 +181,7 @@ impl HashedWheelTimer {
         self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
     }
 
-    /// Admits a task whose quota is already taken.
+    /// Admits a task that has its permit.
     #[inline]
     fn admit<T: TimerTask>(
         &self,

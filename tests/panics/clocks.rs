@@ -116,7 +116,7 @@ fn rule_05_a_clock_that_never_recovers_does_not_block_a_stop() {
     eventually("it is cancelled", || pending.is_cancelled());
 }
 
-/// The panic reaches the caller. No place in the quota is lost, and no deadline moves.
+/// The panic reaches the caller. No permit is lost, and no deadline moves.
 #[test]
 fn rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing() {
     let name = "panics-caller";
@@ -148,7 +148,7 @@ fn rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing() {
     assert_conserved(&timer);
 }
 
-/// The panic becomes the task's. Its timeout ends and gives its place in the quota back.
+/// The panic becomes the task's. Its timeout ends and releases its permit.
 #[test]
 fn rule_05_a_panic_of_the_clock_within_a_task_ends_its_timeout() {
     struct Asks(BadClock);

@@ -1,0 +1,68 @@
+//! The limit of pending timeouts: one counter, which all threads share.
+//!
+//! Each timeout holds one *permit* from its admission until it ends. A timeout that goes on after a run, or
+//! that belongs to a future, cannot be refused, so it may hold a permit beyond the limit. Then nothing is
+//! admitted until enough others have ended.
+//!
+//! A permit is released before the end is counted in a tally. So whoever sees by the counts that a timeout
+//! has ended also finds its permit. All accesses are relaxed: the counts' release and acquire order them.
+
+use crate::base::sync::{AtomicUsize, Ordering::Relaxed};
+use std::num::NonZeroUsize;
+
+/// The limit of pending timeouts. See the head.
+#[repr(align(128))] // it shares no cache line with data that other threads only read
+pub(super) struct Limit {
+    most: NonZeroUsize,
+    pending: AtomicUsize,
+}
+
+impl Limit {
+    pub(super) fn new(most: NonZeroUsize) -> Self {
+        Self { most, pending: AtomicUsize::new(0) }
+    }
+
+    /// Takes a permit, or returns the limit if there is none.
+    pub(super) fn acquire(&self) -> Result<(), usize> {
+        let most = self.most.get();
+        let more = |pending| (pending < most).then(|| pending + 1);
+        self.pending.fetch_update(Relaxed, Relaxed, more).map(drop).map_err(|_| most)
+    }
+
+    /// Takes a permit, even beyond the limit.
+    pub(super) fn acquire_beyond(&self) {
+        self.pending.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn release(&self, permits: usize) {
+        self.pending.fetch_sub(permits, Relaxed);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{Arc, check, spawn, turn};
+
+    /// Two threads want the last permit while one timeout goes on and another ends. At most one of them
+    /// gets it, and no permit is lost.
+    #[test]
+    fn a_limit_is_never_exceeded() {
+        check(|| {
+            let limit = Arc::new(Limit::new(NonZeroUsize::new(2).unwrap()));
+            assert_eq!(limit.acquire(), Ok(()));
+            let others = [(); 2].map(|()| {
+                let limit = limit.clone();
+                spawn(move || limit.acquire().is_ok())
+            });
+            turn();
+            limit.acquire_beyond();
+            limit.release(1);
+            let won = others.map(|other| usize::from(other.join().unwrap()));
+            let admitted: usize = won.iter().sum();
+            assert!(admitted <= 1, "the one that has gone on is pending");
+            limit.release(1 + admitted);
+            assert_eq!([(); 3].map(|()| limit.acquire()), [Ok(()), Ok(()), Err(2)]);
+        });
+    }
+}
