@@ -121,6 +121,7 @@ fn handles_have_the_promised_traits_and_size() {
     sent::<wheelwork::executor::Job>();
     sent::<wheelwork::CancelOnDrop>();
     assert_eq!(size_of::<wheelwork::Timeout>(), 2 * size_of::<usize>());
+    assert_eq!(size_of::<wheelwork::Unprocessed>(), 2 * size_of::<usize>());
     let timer = builder().build().unwrap();
     assert_eq!(
         format!("{timer:?}"),

@@ -188,6 +188,11 @@ mod plain {
         }
 
         #[inline(always)]
+        pub(crate) fn with<R>(&self, access: impl FnOnce(*const T) -> R) -> R {
+            access(self.0.get())
+        }
+
+        #[inline(always)]
         pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
             access(self.0.get())
         }

@@ -491,6 +491,7 @@ fn rule_01_an_uncollected_timeout_against_a_handle() {
         };
         let returned = slot.empty(Phase::Returned).is_some();
         let uncollected = returned && slot.cancel_returned();
+        assert!(!returned || slot.take_emptied() == 7);
         let free = returned && slot.unpin(1);
         let (won, freed) = handle.join().unwrap();
         assert_eq!((won.is_some(), uncollected), (!returned, returned));

@@ -14,7 +14,7 @@ use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
 use super::heap::Heap;
 use super::heap_metrics::HeapMetrics;
-use super::slot::{Claimed, Phase};
+use super::slot::{Emptied, Phase};
 use super::tally::Tally;
 use crate::base::sync::{Arc, AtomicU32, Mutex, Ordering, SegQueue};
 use std::any::Any;
@@ -183,25 +183,34 @@ impl<P: Send + 'static> Registry<P> {
     }
 
     /// Ends all pending timeouts, and gives up all chunks. The caller has closed the timer. The crate's
-    /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` for each timeout.
-    pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, usize, Claimed<P>)) {
+    /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` with the slot and the
+    /// deadline of each timeout.
+    pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, usize, u64)) {
         self.context.begin_emptying();
         let heaps = self.heaps.lock().clone(); // so that a snapshot does not wait
         for heap in heaps {
             let end = if heap.internal { Phase::Cancelled } else { end };
-            let counts = self.context.counts_of(heap.internal);
-            for chunk in heap.take_chunks().values() {
+            let (mut count, mut unqueued) = (0, 0);
+            // In the order in which they were made: about that of their memory, and that of the deadlines.
+            let mut chunks: Vec<_> = heap.take_chunks().into_values().collect();
+            chunks.sort_unstable_by_key(|chunk| chunk.id);
+            for chunk in chunks {
                 for (offset, slot) in chunk.slots().enumerate() {
-                    let Some(claimed) = slot.empty(end) else { continue };
-                    let count =
-                        if end == Phase::Returned { &counts.returned } else { &counts.cancelled };
-                    count.add_shared(1);
-                    counts.unqueued.add_shared(u64::from(!claimed.filed));
-                    ended(chunk, offset, claimed);
+                    let Some(Emptied { deadline, filed }) = slot.empty(end) else { continue };
+                    count += 1;
+                    unqueued += u64::from(!filed);
+                    ended(&chunk, offset, deadline);
                 }
                 chunk.orphan();
             }
             heap.clear();
+            if !heap.internal {
+                self.context.ended(count as usize);
+            }
+            let counts = self.context.counts_of(heap.internal);
+            let ends = if end == Phase::Returned { &counts.returned } else { &counts.cancelled };
+            ends.add_shared(count);
+            counts.unqueued.add_shared(unqueued);
         }
         while self.new_chunks.pop().is_some() {}
     }

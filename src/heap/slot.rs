@@ -24,8 +24,8 @@
 //! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired; abandon (job dropped, or it goes on after the end of its timer) -> Cancelled |
 //! | Denied | like Running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw, or abandon (job dropped, or the run asks to go on) -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
-//! | Cancelled | will not run | none | last unpin -> Free |
-//! | Returned | given back to the caller of stop | with the caller | cancel_returned -> Cancelled; last unpin -> Free |
+//! | Cancelled | will not run | none, or as for Returned | last unpin -> Free |
+//! | Returned | given back to the caller of stop | in the cell until the caller takes it | cancel_returned -> Cancelled; last unpin -> Free |
 //!
 //! The *tag* is a second atomic word:
 //!
@@ -43,9 +43,10 @@
 //! accesses of the former use. The other fields of the tag guard nothing, and are read relaxed.
 //!
 //! Invariants:
-//! 1. The cell has a payload exactly in phases New and Filed. The thread that moves the state out of
-//!    them, by a successful compare-exchange, owns the payload. So each timeout has one end. In Running
-//!    and Denied the runner owns the cell, and only `go_on` moves back, with a payload in the cell.
+//! 1. The cell has a payload in phases New and Filed. The thread that moves the state out of them, by a
+//!    successful compare-exchange, owns the payload. So each timeout has one end. It takes the payload at
+//!    once, but after `empty` whenever it likes, before it removes its pin. In Running and Denied the runner
+//!    owns the cell, and only `go_on` moves back, with a payload in the cell.
 //! 2. A Free slot is reserved, or it is in one of the bitmaps of free slots (see `chunk`, invariant 1).
 //!    Only the owner arms a slot, and only one thread has the handle that reserves it, so only one thread
 //!    can arm it.
@@ -199,6 +200,13 @@ impl<P> Claimed<P> {
     }
 }
 
+/// A timeout that a stop has ended. Its payload is still in its slot.
+pub(crate) struct Emptied {
+    pub(crate) deadline: u64,
+    /// Whether it had an entry in the wheel.
+    pub(crate) filed: bool,
+}
+
 /// A pending timeout that was taken back. Its payload and its live pin belong to the caller.
 pub(crate) struct TakenBack<P> {
     pub(crate) payload: P,
@@ -247,7 +255,8 @@ pub(crate) struct Slot<P> {
 }
 
 // SAFETY: the cell is accessed only by the one thread that owns it by invariants 1 and 2; the state's
-// release and acquire order these accesses. A payload moves between threads, hence `Send`.
+// release and acquire order these accesses. A payload moves between threads, hence `Send`. `read_emptied`
+// shares a payload, if that is `Sync`.
 unsafe impl<P: Send> Sync for Slot<P> {}
 
 impl<P> Slot<P> {
@@ -279,8 +288,8 @@ impl<P> Slot<P> {
 
     #[inline]
     fn take(&self) -> P {
-        // SAFETY: the caller has just moved the state out of New or Filed, or has failed to move it
-        // there after `put`. So the cell has a payload, and the caller owns it (invariant 1).
+        // SAFETY: the caller has moved the state out of New or Filed, or has failed to move it there after
+        // `put`. So the cell has a payload, and the caller owns it (invariant 1).
         self.payload.with_mut(|cell| unsafe { (*cell).assume_init_read() })
     }
 
@@ -374,10 +383,16 @@ impl<P> Slot<P> {
     /// Ends a pending timeout. Its payload and its live pin then belong to the caller.
     #[inline]
     fn end_pending(&self, end: Phase) -> Result<(P, State), State> {
+        self.end_in_place(end).map(|was| (self.take(), was))
+    }
+
+    /// Like `end_pending`, but leaves the payload in the cell.
+    #[inline]
+    fn end_in_place(&self, end: Phase) -> Result<State, State> {
         let mut state = self.load();
         while state.phase().is_pending() {
             match self.exchange(state, state.with(end)) {
-                Ok(()) => return Ok((self.take(), state)),
+                Ok(()) => return Ok(state),
                 Err(now) => state = now,
             }
         }
@@ -447,9 +462,29 @@ impl<P> Slot<P> {
         self.claim_if(version, tick_start, || true)
     }
 
-    /// Ends a pending timeout for a stop, as Returned or Cancelled.
-    pub(crate) fn empty(&self, end: Phase) -> Option<Claimed<P>> {
-        self.end_pending(end).ok().map(Claimed::of)
+    /// Ends a pending timeout for a stop, as Returned or Cancelled. Its live pin and its payload, which stays
+    /// in the cell, then belong to the caller.
+    #[inline]
+    pub(crate) fn empty(&self, end: Phase) -> Option<Emptied> {
+        let was = self.end_in_place(end).ok()?;
+        Some(Emptied { deadline: was.deadline(), filed: was.phase() == Phase::Filed })
+    }
+
+    /// The payload of a timeout that was emptied. Only the owner calls it, once, while it has a pin.
+    #[inline]
+    pub(crate) fn take_emptied(&self) -> P {
+        self.take()
+    }
+
+    /// Reads the payload of a timeout that was emptied. The owner has not taken it yet.
+    #[inline]
+    pub(crate) fn read_emptied<R>(&self, read: impl FnOnce(&P) -> R) -> R
+    where
+        P: Sync,
+    {
+        // SAFETY: the cell has a payload until the owner takes it (invariant 1), which it does not do
+        // meanwhile. Other threads only read it.
+        self.payload.with(|cell| unsafe { read((*cell).assume_init_ref()) })
     }
 
     /// Takes back a timeout that was armed, or went on, while its timer was closed. `None` if a stop, a

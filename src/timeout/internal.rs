@@ -160,10 +160,10 @@ mod tests {
         let timeouts: Vec<_> = (0..100).filter_map(|_| schedule(&timer, &held)).collect();
         registry.context.close();
         let mut left = Vec::new();
-        registry.empty(Phase::Returned, |chunk, offset, claimed| {
+        registry.empty(Phase::Returned, |chunk, offset, _| {
             let place = super::super::Place { chunk, offset };
-            assert!(chunk.internal && chunk.slot(offset).phase() == Phase::Cancelled);
-            left.push((claimed.payload, Timeout::pinned(place)));
+            assert!(chunk.internal && place.slot().phase() == Phase::Cancelled);
+            left.push((place.slot().take_emptied(), Timeout::pinned(place)));
         });
         internals.leave(left);
         assert_eq!((timeouts.len(), Arc::strong_count(&held)), (100, 101));

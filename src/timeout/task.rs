@@ -120,8 +120,7 @@ impl Task {
     /// Whether the task is of type `T`: whether [`downcast`](Self::downcast) would succeed. Every task is
     /// also of type `Task`.
     pub fn is<T: TimerTask>(&self) -> bool {
-        let id = TypeId::of::<T>();
-        id == TypeId::of::<Task>() || self.0.is_of(id)
+        is_of::<T>(&self.0)
     }
 
     /// Returns the task itself if it is of type `T`, for example to inspect it, or to save it
@@ -163,6 +162,12 @@ impl Task {
         }
         Ok(task.expect("given"))
     }
+}
+
+/// Whether a task is of type `T`, as a [`Task`] says.
+pub(super) fn is_of<T: TimerTask>(task: &Erased) -> bool {
+    let id = TypeId::of::<T>();
+    id == TypeId::of::<Task>() || task.is_of(id)
 }
 
 impl TimerTask for Task {

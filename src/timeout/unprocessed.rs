@@ -1,9 +1,11 @@
-//! A timeout that `stop` returns.
+//! A timeout that `stop` returns. Its task and its deadline stay in its slot, so a stop moves only a handle,
+//! and an `Unprocessed` is two words.
 
-use super::erased::Erased;
+use super::erased::Place;
 use super::handle::Timeout;
-use super::task::{Task, TimerTask};
+use super::task::{Task, TimerTask, is_of};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::time::Instant;
 
 /// A timeout that had not expired when its timer was stopped, with its task.
@@ -36,44 +38,43 @@ use std::time::Instant;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-pub struct Unprocessed {
-    task: Task,
-    timeout: Timeout,
-    deadline: Instant,
-}
+pub struct Unprocessed(Timeout);
 
 impl Unprocessed {
-    pub(crate) fn new(task: Erased, timeout: Timeout, deadline: Instant) -> Self {
-        Self { task: Task(task), timeout, deadline }
+    /// A timeout whose slot was emptied. The caller hands over its live pin, and the task in the slot.
+    #[inline]
+    pub(crate) fn new(place: Place<'_>) -> Self {
+        Self(Timeout::pinned(place))
     }
 
     /// The instant at which it would have expired. To save it beyond the end of the process, convert it
     /// to wall-clock time, as `examples/graceful_shutdown.rs` does. A timeout that never expires has the
     /// end of the timer's time, 584 years after its start.
     pub fn deadline(&self) -> Instant {
-        self.deadline
+        self.0.context().time.instant_at(self.0.place().slot().deadline())
     }
 
     /// The handle that `new_timeout` returned. It is neither expired nor cancelled.
     pub fn timeout(&self) -> &Timeout {
-        &self.timeout
+        &self.0
     }
 
     /// Runs the task once, now, on this thread. The timeout does not go on, since its timer is
     /// stopped. A panic of the task reaches the caller.
     pub fn run(self) {
-        let _no_more = self.task.0.run(self.timeout.place());
+        let (task, timeout) = self.take();
+        let _no_more = task.0.run(timeout.place());
     }
 
     /// Returns the task, for example to schedule it in another timer. A periodic task goes on there, and
     /// is due immediately if it was due before.
     pub fn into_task(self) -> Task {
-        self.task
+        self.take().0
     }
 
     /// Whether the task is of type `T`: whether [`downcast`](Self::downcast) would succeed.
     pub fn is<T: TimerTask>(&self) -> bool {
-        self.task.is::<T>()
+        self.0.place().slot().read_emptied(is_of::<T>)
     }
 
     /// Returns the task itself if it is of type `T`.
@@ -82,21 +83,37 @@ impl Unprocessed {
     ///
     /// The same timeout, if its task is of another type.
     pub fn downcast<T: TimerTask>(self) -> Result<T, Self> {
-        let Self { task, timeout, deadline } = self;
-        task.downcast().map_err(|task| Self { task, timeout, deadline })
+        if self.is::<T>() {
+            Ok(self.into_task().downcast().expect("of this type"))
+        } else {
+            Err(self)
+        }
+    }
+
+    /// Cancels a timeout that no caller will collect.
+    pub(crate) fn cancel(self) {
+        self.0.cancel_returned();
+        let (task, timeout) = self.take();
+        timeout.tell_cancelled(task.0);
+    }
+
+    /// Takes the task out of its slot. The pin goes over to the handle.
+    fn take(self) -> (Task, Timeout) {
+        let this = ManuallyDrop::new(self);
+        let place = this.0.place();
+        (Task(place.slot().take_emptied()), Timeout::pinned(place))
     }
 }
 
-impl Unprocessed {
-    /// Cancels a timeout that no caller will collect.
-    pub(crate) fn cancel(self) {
-        self.timeout.cancel_returned();
-        self.timeout.tell_cancelled(self.task.0);
+/// Drops the task. The drop of the handle removes the pin afterwards, even if that panics.
+impl Drop for Unprocessed {
+    fn drop(&mut self) {
+        drop(self.0.place().slot().take_emptied());
     }
 }
 
 impl fmt::Debug for Unprocessed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unprocessed").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("Unprocessed").field("deadline", &self.deadline()).finish_non_exhaustive()
     }
 }

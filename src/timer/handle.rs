@@ -366,9 +366,9 @@ impl HashedWheelTimer {
     ///
     /// # Blocking
     ///
-    /// The call never waits longer than `limit` for a task. To take the returned timeouts out of their slots
-    /// and to sort them takes additional time, about proportional to their number. If another thread has
-    /// begun to do so, the call waits for that thread.
+    /// The call never waits longer than `limit` for a task. To end the returned timeouts and to sort them takes
+    /// additional time, about proportional to their number. If another thread has begun to do so, the call
+    /// waits for that thread.
     ///
     /// # Errors
     ///

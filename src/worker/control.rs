@@ -6,7 +6,7 @@
 
 use crate::base::sync::{Arc, thread_local};
 use crate::heap::context::Context;
-use crate::heap::{Phase, Registry, locate};
+use crate::heap::{Phase, PinnedChunk, Registry, SLOTS, locate};
 use crate::time::Follow;
 use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
 use crate::worker::lifecycle::{Command, Lifecycle};
@@ -67,28 +67,37 @@ impl Control {
         }
     }
 
-    /// Takes the remaining timeouts out of the slots and returns them ordered by deadline. Timeouts that
-    /// only wake a waker, and internal ones, are left to the worker's thread.
+    /// Ends the remaining timeouts and returns them ordered by deadline. Their tasks stay in their slots, and
+    /// only numbers are sorted. Timeouts that only wake a waker, and internal ones, are left to the worker's
+    /// thread.
     fn empty(&self, order: Command) -> Vec<Unprocessed> {
         let end = match order {
             Command::Cancel => Phase::Cancelled,
             Command::Run | Command::Return => Phase::Returned,
         };
-        let (mut left, mut for_worker, mut ended) = (Vec::new(), Vec::new(), 0);
-        self.registry.empty(end, |chunk, offset, claimed| {
-            let timeout = Timeout::pinned(Place { chunk, offset });
-            ended += usize::from(!chunk.internal);
-            if chunk.internal || claimed.payload.only_wakes() {
-                timeout.cancel_returned();
-                return for_worker.push((claimed.payload, timeout));
+        let (mut chunks, mut found) = (Vec::<PinnedChunk<Erased>>::new(), Vec::<[u64; 2]>::new());
+        let mut for_worker = Vec::new();
+        self.registry.empty(end, |chunk, offset, deadline| {
+            let slot = chunk.slot(offset);
+            if chunk.internal || slot.read_emptied(Erased::only_wakes) {
+                let timeout = Timeout::pinned(Place { chunk, offset });
+                return for_worker.push((slot.take_emptied(), timeout));
             }
-            let due = self.context.time.instant_at(claimed.deadline);
-            left.push(Unprocessed::new(claimed.payload, timeout, due));
+            if !chunks.last().is_some_and(|last| std::ptr::eq(&**last, chunk)) {
+                chunks.push(PinnedChunk::new(chunk));
+            }
+            let last = chunks.len() - 1;
+            found.push([deadline, (last * SLOTS + offset) as u64]);
         });
+        // After they were counted as returned, so that no count is too low.
+        for_worker.iter().for_each(|(_, timeout)| timeout.cancel_returned());
         self.internals.leave(for_worker);
-        self.context.ended(ended);
-        left.sort_by_key(Unprocessed::deadline);
-        left
+        found.sort_unstable();
+        let place = |[_deadline, at]: [u64; 2]| {
+            let at = at as usize;
+            Unprocessed::new(Place { chunk: &chunks[at / SLOTS], offset: at % SLOTS })
+        };
+        found.into_iter().map(place).collect() // in the same memory
     }
 
     /// Waits until the timer has ended, or ends it in the worker's place. A stop with a limit calls it

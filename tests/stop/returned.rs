@@ -1,10 +1,12 @@
 //! What `stop` returns.
 
 use crate::Told;
-use crate::common::{Record, assert_conserved, manual_with, ms, on};
+use crate::common::{Random, Record, assert_conserved, manual_with, ms, on};
 use crate::on_every_wheel;
+use std::thread;
+use std::time::Duration;
 use wheelwork::{
-    HashedWheelTimer, Next, RescheduleError, Run, ScheduleError, TimerTask, WheelKind,
+    HashedWheelTimer, Next, RescheduleError, Run, ScheduleError, TimerTask, Unprocessed, WheelKind,
 };
 
 on_every_wheel!(rule_01_stop_returns_unprocessed_timeouts_in_the_order_of_deadlines);
@@ -39,6 +41,60 @@ fn rule_01_stop_returns_unprocessed_timeouts_in_the_order_of_deadlines(wheel: Wh
     second_clock.advance(ms(100));
     assert_eq!(ran.take(), ["queued"], "a task taken out runs in another timer");
     assert_conserved(&timer);
+}
+
+/// The deadlines are random, equal, past, far and never. Three threads schedule them, two before and one after
+/// some ticks; some are cancelled, moved, or run before.
+#[test]
+fn rule_01_returned_timeouts_are_ordered_and_have_their_own_deadlines_and_tasks() {
+    for seed in 1..=20 {
+        let (timer, clock) = manual_with(HashedWheelTimer::builder());
+        let (start, never) = (timer.started_at(), Duration::MAX);
+        let mut expected = Vec::new();
+        let schedule = |thread: u64| {
+            let (mut random, mut kept) = (Random(seed << 8 | thread), Vec::new());
+            for n in 0..500 {
+                let task = Remind(thread << 32 | n);
+                let timeout = match random.below(8) {
+                    0 => timer.new_timeout(task, never),
+                    1 => timer.new_timeout_at(task, start + ms(7_000_000)),
+                    2 => timer.new_timeout_at(task, start), // past
+                    3 => timer.new_timeout(task, Duration::from_secs(1 << random.below(30))),
+                    4 => timer.new_timeout(task, never - Duration::from_nanos(random.below(99))),
+                    _ => timer.new_timeout(task, Duration::from_nanos(random.below(1 << 40))),
+                };
+                let timeout = timeout.unwrap();
+                match random.below(8) {
+                    0 => assert!(timeout.cancel()),
+                    1 => timeout.reschedule(ms(random.below(100_000))).unwrap(),
+                    _ => {}
+                }
+                kept.push((timeout, thread << 32 | n));
+            }
+            kept
+        };
+        thread::scope(|scope| {
+            let threads = [1, 2].map(|thread| scope.spawn(move || schedule(thread)));
+            threads.into_iter().for_each(|thread| expected.extend(thread.join().unwrap()));
+            clock.advance(ms(500));
+            expected.extend(scope.spawn(|| schedule(3)).join().unwrap());
+        });
+        expected.retain(|(timeout, _)| timeout.is_pending());
+        let mut expected: Vec<_> =
+            expected.into_iter().map(|(t, task)| (t.deadline().unwrap(), task)).collect();
+        let returned = timer.stop().unwrap();
+        assert!(returned.is_sorted_by_key(Unprocessed::deadline));
+        assert!(returned.len() > 1000, "most are pending");
+        drop(timer);
+        let task = |unprocessed: Unprocessed| {
+            let deadline = unprocessed.deadline();
+            (deadline, unprocessed.downcast::<Remind>().map(|Remind(task)| task).unwrap())
+        };
+        let mut returned: Vec<_> = returned.into_iter().map(task).collect();
+        expected.sort_unstable();
+        returned.sort_unstable();
+        assert_eq!(returned, expected, "seed {seed}");
+    }
 }
 
 /// A task of 8 bytes lies in its slot, one of 64 in a box.

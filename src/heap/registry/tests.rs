@@ -14,9 +14,9 @@ fn rule_01_emptied_timeouts_are_counted_by_their_end() {
         assert!(matches!(slots[6].cancel(), Cancel::Won { .. }));
         let mut ended = Vec::new();
         producer.registry.context.close();
-        producer.registry.empty(end, |_, offset, claimed| {
-            assert_eq!((offset as u32, claimed.deadline), (claimed.payload, DUE));
-            ended.push(claimed.payload);
+        producer.registry.empty(end, |chunk, offset, deadline| {
+            assert_eq!((chunk.slot(offset).read_emptied(|n| *n), deadline), (offset as u32, DUE));
+            ended.push(chunk.slot(offset).take_emptied());
         });
         assert_eq!(ended, [1, 2, 3, 4, 5]);
         assert!((1..6).all(|n| slots[n].phase() == end));

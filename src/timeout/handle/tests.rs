@@ -4,7 +4,7 @@ use crate::heap::alarm::Woken;
 use crate::heap::{Looks, locate};
 use crate::heap::{Owner, Registry, Runs};
 use crate::timeout::schedule::{Admit, schedule};
-use crate::timeout::{Next, Run, TimerTask};
+use crate::timeout::{Next, Run, TimerTask, Unprocessed};
 use std::convert::identity;
 
 const DUE: u64 = 1 << 40;
@@ -79,8 +79,8 @@ fn rule_04_dead_entries_request_one_sweep() {
 fn rule_01_an_uncollected_timeout_is_counted_once() {
     let (registry, timeout) = timeout();
     registry.context.close();
-    registry.empty(Phase::Returned, |chunk, offset, claimed| {
-        drop((claimed.payload, Timeout::pinned(Place { chunk, offset }))); // with the live pin
+    registry.empty(Phase::Returned, |chunk, offset, _| {
+        drop(Unprocessed::new(Place { chunk, offset })); // with the live pin
     });
     let counts = || {
         let metrics = registry.context.snapshot();
