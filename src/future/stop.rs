@@ -67,17 +67,17 @@ impl Future for Stop {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<Unprocessed>> {
         let Self { timer, number } = &mut *self;
-        timer.begin_stop();
-        match timer.poll_stopped(number, cx.waker()) {
-            Some(unprocessed) => Poll::Ready(unprocessed),
-            None => Poll::Pending,
-        }
+        timer.control().begin_stop();
+        let unprocessed = timer.control().progress.poll_finished(number, cx.waker());
+        unprocessed.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        self.number.into_iter().for_each(|number| self.timer.stop_waiting(number));
+        self.number
+            .into_iter()
+            .for_each(|number| self.timer.control().progress.stop_waiting(number));
     }
 }
 

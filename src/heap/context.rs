@@ -1,24 +1,5 @@
 //! The state that all handles of one timer share with its worker.
 //!
-//! **Closing.** A closed timer admits no timeout. The closing thread does not wait for a producer that
-//! is about to arm a slot. Instead, the producer checks afterwards whether the timer was closed:
-//!
-//! | step | a producer | the closing thread |
-//! |---|---|---|
-//! | 1 | arms the slot | sets `closed` |
-//! | 2 | fence (`Chunk::announce_new`) | fence |
-//! | 3 | if `closed`: takes the timeout back, unless it has ended | empties all slots |
-//!
-//! One of the two fences comes first. If the producer's does, the closing thread finds the slot armed
-//! and empties it. If the other does, the producer sees `closed`. Both can happen. Then the slot's word
-//! decides, and the timeout is either refused or returned. A timeout that has run by then and has gone on
-//! is not refused: the producer cancels it.
-//!
-//! A timeout that goes on after a run was admitted before. It goes back into its slot even if the timer is
-//! closed, and the emptying finds it there. If the emptying has begun, its runner cancels it. The steps are
-//! the same, with `emptied` in place of `closed`: the thread that empties the slots sets it, and its fence
-//! comes before the first slot.
-//!
 //! **Catching up.** An entry *catches up* if its timeout must run within the worker's present pass,
 //! without waiting for a tick. An example is a missed run of a periodic timeout. Such an entry goes
 //! through the queue `catching_up` instead of a pending queue. The thread that pushes it there wakes the
@@ -30,7 +11,7 @@ use super::limit::Limit;
 use super::metrics::{Metrics, WorkerMetrics};
 use super::pending::Pending;
 use super::tally::{Tally, Totals};
-use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, SegQueue, fence};
+use crate::base::sync::{Arc, AtomicBool, AtomicU8, AtomicU64, Mutex, Ordering, SegQueue, fence};
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
 use crate::wheel::Token;
@@ -55,15 +36,14 @@ pub(crate) struct Context {
     pub(crate) pending: Pending,
     pub(crate) metrics: WorkerMetrics,
     limit: Option<Limit>,
-    closed: AtomicBool,
+    /// See `closing`.
+    pub(super) closing: AtomicU8,
     /// What is scheduled from now on is not due before this time: the end of the tick that the worker
     /// expires (see `worker/due`).
     floor: AtomicU64,
-    /// The end of the timer has begun to empty the slots.
-    emptied: AtomicBool,
-    /// The registry, for a thread that knows only the context. Its type is erased, because `registry` is
-    /// built on this file.
-    pub(super) registry: OnceLock<Weak<dyn Any + Send + Sync>>,
+    /// The registry, for a thread that knows only the context: a reference upwards, whose type is erased,
+    /// because `registry` is built on this file.
+    pub(super) registry_above: OnceLock<Weak<dyn Any + Send + Sync>>,
     /// The worker's counts.
     pub(crate) by_worker: Tally,
     /// The counts of threads without a heap. Several threads write it.
@@ -102,10 +82,9 @@ impl Context {
             pending: Pending::new(),
             metrics: WorkerMetrics::new(),
             limit: limit.and_then(NonZeroUsize::new).map(Limit::new),
-            closed: AtomicBool::new(false),
+            closing: AtomicU8::new(0),
             floor: AtomicU64::new(DEADLINE_STEP),
-            emptied: AtomicBool::new(false),
-            registry: OnceLock::new(),
+            registry_above: OnceLock::new(),
             by_worker: Tally::default(),
             by_others: Tally::default(),
             internals: Arc::default(),
@@ -123,17 +102,6 @@ impl Context {
         self.alarm.parker().thread_name().unwrap_or_default()
     }
 
-    /// Closes the timer. See the head.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        fence(Ordering::SeqCst);
-    }
-
-    #[inline]
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
     /// A deadline that is not overdue in the tick that the worker expires.
     #[inline]
     pub(crate) fn not_overdue(&self, deadline: u64) -> u64 {
@@ -144,17 +112,6 @@ impl Context {
     pub(crate) fn raise_floor(&self, now: u64) {
         let begin = self.scale.start_of(self.scale.tick_at(now));
         self.floor.store(begin.saturating_add(DEADLINE_STEP), Ordering::Relaxed);
-    }
-
-    /// Records that the slots are emptied from now on. See the head.
-    pub(super) fn begin_emptying(&self) {
-        self.emptied.store(true, Ordering::Release);
-        fence(Ordering::SeqCst);
-    }
-
-    /// Whether a timeout that goes on may be too late for the emptying.
-    pub(crate) fn is_emptied(&self) -> bool {
-        self.emptied.load(Ordering::Relaxed)
     }
 
     pub(super) fn add_tally(&self, tally: Arc<Tally>) {
@@ -324,7 +281,7 @@ impl Context {
         self.release_wanted.swap(false, Ordering::Acquire);
     }
 
-    /// Makes an entry catch up. The fence is step 2 of the producer in the head.
+    /// Makes an entry catch up. The fence is step 2 of a producer while its timer is closed (see `worker/end`).
     pub(crate) fn catch_up(&self, entry: CatchUp) {
         self.catching_up.push(entry);
         fence(Ordering::SeqCst);

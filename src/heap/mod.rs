@@ -12,7 +12,8 @@
 //! - `pending`: the pending queue, and how a timeout is announced to the worker
 //! - `looks`: the worker's half of the pending queue: by when it looks at which chunk
 //! - `registry`: all heaps and chunks of one timer
-//! - `context`: the state that all handles of one timer share with its worker, and its closing
+//! - `context`: the state that all handles of one timer share with its worker
+//! - `closing`: the word by which a timer is closed
 //! - `alarm`: when a producer wakes the worker
 //! - `tally`: the counts of each thread
 //! - `limit`: the limit of pending timeouts
@@ -22,6 +23,7 @@
 
 pub(crate) mod alarm;
 mod chunk;
+mod closing;
 pub(crate) mod context;
 #[allow(clippy::module_inception)] // the folder's main file
 mod heap;

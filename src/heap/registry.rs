@@ -48,12 +48,12 @@ impl<P: Send + 'static> Registry<P> {
 
     /// The registry of a timer that has at least one heap, unless it is gone.
     pub(crate) fn of(context: &Context) -> Option<Arc<Self>> {
-        context.registry.get()?.upgrade()?.downcast().ok()
+        context.registry_above.get()?.upgrade()?.downcast().ok()
     }
 
     /// An idle heap or a new one, for the calling thread.
     pub(super) fn take_heap(self: &Arc<Self>) -> Arc<Heap<P>> {
-        self.context.registry.get_or_init(|| {
+        self.context.registry_above.get_or_init(|| {
             let registry: Arc<dyn Any + Send + Sync> = self.clone();
             Arc::downgrade(&registry)
         });

@@ -122,10 +122,10 @@ pub enum Pace {
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Follower(std::sync::Weak<dyn Follow>);
+pub struct Follower(std::sync::Weak<dyn FollowingTimer>);
 
-/// A worker's side of a [`Follower`].
-pub(crate) trait Follow: Send + Sync {
+/// The timer behind a [`Follower`]: a call upwards, to the worker.
+pub(crate) trait FollowingTimer: Send + Sync {
     /// Wakes the worker; returns the request's number.
     fn request_catch_up(&self) -> u64;
     /// Waits until that request is answered.
@@ -133,7 +133,7 @@ pub(crate) trait Follow: Send + Sync {
 }
 
 impl Follower {
-    pub(crate) fn new(timer: std::sync::Weak<dyn Follow>) -> Self {
+    pub(crate) fn new(timer: std::sync::Weak<dyn FollowingTimer>) -> Self {
         Self(timer)
     }
 

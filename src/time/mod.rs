@@ -20,7 +20,7 @@ pub(crate) mod tick;
 mod timebase;
 pub(crate) mod timer_slack;
 
-pub(crate) use clock::Follow;
+pub(crate) use clock::FollowingTimer;
 pub use clock::{Clock, Follower, Pace, SystemClock};
 pub use manual::ManualClock;
 pub(crate) use timebase::Timebase;

@@ -81,7 +81,7 @@ impl Reservation {
     }
 
     /// Keeps the handle if the task is in another slot. If the timer was closed meanwhile, cancels the
-    /// task, as the end of the timer does (see `heap/context`).
+    /// task, as the end of the timer does (see `worker/end`).
     #[inline]
     fn was_armed(&mut self, other: Option<Timeout>) {
         if let Some(other) = other {

@@ -9,12 +9,11 @@ use crate::executor::{Dispatch, Executor, OnRefusal};
 use crate::heap::Registry;
 use crate::heap::context::Context;
 use crate::time::tick::{TickScale, nanos};
-use crate::time::{Clock, Follow, Follower, Timebase};
+use crate::time::{Clock, Follower, FollowingTimer, Timebase};
 use crate::wheel::{
     Exact, Hashed, Hierarchical, LinuxClassic, MAX_TICKS_PER_WHEEL, WheelSizeError,
 };
-use crate::worker::control::{Control, Ending};
-use crate::worker::{self, Worker};
+use crate::worker::{self, Control, Ending, Worker};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -272,7 +271,8 @@ impl Builder {
         // A clock may wait for the worker from here on, so `ending` must exist even if no thread starts.
         let ending = Ending::of(control.clone());
         let weak: std::sync::Weak<Control> = Arc::downgrade(&control);
-        let pace = control.context.time.attach(Follower::new(weak as std::sync::Weak<dyn Follow>));
+        let pace =
+            control.context.time.attach(Follower::new(weak as std::sync::Weak<dyn FollowingTimer>));
         let Self { executor, on_refusal, .. } = self;
         let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
         let worker = Worker::new(control.clone(), wheel, dispatch, pace, ending);

@@ -12,9 +12,8 @@ use crate::timeout::{
     Unprocessed,
 };
 use crate::timeout::{forget, schedule};
-use crate::worker::control::Control;
+use crate::worker::Control;
 use std::fmt;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// A timer for very many timeouts that rarely fire.
@@ -408,7 +407,7 @@ impl HashedWheelTimer {
         if control.context.alarm.parker().is_current_thread() {
             return Err(StopError::FromWorker);
         }
-        self.begin_stop();
+        control.begin_stop();
         if let Some(limit) = limit {
             // A limit beyond the last `Instant` is no limit.
             let until = Instant::now().checked_add(limit);
@@ -419,7 +418,7 @@ impl HashedWheelTimer {
             };
             return control.finish_until(until).ok_or_else(running);
         }
-        let unprocessed = control.lifecycle.wait_finished(None).unwrap_or_default();
+        let unprocessed = control.progress.wait_finished(None).unwrap_or_default();
         if control.is_forked() {
             return Ok(unprocessed); // there is no thread to join
         }
@@ -430,35 +429,15 @@ impl HashedWheelTimer {
         Ok(unprocessed)
     }
 
-    /// Closes the timer and tells the worker to end it. In a forked child, ends it.
-    pub(crate) fn begin_stop(&self) {
-        let control = &*self.0.control;
-        control.close();
-        control.lifecycle.command_return();
-        if control.is_forked() {
-            return control.finish_forked();
-        }
-        control.context.alarm.call();
-    }
-
-    /// The result of a stop that has begun, without waiting for it. See `Lifecycle::poll_finished`.
-    pub(crate) fn poll_stopped(
-        &self,
-        number: &mut Option<u64>,
-        waker: &Waker,
-    ) -> Option<Vec<Unprocessed>> {
-        self.0.control.lifecycle.poll_finished(number, waker)
-    }
-
-    /// See `Lifecycle::stop_waiting`.
-    pub(crate) fn stop_waiting(&self, number: u64) {
-        self.0.control.lifecycle.stop_waiting(number);
+    /// What a stop needs that does not block.
+    pub(crate) fn control(&self) -> &Control {
+        &self.0.control
     }
 
     /// Whether the timer has ended after a stop: nothing runs on its worker any more, and no more jobs
     /// are handed to the executor. The worker's thread may end a little later.
     pub fn is_stopped(&self) -> bool {
-        self.0.control.lifecycle.is_finished()
+        self.0.control.progress.is_finished()
     }
 
     /// Until when the worker sleeps, after [`started_at`](Self::started_at). `None` while it is awake.
@@ -487,10 +466,7 @@ fn why_refused<T>((task, refusal): (T, Refusal)) -> ScheduleError<T> {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.control.close();
-        let uncollected = self.control.lifecycle.command_cancel();
-        self.control.context.alarm.call();
-        uncollected.into_iter().for_each(Unprocessed::cancel);
+        self.control.cancel();
         forget(&self.control.context);
     }
 }

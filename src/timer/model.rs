@@ -11,7 +11,7 @@ use crate::executor::model::{Counted, Ends};
 use crate::heap::metrics::Metrics;
 use crate::time::{Clock, ManualClock};
 use crate::timeout::{Next, RescheduleError, Run, Task, Timeout, TimerTask};
-use crate::worker::control::Control;
+use crate::worker::Control;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_millis(1);

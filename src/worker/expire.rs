@@ -1,7 +1,6 @@
 //! Expire: hands due timeouts, and missed runs that catch up, to the executor, in the order of ticks.
 
 use super::Worker;
-use super::lifecycle::Command;
 use crate::executor::Job;
 use crate::heap::context::DEAD_PER_CHECK;
 use crate::heap::{CatchUp, Claim, Claimed, Looks, PinnedChunk, locate};
@@ -86,8 +85,8 @@ impl<W: Exact> Worker<W> {
                 }
                 break;
             };
-            // At a command to end, the end finds the remaining timeouts in their slots.
-            if self.control.lifecycle.command() != Command::Run {
+            // Once the timer is closed, its end finds the remaining timeouts in their slots.
+            if self.context().is_closed() {
                 break;
             }
             match self.claim(token) {
@@ -243,7 +242,7 @@ impl<W: Exact> Worker<W> {
         if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
             chunk.slot(offset).pin(); // the worker's pin while the timeout is named
             let job = Job::new(task, Timeout::pinned(named.place()));
-            let stopping = || control.lifecycle.command() != Command::Run;
+            let stopping = || control.context.is_closed();
             dispatch.hand(job, &control.context.metrics, stopping);
             named.finishes = false;
             return;

@@ -9,7 +9,6 @@
 use super::Worker;
 use super::due::Order;
 use super::expire::PREFETCHED_AHEAD;
-use super::lifecycle::Command;
 use crate::heap::{FileChunk, Looks, SLOTS, version_of};
 use crate::time::tick::NEVER;
 use crate::timeout::Erased;
@@ -125,7 +124,7 @@ impl<W: Exact> Worker<W> {
         let tick = self.context().scale.tick_at(now);
         let due = self.wheel.next_expiry().is_some_and(|next| next <= tick);
         let new = tick > self.last_pass && !self.context().pending.is_empty();
-        due || new || self.control.lifecycle.command() != Command::Run
+        due || new || self.context().is_closed()
     }
 
     /// Files the nearer half of a chunk's New timeouts. Returns their number.

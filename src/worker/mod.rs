@@ -2,8 +2,8 @@
 //! the next tick.
 //!
 //! The worker owns the wheel. It shares four things with other threads: the slots (`heap/slot`), the
-//! pending queue (`heap/pending`), the alarm that wakes it (`heap/alarm`) and the command to end
-//! (`lifecycle`). The protocol of each is at the head of its file. The worker waits for no lock: if another thread has one, it
+//! pending queue (`heap/pending`), the alarm that wakes it (`heap/alarm`) and the end of the timer (`end`).
+//! The protocol of each is at the head of its file. The worker waits for no lock: if another thread has one, it
 //! tries again later. It waits for a producer only if it pops from a queue (`SegQueue`) while that
 //! producer's push to the same place is in progress.
 //!
@@ -15,25 +15,20 @@
 //! - `sweep`: drops dead entries from the wheel, and empty chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
-//! - `stop`: starts and ends the thread
-//! - `control`: the state that the worker shares with the timer's handles
-//! - `running`: the name of the timeout that runs
-//! - `lifecycle`: the command to end, and the report of the end
+//! - `end`: how the timer ends: the thread from its start to its end, closing, emptying, the report, and the name
+//!   of the timeout that runs
 
-pub(crate) mod control;
 mod due;
+mod end;
 mod expire;
-pub(crate) mod lifecycle;
 mod look;
 mod report;
-mod running;
 mod sleep;
-mod stop;
 mod sweep;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
-pub(crate) use stop::run_thread;
+pub(crate) use end::{Control, Ending, run_thread};
 
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, Ordering, fence};
@@ -43,10 +38,8 @@ use crate::heap::{CatchUp, Looks};
 use crate::time::Pace;
 use crate::timeout::Erased;
 use crate::wheel::{Batch, Due, Exact, Token};
-use control::{Control, Ending};
 use due::Agenda;
 use expire::{Freed, Named};
-use lifecycle::Command;
 use report::Reports;
 
 /// The worker's state. `W` is the structure of the wheel.
@@ -129,9 +122,9 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Runs the heartbeat until a command to end.
+    /// Runs the heartbeat until the timer is closed.
     pub(crate) fn run(&mut self) {
-        while self.control.lifecycle.command() == Command::Run {
+        while !self.context().is_closed() {
             let request = self.request_to_catch_up();
             self.blind = false;
             let now = self.now();
@@ -157,12 +150,12 @@ impl<W: Exact> Worker<W> {
     /// The number of the clock's last request to catch up. Only a clock that moves in jumps makes
     /// requests.
     fn request_to_catch_up(&self) -> u64 {
-        if self.pace == Pace::OnCall { self.control.lifecycle.requested() } else { 0 }
+        if self.pace == Pace::OnCall { self.control.progress.requested() } else { 0 }
     }
 
     fn caught_up(&self, request: u64) {
         if self.pace == Pace::OnCall {
-            self.control.lifecycle.caught_up(request);
+            self.control.progress.caught_up(request);
         }
     }
 

@@ -8,7 +8,6 @@
 //! counts on its own, so the worker can see the end of a timeout before it sees its beginning.
 
 use super::Worker;
-use super::lifecycle::Command;
 use super::sweep::LOOKUPS_PER_PASS;
 use crate::heap::alarm::Woken;
 use crate::time::Pace;
@@ -83,7 +82,7 @@ impl<W: Exact> Worker<W> {
             wake_at = context.scale.start_of(tick + 1);
         }
         let asked = self.request_to_catch_up() != caught_up || self.is_catching_up();
-        if self.control.lifecycle.command() == Command::Run && !asked {
+        if !context.is_closed() && !asked {
             context.alarm.sleep_until(wake_at, self.left_until(wake_at));
             context.metrics.woken();
         }

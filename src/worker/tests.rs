@@ -1,11 +1,10 @@
 //! Tests of the worker's steps, which they call one at a time on heaps that they fill.
 
-use super::control::{Control, Ending};
-use super::lifecycle::Command;
 use super::look::DRAIN_CAP;
 use super::sweep::LOOKUPS_PER_PASS;
-use super::{Worker, run_thread};
-use crate::base::sync::Arc;
+use super::{Control, Ending, Worker, run_thread};
+use crate::base::sync::{Arc, AtomicBool, Ordering};
+use crate::executor::{Dispatch, Executor, Job, OnRefusal};
 use crate::heap::context::Context;
 use crate::heap::{CatchUp, Chunk, Claim, Owner, Phase, Registry, Runs, SLOTS, Slot, locate};
 use crate::time::tick::{NEVER, TickScale};
@@ -301,9 +300,9 @@ fn rule_09_confirming_the_next_entry_is_bounded() {
     assert_eq!(worker.wheel.next_expiry(), Some(5000));
 }
 
-/// A command to end interrupts the filing of many timeouts.
+/// The end of the timer interrupts the filing of many timeouts.
 #[test]
-fn rule_09_a_command_to_end_interrupts_the_filing() {
+fn rule_09_a_closing_interrupts_the_filing() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     for n in 0..1000 {
@@ -312,7 +311,7 @@ fn rule_09_a_command_to_end_interrupts_the_filing() {
     }
     worker.take_in();
     assert_eq!(run_next(&mut worker, DUE), 1000);
-    worker.control.lifecycle.command_return();
+    worker.context().close();
     worker.file();
     let filed = 1000 * (SLOTS - 1) - producer.queued();
     assert!((4096..5000).contains(&filed), "{filed}");
@@ -518,23 +517,35 @@ fn only_a_running_timeout_is_named() {
     assert!(!producer.slot(1).finish_and_unpin(), "its handle still pins the slot");
 }
 
-/// If the name stayed, a stop would wait for a run that has ended.
+/// A defect has left a name. If it stayed, a stop would wait for a run that has ended, here until the drop of
+/// the executor returns.
 #[test]
 fn rule_09_the_name_left_by_a_dead_worker_is_cleared() {
+    struct Stops(Arc<Control>, Arc<AtomicBool>);
+    impl Executor for Stops {
+        fn execute(&self, job: Job) -> Result<(), Job> {
+            Err(job)
+        }
+    }
+    impl Drop for Stops {
+        fn drop(&mut self) {
+            let stopped = self.0.finish_until(Some(Instant::now()));
+            self.1.store(stopped.is_some_and(|left| left.len() == 1), Ordering::Relaxed);
+        }
+    }
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(1);
     file_all(&mut worker);
     let token = all_due(&mut worker)[0];
-    let control = worker.control.clone();
+    let (control, stopped) = (worker.control.clone(), Arc::new(AtomicBool::new(false)));
+    let executor = Arc::new(Stops(control.clone(), stopped.clone()));
+    worker.dispatch = Some(Dispatch { executor, on_refusal: OnRefusal::default() });
     assert!(control.running.begin(false, token.index));
-    control.running.abort();
-    assert!(control.running.begin(false, token.index), "the name is cleared");
-    control.running.end();
-    control.close();
-    control.lifecycle.command_return();
-    assert!(control.finish_until(Some(Instant::now())).is_some());
-    control.running.abort();
+    control.context.close();
+    assert!(control.finish_until(Some(Instant::now())).is_none(), "a task seems to run");
+    worker.end();
+    assert!(stopped.load(Ordering::Relaxed));
     assert!(!control.running.begin(false, token.index), "the timer has ended");
 }
 
@@ -690,7 +701,7 @@ impl Drop for Faulty {
 
 /// Rules 1 and 9: after a worker has died, its timeouts are returned, new ones are refused, and no
 /// thread waits.
-fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command) {
+fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, end: Phase) {
     let wheel = Faulty { wheel: Hashed::new(8).unwrap(), taken: 0, panics_in_drop };
     let worker = worker_on(wheel);
     let mut producers = Producer::two_of(&worker);
@@ -698,19 +709,17 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command
     producers[1].schedule(2);
     let control = worker.control.clone();
     if panics_in_drop {
-        control.close();
-        control.lifecycle.command_return();
+        control.context.close();
     }
-    if order == Command::Cancel {
-        control.close();
-        assert!(control.lifecycle.command_cancel().is_empty());
+    if end == Phase::Cancelled {
+        control.cancel();
     }
     let died = std::thread::spawn(|| run_thread(worker)).join();
     assert_eq!(died.is_err(), panics_in_drop);
-    assert!(control.lifecycle.is_finished());
-    let left = control.lifecycle.wait_finished(None).unwrap().len() as u64;
+    assert!(control.progress.is_finished());
+    let left = control.progress.wait_finished(None).unwrap().len() as u64;
     let metrics = control.context.snapshot();
-    let expected = if order == Command::Cancel { (0, 0, 5) } else { (5, 5, 0) };
+    let expected = if end == Phase::Cancelled { (0, 0, 5) } else { (5, 5, 0) };
     assert_eq!((left, metrics.returned, metrics.cancelled), expected);
     let refused = crate::timeout::schedule(&control.registry, || (), DUE, Admit::Once, identity);
     assert!(matches!(refused, Err((_, Refusal::Closed))));
@@ -719,13 +728,13 @@ fn a_worker_that_dies_leaves_a_closed_timer(panics_in_drop: bool, order: Command
 
 #[test]
 fn rule_05_a_worker_that_panics_leaves_a_closed_timer() {
-    a_worker_that_dies_leaves_a_closed_timer(false, Command::Return);
+    a_worker_that_dies_leaves_a_closed_timer(false, Phase::Returned);
 }
 
 #[test]
 fn rule_05_a_worker_whose_end_panics_leaves_a_closed_timer() {
-    a_worker_that_dies_leaves_a_closed_timer(true, Command::Return);
-    a_worker_that_dies_leaves_a_closed_timer(true, Command::Cancel);
+    a_worker_that_dies_leaves_a_closed_timer(true, Phase::Returned);
+    a_worker_that_dies_leaves_a_closed_timer(true, Phase::Cancelled);
 }
 
 /// A stop that ends the timer in the worker's place also takes timeouts that are due.
@@ -737,8 +746,7 @@ fn rule_01_nothing_is_claimed_after_the_timer_has_ended() {
     file_all(&mut worker);
     let due = all_due(&mut worker);
     let control = worker.control.clone();
-    control.close();
-    control.lifecycle.command_return();
+    control.context.close();
     assert_eq!(control.finish_until(Some(Instant::now())).map(|left| left.len()), Some(1));
     assert!(!control.running.begin(false, due[0].index), "nothing runs after a stop");
     assert!(matches!(worker.claim(due[0]), Claim::Dead));
@@ -746,15 +754,14 @@ fn rule_01_nothing_is_claimed_after_the_timer_has_ended() {
     assert_eq!(producer.slot(0).phase(), Phase::Returned);
 }
 
-/// After a command to end, a due timeout stays in its slot, where the end finds it.
+/// After the closing, a due timeout stays in its slot, where the end finds it.
 #[test]
-fn rule_01_nothing_expires_after_a_command_to_end() {
+fn rule_01_nothing_expires_after_the_closing() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.schedule(2);
     file_all(&mut worker);
-    worker.control.close();
-    worker.control.lifecycle.command_return();
+    worker.context().close();
     worker.expire(DUE * TICK);
     assert_eq!(producer.slot(0).phase(), Phase::Filed);
     assert_eq!(worker.control.context.totals().pending(), 2);

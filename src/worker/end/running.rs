@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | 0 | the worker is not busy | the worker, before it claims: to a name; a stop: to CLOSED. Both by a compare-exchange |
 //! | a name | the worker claims, runs or hands over that timeout, or has just done so | the worker, by a store: to the next name, or to 0 if no run follows directly |
-//! | CLOSED | a stop ends the timer in the worker's place, or in a forked child, which has no worker | nobody; the worker claims nothing more |
+//! | CLOSED | the worker claims nothing more: it has ended, a stop ends the timer in its place, or this is a forked child, which has no worker | nobody |
 //!
 //! | step | the worker | a thread that asks |
 //! |---|---|---|
@@ -44,7 +44,7 @@ fn name(index: u32) -> u64 {
 /// The timeout that the worker is busy with. See the head.
 #[repr(align(128))] // the worker writes it at each run, so no other thread's data shares its cache lines
 #[derive(Default)]
-pub(super) struct Running {
+pub(in crate::worker) struct Running {
     name: AtomicU64,
     /// The number of threads that ask.
     asking: AtomicUsize,
@@ -54,26 +54,26 @@ impl Running {
     /// Names the timeout that the worker is about to claim. `busy` says whether another one is named.
     /// Returns false if a stop has ended the timer.
     #[inline]
-    pub(super) fn begin(&self, busy: bool, index: u32) -> bool {
+    pub(in crate::worker) fn begin(&self, busy: bool, index: u32) -> bool {
         if busy {
-            // Release: who reads this name also sees that the slot's former timeout has ended.
+            // Release: a thread that reads this name also sees that the slot's former timeout has ended.
             self.name.store(name(index), Ordering::Release);
             return true;
         }
-        self.leave_idle(name(index))
+        self.leave_idle(name(index)).is_ok()
     }
 
     /// Waits until the timeout that was named before can be finished. The worker calls it after it has
     /// claimed the next one, by an exchange.
     #[inline]
-    pub(super) fn let_go(&self) {
+    pub(in crate::worker) fn let_go(&self) {
         fence_after_exchange();
         self.wait();
     }
 
     /// Clears the name, and waits until the timeout can be finished.
     #[inline]
-    pub(super) fn end(&self) {
+    pub(in crate::worker) fn end(&self) {
         self.name.store(0, Ordering::Release);
         fence(Ordering::SeqCst);
         self.wait();
@@ -87,27 +87,21 @@ impl Running {
         }
     }
 
-    /// Clears a name that was left when a defect ended the worker.
-    pub(super) fn abort(&self) {
-        if !matches!(self.name.load(Ordering::Acquire), 0 | CLOSED) {
-            self.end();
-        }
-    }
-
-    /// Closes the word in a process in which the worker's thread does not exist.
-    pub(super) fn abandon(&self) {
+    /// Closes the word for a worker that runs nothing any more, whatever name a defect has left, or that does
+    /// not exist in this process.
+    pub(super) fn close(&self) {
         self.name.store(CLOSED, Ordering::Release);
     }
 
-    /// Closes the word for a stop if the worker is not busy. Returns whether it was not.
+    /// Closes the word for a stop, unless the worker is busy. Returns whether it is closed.
     pub(super) fn close_if_idle(&self) -> bool {
-        self.leave_idle(CLOSED)
+        matches!(self.leave_idle(CLOSED), Ok(_) | Err(CLOSED))
     }
 
     #[inline]
-    fn leave_idle(&self, to: u64) -> bool {
+    fn leave_idle(&self, to: u64) -> Result<u64, u64> {
         let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
-        self.name.compare_exchange(0, to, done, failed).is_ok()
+        self.name.compare_exchange(0, to, done, failed)
     }
 
     /// Calls `make` with the index of the named timeout. The worker does not finish it before the return.

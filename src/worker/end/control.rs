@@ -1,16 +1,12 @@
-//! The state that a timer's handles and its worker share: the heaps, the command to end, and the
-//! running timeout.
-//!
-//! A stop with a limit ends the timer itself, in the worker's place, if the worker is not busy (see
-//! `running`).
+//! The state that a timer's handles and its worker share, and what both do to end the timer.
 
+use super::progress::Progress;
+use super::running::Running;
 use crate::base::sync::{Arc, thread_local};
 use crate::heap::context::Context;
 use crate::heap::{Phase, PinnedChunk, Registry, SLOTS, locate};
-use crate::time::Follow;
+use crate::time::FollowingTimer;
 use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
-use crate::worker::lifecycle::{Command, Lifecycle};
-use crate::worker::running::Running;
 use std::cell::Cell;
 use std::time::Instant;
 
@@ -18,9 +14,9 @@ use std::time::Instant;
 pub(crate) struct Control {
     pub(crate) context: Arc<Context>,
     pub(crate) registry: Arc<Registry<Erased>>,
-    pub(crate) lifecycle: Lifecycle<Unprocessed>,
+    pub(crate) progress: Progress<Unprocessed>,
     pub(crate) internals: Internals,
-    pub(super) running: Running,
+    pub(in crate::worker) running: Running,
     /// The process in which the worker's thread exists.
     process: u32,
 }
@@ -28,9 +24,9 @@ pub(crate) struct Control {
 impl Control {
     pub(crate) fn new(registry: Arc<Registry<Erased>>) -> Self {
         let context = registry.context.clone();
-        let (lifecycle, internals) = (Lifecycle::new(), Internals::new());
+        let (progress, internals) = (Progress::new(context.clone()), Internals::new());
         let (running, process) = (Running::default(), std::process::id());
-        Self { context, registry, lifecycle, internals, running, process }
+        Self { context, registry, progress, internals, running, process }
     }
 
     /// Whether this process was forked from the one with the worker's thread. Only the thread that forks is in
@@ -39,24 +35,36 @@ impl Control {
         std::process::id() != self.process && !self.context.alarm.parker().is_current_thread()
     }
 
-    /// Ends the timer in a forked child, in the place of a worker that does not exist there. The caller has
-    /// closed the timer and given the command.
-    pub(crate) fn finish_forked(&self) {
-        self.running.abandon();
-        self.finish();
-        self.internals.end();
-        self.lifecycle.wake_waiting();
-    }
-
-    /// Closes the timer: from now on it admits nothing.
-    pub(crate) fn close(&self) {
+    /// Closes the timer, so that its worker ends it. In a forked child, ends it here.
+    pub(crate) fn begin_stop(&self) {
         self.context.close();
+        if self.is_forked() {
+            self.running.close();
+            self.end();
+        } else {
+            self.context.alarm.call();
+        }
     }
 
-    /// Ends the remaining timeouts by the command and reports the end. Does nothing if a thread has
-    /// begun to do so. The caller has closed the timer and given the command.
-    pub(crate) fn finish(&self) {
-        let uncollected = self.lifecycle.finish(|order| self.empty(order));
+    /// Closes the timer and cancels its pending timeouts, since nobody is left to collect them.
+    pub(crate) fn cancel(&self) {
+        let uncollected = self.progress.cancel();
+        self.context.alarm.call();
+        uncollected.into_iter().for_each(Unprocessed::cancel);
+    }
+
+    /// Ends the timer in the place of its worker's thread, or on it. The tasks that wake wakers, and those of
+    /// internal timeouts, come after the end is reported, so that no stop with a limit waits for them.
+    fn end(&self) {
+        self.finish();
+        self.progress.wait_emptied(); // a stop that empties the slots leaves tasks to this thread
+        self.internals.end();
+        self.progress.wake_waiting();
+    }
+
+    /// Ends the remaining timeouts and reports the end. Does nothing if a thread has begun to do so.
+    fn finish(&self) {
+        let uncollected = self.progress.finish(|end| self.empty(end));
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
@@ -67,14 +75,20 @@ impl Control {
         }
     }
 
+    /// Waits until the timer has ended, or ends it in the worker's place. A stop with a limit calls it
+    /// after `begin_stop`. Returns `None` if the worker is busy until the limit.
+    pub(crate) fn finish_until(&self, limit: Option<Instant>) -> Option<Vec<Unprocessed>> {
+        self.finish_if_idle();
+        self.progress.wait_finished(limit).or_else(|| {
+            self.finish_if_idle();
+            self.progress.wait_finished(limit)
+        })
+    }
+
     /// Ends the remaining timeouts and returns them ordered by deadline. Their tasks stay in their slots, and
     /// only numbers are sorted. Timeouts that only wake a waker, and internal ones, are left to the worker's
     /// thread.
-    fn empty(&self, order: Command) -> Vec<Unprocessed> {
-        let end = match order {
-            Command::Cancel => Phase::Cancelled,
-            Command::Run | Command::Return => Phase::Returned,
-        };
+    fn empty(&self, end: Phase) -> Vec<Unprocessed> {
         let (mut chunks, mut found) = (Vec::<PinnedChunk<Erased>>::new(), Vec::<[u64; 2]>::new());
         let mut for_worker = Vec::new();
         self.registry.empty(end, |chunk, offset, deadline| {
@@ -98,16 +112,6 @@ impl Control {
             Unprocessed::new(Place { chunk: &chunks[at / SLOTS], offset: at % SLOTS })
         };
         found.into_iter().map(place).collect() // in the same memory
-    }
-
-    /// Waits until the timer has ended, or ends it in the worker's place. A stop with a limit calls it
-    /// after it has given its command. Returns `None` if the worker is busy until the limit.
-    pub(crate) fn finish_until(&self, limit: Option<Instant>) -> Option<Vec<Unprocessed>> {
-        self.finish_if_idle();
-        self.lifecycle.wait_finished(limit).or_else(|| {
-            self.finish_if_idle();
-            self.lifecycle.wait_finished(limit)
-        })
     }
 
     /// A handle to the timeout that the worker is busy with.
@@ -138,27 +142,21 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.close();
-        self.0.lifecycle.command_return();
-        self.0.finish();
-        // A stop that empties the slots also leaves tasks to this thread.
-        self.0.lifecycle.wait_emptied();
-        // After the end is reported, so that no stop with a limit waits for these tasks and wakers.
-        self.0.internals.end();
-        self.0.lifecycle.wake_waiting();
+        self.0.context.close();
+        self.0.end();
     }
 }
 
-impl Follow for Control {
+impl FollowingTimer for Control {
     fn request_catch_up(&self) -> u64 {
-        let request = self.lifecycle.request_catch_up();
+        let request = self.progress.request_catch_up();
         self.context.alarm.call();
         request
     }
 
     fn wait(&self, request: u64) {
         if !on_a_worker() && !self.is_forked() {
-            self.lifecycle.wait_caught_up(request);
+            self.progress.wait_caught_up(request);
         }
     }
 }
@@ -168,7 +166,7 @@ thread_local! {
 }
 
 /// Marks this thread as the worker of a timer.
-pub(crate) fn mark_worker() {
+pub(super) fn mark_worker() {
     ON_A_WORKER.with(|on| on.set(true));
 }
 
@@ -329,15 +327,14 @@ mod model {
                 spawn(move || run(&control, chunk.slot(0), version, task))
             };
             turn();
-            control.close();
-            control.lifecycle.command_return();
+            control.context.close();
             drop(control.running());
             control.finish_if_idle();
             turn();
-            ended.store(control.lifecycle.is_finished(), Ordering::Relaxed);
+            ended.store(control.progress.is_finished(), Ordering::Relaxed);
             let ran = worker.join().unwrap();
             control.finish();
-            let returned = control.lifecycle.wait_finished(None).map_or(0, |left| left.len());
+            let returned = control.progress.wait_finished(None).map_or(0, |left| left.len());
             assert_eq!(returned, usize::from(!ran));
         });
     }
