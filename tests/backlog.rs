@@ -1,8 +1,7 @@
 //! More timeouts than the worker files in one pass (the drain cap).
 
-mod common;
-
-use common::{Record, TICK, blocking_task, eventually, manual_with, ms, on};
+use crate::common::{Record, TICK, blocking_task, eventually, manual_with, ms, on};
+use crate::on_every_wheel;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use wheelwork::{Clock, HashedWheelTimer, WheelKind};

@@ -1,8 +1,6 @@
 //! Building a timer: a bad value is a typed error that names the value and what was expected.
 
-mod common;
-
-use common::ms;
+use crate::common::ms;
 use std::error::Error;
 use std::time::Duration;
 use wheelwork::wheel::{HashedWheel, LevelSizeError, WheelSizeError};

@@ -1,10 +1,9 @@
 //! Cancelling and rescheduling. `memory.rs` has what cancelled timeouts leave behind.
 
-mod common;
-
-use common::{
+use crate::common::{
     Mutex, Random, Record, TICK, assert_conserved, into_the_wheel, manual, manual_with, ms, on,
 };
+use crate::on_every_wheel;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

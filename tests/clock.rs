@@ -1,8 +1,6 @@
 //! Clocks of users, and the threads that wait for a clock or for the worker.
 
-mod common;
-
-use common::{Record, TICK, eventually, manual_with, ms};
+use crate::common::{Record, TICK, eventually, manual_with, ms};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};

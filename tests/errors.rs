@@ -1,9 +1,7 @@
 //! Errors in programs that pass every error on: `?` into the usual boxed error, for any task, and the
 //! way back to what an error carries.
 
-mod common;
-
-use common::{TICK, manual, manual_with};
+use crate::common::{TICK, manual, manual_with};
 use std::cell::Cell;
 use std::error::Error;
 use std::time::Duration;

@@ -1,9 +1,7 @@
 //! The examples: the output of the small ones, and the command line of the larger ones.
 //! `idle_connections.rs` and `replay_log.rs` test what two of the larger ones do.
 
-mod common;
-
-use common::examples::{assert_fits, run_example, said, squeezed};
+use crate::common::examples::{assert_fits, run_example, said, squeezed};
 
 const LARGER: [&str; 3] = ["idle_connections", "idle_cost", "replay_log"];
 

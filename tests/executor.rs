@@ -1,8 +1,6 @@
 //! Where tasks run, and what happens when a task or an executor misbehaves.
 
-mod common;
-
-use common::{Mutex, Record, TICK, assert_conserved, eventually, manual, manual_with, ms};
+use crate::common::{Mutex, Record, TICK, assert_conserved, eventually, manual, manual_with, ms};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;

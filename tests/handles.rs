@@ -1,8 +1,6 @@
 //! Handles as values: which are equal, and how a map finds what belongs to a timeout.
 
-mod common;
-
-use common::{Record, TICK, eventually, manual, ms};
+use crate::common::{Record, TICK, eventually, manual, ms};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::thread;

@@ -3,9 +3,7 @@
 #[path = "../examples/idle_connections/harness/clients/judge.rs"]
 mod judge;
 
-mod common;
-
-use common::examples::{assert_fits, example, run_example, said};
+use crate::common::examples::{assert_fits, example, run_example, said};
 use judge::{LastWrites, Span, Verdict};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,9 +1,7 @@
 //! Random histories of idle timeouts against an oracle that knows every touch: an event if and only
 //! if the connection was really silent.
 
-mod common;
-
-use common::{Record, TICK, manual, ms};
+use crate::common::{Record, TICK, manual, ms};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::time::Duration;

@@ -3,9 +3,7 @@
 //! Nothing here depends on the machine's speed: each touching thread measures its own gaps, and events
 //! are compared with these.
 
-mod common;
-
-use common::{Random, eventually, ms};
+use crate::common::{Random, eventually, ms};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! The limit of pending timeouts: it is exact, whichever threads schedule and end the timeouts.
 
-mod common;
-
-use common::{Mutex, Random, TICK, manual_with, ms, one_look};
+use crate::common::{Mutex, Random, TICK, manual_with, ms, one_look};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};

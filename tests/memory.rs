@@ -5,6 +5,7 @@
 mod common;
 #[path = "common/live_bytes.rs"]
 mod live_bytes;
+mod thread_memory;
 
 use common::{WHEELS, into_the_wheel, manual, manual_with, ms, on, one_look, partly_in_the_wheel};
 use live_bytes::{ALLOCATOR, ALONE, bytes};

@@ -1,9 +1,7 @@
 //! What `metrics` counts about the worker, and what `heap_metrics` shows. The counts of timeouts are checked
 //! in all test files, by `assert_conserved`.
 
-mod common;
-
-use common::{TICK, eventually, manual, ms, partly_in_the_wheel};
+use crate::common::{TICK, eventually, manual, ms, partly_in_the_wheel};
 use std::thread;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 use wheelwork::{HashedWheelTimer, HeapMetrics};

@@ -1,8 +1,8 @@
 //! Periodic timeouts, on the manual clock.
 
-mod common;
-
-use common::{Mutex, Record, TICK, assert_conserved, manual, ms};
+use crate::common::{
+    Mutex, Record, TICK, assert_conserved, eventually, manual, manual_with, ms, run_here,
+};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -252,8 +252,8 @@ impl TimerTask for Retry {
 fn rule_01_a_cancel_during_a_run_that_goes_on_is_told() {
     for (on_executor, runs) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
         let builder = HashedWheelTimer::builder().max_pending_timeouts(1);
-        let builder = if on_executor { builder.executor(common::run_here) } else { builder };
-        let (timer, clock) = common::manual_with(builder);
+        let builder = if on_executor { builder.executor(run_here) } else { builder };
+        let (timer, clock) = manual_with(builder);
         let seen = Record::new();
         let task = Retry { left: runs, panics_when_told: runs == 2, seen: seen.clone() };
         let timeout = timer.new_timeout(task, TICK).unwrap();
@@ -351,7 +351,7 @@ fn rule_09_a_task_slower_than_its_period_does_not_block_the_worker() {
     timer.new_periodic(slow, Period::fixed_rate(ms(1))).unwrap();
     let ran = Record::new();
     timer.new_timeout(ran.note(()), ms(20)).unwrap();
-    common::eventually("the other timeout runs", || ran.len() == 1);
+    eventually("the other timeout runs", || ran.len() == 1);
     assert!(timer.stop().unwrap().len() <= 1);
 }
 
@@ -364,7 +364,7 @@ fn rule_05_a_burst_yields_to_the_timeouts_that_are_due() {
     for n in 0..20 {
         timer.new_timeout(ran.note(n), ms(5 + 5 * n)).unwrap();
     }
-    common::eventually("the others run", || ran.len() == 20);
+    eventually("the others run", || ran.len() == 20);
     assert_eq!(ran.take(), (0..20).collect::<Vec<_>>());
     assert!(endless.cancel());
 }
@@ -378,7 +378,7 @@ fn rule_01_a_cancel_that_returned_true_withdraws_a_waiting_job() {
         queue.lock().unwrap().push(job);
         Ok(())
     };
-    let (timer, clock) = common::manual_with(HashedWheelTimer::builder().executor(executor));
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
     let (timeout, runs) = noting(&timer, &clock, Period::fixed_rate(TICK));
     clock.advance(TICK);
     assert!(timeout.cancel());
@@ -403,7 +403,7 @@ fn runs_of_one_timeout_never_overlap() {
         at_work.store(false, SeqCst);
     };
     timer.new_periodic(task, Period::fixed_rate(ms(1))).unwrap();
-    common::eventually("it has run", || runs.len() >= 20);
+    eventually("it has run", || runs.len() >= 20);
     timer.stop().unwrap();
     assert_eq!(timer.metrics().panicked, 0);
 }

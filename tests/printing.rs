@@ -1,9 +1,7 @@
 //! The `Debug` and `Display` output of each public type. A value prints even if its task cannot be
 //! printed, and from within a task, where a held lock would hang.
 
-mod common;
-
-use common::{Record, TICK, manual, manual_with, ms};
+use crate::common::{Record, TICK, manual, manual_with, ms};
 use std::fmt::Debug;
 use std::time::Duration;
 use wheelwork::executor::{Job, OnRefusal};

@@ -4,9 +4,7 @@
 #[path = "../examples/replay_log/reader.rs"]
 mod reader;
 
-mod common;
-
-use common::examples::{assert_fits, example, said, squeezed};
+use crate::common::examples::{assert_fits, example, said, squeezed};
 use proptest::prelude::*;
 use reader::{Format, LineError, Record};
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! The executors behind features.
 
-mod common;
-
-use common::ms;
+#[cfg(feature = "tokio")]
+use crate::common::eventually;
+use crate::common::ms;
 use std::sync::mpsc;
 use std::time::Duration;
 use wheelwork::{Executor, HashedWheelTimer};
@@ -48,7 +48,7 @@ fn tokio_runs_tasks_and_a_runtime_that_is_gone_loses_none() {
     let builder = HashedWheelTimer::builder().executor(handle).tick_duration(ms(1));
     let timer = builder.build().unwrap();
     let timeout = timer.new_timeout(|| (), ms(1)).unwrap();
-    common::eventually("the job is dropped by the runtime", || timeout.is_cancelled());
+    eventually("the job is dropped by the runtime", || timeout.is_cancelled());
     assert_eq!(timer.metrics().abandoned, 1);
 }
 

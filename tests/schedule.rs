@@ -1,8 +1,9 @@
 //! Scheduling and expiry. `build.rs` has the errors of settings out of range.
 
-mod common;
-
-use common::{Random, Record, TICK, eventually, into_the_wheel, manual_with, ms, on, one_look};
+use crate::common::{
+    Random, Record, TICK, eventually, into_the_wheel, manual_with, ms, on, one_look,
+};
+use crate::on_every_wheel;
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, RescheduleError, WheelKind};
 

@@ -1,16 +1,15 @@
-//! The whole timer, worker included, under random schedules of every lock and atomic:
-//!
-//! ```console
-//! $ RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test --profile model --features _shuttle --test shuttle
-//! ```
+//! The whole timer, worker included, under random schedules of every lock and atomic: `.ci/shuttle`.
+//! `shuttle_future` does the same to futures, and `shuttle_stream` to streams with idle timeouts.
 //!
 //! Loom tries all schedules of a small protocol; this tries some of the schedules of everything.
 //! `WHEELWORK_SHUTTLE_ITERATIONS` makes it longer. A failure prints the schedule, to be replayed.
 #![cfg(shuttle)]
 
-#[allow(dead_code)] // tasks are for futures
 #[path = "common/schedules.rs"]
 mod schedules;
+mod shuttle_future;
+#[cfg(feature = "futures-io")]
+mod shuttle_stream;
 
 use schedules::iterations;
 use shuttle::rand::{Rng, thread_rng};

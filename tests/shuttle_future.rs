@@ -2,12 +2,8 @@
 //! sleep, reset, limit, drop, and pass sleeps to each other, each on a thread that is woken by its waker
 //! alone. One thread moves the clock until all have ended, and one may stop the timer before. A wake-up that is lost leaves a task
 //! waiting, and shuttle's bound of steps ends the schedule.
-#![cfg(shuttle)]
 
-#[path = "common/schedules.rs"]
-mod schedules;
-
-use schedules::{Bell, iterations};
+use crate::schedules::{Bell, iterations};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -3,13 +3,9 @@
 //! woken by its waker alone. At first, the peers move some bytes. One thread moves the clock until all tasks
 //! have ended. In half of the schedules, one stops the timer before, and then closes all streams. A wake-up
 //! that is lost leaves a task waiting, and shuttle's bound of steps ends the schedule.
-#![cfg(all(shuttle, feature = "futures-io"))]
 
-#[path = "common/schedules.rs"]
-mod schedules;
-
+use crate::schedules::{Bell, iterations};
 use futures_io::{AsyncRead, AsyncWrite};
-use schedules::{Bell, iterations};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};

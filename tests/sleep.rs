@@ -4,9 +4,8 @@
 //! more, so the upper bounds hold there too. A sleep may end early by itself, as the standard library
 //! allows. The bounds leave room for a few of these.
 
-mod common;
-
-use common::{Record, eventually, manual_with, ms, on, one_look};
+use crate::common::{Record, eventually, into_the_wheel, manual, manual_with, ms, on, one_look};
+use crate::on_every_wheel;
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, Timeout, WheelKind};
 
@@ -165,16 +164,16 @@ fn rule_06_a_timeout_pulled_forward_wakes_a_sleeping_worker() {
     let timeout = timer.new_timeout(|| (), Duration::from_secs(3600)).unwrap();
     std::thread::sleep(ms(50));
     timeout.reschedule(ms(1)).unwrap();
-    common::eventually("it runs", || timeout.is_expired());
+    eventually("it runs", || timeout.is_expired());
 }
 
 /// Each burst empties its chunks. The next one uses the same chunks.
 #[test]
 fn rule_06_bursts_that_are_cancelled_at_once_do_not_wake_the_worker_each_time() {
     for size in [500, 1500, 2000, 20_000] {
-        let (timer, clock) = common::manual();
+        let (timer, clock) = manual();
         timer.new_timeout(|| (), ms(3_600_000)).unwrap();
-        common::into_the_wheel(&timer, &clock);
+        into_the_wheel(&timer, &clock);
         let before = timer.metrics().wakeups;
         for _ in 0..50 {
             let burst: Vec<_> = (0..size).map(|_| timer.new_timeout(|| (), ms(60_000))).collect();

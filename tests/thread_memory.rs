@@ -2,12 +2,8 @@
 //!
 //! A counting allocator sees every live byte of this process. No test from another file may disturb it.
 
-mod common;
-#[path = "common/live_bytes.rs"]
-mod live_bytes;
-
-use common::{TICK, blocking_task, into_the_wheel, manual_with, partly_in_the_wheel};
-use live_bytes::{ALONE, bytes};
+use crate::common::{TICK, blocking_task, into_the_wheel, manual_with, partly_in_the_wheel};
+use crate::live_bytes::{ALONE, bytes};
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, ManualClock, Timeout};

@@ -1,16 +1,12 @@
 //! Ticks that are no multiple of 8 ns, the step of deadlines. Tick n begins at the first step that is not
 //! before n tick lengths.
 
-mod common;
-#[path = "future/wakers.rs"]
-#[allow(dead_code)] // the tests of `future` use the rest
-mod wakers;
-
-use common::{Random, Record, manual_with, on};
+use crate::common::{Random, Record, manual_with, on};
+use crate::on_every_wheel;
+use crate::wakers::Alarm;
 use std::ops::ControlFlow;
 use std::task::Poll;
 use std::time::Duration;
-use wakers::Alarm;
 use wheelwork::future::DelayQueue;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 use wheelwork::{HashedWheelTimer, ManualClock, Period, WheelKind};

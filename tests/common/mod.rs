@@ -4,6 +4,7 @@
 
 pub mod examples;
 mod gate;
+pub mod wakers;
 mod wheels;
 #[allow(unused_imports)] // likewise
 pub use self::{

@@ -1,7 +1,7 @@
 //! Tasks that are cancelled.
 
+use super::{Probe, fates, schedule};
 use crate::common::{TICK, assert_conserved, eventually, manual, ms, one_look};
-use crate::{Probe, fates, schedule};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Tasks that the timer, a stop or an executor refuses, and jobs that never run.
 
+use super::{Probe, fates, schedule};
 use crate::common::{Mutex, TICK, assert_conserved, eventually, manual, manual_with, ms};
-use crate::{Probe, fates, schedule};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Tasks that run, once or again and again.
 
+use super::{Probe, closure, fates, schedule};
 use crate::common;
 use crate::common::{TICK, assert_conserved, eventually, manual, manual_with, ms, one_look};
-use crate::{Probe, closure, fates, schedule};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use wheelwork::executor::ThreadPool;

@@ -1,7 +1,7 @@
 //! Tasks that are pending when their timer stops, or when their thread or the last handle goes.
 
+use super::{Fates, Probe, fates, schedule};
 use crate::common::{TICK, blocking_task, eventually, into_the_wheel, manual, ms};
-use crate::{Fates, Probe, fates, schedule};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Reports of many connections at once.
 
+use super::{MANY, Seen, all, queueing, recording, seen};
 use crate::common::{Record, TICK, assert_conserved, manual, manual_with, ms};
-use crate::{MANY, Seen, all, queueing, recording, seen};
 use std::time::Duration;
 use wheelwork::executor::Job;
 use wheelwork::idle::{Answer, Idle, IdleKind, IdlePolicy, IdleTimeouts};

@@ -1,8 +1,8 @@
 //! Callbacks and handles: what they may do, and what a panic or a slow one leaves.
 
+use super::{all, seen, walk};
 use crate::common;
 use crate::common::{Mutex, Record, TICK, manual, ms};
-use crate::{all, seen, walk};
 use std::sync::Arc;
 use wheelwork::HashedWheelTimer;
 use wheelwork::idle::{Answer, Idle, IdleKind, IdlePolicy, IdleTimeouts, Watch};

@@ -1,8 +1,8 @@
 //! The number of checks: one for each idle period, and none of connections that have left.
 
+use super::{MANY, all, queueing, recording, walk};
 use crate::common;
 use crate::common::{Record, TICK, manual_with, ms};
-use crate::{MANY, all, queueing, recording, walk};
 use wheelwork::executor::Job;
 use wheelwork::idle::{Answer, IdleTimeouts, Watch};
 use wheelwork::{HashedWheelTimer, ManualClock};

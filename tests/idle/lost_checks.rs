@@ -1,7 +1,7 @@
 //! Checks that an executor drops, delays or runs too late, and a timer at its limit.
 
+use super::{all, queueing, recording, walk};
 use crate::common::{Record, TICK, assert_conserved, manual_with};
-use crate::{all, queueing, recording, walk};
 use std::time::Duration;
 use wheelwork::HashedWheelTimer;
 use wheelwork::executor::Job;

@@ -1,7 +1,7 @@
 //! Factors for all durations, and the idlest connections.
 
+use super::{Seen, all, queueing, recording, seen};
 use crate::common::{Mutex, Record, TICK, manual, ms};
-use crate::{Seen, all, queueing, recording, seen};
 use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::HashedWheelTimer;

@@ -1,7 +1,7 @@
 //! When a connection is reported: its kinds of silence, touches, pauses and changes of its durations.
 
+use super::{all, recording, seen, walk};
 use crate::common::{Mutex, Record, TICK, assert_conserved, manual, ms};
-use crate::{all, recording, seen, walk};
 use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts, Watch};

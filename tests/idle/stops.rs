@@ -1,8 +1,8 @@
 //! The end of the timer, which reports each watched connection.
 
+use super::{all, recording};
 use crate::common;
 use crate::common::{Mutex, Record, assert_conserved, manual, manual_with, ms};
-use crate::{all, recording};
 use std::sync::Arc;
 use std::time::Duration;
 use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts, Watch};

@@ -1,8 +1,8 @@
 //! The traits of futures-io.
 
-use crate::script::Script;
+use super::script::Script;
+use super::{TICK, all, assert_idle, assert_moved, streams};
 use crate::wakers::Alarm;
-use crate::{TICK, all, assert_idle, assert_moved, streams};
 use futures_io::{AsyncRead, AsyncWrite};
 use std::io;
 use std::pin::Pin;

@@ -1,9 +1,9 @@
 //! The tasks that a report wakes: the two halves of a stream, the latest wakers, and wakers that panic.
 
+use super::script::Script;
+use super::{TICK, all, assert_idle, manual, pipe, read, reader, streams, write};
 use crate::common::{Mutex, Record};
-use crate::script::Script;
 use crate::wakers::{Alarm, Hooks};
-use crate::{TICK, all, assert_idle, manual, pipe, read, reader, streams, write};
 use std::io::ErrorKind;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! When a stream is idle, and what ends a silence.
 
-use crate::common::{UPTIMES, shortly_before};
-use crate::script::Script;
-use crate::wakers::Alarm;
-use crate::{
+use super::script::Script;
+use super::{
     TICK, all, assert_idle, assert_moved, flush, ms, pipe, read, reader, streams, write, writer,
 };
+use crate::common::{UPTIMES, shortly_before};
+use crate::wakers::Alarm;
 use std::io::ErrorKind;
 use std::pin::Pin;
 use std::task::Poll;
@@ -74,7 +74,7 @@ fn a_peer_that_takes_a_byte_at_a_time_is_not_idle() {
     for _ in 0..50 {
         assert!(write(&mut stream, &alarm, &[0; 99]).is_pending());
         clock.advance(2 * TICK);
-        assert_moved(crate::read(&mut far, &peer), 8);
+        assert_moved(super::read(&mut far, &peer), 8);
         assert_moved(write(&mut stream, &alarm, &[0; 99]), 8);
     }
     assert!(write(&mut stream, &alarm, &[0; 99]).is_pending());

@@ -1,8 +1,8 @@
 //! Streams whose timer is stopped.
 
-use crate::script::Script;
+use super::script::Script;
+use super::{TICK, assert_idle, assert_moved, pipe, read, reader, streams, write};
 use crate::wakers::Alarm;
-use crate::{TICK, assert_idle, assert_moved, pipe, read, reader, streams, write};
 use wheelwork::RefusalReason;
 use wheelwork::idle::IdleKind;
 

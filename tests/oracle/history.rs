@@ -158,7 +158,7 @@ impl History {
     fn as_test(&self) -> String {
         let mut text = String::from("#[test]\nfn a_history_that_differed() {\n    ");
         text.push_str(
-            "use oracle::history::{Act::*, Cadence::*, Fate::*, Refused::*, When::*, *};\n    \
+            "use super::history::{Act::*, Cadence::*, Fate::*, Refused::*, When::*, *};\n    \
              use wheelwork::WheelKind;\n",
         );
         let Setup { tick, wheel, ticks_per_wheel, limit, executor } = &self.setup;
@@ -185,7 +185,7 @@ impl History {
             };
             let _ = writeln!(text, "        Op::{op},");
         }
-        text.push_str("    ];\n    oracle::agree(&History { setup, ops });\n}");
+        text.push_str("    ];\n    super::agree(&History { setup, ops });\n}");
         text
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! `history` decodes the operations from bytes, so that random tests and fuzzing share all of this.
 //! `play` plays them on a timer, with the tasks and the executor in `tasks`, and records what happens
-//! in `world`. `model` is the simplest timer that keeps the promises, and `check` compares the two.
+//! in `world`. `model` is the simplest timer that keeps the promises, and `check` compares the two. The random
+//! tests are in `tests`.
 // The test and the fuzz target compile this for themselves, and each uses a part of it.
 #![allow(dead_code, unreachable_pub)]
 
@@ -12,6 +13,8 @@ pub mod history;
 pub mod model;
 pub mod play;
 pub mod tasks;
+#[cfg(test)]
+mod tests;
 pub mod world;
 
 pub use history::History;

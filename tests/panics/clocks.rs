@@ -1,7 +1,7 @@
 //! Panics of clocks.
 
+use super::{BadClock, WORKER, assert_unhurt};
 use crate::common::{Record, TICK, assert_conserved, eventually, ms};
-use crate::{BadClock, WORKER, assert_unhurt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Panics of executors and of the callback for refused jobs.
 
+use super::{BadCancel, Bomb, assert_unhurt, with_a_bomb};
 use crate::common::{Record, TICK, manual_with};
-use crate::{BadCancel, Bomb, assert_unhurt, with_a_bomb};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use wheelwork::executor::{Job, OnRefusal};
 use wheelwork::{Executor, HashedWheelTimer};

@@ -1,7 +1,7 @@
 //! Panics beneath the idle manager.
 
+use super::{BadClock, Bomb, assert_unhurt};
 use crate::common::{Mutex, Record, TICK, assert_conserved, manual, ms};
-use crate::{BadClock, Bomb, assert_unhurt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;

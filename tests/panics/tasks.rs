@@ -1,7 +1,7 @@
 //! Panics of tasks: in their runs, callbacks and drops.
 
+use super::{BadCancel, Bomb, assert_unhurt, with_a_bomb};
 use crate::common::{Record, TICK, assert_conserved, eventually, manual, manual_with};
-use crate::{BadCancel, Bomb, assert_unhurt, with_a_bomb};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use wheelwork::executor::Job;

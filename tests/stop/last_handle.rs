@@ -1,6 +1,6 @@
 //! The drop of the last handle, which cancels and never blocks.
 
-use crate::Told;
+use super::Told;
 use crate::common::{Record, blocking_task, eventually, ms};
 use std::time::Duration;
 use wheelwork::{HashedWheelTimer, RescheduleError};

@@ -1,6 +1,6 @@
 //! What `stop` returns.
 
-use crate::Told;
+use super::Told;
 use crate::common::{Random, Record, assert_conserved, manual_with, ms, on};
 use crate::on_every_wheel;
 use std::thread;

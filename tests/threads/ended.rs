@@ -1,6 +1,6 @@
 //! Timeouts of threads that have ended.
 
-use crate::HOUR;
+use super::HOUR;
 use crate::common::{Record, TICK, assert_conserved, into_the_wheel, manual, manual_with, ms};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};

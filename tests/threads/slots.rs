@@ -1,6 +1,6 @@
 //! Slots and heaps that are used again and again.
 
-use crate::HOUR;
+use super::HOUR;
 use crate::common::{
     Random, Record, TICK, assert_conserved, blocking_task, manual, manual_with, on,
 };

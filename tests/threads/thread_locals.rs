@@ -1,6 +1,6 @@
 //! Calls of a thread that is ending, from the destructors of its thread-locals.
 
-use crate::HOUR;
+use super::HOUR;
 use crate::common::{Record, TICK, assert_conserved, eventually, manual};
 use std::cell::RefCell;
 use std::sync::Arc;

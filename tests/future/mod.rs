@@ -1,7 +1,5 @@
 //! The futures, on a manual clock unless a test needs real time.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod delay_queue;
 mod due_now;
 #[cfg(feature = "hyper")]
@@ -14,4 +12,3 @@ mod stop;
 #[cfg(feature = "stream")]
 mod stream;
 mod timeout;
-mod wakers;

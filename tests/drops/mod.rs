@@ -8,22 +8,20 @@ macro_rules! with_every_task {
     ($($test:ident),* $(,)?) => { $(mod $test {
         #[test]
         fn small() {
-            super::$test::<crate::Small>();
+            super::$test::<crate::drops::Small>();
         }
         #[test]
         fn large() {
-            super::$test::<crate::Large>();
+            super::$test::<crate::drops::Large>();
         }
         #[test]
         fn aligned() {
-            super::$test::<crate::Aligned>();
+            super::$test::<crate::drops::Aligned>();
         }
     })* };
 }
 
 mod cancels;
-#[path = "../common/mod.rs"]
-mod common;
 mod refusals;
 mod runs;
 mod stops;

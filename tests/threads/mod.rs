@@ -3,8 +3,6 @@
 //!
 //! `thread_memory.rs` measures their memory.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod ended;
 mod slots;
 mod thread_locals;

@@ -34,13 +34,11 @@
 //! thread-local.
 
 mod clocks;
-#[path = "../common/mod.rs"]
-mod common;
 mod executors;
 mod idle;
 mod tasks;
 
-use common::{Record, TICK, assert_conserved};
+use crate::common::{Record, TICK, assert_conserved};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};

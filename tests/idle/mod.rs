@@ -3,14 +3,12 @@
 mod batches;
 mod callbacks;
 mod checks;
-#[path = "../common/mod.rs"]
-mod common;
 mod lost_checks;
 mod pressure;
 mod silence;
 mod stops;
 
-use common::{Record, TICK, manual_with, ms};
+use crate::common::{Record, TICK, manual_with, ms};
 use wheelwork::executor::Job;
 use wheelwork::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts};
 use wheelwork::{Builder, HashedWheelTimer, ManualClock};

@@ -3,18 +3,13 @@
 //! A history that differs is shrunk, and printed as a test to paste into this file.
 //! `PROPTEST_CASES=100000` tries more of them.
 
-#[path = "oracle/mod.rs"]
-mod oracle;
-
-mod common;
-
-use common::{Random, WHEELS};
-use oracle::history::{Fate, OP_BYTES, SETUP_BYTES};
-use oracle::model::No;
-use oracle::play::play;
-use oracle::tasks::ON_PURPOSE;
-use oracle::world::Event;
-use oracle::{History, difference};
+use super::history::{Fate, OP_BYTES, SETUP_BYTES};
+use super::model::No;
+use super::play::play;
+use super::tasks::ON_PURPOSE;
+use super::world::Event;
+use super::{History, difference};
+use crate::common::{Random, WHEELS};
 use proptest::prelude::*;
 use std::sync::Once;
 
@@ -108,11 +103,11 @@ fn random_histories_cover_every_event() {
 /// from the rounded one.
 #[test]
 fn a_series_that_was_moved_back_agrees_with_the_model() {
-    use oracle::history::{Cadence::*, When::*, *};
+    use super::history::{Cadence::*, When::*, *};
     use wheelwork::WheelKind;
     const TICK: u64 = 100_000_000;
     let series = Series { every: TICK, initial: None, cadence: Delay, panics_in: 0 };
-    oracle::agree(&History {
+    super::agree(&History {
         setup: Setup {
             tick: TICK,
             wheel: WheelKind::Hashed,

@@ -1,14 +1,12 @@
 //! Stopping a timer, dropping its last handle, and what becomes of the pending timeouts.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod going_on;
 mod last_handle;
 mod limits;
 mod races;
 mod returned;
 
-use common::Record;
+use crate::common::Record;
 use wheelwork::{Next, Run, Timeout, TimerTask};
 
 struct Told(Record<&'static str>);

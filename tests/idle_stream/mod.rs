@@ -1,23 +1,18 @@
 //! Streams with idle timeouts, on a manual clock.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod futures_io;
 mod halves;
 mod script;
 mod silence;
 mod stops;
-#[allow(dead_code)] // each test program uses a part of it
-#[path = "../future/wakers.rs"]
-mod wakers;
 
-use common::{TICK, manual, ms};
+use crate::common::{TICK, manual, ms};
+use crate::wakers::Alarm;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
-use wakers::Alarm;
 use wheelwork::idle::{IdleKind, IdlePolicy, IdleStream, IdleStreams, TimedOut};
 use wheelwork::{HashedWheelTimer, ManualClock};
 

@@ -1,0 +1,42 @@
+//! The tests that can share a process. One program links faster than many.
+//!
+//! `cargo test --all-features --test timer backlog::` runs one module. `Cargo.toml` lists the tests that
+//! need a process of their own.
+
+mod common;
+
+use common::wakers;
+
+mod backlog;
+mod build;
+mod cancel;
+mod clock;
+mod drops;
+mod errors;
+mod examples;
+mod executor;
+mod future;
+mod handles;
+mod idle;
+mod idle_connections;
+mod idle_model;
+#[cfg(all(feature = "tokio", feature = "futures-io"))]
+mod idle_stream;
+mod idle_stress;
+mod limit;
+mod metrics;
+mod oracle;
+mod panics;
+mod periodic;
+mod placements;
+mod printing;
+mod replay_log;
+mod runtimes;
+mod schedule;
+mod sleep;
+#[cfg(all(feature = "aws-smithy-async", feature = "backon"))]
+mod sleepers;
+mod stop;
+mod threads;
+mod ticks;
+mod wheel;
