@@ -2,7 +2,7 @@
 //! such as the console itself.
 
 #[cfg(not(tokio_unstable))]
-compile_error!("run cargo inside tests/telemetry: its configuration sets tokio_unstable");
+compile_error!("run cargo inside tests/packages: its configuration sets tokio_unstable");
 
 use console_api::async_ops::AsyncOpUpdate;
 use console_api::field::Value;
