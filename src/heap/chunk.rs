@@ -41,7 +41,7 @@ use super::context::Context;
 use super::pending::Promise;
 use super::slot::Slot;
 use crate::base::prefetch::prefetch;
-use crate::base::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::base::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::wheel::Token;
 use std::sync::Weak;
 
@@ -106,6 +106,8 @@ pub(crate) struct Chunk<P> {
     /// A reference to itself, if it is orphaned and has slots in use.
     kept: Mutex<Option<Arc<Self>>>,
     pub(super) promise: Promise,
+    /// No slot from this one on was ever in use, so a look need not read them. Only the owner writes it.
+    used: AtomicUsize,
     /// The worker has dropped the chunk.
     released: AtomicBool,
     /// The number of its heap. The sequence numbers of one heap's timeouts can be compared.
@@ -131,6 +133,7 @@ impl<P> Chunk<P> {
             me: me.clone(),
             kept: Mutex::new(None),
             promise: Promise::new(),
+            used: AtomicUsize::new(0),
             released: AtomicBool::new(false),
             heap,
             id,
@@ -154,8 +157,20 @@ impl<P> Chunk<P> {
         prefetch(&self.internal);
     }
 
+    /// The slots that may be in use. Relaxed, here and below: a slot is armed before the fence of its
+    /// announcement, and the worker calls this after a fence.
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot<P>> {
-        self.slots.iter()
+        self.slots[..self.used()].iter()
+    }
+
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The owner reserves a slot for the first time.
+    #[cold]
+    pub(super) fn set_used(&self, used: usize) {
+        self.used.store(used, Ordering::Relaxed);
     }
 
     /// The index in the tokens of a slot.

@@ -23,6 +23,8 @@ pub(crate) struct Owner<P: Send + 'static> {
     chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
     free: u64,
+    /// A copy of the owned chunk's `used`.
+    used: usize,
     collected: Option<Collected<P>>,
     /// Weak, so that a thread does not keep the shared state of a timer alive.
     registry: Weak<Registry<P>>,
@@ -53,7 +55,8 @@ impl<P: Send + 'static> Owner<P> {
             return None;
         };
         let registry = Arc::downgrade(registry);
-        Some(Self { heap, chunk, free, collected: None, registry })
+        let used = chunk.used();
+        Some(Self { heap, chunk, free, used, collected: None, registry })
     }
 
     /// Whether there is a slot to arm. False if the timer can have no more chunks.
@@ -76,6 +79,10 @@ impl<P: Send + 'static> Owner<P> {
     pub(crate) fn reserve(&mut self) -> usize {
         let offset = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
+        if offset >= self.used {
+            self.used = offset + 1;
+            self.chunk.set_used(self.used);
+        }
         offset
     }
 
@@ -113,6 +120,7 @@ impl<P: Send + 'static> Owner<P> {
             let next = registry.and_then(|registry| next_chunk(&self.heap, &registry));
             if let Some((chunk, free)) = next {
                 self.chunk.disown(self.free);
+                self.used = chunk.used();
                 (self.chunk, self.free) = (chunk, free);
             }
         }

@@ -144,27 +144,21 @@ impl Agenda {
         self.later.entry(tick).or_insert_with(|| std::mem::take(&mut self.spare)).push(token);
     }
 
-    /// Puts the timeouts of this tick in order.
-    pub(super) fn sort(&mut self) {
-        if self.is_in_order() {
-            return;
-        }
-        // Halfway round from the first one, where sequence numbers hardly ever wrap.
-        let base = self.items[0].order.0.wrapping_sub(1 << 63);
-        self.items.sort_unstable_by_key(|item| item.order.0.wrapping_sub(base));
+    /// The number of timeouts of this tick so far.
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
     }
 
-    fn is_in_order(&self) -> bool {
-        if self.items.is_sorted_by(|a, b| a.order.is_before(b.order)) {
-            return true;
+    /// Puts the timeouts of one chunk in order: those from number `first` on.
+    pub(super) fn sort_chunk(&mut self, first: usize) {
+        sort(&mut self.items[first..]);
+    }
+
+    /// Puts the timeouts of this tick in order.
+    pub(super) fn sort(&mut self) {
+        if !is_each_thread_in_order(&self.items) {
+            sort(&mut self.items);
         }
-        // Often several threads are in order, each for itself.
-        let mut last: HashMap<u64, Order> = HashMap::new();
-        self.items.chunk_by(|a, b| a.order.heap() == b.order.heap()).all(|run| {
-            let sorted = run.is_sorted_by(|a, b| a.order.is_before(b.order));
-            let (first, end) = (run[0].order, run[run.len() - 1].order);
-            sorted && last.insert(end.heap(), end).is_none_or(|before| before.is_before(first))
-        })
     }
 
     /// Empties the agenda for the next pass, and frees most of its memory.
@@ -175,4 +169,31 @@ impl Agenda {
         self.later.clear();
         self.spare = Vec::new();
     }
+}
+
+fn is_in_order(items: &[Item]) -> bool {
+    items.is_sorted_by(|a, b| a.order.is_before(b.order))
+}
+
+/// Whether the timeouts of each thread are in order. Those of several threads may be mixed.
+fn is_each_thread_in_order(items: &[Item]) -> bool {
+    let mut last: HashMap<u64, Order> = HashMap::new();
+    items.windows(2).all(|pair| {
+        let (before, next) = (pair[0].order, pair[1].order);
+        if before.heap() == next.heap() {
+            return before.is_before(next);
+        }
+        last.insert(before.heap(), before);
+        last.get(&next.heap()).is_none_or(|last| last.is_before(next))
+    })
+}
+
+fn sort(items: &mut [Item]) {
+    if is_in_order(items) {
+        return;
+    }
+    // Halfway round from the first one, where sequence numbers hardly ever wrap.
+    let base = items[0].order.0.wrapping_sub(1 << 63);
+    // The stable sort finds runs, and a chunk is a run.
+    items.sort_by_key(|item| item.order.0.wrapping_sub(base));
 }

@@ -77,6 +77,7 @@ impl<W: Exact> Worker<W> {
             return control.context.metrics.found_dead();
         };
         let (now, end) = (scale.start_of(agenda.tick), scale.start_of(present));
+        let first = agenda.len();
         let left = looks.look(id, |chunk, offset, deadline| {
             if deadline > end {
                 return false;
@@ -90,6 +91,7 @@ impl<W: Exact> Worker<W> {
             }
             true
         });
+        agenda.sort_chunk(first);
         if left != NEVER {
             to_file.push((id as u32, left));
         }
