@@ -126,10 +126,13 @@ impl<W: Exact> Worker<W> {
     #[inline]
     pub(super) fn prefetch(&mut self, token: Token) {
         let last = std::mem::replace(&mut self.prefetched, token.index);
-        if token.index.wrapping_sub(last) > NEIGHBOURS && !Looks::<Erased>::is_look(token) {
-            if let Some((chunk, offset)) = self.looks.chunk(token) {
-                chunk.prefetch(offset);
-            }
+        if token.index.wrapping_sub(last) <= NEIGHBOURS {
+            return;
+        }
+        match self.looks.chunk(token) {
+            Some((chunk, _)) if Looks::<Erased>::is_look(token) => chunk.prefetch_all(),
+            Some((chunk, offset)) => chunk.prefetch(offset),
+            None => {}
         }
     }
 

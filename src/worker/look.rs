@@ -22,7 +22,7 @@ pub(super) const DRAIN_CAP: usize = 100_000;
 const SLICE: usize = 1 << 12;
 
 /// Of this many timeouts or fewer, all are filed.
-const FEW: usize = 8;
+const FEW: usize = 12;
 
 impl<W: Exact> Worker<W> {
     /// Takes in the pending queue: files the chunks in it, each under the tick of its look.
@@ -142,7 +142,7 @@ impl<W: Exact> Worker<W> {
             true
         });
         let new = &mut new[..count];
-        let half = if count > FEW { count / 2 } else { count };
+        let half = if count > FEW { count - count / 4 } else { count };
         let mut next = NEVER;
         if half < count {
             next = new.select_nth_unstable(half).1.0;
