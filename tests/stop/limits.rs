@@ -4,7 +4,7 @@ use crate::common::{assert_conserved, blocking_task, eventually, manual, ms};
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake};
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, StopError};
@@ -111,26 +111,58 @@ fn rule_09_a_stop_with_a_limit_of_zero_ends_a_busy_timer_between_two_runs() {
     }
 }
 
-/// The executor's drop blocks. Only a stop without a limit waits for it.
+/// An executor that runs each job on the worker, and whose drop blocks.
+struct Lingers(Mutex<mpsc::Receiver<()>>);
+
+impl wheelwork::Executor for Lingers {
+    fn execute(&self, job: wheelwork::executor::Job) -> Result<(), wheelwork::executor::Job> {
+        job.run();
+        Ok(())
+    }
+}
+
+impl Drop for Lingers {
+    fn drop(&mut self) {
+        let _ = self.0.lock().unwrap().recv();
+    }
+}
+
+/// A timer whose executor's drop blocks until the sender is dropped.
+fn lingering() -> (HashedWheelTimer, mpsc::Sender<()>) {
+    let (release, gate) = mpsc::channel();
+    let builder = HashedWheelTimer::builder().tick_duration(ms(1));
+    (builder.executor(Lingers(Mutex::new(gate))).build().unwrap(), release)
+}
+
+/// Only a stop without a limit waits for the drop of the executor.
 #[test]
 fn rule_09_a_stop_with_a_limit_does_not_wait_for_the_drop_of_the_executor() {
-    struct Lingers(std::sync::Mutex<mpsc::Receiver<()>>);
-    impl wheelwork::Executor for Lingers {
-        fn execute(&self, job: wheelwork::executor::Job) -> Result<(), wheelwork::executor::Job> {
-            job.run();
-            Ok(())
-        }
+    for limit in [ms(20), Duration::from_secs(3600)] {
+        let (timer, release) = lingering();
+        timer.new_timeout(|| (), ms(60_000)).unwrap();
+        assert_eq!(timer.stop_timeout(limit).unwrap().len(), 1);
+        drop(release);
+        assert!(timer.stop().unwrap().is_empty());
     }
-    impl Drop for Lingers {
-        fn drop(&mut self) {
-            let _ = self.0.lock().unwrap().recv();
-        }
-    }
-    let (release, gate) = mpsc::channel();
-    let executor = Lingers(std::sync::Mutex::new(gate));
-    let timer = HashedWheelTimer::builder().executor(executor).build().unwrap();
+}
+
+/// The task ends before the limit, and then the drop of the executor blocks.
+#[test]
+fn rule_09_a_stop_with_a_limit_looks_again_whether_a_task_runs() {
+    let (timer, release) = lingering();
+    let (blocking, gate) = blocking_task();
+    timer.new_timeout(blocking, Duration::ZERO).unwrap();
     timer.new_timeout(|| (), ms(60_000)).unwrap();
-    assert_eq!(timer.stop_timeout(ms(20)).unwrap().len(), 1);
+    gate.wait();
+    std::thread::scope(|scope| {
+        let stop = scope.spawn(|| timer.stop_timeout(Duration::from_secs(2)));
+        eventually("the timer is closed", || timer.new_timeout(|| (), Duration::MAX).is_err());
+        gate.open();
+        let returned = stop.join().unwrap().expect("nothing runs any more");
+        assert!(
+            returned.iter().any(|unprocessed| unprocessed.deadline() < Instant::now() + ms(60_000))
+        );
+    });
     drop(release);
     assert!(timer.stop().unwrap().is_empty());
 }

@@ -38,12 +38,7 @@ impl Control {
     /// Closes the timer, so that its worker ends it. In a forked child, ends it here.
     pub(crate) fn begin_stop(&self) {
         self.context.close();
-        if self.is_forked() {
-            self.running.close();
-            self.end();
-        } else {
-            self.context.alarm.call();
-        }
+        if self.is_forked() { self.end() } else { self.context.alarm.call() }
     }
 
     /// Closes the timer and cancels its pending timeouts, since nobody is left to collect them.

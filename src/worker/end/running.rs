@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | 0 | the worker is not busy | the worker, before it claims: to a name; a stop: to CLOSED. Both by a compare-exchange |
 //! | a name | the worker claims, runs or hands over that timeout, or has just done so | the worker, by a store: to the next name, or to 0 if no run follows directly |
-//! | CLOSED | the worker claims nothing more: it has ended, a stop ends the timer in its place, or this is a forked child, which has no worker | nobody |
+//! | CLOSED | the worker claims nothing more: it has ended, or a stop ends the timer in its place | nobody |
 //!
 //! | step | the worker | a thread that asks |
 //! |---|---|---|
@@ -87,8 +87,7 @@ impl Running {
         }
     }
 
-    /// Closes the word for a worker that runs nothing any more, whatever name a defect has left, or that does
-    /// not exist in this process.
+    /// Closes the word at the end of the worker, whatever name a defect has left.
     pub(super) fn close(&self) {
         self.name.store(CLOSED, Ordering::Release);
     }
