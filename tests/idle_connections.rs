@@ -18,21 +18,21 @@ const IDLE: Duration = Duration::from_millis(100);
 fn a_close_after_the_idle_time_is_right_and_measured_from_the_end_of_the_write() {
     let start = Instant::now();
     let mut writes = LastWrites::connect(span(start, 0, 1));
-    assert_eq!(writes.judge(at(start, 100), IDLE), Verdict::Idle { late: Duration::ZERO });
+    assert_eq!(writes.judge(at(start, 100), IDLE, true), Verdict::Idle { late: Duration::ZERO });
     writes.extend(at(start, 5));
     assert_eq!(writes.end(), at(start, 5));
     writes.add(span(start, 60, 70));
     let late = Duration::from_millis(7);
-    assert_eq!(writes.judge(at(start, 177), IDLE), Verdict::Idle { late });
+    assert_eq!(writes.judge(at(start, 177), IDLE, true), Verdict::Idle { late });
 }
 
 #[test]
 fn a_close_within_the_idle_time_is_wrong() {
     let start = Instant::now();
     let mut writes = LastWrites::connect(span(start, 0, 1));
-    assert_eq!(writes.judge(at(start, 99), IDLE), Verdict::Wrong);
+    assert_eq!(writes.judge(at(start, 99), IDLE, true), Verdict::Wrong);
     writes.add(span(start, 80, 99));
-    assert_eq!(writes.judge(at(start, 179), IDLE), Verdict::Wrong);
+    assert_eq!(writes.judge(at(start, 179), IDLE, true), Verdict::Wrong);
 }
 
 #[test]
@@ -40,10 +40,23 @@ fn a_close_that_crosses_a_late_write_is_excused() {
     let start = Instant::now();
     let mut writes = LastWrites::connect(span(start, 0, 1));
     writes.add(span(start, 80, 100));
-    assert_eq!(writes.judge(at(start, 101), IDLE), Verdict::Excused);
+    assert_eq!(writes.judge(at(start, 101), IDLE, true), Verdict::Excused);
     // The write before that does not matter any more.
     writes.add(span(start, 130, 131));
-    assert_eq!(writes.judge(at(start, 132), IDLE), Verdict::Wrong);
+    assert_eq!(writes.judge(at(start, 132), IDLE, true), Verdict::Wrong);
+}
+
+/// The server may have closed the connection before it could see the last write.
+#[test]
+fn a_write_after_the_client_was_held_up_needs_no_answer() {
+    let start = Instant::now();
+    let mut writes = LastWrites::connect(span(start, 0, 1));
+    writes.add(span(start, 60, 70));
+    let late = Duration::from_millis(7);
+    assert_eq!(writes.judge(at(start, 177), IDLE, false), Verdict::Idle { late });
+    writes.add(span(start, 150, 160));
+    assert_eq!(writes.judge(at(start, 267), IDLE, true), Verdict::Idle { late });
+    assert_eq!(writes.judge(at(start, 267), IDLE, false), Verdict::Excused);
 }
 
 #[test]

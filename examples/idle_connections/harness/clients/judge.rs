@@ -5,8 +5,9 @@
 //!
 //! | | verdict |
 //! |---|---|
-//! | `o - before(k) >= idle` | right, and late by `o - (after(k) + idle)` |
+//! | `o - before(k) >= idle`, and `k` was answered | right, and late by `o - (after(k) + idle)` |
 //! | else `after(k) - before(k-1) >= idle` | excused: the client was held up between its two writes, so the server may have closed before it could see `k` |
+//! | else `o - before(k) >= idle` | right, but the answer is missing |
 //! | else | wrong: it was active within the idle time, and the server could know |
 
 use std::time::{Duration, Instant};
@@ -51,14 +52,14 @@ impl LastWrites {
         self.last.after
     }
 
-    /// Judges a close that was seen at `seen`.
-    pub(crate) fn judge(&self, seen: Instant, idle: Duration) -> Verdict {
+    /// Judges a close that was seen at `seen`. `answered` says whether all that was written came back.
+    pub(crate) fn judge(&self, seen: Instant, idle: Duration, answered: bool) -> Verdict {
         let Span { before, after } = self.last;
-        if seen.saturating_duration_since(before) >= idle {
-            return Verdict::Idle { late: seen.saturating_duration_since(after + idle) };
-        }
+        let is_idle = seen.saturating_duration_since(before) >= idle;
+        let held_up = |previous| after.saturating_duration_since(previous) >= idle;
         match self.before_previous {
-            Some(previous) if after.saturating_duration_since(previous) >= idle => Verdict::Excused,
+            Some(previous) if held_up(previous) && !(is_idle && answered) => Verdict::Excused,
+            _ if is_idle => Verdict::Idle { late: seen.saturating_duration_since(after + idle) },
             _ => Verdict::Wrong,
         }
     }

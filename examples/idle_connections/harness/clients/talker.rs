@@ -161,7 +161,7 @@ impl Talker {
         self.is_answered() && !self.mismatch
     }
 
-    fn is_answered(&self) -> bool {
+    pub(super) fn is_answered(&self) -> bool {
         self.echoed == self.sent && !matches!(self.phase, Phase::Sending(_))
     }
 

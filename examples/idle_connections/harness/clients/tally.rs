@@ -28,7 +28,7 @@ impl Tally {
 
     /// Judges a close that was seen at `at`.
     pub(super) fn judge(&mut self, talker: &Talker, at: Instant) {
-        match talker.writes.judge(at, self.idle) {
+        match talker.writes.judge(at, self.idle, talker.is_answered()) {
             Verdict::Idle { late } => {
                 self.seen.closed_as_idle += 1;
                 self.seen.garbled += u64::from(!talker.is_intact());
