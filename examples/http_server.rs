@@ -3,5 +3,5 @@
 mod package;
 
 fn main() -> std::io::Result<std::process::ExitCode> {
-    package::run("http_server")
+    package::run("examples/http_server", &[], &[])
 }

@@ -3,5 +3,5 @@
 mod package;
 
 fn main() -> std::io::Result<std::process::ExitCode> {
-    package::run("top")
+    package::run("examples/top", &[], &[])
 }

@@ -7,6 +7,7 @@ import java.lang.management.MemoryType;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -42,6 +43,10 @@ public final class Driver {
             case "growth" -> growth(count("present"));
             case "fire_same_tick" -> fire(count("timeouts"));
             case "fire_spread" -> fireSpread(count("timeouts"));
+            case "fire_reused" -> fireReused(count("timeouts"));
+            case "far" -> far(count("far"));
+            case "kept" -> kept(count("far"));
+            case "stop" -> stop(count("far"));
             case "resident" -> resident(count("pending"));
             case "memory" -> memory(count("captures"));
             case "memory_storm" -> storm(count("cancelled"));
@@ -285,6 +290,155 @@ public final class Driver {
         }
         times.await();
         return times;
+    }
+
+    /** The memory of five times as many that were cancelled is used again, as the collector likes. */
+    private static void fireReused(int timeouts) throws Exception {
+        for (int repetition = 0; repetition < 3; repetition++) {
+            try (Wheel wheel = new Wheel(TICK_MICROS)) {
+                Timeout[] live = new Timeout[5 * timeouts];
+                Arrays.setAll(live, i -> wheel.schedule(Wheel.PROBE, remote(i)));
+                Thread.sleep(wheel.millisToMove(live.length));
+                Collections.shuffle(Arrays.asList(live));
+                for (Timeout timeout : live) {
+                    timeout.cancel();
+                }
+                Thread.sleep(wheel.millisToMove(live.length));
+                double[] nanos = burst(wheel, timeouts, true);
+                if (repetition == 2) {
+                    print("ns_per_op", nanos[0]);
+                    print("cpu_ns_per_op", nanos[1]);
+                }
+            }
+        }
+    }
+
+    // Far timeouts, a great many of them.
+
+    /** From ten minutes to one hour, in milliseconds. */
+    private static long remote(long i) {
+        return HOUR_MILLIS / 6 + scatter(i, 3_000_000);
+    }
+
+    /** The heart beats on one timer; the far timeouts go to the same, or as control to another. */
+    private static void far(int far) throws Exception {
+        farBeside(Math.min(far, 200_000), 100); // warms up
+        System.gc();
+        LateTimes late = farBeside(far, size("far_after_ms"));
+        late.print(1e6, "p99_ms", 0.99, "max_ms", 1.0);
+        print("beats", late.noted);
+        print("ns_per_op", late.floodNanos / far);
+    }
+
+    private static LateTimes farBeside(int far, int afterMillis) throws Exception {
+        // Closing a timer with so many would take longer than the measurement.
+        Wheel wheel = new Wheel(SHORT_TICK_MICROS);
+        Wheel flooded = text("timer").equals("same") ? wheel : new Wheel(SHORT_TICK_MICROS);
+        Heart heart = new Heart(wheel);
+        boolean cancels = text("beat").equals("cancelled");
+        boolean byAnother = text("beat").equals("other_thread");
+        Timeout[] handles = new Timeout[cancels ? far : 0];
+        if (cancels) {
+            Arrays.setAll(handles, i -> flooded.schedule(Worker.task(16, i), remote(i)));
+            Thread.sleep(flooded.millisToMove(far) + 1_000);
+        }
+        CountDownLatch over = new CountDownLatch(1);
+        CountDownLatch done = new CountDownLatch(byAnother ? 1 : 0);
+        if (byAnother) {
+            start(() -> {
+                while (over.getCount() > 0) {
+                    heart.beatAndRest();
+                }
+                done.countDown();
+            });
+        }
+        long began = System.nanoTime();
+        for (int i = 0; i < far; i++) {
+            if (cancels) {
+                handles[i].cancel();
+            } else {
+                flooded.schedule(Worker.task(16, i), remote(i));
+            }
+            if (!byAnother) {
+                heart.beatAtStep(i);
+            }
+        }
+        double nanos = System.nanoTime() - began;
+        over.countDown();
+        done.await();
+        LateTimes late = heart.goOn(afterMillis);
+        late.floodNanos = nanos;
+        return late;
+    }
+
+    /** A timeout of 5 ms every 2 ms. */
+    private static final class Heart {
+        private final Wheel wheel;
+        private final LateTimes late = new LateTimes(1_000_000);
+        private long next = System.nanoTime();
+        private int beats;
+
+        Heart(Wheel wheel) {
+            this.wheel = wheel;
+        }
+
+        private void beat(long now) {
+            wheel.scheduleNanos(late.task(now + 5_000_000), 5_000_000);
+            next = now + 2_000_000;
+            beats++;
+        }
+
+        /** Between two operations at full speed. */
+        void beatAtStep(int i) {
+            if (i % 64 == 0) {
+                long now = System.nanoTime();
+                if (now - next >= 0) {
+                    beat(now);
+                }
+            }
+        }
+
+        void beatAndRest() throws InterruptedException {
+            beat(System.nanoTime());
+            Thread.sleep(2);
+        }
+
+        /** Beats for some time after the others, and waits until all beats have run. */
+        LateTimes goOn(int millis) throws InterruptedException {
+            long end = System.nanoTime() + millis * 1_000_000L;
+            while (System.nanoTime() < end) {
+                beatAndRest();
+            }
+            late.await(beats);
+            return late;
+        }
+    }
+
+    /** The worker's CPU time until all are in the wheel, and the time to schedule one. */
+    private static void kept(int far) throws Exception {
+        Wheel wheel = new Wheel(SHORT_TICK_MICROS);
+        long cpu = wheel.workerCpuNanos();
+        long began = System.nanoTime();
+        for (int i = 0; i < far; i++) {
+            wheel.schedule(Worker.task(16, i), remote(i));
+        }
+        print("ns_per_op", (double) (System.nanoTime() - began) / far);
+        Thread.sleep(wheel.millisToMove(far) + 1_000);
+        print("cpu_ns_per_op", (double) (wheel.workerCpuNanos() - cpu) / far);
+    }
+
+    private static void stop(int far) throws Exception {
+        Wheel wheel = new Wheel(SHORT_TICK_MICROS);
+        for (int i = 0; i < far; i++) {
+            wheel.schedule(Worker.task(16, i), remote(i));
+        }
+        Thread.sleep(wheel.millisToMove(far) + 1_000);
+        System.gc();
+        long began = System.nanoTime();
+        if (wheel.timer.stop().size() != far) {
+            throw new IllegalStateException("not all were returned");
+        }
+        print("ns_per_op", (double) (System.nanoTime() - began) / far);
     }
 
     // Floods.
@@ -620,9 +774,11 @@ public final class Driver {
     private static final class LateTimes {
         private final long[] nanos;
         private final CountDownLatch left;
-        private int noted;
+        private volatile int noted;
         /** Those of them that had not run when they were noted. */
         private int overdue;
+        /** What the flood beside them took. */
+        private double floodNanos;
 
         LateTimes(int count) {
             nanos = new long[count];
@@ -642,6 +798,16 @@ public final class Driver {
         void await() throws InterruptedException {
             if (!left.await(60, TimeUnit.SECONDS)) {
                 throw new IllegalStateException("not all fired within 60 s");
+            }
+        }
+
+        /** Waits for so many of them. */
+        void await(int some) throws InterruptedException {
+            for (int i = 0; noted < some; i++) {
+                if (i == 60_000) {
+                    throw new IllegalStateException("not all fired within 60 s");
+                }
+                Thread.sleep(1);
             }
         }
 

@@ -8,7 +8,7 @@ pub const HOUR: Duration = Duration::from_secs(3600);
 pub const PUSHED_BACK: Duration = Duration::from_secs(60);
 
 /// Knuth's multiplicative hash, on 64 bits.
-fn scatter(i: u64, range: u64) -> u64 {
+pub fn scatter(i: u64, range: u64) -> u64 {
     i.wrapping_mul(2_654_435_761) % range
 }
 
@@ -20,6 +20,11 @@ pub fn usual(i: u64) -> Duration {
 /// From 5 to 500 ms.
 pub fn short(i: u64) -> Duration {
     Duration::from_micros(5_000 + scatter(i, 495_000))
+}
+
+/// From ten minutes to one hour.
+pub fn remote(i: u64) -> Duration {
+    HOUR / 6 + Duration::from_millis(scatter(i, 3_000_000))
 }
 
 /// The `i`th of `count` that fall evenly between one and two hours from now.

@@ -14,6 +14,12 @@ pub fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// CPU time so far of all threads but this one.
+pub fn cpu_time_of_others() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    cpu_time().saturating_sub(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
 /// Resident memory in bytes.
 pub fn resident_bytes() -> ProcResult<f64> {
     Ok((Process::myself()?.statm()?.resident * procfs::page_size()) as f64)

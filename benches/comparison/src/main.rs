@@ -5,7 +5,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `main.rs`, `run.rs` | the command |
+//! | `main.rs`, `run.rs`, `scale.rs` | the commands |
 //! | `equipment.rs`, `child.rs` | a measurement in a process of its own |
 //! | `workloads/` | what is measured |
 //! | `report/` | table and plots |
@@ -25,6 +25,7 @@ mod plan;
 mod report;
 mod rivals;
 mod run;
+mod scale;
 mod sizes;
 mod task;
 mod workloads;
@@ -70,6 +71,7 @@ struct Run {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Scale(scale::Scale),
     /// One measurement, in a process of its own: what the command starts for each
     #[command(hide = true)]
     Measure {
@@ -119,6 +121,10 @@ fn main() -> ExitCode {
         }
     });
     let outcome = match cli.command {
+        Some(Command::Scale(args)) => {
+            scale::run(&args);
+            Ok(())
+        }
         Some(Command::Measure { workload, param, rival, quick }) => {
             measure(&workload, param, &rival, quick).map_err(|error| error.to_string())
         }

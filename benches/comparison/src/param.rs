@@ -57,6 +57,7 @@ pub fn in_words(param: &str) -> String {
         Some(("captures", "arc")) => "an Arc captured".to_owned(),
         Some(("captures", bytes)) => format!("{bytes} bytes captured"),
         Some(("load", load)) => load.to_owned(),
+        Some(("beat", kind)) => kind.replace('_', " "),
         Some(("flood", "cancel_ended")) => "cancel what has run".to_owned(),
         Some(("flood", kind)) => kind.replace('_', " and "),
         Some(("future", kind)) => format!("{} future", kind.replace('_', " ")),

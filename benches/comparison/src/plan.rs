@@ -72,6 +72,7 @@ fn applies(workload: &Workload, rival: &Facts) -> bool {
     match (&*workload.name, &*rival.name) {
         (rivals::FLOOR, name) => name == rivals::FLOOR,
         ("calls", name) => name == rivals::OURS,
+        ("stop", name) => [rivals::OURS, rivals::NETTY_DEFAULT, rivals::NETTY_BEST].contains(&name),
         ("async_queue", name) => [rivals::OURS, rivals::DELAY_QUEUE].contains(&name),
         (name, rivals::NO_LIMIT) => name == "async_timeout",
         _ if workload.is_async() => rival.sleeps(),
@@ -99,7 +100,9 @@ pub fn skip_reason(name: &str, param: &str, rival: &Facts) -> Option<&'static st
         Some("the whole process has one of it: there is no other to flood")
     } else if param::value(param, "flood") == "cancel_ended" && !rival.has(Trait::CancelsEnded) {
         Some("its handle ends with its timeout, or names another one after that")
-    } else if rival.has(Trait::IsLinear) && count("timeouts").max(count("present")) > LINEAR_LIMIT {
+    } else if rival.has(Trait::IsLinear)
+        && count("timeouts").max(count("present")).max(count("far")) > LINEAR_LIMIT
+    {
         Some("an insertion among so many shifts up to half of them: it would take too long")
     } else {
         None

@@ -19,6 +19,9 @@ macro_rules! sizes {
     };
 }
 
+/// A measurement with a hundred million timeouts takes minutes.
+pub static SCALE: Sizes = Sizes { limit_s: 900, ..FULL };
+
 sizes! {
     // Timeouts in a batch, over all producers; operations of one producer in a batch of the other
     // hot paths; its live timeouts; the least total time of the batches.
@@ -29,6 +32,10 @@ sizes! {
     // All of `fire` are scheduled before the first is due, within `lead_ms` at least.
     fire: 1_000_000, 5_000;
     lead_ms: 1_000, 300;
+    reused: 200_000, 1_000;
+    // How long the heart beats after the last of them.
+    far: 1_000_000, 10_000;
+    far_after_ms: 3_000, 50;
     resident_ms: 3_000, 100;
     pending: 10_000_000, 10_000;
     memory: 1_000_000, 10_000;

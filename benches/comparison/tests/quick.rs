@@ -9,7 +9,8 @@ fn a_quick_run_measures_each_case_and_writes_the_table() {
     let only = ["--only", "schedule_cancel,async_sleep", "--rivals", "wheelwork,tokio-sleep"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_comparison"));
     let output = command.arg("--quick").args(only).output().expect("the program starts");
-    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let text =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{text:?}");
 
     let partial = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("results").join("partial");

@@ -1,9 +1,11 @@
-//! How long wheelwork's `stop`, `metrics` and `pending_timeouts` take under a flood.
+//! How long wheelwork's `stop`, `metrics` and `pending_timeouts` take under a flood, and a `stop` with
+//! many pending timeouts.
 
 use super::Figure;
 use super::probe::quantile;
-use crate::delays;
 use crate::plan::Job;
+use crate::task::{Task, captures};
+use crate::{delays, kernel};
 use std::hint::black_box;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,6 +35,24 @@ pub fn calls(job: &Job) -> Vec<Figure> {
         }),
     ]
     .concat()
+}
+
+/// The time of a `stop`, for each far timeout that it returns.
+pub fn stop(job: &Job) -> Vec<Figure> {
+    let builder = HashedWheelTimer::builder().tick_duration(job.tick());
+    let timer = builder.build().expect("a thread can be started");
+    let far = job.count("far");
+    for i in 0..far {
+        let task = captures::<2>();
+        timer.new_timeout(|| task.run(), delays::remote(i)).expect("the timer runs");
+    }
+    kernel::settle(Duration::from_secs(1) + Duration::from_micros(far));
+    let begin = Instant::now();
+    let returned = timer.stop().expect("not on the worker");
+    let took = begin.elapsed();
+    assert_eq!(returned.len() as u64, far);
+    std::mem::forget(returned); // the process ends anyway
+    vec![("ns_per_op", took.as_nanos() as f64 / far as f64)]
 }
 
 /// Times one call on a fresh timer, in nanoseconds. On a shared timer a call that had to wait would

@@ -49,6 +49,28 @@ pub fn spread<R: Rival>(timer: Timer<R>, timeouts: u64, over: Duration, sizes: &
     Ok(vec![("cpu_ns_per_op", cpu), ("p99_late_us", p99), ("early", probe::early(&late))])
 }
 
+/// How many were there before.
+const CANCELLED: u64 = 5;
+
+/// As [`same_tick`], in places that earlier timeouts left in random order.
+pub fn reused<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
+    let timeouts = job.count("timeouts");
+    probe::expect(timeouts);
+    let mut fire = Fire { timer: timer(), timeouts };
+    let mut live: Vec<_> = (0..timeouts * CANCELLED)
+        .map(|i| fire.timer.schedule(Nothing, delays::remote(i)))
+        .collect();
+    kernel::settle(Duration::from_secs(2));
+    for i in 0..live.len() as u64 {
+        let any = delays::scatter(i, live.len() as u64) as usize;
+        fire.timer.cancel(live.swap_remove(any));
+    }
+    let lead = fire.lead(job.sizes, |_| delays::HOUR);
+    let due = Instant::now() + lead;
+    let (span, cpu) = fire.fire(due, due, |_| (Hit, due))?;
+    Ok(vec![("ns_per_op", span), ("cpu_ns_per_op", cpu)])
+}
+
 struct Fire<R> {
     timer: R,
     timeouts: u64,

@@ -2,6 +2,7 @@
 
 mod batches;
 mod calls;
+mod far;
 mod fire;
 mod flood;
 mod floor;
@@ -47,6 +48,7 @@ pub fn measure(job: &Job) -> Figures {
     match &*job.workload.name {
         FLOOR => Ok(floor::floor(job.sizes)),
         "calls" => Ok(calls::calls(job)),
+        "stop" => Ok(calls::stop(job)),
         "async_queue" => in_queues(job),
         _ if job.workload.is_async() => in_tasks(job),
         _ => on_threads(job),
@@ -116,6 +118,9 @@ fn workload<R: Rival>(job: &Job) -> Figures {
         "fire_spread" => {
             fire::spread(timer, job.count("timeouts"), Duration::from_secs(1), job.sizes)
         }
+        "fire_reused" => fire::reused(timer, job),
+        "far" => far::beside(timer, job),
+        "kept" => far::kept(timer, job),
         "resident" => memory::resident(timer, job),
         "memory" => memory::pending(timer, job),
         "memory_storm" => memory::storm(timer, job.count("cancelled")),

@@ -110,6 +110,19 @@ pub fn wait(due: Instant, limit: Duration) -> Result<Duration, Error> {
     }
 }
 
+/// Waits until so many have run.
+pub fn await_runs(all: u64, limit: Duration) -> Result<(), Error> {
+    let begin = Instant::now();
+    while RUNS.load(Ordering::Acquire) < all {
+        if begin.elapsed() > limit {
+            let missing = all - RUNS.load(Ordering::Relaxed);
+            return Err(Error::NotRun { missing, all, after_seconds: limit.as_secs() });
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
 /// How late each was, in nanoseconds, sorted. All must have run.
 pub fn lateness() -> Vec<i64> {
     let mut late = LATE.lock().unwrap().clone();
