@@ -1,16 +1,17 @@
-//! The agenda of one pass: all due timeouts in the order of ticks.
+//! The agenda: the tokens that are due, in the order of ticks.
 //!
 //! Most of them come out of the structure in this order, one bucket after the other. After a stall,
 //! two kinds of timeouts have to wait for their turn:
 //! - Timeouts that were pushed back. They come out at their former tick, but are due at a later
-//!   tick of the same pass.
+//!   tick that has come too.
 //! - Timeouts that share a bucket with earlier ones. They come out with these, but are due at a
 //!   later tick.
+//!
+//! A caller may stop in the middle of a tick. The next `pop` continues there.
 
 use super::structure::{Batch, TokenWheel};
 use super::token::{Due, Token};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
@@ -18,11 +19,8 @@ pub(crate) struct Agenda {
     batch: Batch,
     tick: u64,
     popped: usize,
-    /// Whether the structure has no more due tokens in this pass.
-    complete: bool,
-    /// Tokens that wait for their turn: tick, order of arrival, token.
-    waiting: BinaryHeap<Reverse<(u64, u64, Token)>>,
-    arrivals: u64,
+    /// Tokens that wait for their turn, by tick, in the order of arrival. No list is empty.
+    waiting: BTreeMap<u64, VecDeque<Token>>,
 }
 
 impl Agenda {
@@ -32,7 +30,13 @@ impl Agenda {
         self.batch.get(self.popped + distance)
     }
 
-    /// Pops the next token that is due up to `now`. `None` ends the pass.
+    /// The tick of the next token here.
+    pub(super) fn next_tick(&self) -> Option<u64> {
+        let batch = self.batch.get(self.popped).map(|_| self.tick);
+        batch.into_iter().chain(self.waiting.keys().next().copied()).min()
+    }
+
+    /// Pops the next token that is due up to `now`. Returns `None` if there is none.
     #[inline]
     pub(crate) fn pop(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
         if self.waiting.is_empty() {
@@ -45,54 +49,46 @@ impl Agenda {
     }
 
     fn pop_otherwise(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
-        while self.peek().is_none() && !self.complete {
-            self.refill(structure, now);
-        }
-        let next = self.peek();
-        let tick = next.map_or(u64::MAX, |due| due.tick);
-        match self.waiting.peek() {
-            Some(&Reverse((waited_for, _, token))) if waited_for < tick => {
-                self.waiting.pop();
-                Some(Due { tick: waited_for, token })
+        while self.batch.get(self.popped).is_none() && self.refill(structure, now) {}
+        let next = self.batch.get(self.popped);
+        let before = |tick: u64| next.is_none() || tick < self.tick;
+        if let Some(mut waiting) = self.waiting.first_entry().filter(|first| before(*first.key())) {
+            let (tick, token) = (*waiting.key(), waiting.get_mut().pop_front()?);
+            if waiting.get().is_empty() {
+                waiting.remove();
             }
-            _ => {
-                self.popped += usize::from(next.is_some());
-                next
-            }
+            return Some(Due { tick, token });
         }
+        self.popped += usize::from(next.is_some());
+        next.map(|token| Due { tick: self.tick, token })
     }
 
-    fn peek(&self) -> Option<Due> {
-        self.batch.get(self.popped).map(|token| Due { tick: self.tick, token })
-    }
-
+    /// Takes the next batch. Returns false if the structure has no more due tokens.
     #[cold]
-    fn refill(&mut self, structure: &mut impl TokenWheel, now: u64) {
-        let Self { batch, waiting, arrivals, .. } = self;
+    fn refill(&mut self, structure: &mut impl TokenWheel, now: u64) -> bool {
+        let Self { batch, waiting, .. } = self;
         batch.clear();
-        let next = structure.take_next(now, batch, |due| wait(waiting, arrivals, due));
         self.popped = 0;
+        let next = structure.take_next(now, batch, |due| wait(waiting, due));
         self.tick = next.unwrap_or_default();
-        self.complete = next.is_none();
+        next.is_some()
     }
 
-    /// Requeues `token` for a later tick of this pass.
+    /// Requeues `token` for a later tick that has come too.
     pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
-        wait(&mut self.waiting, &mut self.arrivals, Due { tick, token });
+        wait(&mut self.waiting, Due { tick, token });
     }
 
-    /// Empties the agenda for the next pass, and frees most of its memory.
+    /// Forgets all tokens, and frees most of the memory.
     pub(crate) fn clear(&mut self) {
         self.batch.clear();
         self.popped = 0;
-        self.complete = false;
-        self.waiting = BinaryHeap::new();
+        self.waiting.clear();
     }
 }
 
-fn wait(waiting: &mut BinaryHeap<Reverse<(u64, u64, Token)>>, arrivals: &mut u64, due: Due) {
-    *arrivals += 1;
-    waiting.push(Reverse((due.tick, *arrivals, due.token)));
+fn wait(waiting: &mut BTreeMap<u64, VecDeque<Token>>, Due { tick, token }: Due) {
+    waiting.entry(tick).or_default().push_back(token);
 }
 
 #[cfg(test)]

@@ -340,7 +340,7 @@ impl<T> HashedWheel<T> {
 
     /// The number of buckets.
     pub fn ticks_per_wheel(&self) -> usize {
-        self.structure.bucket_count()
+        self.structure().bucket_count()
     }
 }
 

@@ -159,6 +159,6 @@ impl<T> HierarchicalWheel<T> {
 
     /// The number of levels made so far.
     pub fn levels(&self) -> usize {
-        self.structure.levels()
+        self.structure().levels()
     }
 }

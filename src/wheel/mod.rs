@@ -29,7 +29,8 @@
 //   level          one level of a cascade
 // On top of the structures:
 //   values         the public `Wheel`: values and their keys
-//   agenda         all timeouts that are due in one pass, in the order of ticks
+//   filing         a structure with its agenda and the number of its entries; when to sweep
+//   agenda         the due timeouts, in the order of ticks
 // Below them:
 //   structure      the traits that every structure implements, and the position of a sweep
 //   confirm        the search for the earliest live entry
@@ -43,6 +44,7 @@ mod cascade;
 mod confirm;
 mod earliest;
 mod far;
+mod filing;
 mod hashed;
 mod hierarchical;
 mod level;
@@ -67,6 +69,7 @@ pub(crate) use agenda::Agenda;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use confirm::Confirm;
 pub(crate) use confirm::{Next, Standing};
+pub(crate) use filing::Filing;
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
 pub(crate) use structure::{Batch, Exact, TokenWheel};
 pub(crate) use token::{Due, Token};

@@ -131,6 +131,6 @@ impl<T> SimpleWheel<T> {
 
     /// The number of buckets.
     pub fn ticks_per_wheel(&self) -> usize {
-        self.structure.bucket_count()
+        self.structure().bucket_count()
     }
 }

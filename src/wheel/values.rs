@@ -1,12 +1,11 @@
-//! The public [`Wheel`]: values and their keys, on top of any structure.
+//! The public [`Wheel`]: values and their keys, on top of the filing of any structure.
 //!
 //! The values lie in a slab. A [`Key`] names a slot of it, with a generation that tells the uses of
-//! the slot apart. The structure holds only tokens, with 16 bits of that generation. If a value is
-//! removed, its entry stays in the structure as a *dead* entry, until it is due or a sweep drops
-//! it.
+//! the slot apart. The filing holds only tokens, with 16 bits of that generation. If a value is
+//! removed, its entry stays there as a *dead* entry, until it is due or a sweep drops it.
 
-use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
+use super::filing::Filing;
 use super::structure::{Exact, Placement, Structure, Unlimited};
 use super::token::{Due, Token};
 use crate::base::slab::{Slab, Slot};
@@ -48,11 +47,8 @@ const DEAD_ALLOWED: usize = 64;
 /// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
 /// ```
 pub struct Wheel<T, S> {
-    pub(super) structure: S,
+    filing: Filing<S>,
     items: Slab<Item<T>>,
-    /// The number of dead entries in the structure.
-    dead: usize,
-    agenda: Agenda,
 }
 
 /// Names a value in a [`Wheel`]. A key whose value has left the wheel finds nothing.
@@ -121,8 +117,12 @@ impl<T, S: Unlimited> Wheel<T, S> {
 
 impl<T, S: Structure> Wheel<T, S> {
     pub(super) fn on(structure: S) -> Self {
-        let items = Slab::with_limit(u32::MAX as usize);
-        Self { structure, items, dead: 0, agenda: Agenda::default() }
+        let filing = Filing::new(structure, DEAD_ALLOWED);
+        Self { filing, items: Slab::with_limit(u32::MAX as usize) }
+    }
+
+    pub(super) fn structure(&self) -> &S {
+        &self.filing.wheel
     }
 
     #[inline]
@@ -131,7 +131,7 @@ impl<T, S: Structure> Wheel<T, S> {
         item.value = Some(value);
         item.deadline = deadline;
         let key = Key { index, generation: item.generation };
-        self.structure.insert(deadline, key.token());
+        self.filing.insert(deadline, key.token());
         key
     }
 
@@ -139,12 +139,8 @@ impl<T, S: Structure> Wheel<T, S> {
     /// the wheel. Dead entries are swept out when they outnumber the values and buckets.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let (_, value) = self.items.end(key)?;
-        self.dead += 1;
-        // A sweep visits every bucket and every entry. So it waits until it can drop as many.
-        if self.dead > DEAD_ALLOWED + self.items.used() + self.structure.bucket_count() {
-            let items = &self.items;
-            self.structure.sweep(usize::MAX, |token| items.lives(token));
-            self.dead = 0;
+        if self.filing.is_sweep_worth_it(self.items.used()) {
+            self.filing.sweep(usize::MAX, |token| self.items.lives(token));
         }
         Some(value)
     }
@@ -166,7 +162,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// This is for tests and for inspection. A hashed wheel searches one bucket, and a wheel with
     /// levels searches all of them.
     pub fn placement(&self, key: Key) -> Option<Placement> {
-        self.structure.placement(self.deadline(key)?, key.token())
+        self.structure().placement(self.deadline(key)?, key.token())
     }
 
     /// Expires all values that are due up to and including tick `now`, and returns their number.
@@ -195,15 +191,13 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
     /// ```
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
-        let rest = Rest { structure: &mut self.structure, agenda: &mut self.agenda, now };
+        let rest = Rest { filing: &mut self.filing, now };
         let mut count = 0;
-        while let Some(due) = rest.agenda.pop(rest.structure, now) {
-            let Some((deadline, value)) = self.items.end_if(due) else {
-                self.dead = self.dead.saturating_sub(1);
-                continue;
-            };
-            count += 1;
-            expired(deadline, value);
+        while let Some(due) = rest.filing.pop(now) {
+            if let Some((deadline, value)) = self.items.end_if(due) {
+                count += 1;
+                expired(deadline, value);
+            }
         }
         count
     }
@@ -211,7 +205,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// The next tick at which the caller should tell the wheel the time. No value expires before
     /// it. It is too early if its value has been removed meanwhile, but it is never too late.
     pub fn next_expiry(&self) -> Option<u64> {
-        self.structure.next_expiry()
+        self.filing.next_expiry()
     }
 
     /// Makes `next_expiry` exact up to tick `last`. Returns false if `budget` checks did not
@@ -229,11 +223,10 @@ impl<T, S: Structure> Wheel<T, S> {
     where
         S: Exact,
     {
-        let Self { structure, items, dead, .. } = self;
-        let next = structure.confirm_next(last, budget, |Due { tick, token }| {
+        let Self { filing, items } = self;
+        let next = filing.confirm_next(last, budget, |Due { tick, token }| {
             let item = items.get_mut(token.index).filter(|item| item.is_named_by(token));
             let Some(Item { value: Some(value), deadline, .. }) = item else {
-                *dead = dead.saturating_sub(1);
                 return Standing::Dead;
             };
             match later(value).filter(|&later| later > tick) {
@@ -266,8 +259,7 @@ impl<T, S: Structure> Wheel<T, S> {
             .collect();
         let mut all: Vec<_> = keys.into_iter().filter_map(|key| self.items.end(key)).collect();
         all.sort_by_key(|&(deadline, _)| deadline);
-        self.structure.sweep(usize::MAX, |_| false);
-        self.dead = 0;
+        self.filing.sweep(usize::MAX, |_| false);
         all
     }
 
@@ -283,7 +275,7 @@ impl<T, S: Structure> Wheel<T, S> {
 
     /// The next tick to expire.
     pub fn current_tick(&self) -> u64 {
-        self.structure.current_tick()
+        self.filing.current_tick()
     }
 }
 
@@ -291,7 +283,7 @@ impl<T, S: Structure> fmt::Debug for Wheel<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wheel")
             .field("len", &self.len())
-            .field("structure", &self.structure)
+            .field("structure", self.structure())
             .finish_non_exhaustive()
     }
 }
@@ -335,20 +327,16 @@ impl<T> Slab<Item<T>> {
     }
 }
 
-/// The due tokens that have not been handed over. If the callback panics, they go back into the
-/// structure.
+/// The due tokens that have not been handed over. If the callback panics, they are filed again.
 struct Rest<'a, S: Structure> {
-    structure: &'a mut S,
-    agenda: &'a mut Agenda,
+    filing: &'a mut Filing<S>,
     now: u64,
 }
 
 impl<S: Structure> Drop for Rest<'_, S> {
     fn drop(&mut self) {
-        let Self { structure, agenda, now } = self;
-        let left: Vec<Due> = std::iter::from_fn(|| agenda.pop(*structure, *now)).collect();
-        left.into_iter().for_each(|due| structure.insert(due.tick, due.token));
-        agenda.clear();
+        let left: Vec<Due> = std::iter::from_fn(|| self.filing.pop(self.now)).collect();
+        left.into_iter().for_each(|due| self.filing.insert(due.tick, due.token));
     }
 }
 

@@ -13,7 +13,7 @@ use super::distant::Distant;
 use super::entry::{Entry, Place};
 use crate::base::slab::Slab;
 use crate::time::tick::{NEVER, TickScale};
-use crate::wheel::Token;
+use crate::wheel::{Standing, Token};
 use std::collections::BTreeSet;
 
 /// A queue of up to this many values is small.
@@ -93,7 +93,7 @@ impl Order {
     ) {
         match (place, &mut self.distant) {
             (Place::Near, _) => _ = self.near.remove(&(deadline, key)),
-            (Place::Distant, Some(distant)) => distant.bury(values),
+            (Place::Distant, Some(distant)) => distant.sweep_if_worth_it(values),
             _ => {} // its token in the list is dead
         }
     }
@@ -102,19 +102,16 @@ impl Order {
     pub(super) fn gather<T>(&mut self, values: &mut Slab<Entry<T>>, time: u64) {
         let Self { scale, near, distant: Some(distant), .. } = self else { return };
         let tick = scale.tick_not_before(time);
-        distant.advance(tick, |token, dead| {
+        distant.advance(tick, |token| {
             let entry = values.get_mut(token.index).filter(|entry| entry.is_named_by(token));
-            let Some(entry) = entry else {
-                *dead = dead.saturating_sub(1);
-                return None;
-            };
+            let Some(entry) = entry else { return Standing::Dead };
             let later = scale.tick_not_before(entry.deadline);
             if later > tick {
-                return Some(later);
+                return Standing::Later(later);
             }
             entry.place = Place::Near;
             near.insert((entry.deadline, entry.key(token.index)));
-            None
+            Standing::Due
         });
     }
 

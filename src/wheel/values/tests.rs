@@ -32,7 +32,7 @@ fn rule_04_removals_do_not_pile_up_while_their_slots_are_in_use() {
 
 fn entries<T>(wheel: &mut HashedWheel<T>) -> usize {
     let mut entries = 0;
-    wheel.structure.sweep(usize::MAX, |_| {
+    wheel.filing.wheel.sweep(usize::MAX, |_| {
         entries += 1;
         true
     });

@@ -1,0 +1,112 @@
+//! The filing: a structure with the agenda of its due tokens, and the number of its entries.
+//!
+//! An owner files tokens here. It alone knows what a token stands for. If it ends or moves what a
+//! token stands for, the entry stays where it is. Such an entry is *dead*, or comes out too early.
+//! The owner says so when its token is met, by a [`Standing`].
+//!
+//! The owner also knows how many tokens are live. All other entries are dead. A sweep visits every
+//! bucket and every entry, so it is worth its cost when it can drop as many.
+
+use super::agenda::Agenda;
+use super::confirm::{Next, Standing};
+use super::structure::{Exact, TokenWheel};
+use super::token::{Due, Token};
+
+#[derive(Debug)]
+pub(crate) struct Filing<W> {
+    pub(super) wheel: W,
+    agenda: Agenda,
+    /// The number of entries, in the wheel and on the agenda.
+    entries: usize,
+    /// Up to this number of dead entries, a sweep is never worth its cost.
+    dead_allowed: usize,
+}
+
+impl<W: TokenWheel> Filing<W> {
+    pub(crate) fn new(wheel: W, dead_allowed: usize) -> Self {
+        Self { wheel, agenda: Agenda::default(), entries: 0, dead_allowed }
+    }
+
+    /// Files a token under `tick`, or under the current tick if `tick` is overdue.
+    #[inline]
+    pub(crate) fn insert(&mut self, tick: u64, token: Token) {
+        self.entries += 1;
+        self.wheel.insert(tick, token);
+    }
+
+    /// Pops the next token that is due up to `now`. The tokens come in the order of ticks. `None`
+    /// ends the pass; a caller may stop before that, and continue later.
+    #[inline]
+    pub(crate) fn pop(&mut self, now: u64) -> Option<Due> {
+        let due = self.agenda.pop(&mut self.wheel, now)?;
+        self.entries -= 1;
+        Some(due)
+    }
+
+    /// Handles a token that was popped in the pass up to `now`: returns true if it is due, files it
+    /// again if it is due later, or else forgets it.
+    #[inline]
+    pub(crate) fn settle(&mut self, token: Token, standing: Standing, now: u64) -> bool {
+        match standing {
+            Standing::Due => return true,
+            Standing::Later(tick) if tick <= now => {
+                self.entries += 1;
+                self.agenda.postpone(tick, token);
+            }
+            Standing::Later(tick) => self.insert(tick, token),
+            Standing::Dead => {}
+        }
+        false
+    }
+
+    /// A tick before which no token is due. It may be too early, but it is never too late.
+    pub(crate) fn next_expiry(&self) -> Option<u64> {
+        let on_agenda = self.agenda.next_tick();
+        on_agenda.into_iter().chain(self.wheel.next_expiry()).min()
+    }
+
+    /// The next tick to expire.
+    pub(crate) fn current_tick(&self) -> u64 {
+        self.wheel.current_tick()
+    }
+
+    /// Whether enough entries are dead for a sweep to be worth its cost, if `live` are live.
+    #[inline]
+    pub(crate) fn is_sweep_worth_it(&self, live: usize) -> bool {
+        self.entries > 2 * live + self.dead_allowed
+            && self.entries > 2 * live + self.wheel.bucket_count()
+    }
+
+    /// Continues the sweep where the last call ended: checks about `budget` entries of the wheel and
+    /// drops those that `keep` denies. Returns true at the end of the sweep.
+    pub(crate) fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
+        let Self { wheel, entries, .. } = self;
+        wheel.sweep(budget, |token| {
+            let kept = keep(token);
+            *entries -= usize::from(!kept);
+            kept
+        })
+    }
+}
+
+impl<W: Exact> Filing<W> {
+    /// Finds the earliest live entry up to tick `last`, and makes `next_expiry` exact up to `last`.
+    /// Drops dead entries and files early ones again on the way. Nothing may be on the agenda.
+    pub(crate) fn confirm_next(
+        &mut self,
+        last: u64,
+        budget: usize,
+        mut check: impl FnMut(Due) -> Standing,
+    ) -> Next {
+        debug_assert_eq!(self.agenda.next_tick(), None);
+        let Self { wheel, entries, .. } = self;
+        wheel.confirm_next(last, budget, |due| {
+            let standing = check(due);
+            *entries -= usize::from(standing == Standing::Dead);
+            standing
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
