@@ -177,11 +177,9 @@ fn rule_08_linux_classic_files_a_far_timeout_when_the_levels_reach_it() {
     assert_eq!(wheel.placement(beyond), None, "in no bucket yet");
     assert_eq!(wheel.expire(REACH, |tick, _| assert_eq!(tick, REACH)), 1);
     assert_eq!(wheel.next_expiry(), Some(deadline), "no look before that");
-    // It is filed once the levels reach the whole bucket of 2^26 ticks.
-    let bucket_end = deadline | ((1 << 26) - 1);
-    set_to(&mut wheel, bucket_end - REACH - 1);
+    set_to(&mut wheel, deadline - REACH - 1);
     assert_eq!(wheel.placement(beyond), None);
-    set_to(&mut wheel, bucket_end - REACH);
+    set_to(&mut wheel, deadline - REACH);
     assert_eq!(wheel.placement(beyond), at(5, (deadline >> 26) as usize % 64));
     set_to(&mut wheel, deadline - 1);
     assert_eq!(wheel.expire(deadline, |_, _| ()), 1);
@@ -252,11 +250,9 @@ fn rule_08_linux_since_4_8_files_a_far_timeout_when_the_levels_reach_it() {
     let beyond = wheel.insert(deadline, 2);
     assert_eq!(wheel.placement(beyond), None, "in no bucket yet");
     assert_eq!(wheel.expire(END, |_, value| assert_eq!(value, 1)), 1);
-    // It is filed once the levels reach the whole unit of 2^24 ticks that it lies in.
-    let unit_end = deadline + (1 << 24) - 1;
-    set_to(&mut wheel, unit_end - END);
+    set_to(&mut wheel, deadline - END);
     assert_eq!(wheel.placement(beyond), None);
-    set_to(&mut wheel, unit_end - END + 1);
+    set_to(&mut wheel, deadline - END + 1);
     assert_eq!(wheel.placement(beyond).unwrap().level, 9);
     set_to(&mut wheel, deadline);
     let fires = wheel.next_expiry().unwrap();

@@ -9,9 +9,9 @@
 //!
 //! A caller may stop in the middle of a tick. The next `pop` continues there.
 
+use super::sorted::Sorted;
 use super::structure::{Batch, TokenWheel};
 use super::token::{Due, Token};
-use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
@@ -19,8 +19,8 @@ pub(crate) struct Agenda {
     batch: Batch,
     tick: u64,
     popped: usize,
-    /// Tokens that wait for their turn, by tick, in the order of arrival. No list is empty.
-    waiting: BTreeMap<u64, VecDeque<Token>>,
+    /// Tokens that wait for their turn.
+    waiting: Sorted,
 }
 
 impl Agenda {
@@ -33,7 +33,7 @@ impl Agenda {
     /// The tick of the next token here.
     pub(super) fn next_tick(&self) -> Option<u64> {
         let batch = self.batch.get(self.popped).map(|_| self.tick);
-        batch.into_iter().chain(self.waiting.keys().next().copied()).min()
+        batch.into_iter().chain(self.waiting.next_tick()).min()
     }
 
     /// Pops the next token that is due up to `now`. Returns `None` if there is none.
@@ -50,17 +50,14 @@ impl Agenda {
 
     fn pop_otherwise(&mut self, structure: &mut impl TokenWheel, now: u64) -> Option<Due> {
         while self.batch.get(self.popped).is_none() && self.refill(structure, now) {}
-        let next = self.batch.get(self.popped);
-        let before = |tick: u64| next.is_none() || tick < self.tick;
-        if let Some(mut waiting) = self.waiting.first_entry().filter(|first| before(*first.key())) {
-            let (tick, token) = (*waiting.key(), waiting.get_mut().pop_front()?);
-            if waiting.get().is_empty() {
-                waiting.remove();
+        let tick = self.next_tick()?;
+        match self.batch.get(self.popped).filter(|_| tick == self.tick) {
+            Some(token) => {
+                self.popped += 1;
+                Some(Due { tick, token })
             }
-            return Some(Due { tick, token });
+            None => self.waiting.pop(),
         }
-        self.popped += usize::from(next.is_some());
-        next.map(|token| Due { tick: self.tick, token })
     }
 
     /// Takes the next batch. Returns false if the structure has no more due tokens.
@@ -69,14 +66,14 @@ impl Agenda {
         let Self { batch, waiting, .. } = self;
         batch.clear();
         self.popped = 0;
-        let next = structure.take_next(now, batch, |due| wait(waiting, due));
+        let next = structure.take_next(now, batch, |due| waiting.push(due));
         self.tick = next.unwrap_or_default();
         next.is_some()
     }
 
     /// Requeues `token` for a later tick that has come too.
     pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
-        wait(&mut self.waiting, Due { tick, token });
+        self.waiting.push(Due { tick, token });
     }
 
     /// Forgets all tokens, and frees most of the memory.
@@ -85,10 +82,6 @@ impl Agenda {
         self.popped = 0;
         self.waiting.clear();
     }
-}
-
-fn wait(waiting: &mut BTreeMap<u64, VecDeque<Token>>, Due { tick, token }: Due) {
-    waiting.entry(tick).or_default().push_back(token);
 }
 
 #[cfg(test)]

@@ -192,7 +192,11 @@ mod tests {
             Bucket::clear,
             |bucket| bucket.take_all(|_, _| ()),
             |bucket| {
-                assert!(bucket.confirm(7, 7, &mut Confirm::new(usize::MAX, |_| Standing::Dead)));
+                assert!(bucket.confirm(
+                    7,
+                    7,
+                    &mut Confirm::new(usize::MAX, (0, u64::MAX), |_| Standing::Dead)
+                ));
             },
             |bucket| bucket.take_rounds(7, (7, 7), &mut Bucket::default(), |_, _| ()),
         ];

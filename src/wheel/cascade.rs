@@ -18,17 +18,13 @@
 //! But a younger timeout of the same tick may still wait in a coarser level, and would be moved
 //! down first, because the coarsest level goes first.)
 //!
-//! Timeouts beyond the last level wait in `far`. They are filed before any other timeout of the
-//! same tick can be filed directly.
-//!
 //! Moving down never needs a wake-up of its own. It happens when the next timeout is due, because
 //! `next_expiry` returns the tick of a timeout, not that of its coarse bucket.
 
 use super::confirm::{Confirm, Standing};
 use super::earliest::NOTHING;
-use super::far::Far;
 use super::level::{Arrival, Level, PARTS};
-use super::structure::{self, Batch, Exact, LET_IN, Placement, SweepPosition, TokenWheel};
+use super::structure::{self, Batch, Exact, Placement, SweepPosition, TokenWheel};
 use super::token::{Due, Token};
 use std::alloc::{Layout as Memory, handle_alloc_error};
 use std::collections::TryReserveError;
@@ -56,19 +52,12 @@ pub trait Layout {
     fn last_in_reach(&self) -> u64 {
         NOTHING
     }
-
-    /// log2 of the ticks in an era of `far`. The levels must reach two eras at any time.
-    const ERA: u32 = 0;
 }
 
 /// A structure of levels between which timeouts are moved down.
 pub struct Cascade<L> {
     layout: L,
     levels: Vec<Level>,
-    /// Timeouts that the levels did not reach when they came, and that have not been filed since.
-    far: Far,
-    /// The last tick that goes to a level. Later ones go to `far`.
-    reach: u64,
     /// The next tick to expire: one after the layout's clock.
     current_tick: u64,
     sweep_position: SweepPosition,
@@ -87,10 +76,9 @@ impl<L: Layout> Cascade<L> {
             Level::new(size, unit)
         });
         let levels = made.collect::<Result<_, _>>()?;
-        let (far, reach, sweep_position) =
-            (Far::new(L::ERA), layout.last_in_reach(), SweepPosition::default());
         let (moving, later) = (Vec::new(), Vec::new());
-        Ok(Self { layout, levels, far, reach, current_tick: 0, sweep_position, moving, later })
+        let sweep_position = SweepPosition::default();
+        Ok(Self { layout, levels, current_tick: 0, sweep_position, moving, later })
     }
 
     pub(super) fn levels(&self) -> usize {
@@ -116,21 +104,15 @@ impl<L: Layout> Cascade<L> {
         }
     }
 
-    /// The next tick at which a bucket expires or an era of far timeouts begins.
+    /// The next tick at which a bucket expires.
     fn first_stop(&self) -> Option<u64> {
-        let era = self.far.start_of_first().map(|start| start.max(self.current_tick));
-        self.levels.iter().filter_map(Level::first_expiration).chain(era).min()
+        self.levels.iter().filter_map(Level::first_expiration).min()
     }
 
     /// Moves the clock to `tick`, at which one or more buckets expire. The coarsest bucket goes
     /// first, since its timeouts are the oldest. Returns whether any timeout is due in this tick.
     fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
         self.layout.advance(tick);
-        // All timeouts of an era that has begun must be in the levels. They are filed as at the
-        // tick before this stop. Otherwise they would overtake older ones in a bucket that expires
-        // now.
-        let has_begun = self.far.start_of_first().is_some_and(|start| start <= tick);
-        self.let_in_some(if has_begun { usize::MAX } else { LET_IN }, tick.saturating_sub(1));
         for level in (1..self.levels.len()).rev() {
             if self.levels[level].first_expiration() == Some(tick) {
                 self.move_down(level, now);
@@ -141,17 +123,6 @@ impl<L: Layout> Cascade<L> {
             self.levels[0].take_first(|token, _| batch.push(token, 0));
         }
         due
-    }
-
-    /// Files at most `most` far timeouts that have come into reach. The last expired tick is
-    /// `clock`.
-    fn let_in_some(&mut self, most: usize, clock: u64) {
-        let last = self.layout.last_in_reach();
-        for _ in 0..most {
-            let Some(Due { tick, token }) = self.far.take(last) else { break };
-            self.file_moved(tick, token, clock);
-        }
-        self.reach = last.min(self.far.limit());
     }
 
     /// Files a timeout where it would lie if it had always been in the levels: in the coarsest
@@ -188,6 +159,16 @@ impl<L: Layout> Cascade<L> {
         self.later = later;
     }
 
+    /// Goes from the coarsest level to the finest, since its timeouts are the oldest of their tick.
+    #[cold]
+    fn take_all(&mut self, mut later: impl FnMut(Due)) {
+        for level in self.levels.iter_mut().rev() {
+            while level.earliest() != NOTHING {
+                level.take_first(|token, tick| later(Due { tick, token }));
+            }
+        }
+    }
+
     /// The level of a bucket, and its number in that level. `bucket` counts through all levels.
     fn locate(&self, mut bucket: usize) -> (usize, usize) {
         let mut level = 0;
@@ -200,22 +181,25 @@ impl<L: Layout> Cascade<L> {
 }
 
 impl<L: Layout> TokenWheel for Cascade<L> {
-    /// O(m) for m levels, apart from growth of the bucket and from far timeouts.
+    /// O(m) for m levels, apart from growth of the bucket.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
-        let tick = tick.max(self.current_tick);
-        if tick > self.reach {
-            self.far.insert(tick, token);
-        } else {
-            self.file(tick, token, Arrival::Direct);
-        }
+        let tick = tick.max(self.current_tick).min(self.reach());
+        self.file(tick, token, Arrival::Direct);
+    }
+
+    fn reach(&self) -> u64 {
+        self.layout.last_in_reach()
     }
 
     /// O(m) for each bucket that expires. A timeout is moved down at most m - 1 times.
-    fn take_next(&mut self, now: u64, batch: &mut Batch, _: impl FnMut(Due)) -> Option<u64> {
+    fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
             return None;
+        }
+        if now >= self.reach() {
+            self.take_all(later);
         }
         while let Some(tick) = self.first_stop().filter(|&tick| tick <= now) {
             if self.stop_at(tick, now, batch) {
@@ -225,13 +209,12 @@ impl<L: Layout> TokenWheel for Cascade<L> {
         self.layout.advance(now);
         self.current_tick = now + 1;
         self.move_the_rest_down(now);
-        self.let_in_some(LET_IN, now);
         None
     }
 
     /// O(m).
     fn next_expiry(&self) -> Option<u64> {
-        let earliest = self.levels.iter().map(Level::earliest).chain(self.far.next()).min();
+        let earliest = self.levels.iter().map(Level::earliest).min();
         earliest.filter(|&tick| tick != NOTHING)
     }
 
@@ -243,15 +226,12 @@ impl<L: Layout> TokenWheel for Cascade<L> {
         self.levels.iter().map(Level::size).sum()
     }
 
-    /// Goes from the far timeouts over the coarsest level to the finest. Entries move in the same
-    /// direction, so none slips past the sweep.
+    /// Goes from the coarsest level to the finest. Entries move in the same direction, so none slips
+    /// past the sweep.
     fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let (mut position, parts) = (self.sweep_position, PARTS * self.bucket_count());
-        let ended = position.resume(1 + parts, budget, |unit, rest, budget| {
-            if unit == 0 {
-                return self.far.sweep(rest, budget, &mut keep);
-            }
-            let part = parts - unit;
+        let ended = position.resume(parts, budget, |unit, rest, budget| {
+            let part = parts - 1 - unit;
             let (level, bucket) = self.locate(part / PARTS);
             self.levels[level].sweep(bucket * PARTS + part % PARTS, rest, budget, &mut keep)
         });
@@ -268,15 +248,9 @@ impl<L: Layout> TokenWheel for Cascade<L> {
 }
 
 impl<L: Layout> Exact for Cascade<L> {
-    fn let_in(&mut self) -> bool {
-        self.let_in_some(LET_IN, self.current_tick.saturating_sub(1));
-        self.far.has_come_into_reach(self.layout.last_in_reach())
-    }
-
     fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
-        match self.levels.iter_mut().find(|level| level.earliest() == tick) {
-            Some(level) => level.confirm(confirm),
-            None => self.far.confirm(confirm),
+        if let Some(level) = self.levels.iter_mut().find(|level| level.earliest() == tick) {
+            level.confirm(confirm);
         }
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! A structure does not know that a timeout was cancelled (its entry is *dead*) or pushed back (its
 //! entry lies in a tick that is too early). The search asks the owner of the deadlines about each
-//! entry. It drops dead entries and refiles those that are due later.
+//! entry. It drops dead entries and refiles those that are due later. An entry that is due beyond the
+//! structure's reach is refiled only if it lies in the nearer half of this reach. Otherwise each search
+//! would move it on by the time that has passed.
 
 use super::token::Due;
 
@@ -20,7 +22,7 @@ pub(crate) enum Standing {
 /// The result of [`Exact::confirm_next`](super::structure::Exact::confirm_next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The next timeout.
+    /// The next timeout, or one that is due beyond the structure's reach.
     At(Due),
     /// No timeout is due up to the last tick of the search.
     Later,
@@ -34,6 +36,9 @@ pub(crate) struct Confirm<F> {
     check: F,
     /// The number of entries that may still be checked.
     budget: usize,
+    /// The middle and the last tick of the structure's reach.
+    middle: u64,
+    reach: u64,
     pub(super) found: Option<Due>,
     /// Entries to refile under a later tick.
     pub(super) later: Vec<Due>,
@@ -43,8 +48,9 @@ pub(crate) struct Confirm<F> {
 const READ_PER_CHECK: usize = 64;
 
 impl<F: FnMut(Due) -> Standing> Confirm<F> {
-    pub(super) fn new(budget: usize, check: F) -> Self {
-        Self { check, budget, found: None, later: Vec::new() }
+    pub(super) fn new(budget: usize, (current, reach): (u64, u64), check: F) -> Self {
+        let middle = current.midpoint(reach);
+        Self { check, budget, middle, reach, found: None, later: Vec::new() }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -55,8 +61,10 @@ impl<F: FnMut(Due) -> Standing> Confirm<F> {
     pub(super) fn keeps(&mut self, due: Due) -> bool {
         self.budget -= 1;
         match (self.check)(due) {
-            Standing::Due => self.found = Some(due),
-            Standing::Later(tick) => self.later.push(Due { tick, ..due }),
+            Standing::Later(tick) if tick <= self.reach || due.tick < self.middle => {
+                self.later.push(Due { tick, ..due });
+            }
+            Standing::Due | Standing::Later(_) => self.found = Some(due),
             Standing::Dead => {}
         }
         self.found.is_some()

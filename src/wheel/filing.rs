@@ -4,11 +4,18 @@
 //! token stands for, the entry stays where it is. Such an entry is *dead*, or comes out too early.
 //! The owner says so when its token is met, by a [`Standing`].
 //!
+//! A structure reaches only so many ticks ahead. A token that is due later comes out at the end of its
+//! reach, and is filed again. It can then come after a younger one of its tick. An owner that needs
+//! the order of insertion has such tokens wait apart, in a sorted map, until their tick comes into
+//! reach. Until then, nobody can file a younger one under that tick.
+//!
 //! The owner also knows how many tokens are live. All other entries are dead. A sweep visits every
 //! bucket and every entry, so it is worth its cost when it can drop as many.
 
 use super::agenda::Agenda;
 use super::confirm::{Next, Standing};
+use super::earliest::NOTHING;
+use super::sorted::Sorted;
 use super::structure::{Exact, TokenWheel};
 use super::token::{Due, Token};
 
@@ -16,31 +23,59 @@ use super::token::{Due, Token};
 pub(crate) struct Filing<W> {
     pub(super) wheel: W,
     agenda: Agenda,
-    /// The number of entries, in the wheel and on the agenda.
-    entries: usize,
+    /// Tokens that wait apart, because the wheel does not reach their ticks.
+    far: Sorted,
+    /// The number of entries, in the wheel, on the agenda and apart.
+    pub(super) entries: usize,
     /// Up to this number of dead entries, a sweep is never worth its cost.
     dead_allowed: usize,
 }
 
 impl<W: TokenWheel> Filing<W> {
     pub(crate) fn new(wheel: W, dead_allowed: usize) -> Self {
-        Self { wheel, agenda: Agenda::default(), entries: 0, dead_allowed }
+        let (agenda, far) = (Agenda::default(), Sorted::default());
+        Self { wheel, agenda, far, entries: 0, dead_allowed }
     }
 
-    /// Files a token under `tick`, or under the current tick if `tick` is overdue.
+    /// Files a token under `tick`, or under the current tick if `tick` is overdue. It comes out sooner
+    /// if the wheel does not reach that tick.
     #[inline]
     pub(crate) fn insert(&mut self, tick: u64, token: Token) {
         self.entries += 1;
         self.wheel.insert(tick, token);
     }
 
+    /// Like `insert`, but the token comes out exactly in its tick, in the order of insertion.
+    #[inline]
+    pub(crate) fn insert_in_order(&mut self, tick: u64, token: Token) {
+        if tick <= self.wheel.reach() {
+            return self.insert(tick, token);
+        }
+        self.entries += 1;
+        self.far.push(Due { tick, token });
+    }
+
     /// Pops the next token that is due up to `now`. The tokens come in the order of ticks. `None`
     /// ends the pass; a caller may stop before that, and continue later.
     #[inline]
     pub(crate) fn pop(&mut self, now: u64) -> Option<Due> {
-        let due = self.agenda.pop(&mut self.wheel, now)?;
+        let due = self.agenda.pop(&mut self.wheel, now).or_else(|| self.pop_far(now))?;
         self.entries -= 1;
         Some(due)
+    }
+
+    /// Pops the next token that waits apart, when the wheel has no more due tokens. If it is not due, files
+    /// the tokens that have come into reach.
+    fn pop_far(&mut self, now: u64) -> Option<Due> {
+        let next = self.far.next_tick()?;
+        if next <= now.min(NOTHING - 1) {
+            return self.far.pop();
+        }
+        while self.far.next_tick().is_some_and(|tick| tick <= self.wheel.reach()) {
+            let Due { tick, token } = self.far.pop()?;
+            self.wheel.insert(tick, token);
+        }
+        None
     }
 
     /// Handles a token that was popped in the pass up to `now`: returns true if it is due, files it
@@ -61,8 +96,9 @@ impl<W: TokenWheel> Filing<W> {
 
     /// A tick before which no token is due. It may be too early, but it is never too late.
     pub(crate) fn next_expiry(&self) -> Option<u64> {
-        let on_agenda = self.agenda.next_tick();
-        on_agenda.into_iter().chain(self.wheel.next_expiry()).min()
+        let elsewhere = self.agenda.next_tick().into_iter().chain(self.far.next_tick());
+        let next = elsewhere.chain(self.wheel.next_expiry()).min();
+        next.filter(|&tick| tick != NOTHING)
     }
 
     /// The next tick to expire.
@@ -78,14 +114,20 @@ impl<W: TokenWheel> Filing<W> {
     }
 
     /// Continues the sweep where the last call ended: checks about `budget` entries of the wheel and
-    /// drops those that `keep` denies. Returns true at the end of the sweep.
+    /// drops those that `keep` denies. Returns true at the end of the sweep. The last step also checks
+    /// all tokens that wait apart.
     pub(crate) fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
-        let Self { wheel, entries, .. } = self;
-        wheel.sweep(budget, |token| {
+        let Self { wheel, far, entries, .. } = self;
+        let mut keep = |token| {
             let kept = keep(token);
             *entries -= usize::from(!kept);
             kept
-        })
+        };
+        let ended = wheel.sweep(budget, &mut keep);
+        if ended {
+            far.retain(keep);
+        }
+        ended
     }
 }
 

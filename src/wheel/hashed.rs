@@ -1,14 +1,10 @@
 //! The hashed wheel: one ring of buckets with rounds, scheme 6 of Varghese and Lauck.
 //!
 //! A *round* is one turn of the wheel. The low bits of a timeout's tick are its bucket, and the
-//! other bits are its round. A bucket may hold timeouts of several rounds. Timeouts more than
-//! 65,535 rounds ahead wait in `far`.
+//! other bits are its round. A bucket may hold timeouts of several rounds.
 //!
 //! Invariants:
-//! 1. `reach` is at most `FARTHEST_ROUND` rounds after the current one. A timeout up to `reach`
-//!    goes to a bucket, a later one to `far`. Entries in `far` lie after `reach`, so `reach` never
-//!    shrinks. Entries in buckets lie at or after `current_tick`. They lie up to `reach`, or in an
-//!    era of which a part is still in `far`.
+//! 1. Entries lie at or after `current_tick`, and at most `FARTHEST_ROUND` rounds after its round.
 //! 2. A bucket's `earliest` is not after the tick of any entry in it.
 //! 3. Within a bucket, the entries of one tick are in the order of insertion.
 //! 4. If a bucket is not `mixed`, all of its entries have the same tick, its `earliest`.
@@ -16,18 +12,11 @@
 use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
-use super::far::Far;
-use super::structure::{
-    self, Batch, Exact, LET_IN, Placement, SweepPosition, TokenWheel, Unlimited,
-};
+use super::structure::{self, Batch, Exact, Placement, SweepPosition, TokenWheel, Unlimited};
 use super::token::{Due, Token};
 use super::values::{Key, Wheel};
 use std::collections::TryReserveError;
 use std::fmt;
-
-/// log2 of the rounds in an era of `far`. An era has half the rounds that a bucket can count, so
-/// the whole era after the present one is always in reach.
-const ROUNDS_PER_ERA: u32 = 15;
 
 /// One ring of buckets. The pointer passes a timeout's bucket once in each remaining round.
 pub struct Ring {
@@ -35,9 +24,6 @@ pub struct Ring {
     earliest: Earliest,
     /// Whether a bucket may hold entries of several ticks.
     mixed: Vec<bool>,
-    far: Far,
-    /// The last tick that goes to a bucket. Later ones go to `far`.
-    reach: u64,
     /// ticks_per_wheel - 1.
     slot_mask: u64,
     /// log2 of ticks_per_wheel: a tick's round is `tick >> round_shift`.
@@ -58,51 +44,20 @@ impl Ring {
         let earliest = Earliest::new(ticks_per_wheel)?;
         buckets.resize_with(ticks_per_wheel, Bucket::default);
         mixed.resize(ticks_per_wheel, false);
-        let mut ring = Self {
+        Ok(Self {
             buckets,
             earliest,
             mixed,
-            far: Far::new(ticks_per_wheel.trailing_zeros() + ROUNDS_PER_ERA),
-            reach: 0,
             slot_mask: ticks_per_wheel as u64 - 1,
             round_shift: ticks_per_wheel.trailing_zeros(),
             current_tick: 0,
             sweep_position: SweepPosition::default(),
-        };
-        ring.let_in_some(0);
-        Ok(ring)
+        })
     }
 
     /// The bucket for timeouts due at `tick`. An overdue one goes to the current bucket.
     fn bucket_of(&self, tick: u64) -> usize {
         (tick.max(self.current_tick) & self.slot_mask) as usize
-    }
-
-    #[inline(always)] // on the path of each timeout that is filed
-    fn insert_near(&mut self, tick: u64, token: Token) {
-        let bucket = (tick & self.slot_mask) as usize;
-        self.buckets[bucket].push_in_round(token, tick >> self.round_shift);
-        let before = self.earliest.lower(bucket, tick);
-        if before != tick && before != NOTHING {
-            self.mixed[bucket] = true;
-        }
-    }
-
-    /// The last tick of the farthest round that a bucket can count.
-    fn farthest_tick(&self) -> u64 {
-        let round = self.current_round().saturating_add(FARTHEST_ROUND);
-        round.saturating_mul(self.buckets.len() as u64).saturating_add(self.slot_mask)
-    }
-
-    /// Files far timeouts that have come into reach, at most `most`.
-    fn let_in_some(&mut self, most: usize) {
-        let farthest = self.farthest_tick();
-        for _ in 0..most {
-            let Some(Due { tick, token }) = self.far.take(farthest) else { break };
-            self.insert_near(tick, token);
-        }
-        // Tick `NOTHING` never comes, so it has no bucket.
-        self.reach = farthest.min(self.far.limit()).min(NOTHING - 1);
     }
 
     /// Takes all due timeouts out of a mixed bucket.
@@ -120,6 +75,16 @@ impl Ring {
             later(Due { tick: tick_in(round), token });
         });
         self.recompute(bucket);
+    }
+
+    #[cold]
+    fn take_all(&mut self, mut later: impl FnMut(Due)) {
+        let (mut batch, last) = (Batch::default(), NOTHING - 1);
+        while self.earliest.least() != NOTHING {
+            let tick = self.earliest.least();
+            self.take_from_mixed((tick, last), &mut batch, &mut later);
+            batch.take_all(|token, _| later(Due { tick, token }));
+        }
     }
 
     /// Recomputes `earliest` and `mixed` of a bucket from its entries.
@@ -140,38 +105,46 @@ impl Ring {
 }
 
 impl TokenWheel for Ring {
-    /// O(1), apart from growth of the bucket and from far timeouts.
+    /// O(1), apart from growth of the bucket.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
-        let tick = tick.max(self.current_tick);
-        if tick > self.reach {
-            self.far.insert(tick, token);
-        } else {
-            self.insert_near(tick, token);
+        let tick = tick.max(self.current_tick).min(self.reach());
+        let bucket = (tick & self.slot_mask) as usize;
+        self.buckets[bucket].push_in_round(token, tick >> self.round_shift);
+        let before = self.earliest.lower(bucket, tick);
+        if before != tick && before != NOTHING {
+            self.mixed[bucket] = true;
         }
+    }
+
+    /// The last tick of the farthest round that a bucket can count. Tick `NOTHING` never comes, so it
+    /// has no bucket.
+    #[inline]
+    fn reach(&self) -> u64 {
+        let round = self.current_round().saturating_add(FARTHEST_ROUND);
+        let first = round.saturating_mul(self.buckets.len() as u64);
+        first.saturating_add(self.slot_mask).min(NOTHING - 1)
     }
 
     /// Visits only buckets in which something is due, and each only once, even if several of its
     /// rounds are due. A bucket that is not mixed becomes the batch as a whole, so a million
     /// timeouts of one tick are never copied.
-    fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64> {
+    fn take_next(
+        &mut self,
+        now: u64,
+        batch: &mut Batch,
+        mut later: impl FnMut(Due),
+    ) -> Option<u64> {
         let now = now.min(NOTHING - 1);
         if now < self.current_tick {
             return None;
         }
-        // If time enters an era of which only a part has moved, the rest must move too.
-        if self.far.next().is_some_and(|tick| tick <= now) {
-            self.let_in_some(usize::MAX);
+        if now >= self.reach() {
+            self.take_all(&mut later);
         }
-        // All other far timeouts are due after all timeouts in buckets.
-        while self.earliest.least() > now {
-            let Some(tick) = self.far.next().filter(|&tick| tick <= now) else {
-                self.current_tick = now + 1;
-                self.let_in_some(LET_IN);
-                return None;
-            };
-            self.current_tick = self.current_tick.max(tick);
-            self.let_in_some(usize::MAX);
+        if self.earliest.least() > now {
+            self.current_tick = now + 1;
+            return None;
         }
         let tick = self.earliest.least();
         let bucket = (tick & self.slot_mask) as usize;
@@ -184,10 +157,9 @@ impl TokenWheel for Ring {
         Some(tick)
     }
 
-    /// O(1), apart from far timeouts.
+    /// O(1).
     fn next_expiry(&self) -> Option<u64> {
-        let next = self.earliest.least().min(self.far.next().unwrap_or(NOTHING));
-        Some(next).filter(|&tick| tick != NOTHING)
+        Some(self.earliest.least()).filter(|&tick| tick != NOTHING)
     }
 
     fn current_tick(&self) -> u64 {
@@ -200,10 +172,7 @@ impl TokenWheel for Ring {
 
     fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let mut position = self.sweep_position;
-        let ended = position.resume(1 + self.buckets.len(), budget, |unit, rest, budget| {
-            let Some(bucket) = unit.checked_sub(1) else {
-                return self.far.sweep(rest, budget, &mut keep);
-            };
+        let ended = position.resume(self.buckets.len(), budget, |bucket, rest, budget| {
             let len = self.buckets[bucket].len();
             let end = rest.map_or(len, |rest| rest.min(len));
             if end == 0 {
@@ -227,15 +196,7 @@ impl TokenWheel for Ring {
 }
 
 impl Exact for Ring {
-    fn let_in(&mut self) -> bool {
-        self.let_in_some(LET_IN);
-        self.far.has_come_into_reach(self.farthest_tick())
-    }
-
     fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
-        if self.earliest.least() > tick {
-            return self.far.confirm(confirm);
-        }
         let bucket = (tick & self.slot_mask) as usize;
         let round = (tick >> self.round_shift) as u16;
         if self.buckets[bucket].confirm(round, tick, confirm) {
@@ -341,34 +302,5 @@ impl<T> HashedWheel<T> {
     /// The number of buckets.
     pub fn ticks_per_wheel(&self) -> usize {
         self.structure().bucket_count()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An era moves into the buckets in steps, so some of its values are there before the others.
-    #[test]
-    fn bucket_and_placement_are_none_for_a_value_in_no_bucket() {
-        const FAR: u64 = 70_000; // rounds, of one tick each
-        let mut wheel = HashedWheel::new(1).unwrap();
-        wheel.expire(0, |_, ()| ());
-        let never = wheel.insert(u64::MAX, ());
-        let keys: Vec<Key> = (0..2 * LET_IN).map(|_| wheel.insert(FAR, ())).collect();
-        let in_buckets = |wheel: &HashedWheel<()>| {
-            let found = |&key: &Key| {
-                let placement = wheel.placement(key);
-                assert_eq!(placement.map(|placement| placement.bucket), wheel.bucket(key));
-                placement.is_some()
-            };
-            assert!(!found(&never));
-            keys.iter().map(found).collect::<Vec<_>>()
-        };
-        assert_eq!(in_buckets(&wheel), vec![false; 2 * LET_IN]);
-        wheel.expire(FAR - 1000, |_, ()| ());
-        assert_eq!(in_buckets(&wheel), [[true; LET_IN], [false; LET_IN]].concat());
-        wheel.expire(FAR - 999, |_, ()| ());
-        assert_eq!(in_buckets(&wheel), vec![true; 2 * LET_IN]);
     }
 }

@@ -10,7 +10,6 @@
 
 use super::bucket::Bucket;
 use super::earliest::NOTHING;
-use super::far::Far;
 use super::structure::{self, Batch, Placement, SweepPosition, TokenWheel, Unlimited};
 use super::token::{Due, Token};
 use super::values::Wheel;
@@ -23,9 +22,6 @@ const SIZE: usize = 64;
 const SHIFT: u32 = 3;
 
 const LEVELS: usize = 9;
-
-/// log2 of the ticks in an era of `far`: the unit of the last level.
-const ERA: u32 = SHIFT * (LEVELS as u32 - 1);
 
 /// The smallest delay that goes to level `level`: 63, 504, 4032 ... ticks. It is one bucket less
 /// than the span of the level below, because the clock may stand inside a bucket.
@@ -59,8 +55,8 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// **Very long delays**: the levels reach 1,056,964,607 ticks (63 x 2^24 - 1), 12 days at a tick of
 /// 1 ms. Linux lets a longer timeout expire early, after 1,040,187,392 ticks (62 x 2^24). (Where
 /// its HZ is 100 or less, it has eight levels, and both limits are an eighth of these.) Here a
-/// longer timeout waits apart until a level reaches it. So there is no limit, and no timeout is
-/// early.
+/// longer timeout waits apart, in a sorted map, until a level reaches it. So there is no limit, and no
+/// timeout is early.
 ///
 /// # Examples
 ///
@@ -82,7 +78,6 @@ pub struct Linux {
     buckets: Vec<Bucket<()>>,
     /// For each level, one bit for each bucket that has entries.
     occupied: [u64; LEVELS],
-    far: Far,
     /// The last tick up to which all buckets have been emptied.
     clock: u64,
     /// The next tick to expire.
@@ -99,7 +94,6 @@ impl Default for Linux {
         Self {
             buckets,
             occupied: [0; LEVELS],
-            far: Far::new(ERA),
             clock: 0,
             current_tick: 0,
             overdue: Bucket::default(),
@@ -135,22 +129,9 @@ impl Linux {
         Some((next + u64::from(ahead)).saturating_mul(1 << shift))
     }
 
-    /// The tick at which the first era of `far` comes into reach.
-    fn next_in_reach(&self) -> Option<u64> {
-        self.far.end_of_first().map(|end| end.saturating_sub(OUT_OF_REACH - 1))
-    }
-
-    /// The next tick up to `now` at which a bucket expires. Files far timeouts that come into reach
-    /// before it.
-    fn next_bucket(&mut self, now: u64) -> Option<u64> {
-        loop {
-            let first = (0..LEVELS).filter_map(|level| self.first_expiration(level)).min();
-            let first = first.filter(|&tick| tick <= now);
-            match self.next_in_reach().filter(|&reach| reach <= now) {
-                Some(reach) if first.is_none_or(|tick| reach < tick) => self.let_in(reach),
-                _ => return first,
-            }
-        }
+    /// The next tick at which a bucket expires.
+    fn next_bucket(&self) -> Option<u64> {
+        (0..LEVELS).filter_map(|level| self.first_expiration(level)).min()
     }
 
     /// Empties the buckets that expire at `tick`. The coarsest goes first: if two timeouts have the
@@ -166,32 +147,24 @@ impl Linux {
         self.clock = tick;
     }
 
-    /// Moves the clock to `clock` and files the far timeouts that are then in reach.
-    fn let_in(&mut self, clock: u64) {
-        self.clock = self.clock.max(clock);
-        while let Some(Due { tick, token }) =
-            self.far.take(self.clock.saturating_add(OUT_OF_REACH - 1))
-        {
-            self.file(tick, token);
-        }
-    }
-
     fn is_overdue(&self) -> bool {
         self.overdue.len() > 0
     }
 }
 
 impl TokenWheel for Linux {
-    /// O(1), apart from growth of the bucket and from far timeouts.
+    /// O(1), apart from growth of the bucket.
     #[inline]
     fn insert(&mut self, tick: u64, token: Token) {
         if tick < self.current_tick {
             self.overdue.push(token, ());
-        } else if tick - self.clock >= OUT_OF_REACH || tick > self.far.limit() {
-            self.far.insert(tick, token);
         } else {
-            self.file(tick, token);
+            self.file(tick.min(self.reach()), token);
         }
+    }
+
+    fn reach(&self) -> u64 {
+        self.clock.saturating_add(OUT_OF_REACH - 1)
     }
 
     /// Visits each bucket that expires once.
@@ -200,7 +173,7 @@ impl TokenWheel for Linux {
         if now < self.current_tick {
             return None;
         }
-        let next = self.next_bucket(now);
+        let next = self.next_bucket().filter(|&tick| tick <= now);
         if self.is_overdue() && next.is_none_or(|tick| tick > self.current_tick) {
             self.overdue.take_all(|token, ()| batch.push(token, 0));
             return Some(self.current_tick);
@@ -213,9 +186,8 @@ impl TokenWheel for Linux {
     }
 
     fn next_expiry(&self) -> Option<u64> {
-        let buckets = (0..LEVELS).filter_map(|level| self.first_expiration(level));
         let overdue = self.is_overdue().then_some(self.current_tick);
-        let next = buckets.chain(overdue).chain(self.far.next()).min();
+        let next = overdue.into_iter().chain(self.next_bucket()).min();
         next.filter(|&tick| tick != NOTHING)
     }
 
@@ -229,11 +201,10 @@ impl TokenWheel for Linux {
 
     fn sweep(&mut self, budget: usize, mut keep: impl FnMut(Token) -> bool) -> bool {
         let mut position = self.sweep_position;
-        let ended = position.resume(2 + self.buckets.len(), budget, |unit, rest, budget| {
-            let bucket = match unit {
-                0 => return self.far.sweep(rest, budget, &mut keep),
-                1 => &mut self.overdue,
-                _ => &mut self.buckets[unit - 2],
+        let ended = position.resume(1 + self.buckets.len(), budget, |unit, rest, budget| {
+            let bucket = match unit.checked_sub(1) {
+                None => &mut self.overdue,
+                Some(number) => &mut self.buckets[number],
             };
             let len = bucket.len();
             let end = rest.map_or(len, |rest| rest.min(len));
@@ -242,8 +213,8 @@ impl TokenWheel for Linux {
                 return (end - begin, Some(begin));
             }
             bucket.shrink();
-            if unit >= 2 && bucket.len() == 0 {
-                self.occupied[(unit - 2) / SIZE] &= !(1 << ((unit - 2) % SIZE));
+            if unit > 0 && bucket.len() == 0 {
+                self.occupied[(unit - 1) / SIZE] &= !(1 << ((unit - 1) % SIZE));
             }
             (end, None)
         });

@@ -21,9 +21,9 @@ const REACH: u64 = u32::MAX as u64;
 /// besides the value.
 ///
 /// **Beyond 2^32 ticks**: the levels reach 2^32 - 1 ticks from now, 49.7 days at a tick of 1 ms. A
-/// longer timeout waits apart until the levels reach all 2^26 ticks of its era. So there is no
-/// limit, and no timeout is early. (Linux files such a timeout at the limit, and refiles it each
-/// time it comes up there. Then a younger timeout of the same tick can overtake an older one.)
+/// longer timeout waits apart, in a sorted map, until the levels reach it. So there is no limit, and no
+/// timeout is early. (Linux files such a timeout at the limit, and refiles it each time it comes up there.
+/// Then a younger timeout of the same tick can overtake an older one.)
 ///
 /// Two things differ from Linux: empty ticks are skipped, and the order of insertion holds within a
 /// tick.
@@ -53,7 +53,6 @@ pub struct TimerVectors {
 
 impl Layout for TimerVectors {
     const NAME: &'static str = "LinuxClassic";
-    const ERA: u32 = SHIFTS[4];
 
     fn level(&self, level: usize) -> (usize, u64) {
         (if level == 0 { 256 } else { 64 }, 1 << SHIFTS[level])

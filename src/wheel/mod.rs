@@ -35,7 +35,7 @@
 //   structure      the traits that every structure implements, and the position of a sweep
 //   confirm        the search for the earliest live entry
 //   bucket         the entries of one slot of a wheel
-//   far            timeouts that are too far away for any bucket
+//   sorted         tokens in the order of their ticks
 //   earliest       the earliest tick of each bucket, and of all
 //   token          a timeout's name in a structure
 mod agenda;
@@ -43,7 +43,6 @@ mod bucket;
 mod cascade;
 mod confirm;
 mod earliest;
-mod far;
 mod filing;
 mod hashed;
 mod hierarchical;
@@ -51,6 +50,7 @@ mod level;
 mod linux;
 mod linux_classic;
 mod simple;
+mod sorted;
 mod structure;
 #[cfg(test)]
 mod tests;

@@ -5,20 +5,19 @@
 //! what a token stands for, nor its deadline. If the owner of the deadlines finds that a deadline
 //! has moved on, it inserts the token again. So the timer's `reschedule` need not touch the wheel.
 //!
-//! No step takes longer than reading one bucket, or than the budget that its caller gives. There is
-//! one exception: if time jumps into an era of far timeouts, the whole era moves into the buckets.
+//! A structure may reach only so many ticks ahead. A token that is filed under a later tick comes out
+//! at the end of this reach. Its owner inserts it again then.
+//!
+//! No step takes longer than reading one bucket, or than the budget that its caller gives.
 
 use super::bucket::Bucket;
 use super::confirm::{Confirm, Next, Standing};
+use super::earliest::NOTHING;
 use super::token::{Due, Token};
 use std::fmt;
 
 /// The tokens that are due in one tick.
 pub(crate) type Batch = Bucket<u16>;
-
-/// The number of far timeouts that a structure moves into its buckets in one step. It is small in
-/// the unit tests, so that their histories often meet an era of which only a part has moved.
-pub(super) const LET_IN: usize = if cfg!(test) { 3 } else { 1 << 12 };
 
 /// The structure of a [`Wheel`](super::Wheel). Only types of this crate implement it.
 ///
@@ -92,8 +91,14 @@ pub struct Placement {
 
 /// A structure that holds tokens under ticks. Tick `u64::MAX` never comes.
 pub trait TokenWheel: fmt::Debug {
-    /// Files a token under `tick`, or under the current tick if `tick` is overdue.
+    /// Files a token under `tick`, or under the current tick if `tick` is overdue. If `tick` is out of
+    /// reach, files it under the last tick in reach.
     fn insert(&mut self, tick: u64, token: Token);
+
+    /// The last tick in reach.
+    fn reach(&self) -> u64 {
+        NOTHING
+    }
 
     /// Finds the earliest tick up to `now` in which tokens are due. Moves these tokens into
     /// `batch`, and returns the tick. `batch` must be empty.
@@ -101,8 +106,11 @@ pub trait TokenWheel: fmt::Debug {
     /// The same bucket may hold other tokens that are due by `now`, in later ticks. These go to
     /// `later`.
     ///
-    /// Returns `None` if no token is due. The current tick is then the one after `now`. A `now`
+    /// Returns `None` if no other token is due. The current tick is then the one after `now`. A `now`
     /// before the current tick does nothing.
+    ///
+    /// If an exact structure reaches no tick after `now`, all tokens are due. They all go to `later`. The
+    /// reach then counts from `now`, also for tokens that are inserted again in this pass.
     fn take_next(&mut self, now: u64, batch: &mut Batch, later: impl FnMut(Due)) -> Option<u64>;
 
     /// A tick before which no token is due. It is too early if its entry is dead, but it is never
@@ -124,12 +132,8 @@ pub trait TokenWheel: fmt::Debug {
 }
 
 /// A structure that expires each token exactly in the tick it was filed under, and the tokens of one
-/// tick in the order of insertion. The timer runs on no others.
+/// tick in the order of insertion, if that tick was in reach. The timer runs on no others.
 pub(crate) trait Exact: TokenWheel {
-    /// Moves some far timeouts that have come into reach into the buckets. Returns true if there
-    /// are more.
-    fn let_in(&mut self) -> bool;
-
     /// Checks the entries of `tick`, which is the earliest tick, until it finds a live one. Drops
     /// the dead ones.
     fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>);
@@ -146,10 +150,7 @@ pub(crate) trait Exact: TokenWheel {
         budget: usize,
         check: impl FnMut(Due) -> Standing,
     ) -> Next {
-        if self.let_in() {
-            return Next::Unknown;
-        }
-        let mut confirm = Confirm::new(budget, check);
+        let mut confirm = Confirm::new(budget, (self.current_tick(), self.reach()), check);
         while let Some(tick) = self.next_expiry().filter(|&tick| tick <= last) {
             self.confirm_tick(tick, &mut confirm);
             for Due { tick, token } in std::mem::take(&mut confirm.later) {
@@ -167,7 +168,7 @@ pub(crate) trait Exact: TokenWheel {
 }
 
 /// The position of a sweep between two calls. A sweep visits one unit after the other: a bucket, a
-/// part of a bucket, or all far timeouts.
+/// or a part of a bucket.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SweepPosition {
     unit: usize,

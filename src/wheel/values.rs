@@ -131,7 +131,7 @@ impl<T, S: Structure> Wheel<T, S> {
         item.value = Some(value);
         item.deadline = deadline;
         let key = Key { index, generation: item.generation };
-        self.filing.insert(deadline, key.token());
+        self.filing.insert_in_order(deadline, key.token());
         key
     }
 

@@ -684,10 +684,6 @@ impl TokenWheel for Faulty {
 }
 
 impl Exact for Faulty {
-    fn let_in(&mut self) -> bool {
-        self.wheel.let_in()
-    }
-
     fn confirm_tick(&mut self, tick: u64, confirm: &mut Confirm<impl FnMut(Due) -> Standing>) {
         self.wheel.confirm_tick(tick, confirm);
     }

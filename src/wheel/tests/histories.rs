@@ -1,9 +1,10 @@
-//! Random histories of every structure, compared with a sorted map. They include sweeps and
+//! Random histories of the filing of every structure, compared with a sorted map. They include sweeps and
 //! searches for the earliest live entry. (The histories of the public wheels are in tests/wheel.rs;
 //! those seldom sweep.)
 
 use super::{all_due, token};
 use crate::wheel::confirm::{Next, Standing};
+use crate::wheel::filing::Filing;
 use crate::wheel::structure::{Exact, TokenWheel};
 use crate::wheel::token::{Due, Token};
 use crate::wheel::{Hashed, Hierarchical, Linux, LinuxClassic};
@@ -18,13 +19,43 @@ impl Random {
     }
 }
 
-/// A structure, and the expected contents.
-struct Check<W> {
-    wheel: W,
+/// The expected contents of a filing.
+#[derive(Default)]
+struct Expected {
     /// Live tokens by the tick they were filed under, then by arrival.
     live: BTreeMap<(u64, u32), Token>,
-    /// Dead tokens, which may still be in the structure.
+    /// Dead tokens, which are still in the filing.
     dead: BTreeSet<u32>,
+    /// The new ticks of timeouts that were pushed back. The structure does not know them.
+    pushed_back: BTreeMap<u32, u64>,
+}
+
+impl Expected {
+    /// The tick that a live token is filed under.
+    fn tick_of(&self, arrival: u32) -> Option<u64> {
+        self.live.keys().find(|key| key.1 == arrival).map(|key| key.0)
+    }
+
+    /// The standing of a token that was met. If it is dead, it is forgotten.
+    fn standing(&mut self, Due { tick, token }: Due) -> Standing {
+        let later = self.pushed_back.remove(&token.index);
+        if self.dead.remove(&token.index) {
+            return Standing::Dead;
+        }
+        let filed = self.tick_of(token.index).expect("it was filed, and taken once");
+        if let Some(later) = later {
+            self.live.remove(&(filed, token.index));
+            self.live.insert((later, token.index), token);
+            return Standing::Later(later);
+        }
+        if tick < filed { Standing::Later(filed) } else { Standing::Due }
+    }
+}
+
+/// The filing of a structure, and the expected contents.
+struct Check<W> {
+    filing: Filing<W>,
+    expected: Expected,
     /// The tokens that were dead when the present sweep began.
     dead_at_begin: Option<BTreeSet<u32>>,
     arrivals: u32,
@@ -35,34 +66,33 @@ struct Check<W> {
     delays: Vec<u64>,
     /// The structure's time at each arrival.
     told: Vec<u64>,
+    insert: Insert<W>,
     /// `Exact::confirm_next`, where the structure has it.
     confirm: Confirm<W>,
-    /// The new ticks of timeouts that were pushed back. The structure does not know them.
-    pushed_back: BTreeMap<u32, u64>,
+    /// Timeouts that were out of reach. They may come after younger ones of their tick.
+    far: BTreeSet<u32>,
 }
 
-type Confirm<W> = fn(&mut W, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
+type Insert<W> = fn(&mut Filing<W>, u64, Token);
+type Confirm<W> = fn(&mut Filing<W>, u64, usize, &mut dyn FnMut(Due) -> Standing) -> Option<Next>;
 
 /// Timeouts are pushed back to consecutive ticks from here on, so no two share a tick.
 const PUSHED_BACK: u64 = 1 << 60;
 
 impl<W: TokenWheel> Check<W> {
-    fn new(wheel: W, late: fn(u64) -> u64, confirm: Confirm<W>) -> Self {
-        let (live, dead) = (BTreeMap::new(), BTreeSet::new());
-        let (delays, told) = (Vec::new(), Vec::new());
-        let (dead_at_begin, arrivals, now, pushed_back) = (None, 0, 0, BTreeMap::new());
+    fn new(wheel: W, late: fn(u64) -> u64, insert: Insert<W>, confirm: Confirm<W>) -> Self {
         Self {
-            wheel,
-            live,
-            dead,
-            dead_at_begin,
-            arrivals,
-            now,
+            filing: Filing::new(wheel, 0),
+            expected: Expected::default(),
+            dead_at_begin: None,
+            arrivals: 0,
+            now: 0,
             late,
-            delays,
-            told,
+            delays: Vec::new(),
+            told: Vec::new(),
+            insert,
             confirm,
-            pushed_back,
+            far: BTreeSet::new(),
         }
     }
 
@@ -97,16 +127,19 @@ impl<W: TokenWheel> Check<W> {
     }
 
     fn delay_of_another(&self, random: &mut Random) -> u64 {
-        let nth = random.below(self.live.len().max(1) as u64) as usize;
-        let ahead = self.live.keys().filter(|&&(tick, _)| tick > self.now).nth(nth);
+        let nth = random.below(self.expected.live.len().max(1) as u64) as usize;
+        let ahead = self.expected.live.keys().filter(|&&(tick, _)| tick > self.now).nth(nth);
         ahead.map_or(0, |&(tick, _)| tick - self.now - 1)
     }
 
     /// Files a timeout under `tick`, which is `delay` ticks ahead.
     fn file(&mut self, tick: u64, delay: u64) {
         let token = token(self.arrivals);
-        self.wheel.insert(tick, token);
-        self.live.insert((tick, self.arrivals), token);
+        if tick > self.filing.wheel.reach() {
+            self.far.insert(self.arrivals);
+        }
+        (self.insert)(&mut self.filing, tick, token);
+        self.expected.live.insert((tick, self.arrivals), token);
         self.delays.push(delay);
         self.told.push(self.now);
         self.arrivals += 1;
@@ -114,18 +147,18 @@ impl<W: TokenWheel> Check<W> {
 
     /// Kills a timeout without telling the structure.
     fn kill(&mut self, random: &mut Random) {
-        let nth = random.below(self.live.len().max(1) as u64) as usize;
-        let Some(&key) = self.live.keys().nth(nth) else { return };
-        self.live.remove(&key);
-        self.dead.insert(key.1);
+        let nth = random.below(self.expected.live.len().max(1) as u64) as usize;
+        let Some(&key) = self.expected.live.keys().nth(nth) else { return };
+        self.expected.live.remove(&key);
+        self.expected.dead.insert(key.1);
     }
 
     /// Pushes a timeout back without telling the structure.
     fn push_back(&mut self, random: &mut Random) {
-        let nth = random.below(self.live.len().max(1) as u64) as usize;
-        let Some(&(tick, arrival)) = self.live.keys().nth(nth) else { return };
+        let nth = random.below(self.expected.live.len().max(1) as u64) as usize;
+        let Some(&(tick, arrival)) = self.expected.live.keys().nth(nth) else { return };
         if tick < PUSHED_BACK && self.now < PUSHED_BACK {
-            self.pushed_back.insert(arrival, PUSHED_BACK + u64::from(self.arrivals));
+            self.expected.pushed_back.insert(arrival, PUSHED_BACK + u64::from(self.arrivals));
             self.arrivals += 1;
             self.delays.push(0);
             self.told.push(self.now);
@@ -134,45 +167,33 @@ impl<W: TokenWheel> Check<W> {
 
     /// Searches for the earliest live entry up to tick `last`. Afterwards `next_expiry` is exact.
     fn confirm_next(&mut self, last: u64, budget: usize) {
-        let Self { wheel, dead, pushed_back, live, .. } = self;
-        let mut check = |Due { tick, token }: Due| {
-            if dead.remove(&token.index) {
-                return Standing::Dead;
-            }
-            let Some(later) = pushed_back.remove(&token.index) else { return Standing::Due };
-            live.remove(&(tick, token.index));
-            live.insert((later, token.index), token);
-            Standing::Later(later)
-        };
-        let mut found = (self.confirm)(wheel, last, budget, &mut check);
-        // Each call lets in one slice of the far timeouts.
-        for _ in 0..1000 {
-            if found != Some(Next::Unknown) || budget < usize::MAX {
-                break;
-            }
-            found = (self.confirm)(wheel, last, budget, &mut check);
-        }
+        let Self { filing, expected, .. } = self;
+        let found = (self.confirm)(filing, last, budget, &mut |due| expected.standing(due));
+        let first = self.expected.live.keys().next().map(|key| key.0);
+        let next = self.filing.next_expiry();
         match found {
             None | Some(Next::Unknown) => assert!(found.is_none() || budget < usize::MAX),
             Some(Next::Later) => {
-                assert!(live.keys().next().is_none_or(|&(tick, _)| tick > last));
-                assert!(wheel.next_expiry().is_none_or(|tick| tick > last));
+                assert!(first.is_none_or(|tick| tick > last));
+                assert!(next.is_none_or(|tick| tick > last));
             }
-            Some(Next::At(due)) => {
-                assert_eq!(live.keys().next().map(|key| key.0), Some(due.tick));
-                assert!(live.contains_key(&(due.tick, due.token.index)));
-                assert_eq!(wheel.next_expiry(), Some(due.tick));
+            Some(Next::At(Due { tick, token })) => {
+                assert_eq!(next, Some(tick));
+                let is_due = self.expected.live.contains_key(&(tick, token.index));
+                let filed = self.expected.tick_of(token.index);
+                let is_far = filed.is_some_and(|filed| filed > self.filing.wheel.reach());
+                assert!(first >= Some(tick) && (is_due || is_far));
             }
         }
     }
 
     /// Continues a sweep. At its end, no entry is left that was dead when it began.
     fn sweep(&mut self, budget: usize) {
-        self.dead_at_begin.get_or_insert_with(|| self.dead.clone());
-        let dead = &mut self.dead;
-        if self.wheel.sweep(budget, |token| !dead.remove(&token.index)) {
+        self.dead_at_begin.get_or_insert_with(|| self.expected.dead.clone());
+        let dead = &mut self.expected.dead;
+        if self.filing.sweep(budget, |token| !dead.remove(&token.index)) {
             let left = self.dead_at_begin.take().unwrap_or_default();
-            assert!(left.is_disjoint(&self.dead), "left by the sweep: {left:?}");
+            assert!(left.is_disjoint(&self.expected.dead), "left by the sweep: {left:?}");
         }
     }
 
@@ -184,25 +205,27 @@ impl<W: TokenWheel> Check<W> {
         }
         self.sweep(usize::MAX);
         let mut met = Vec::new();
-        assert!(self.wheel.sweep(usize::MAX, |token| {
+        assert!(self.filing.sweep(usize::MAX, |token| {
             met.push(token.index);
             true
         }));
         met.sort_unstable();
-        let mut live: Vec<u32> = self.live.keys().map(|&(_, arrival)| arrival).collect();
+        let mut live: Vec<u32> = self.expected.live.keys().map(|&(_, arrival)| arrival).collect();
         live.sort_unstable();
         assert_eq!(met, live);
-        assert!(self.wheel.sweep(usize::MAX, |_| false));
-        assert_eq!(self.wheel.next_expiry(), None);
+        assert!(self.filing.sweep(usize::MAX, |_| false));
+        assert_eq!(self.filing.next_expiry(), None);
     }
 
     /// The next expiry is never late.
     fn look(&self) {
-        let Some(&(tick, arrival)) = self.live.keys().next() else { return };
+        let Expected { live, dead, .. } = &self.expected;
+        assert_eq!(self.filing.entries, live.len() + dead.len());
+        let Some(&(tick, arrival)) = live.keys().next() else { return };
         let latest = tick.saturating_add((self.late)(self.delays[arrival as usize]));
-        let next = self.wheel.next_expiry();
+        let next = self.filing.next_expiry();
         assert!(next.is_some_and(|next| next <= latest), "{next:?} is after {tick}");
-        assert_eq!(self.wheel.current_tick(), self.now + 1);
+        assert_eq!(self.filing.current_tick(), self.now + 1);
     }
 
     fn advance(&mut self, random: &mut Random) {
@@ -213,7 +236,7 @@ impl<W: TokenWheel> Check<W> {
             _ => random.below(1 << 31) << random.below(16),
         };
         // Sometimes to just before the next expiry, or to it.
-        let next = self.wheel.next_expiry().unwrap_or(self.now);
+        let next = self.filing.next_expiry().unwrap_or(self.now);
         let to = match random.below(4) {
             0 => next.saturating_sub(1),
             1 => next,
@@ -242,61 +265,66 @@ impl<W: TokenWheel> Check<W> {
         }
     }
 
-    /// Like the worker: refiles a timeout that was pushed back when it comes out.
     fn take_due(&mut self, now: u64) -> Vec<Due> {
-        let mut due = all_due(&mut self.wheel, now);
-        due.retain(|&Due { tick, token }| {
-            let Some(later) = self.pushed_back.remove(&token.index) else { return true };
-            if self.live.remove(&(tick, token.index)).is_some() {
-                self.live.insert((later, token.index), token);
-                self.wheel.insert(later, token);
-                return false;
+        let mut due = Vec::new();
+        while let Some(popped) = self.filing.pop(now) {
+            let standing = self.expected.standing(popped);
+            if self.filing.settle(popped.token, standing, now) {
+                due.push(popped);
             }
-            true // it was cancelled too
-        });
+        }
         due
     }
 
     /// Timeouts come in the order of ticks, and within a tick in the order of arrival. None is
-    /// early, too late or missing. Timeouts that may be late keep their order only if they were
-    /// filed at the same time for the same tick.
+    /// early, too late or missing. Timeouts that were out of reach or may be late keep their order only
+    /// if they were filed at the same time for the same tick.
     fn compare(&mut self, due: &[Due]) {
         assert!(due.is_sorted_by_key(|due| due.tick));
         let mut former = None;
         let mut alike = BTreeMap::new();
         for Due { tick, token } in due {
-            if self.dead.remove(&token.index) {
-                continue;
-            }
-            let found = self.live.keys().find(|key| key.1 == token.index).copied();
-            let (filed, arrival) = found.expect("it was filed, and taken once");
+            let arrival = token.index;
+            let filed = self.expected.tick_of(arrival).expect("it was filed, and taken once");
             let late = (self.late)(self.delays[arrival as usize]);
             assert!((filed..=filed.saturating_add(late)).contains(tick), "{filed} in {tick}");
-            assert!(former.is_none_or(|f| f < (*tick, filed, arrival)), "{arrival} in {tick}");
-            former = Some((*tick, filed, arrival)).filter(|_| late == 0);
+            if !self.far.remove(&arrival) {
+                assert!(former.is_none_or(|f| f < (*tick, filed, arrival)), "{arrival} in {tick}");
+                former = Some((*tick, filed, arrival)).filter(|_| late == 0);
+            }
             let before = alike.insert((filed, self.told[arrival as usize]), (*tick, arrival));
             let follows = |(other, before)| other == *tick && before < arrival;
             assert!(before.is_none_or(follows), "{arrival} in {tick}");
-            self.live.remove(&(filed, arrival));
+            self.expected.live.remove(&(filed, arrival));
         }
         let late = |arrival: u32| (self.late)(self.delays[arrival as usize]);
-        let mut overdue = self.live.keys().take_while(|key| key.0 <= self.now);
+        let mut overdue = self.expected.live.keys().take_while(|key| key.0 <= self.now);
         let left = overdue.find(|key| key.0.saturating_add(late(key.1)) <= self.now);
         assert_eq!(left, None, "now {}", self.now);
     }
 }
 
-fn play<W: TokenWheel>(make: impl Fn() -> W, late: fn(u64) -> u64, confirm: Confirm<W>) {
+fn play<W: TokenWheel>(
+    make: impl Fn() -> W,
+    late: fn(u64) -> u64,
+    insert: Insert<W>,
+    confirm: Confirm<W>,
+) {
     let mut random = Random(3);
     for _ in 0..300 {
         let mut wheel = make();
         assert!(all_due(&mut wheel, 0).is_empty());
-        Check::new(wheel, late, confirm).play(&mut random);
+        Check::new(wheel, late, insert, confirm).play(&mut random);
     }
 }
 
 fn play_exact<W: Exact>(make: impl Fn() -> W) {
-    play(make, |_| 0, |wheel, last, budget, check| Some(wheel.confirm_next(last, budget, check)));
+    play(
+        make,
+        |_| 0,
+        Filing::insert,
+        |filing, last, budget, check| Some(filing.confirm_next(last, budget, check)),
+    );
 }
 
 #[test]
@@ -322,5 +350,5 @@ fn rule_07_linux_classic_agrees_with_a_sorted_map() {
 #[test]
 fn rule_07_linux_agrees_with_a_sorted_map_up_to_its_lateness() {
     let late = |delay: u64| if delay < 62 { 1 } else { (delay / 63).saturating_mul(8) + 9 };
-    play(Linux::default, late, |_, _, _, _| None);
+    play(Linux::default, late, Filing::insert_in_order, |_, _, _, _| None);
 }

@@ -1,6 +1,5 @@
 use super::*;
 use crate::wheel::HashedWheel;
-use crate::wheel::structure::TokenWheel;
 
 /// There are at most as many dead entries as values and buckets together, plus a constant.
 #[test]
@@ -32,7 +31,7 @@ fn rule_04_removals_do_not_pile_up_while_their_slots_are_in_use() {
 
 fn entries<T>(wheel: &mut HashedWheel<T>) -> usize {
     let mut entries = 0;
-    wheel.filing.wheel.sweep(usize::MAX, |_| {
+    wheel.filing.sweep(usize::MAX, |_| {
         entries += 1;
         true
     });
