@@ -94,6 +94,7 @@ impl<M: Copy> Bucket<M> {
             }
         }
         self.entries.drain(kept..end);
+        self.shrink();
         begin
     }
 
@@ -101,7 +102,7 @@ impl<M: Copy> Bucket<M> {
         self.entries.iter().map(|entry| entry.mark)
     }
 
-    pub(super) fn shrink(&mut self) {
+    fn shrink(&mut self) {
         if self.entries.capacity() > SMALL && self.entries.len() < self.entries.capacity() / 4 {
             self.entries.shrink_to((2 * self.entries.len()).max(SMALL));
         }
@@ -110,26 +111,30 @@ impl<M: Copy> Bucket<M> {
 
 impl<M: Copy + PartialEq> Bucket<M> {
     /// Checks the entries with this mark, which are due in `tick`, until it finds a live one. Drops
-    /// the dead ones before it. Returns true if it reached the bucket's end.
+    /// the dead ones on the way. Returns true if it read the whole bucket.
+    ///
+    /// It goes from the end of the bucket to its front. So it moves only entries that it has read, even
+    /// if those of a large bucket are dropped one by one.
     pub(super) fn confirm(
         &mut self,
         mark: M,
         tick: u64,
         confirm: &mut Confirm<impl FnMut(Due) -> Standing>,
     ) -> bool {
-        let (mut at, mut kept) = (0, 0);
-        while let Some(&entry) = self.entries.get(at).filter(|_| !confirm.is_done()) {
-            at += 1;
+        let len = self.entries.len();
+        let (mut at, mut kept) = (len, len);
+        while at > 0 && !confirm.is_done() {
+            at -= 1;
+            let entry = self.entries[at];
             if entry.mark != mark || confirm.keeps(Due { tick, token: entry.token() }) {
+                kept -= 1;
                 self.entries[kept] = entry;
-                kept += 1;
             }
         }
-        let ended = at == self.entries.len();
-        self.entries.drain(kept..at);
-        confirm.charge(at);
+        self.entries.drain(at..kept);
+        confirm.charge(len - at);
         self.shrink();
-        ended
+        at == 0
     }
 }
 

@@ -180,7 +180,6 @@ impl TokenWheel for Ring {
             }
             let begin = self.buckets[bucket].retain_before(end, budget, &mut keep);
             if begin == 0 {
-                self.buckets[bucket].shrink();
                 self.recompute(bucket);
             }
             (end - begin, Some(begin).filter(|&begin| begin > 0))

@@ -127,7 +127,6 @@ impl Level {
         }
         let begin = bucket.retain_before(end, budget, keep);
         if begin == 0 {
-            bucket.shrink();
             self.recompute_earliest(number);
         }
         (end - begin, Some(begin).filter(|&begin| begin > 0))

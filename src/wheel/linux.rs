@@ -212,7 +212,6 @@ impl TokenWheel for Linux {
             if begin > 0 {
                 return (end - begin, Some(begin));
             }
-            bucket.shrink();
             if unit > 0 && bucket.len() == 0 {
                 self.occupied[(unit - 1) / SIZE] &= !(1 << ((unit - 1) % SIZE));
             }
