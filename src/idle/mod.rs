@@ -42,9 +42,8 @@
 //! in each idle period. A *shard* serves a group of threads. All connections of a shard share one
 //! timeout of the timer, the *check*, and one lock.
 //!
-//! The connections of a shard lie in *segments* of 1024, each with a wheel of its own. The check
-//! handles a *slice* of two or three thousand connections under the lock, then releases the lock to
-//! others before it continues. A million connections that are due in one tick are reported in some
+//! The check handles a *slice* of some two thousand connections under the lock, then releases the lock
+//! to others before it continues. A million connections that are due in one tick are reported in some
 //! 500 batches. Meanwhile a call of [`watch`](IdleTimeouts::watch) waits for one slice at most,
 //! 0.1-0.5 ms.
 //!
@@ -100,9 +99,10 @@
 //   stream     streams whose reads and writes fail when they are idle
 //   timeouts   `IdleTimeouts`, the public entry point
 //   watch      `Watch`, the handle of a connection
-//   shard      the segments of a group of threads under their lock, and their check
-//   segments   all segments of a shard
-//   segment    1024 seats and their wheel: the states of a connection
+//   shard      the seats of a group of threads under their lock, and their check
+//   manager    what all shards share
+//   seats      all seats of a shard, and the filing of their checks
+//   row        64 seats: the stages of a connection
 //   verdict    decides whether a connection is idle
 //   activity   the words that a touch writes and a check reads
 //   event      what a callback gets, and its answer
@@ -113,9 +113,10 @@
 mod activity;
 mod event;
 mod kind;
+mod manager;
 mod policy;
-mod segment;
-mod segments;
+mod row;
+mod seats;
 mod shard;
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
 mod stream;

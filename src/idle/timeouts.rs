@@ -2,8 +2,9 @@
 
 use super::event::{Answer, Idle, IdleEvent};
 use super::kind::IdleKind;
+use super::manager::{Deliver, Manager};
 use super::policy::{IdlePolicy, Scale};
-use super::shard::{Deliver, Manager, Shard};
+use super::shard::Shard;
 use super::timestamp::Timestamp;
 use super::watch::Watch;
 use crate::base::isolate;
@@ -187,7 +188,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
 
     /// The number of connections that are watched now.
     pub fn watched(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().segments.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().seats.len()).sum()
     }
 
     /// The number of watched connections that have been silent (no reads and no writes) for at least this
@@ -217,7 +218,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     pub fn count_silent(&self, at_least: Duration) -> usize {
         let Some(latest) = self.now().nanos().checked_sub(nanos(at_least)) else { return 0 };
         let count = |shard: &Arc<Shard<T>>| {
-            let segments = (0..).map_while(|at| shard.lock().segments.silent_since(latest, at));
+            let segments = (0..).map_while(|at| shard.lock().seats.silent_since(latest, at));
             segments.map(|silent| silent.len()).sum::<usize>()
         };
         self.shards.iter().map(count).sum()
@@ -316,7 +317,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         for (number, shard) in self.shards.iter().enumerate() {
             for at in 0.. {
                 let latest = latest_wanted(&longest, n);
-                let Some(silent) = shard.lock().segments.silent_since(latest, at) else { break };
+                let Some(silent) = shard.lock().seats.silent_since(latest, at) else { break };
                 for (since, seat) in silent {
                     longest.push((since, seat, number));
                     if longest.len() > n {

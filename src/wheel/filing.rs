@@ -133,14 +133,16 @@ impl<W: TokenWheel> Filing<W> {
 
 impl<W: Exact> Filing<W> {
     /// Finds the earliest live entry up to tick `last`, and makes `next_expiry` exact up to `last`.
-    /// Drops dead entries and files early ones again on the way. Nothing may be on the agenda.
+    /// Drops dead entries and files early ones again on the way. `Unknown` if a pass has not ended.
     pub(crate) fn confirm_next(
         &mut self,
         last: u64,
         budget: usize,
         mut check: impl FnMut(Due) -> Standing,
     ) -> Next {
-        debug_assert_eq!(self.agenda.next_tick(), None);
+        if self.agenda.next_tick().is_some() {
+            return Next::Unknown;
+        }
         let Self { wheel, entries, .. } = self;
         wheel.confirm_next(last, budget, |due| {
             let standing = check(due);

@@ -4,9 +4,8 @@
 //! the slot apart. The filing holds only tokens, with 16 bits of that generation. If a value is
 //! removed, its entry stays there as a *dead* entry, until it is due or a sweep drops it.
 
-use super::confirm::{Next, Standing};
 use super::filing::Filing;
-use super::structure::{Exact, Placement, Structure, Unlimited};
+use super::structure::{Placement, Structure, Unlimited};
 use super::token::{Due, Token};
 use crate::base::slab::{Slab, Slot};
 use std::fmt;
@@ -206,38 +205,6 @@ impl<T, S: Structure> Wheel<T, S> {
     /// it. It is too early if its value has been removed meanwhile, but it is never too late.
     pub fn next_expiry(&self) -> Option<u64> {
         self.filing.next_expiry()
-    }
-
-    /// Makes `next_expiry` exact up to tick `last`. Returns false if `budget` checks did not
-    /// suffice. `later` may return a later tick for a value. The value is then refiled under that
-    /// tick.
-    ///
-    /// It drops the dead entries before the first live one, so each removal and each new tick costs
-    /// one check.
-    pub(crate) fn confirm_next(
-        &mut self,
-        last: u64,
-        budget: usize,
-        mut later: impl FnMut(&T) -> Option<u64>,
-    ) -> bool
-    where
-        S: Exact,
-    {
-        let Self { filing, items } = self;
-        let next = filing.confirm_next(last, budget, |Due { tick, token }| {
-            let item = items.get_mut(token.index).filter(|item| item.is_named_by(token));
-            let Some(Item { value: Some(value), deadline, .. }) = item else {
-                return Standing::Dead;
-            };
-            match later(value).filter(|&later| later > tick) {
-                None => Standing::Due,
-                Some(later) => {
-                    *deadline = later;
-                    Standing::Later(later)
-                }
-            }
-        });
-        next != Next::Unknown
     }
 
     /// Takes out all values, ordered by deadline.

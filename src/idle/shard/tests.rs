@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// The check that counts: how many were scheduled before, and its tick.
 fn check_of(idle: &IdleTimeouts<u32>) -> Option<(u64, u64)> {
-    let state = idle.shard_of_this_thread().lock();
-    Some((state.epoch, state.check.as_ref()?.tick))
+    let contents = idle.shard_of_this_thread().lock();
+    Some((contents.epoch, contents.check.as_ref()?.tick))
 }
 
 #[test]

@@ -44,53 +44,62 @@ pub(super) type Silences = [Option<Silence>; IdleKind::SILENCES.len()];
 pub(super) struct Signal {
     /// Whether a silence was ever reported. Relaxed: rule 5.
     has_reported: AtomicBool,
-    state: Mutex<State>,
+    board: Mutex<Board>,
 }
 
-struct State {
+/// What a task and a report tell each other.
+struct Board {
     /// The wakers of the reader and of the writer.
     wakers: [Option<Waker>; 2],
-    silences: Silences,
+    /// `None` until the first report. Most streams have none.
+    silences: Option<Box<Silences>>,
+}
+
+impl Board {
+    fn silences(&self) -> Silences {
+        self.silences.as_deref().copied().unwrap_or_default()
+    }
 }
 
 impl Signal {
     pub(super) fn new() -> Self {
-        let state = State { wakers: [None, None], silences: [None; 3] };
-        Self { has_reported: AtomicBool::new(false), state: Mutex::new(state) }
+        let board = Board { wakers: [None, None], silences: None };
+        Self { has_reported: AtomicBool::new(false), board: Mutex::new(board) }
     }
 
     /// Registers the waker of a half, and returns the silences that were reported before.
     fn wait(&self, half: Half, waker: &Waker) -> Silences {
-        let state = self.state.lock();
-        if state.wakers[half as usize].as_ref().is_some_and(|former| former.will_wake(waker)) {
-            return state.silences;
+        let board = self.board.lock();
+        if board.wakers[half as usize].as_ref().is_some_and(|former| former.will_wake(waker)) {
+            return board.silences();
         }
-        drop(state);
+        drop(board);
         let waker = waker.clone();
-        let mut state = self.state.lock();
-        let former = state.wakers[half as usize].replace(waker);
-        let silences = state.silences;
-        drop(state);
+        let mut board = self.board.lock();
+        let former = board.wakers[half as usize].replace(waker);
+        let silences = board.silences();
+        drop(board);
         dismiss([former, None]);
         silences
     }
 
     /// Stores a silence and wakes both halves. Returns the number of wakers that panicked.
     pub(super) fn report(&self, kind: IdleKind, silence: Silence) -> u64 {
-        let mut state = self.state.lock();
+        let mut board = self.board.lock();
         self.has_reported.store(true, Ordering::Relaxed);
-        if let Some(stored) = state.silences.get_mut(kind as usize) {
+        let silences = board.silences.get_or_insert_default();
+        if let Some(stored) = silences.get_mut(kind as usize) {
             *stored = Some(silence);
         }
-        let wakers = std::mem::take(&mut state.wakers);
-        drop(state);
+        let wakers = std::mem::take(&mut board.wakers);
+        drop(board);
         let wake = |waker: Waker| u64::from(isolate::panics(|| waker.wake()));
         wakers.into_iter().flatten().map(wake).sum()
     }
 
     /// Drops the wakers, because the stream is gone.
     fn close(&self) {
-        let wakers = std::mem::take(&mut self.state.lock().wakers);
+        let wakers = std::mem::take(&mut self.board.lock().wakers);
         dismiss(wakers);
     }
 }

@@ -1,0 +1,96 @@
+//! `Manager`: the part of an idle manager that all of its shards share.
+
+use super::event::{Idle, Outcome};
+use super::kind::IdleKind;
+use super::policy::Scale;
+use super::timestamp::Timestamp;
+use super::verdict::CheckTime;
+use crate::base::isolate;
+use crate::base::sync::{AtomicU64, Ordering};
+use crate::time::tick::{TickScale, instant_after, nanos};
+use crate::timer::HashedWheelTimer;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+/// Runs the callback for a batch. Returns the number of panics.
+pub(super) type Deliver<T> = dyn Fn(&mut [Idle<T>]) -> u64 + Send + Sync;
+
+/// The part of an idle manager that all of its shards share.
+pub(super) struct Manager<T> {
+    pub(super) timer: HashedWheelTimer,
+    pub(super) origin: Instant,
+    pub(super) ticks: TickScale,
+    pub(super) ticks_per_second: u64,
+    pub(super) deliver: Box<Deliver<T>>,
+    /// The bits of the factor. Relaxed: a thread that lowers it takes the lock of each shard
+    /// afterwards.
+    scale: AtomicU64,
+    /// The number of callback calls that panicked. Relaxed, like `reported`: no other data depends on it.
+    pub(super) panicked: AtomicU64,
+    /// The number of reports of each kind.
+    reported: [AtomicU64; IdleKind::EVERY.len()],
+}
+
+impl<T> Manager<T> {
+    pub(super) fn new(timer: HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
+        let tick = NonZeroU64::new(nanos(timer.tick_duration())).unwrap_or(NonZeroU64::MIN);
+        let ticks = TickScale::new(tick);
+        Self {
+            origin: timer.started_at(),
+            ticks,
+            ticks_per_second: ticks.tick_not_before(nanos(Duration::from_secs(1))),
+            timer,
+            deliver,
+            scale: AtomicU64::new(Scale::ONE.0.to_bits()),
+            panicked: AtomicU64::new(0),
+            reported: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    pub(super) fn scale(&self) -> Scale {
+        Scale(f64::from_bits(self.scale.load(Ordering::Relaxed)))
+    }
+
+    /// Returns the former scale.
+    pub(super) fn set_scale(&self, scale: Scale) -> Scale {
+        Scale(f64::from_bits(self.scale.swap(scale.0.to_bits(), Ordering::Relaxed)))
+    }
+
+    pub(super) fn panicked(&self) -> u64 {
+        self.panicked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn reported(&self, kind: IdleKind) -> u64 {
+        self.reported[kind as usize].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_reports(&self, batch: &[Idle<T>]) {
+        for idle in batch.iter().filter(|idle| idle.outcome != Outcome::Void) {
+            self.reported[idle.event().kind as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn silence(&self, since: u64) -> Duration {
+        Duration::from_nanos(self.now().nanos().saturating_sub(since))
+    }
+
+    #[inline]
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::new(self.origin, self.timer.now())
+    }
+
+    /// The present for reports that must be made even if the timer's clock panics. In that case it
+    /// is before all activity, so the reports show no silence.
+    pub(super) fn now_contained(&self) -> u64 {
+        isolate::contained(|| self.now().nanos()).unwrap_or(0)
+    }
+
+    pub(super) fn check_time_at(&self, instant: Instant) -> CheckTime {
+        CheckTime { now: Timestamp::new(self.origin, instant).nanos(), scale: self.scale() }
+    }
+
+    /// The instant at which a tick begins. For a tick that never comes, it is far away.
+    pub(super) fn start_of(&self, tick: u64) -> Instant {
+        instant_after(self.origin, self.ticks.start_of(tick))
+    }
+}

@@ -1,0 +1,174 @@
+//! A row: 64 seats that share an `ActivityBlock`.
+//!
+//! A *seat* is a connection's place. The connection keeps it as long as it is watched or its handle
+//! exists. The stages of a seat, all under the lock of its shard:
+//!
+//! | stage | meaning | transitions |
+//! |---|---|---|
+//! | Free | not in use | enter -> Filed |
+//! | Filed | waits for its check; the connection is here | idle, or the timer stopped -> Out; taken -> Ended; handle dropped -> Free |
+//! | Out | the callback has the connection | answered -> Filed or Ended; handle dropped -> Orphaned |
+//! | Orphaned | the callback has the connection; the handle was dropped | answered -> Free |
+//! | Ended | not watched any more; the handle still exists | handle dropped -> Free |
+//!
+//! A connection is either here or in one `Idle`, so only one pass reports it at a time.
+
+use super::activity::{Activity, ActivityBlock, BLOCK, Watcher};
+use super::kind::IdleKind;
+use super::policy::IdlePolicy;
+use super::verdict::{CheckTime, Reported, Verdict, jitter_share, verdict};
+use crate::base::sync::Arc;
+use std::time::Instant;
+
+pub(super) struct Row<T> {
+    pub(super) block: Arc<ActivityBlock>,
+    /// One bit for each seat in use.
+    used: u64,
+    occupants: [Occupant<T>; BLOCK],
+    reports: LastReports,
+}
+
+pub(super) struct Occupant<T> {
+    pub(super) connection: Option<T>,
+    pub(super) policy: Option<IdlePolicy>,
+    pub(super) stage: Stage,
+    /// Tells the seat's tokens apart: only the latest is live. Outlives the occupant.
+    pub(super) version: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Free,
+    Filed,
+    Out,
+    Orphaned,
+    Ended,
+}
+
+/// The last reports of a row's connections. Most rows have none.
+#[derive(Default)]
+struct LastReports {
+    /// One bit for each seat with a report.
+    reported: u64,
+    by_seat: Option<Box<[Reported; BLOCK]>>,
+}
+
+impl<T> Row<T> {
+    /// An empty row. `version` is newer than all tokens of its seats.
+    pub(super) fn new(watcher: Arc<dyn Watcher>, origin: Instant, version: u16) -> Box<Self> {
+        let free = |_| Occupant { connection: None, policy: None, stage: Stage::Free, version };
+        Box::new(Self {
+            block: Arc::new(ActivityBlock::new(watcher, origin)),
+            used: 0,
+            occupants: std::array::from_fn(free),
+            reports: LastReports::default(),
+        })
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.used == !0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// The first free seat. The row must not be full.
+    pub(super) fn first_free(&self) -> u32 {
+        self.used.trailing_ones()
+    }
+
+    pub(super) fn versions(&self) -> impl Iterator<Item = u16> {
+        self.occupants.iter().map(|occupant| occupant.version)
+    }
+
+    #[inline]
+    pub(super) fn occupant(&self, number: u32) -> &Occupant<T> {
+        &self.occupants[place_in_row(number)]
+    }
+
+    #[inline]
+    pub(super) fn occupant_mut(&mut self, number: u32) -> &mut Occupant<T> {
+        &mut self.occupants[place_in_row(number)]
+    }
+
+    /// The places in the row of the seats in this stage.
+    pub(super) fn in_stage(&self, stage: Stage) -> impl Iterator<Item = u32> {
+        let occupants = self.occupants.iter().zip(0..);
+        occupants.filter(move |(occupant, _)| occupant.stage == stage).map(|(_, place)| place)
+    }
+
+    pub(super) fn activity(&self, number: u32) -> &Activity {
+        self.block.activity(number)
+    }
+
+    /// Gives a connection a free seat. The caller files it.
+    pub(super) fn occupy(&mut self, number: u32, connection: T, policy: IdlePolicy, now: u64) {
+        self.used |= bit(number);
+        let occupant = self.occupant_mut(number);
+        occupant.connection = Some(connection);
+        occupant.policy = Some(policy);
+        self.activity(number).begin(now);
+    }
+
+    /// Frees a seat. Returns the connection, if it is here.
+    pub(super) fn vacate(&mut self, number: u32) -> Option<T> {
+        self.used &= !bit(number);
+        self.reports.forget(number);
+        let occupant = self.occupant_mut(number);
+        occupant.stage = Stage::Free;
+        occupant.policy = None;
+        occupant.connection.take()
+    }
+
+    /// The verdict on an occupant. `None` for a free seat.
+    pub(super) fn verdict(&mut self, number: u32, time: CheckTime) -> Option<Verdict> {
+        let reading = self.activity(number).reading();
+        let reported = self.reports.of(number);
+        let active_after =
+            |reported| reading.since.iter().zip(reported).all(|(&since, then)| since >= then);
+        if reported.is_some_and(active_after) {
+            self.reports.forget(number); // it has no effect any more
+        }
+        let limits = self.occupant(number).policy.as_ref()?.limits();
+        Some(verdict(limits, reading, reported.unwrap_or_default(), jitter_share(number), time))
+    }
+
+    pub(super) fn note_report(&mut self, number: u32, kind: IdleKind, now: u64) {
+        self.reports.note(number, kind, now);
+    }
+}
+
+impl LastReports {
+    fn of(&self, number: u32) -> Option<Reported> {
+        let by_seat = self.by_seat.as_ref().filter(|_| self.reported & bit(number) != 0)?;
+        Some(by_seat[place_in_row(number)])
+    }
+
+    fn note(&mut self, number: u32, kind: IdleKind, now: u64) {
+        self.reported |= bit(number);
+        let by_seat = self.by_seat.get_or_insert_with(|| Box::new([Reported::default(); BLOCK]));
+        by_seat[place_in_row(number)][kind as usize] = now;
+    }
+
+    fn forget(&mut self, number: u32) {
+        self.reported &= !bit(number);
+        match &mut self.by_seat {
+            Some(by_seat) if self.reported != 0 => {
+                by_seat[place_in_row(number)] = Reported::default();
+            }
+            by_seat => *by_seat = None,
+        }
+    }
+}
+
+fn place_in_row(number: u32) -> usize {
+    number as usize % BLOCK
+}
+
+fn bit(number: u32) -> u64 {
+    1 << place_in_row(number)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

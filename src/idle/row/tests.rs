@@ -1,0 +1,52 @@
+//! The remembered reports.
+
+use super::super::policy::{IdlePolicy, Scale};
+use super::super::seats::NoWatcher;
+use super::*;
+use std::time::Duration;
+
+const AFTER: u64 = 10;
+
+/// A row with connections in its first `n` seats, active at time 1.
+fn row_of(n: u32) -> Box<Row<u32>> {
+    let mut row = Row::new(Arc::new(NoWatcher), Instant::now(), 0);
+    let policy = IdlePolicy::new().all(Duration::from_nanos(AFTER));
+    (0..n).for_each(|number| row.occupy(number, number, policy.clone(), 1));
+    row
+}
+
+/// The verdict on a seat, whose report is noted if it is idle.
+fn report(row: &mut Row<u32>, number: u32, now: u64) -> bool {
+    let verdict = row.verdict(number, CheckTime { now, scale: Scale::ONE });
+    let Some(Verdict::Idle(event, _)) = verdict else { return false };
+    row.note_report(number, event.kind, now);
+    true
+}
+
+fn remembered(row: &Row<u32>) -> Vec<u32> {
+    (0..BLOCK as u32).filter(|&number| row.reports.of(number).is_some()).collect()
+}
+
+#[test]
+fn a_report_is_forgotten_after_activity() {
+    let mut row = row_of(2);
+    assert!(report(&mut row, 0, 11) && report(&mut row, 1, 11));
+    assert_eq!(remembered(&row), [0, 1]);
+    row.activity(0).touch(15);
+    assert!(!report(&mut row, 0, 21) && report(&mut row, 1, 21));
+    assert_eq!(remembered(&row), [1]);
+    row.activity(1).touch(25);
+    assert!(!report(&mut row, 1, 31) && remembered(&row).is_empty());
+    assert!(row.reports.by_seat.is_none());
+}
+
+/// The seat's next connection has not been reported.
+#[test]
+fn a_report_is_forgotten_with_its_connection() {
+    let mut row = row_of(2);
+    assert!(report(&mut row, 0, 11) && report(&mut row, 1, 11));
+    assert_eq!(row.vacate(0), Some(0));
+    assert_eq!(remembered(&row), [1]);
+    assert_eq!(row.vacate(1), Some(1));
+    assert!(row.reports.by_seat.is_none());
+}

@@ -1,0 +1,568 @@
+//! All seats of one shard, and the filing of their checks.
+//!
+//! A *check* of a seat reads its last activity, and reports or refiles its connection. The filing holds
+//! a token for each seat that is Filed (see `row`): the number of the seat, with a version. If the seat
+//! is filed again or leaves this stage, its former token is dead.
+//!
+//! The shard's lock is held during every method here, so each method handles a bounded number of
+//! connections, a *slice*. A caller that must handle all connections calls again, and releases the lock
+//! between the calls. The caller tells the time; there is no lock and no timer here.
+//!
+//! Invariants:
+//! 1. A Filed seat has a token under a tick that is not after the one in which its connection may first
+//!    be idle. A touch only makes that tick later, so no silence is missed. A seat that comes up too
+//!    early is checked and refiled. There are two exceptions: a connection that can never be idle has no
+//!    token, and if durations have become shorter, the seats from row `walk` on are still to be checked.
+//! 2. `room` has the numbers of all rows with a free seat, those without memory included. A new
+//!    connection goes to the first of them, so the last rows become empty after a burst.
+//! 3. A row without used seats has given its memory back, except for the `spare` one. If no seat is used,
+//!    there is no row, because a row's block keeps its shard alive, and the shard owns the row.
+
+use super::activity::{BLOCK, Reading, Watcher};
+use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
+use super::kind::IdleKind;
+use super::policy::IdlePolicy;
+use super::row::{Row, Stage};
+use super::verdict::{CheckTime, Verdict};
+use crate::base::sync::Arc;
+use crate::time::tick::{NEVER, TickScale};
+use crate::wheel::{Due, Filing, Hashed, Next, Standing, Token};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// The most checks under one hold of the lock, up to the end of a row. A check takes 100 to 200 ns with
+/// cold memory and while other threads wait for the lock.
+pub(super) const CHECKS_PER_SLICE: usize = 2048;
+
+/// The most checks that confirm the next check when one connection leaves. They suffice for as many dead
+/// tokens as a sweep leaves beside few connections.
+const CHECKS_AFTER_LEAVE: usize = DEAD_ALLOWED;
+
+/// The most entries that a sweep checks when one connection leaves.
+const SWEPT_AFTER_LEAVE: usize = 1024;
+
+/// The rows whose silent connections are listed under one hold of the lock.
+const ROWS_PER_LIST: usize = 16;
+
+const TICKS_PER_WHEEL: usize = 256;
+
+/// Up to this many dead entries, a sweep is never worth its cost.
+const DEAD_ALLOWED: usize = 256;
+
+const MOST_ROWS: usize = u32::MAX as usize / BLOCK;
+
+/// The most connections that one shard can watch.
+pub(super) const LIMIT: usize = MOST_ROWS * BLOCK;
+
+pub(super) struct Seats<T> {
+    origin: Instant,
+    ticks: TickScale,
+    rows: Vec<Option<Box<Row<T>>>>,
+    room: BTreeSet<u32>,
+    /// The row that has memory and no used seat.
+    spare: Option<usize>,
+    filing: Filing<Hashed>,
+    /// The newest version in the rows that gave their memory back.
+    newest_dropped: u16,
+    /// The earliest live token, as far as it is known.
+    next: Option<Due>,
+    /// The row at which a check of all connections continues.
+    walk: Option<usize>,
+    /// The row at which the next slice of stopped connections begins.
+    turn: usize,
+    used: usize,
+    filed: usize,
+    out: usize,
+}
+
+/// The result of the answers to a batch.
+pub(super) struct Returned<T> {
+    /// Connections to report again, because another kind is due too.
+    pub(super) again: Vec<Idle<T>>,
+    /// Connections that are no longer watched. The caller drops them outside the lock.
+    pub(super) dismissed: Vec<T>,
+}
+
+impl<T> Seats<T> {
+    pub(super) fn new(origin: Instant, ticks: TickScale) -> Self {
+        Self {
+            origin,
+            ticks,
+            rows: Vec::new(),
+            room: BTreeSet::new(),
+            spare: None,
+            filing: new_filing(),
+            newest_dropped: 0,
+            next: None,
+            walk: None,
+            turn: 0,
+            used: 0,
+            filed: 0,
+            out: 0,
+        }
+    }
+
+    /// The number of watched connections.
+    pub(super) fn len(&self) -> usize {
+        self.filed + self.out
+    }
+
+    /// The tick at which the next check is needed. It may be too early, if the connection has left, but
+    /// never too late.
+    pub(super) fn next_check(&self) -> u64 {
+        if self.walk.is_some() {
+            return 0;
+        }
+        let next = self.filing.next_expiry().filter(|_| self.filed > 0);
+        next.unwrap_or(NEVER)
+    }
+
+    /// Whether the next check is for the connection in this seat.
+    pub(super) fn is_next(&self, number: u32) -> bool {
+        self.next.is_some_and(|next| next.token.index == number)
+    }
+
+    /// Gives the connection a seat. Returns the connection if all seats are in use.
+    pub(super) fn enter(
+        &mut self,
+        connection: T,
+        policy: IdlePolicy,
+        time: CheckTime,
+        watcher: impl FnOnce() -> Arc<dyn Watcher>,
+    ) -> Result<Seat, T> {
+        let Some(at) = self.with_room() else { return Err(connection) };
+        let version = self.newest_dropped.wrapping_add(1);
+        let row = self.rows[at].get_or_insert_with(|| Row::new(watcher(), self.origin, version));
+        let number = (at * BLOCK) as u32 + row.first_free();
+        row.occupy(number, connection, policy, time.now);
+        if row.is_full() {
+            self.room.remove(&(at as u32));
+        }
+        let block = row.block.clone();
+        self.spare = self.spare.filter(|&spare| spare != at);
+        if self.filed == 0 {
+            self.walk = None; // the seats to be checked have left
+        }
+        self.used += 1;
+        self.filed += 1;
+        let at = self.earliest(number, time);
+        self.file(number, at);
+        Ok(Seat { block, number })
+    }
+
+    /// Ends a seat whose handle was dropped. Returns the connection, if it is here.
+    pub(super) fn leave(&mut self, number: u32) -> Option<T> {
+        let row = self.row_mut(number)?;
+        match row.occupant(number).stage {
+            Stage::Filed => self.filed -= 1,
+            Stage::Out => {
+                row.occupant_mut(number).stage = Stage::Orphaned;
+                row.activity(number).abandon();
+                self.out -= 1;
+                return None;
+            }
+            Stage::Free | Stage::Orphaned | Stage::Ended => {}
+        }
+        self.vacate(number)
+    }
+
+    /// Changes the policy of a seat.
+    pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, time: CheckTime) {
+        let before = self.earliest(number, time);
+        let Some(row) = self.row_mut(number) else { return };
+        let occupant = row.occupant_mut(number);
+        occupant.policy = Some(policy);
+        // A connection that is out is filed by its new policy when it comes back.
+        if occupant.stage != Stage::Filed {
+            return;
+        }
+        let at = self.earliest(number, time);
+        // If it is due later than before, the check at the former tick refiles it.
+        if at < before {
+            self.file(number, at);
+            self.sweep();
+        }
+    }
+
+    /// Stops watching a connection and returns it, unless it was active after `since` or is paused.
+    pub(super) fn take_if_silent_since(&mut self, number: u32, since: u64) -> Option<T> {
+        let row = self.row_mut(number)?;
+        let reading = row.activity(number).reading();
+        let occupant = row.occupant_mut(number);
+        if occupant.stage != Stage::Filed || reading.paused || reading.since[2] != since {
+            return None;
+        }
+        occupant.stage = Stage::Ended;
+        let connection = occupant.connection.take();
+        self.filed -= 1;
+        self.sweep();
+        connection
+    }
+
+    /// Requests a check of all connections that are here.
+    pub(super) fn check_all(&mut self) {
+        if self.filed == 0 {
+            return;
+        }
+        // All seats are filed anew. An empty filing must know the time before.
+        let present = self.filing.current_tick().saturating_sub(1);
+        self.filing = new_filing();
+        self.filing.pop(present);
+        self.next = None;
+        self.walk = Some(0);
+    }
+
+    /// Checks one slice of the due connections. Takes out the idle ones and refiles the others. If
+    /// more are left, `next_check` is not after now, and the next call continues.
+    pub(super) fn take_idle(&mut self, time: CheckTime) -> Vec<Idle<T>> {
+        let mut idle = Vec::new();
+        let mut checks = self.walk_on(time, &mut idle);
+        let present = self.ticks.tick_at(time.now);
+        self.next = None;
+        while checks < CHECKS_PER_SLICE {
+            let Some(Due { token, .. }) = self.filing.pop(present) else { break };
+            checks += 1;
+            if self.is_live(token) {
+                idle.extend(self.check(token.index, time));
+            }
+        }
+        idle
+    }
+
+    /// Continues a check of all connections for one slice. Returns the number of checks.
+    fn walk_on(&mut self, time: CheckTime, idle: &mut Vec<Idle<T>>) -> usize {
+        let mut checks = 0;
+        while let Some(at) = self.walk.filter(|_| checks < CHECKS_PER_SLICE) {
+            self.walk = Some(at + 1).filter(|&next| next < self.rows.len());
+            for number in self.numbers_in(at, Stage::Filed) {
+                checks += 1;
+                idle.extend(self.check(number, time));
+            }
+            checks += 1;
+        }
+        checks
+    }
+
+    /// Makes `next_check` exact, so that no wake-up comes for a connection that has left or was active.
+    /// Refiles the active connections that come up before the first silent one. Returns false if
+    /// a budget of `checks` did not suffice; the next call continues.
+    pub(super) fn confirm_next_check(&mut self, time: CheckTime, checks: usize) -> bool {
+        let Self { filing, rows, ticks, .. } = self;
+        let found = filing.confirm_next(NEVER, checks, |Due { tick, token }| {
+            let row = rows.get_mut(row_of(token.index)).and_then(Option::as_deref_mut);
+            let row = row.filter(|row| is_live_in(row, token));
+            match row.and_then(|row| row.verdict(token.index, time)) {
+                None | Some(Verdict::CheckAt(NEVER)) => Standing::Dead,
+                Some(Verdict::Idle(..)) => Standing::Due,
+                Some(Verdict::CheckAt(at)) => match ticks.tick_not_before(at) {
+                    later if later > tick => Standing::Later(later),
+                    _ => Standing::Due,
+                },
+            }
+        });
+        self.next = match found {
+            Next::At(due) => Some(due),
+            Next::Later | Next::Unknown => None,
+        };
+        found != Next::Unknown
+    }
+
+    /// Confirms the next check after the connection has left for which it was.
+    pub(super) fn confirm_after_leave(&mut self, time: CheckTime) {
+        self.confirm_next_check(time, CHECKS_AFTER_LEAVE);
+    }
+
+    /// Takes back a batch of reported connections with their answers.
+    pub(super) fn put_back(&mut self, batch: Vec<Idle<T>>, time: CheckTime) -> Returned<T> {
+        let mut returned = Returned { again: Vec::new(), dismissed: Vec::new() };
+        for idle in batch {
+            self.put_one_back(idle, time, &mut returned);
+        }
+        returned
+    }
+
+    /// If the connection's policy has several kinds of silence, another kind may be due too.
+    fn put_one_back(&mut self, idle: Idle<T>, time: CheckTime, returned: &mut Returned<T>) {
+        let (number, kind) = (idle.seat.number, idle.event().kind);
+        let Some(row) = self.row_mut(number) else { return };
+        let occupant = row.occupant_mut(number);
+        if occupant.stage == Stage::Orphaned {
+            self.vacate(number);
+            returned.dismissed.push(idle.connection);
+            return;
+        }
+        let stop = idle.outcome == Outcome::Delivered(Answer::StopWatching);
+        if stop || kind == IdleKind::TimerStopped {
+            occupant.stage = Stage::Ended;
+            returned.dismissed.push(idle.connection);
+            self.out -= 1;
+            return;
+        }
+        occupant.connection = Some(idle.connection);
+        occupant.stage = Stage::Filed;
+        if idle.outcome != Outcome::Void {
+            row.note_report(number, kind, time.now);
+        }
+        self.out -= 1;
+        self.filed += 1;
+        returned.again.extend(self.check(number, time));
+    }
+
+    /// Takes out one slice of all connections that are here, because the timer has stopped. An empty
+    /// slice means that none is left.
+    pub(super) fn take_stopped(&mut self, now: u64) -> Vec<Idle<T>> {
+        let mut idle = Vec::new();
+        for _ in 0..self.rows.len() {
+            if idle.len() >= CHECKS_PER_SLICE {
+                break;
+            }
+            let at = self.turn % self.rows.len();
+            self.turn = at + 1;
+            let numbers = self.numbers_in(at, Stage::Filed);
+            idle.extend(
+                numbers.into_iter().filter_map(|number| self.take_one_stopped(number, now)),
+            );
+        }
+        idle
+    }
+
+    /// The connections of the next rows that are not paused and have been silent since `latest` or
+    /// longer. Each is given by its last activity and its seat. `None` after the last row. `part` counts
+    /// the calls.
+    pub(super) fn silent_since(&self, latest: u64, part: usize) -> Option<Vec<(u64, u32)>> {
+        let begin = part * ROWS_PER_LIST;
+        let rows = self.rows.get(begin..).filter(|rows| !rows.is_empty())?;
+        let mut silent = Vec::new();
+        for (row, at) in rows.iter().take(ROWS_PER_LIST).zip(begin..) {
+            let Some(row) = row else { continue };
+            for place in row.in_stage(Stage::Filed) {
+                let Reading { paused, since: [_, _, since] } = row.activity(place).reading();
+                if !paused && since <= latest {
+                    silent.push((since, (at * BLOCK) as u32 + place));
+                }
+            }
+        }
+        Some(silent)
+    }
+
+    /// Checks a seat that has no token. Files it again, or takes out its connection if that is idle.
+    fn check(&mut self, number: u32, time: CheckTime) -> Option<Idle<T>> {
+        match self.row_mut(number)?.verdict(number, time)? {
+            Verdict::CheckAt(at) => {
+                self.file(number, at);
+                None
+            }
+            Verdict::Idle(event, since) => self.take_out(number, event, since),
+        }
+    }
+
+    /// The earliest time at which the connection may be idle.
+    fn earliest(&mut self, number: u32, time: CheckTime) -> u64 {
+        match self.row_mut(number).and_then(|row| row.verdict(number, time)) {
+            Some(Verdict::CheckAt(at)) => at,
+            Some(Verdict::Idle(..)) | None => time.now,
+        }
+    }
+
+    fn take_one_stopped(&mut self, number: u32, now: u64) -> Option<Idle<T>> {
+        let since = self.row_mut(number)?.activity(number).reading().since[2];
+        let silent_for = Duration::from_nanos(now.saturating_sub(since));
+        let event = IdleEvent { kind: IdleKind::TimerStopped, first: true, silent_for };
+        self.take_out(number, event, since)
+    }
+
+    fn take_out(&mut self, number: u32, event: IdleEvent, since: u64) -> Option<Idle<T>> {
+        let row = self.row_mut(number)?;
+        let block = row.block.clone();
+        let occupant = row.occupant_mut(number);
+        let connection = occupant.connection.take()?;
+        occupant.stage = Stage::Out;
+        self.filed -= 1;
+        self.out += 1;
+        Some(Idle::new(connection, event, Seat { block, number }, since))
+    }
+
+    /// Files a seat for a check at the time `at`. Its former token is dead.
+    fn file(&mut self, number: u32, at: u64) {
+        let Some(row) = self.row_mut(number) else { return };
+        let occupant = row.occupant_mut(number);
+        occupant.stage = Stage::Filed;
+        occupant.version = occupant.version.wrapping_add(1);
+        let token = Token { index: number, version: occupant.version };
+        if at == NEVER {
+            return;
+        }
+        let tick = self.ticks.tick_not_before(at);
+        self.filing.insert(tick, token);
+        if self.next.is_none_or(|next| tick < next.tick) {
+            self.next = Some(Due { tick, token });
+        }
+    }
+
+    /// Sweeps some dead tokens out if there are too many. The next call continues.
+    fn sweep(&mut self) {
+        let Self { filing, rows, filed, .. } = self;
+        if filing.is_sweep_worth_it(*filed) {
+            filing.sweep(SWEPT_AFTER_LEAVE, |token| {
+                let row = rows.get(row_of(token.index)).and_then(Option::as_deref);
+                row.is_some_and(|row| is_live_in(row, token))
+            });
+        }
+    }
+
+    fn is_live(&self, token: Token) -> bool {
+        let row = self.rows.get(row_of(token.index)).and_then(Option::as_deref);
+        row.is_some_and(|row| is_live_in(row, token))
+    }
+
+    /// The seats of a row that are in this stage.
+    fn numbers_in(&self, at: usize, stage: Stage) -> Vec<u32> {
+        let row = self.rows.get(at).and_then(Option::as_deref);
+        let places = row.into_iter().flat_map(|row| row.in_stage(stage));
+        places.map(|place| (at * BLOCK) as u32 + place).collect()
+    }
+
+    /// A row with a free seat.
+    fn with_room(&mut self) -> Option<usize> {
+        if let Some(&first) = self.room.first() {
+            return Some(first as usize);
+        }
+        let at = self.rows.len();
+        if at == MOST_ROWS {
+            return None;
+        }
+        self.rows.push(None);
+        self.room.insert(at as u32);
+        Some(at)
+    }
+
+    /// Frees a seat. Returns the connection, if it is here.
+    fn vacate(&mut self, number: u32) -> Option<T> {
+        let at = row_of(number);
+        let row = self.row_mut(number)?;
+        let connection = row.vacate(number);
+        let is_empty = row.is_empty();
+        self.room.insert(at as u32);
+        self.used -= 1;
+        if is_empty {
+            self.emptied(at);
+        }
+        self.sweep();
+        connection
+    }
+
+    /// Called when row `at` has no used seat left. If two rows have none, the last one gives its memory
+    /// back. If no seat is used, both do.
+    #[cold]
+    fn emptied(&mut self, at: usize) {
+        let spare = self.spare.replace(at).unwrap_or(at);
+        self.spare = Some(at.min(spare)).filter(|_| self.used > 0);
+        for at in [at, spare] {
+            if self.spare != Some(at) {
+                self.drop_row(at);
+            }
+        }
+        while self.rows.last().is_some_and(Option::is_none) {
+            self.rows.pop();
+            self.room.remove(&(self.rows.len() as u32));
+        }
+        if self.rows.len() < self.rows.capacity() / 4 {
+            self.rows.shrink_to(2 * self.rows.len());
+        }
+    }
+
+    fn drop_row(&mut self, at: usize) {
+        let Some(row) = self.rows.get_mut(at).and_then(Option::take) else { return };
+        let newest = self.newest_dropped;
+        let ahead = row.versions().map(|version| version.wrapping_sub(newest));
+        // A difference of more than half the range is that of an older version.
+        let most = ahead.filter(|&ahead| ahead <= u16::MAX / 2).max();
+        self.newest_dropped = newest.wrapping_add(most.unwrap_or(0));
+    }
+
+    #[inline]
+    fn row_mut(&mut self, number: u32) -> Option<&mut Row<T>> {
+        self.rows.get_mut(row_of(number))?.as_deref_mut()
+    }
+}
+
+fn new_filing() -> Filing<Hashed> {
+    let wheel = Hashed::new(TICKS_PER_WHEEL).expect("a small wheel of a valid size");
+    Filing::new(wheel, DEAD_ALLOWED)
+}
+
+fn is_live_in<T>(row: &Row<T>, token: Token) -> bool {
+    let occupant = row.occupant(token.index);
+    occupant.stage == Stage::Filed && occupant.version == token.version
+}
+
+fn row_of(number: u32) -> usize {
+    number as usize / BLOCK
+}
+
+/// A watcher for tests whose handles never call it.
+#[cfg(test)]
+pub(super) struct NoWatcher;
+
+#[cfg(test)]
+impl Watcher for NoWatcher {
+    fn now(&self) -> u64 {
+        0
+    }
+    fn leave(&self, _seat: u32) {}
+    fn set_policy(&self, _seat: u32, _policy: IdlePolicy) {}
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+#[cfg(all(test, loom))]
+mod model {
+
+    use super::*;
+    use crate::base::sync::{AtomicUsize, Mutex, Ordering};
+    use loom::thread;
+    use std::num::NonZeroU64;
+    use std::time::Duration;
+
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A handle is dropped while its connection is checked, reported and put back. The connection
+    /// is dropped once. At the end no connection is watched and the seat is free.
+    #[test]
+    fn a_connection_is_dropped_once_whenever_its_handle_is_dropped() {
+        crate::base::sync::check(|| {
+            let drops = Arc::new(AtomicUsize::new(0));
+            let ticks = TickScale::new(NonZeroU64::MIN);
+            let seats = Arc::new(Mutex::new(Seats::new(Instant::now(), ticks)));
+            let at = |now| CheckTime { now, scale: super::super::policy::Scale::ONE };
+            let policy = IdlePolicy::new().all(Duration::from_nanos(5));
+            let entered =
+                seats.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(NoWatcher));
+            let Ok(Seat { number, block }) = entered else { panic!("there is a seat") };
+            let checker = thread::spawn({
+                let seats = seats.clone();
+                move || {
+                    let batch = seats.lock().take_idle(at(9));
+                    let silent = batch.iter().filter(|idle| idle.is_still_silent()).count();
+                    assert!(silent <= 1);
+                    let returned = seats.lock().put_back(batch, at(9));
+                    assert!(returned.again.is_empty());
+                    drop(returned.dismissed);
+                }
+            });
+            block.activity(number).touch(8);
+            let left = seats.lock().leave(number);
+            drop(left);
+            checker.join().unwrap();
+            assert_eq!(drops.load(Ordering::Relaxed), 1);
+            let seats = seats.lock();
+            assert_eq!((seats.len(), seats.spare), (0, Some(0)));
+        });
+    }
+}
