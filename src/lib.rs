@@ -49,7 +49,7 @@
 //! 3. **A flood does not delay other timeouts.** The worker takes no lock that a thread holds while
 //!    it schedules or cancels. It waits for a thread only during that thread's push to a queue, which
 //!    takes a few instructions, unless the system interrupts the thread there. In one pass the worker
-//!    takes from each heap its share of 100,000 timeouts. It files and expires the due ones first, and
+//!    takes from each arena its share of 100,000 timeouts. It files and expires the due ones first, and
 //!    then files the others. Cancelled timeouts do not count, and the worker processes a backlog before
 //!    it sleeps. (After a jump in time it takes all due timeouts,
 //!    because of guarantee 7.) The worker searches for dead entries in slices of a few milliseconds, and
@@ -162,8 +162,9 @@ pub mod executor;
 pub mod future;
 #[cfg(any(doc, doctest))]
 pub mod guide;
-mod heap;
 pub mod idle;
+mod intake;
+mod metrics;
 pub mod time;
 mod timeout;
 pub mod wheel;
@@ -171,8 +172,7 @@ mod worker;
 
 pub use base::refused::Refused;
 pub use executor::Executor;
-pub use heap::heap_metrics::HeapMetrics;
-pub use heap::metrics::{Lateness, Metrics};
+pub use metrics::{Lateness, Metrics, ThreadMetrics};
 #[doc(inline)]
 pub use time::{Clock, ManualClock, SystemClock};
 pub use timeout::{

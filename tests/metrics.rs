@@ -1,10 +1,10 @@
-//! What `metrics` counts about the worker, and what `heap_metrics` shows. The counts of timeouts are checked
+//! What `metrics` counts about the worker, and what `thread_metrics` shows. The counts of timeouts are checked
 //! in all test files, by `assert_conserved`.
 
 use crate::common::{TICK, eventually, manual, ms, partly_in_the_wheel};
 use std::thread;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
-use wheelwork::{HashedWheelTimer, HeapMetrics};
+use wheelwork::{HashedWheelTimer, ThreadMetrics};
 
 #[test]
 fn a_wake_up_is_counted() {
@@ -56,11 +56,11 @@ fn lateness_grows_while_a_pass_goes_on() {
 }
 
 /// Schedules on a thread of this name, and returns the snapshot that it sees then.
-fn schedule_on(name: &str, timer: &HashedWheelTimer, count: usize) -> Vec<HeapMetrics> {
+fn schedule_on(name: &str, timer: &HashedWheelTimer, count: usize) -> Vec<ThreadMetrics> {
     let timer = timer.clone();
     let schedule = move || {
         (0..count).for_each(|_| drop(timer.new_timeout(|| (), TICK).unwrap()));
-        timer.heap_metrics()
+        timer.thread_metrics()
     };
     thread::Builder::new().name(name.to_owned()).spawn(schedule).unwrap().join().unwrap()
 }
@@ -68,23 +68,23 @@ fn schedule_on(name: &str, timer: &HashedWheelTimer, count: usize) -> Vec<HeapMe
 #[test]
 fn a_heap_has_what_its_thread_scheduled() {
     let (timer, clock) = manual();
-    let summary = |heaps: Vec<HeapMetrics>| -> Vec<_> {
-        let fields = |heap: HeapMetrics| (heap.thread, heap.scheduled, heap.slots);
+    let summary = |heaps: Vec<ThreadMetrics>| -> Vec<_> {
+        let fields = |heap: ThreadMetrics| (heap.thread, heap.scheduled, heap.slots);
         heaps.into_iter().map(fields).collect()
     };
     let first = schedule_on("first", &timer, 63);
     assert_eq!(summary(first), [(Some("first".to_owned()), 63, 124)]);
-    let has_left = || timer.heap_metrics().iter().all(|heap| heap.thread.is_none());
+    let has_left = || timer.thread_metrics().iter().all(|heap| heap.thread.is_none());
     eventually("the thread has left", has_left);
     let second = schedule_on("second", &timer, 1);
     assert_eq!(summary(second), [(Some("second".to_owned()), 64, 124)], "it has the same heap");
     clock.advance(TICK);
     clock.advance(ms(1000));
-    assert!(timer.heap_metrics().is_empty(), "all of its timeouts have ended");
+    assert!(timer.thread_metrics().is_empty(), "all of its timeouts have ended");
     assert_eq!(timer.metrics().scheduled, 64);
     timer.new_timeout(|| (), TICK).unwrap();
     timer.stop().unwrap();
-    assert_eq!(timer.heap_metrics()[0].slots, 0);
+    assert_eq!(timer.thread_metrics()[0].slots, 0);
 }
 
 #[test]
@@ -102,5 +102,5 @@ fn the_heap_of_the_idle_manager_is_not_shown() {
     let (timer, _clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut (), _| Answer::StopWatching);
     let _watch = idle.watch((), &IdlePolicy::new().all(TICK)).unwrap();
-    assert_eq!(timer.heap_metrics(), []);
+    assert_eq!(timer.thread_metrics(), []);
 }

@@ -227,7 +227,7 @@ fn rule_04_threads_that_have_ended_leave_no_memory_behind() {
     let left = bytes() - before;
     // The numbers of the chunks stay, some 40 bytes each.
     assert!(left < 250_000, "{left} bytes are left of 200 threads");
-    assert!(timer.heap_metrics().len() < 10, "the heaps are dropped");
+    assert!(timer.thread_metrics().len() < 10, "the heaps are dropped");
     let metrics = timer.metrics();
     assert_eq!((metrics.scheduled, metrics.cancelled), (200 * 1290 + 2, 200 * 1290));
     timer.stop().unwrap();

@@ -2,8 +2,8 @@
 
 use crate::base::sync::{Arc, ArrayQueue, check, spawn};
 use crate::executor::{Dispatch, Job, OnRefusal};
-use crate::heap::context::Context;
-use crate::heap::{Claim, Phase, Registry, Slot};
+use crate::intake::context::Context;
+use crate::intake::{Claim, Phase, Registry, Slot};
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
 use crate::timeout::{Admit, Erased, Next, Place, Run, Timeout, TimerTask, schedule};
@@ -32,33 +32,33 @@ impl TimerTask for Counted {
     }
 }
 
-type Heaps = Arc<Registry<Erased>>;
+type Arenas = Arc<Registry<Erased>>;
 
-fn heaps() -> Heaps {
+fn arenas() -> Arenas {
     let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
     Arc::new(Registry::new(Arc::new(Context::new(time, scale, None, 1))))
 }
 
-fn scheduled(heaps: &Heaps, ends: &Arc<Ends>, repeats: bool) -> Timeout {
+fn scheduled(arenas: &Arenas, ends: &Arc<Ends>, repeats: bool) -> Timeout {
     let admit = if repeats { Admit::Series } else { Admit::Once };
-    let scheduled = schedule(heaps, Counted(ends.clone()), 8, admit, identity);
+    let scheduled = schedule(arenas, Counted(ends.clone()), 8, admit, identity);
     scheduled.map_err(|(_, refusal)| refusal).expect("it is open and empty")
 }
 
 /// A slot of the first chunk. The models need no other.
-fn with_slot<R>(heaps: &Heaps, offset: usize, f: impl FnOnce(&Slot<Erased>) -> R) -> R {
-    f(heaps.chunk(0).expect("it is made with the first timeout").slot(offset))
+fn with_slot<R>(arenas: &Arenas, offset: usize, f: impl FnOnce(&Slot<Erased>) -> R) -> R {
+    f(arenas.chunk(0).expect("it is made with the first timeout").slot(offset))
 }
 
 /// Claims the timeouts that are due, as the worker does. Returns them as jobs.
-fn due(heaps: &Heaps) -> Vec<Job> {
-    let chunk = heaps.chunk(0).expect("it is made with the first timeout");
+fn due(arenas: &Arenas) -> Vec<Job> {
+    let chunk = arenas.chunk(0).expect("it is made with the first timeout");
     let mut jobs = Vec::new();
     for offset in 0..2 {
         let slot = chunk.slot(offset);
         let Some((_, version)) = slot.file() else { continue };
         if let Claim::Due(claimed) = slot.claim(version, 16) {
-            heaps.context.by_worker.expired.add(1);
+            arenas.context.counts.by_worker.expired.add(1);
             jobs.push(Job::new(claimed.payload, Timeout::pinned(Place { chunk: &chunk, offset })));
         }
     }
@@ -67,28 +67,28 @@ fn due(heaps: &Heaps) -> Vec<Job> {
 
 /// Asserts that each of `count` timeouts has ended once, by its task's count and by the timer's, and
 /// that all slots are Free again.
-fn accounted_for(heaps: &Heaps, ends: &Ends, count: usize) {
+fn accounted_for(arenas: &Arenas, ends: &Ends, count: usize) {
     let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
     assert_eq!(run + cancelled, count);
-    let counts = heaps.context.snapshot();
+    let counts = arenas.context.counts.snapshot();
     assert_eq!((counts.expired, counts.cancelled), (run as u64, cancelled as u64), "{counts:?}");
     assert_eq!(counts.pending, 0);
     (0..2)
-        .for_each(|offset| with_slot(heaps, offset, |slot| assert_eq!(slot.phase(), Phase::Free)));
+        .for_each(|offset| with_slot(arenas, offset, |slot| assert_eq!(slot.phase(), Phase::Free)));
 }
 
 /// An executor with room for one job is offered two, while its thread takes one out and the first timeout
 /// is cancelled. Each task runs once, or its cancelled callback runs once. Each slot is free in the end.
 fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
-    let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
-    let (first, second) = (scheduled(&heaps, &ends, true), scheduled(&heaps, &ends, true));
+    let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
+    let (first, second) = (scheduled(&arenas, &ends, true), scheduled(&arenas, &ends, true));
     let queue = Arc::new(ArrayQueue::new(1));
     let taker = {
         let queue = queue.clone();
         spawn(move || queue.pop().into_iter().for_each(Job::run))
     };
     let canceller = spawn(move || first.cancel());
-    let jobs = due(&heaps);
+    let jobs = due(&arenas);
     let executor = {
         let queue = queue.clone();
         move |job| queue.push(job)
@@ -97,12 +97,12 @@ fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
     // The timer stops after one more offer.
     let offers = Cell::new(0);
     let stopping = || offers.replace(offers.get() + 1) > 0;
-    jobs.into_iter().for_each(|job| dispatch.hand(job, &heaps.context.metrics, stopping));
+    jobs.into_iter().for_each(|job| dispatch.hand(job, &arenas.context.counts.metrics, stopping));
     taker.join().unwrap();
     std::iter::from_fn(|| queue.pop()).for_each(Job::run);
     let won = canceller.join().unwrap();
     drop(second);
-    accounted_for(&heaps, &ends, 2);
+    accounted_for(&arenas, &ends, 2);
     // The cancel fails only if the first run had ended before it: there is no further run to stop.
     assert!(won || ends.run.load(Ordering::Relaxed) == 2);
 }
@@ -122,12 +122,12 @@ fn rule_01_a_refused_job_that_is_offered_again_ends_once() {
 fn rule_01_a_dropped_job_ends_once() {
     for repeats in [false, true] {
         check(move || {
-            let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
-            let timeout = scheduled(&heaps, &ends, repeats);
+            let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
+            let timeout = scheduled(&arenas, &ends, repeats);
             let canceller = spawn(move || timeout.cancel());
-            drop(due(&heaps));
+            drop(due(&arenas));
             canceller.join().unwrap();
-            accounted_for(&heaps, &ends, 1);
+            accounted_for(&arenas, &ends, 1);
             assert_eq!(ends.run.load(Ordering::Relaxed), 0);
         });
     }
@@ -138,9 +138,9 @@ fn rule_01_a_dropped_job_ends_once() {
 /// handle too. So the other thread never affects the new timeout.
 fn a_late_use_does_not_affect_the_next_timeout(act: fn(&Timeout)) {
     check(move || {
-        let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
-        let timeout = scheduled(&heaps, &ends, false);
-        due(&heaps).into_iter().for_each(Job::run);
+        let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
+        let timeout = scheduled(&arenas, &ends, false);
+        due(&arenas).into_iter().for_each(Job::run);
         let timeout = Arc::new(timeout);
         let other = {
             let timeout = timeout.clone();
@@ -148,11 +148,11 @@ fn a_late_use_does_not_affect_the_next_timeout(act: fn(&Timeout)) {
         };
         assert!(timeout.is_expired());
         drop(timeout);
-        let next = scheduled(&heaps, &ends, false);
+        let next = scheduled(&arenas, &ends, false);
         other.join().unwrap();
         assert!(next.cancel());
         drop(next);
-        accounted_for(&heaps, &ends, 2);
+        accounted_for(&arenas, &ends, 2);
     });
 }
 
@@ -183,8 +183,8 @@ fn rule_01_a_late_reschedule_does_not_affect_the_next_timeout() {
 #[test]
 fn a_shared_handle_unpins_once() {
     check(|| {
-        let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
-        let timeout = scheduled(&heaps, &ends, false);
+        let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
+        let timeout = scheduled(&arenas, &ends, false);
         let timeout = Arc::new(timeout);
         let canceller = {
             let timeout = timeout.clone();
@@ -194,13 +194,13 @@ fn a_shared_handle_unpins_once() {
             let timeout = timeout.clone();
             spawn(move || (timeout.is_expired(), timeout.is_cancelled()))
         };
-        due(&heaps).into_iter().for_each(Job::run);
+        due(&arenas).into_iter().for_each(Job::run);
         let won = canceller.join().unwrap();
         let (expired, cancelled) = observer.join().unwrap();
         assert!(!(expired && won) && !(cancelled && !won));
         assert_eq!((timeout.is_cancelled(), timeout.is_expired()), (won, !won));
         drop(timeout);
-        accounted_for(&heaps, &ends, 1);
+        accounted_for(&arenas, &ends, 1);
     });
 }
 
@@ -208,13 +208,13 @@ fn a_shared_handle_unpins_once() {
 #[test]
 fn dropped_handles_detach_the_timeout() {
     check(|| {
-        let (heaps, ends) = (heaps(), Arc::new(Ends::default()));
-        let timeout = scheduled(&heaps, &ends, false);
+        let (arenas, ends) = (arenas(), Arc::new(Ends::default()));
+        let timeout = scheduled(&arenas, &ends, false);
         let copies = [timeout.clone(), timeout];
         let droppers = copies.map(|copy| spawn(move || drop(copy)));
-        due(&heaps).into_iter().for_each(Job::run);
+        due(&arenas).into_iter().for_each(Job::run);
         droppers.into_iter().for_each(|dropper| dropper.join().unwrap());
         assert_eq!(ends.run.load(Ordering::Relaxed), 1);
-        accounted_for(&heaps, &ends, 1);
+        accounted_for(&arenas, &ends, 1);
     });
 }

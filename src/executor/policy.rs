@@ -4,7 +4,7 @@ use super::{Executor, Job};
 use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::thread;
-use crate::heap::metrics::WorkerMetrics;
+use crate::metrics::WorkerMetrics;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

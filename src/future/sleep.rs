@@ -15,7 +15,7 @@
 
 use super::resource::Resource;
 use super::wake::Waiter;
-use crate::heap::context::Context as Timer;
+use crate::intake::context::Context as Timer;
 use crate::timer::HashedWheelTimer;
 use std::fmt;
 use std::pin::Pin;
@@ -245,7 +245,7 @@ const _: () = {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::heap::SLOTS;
+    use crate::intake::SLOTS;
     use crate::time::ManualClock;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

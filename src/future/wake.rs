@@ -1,7 +1,7 @@
 //! A waker in the wheel.
 
 use crate::base::waker::Identity;
-use crate::heap::context::Context;
+use crate::intake::context::Context;
 use crate::timeout::{Kind, Next, Reservation, Run, Timeout, TimerTask};
 use crate::timer::HashedWheelTimer;
 use std::task::Waker;

@@ -116,8 +116,8 @@ impl Erased {
 mod tests {
     use super::*;
     use crate::base::sync::Arc;
-    use crate::heap::Registry;
-    use crate::heap::context::Context;
+    use crate::intake::Registry;
+    use crate::intake::context::Context;
     use crate::timeout::Kind;
     use crate::timeout::schedule::{Admit, schedule};
     use std::cell::Cell;

@@ -11,7 +11,7 @@
 //!    `Erased` reads the task.
 
 use super::next::Next;
-use crate::heap::{Chunk, Slot};
+use crate::intake::{Chunk, Slot};
 use std::any::{Any, TypeId};
 use std::mem::{ManuallyDrop, MaybeUninit};
 

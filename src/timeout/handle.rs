@@ -1,6 +1,6 @@
 //! The handle to a timeout.
 //!
-//! The phases of a timeout are in `heap/slot.rs`. A handle pins its slot until it is dropped, so it
+//! The phases of a timeout are in `intake/slot.rs`. A handle pins its slot until it is dropped, so it
 //! never finds another timeout there.
 
 use super::erased::{Erased, Place};
@@ -9,8 +9,8 @@ use super::this_thread;
 use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{AtomicUsize, Ordering};
-use crate::heap::context::Context;
-use crate::heap::{Cancel, Chunk, Moved, Phase, PinnedChunk, Slot, TakenBack};
+use crate::intake::context::Context;
+use crate::intake::{Cancel, Chunk, Moved, Phase, PinnedChunk, Slot, TakenBack};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::mem::ManuallyDrop;
@@ -158,7 +158,7 @@ impl Timeout {
         if let Cancel::Won { payload, filed } = self.slot().cancel() {
             self.count_cancelled(self.place(), filed);
             if isolate::panics(|| drop(payload)) {
-                self.context().metrics.task_panicked();
+                self.context().counts.metrics.task_panicked();
                 warning!("the drop of the task of {self:?} panicked");
             }
         }
@@ -324,7 +324,7 @@ impl Timeout {
     #[inline]
     pub(crate) fn tell_cancelled(&self, task: Erased) {
         if isolate::panics(|| task.cancelled(self.place())) {
-            self.context().metrics.task_panicked();
+            self.context().counts.metrics.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
         }
     }
@@ -338,7 +338,7 @@ impl Timeout {
     pub(crate) fn is_withdrawn(&self) -> bool {
         let withdrawn = self.slot().withdraw();
         if withdrawn {
-            self.context().by_others.withdrawn.add_shared(1);
+            self.context().counts.by_others.withdrawn.add_shared(1);
         }
         withdrawn
     }
@@ -346,14 +346,14 @@ impl Timeout {
     /// Counts the timeout as cancelled after its runner dropped the task without running it.
     pub(crate) fn abandon(&self) {
         if self.slot().abandon() {
-            self.context().counts_of(self.chunk.internal).abandoned.add_shared(1);
+            self.context().counts.of(self.chunk.internal).abandoned.add_shared(1);
         }
     }
 
     /// Counts the timeout as cancelled after a stop returned it and no caller collected it.
     pub(crate) fn cancel_returned(&self) {
         if self.slot().cancel_returned() {
-            self.context().by_others.uncollected.add_shared(1);
+            self.context().counts.by_others.uncollected.add_shared(1);
         }
     }
 
@@ -366,7 +366,7 @@ impl Timeout {
 
     /// Counts a timeout that was taken back before it has run.
     pub(super) fn count_taken_back(&self, filed: bool) {
-        let counts = self.context().counts_of(self.chunk.internal);
+        let counts = self.context().counts.of(self.chunk.internal);
         counts.taken_back.add_shared(1);
         counts.unqueued.add_shared(u64::from(!filed));
     }
@@ -375,7 +375,7 @@ impl Timeout {
     /// has taken it back.
     #[cold]
     pub(super) fn cancel_late(&self, taken: TakenBack<Erased>) {
-        let counts = &self.context().by_others;
+        let counts = &self.context().counts.by_others;
         self.context().ended(1);
         counts.cancelled.add_shared(1);
         counts.unqueued.add_shared(u64::from(!taken.filed));

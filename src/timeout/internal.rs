@@ -5,8 +5,8 @@
 //! them, even if it has emptied the slots, because a stop with a limit must not wait for their tasks.
 //! The worker's thread also wakes the wakers of [`future`](crate::future), for the same reason.
 //!
-//! All internal timeouts of a timer are in one heap, which belongs to no thread. Their chunk marks them
-//! as internal, so they cost the users' timeouts nothing. A lock guards the owner of the heap. It may be
+//! All internal timeouts of a timer are in one arena, which belongs to no thread. Their chunk marks them
+//! as internal, so they cost the users' timeouts nothing. A lock guards the owner of the arena. It may be
 //! taken under a lock of the layers above, and the registry's locks may be taken under it. No task runs
 //! or is dropped under it.
 
@@ -15,14 +15,14 @@ use super::handle::Timeout;
 use super::schedule::{Admit, Refusal, refused, schedule_in};
 use super::task::TimerTask;
 use crate::base::sync::{Arc, Mutex};
-use crate::heap::{Moved, Owner, Registry, TakenBack};
+use crate::intake::{Moved, Owner, Registry, TakenBack};
 use std::time::Instant;
 
 /// The internal timeouts of one timer.
 pub(crate) struct Internals(Mutex<State>);
 
 struct State {
-    /// The owner of their heap. `None` before the first timeout and after the end.
+    /// The owner of their arena. `None` before the first timeout and after the end.
     owner: Option<Owner<Erased>>,
     /// The tasks that the end of the timer has taken out of the slots, for the worker's thread.
     left: Vec<(Erased, Timeout)>,
@@ -81,7 +81,7 @@ impl Internal {
     pub(crate) fn cancel(&self) {
         let Some(TakenBack { payload, filed, .. }) = self.0.take_back() else { return };
         let context = self.0.context();
-        let counts = &context.internals;
+        let counts = &context.counts.internals;
         counts.cancelled.add_shared(1);
         if filed {
             counts.died.add_shared(1);
@@ -97,9 +97,9 @@ impl Internal {
         let context = self.0.context();
         let moved = self.0.move_to(context.time.nanos_at(deadline), |moved| {
             if moved == Moved::LeftEntry {
-                context.internals.renewed.add_shared(1);
-                context.internals.died.add_shared(1);
-                context.entry_died(context.internals.died.get());
+                context.counts.internals.renewed.add_shared(1);
+                context.counts.internals.died.add_shared(1);
+                context.entry_died(context.counts.internals.died.get());
             }
         });
         moved.is_ok()
@@ -109,8 +109,8 @@ impl Internal {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::heap::context::Context;
-    use crate::heap::{Phase, SLOTS};
+    use crate::intake::context::Context;
+    use crate::intake::{Phase, SLOTS};
     use std::collections::HashSet;
 
     const DUE: u64 = 1 << 40;
@@ -133,9 +133,9 @@ mod tests {
         let (timer, held) = (timer(), Arc::new(()));
         let context = timer.0.context.clone();
         let assert_nothing = || {
-            let m = context.snapshot();
+            let m = context.counts.snapshot();
             let counts = [m.scheduled, m.rescheduled, m.cancelled, m.rejected, m.queue_depth];
-            assert_eq!((counts, m.pending, context.totals().pending()), ([0; 5], 0, 0));
+            assert_eq!((counts, m.pending, context.counts.totals().pending()), ([0; 5], 0, 0));
         };
         let timeout = schedule(&timer, &held).expect("the timer is open");
         assert_nothing();
@@ -170,7 +170,7 @@ mod tests {
         internals.end();
         assert_eq!(Arc::strong_count(&held), 1);
         assert!(!timeouts.iter().any(Internal::is_alive));
-        assert_eq!(registry.context.snapshot().cancelled, 0);
+        assert_eq!(registry.context.counts.snapshot().cancelled, 0);
     }
 
     #[test]
@@ -190,6 +190,6 @@ mod tests {
         let timer = timer();
         schedule(&timer, &Arc::new(())).expect("the timer is open").cancel();
         timer.1.end();
-        assert!(Owner::enter(&timer.0).is_some_and(|owner| !owner.heap.internal));
+        assert!(Owner::enter(&timer.0).is_some_and(|owner| !owner.arena.internal));
     }
 }

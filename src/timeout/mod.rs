@@ -2,7 +2,7 @@
 //!
 //! - `next`: the result of a run: whether and when the timeout goes on
 //! - `erased`: a task of any type, in two words of its slot
-//! - `this_thread`: the heaps of the calling thread
+//! - `this_thread`: the arenas of the calling thread
 //! - `handle`: the handle to a timeout: cancel, reschedule, state
 //! - `run`: the run of a task, and how its timeout goes on
 //! - `task`: the trait of tasks, and the type-erased task that `stop` returns

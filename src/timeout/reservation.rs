@@ -12,8 +12,8 @@ use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::{with_owner, with_owner_of};
 use crate::base::sync::Arc;
-use crate::heap::context::Context;
-use crate::heap::{Owner, Registry, Runs};
+use crate::intake::context::Context;
+use crate::intake::{Owner, Registry, Runs};
 
 /// A reserved slot, in which at most one task waits at a time. It is *unused* before its first task. Its
 /// drop detaches the task.
@@ -72,7 +72,7 @@ impl Reservation {
         let mut task = Some(task);
         let other = owner.and_then(|mut owner| arm_in(&mut owner, &self.0, &mut task, deadline));
         if let Some(task) = task {
-            self.context().by_others.rejected.add_shared(1);
+            self.context().counts.by_others.rejected.add_shared(1);
             self.context().ended(1);
             return Err(task);
         }
@@ -103,7 +103,7 @@ fn arm_in<T: TimerTask>(
     deadline: u64,
 ) -> Option<Timeout> {
     let keeps = owner.owns(kept.chunk()) && kept.has_slot_alone();
-    let deadline = owner.heap.context.not_overdue(deadline);
+    let deadline = owner.arena.context.not_overdue(deadline);
     let offset =
         if keeps { kept.place().offset } else { owner.has_room().then(|| owner.reserve())? };
     owner.arm_reserved(offset, Erased::new(task.take()?), deadline, Runs::Once);
@@ -129,7 +129,7 @@ mod tests {
     use super::super::task::Kind;
     use super::super::this_thread::forget;
     use super::*;
-    use crate::heap::{Phase, SLOTS};
+    use crate::intake::{Phase, SLOTS};
     use std::collections::HashSet;
     use std::ops::Deref;
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     /// A registry that the thread leaves after the test, so it gives back what it has collected (see
-    /// `heap/pinned`).
+    /// `intake/pinned`).
     struct Left(Arc<Registry<Erased>>);
 
     impl Deref for Left {
@@ -181,7 +181,7 @@ mod tests {
             assert_eq!(armed(&mut reservation), reserved);
             assert!(reservation.0.is_pending() && reservation.0.cancel());
         }
-        let metrics = registry.context.snapshot();
+        let metrics = registry.context.counts.snapshot();
         assert_eq!((metrics.scheduled, metrics.cancelled, metrics.pending), (3, 3, 0));
     }
 
@@ -200,7 +200,7 @@ mod tests {
         let other = std::thread::spawn(move || (armed(&mut unused), unused)).join().unwrap();
         assert_ne!(other.0, reserved);
         assert!(other.1.0.cancel());
-        assert_eq!(registry.context.totals().pending(), 1);
+        assert_eq!(registry.context.counts.totals().pending(), 1);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         registry.context.close();
         reservation.was_armed(other);
         assert!(reservation.0.is_cancelled());
-        let metrics = registry.context.snapshot();
+        let metrics = registry.context.counts.snapshot();
         assert_eq!((metrics.scheduled, metrics.cancelled, metrics.queue_depth), (1, 1, 0));
         assert!(reservation.arm(Wake, DUE).is_err());
     }

@@ -5,8 +5,8 @@ use super::handle::Timeout;
 use super::next::When;
 use crate::base::isolate;
 use crate::base::logging::warning;
-use crate::heap::context::Context;
-use crate::heap::{CatchUp, Phase, Slot};
+use crate::intake::context::Context;
+use crate::intake::{CatchUp, Phase, Slot};
 use std::fmt;
 use std::time::Instant;
 
@@ -102,7 +102,7 @@ impl<'a> Run<'a> {
         self.slot().pin();
         // Counted before the timeout can end, so that no count is ever too low.
         context.begins_again();
-        context.by_worker.rearmed.add(1);
+        context.counts.by_worker.rearmed.add(1);
         let Some(version) = self.go_on(task, deadline, Phase::Filed) else {
             self.slot().unpin(1);
             return None;
@@ -128,7 +128,7 @@ impl<'a> Run<'a> {
         self.slot().pin();
         // Counted before the timeout can end, so that no count is ever too low.
         context.begins_again();
-        context.by_others.rearmed.add_shared(1);
+        context.counts.by_others.rearmed.add_shared(1);
         let phase = if missed { Phase::Filed } else { Phase::New };
         let Some(version) = self.go_on(task, deadline, phase) else {
             self.slot().unpin(1);
@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
             context
                 .catch_up(CatchUp { token: self.0.chunk.token(self.0.offset, version), deadline });
         } else {
-            context.by_others.renewed.add_shared(1);
+            context.counts.by_others.renewed.add_shared(1);
             self.0.chunk.announce_moved(deadline);
         }
         if context.is_emptied() {
@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
     #[inline]
     fn run(&self, task: Erased) -> Option<(Erased, When)> {
         let Some(next) = isolate::contained(|| task.run(self.0)) else {
-            self.context().metrics.task_panicked();
+            self.context().counts.metrics.task_panicked();
             let timer = self.context().name();
             warning!([timer = timer], "{timer}: the task of {self:?} panicked");
             return None;
@@ -185,7 +185,7 @@ impl<'a> Run<'a> {
         };
         self.slot().abandon();
         context.ended(1);
-        context.by_others.cancelled.add_shared(1);
+        context.counts.by_others.cancelled.add_shared(1);
         Timeout::with(self.0, |timeout| timeout.tell_cancelled(refused));
         None
     }

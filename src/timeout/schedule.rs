@@ -7,8 +7,9 @@ use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::with_owner;
 use crate::base::sync::Arc;
-use crate::heap::context::Context;
-use crate::heap::{CatchUp, Chunk, Owner, PinnedChunk, Registry, Runs, Tally};
+use crate::intake::context::Context;
+use crate::intake::{CatchUp, Chunk, Owner, PinnedChunk, Registry, Runs};
+use crate::metrics::Tally;
 
 /// Why a task was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ fn schedule_without_owner<T: TimerTask>(
     }
 }
 
-/// Schedules in the heap of `owner`.
+/// Schedules in the arena of `owner`.
 pub(super) fn schedule_in<T: TimerTask>(
     owner: &mut Owner<Erased>,
     task: T,
@@ -81,7 +82,7 @@ pub(super) fn schedule_in<T: TimerTask>(
     match (arm(owner, &mut task, deadline, admit), task) {
         (Some(armed), _) if armed.chunk.context.is_closed() => take_back(armed.timeout()),
         (Some(armed), _) => Ok(armed.timeout()),
-        (None, Some(task)) => Err((task, refused(&owner.heap.context, owner.heap.internal))),
+        (None, Some(task)) => Err((task, refused(&owner.arena.context, owner.arena.internal))),
         (None, None) => unreachable!("a task that is not armed stays"),
     }
 }
@@ -102,12 +103,12 @@ fn arm<T: TimerTask>(
     deadline: u64,
     admit: Admit,
 ) -> Option<Armed> {
-    if owner.heap.context.is_closed() || !owner.has_room() {
+    if owner.arena.context.is_closed() || !owner.has_room() {
         return None;
     }
     // A series keeps its phase.
     let deadline =
-        if admit == Admit::Once { owner.heap.context.not_overdue(deadline) } else { deadline };
+        if admit == Admit::Once { owner.arena.context.not_overdue(deadline) } else { deadline };
     let runs = match admit {
         Admit::Series => Runs::Periodically,
         _ if T::KIND.runs_once => Runs::Once,
@@ -128,17 +129,17 @@ impl Armed {
 /// Counts a refusal before the slot is armed, and returns its reason.
 #[cold]
 pub(super) fn refused(context: &Context, internal: bool) -> Refusal {
-    context.counts_of(internal).rejected.add_shared(1);
+    context.counts.of(internal).rejected.add_shared(1);
     if context.is_closed() { Refusal::Closed } else { Refusal::Full }
 }
 
 /// Announces a slot that was armed.
 #[inline]
 fn submit(owner: &Owner<Erased>, offset: usize, deadline: u64, admit: Admit) {
-    let heap = &*owner.heap;
+    let arena = &*owner.arena;
     if admit == Admit::AtOnce {
-        let entry = file_directly(owner.chunk(), offset, &heap.tally);
-        entry.into_iter().for_each(|entry| heap.context.catch_up(entry));
+        let entry = file_directly(owner.chunk(), offset, &arena.tally);
+        entry.into_iter().for_each(|entry| arena.context.catch_up(entry));
     } else {
         owner.chunk().announce_new(deadline);
     }
@@ -168,7 +169,7 @@ fn take_back<T: TimerTask>(timeout: Timeout) -> Result<Timeout, (T, Refusal)> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::heap::{Claim, Phase, SLOTS};
+    use crate::intake::{Claim, Phase, SLOTS};
     use crate::timeout::Task;
     use std::collections::HashSet;
     use std::convert::identity;
@@ -185,7 +186,7 @@ mod tests {
     }
 
     fn rejected(registry: &Registry<Erased>) -> (u64, u64) {
-        let metrics = registry.context.snapshot();
+        let metrics = registry.context.counts.snapshot();
         (metrics.rejected, metrics.pending)
     }
 
@@ -240,7 +241,7 @@ mod tests {
             let refused = take_back::<fn()>(timeout);
             assert!(matches!(refused, Err((_, Refusal::Closed))));
             assert_eq!(rejected(&registry), (1, 0));
-            assert_eq!(registry.context.snapshot().queue_depth, 0);
+            assert_eq!(registry.context.counts.snapshot().queue_depth, 0);
             assert_eq!(owner.chunk().slot(offset).phase(), Phase::Free);
         }
     }
@@ -274,21 +275,21 @@ mod tests {
         let context = &registry.context;
         let slot = owner.chunk().slot(offset);
         let (_, version) = slot.file().expect("the slot is New");
-        context.by_worker.filed.add(1);
+        context.counts.by_worker.filed.add(1);
         let Claim::Due(claimed) = slot.claim(version, DUE) else { panic!("not due") };
-        context.by_worker.expired.add(1);
+        context.counts.by_worker.expired.add(1);
         assert!(slot.go_on(claimed.payload, DUE, Phase::Filed).is_ok());
-        context.by_worker.rearmed.add(1);
+        context.counts.by_worker.rearmed.add(1);
         context.close();
         let admitted = take_back::<fn()>(timeout);
         let timeout = admitted.map_err(|(_, why)| why).expect("it has run");
         assert!(timeout.is_cancelled());
-        let metrics = context.snapshot();
+        let metrics = context.counts.snapshot();
         assert_eq!((metrics.expired, metrics.cancelled, metrics.rejected), (1, 1, 0));
         assert_eq!((metrics.pending, metrics.queue_depth), (0, 0));
     }
 
-    /// A thread that alternates between timers has one heap in each of them.
+    /// A thread that alternates between timers has one arena in each of them.
     #[test]
     fn a_thread_has_a_heap_in_each_of_its_timers() {
         let timers = [(); 3].map(|()| registry());
@@ -299,12 +300,12 @@ mod tests {
             }
         }
         for timer in &timers {
-            assert_eq!(timer.heap_metrics().len(), 1);
-            assert_eq!(timer.context.totals().pending(), 100);
+            assert_eq!(timer.thread_metrics().len(), 1);
+            assert_eq!(timer.context.counts.totals().pending(), 100);
         }
         assert!(timeouts.iter().step_by(3).all(Timeout::cancel));
-        assert_eq!(timers[0].context.totals().pending(), 0);
-        assert_eq!(timers[1].context.totals().pending(), 100);
+        assert_eq!(timers[0].context.counts.totals().pending(), 0);
+        assert_eq!(timers[1].context.counts.totals().pending(), 100);
     }
 
     #[test]
@@ -341,7 +342,7 @@ mod tests {
             let timeout = std::thread::spawn(move || new_timeout(&other, DUE)).join().unwrap();
             assert!(!timeout.runs());
         }
-        assert_eq!(registry.heap_metrics().len(), 1);
-        assert_eq!(registry.context.totals().pending(), 20);
+        assert_eq!(registry.thread_metrics().len(), 1);
+        assert_eq!(registry.context.counts.totals().pending(), 20);
     }
 }

@@ -1,13 +1,14 @@
-//! The heaps of the calling thread: one for each timer in which it has scheduled.
+//! The arenas of the calling thread: one for each timer in which it has scheduled.
 //!
-//! When a thread schedules in a timer for the first time, it becomes the owner of a heap. It gives the
-//! heap up when it ends. If the timer ends first, the thread gives the heap up when it enters another
-//! timer. The timeouts of a thread that ends stay pending, and run (see `heap/registry`).
+//! When a thread schedules in a timer for the first time, it becomes the owner of an arena. It gives the
+//! arena up when it ends. If the timer ends first, the thread gives the arena up when it enters another
+//! timer. The timeouts of a thread that ends stay pending, and run (see `intake/registry`).
 
 use super::erased::Erased;
 use crate::base::sync::{Arc, thread_local};
-use crate::heap::context::Context;
-use crate::heap::{Chunk, Count, Owner, Registry, Tally};
+use crate::intake::context::Context;
+use crate::intake::{Chunk, Owner, Registry};
+use crate::metrics::{Count, Tally};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -70,7 +71,7 @@ fn address(context: &Arc<Context>) -> usize {
 }
 
 fn is_in(owner: &Owner<Erased>, context: &Arc<Context>) -> bool {
-    Arc::ptr_eq(&owner.heap.context, context)
+    Arc::ptr_eq(&owner.arena.context, context)
 }
 
 /// Calls `with` with the calling thread's owner in a timer. `None` if the timer can have no more
@@ -130,7 +131,7 @@ impl Owners {
         if let Some(at) = self.recent.iter().position(|&(address, _)| address == wanted) {
             match &mut self.last {
                 Some(last) => {
-                    let former = address(&last.heap.context);
+                    let former = address(&last.arena.context);
                     let (place, owner) = &mut self.recent[at];
                     *place = former;
                     std::mem::swap(owner, last);
@@ -142,7 +143,7 @@ impl Owners {
         let owner = match self.others.remove(&wanted) {
             Some(owner) => owner,
             None => {
-                let is_open = |owner: &Owner<Erased>| !owner.heap.context.is_closed();
+                let is_open = |owner: &Owner<Erased>| !owner.arena.context.is_closed();
                 self.recent.retain(|(_, owner)| is_open(owner));
                 self.others.retain(|_, owner| is_open(owner));
                 Owner::enter(&registry()?)?
@@ -152,7 +153,7 @@ impl Owners {
             if self.recent.len() == RECENT {
                 self.others.extend([self.recent.remove(0)]);
             }
-            self.recent.push((address(&former.heap.context), former));
+            self.recent.push((address(&former.arena.context), former));
         }
         Some(())
     }
@@ -225,15 +226,15 @@ pub(crate) fn count<R>(context: &Arc<Context>, count: impl FnOnce(Counter<'_>) -
     let own = OWNERS.try_with(|owners| {
         let owners = owners.try_borrow_mut().ok()?;
         let owner = owners.last.as_ref().filter(|owner| is_in(owner, context))?;
-        counted(&owner.heap.tally, true)
+        counted(&owner.arena.tally, true)
     });
     match own {
         Ok(Some(result)) => result,
-        _ => counted(&context.by_others, false).expect("not counted yet"),
+        _ => counted(&context.counts.by_others, false).expect("not counted yet"),
     }
 }
 
-/// Gives up the calling thread's heap in a timer that has ended.
+/// Gives up the calling thread's arena in a timer that has ended.
 pub(crate) fn forget(context: &Arc<Context>) {
     let forgotten = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;
@@ -277,16 +278,16 @@ mod tests {
         assert!(!held(&second) && held(&third));
     }
 
-    /// A thread finds its heap of each timer, whichever of them it used last, and gives up those of timers
+    /// A thread finds its arena of each timer, whichever of them it used last, and gives up those of timers
     /// that have ended.
     #[test]
     fn rule_04_a_thread_keeps_its_heaps_of_two_thousand_timers_apart() {
         let timers: Vec<_> = (0..2000).map(|_| registry()).collect();
-        let heap_in = |timer| with_owner(timer, |owner| Arc::as_ptr(&owner.heap)).unwrap();
-        let heaps: Vec<_> = timers.iter().map(heap_in).collect();
+        let arena_in = |timer| with_owner(timer, |owner| Arc::as_ptr(&owner.arena)).unwrap();
+        let arenas: Vec<_> = timers.iter().map(arena_in).collect();
         for stride in [1, 7, 1999] {
             for n in (0..2000).map(|n| n * stride % 2000) {
-                assert_eq!(heap_in(&timers[n]), heaps[n]);
+                assert_eq!(arena_in(&timers[n]), arenas[n]);
                 assert!(with_owner(&timers[n], |owner| is_in(owner, &timers[n].context)).unwrap());
             }
         }
@@ -296,10 +297,10 @@ mod tests {
         enter(&registry());
         assert_eq!(count(), 1000 + 1, "it entered another timer");
         for (n, timer) in timers.iter().enumerate().filter(|(n, _)| n % 2 == 1) {
-            assert_eq!(heap_in(timer), heaps[n]);
+            assert_eq!(arena_in(timer), arenas[n]);
             forget(&timer.context); // none is the last one then
             let next = (n + 2) % 2000;
-            assert!(next == 1 || heap_in(&timers[next]) == heaps[next]);
+            assert!(next == 1 || arena_in(&timers[next]) == arenas[next]);
         }
         assert_eq!(OWNERS.with_borrow(|owners| owners.recent.len() + owners.others.len()), 1);
     }

@@ -6,8 +6,8 @@ use crate::base::logging::warning;
 use crate::base::sync::thread::{self, JoinHandle};
 use crate::base::sync::{Arc, Mutex};
 use crate::executor::{Dispatch, Executor, OnRefusal};
-use crate::heap::Registry;
-use crate::heap::context::Context;
+use crate::intake::Registry;
+use crate::intake::context::Context;
 use crate::time::tick::{TickScale, nanos};
 use crate::time::{Clock, Follower, FollowingTimer, Timebase};
 use crate::wheel::{

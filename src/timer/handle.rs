@@ -3,10 +3,9 @@
 use super::error::{RefusalReason, ScheduleError, StopError};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
-use crate::heap::context::Context;
-use crate::heap::heap_metrics::HeapMetrics;
-use crate::heap::metrics::Metrics;
-use crate::heap::{MAX_CHUNKS, SLOTS};
+use crate::intake::context::Context;
+use crate::intake::{MAX_CHUNKS, SLOTS};
+use crate::metrics::{Metrics, ThreadMetrics};
 use crate::timeout::{
     Admit, Internal, Period, Periodic, Refusal, Repeat, Reservation, Timeout, TimerTask,
     Unprocessed,
@@ -174,7 +173,7 @@ impl HashedWheelTimer {
         repeats: bool,
     ) -> Result<Timeout, ScheduleError<T>> {
         if let Err(limit) = self.context().begins() {
-            self.context().metrics.over_limit();
+            self.context().counts.metrics.over_limit();
             return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
         }
         self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })
@@ -268,7 +267,7 @@ impl HashedWheelTimer {
     ///
     /// O(threads that schedule).
     pub fn pending_timeouts(&self) -> usize {
-        self.context().totals().pending() as usize
+        self.context().counts.totals().pending() as usize
     }
 
     /// A snapshot of the timer's counters.
@@ -284,29 +283,29 @@ impl HashedWheelTimer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn metrics(&self) -> Metrics {
-        self.context().snapshot()
+        self.context().counts.snapshot()
     }
 
-    /// A snapshot of each heap: the threads that schedule, and what waits for the worker.
+    /// A snapshot of each arena: the threads that schedule, and what waits for the worker.
     ///
     /// It takes a lock for a short time. Only a thread that schedules for the first time, or that needs a
     /// new chunk, can wait for it.
     ///
-    /// O(heaps).
+    /// O(arenas).
     ///
     /// # Examples
     ///
     /// ```
     /// # use std::time::Duration;
     /// # let timer = wheelwork::HashedWheelTimer::new()?;
-    /// assert!(timer.heap_metrics().is_empty(), "no thread has scheduled yet");
+    /// assert!(timer.thread_metrics().is_empty(), "no thread has scheduled yet");
     /// timer.new_timeout(|| (), Duration::from_secs(30))?;
-    /// let heap = &timer.heap_metrics()[0];
-    /// assert_eq!((heap.scheduled, heap.slots), (1, 62));
+    /// let arena = &timer.thread_metrics()[0];
+    /// assert_eq!((arena.scheduled, arena.slots), (1, 62));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn heap_metrics(&self) -> Vec<HeapMetrics> {
-        self.0.control.registry.heap_metrics()
+    pub fn thread_metrics(&self) -> Vec<ThreadMetrics> {
+        self.0.control.registry.thread_metrics()
     }
 
     /// Ends the timer and returns the timeouts that have not expired, ordered by deadline.

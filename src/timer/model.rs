@@ -8,7 +8,7 @@ use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, ArrayQueue, Condvar, Mutex, Ordering, check, check_up_to, spawn};
 use crate::executor::Job;
 use crate::executor::model::{Counted, Ends};
-use crate::heap::metrics::Metrics;
+use crate::metrics::Metrics;
 use crate::time::{Clock, ManualClock};
 use crate::timeout::{Next, RescheduleError, Run, Task, Timeout, TimerTask};
 use crate::worker::Control;
@@ -57,7 +57,7 @@ fn worker_of(timer: &HashedWheelTimer) -> JoinHandle<()> {
 fn accounted_for(control: &Control, ends: &Ends, returned: usize, accepted: usize) {
     let [run, cancelled] = [&ends.run, &ends.cancelled].map(|n| n.load(Ordering::Relaxed));
     assert_eq!(run + cancelled + returned, accepted, "{run}, {cancelled}, {returned}");
-    let metrics = control.context.snapshot();
+    let metrics = control.context.counts.snapshot();
     assert_eq!(metrics.pending, 0);
     let Metrics { scheduled, rearmed, expired, cancelled: told, returned: back, .. } = metrics;
     assert_eq!(scheduled, accepted as u64);
@@ -151,7 +151,7 @@ fn an_internal_timeout_against(stop: fn(&HashedWheelTimer)) {
         let accepted = producer.join().unwrap();
         worker.join().unwrap();
         assert_eq!(ends.cancelled.load(Ordering::Relaxed), accepted);
-        let counts = &control.context.internals;
+        let counts = &control.context.counts.internals;
         assert_eq!(counts.scheduled.get() - counts.taken_back.get(), accepted as u64);
         accounted_for(&control, &Ends::default(), 0, 0);
     });

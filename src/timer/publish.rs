@@ -2,7 +2,7 @@
 
 use super::handle::HashedWheelTimer;
 use crate::base::publish::Publication;
-use crate::heap::metrics::{Lateness, Metrics};
+use crate::metrics::{Lateness, Metrics};
 
 impl HashedWheelTimer {
     /// Publishes a snapshot of the timer's [`metrics`](Self::metrics) through the

@@ -1,7 +1,7 @@
 //! The due timeouts of one pass: tick by tick, and within one tick in the order of scheduling.
 //!
 //! The timeouts of a tick come from three places: from the wheel, from looks at chunks (see
-//! `heap/pending`), and from earlier ticks of the same pass. A timeout that was pushed back, and one that
+//! `intake/pending`), and from earlier ticks of the same pass. A timeout that was pushed back, and one that
 //! shares a bucket or a chunk with an earlier one, waits in `later` for its tick.
 //!
 //! **The order of one thread is established here, and nowhere before.** The timeouts of one tick are sorted
@@ -23,25 +23,25 @@
 use crate::wheel::{Batch, Due, Token, TokenWheel};
 use std::collections::{BTreeMap, HashMap};
 
-/// The bits of a key that have the number of the heap. Sequence numbers are above them.
+/// The bits of a key that have the number of the arena. Sequence numbers are above them.
 const HEAP: u64 = (1 << 20) - 1;
 
-/// Where a timeout stands in the order of its thread: its sequence number, and the number of its heap.
+/// Where a timeout stands in the order of its thread: its sequence number, and the number of its arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order(u64);
 
 impl Order {
     /// `sequence` has zeros in its low 20 bits.
     #[inline]
-    pub(super) fn new(sequence: u64, heap: u32) -> Self {
-        Self(sequence | u64::from(heap) & HEAP)
+    pub(super) fn new(sequence: u64, arena: u32) -> Self {
+        Self(sequence | u64::from(arena) & HEAP)
     }
 
-    fn heap(self) -> u64 {
+    fn arena(self) -> u64 {
         self.0 & HEAP
     }
 
-    /// Whether this is before another of the same heap. Sequence numbers wrap.
+    /// Whether this is before another of the same arena. Sequence numbers wrap.
     fn is_before(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i64) < 0
     }
@@ -121,7 +121,9 @@ impl Agenda {
             return first;
         }
         let wait = |Due { tick, token }| later.entry(tick).or_default().push(token);
-        let Some(tick) = wheel.take_next(present, batch, wait) else { return first };
+        let Some(tick) = wheel.take_next(present, batch, wait) else {
+            return later.keys().next().copied(); // beyond its reach, the wheel passes on all at once
+        };
         let taken = (0..).map_while(|at| batch.get(at));
         if first.is_some_and(|first| first < tick) {
             later.entry(tick).or_default().extend(taken); // the wheel has announced an earlier tick
@@ -180,11 +182,11 @@ fn is_each_thread_in_order(items: &[Item]) -> bool {
     let mut last: HashMap<u64, Order> = HashMap::new();
     items.windows(2).all(|pair| {
         let (before, next) = (pair[0].order, pair[1].order);
-        if before.heap() == next.heap() {
+        if before.arena() == next.arena() {
             return before.is_before(next);
         }
-        last.insert(before.heap(), before);
-        last.get(&next.heap()).is_none_or(|last| last.is_before(next))
+        last.insert(before.arena(), before);
+        last.get(&next.arena()).is_none_or(|last| last.is_before(next))
     })
 }
 

@@ -2,8 +2,7 @@
 
 use super::Worker;
 use crate::executor::Job;
-use crate::heap::context::DEAD_PER_CHECK;
-use crate::heap::{CatchUp, Claim, Claimed, Looks, PinnedChunk, locate};
+use crate::intake::{CatchUp, Claim, Claimed, DEAD_PER_CHECK, Looks, PinnedChunk, locate};
 use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
 use crate::wheel::{Exact, Token};
 
@@ -66,7 +65,7 @@ impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
         let tick = self.context().scale.tick_at(now);
-        self.context().metrics.skipped(tick.saturating_sub(self.last_pass + 1));
+        self.context().counts.metrics.skipped(tick.saturating_sub(self.last_pass + 1));
         self.last_pass = tick;
 
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
@@ -175,7 +174,7 @@ impl<W: Exact> Worker<W> {
         let Self { control, looks, named, agenda, .. } = self;
         let (context, running) = (&control.context, &control.running);
         let Some((chunk, offset)) = looks.chunk(token) else {
-            context.metrics.found_dead();
+            context.counts.metrics.found_dead();
             return Claim::Dead;
         };
         let (mut before, mut began) = (None, false);
@@ -190,13 +189,13 @@ impl<W: Exact> Worker<W> {
                 if !chunk.internal {
                     context.ended(1); // first, so whoever sees it ended also sees the freed permit
                 }
-                context.claimed(chunk.internal, claimed.filed);
+                context.counts.claimed(chunk.internal, claimed.filed);
                 *named = Some(Named { chunk: PinnedChunk::new(chunk), offset, finishes: true });
                 if before.is_some() {
                     running.let_go();
                 }
             }
-            Claim::Dead => context.metrics.found_dead(),
+            Claim::Dead => context.counts.metrics.found_dead(),
             Claim::NotYet { .. } => {}
         }
         if began && named.is_none() {
@@ -239,14 +238,14 @@ impl<W: Exact> Worker<W> {
         let Place { chunk, offset } = named.place();
         if !chunk.internal {
             let late = now.saturating_sub(deadline);
-            control.context.metrics.late_by(late);
+            control.context.counts.metrics.late_by(late);
             reports.late_by(late);
         }
         if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
             chunk.slot(offset).pin(); // the worker's pin while the timeout is named
             let job = Job::new(task, Timeout::pinned(named.place()));
             let stopping = || control.context.is_closed();
-            dispatch.hand(job, &control.context.metrics, stopping);
+            dispatch.hand(job, &control.context.counts.metrics, stopping);
             named.finishes = false;
             return;
         }

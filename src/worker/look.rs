@@ -1,7 +1,7 @@
 //! Look: finds new timeouts in their chunks, and moves those that are not due yet into the wheel.
 //!
-//! The pending queue says by when the worker must look at which chunk (see `heap/pending`). A look passes on
-//! the timeouts that are due. Once these have run, the worker *files* the nearer half of the others: it
+//! The pending queue says by when the worker must look at which chunk (see `intake/pending`). A look passes on
+//! the timeouts that are due. Once these have run, the worker *files* the nearest three quarters of the others: it
 //! inserts their entries into the wheel, each with its remaining rounds. The chunk goes back into the wheel
 //! under its next deadline. So the worker looks at a chunk some six times in its life, and not at each
 //! deadline. What is cancelled before it is filed leaves no dead entry.
@@ -9,7 +9,7 @@
 use super::Worker;
 use super::due::Order;
 use super::expire::PREFETCHED_AHEAD;
-use crate::heap::{FileChunk, Looks, SLOTS, version_of};
+use crate::intake::{FileChunk, Looks, SLOTS, version_of};
 use crate::time::tick::NEVER;
 use crate::timeout::Erased;
 use crate::wheel::{Exact, Token};
@@ -64,8 +64,8 @@ impl<W: Exact> Worker<W> {
             return self.look(token, present);
         }
         match self.looks.order(token) {
-            Some((sequence, heap)) => self.agenda.add(Order::new(sequence, heap), token),
-            None => self.context().metrics.found_dead(),
+            Some((sequence, arena)) => self.agenda.add(Order::new(sequence, arena), token),
+            None => self.context().counts.metrics.found_dead(),
         }
     }
 
@@ -74,7 +74,7 @@ impl<W: Exact> Worker<W> {
         let Self { control, looks, agenda, to_file, .. } = self;
         let scale = control.context.scale;
         let Some(id) = looks.take(token) else {
-            return control.context.metrics.found_dead();
+            return control.context.counts.metrics.found_dead();
         };
         let (now, end) = (scale.start_of(agenda.tick), scale.start_of(present));
         let first = agenda.len();
@@ -85,7 +85,7 @@ impl<W: Exact> Worker<W> {
             let sequence = chunk.slot(offset).sequence();
             let token = chunk.token(offset, version_of(sequence));
             if deadline <= now {
-                agenda.add(Order::new(sequence, chunk.heap), token);
+                agenda.add(Order::new(sequence, chunk.arena), token);
             } else {
                 agenda.postpone(scale.tick_not_before(deadline), token);
             }
@@ -114,7 +114,7 @@ impl<W: Exact> Worker<W> {
             }
         }
         if filed >= DRAIN_CAP {
-            self.context().metrics.backlog_left();
+            self.context().counts.metrics.backlog_left();
         }
         to_file.shrink_to(SLICE);
         self.to_file = to_file;
@@ -155,7 +155,7 @@ impl<W: Exact> Worker<W> {
                 filed += 1;
             }
         }
-        control.context.filed(chunk.internal, filed);
+        control.context.counts.filed(chunk.internal, filed);
         self.look_by(id, next);
         filed
     }

@@ -1,8 +1,8 @@
 //! The worker: one thread that looks for new timeouts, expires those that are due, sweeps, and sleeps until
 //! the next tick.
 //!
-//! The worker owns the wheel. It shares four things with other threads: the slots (`heap/slot`), the
-//! pending queue (`heap/pending`), the alarm that wakes it (`heap/alarm`) and the end of the timer (`end`).
+//! The worker owns the wheel. It shares four things with other threads: the slots (`intake/slot`), the
+//! pending queue (`intake/pending`), the alarm that wakes it (`intake/alarm`) and the end of the timer (`end`).
 //! The protocol of each is at the head of its file. The worker waits for no lock: if another thread has one, it
 //! tries again later. It waits for a producer only if it pops from a queue (`SegQueue`) while that
 //! producer's push to the same place is in progress.
@@ -33,8 +33,8 @@ pub(crate) use end::{Control, Ending, run_thread};
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
-use crate::heap::context::Context;
-use crate::heap::{CatchUp, Looks};
+use crate::intake::context::Context;
+use crate::intake::{CatchUp, Looks};
 use crate::time::Pace;
 use crate::timeout::Erased;
 use crate::wheel::{Batch, Due, Exact, Token};
@@ -165,7 +165,7 @@ impl<W: Exact> Worker<W> {
             self.known = now;
         } else {
             self.blind = true;
-            self.context().metrics.task_panicked();
+            self.context().counts.metrics.task_panicked();
             warning!("the clock panicked on the worker");
         }
         self.known

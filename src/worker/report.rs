@@ -7,7 +7,7 @@
 
 use super::Worker;
 use crate::base::logging::{WARNS, warning};
-use crate::heap::context::Context;
+use crate::intake::context::Context;
 use std::time::Duration;
 
 /// The shortest time between two reports, in nanoseconds.
@@ -39,7 +39,7 @@ struct Counts {
 
 impl Counts {
     fn of(context: &Context) -> Self {
-        let (refused, over_limit, passes_with_backlog) = context.metrics.trouble();
+        let (refused, over_limit, passes_with_backlog) = context.counts.metrics.trouble();
         Self { refused, over_limit, passes_with_backlog }
     }
 

@@ -2,14 +2,14 @@
 //!
 //! Before a sleep the worker *confirms* the next entry of the wheel: it drops entries that are dead and
 //! refiles entries that were pushed back, so that they do not end the sleep. Before a sleep beyond the
-//! next tick it arms the alarm, so that producers can wake it (see `heap/alarm`).
+//! next tick it arms the alarm, so that producers can wake it (see `intake/alarm`).
 //!
 //! What lies in the wheel and in the queues decides how long the worker sleeps. No count does: each thread
 //! counts on its own, so the worker can see the end of a timeout before it sees its beginning.
 
 use super::Worker;
 use super::sweep::LOOKUPS_PER_PASS;
-use crate::heap::alarm::Woken;
+use crate::intake::alarm::Woken;
 use crate::time::Pace;
 use crate::time::tick::NEVER;
 use crate::wheel::{Due, Exact, Next, Standing};
@@ -31,7 +31,8 @@ impl<W: Exact> Worker<W> {
             Next::Unknown => false,
             Next::At(_) => true,
             Next::Later
-                if self.wheel.next_expiry().is_none() || self.context().is_anything_pending() =>
+                if self.wheel.next_expiry().is_none()
+                    || self.context().counts.is_anything_pending() =>
             {
                 true
             }
@@ -56,7 +57,7 @@ impl<W: Exact> Worker<W> {
         }
         let standing = |due: Due| match tick_of(due) {
             None => {
-                context.metrics.found_dead();
+                context.counts.metrics.found_dead();
                 Standing::Dead
             }
             Some(tick) if tick > due.tick => Standing::Later(tick),
@@ -84,7 +85,7 @@ impl<W: Exact> Worker<W> {
         let asked = self.request_to_catch_up() != caught_up || self.is_catching_up();
         if !context.is_closed() && !asked {
             context.alarm.sleep_until(wake_at, self.left_until(wake_at));
-            context.metrics.woken();
+            context.counts.metrics.woken();
         }
         if armed {
             self.disarm();
@@ -149,7 +150,7 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Whether the worker is needed before tick `target`. This is the worker's part of the argument in
-    /// `heap/alarm`: after arming, it takes in the pending queue.
+    /// `intake/alarm`: after arming, it takes in the pending queue.
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.take_in();
         let next = self.wheel.next_expiry().unwrap_or(NEVER).min(self.release_due());

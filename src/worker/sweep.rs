@@ -35,7 +35,7 @@ impl<W: Exact> Worker<W> {
         let ended = wheel.sweep(LOOKUPS_PER_PASS, |token| {
             let stands = looks.standing(token).is_some();
             if !stands {
-                context.metrics.found_dead();
+                context.counts.metrics.found_dead();
             }
             stands
         });

@@ -169,7 +169,7 @@ fn differences(
 
 /// Memory is proportional to the live timeouts, in each heap.
 fn check_memory(ledger: &Ledger, timer: &HashedWheelTimer) -> Result<(), String> {
-    let heaps = timer.heap_metrics();
+    let heaps = timer.thread_metrics();
     let chunks = heaps.iter().map(|heap| heap.slots / SLOTS).max().unwrap_or(0);
     let used = timer.metrics().pending + ledger.held.load(SeqCst);
     if chunks <= KEPT + 2 * used {
@@ -180,7 +180,7 @@ fn check_memory(ledger: &Ledger, timer: &HashedWheelTimer) -> Result<(), String>
 
 /// A stopped timer takes no more memory, whoever comes.
 fn check_stopped_memory(ledger: &Ledger, timer: &HashedWheelTimer) -> Result<(), String> {
-    let slots = timer.heap_metrics().iter().map(|heap| heap.slots).sum::<u64>();
+    let slots = timer.thread_metrics().iter().map(|heap| heap.slots).sum::<u64>();
     let at_end = *ledger.slots_at_end.lock().unwrap().get_or_insert(slots);
     if slots <= at_end {
         return Ok(());

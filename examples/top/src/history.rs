@@ -3,7 +3,7 @@
 use crate::load::{AGES, Load};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use wheelwork::{HeapMetrics, Lateness, Metrics};
+use wheelwork::{ThreadMetrics, Lateness, Metrics};
 
 /// The number of samples that are kept. At ten in a second, this is two seconds.
 const SAMPLES: usize = 21;
@@ -43,8 +43,8 @@ pub(crate) struct Queue {
     pub(crate) chunks: u64,
 }
 
-impl From<HeapMetrics> for Queue {
-    fn from(heap: HeapMetrics) -> Self {
+impl From<ThreadMetrics> for Queue {
+    fn from(heap: ThreadMetrics) -> Self {
         let thread = heap.thread.unwrap_or_else(|| "ended".to_owned());
         Self { thread, chunks: heap.queued_chunks }
     }
@@ -91,7 +91,7 @@ impl History {
             queued: last.metrics.queue_depth,
             rates: RATES.map(|(name, count)| self.rate(name, count)).into(),
             lateness: last.metrics.lateness.since(&first.metrics.lateness),
-            queues: load.timer.heap_metrics().into_iter().map(Queue::from).collect(),
+            queues: load.timer.thread_metrics().into_iter().map(Queue::from).collect(),
             watched: load.connections.watched(),
             closed: load.connections.closed(),
             wrong: load.connections.wrong(),

@@ -1,8 +1,8 @@
 use super::*;
 use crate::base::sync::Arc;
-use crate::heap::alarm::Woken;
-use crate::heap::{Looks, locate};
-use crate::heap::{Owner, Registry, Runs};
+use crate::intake::alarm::Woken;
+use crate::intake::{Looks, locate};
+use crate::intake::{Owner, Registry, Runs};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask, Unprocessed};
 use std::convert::identity;
@@ -53,7 +53,7 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
         assert_eq!(asks(in_wheel, DUE / 2), (true, true), "in the wheel: {in_wheel}");
         assert_eq!(asks(in_wheel, DUE), (false, false));
     }
-    assert_eq!(context.snapshot().rescheduled, 10);
+    assert_eq!(context.counts.snapshot().rescheduled, 10);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn rule_01_an_uncollected_timeout_is_counted_once() {
         drop(Unprocessed::new(Place { chunk, offset })); // with the live pin
     });
     let counts = || {
-        let metrics = registry.context.snapshot();
+        let metrics = registry.context.counts.snapshot();
         (metrics.returned, metrics.cancelled, metrics.pending)
     };
     assert_eq!(counts(), (1, 0, 0));
@@ -98,22 +98,22 @@ fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
         let (registry, timeout) = timeout();
         let (_, mut version) = timeout.slot().file().unwrap();
         let claim = |version| {
-            assert!(matches!(timeout.slot().claim(version, DUE), crate::heap::Claim::Due(_)));
-            registry.context.by_worker.expired.add(1);
+            assert!(matches!(timeout.slot().claim(version, DUE), crate::intake::Claim::Due(_)));
+            registry.context.counts.by_worker.expired.add(1);
         };
         claim(version);
         if goes_on {
             timeout.slot().pin();
             let task = Erased::new(Again);
             version = timeout.slot().go_on(task, DUE, Phase::Filed).ok().expect("it may");
-            registry.context.by_worker.rearmed.add(1);
+            registry.context.counts.by_worker.rearmed.add(1);
             claim(version);
         }
         assert_eq!(timeout.cancel(), goes_on);
         assert_eq!(timeout.is_withdrawn(), goes_on, "only a cancel that returned true counts");
         timeout.abandon();
         assert!(timeout.is_cancelled());
-        let metrics = registry.context.snapshot();
+        let metrics = registry.context.counts.snapshot();
         assert_eq!((metrics.cancelled, metrics.pending), (1, 0));
         assert_eq!(metrics.abandoned, u64::from(!goes_on));
     }
@@ -127,13 +127,13 @@ fn rule_01_a_cancel_leaves_a_single_run_alone() {
     let timeout = timeout.map_err(|(_, why)| why).expect("the task is admitted");
     let slot = timeout.slot();
     let (_, version) = slot.file().unwrap();
-    assert!(matches!(slot.claim(version, DUE), crate::heap::Claim::Due(_)));
-    registry.context.by_worker.expired.add(1);
+    assert!(matches!(slot.claim(version, DUE), crate::intake::Claim::Due(_)));
+    registry.context.counts.by_worker.expired.add(1);
     assert!(!timeout.cancel());
     assert_eq!((slot.phase(), timeout.is_withdrawn()), (Phase::Running, false));
     slot.finish();
     assert!(timeout.is_expired() && !timeout.is_cancelled() && !timeout.cancel());
-    assert_eq!(registry.context.snapshot().cancelled, 0);
+    assert_eq!(registry.context.counts.snapshot().cancelled, 0);
 }
 
 /// A cancel on another thread writes to a tally that this thread may write. No count is lost.
@@ -151,7 +151,7 @@ fn rule_01_cancels_are_counted_on_any_thread() {
     assert!(first.cancel() && more[..50].iter().all(Timeout::cancel));
     let cancels = move || more[50..].iter().all(Timeout::cancel);
     assert!(std::thread::spawn(cancels).join().unwrap());
-    let metrics = registry.context.snapshot();
+    let metrics = registry.context.counts.snapshot();
     assert_eq!((metrics.scheduled, metrics.cancelled), (100, 100));
     assert_eq!((metrics.pending, metrics.queue_depth), (0, 0));
 }

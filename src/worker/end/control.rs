@@ -3,8 +3,8 @@
 use super::progress::Progress;
 use super::running::Running;
 use crate::base::sync::{Arc, thread_local};
-use crate::heap::context::Context;
-use crate::heap::{Phase, PinnedChunk, Registry, SLOTS, locate};
+use crate::intake::context::Context;
+use crate::intake::{Phase, PinnedChunk, Registry, SLOTS, locate};
 use crate::time::FollowingTimer;
 use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
 use std::cell::Cell;
@@ -175,7 +175,7 @@ fn on_a_worker() -> bool {
 mod model {
     use super::*;
     use crate::base::sync::{Ordering, check, spawn, turn};
-    use crate::heap::{Claim, Slot};
+    use crate::intake::{Claim, Slot};
     use crate::time::Timebase;
     use crate::time::tick::TickScale;
     use crate::timeout::{Admit, schedule};

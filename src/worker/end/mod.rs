@@ -9,9 +9,9 @@
 //!
 //! | state | where | says | a test that fails without it |
 //! |---|---|---|---|
-//! | CLOSED | `heap/closing` | a stop, the drop of the last handle, or the end of the worker has closed the timer | `rule_01_admission_against_close` |
-//! | CANCELS | `heap/closing` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |
-//! | EMPTIED | `heap/closing` | a thread has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
+//! | CLOSED | `intake/closing` | a stop, the drop of the last handle, or the end of the worker has closed the timer | `rule_01_admission_against_close` |
+//! | CANCELS | `intake/closing` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |
+//! | EMPTIED | `intake/closing` | a thread has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
 //! | Emptying, with its process | `progress` | the same, for the threads that wait and for a forked child | `rule_09_a_stop_and_the_worker_both_finish`, `rule_01_a_forked_child_*` |
 //! | Finished | `progress` | the unprocessed timeouts are reported | `rule_09_two_threads_stop_one_timer` |
 //! | the name, and `asking` | `running` | the worker is busy with a timeout | `a_handle_to_the_running_timeout_does_not_affect_the_next` |
@@ -35,7 +35,7 @@
 //! | step | a producer | the closing thread, then the emptying thread |
 //! |---|---|---|
 //! | 1 | arms the slot | sets CLOSED |
-//! | 2 | fence (`Heap::announce`) | fence |
+//! | 2 | fence (`Arena::announce`) | fence |
 //! | 3 | if CLOSED: takes the timeout back, unless it has ended | empties all slots |
 //!
 //! One of the two fences comes first. If the producer's does, the emptying finds the slot armed. If the other

@@ -14,8 +14,8 @@
 use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, Condvar, Mutex, MutexGuard};
-use crate::heap::Phase;
-use crate::heap::context::Context;
+use crate::intake::Phase;
+use crate::intake::context::Context;
 use std::task::Waker;
 use std::time::Instant;
 

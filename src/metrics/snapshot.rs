@@ -251,7 +251,7 @@ impl WorkerMetrics {
         add(&self.wakeups, 1);
     }
 
-    pub(super) fn swept(&self) {
+    pub(crate) fn swept(&self) {
         add(&self.sweeps, 1);
     }
 
@@ -261,11 +261,11 @@ impl WorkerMetrics {
         add(&self.dead_found, 1);
     }
 
-    pub(super) fn dead_found(&self) -> u64 {
+    pub(crate) fn dead_found(&self) -> u64 {
         self.dead_found.load(Ordering::Relaxed)
     }
 
-    pub(super) fn dead_found_at_least(&self, n: u64) {
+    pub(crate) fn dead_found_at_least(&self, n: u64) {
         self.dead_found.store(self.dead_found().max(n), Ordering::Relaxed);
     }
 

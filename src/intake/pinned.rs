@@ -8,7 +8,7 @@
 //! 2. A chunk is dropped only after all of its slots were given back. The worker drops it when it is
 //!    empty and in the pool. If the timer has ended before, the chunk is orphaned, and the thread that
 //!    gives back its last slot drops it (see `chunk`). The end orphans all chunks in the lists of their
-//!    heaps. A chunk that is added later is orphaned by its first owner. The lists' locks order the two,
+//!    arenas. A chunk that is added later is orphaned by its first owner. The lists' locks order the two,
 //!    and the timer is closed before its end, so an owner that comes later finds it closed. Every timer has
 //!    an end, since its worker owns an `Ending`. A unit test without a worker keeps the registry until all
 //!    handles are gone and all threads have given back what they have collected.

@@ -1,15 +1,15 @@
-//! An owner: the part of a heap that only its thread uses.
+//! An owner: the part of an arena that only its thread uses.
 //!
 //! A thread schedules through its owner. The owner has one chunk, whose slots it arms, and a bitmap of
 //! the chunk's free slots. Slots that other threads free go into the chunk's own bitmap (see `chunk`).
-//! When no slot is free, it takes a chunk from the pool of its heap, or makes one. When the thread ends,
-//! it disowns the chunk, and the next thread that needs a heap gets this one.
+//! When no slot is free, it takes a chunk from the pool of its arena, or makes one. When the thread ends,
+//! it disowns the chunk, and the next thread that needs an arena gets this one.
 //!
 //! A thread also frees slots of other chunks. Threads often cancel timeouts in the order in which they
 //! scheduled them. So the owner collects the free slots of one other chunk, and gives them back together.
 
+use super::arena::Arena;
 use super::chunk::{ALL, Chunk, SLOTS};
-use super::heap::Heap;
 use super::pinned::PinnedChunk;
 use super::registry::Registry;
 use super::slot::Runs;
@@ -17,9 +17,9 @@ use crate::base::sync::{Arc, Ordering};
 use std::sync::Weak;
 use std::thread;
 
-/// A thread's owned chunk, and its heap.
+/// A thread's owned chunk, and its arena.
 pub(crate) struct Owner<P: Send + 'static> {
-    pub(crate) heap: Arc<Heap<P>>,
+    pub(crate) arena: Arc<Arena<P>>,
     chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
     free: u64,
@@ -37,26 +37,26 @@ struct Collected<P> {
 }
 
 impl<P: Send + 'static> Owner<P> {
-    /// Gives the calling thread a heap. `None` if the timer can have no more chunks.
+    /// Gives the calling thread an arena. `None` if the timer can have no more chunks.
     pub(crate) fn enter(registry: &Arc<Registry<P>>) -> Option<Self> {
-        let owner = Self::of(registry.take_heap(), registry)?;
-        owner.heap.set_thread(Some(thread::current().name().unwrap_or_default().to_owned()));
+        let owner = Self::of(registry.take_arena(), registry)?;
+        owner.arena.set_thread(Some(thread::current().name().unwrap_or_default().to_owned()));
         Some(owner)
     }
 
-    /// The owner of a heap for the crate's own timeouts. `None` if the timer can have no more chunks.
+    /// The owner of an arena for the crate's own timeouts. `None` if the timer can have no more chunks.
     pub(crate) fn of_internals(registry: &Arc<Registry<P>>) -> Option<Self> {
-        Self::of(registry.new_internal_heap(), registry)
+        Self::of(registry.new_internal_arena(), registry)
     }
 
-    fn of(heap: Arc<Heap<P>>, registry: &Arc<Registry<P>>) -> Option<Self> {
-        let Some((chunk, free)) = next_chunk(&heap, registry) else {
-            registry.leave(heap);
+    fn of(arena: Arc<Arena<P>>, registry: &Arc<Registry<P>>) -> Option<Self> {
+        let Some((chunk, free)) = next_chunk(&arena, registry) else {
+            registry.leave(arena);
             return None;
         };
         let registry = Arc::downgrade(registry);
         let used = chunk.used();
-        Some(Self { heap, chunk, free, used, collected: None, registry })
+        Some(Self { arena, chunk, free, used, collected: None, registry })
     }
 
     /// Whether there is a slot to arm. False if the timer can have no more chunks.
@@ -89,12 +89,12 @@ impl<P: Send + 'static> Owner<P> {
     /// Arms a reserved slot of the owned chunk, like `arm`.
     #[inline(always)] // writes the payload directly to its place
     pub(crate) fn arm_reserved(&mut self, offset: usize, payload: P, deadline: u64, runs: Runs) {
-        let heap = &*self.heap;
+        let arena = &*self.arena;
         // Counted first, so that the worker never finds a slot that is not counted.
-        heap.tally.scheduled.add(1);
-        let sequence = heap.next_sequence.load(Ordering::Relaxed);
+        arena.tally.scheduled.add(1);
+        let sequence = arena.next_sequence.load(Ordering::Relaxed);
         self.chunk.slot(offset).arm(payload, deadline, sequence, runs);
-        heap.next_sequence.store(sequence + 1, Ordering::Relaxed);
+        arena.next_sequence.store(sequence + 1, Ordering::Relaxed);
     }
 
     #[inline]
@@ -117,7 +117,7 @@ impl<P: Send + 'static> Owner<P> {
         self.free = self.chunk.take_freed();
         if self.free.count_ones() as usize <= SLOTS / 4 {
             let registry = self.registry.upgrade();
-            let next = registry.and_then(|registry| next_chunk(&self.heap, &registry));
+            let next = registry.and_then(|registry| next_chunk(&self.arena, &registry));
             if let Some((chunk, free)) = next {
                 self.chunk.disown(self.free);
                 self.used = chunk.used();
@@ -143,7 +143,7 @@ impl<P: Send + 'static> Owner<P> {
         let slot = 1 << offset;
         match &mut self.collected {
             Some(collected) if std::ptr::eq(&*collected.chunk, chunk) => collected.slots |= slot,
-            _ if Arc::ptr_eq(&chunk.context, &self.heap.context) => {
+            _ if Arc::ptr_eq(&chunk.context, &self.arena.context) => {
                 self.give_back_collected();
                 let chunk = PinnedChunk::new(chunk);
                 self.collected = Some(Collected { chunk, slots: slot });
@@ -164,24 +164,24 @@ impl<P: Send + 'static> Drop for Owner<P> {
     fn drop(&mut self) {
         self.give_back_collected();
         self.chunk.disown(self.free);
-        self.heap.set_thread(None);
+        self.arena.set_thread(None);
         if let Some(registry) = self.registry.upgrade() {
-            registry.leave(self.heap.clone());
+            registry.leave(self.arena.clone());
         }
     }
 }
 
-/// A chunk from the heap's pool, or a new one, with its free slots. The caller becomes its owner.
+/// A chunk from the arena's pool, or a new one, with its free slots. The caller becomes its owner.
 fn next_chunk<P: Send + 'static>(
-    heap: &Arc<Heap<P>>,
+    arena: &Arc<Arena<P>>,
     registry: &Registry<P>,
 ) -> Option<(Arc<Chunk<P>>, u64)> {
-    let Some(chunk) = heap.pool.pop() else {
-        return Some((registry.new_chunk(heap)?, ALL));
+    let Some(chunk) = arena.pool.pop() else {
+        return Some((registry.new_chunk(arena)?, ALL));
     };
     let free = chunk.take_freed();
     if free == ALL {
-        heap.uncount_empty();
+        arena.uncount_empty();
     }
     Some((chunk, free))
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::heap::producer::{DUE, Producer, end_elsewhere};
-use crate::heap::{Cancel, Claim, Owner};
+use crate::intake::producer::{DUE, Producer, end_elsewhere};
+use crate::intake::{Cancel, Claim, Owner};
 
 /// The timeouts are New, Filed, running and ended. Only the pending ones are emptied.
 #[test]
@@ -20,7 +20,7 @@ fn rule_01_emptied_timeouts_are_counted_by_their_end() {
         });
         assert_eq!(ended, [1, 2, 3, 4, 5]);
         assert!((1..6).all(|n| slots[n].phase() == end));
-        let counts = &producer.registry.context.by_others;
+        let counts = &producer.registry.context.counts.by_others;
         let counted = [&counts.returned, &counts.cancelled, &counts.unqueued].map(|n| n.get());
         assert_eq!(counted, if end == Phase::Returned { [5, 0, 3] } else { [0, 5, 3] });
         slots[0].finish();
@@ -59,7 +59,7 @@ fn the_worker_learns_of_each_chunk_once() {
     assert_eq!(chunks(), 3);
     drop(Owner::enter(&producer.registry));
     drop(Owner::enter(&producer.registry));
-    assert_eq!(chunks(), 1, "the second owner gets the heap and chunk of the first");
+    assert_eq!(chunks(), 1, "the second owner gets the arena and chunk of the first");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::heap::producer::{DUE, Place, Producer, end_and_collect, end_elsewhere};
-use crate::heap::slot::Phase;
+use crate::intake::producer::{DUE, Place, Producer, end_and_collect, end_elsewhere};
+use crate::intake::slot::Phase;
 use std::collections::HashSet;
 
 fn indices(places: &[Place]) -> Vec<u32> {
@@ -45,9 +45,9 @@ fn rule_04_slots_freed_by_other_threads_are_reused() {
         let next = producer.arm(1);
         assert_eq!(next[0].0.id == places[0].0.id, many);
         // A disowned chunk with that many free slots is in the pool.
-        assert_eq!(producer.owner.heap.pool.len(), 0);
+        assert_eq!(producer.owner.arena.pool.len(), 0);
         places[freed..freed + 1].iter().for_each(end_elsewhere);
-        assert_eq!(producer.owner.heap.pool.len(), usize::from(!many));
+        assert_eq!(producer.owner.arena.pool.len(), usize::from(!many));
         let rest = producer.arm(SLOTS);
         let mut live = indices(&places[freed + 1..]);
         live.extend(indices(&next).into_iter().chain(indices(&rest)));
@@ -114,11 +114,11 @@ fn slots_of_another_timer_are_not_collected() {
 fn rule_04_a_dropped_owner_leaves_its_slots_to_the_next() {
     let mut producer = Producer::new();
     let places = producer.arm(3);
-    let heap = Arc::as_ptr(&producer.owner.heap);
+    let arena = Arc::as_ptr(&producer.owner.arena);
     producer.owner = Owner::enter(&producer.registry).expect("there is room");
-    assert_ne!(Arc::as_ptr(&producer.owner.heap), heap, "the first owner still existed");
+    assert_ne!(Arc::as_ptr(&producer.owner.arena), arena, "the first owner still existed");
     producer.owner = Owner::enter(&producer.registry).expect("there is room");
-    assert_eq!(Arc::as_ptr(&producer.owner.heap), heap, "the first owner has left its heap");
+    assert_eq!(Arc::as_ptr(&producer.owner.arena), arena, "the first owner has left its arena");
     let more = producer.arm(SLOTS - 3);
     assert_eq!(distinct(&indices(&[places.clone(), more].concat())), SLOTS);
     assert!(places.iter().all(|(chunk, offset)| chunk.slot(*offset).phase() == Phase::New));
@@ -139,9 +139,9 @@ fn there_is_no_room_once_all_slots_are_used() {
     assert!(Owner::enter(&producer.registry).is_none(), "no other thread gets a chunk");
     assert!(Owner::enter(&producer.registry).is_none());
     assert_eq!(
-        producer.registry.heap_metrics().len(),
+        producer.registry.thread_metrics().len(),
         2,
-        "the heap of the refused thread waits for the next thread"
+        "the arena of the refused thread waits for the next thread"
     );
 }
 

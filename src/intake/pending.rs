@@ -37,7 +37,6 @@
 //!
 //! The producer's first fence also serves closing (see `context`).
 
-use super::chunk::Chunk;
 use crate::base::sync::{AtomicU64, Ordering, SegQueue, fence};
 use crate::time::tick::NEVER;
 
@@ -58,6 +57,12 @@ pub(crate) struct Pending(SegQueue<Entry>);
 impl Pending {
     pub(super) fn new() -> Self {
         Self(SegQueue::new())
+    }
+
+    /// Pushes an entry. Returns whether the queue is long now.
+    pub(super) fn push(&self, entry: Entry) -> bool {
+        self.0.push(entry);
+        self.0.len() >= LONG_QUEUE
     }
 
     /// The entries that the queue has now.
@@ -82,6 +87,16 @@ impl Promise {
         Self { look_by: AtomicU64::new(NEVER), announced: AtomicU64::new(NEVER) }
     }
 
+    /// The owner lowers `announced` to this deadline, if that is sooner. If so, it pushes an entry next.
+    #[inline]
+    pub(super) fn lower_announced(&self, deadline: u64) -> bool {
+        let sooner = deadline < self.announced.load(Ordering::Relaxed);
+        if sooner {
+            self.announced.store(deadline, Ordering::Relaxed);
+        }
+        sooner
+    }
+
     /// The time of the promised look; `NEVER` if there is none.
     pub(super) fn look_by(&self) -> u64 {
         self.look_by.load(Ordering::Relaxed)
@@ -99,38 +114,5 @@ impl Promise {
     pub(super) fn set(&self, look_by: u64) {
         self.look_by.store(look_by, Ordering::Relaxed);
         self.announced.store(look_by, Ordering::Relaxed);
-    }
-}
-
-impl<P> Chunk<P> {
-    /// Announces a slot that the calling thread has armed, as the owner of the chunk.
-    #[inline]
-    pub(crate) fn announce_new(&self, deadline: u64) {
-        fence(Ordering::SeqCst);
-        if deadline < self.promise.announced.load(Ordering::Relaxed) {
-            self.promise.announced.store(deadline, Ordering::Relaxed);
-            self.push_entry(deadline);
-        }
-    }
-
-    /// Announces a slot that has become New in another way, or whose deadline was moved to a sooner time.
-    /// Any thread may call it.
-    pub(crate) fn announce_moved(&self, deadline: u64) {
-        fence(Ordering::SeqCst);
-        if deadline < self.promise.look_by.load(Ordering::Relaxed) {
-            self.push_entry(deadline);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn push_entry(&self, deadline: u64) {
-        let (pending, alarm) = (&self.context.pending.0, &self.context.alarm);
-        pending.push(Entry { look_by: deadline, chunk: self.id });
-        fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
-        alarm.submitted(deadline);
-        if pending.len() >= LONG_QUEUE {
-            alarm.call();
-        }
     }
 }

@@ -1,41 +1,41 @@
-//! A heap: what a thread that schedules has in one timer, and what is left of it when the thread has ended.
+//! An arena: what a thread that schedules has in one timer, and what is left of it when the thread has ended.
 //!
-//! A thread's slots lie in chunks (see `chunk`). The thread arms them through its `owner`. The heap has
+//! A thread's slots lie in chunks (see `chunk`). The thread arms them through its `owner`. The arena has
 //! what must outlive the thread: the list of its chunks, the pool of those that a next owner can use, and
 //! the counts.
 //!
 //! | user | means | changed by |
 //! |---|---|---|
-//! | OWNED | a thread has the heap | that thread, when it ends: to IDLE |
-//! | IDLE | the heap waits for the next thread | a thread that begins: to OWNED; the worker, if no chunk is left: to RETIRED |
-//! | RETIRED | the worker has dropped the heap | the worker, if a chunk is left or the list of chunks is locked: to IDLE |
+//! | OWNED | a thread has the arena | that thread, when it ends: to IDLE |
+//! | IDLE | the arena waits for the next thread | a thread that begins: to OWNED; the worker, if no chunk is left: to RETIRED |
+//! | RETIRED | the worker has dropped the arena | the worker, if a chunk is left or the list of chunks is locked: to IDLE |
 
-use super::chunk::{Chunk, Home};
+use super::chunk::{Chunk, Home, SLOTS};
 use super::context::Context;
-use super::tally::Tally;
 use crate::base::sync::{Arc, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering, SegQueue, fence};
+use crate::metrics::{Tally, ThreadMetrics};
 use std::collections::HashMap;
 
 const OWNED: u8 = 0;
 const IDLE: u8 = 1;
 const RETIRED: u8 = 2;
 
-/// The number of empty chunks that the heap of a thread keeps for the next burst.
+/// The number of empty chunks that the arena of a thread keeps for the next burst.
 const EMPTY_KEPT: usize = if cfg!(loom) { 0 } else { 16 };
 
 /// See the head.
 #[repr(align(128))] // no two threads write to one pair of cache lines
-pub(crate) struct Heap<P> {
+pub(crate) struct Arena<P> {
     /// The sequence number of the next slot that the owner arms. Only the owner uses it.
     pub(super) next_sequence: AtomicU64,
-    /// The counts of the heap's thread.
+    /// The counts of the arena's thread.
     pub(crate) tally: Arc<Tally>,
-    /// Whether this is the heap of the crate's own timeouts. Its tally is `Context::internals`.
+    /// Whether this is the arena of the crate's own timeouts. Its tally is `Context::internals`.
     pub(crate) internal: bool,
-    /// Its number among the timer's heaps.
+    /// Its number among the timer's arenas.
     number: u32,
     user: AtomicU8,
-    /// The name of the thread that has the heap.
+    /// The name of the thread that has the arena.
     pub(super) thread: Mutex<Option<String>>,
     pub(crate) context: Arc<Context>,
     /// Disowned chunks that have free slots for a next owner.
@@ -47,11 +47,11 @@ pub(crate) struct Heap<P> {
     pub(super) chunks: Mutex<HashMap<u32, Arc<Chunk<P>>>>,
 }
 
-impl<P> Heap<P> {
-    /// A heap that the calling thread owns.
+impl<P> Arena<P> {
+    /// An arena that the calling thread owns.
     pub(super) fn new(context: Arc<Context>, tally: Arc<Tally>, number: u32) -> Arc<Self> {
         Arc::new(Self {
-            internal: Arc::ptr_eq(&tally, &context.internals),
+            internal: Arc::ptr_eq(&tally, &context.counts.internals),
             number,
             next_sequence: AtomicU64::new(0),
             tally,
@@ -69,19 +69,19 @@ impl<P> Heap<P> {
         self.next_sequence.store(sequence, Ordering::Relaxed);
     }
 
-    /// A thread takes an idle heap. False if the worker has retired it.
+    /// A thread takes an idle arena. False if the worker has retired it.
     pub(super) fn occupy(&self) -> bool {
         self.change_user(IDLE, OWNED)
     }
 
-    /// The heap's thread has ended. Its empty chunks are released.
+    /// The arena's thread has ended. Its empty chunks are released.
     pub(super) fn vacate(&self) {
-        self.user.store(IDLE, Ordering::Release); // the worker adds up the counts of a retired heap
+        self.user.store(IDLE, Ordering::Release); // the worker adds up the counts of a retired arena
         fence(Ordering::SeqCst); // pairs with the fence of `count_empty`
         self.consider_release();
     }
 
-    /// The worker takes an idle heap without chunks out of use. False if the heap is in use. `None` if
+    /// The worker takes an idle arena without chunks out of use. False if the arena is in use. `None` if
     /// another thread uses the list of chunks: the worker tries again later.
     pub(super) fn retire(&self) -> Option<bool> {
         if !self.change_user(IDLE, RETIRED) {
@@ -123,7 +123,7 @@ impl<P> Heap<P> {
         }
     }
 
-    /// The number of empty chunks that stay for the next burst of the heap's thread.
+    /// The number of empty chunks that stay for the next burst of the arena's thread.
     fn kept(&self) -> usize {
         if self.user.load(Ordering::Relaxed) == OWNED { EMPTY_KEPT } else { 0 }
     }
@@ -159,9 +159,24 @@ impl<P> Heap<P> {
     pub(super) fn clear(&self) {
         while self.pool.pop().is_some() {}
     }
+
+    /// A thread enters, or leaves with `None`. Models do not name threads: no race depends on a name.
+    pub(super) fn set_thread(&self, name: Option<String>) {
+        if cfg!(not(any(loom, shuttle))) {
+            *self.thread.lock() = name;
+        }
+    }
+
+    pub(super) fn metrics(&self) -> ThreadMetrics {
+        ThreadMetrics {
+            thread: self.thread.lock().clone(),
+            scheduled: self.tally.scheduled.get(),
+            slots: (self.chunks.lock().len() * SLOTS) as u64,
+        }
+    }
 }
 
-impl<P: Send> Home<P> for Heap<P> {
+impl<P: Send> Home<P> for Arena<P> {
     fn context(&self) -> &Arc<Context> {
         &self.context
     }

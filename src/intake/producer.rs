@@ -1,4 +1,4 @@
-//! The fixture of the heap's tests: a thread that schedules, without a timer.
+//! The fixture of the arena's tests: a thread that schedules, without a timer.
 
 use super::chunk::Chunk;
 use super::context::Context;

@@ -1,36 +1,36 @@
-//! Heaps: where other threads schedule, cancel and move timeouts, and the worker picks them up.
+//! Intake: where other threads schedule, cancel and move timeouts, and the worker picks them up.
 //!
-//! Each thread that schedules owns a heap: its slots, which lie in chunks. No thread waits for another
+//! Each thread that schedules owns an arena: its slots, which lie in chunks. No thread waits for another
 //! here: one atomic word in a slot decides how its timeout ends.
 //!
 //! - `slot`: one timeout, its phases, the word that decides between them, and the cell of its task
 //! - `overflow`: the pins that a slot's own word cannot count
 //! - `chunk`: 62 slots, their owner, and the free ones
 //! - `pinned`: a pointer to the chunk of a pinned slot
-//! - `owner`: the part of a heap that only its thread uses
-//! - `heap`: the part that outlives the thread
-//! - `pending`: the pending queue, and how a timeout is announced to the worker
-//! - `looks`: the worker's half of the pending queue: by when it looks at which chunk
-//! - `registry`: all heaps and chunks of one timer
-//! - `context`: the state that all handles of one timer share with its worker
-//! - `closing`: the word by which a timer is closed
+//! - `owner`: the part of an arena that only its thread uses
+//! - `arena`: the part that outlives the thread
+//! - `registry`: all arenas and chunks of one timer
+//! - `pending`: the pending queue, by which the worker learns of new timeouts
+//! - `announce`: the producers' half of it
+//! - `looks`: the worker's half of it: by when it looks at which chunk
 //! - `alarm`: when a producer wakes the worker
-//! - `tally`: the counts of each thread
+//! - `catch_up`: timeouts that must run at once
+//! - `cleanup`: when the worker sweeps, and releases chunks
+//! - `closing`: the word by which a timer is closed
 //! - `limit`: the limit of pending timeouts
-//! - `metrics`: the public snapshot, the worker's counters, the lateness histogram
-//! - `heap_metrics`: the public snapshot of one heap
+//! - `context`: what all handles of one timer share with its worker: all of the above, and the clock
 //! - `producer`: a thread that schedules, for the tests
 
 pub(crate) mod alarm;
+mod announce;
+mod arena;
+mod catch_up;
 mod chunk;
+mod cleanup;
 mod closing;
 pub(crate) mod context;
-#[allow(clippy::module_inception)] // the folder's main file
-mod heap;
-pub(crate) mod heap_metrics;
 mod limit;
 mod looks;
-pub(crate) mod metrics;
 #[cfg(all(test, loom))]
 mod model;
 mod overflow;
@@ -43,13 +43,12 @@ mod producer;
 mod registry;
 #[allow(unsafe_code)] // the file explains why
 mod slot;
-mod tally;
 
+pub(crate) use catch_up::CatchUp;
 pub(crate) use chunk::{Chunk, MAX_CHUNKS, SLOTS, locate};
-pub(crate) use context::CatchUp;
+pub(crate) use cleanup::DEAD_PER_CHECK;
 pub(crate) use looks::{FileChunk, Looks};
 pub(crate) use owner::Owner;
 pub(crate) use pinned::PinnedChunk;
 pub(crate) use registry::Registry;
 pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, version_of};
-pub(crate) use tally::{Count, Tally};

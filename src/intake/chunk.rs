@@ -9,7 +9,7 @@
 //! - Other threads free slots too, and slots are also freed in a chunk without an owner. These slots go
 //!   into the chunk's own bitmap, `freed`. A thread may collect several of them first.
 //! - A chunk without an owner is *disowned*. Once enough of its slots are free, it waits in the *pool* of
-//!   its heap for the next owner.
+//!   its arena for the next owner.
 //! - A chunk is *orphaned* when its timer has ended.
 //!
 //! `freed` is one atomic word: one bit for each slot, bit 63 if the chunk is disowned, and bit 62 if it
@@ -22,7 +22,7 @@
 //! | bit 63, and `REUSABLE` slots or more | none; the chunk is in the pool, or the worker is checking it | sets the slot's bit; the thread that sets the last bit counts the chunk as empty |
 //!
 //! A chunk leaves the pool in one of two ways: the next owner takes it with all bits, or the worker drops
-//! it because it is empty (see `heap`). If the timer ends first, the orphaned chunk keeps a reference to
+//! it because it is empty (see `arena`). If the timer ends first, the orphaned chunk keeps a reference to
 //! itself. Once the chunk has no owner, the thread that gives back its last slot drops that reference.
 //!
 //! Handles have no counted reference to a chunk, only pins (see `pinned`). So the chunk may be gone as
@@ -34,7 +34,7 @@
 //!    bitmap of a thread that collects free slots. The bit of a used or reserved slot is set nowhere. All
 //!    changes of `freed` are read-modify-writes, so each bit is taken once.
 //! 2. A chunk is in the pool at most once: exactly one change of `freed` makes it reusable.
-//! 3. Every chunk of a heap is in the heap's list from before its first slot is armed until the worker
+//! 3. Every chunk of an arena is in the arena's list from before its first slot is armed until the worker
 //!    drops it.
 
 use super::context::Context;
@@ -81,14 +81,14 @@ pub(super) fn look_index(id: usize) -> u32 {
     (id << OFFSET_BITS | LOOK) as u32
 }
 
-/// The heap of a chunk: the calls that a chunk makes.
+/// The arena of a chunk: the calls that a chunk makes.
 pub(super) trait Home<P>: Send + Sync {
     fn context(&self) -> &Arc<Context>;
 
-    /// Whether the heap has the crate's own timeouts.
+    /// Whether the arena has the crate's own timeouts.
     fn is_internal(&self) -> bool;
 
-    /// The heap's number.
+    /// The arena's number.
     fn number(&self) -> u32;
 
     /// Offers a disowned chunk to the next owner.
@@ -110,13 +110,13 @@ pub(crate) struct Chunk<P> {
     used: AtomicUsize,
     /// The worker has dropped the chunk.
     released: AtomicBool,
-    /// The number of its heap. The sequence numbers of one heap's timeouts can be compared.
-    pub(crate) heap: u32,
+    /// The number of its arena. The sequence numbers of one arena's timeouts can be compared.
+    pub(crate) arena: u32,
     /// Its number among the timer's chunks.
     pub(super) id: u32,
     /// Whether its timeouts are the crate's own. No public count, limit or stop includes them.
     pub(crate) internal: bool,
-    /// Its heap. The reference is weak because the heap's queues hold the chunk.
+    /// Its arena. The reference is weak because the arena's queues hold the chunk.
     home: Weak<dyn Home<P>>,
     pub(crate) context: Arc<Context>,
     slots: [Slot<P>; SLOTS],
@@ -126,7 +126,7 @@ impl<P> Chunk<P> {
     /// A chunk that the caller owns, with all of its slots.
     pub(super) fn new<H: Home<P> + 'static>(id: u32, home: &Arc<H>) -> Arc<Self> {
         let context = home.context().clone();
-        let (internal, heap) = (home.is_internal(), home.number());
+        let (internal, arena) = (home.is_internal(), home.number());
         let home: Weak<dyn Home<P>> = Arc::<H>::downgrade(home);
         Arc::new_cyclic(|me| Self {
             freed: AtomicU64::new(0),
@@ -135,7 +135,7 @@ impl<P> Chunk<P> {
             promise: Promise::new(),
             used: AtomicUsize::new(0),
             released: AtomicBool::new(false),
-            heap,
+            arena,
             id,
             internal,
             home,

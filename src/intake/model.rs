@@ -1,4 +1,4 @@
-//! Loom models of a heap, on the real slots, chunks, owners and queues. Each model runs operations that
+//! Loom models of an arena, on the real slots, chunks, owners and queues. Each model runs operations that
 //! can race, and then asserts conservation: every timeout has ended once. A chunk has two slots here.
 
 use super::chunk::Home;
@@ -649,7 +649,7 @@ fn rule_07_what_a_pass_finds_includes_what_was_scheduled_before() {
         let mut owner = Owner::enter(&registry).expect("there is room");
         let mut worker = Worker::new(&registry);
         let producer = spawn(move || {
-            let context = owner.heap.context.clone();
+            let context = owner.arena.context.clone();
             let _handles = [1, 2, 3].map(|payload| {
                 let deadline = context.not_overdue(DUE);
                 schedule(&mut owner, payload, deadline)
@@ -667,7 +667,7 @@ fn rule_07_what_a_pass_finds_includes_what_was_scheduled_before() {
 }
 
 /// A thread ends and the next begins, while the worker releases the first one's chunk and retires the
-/// heap. The second thread's timeout runs.
+/// arena. The second thread's timeout runs.
 #[test]
 fn rule_01_retirement_against_a_new_owner() {
     check_up_to(2, || {
@@ -689,7 +689,7 @@ fn rule_01_retirement_against_a_new_owner() {
         second.join().unwrap();
         worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
-        assert_eq!(registry.context.totals().pending(), 2, "neither end is counted here");
+        assert_eq!(registry.context.counts.totals().pending(), 2, "neither end is counted here");
     });
 }
 
@@ -699,22 +699,22 @@ fn rule_01_retirement_against_a_new_owner() {
 fn rule_04_a_wanted_release_is_not_lost() {
     check(|| {
         let registry = registry();
-        let heap = registry.take_heap();
-        heap.count_empty();
-        heap.uncount_empty();
+        let arena = registry.take_arena();
+        arena.count_empty();
+        arena.uncount_empty();
         assert!(registry.context.is_release_wanted());
         let other = {
-            let heap = heap.clone();
-            spawn(move || heap.count_empty())
+            let arena = arena.clone();
+            spawn(move || arena.count_empty())
         };
         registry.context.begin_release();
-        let seen = heap.has_chunks_to_release();
+        let seen = arena.has_chunks_to_release();
         other.join().unwrap();
         assert!(seen || registry.context.is_release_wanted(), "nobody will release the chunk");
     });
 }
 
-/// Two threads schedule while the worker goes to sleep, one of them in a heap that is new. If a
+/// Two threads schedule while the worker goes to sleep, one of them in an arena that is new. If a
 /// wake-up were lost, the worker would sleep for ever, and loom would report the deadlock.
 #[test]
 fn rule_09_no_wake_up_is_lost() {
@@ -789,14 +789,14 @@ fn rule_04_each_slot_is_returned_once() {
         check_up_to(2, move || {
             let registry = registry();
             let mut owner = Owner::enter(&registry).expect("there is room");
-            let heap = owner.heap.clone();
+            let arena = owner.arena.clone();
             let handles = [1, 2].map(|payload| schedule(&mut owner, payload, DUE));
             let cancels = handles.map(|handle| spawn(move || cancel(handle)));
             let mut held = Vec::new();
             if leaves {
                 drop(owner);
                 owner = Owner::enter(&registry).expect("there is room");
-                assert!(Arc::ptr_eq(&owner.heap, &heap), "the next owner gets the heap");
+                assert!(Arc::ptr_eq(&owner.arena, &arena), "the next owner gets the arena");
             }
             held.push(schedule(&mut owner, 3, DUE));
             cancels.into_iter().for_each(|c| assert!(c.join().unwrap().is_some()));
@@ -805,20 +805,20 @@ fn rule_04_each_slot_is_returned_once() {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), 4, "each has a slot of its own");
-            let chunks = heap.chunks.lock().len();
+            let chunks = arena.chunks.lock().len();
             assert!(chunks <= 3, "the slots are reused");
             drop(owner);
             held.into_iter().for_each(|handle| assert!(cancel(handle).is_some()));
-            assert_eq!(heap.pool.len(), chunks, "each chunk is in the pool once");
+            assert_eq!(arena.pool.len(), chunks, "each chunk is in the pool once");
             assert!(registry.context.is_release_wanted());
             let mut released = 0;
-            assert!(heap.release(|_| released += 1));
+            assert!(arena.release(|_| released += 1));
             assert_eq!(
-                (released, heap.chunks.lock().len()),
+                (released, arena.chunks.lock().len()),
                 (chunks, 0),
                 "each counts as empty once"
             );
-            assert!(!heap.has_chunks_to_release());
+            assert!(!arena.has_chunks_to_release());
         });
     }
 }
@@ -830,7 +830,7 @@ fn release_against_a_new_owner() {
     check_up_to(2, || {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
-        let heap = owner.heap.clone();
+        let arena = owner.arena.clone();
         let mut worker = Worker::new(&registry);
         let handle = schedule(&mut owner, 1, DUE);
         drop(owner);
@@ -851,12 +851,12 @@ fn release_against_a_new_owner() {
         assert!(chunk.slot(offset).unpin(1));
         chunk.give_back(1 << offset);
         while !registry.release(|id| worker.looks.forget(id)) {}
-        assert_eq!((heap.chunks.lock().len(), heap.has_chunks_to_release()), (0, false));
+        assert_eq!((arena.chunks.lock().len(), arena.has_chunks_to_release()), (0, false));
     });
 }
 
 /// A thread leaves while its timeout is pending, another thread enters, and the worker scans. The second
-/// thread gets the first one's heap or a new one, and both timeouts run.
+/// thread gets the first one's arena or a new one, and both timeouts run.
 #[test]
 fn a_heap_passes_to_the_next_thread() {
     check_up_to(2, || {
@@ -875,7 +875,7 @@ fn a_heap_passes_to_the_next_thread() {
         let mut ran = worker.expire(NOW);
         ran.sort_unstable();
         assert_eq!(ran, [1, 2]);
-        assert!(registry.heap_metrics().len() <= 2);
+        assert!(registry.thread_metrics().len() <= 2);
     });
 }
 
@@ -884,7 +884,7 @@ fn a_heap_passes_to_the_next_thread() {
 /// Schedules as `timeout/schedule` does. Returns whether the timeout was admitted.
 fn admit(owner: &mut Owner<u32>) -> bool {
     let (chunk, offset) = schedule(owner, 7, DUE);
-    if !owner.heap.context.is_closed() {
+    if !owner.arena.context.is_closed() {
         return true;
     }
     let taken = chunk.slot(offset).take_back();
@@ -901,7 +901,7 @@ fn close(registry: &Registry<u32>) -> usize {
     returned
 }
 
-/// Two threads schedule, one of them in a heap that is new, while the timer is closed. Each timeout
+/// Two threads schedule, one of them in an arena that is new, while the timer is closed. Each timeout
 /// is refused or returned.
 #[test]
 fn rule_01_admission_against_close() {
@@ -935,7 +935,7 @@ fn rule_01_admission_against_a_run_and_a_close() {
         let chunk = owner.chunk().clone();
         let producer = spawn(move || {
             let (chunk, offset) = schedule(&mut owner, 7, DUE);
-            let closed = owner.heap.context.is_closed();
+            let closed = owner.arena.context.is_closed();
             let taken = if closed { chunk.slot(offset).take_back() } else { None };
             std::mem::forget(owner);
             taken.map(|taken| taken.has_run)

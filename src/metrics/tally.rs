@@ -1,7 +1,7 @@
 //! Tallies: counts of events, which threads keep without sharing cache lines.
 //!
-//! Each heap has a tally that only its thread writes, with a load and a store. The worker has one too.
-//! All threads that have no heap in the timer, or that run jobs, share one more tally, and write it
+//! Each arena has a tally that only its thread writes, with a load and a store. The worker has one too.
+//! All threads that have no arena in the timer, or that run jobs, share one more tally, and write it
 //! with read-modify-writes. A total is the sum over all tallies.
 //!
 //! Internal timeouts have a tally of their own (`Context::internals`), which is in no public total. The
@@ -14,7 +14,7 @@
 //! The counts use the standard library's atomics in the loom models too. Otherwise loom would explore
 //! every order of counting.
 
-use super::metrics::Metrics;
+use super::snapshot::Metrics;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One count.
@@ -77,7 +77,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds all counts of another tally, which nobody writes any more, to one that has several writers.
-    pub(super) fn add_all(&self, other: &Self) {
+    pub(crate) fn add_all(&self, other: &Self) {
         for (mine, others) in self.all().into_iter().zip(other.all()) {
             mine.add_shared(others.get());
         }
@@ -157,7 +157,7 @@ fn sum<const N: usize>(counts: [&Count; N]) -> u64 {
 impl Metrics {
     /// Fills in the public counts of events. `pending` is computed from them, so the sums agree in every
     /// snapshot.
-    pub(super) fn count<'a>(&mut self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
+    pub(crate) fn count<'a>(&mut self, tallies: impl Iterator<Item = &'a Tally> + Clone) {
         for tally in tallies.clone() {
             let undone = sum([&tally.withdrawn, &tally.abandoned]);
             let (uncollected, taken_back) = (tally.uncollected.get(), tally.taken_back.get());

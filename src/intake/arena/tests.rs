@@ -1,10 +1,10 @@
 use super::*;
-use crate::heap::chunk::SLOTS;
-use crate::heap::producer::{Place, Producer, end_elsewhere};
+use crate::intake::chunk::SLOTS;
+use crate::intake::producer::{Place, Producer, end_elsewhere};
 
 impl Producer {
-    fn heap(&self) -> &Heap<u32> {
-        &self.owner.heap
+    fn arena(&self) -> &Arena<u32> {
+        &self.owner.arena
     }
 }
 
@@ -24,17 +24,17 @@ fn after_a_burst() -> (Producer, Vec<Place>) {
 #[test]
 fn rule_04_all_but_a_few_empty_chunks_are_dropped() {
     let (producer, mut places) = after_a_burst();
-    let heap = producer.heap();
+    let arena = producer.arena();
     let mut released = Vec::new();
     {
-        let _others = heap.chunks.lock();
-        assert!(!heap.release(|id| released.push(id)), "it does not wait for the lock");
+        let _others = arena.chunks.lock();
+        assert!(!arena.release(|id| released.push(id)), "it does not wait for the lock");
     }
-    assert!(released.is_empty() && heap.has_chunks_to_release());
-    assert!(heap.release(|id| released.push(id)));
-    assert_eq!((released.len(), heap.pool.len()), (39 - EMPTY_KEPT, EMPTY_KEPT));
-    assert_eq!(heap.chunks.lock().len(), 1 + EMPTY_KEPT);
-    assert!(!heap.has_chunks_to_release());
+    assert!(released.is_empty() && arena.has_chunks_to_release());
+    assert!(arena.release(|id| released.push(id)));
+    assert_eq!((released.len(), arena.pool.len()), (39 - EMPTY_KEPT, EMPTY_KEPT));
+    assert_eq!(arena.chunks.lock().len(), 1 + EMPTY_KEPT);
+    assert!(!arena.has_chunks_to_release());
     assert!(released.iter().all(|&id| producer.registry.chunk(id).is_none()));
     places.retain(|(chunk, _)| released.contains(&chunk.id));
     assert!(places.iter().all(|(chunk, _)| chunk.is_released()));
@@ -51,9 +51,9 @@ fn rule_01_chunks_with_a_timeout_are_not_dropped() {
     let places = producer.arm(40 * SLOTS);
     let (used, unused): (Vec<_>, Vec<_>) = places.iter().partition(|(_, offset)| *offset == 7);
     unused.into_iter().for_each(end_elsewhere);
-    assert!(!producer.heap().has_chunks_to_release());
-    assert!(producer.heap().release(|id| panic!("chunk {id} is not empty")));
-    assert_eq!((producer.heap().pool.len(), used.len()), (39, 40));
+    assert!(!producer.arena().has_chunks_to_release());
+    assert!(producer.arena().release(|id| panic!("chunk {id} is not empty")));
+    assert_eq!((producer.arena().pool.len(), used.len()), (39, 40));
 }
 
 /// Chunks with a timeout stay although most of the others are dropped.
@@ -65,7 +65,7 @@ fn rule_04_only_empty_chunks_are_dropped() {
         places.iter().partition(|(chunk, offset)| chunk.id < 10 && *offset == 7);
     unused.into_iter().for_each(end_elsewhere);
     let mut released = Vec::new();
-    assert!(producer.heap().release(|id| released.push(id)));
+    assert!(producer.arena().release(|id| released.push(id)));
     assert!(!released.is_empty() && released.iter().all(|&id| id >= 10), "{released:?}");
     assert_eq!(used.len(), 10);
 }
@@ -76,26 +76,26 @@ fn rule_01_reused_chunks_are_not_dropped() {
     let (mut producer, places) = after_a_burst();
     drop(places);
     producer.arm(40 * SLOTS);
-    assert!(!producer.heap().has_chunks_to_release());
-    assert!(producer.heap().release(|id| panic!("chunk {id} is not empty")));
+    assert!(!producer.arena().has_chunks_to_release());
+    assert!(producer.arena().release(|id| panic!("chunk {id} is not empty")));
 }
 
-/// Whatever number of chunks a thread has left, its heap is retired once they are empty.
+/// Whatever number of chunks a thread has left, its arena is retired once they are empty.
 #[test]
 fn rule_04_the_heap_of_an_ended_thread_is_retired() {
     for chunks in 1..50 {
         let Producer { registry, owner, .. } = {
             let mut producer = Producer::new();
             let places = producer.arm(chunks * SLOTS - 1);
-            assert_eq!(producer.heap().retire(), Some(false), "a thread has it");
+            assert_eq!(producer.arena().retire(), Some(false), "a thread has it");
             places.iter().for_each(end_elsewhere);
             producer
         };
-        let heap = owner.heap.clone();
+        let arena = owner.arena.clone();
         drop(owner);
         assert!(registry.context.is_release_wanted());
         assert!(registry.release(|_| ()));
-        assert!(heap.is_retired() && registry.heap_metrics().is_empty(), "{chunks} chunks");
+        assert!(arena.is_retired() && registry.thread_metrics().is_empty(), "{chunks} chunks");
     }
 }
 
@@ -107,8 +107,8 @@ fn rule_04_a_cleared_heap_keeps_no_chunk() {
     places.iter().for_each(end_elsewhere);
     drop(places);
     while producer.registry.next_new_chunk().is_some() {}
-    producer.heap().take_chunks().values().for_each(Chunk::orphan);
-    producer.heap().clear();
+    producer.arena().take_chunks().values().for_each(Chunk::orphan);
+    producer.arena().clear();
     let owned = chunks.last().map(std::sync::Weak::as_ptr);
     let kept = chunks.iter().filter(|chunk| chunk.strong_count() > 0);
     assert!(kept.into_iter().all(|chunk| Some(chunk.as_ptr()) == owned));

@@ -1,7 +1,7 @@
 use super::*;
-use crate::heap::chunk::SLOTS;
-use crate::heap::producer::{DUE, Place, Producer, end_elsewhere};
-use crate::heap::slot::{Claim, Moved, Phase};
+use crate::intake::chunk::SLOTS;
+use crate::intake::producer::{DUE, Place, Producer, end_elsewhere};
+use crate::intake::slot::{Claim, Moved, Phase};
 
 /// The worker: the chunks that it knows, and the tokens of its wheel.
 struct Worker {
@@ -142,7 +142,7 @@ fn rule_04_dead_tokens_are_counted() {
     }
     let live = worker.filed.iter().filter(|chunk| worker.looks.standing(chunk.token).is_some());
     assert_eq!(live.map(|chunk| chunk.by).collect::<Vec<_>>(), [400]);
-    let died = |producer: &Producer| producer.registry.context.by_worker.died.get();
+    let died = |producer: &Producer| producer.registry.context.counts.by_worker.died.get();
     assert_eq!(died(&producer), 2);
     worker.looks.forget(producer.owner.chunk().id);
     assert_eq!((died(&producer), worker.next()), (3, NEVER));

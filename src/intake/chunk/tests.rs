@@ -1,5 +1,5 @@
 use super::*;
-use crate::heap::producer::{Place, Producer, end_elsewhere};
+use crate::intake::producer::{Place, Producer, end_elsewhere};
 
 /// A chunk that is full and has no owner.
 fn disowned(producer: &mut Producer) -> Vec<Place> {
@@ -24,13 +24,13 @@ fn an_index_locates_its_slot() {
 fn rule_04_a_disowned_chunk_is_pooled_once_it_has_enough_free_slots() {
     let mut producer = Producer::new();
     let places = disowned(&mut producer);
-    let heap = producer.owner.heap.clone();
+    let arena = producer.owner.arena.clone();
     for (freed, place) in places.iter().enumerate() {
-        assert_eq!(heap.pool.len(), usize::from(freed >= REUSABLE as usize), "{freed} freed");
+        assert_eq!(arena.pool.len(), usize::from(freed >= REUSABLE as usize), "{freed} freed");
         assert!(!places[0].0.is_empty());
         end_elsewhere(place);
     }
-    assert_eq!(heap.pool.len(), 1);
+    assert_eq!(arena.pool.len(), 1);
     assert!(places[0].0.is_empty());
 }
 
@@ -39,14 +39,14 @@ fn rule_04_a_disowned_chunk_is_pooled_once_it_has_enough_free_slots() {
 fn rule_04_slots_given_back_together_are_all_counted() {
     let mut producer = Producer::new();
     let places = disowned(&mut producer);
-    let heap = producer.owner.heap.clone();
+    let arena = producer.owner.arena.clone();
     for (chunk, offset) in &places {
         assert!(chunk.slot(*offset).take_back().is_some() && chunk.slot(*offset).unpin(2));
     }
     places[0].0.give_back(ALL & !1);
-    assert_eq!((heap.pool.len(), places[0].0.is_empty()), (1, false));
+    assert_eq!((arena.pool.len(), places[0].0.is_empty()), (1, false));
     places[0].0.give_back(1);
-    assert_eq!((heap.pool.len(), places[0].0.is_empty()), (1, true));
+    assert_eq!((arena.pool.len(), places[0].0.is_empty()), (1, true));
 }
 
 /// A handle may keep a chunk longer than its timer lives.

@@ -21,8 +21,8 @@ struct Known<P> {
     chunk: Option<Arc<Chunk<P>>>,
     /// The version of the live token, or of the last one. There is a live one if a look is promised.
     version: u16,
-    /// The number of its heap, so that a look-up in the agenda does not read the chunk's head.
-    heap: u32,
+    /// The number of its arena, so that a look-up in the agenda does not read the chunk's head.
+    arena: u32,
 }
 
 /// A chunk to file in the wheel: under the tick of `by`.
@@ -42,7 +42,7 @@ impl<P> Chunk<P> {
     /// Counts the live token as dead, if there is one.
     fn forget_look(&self) {
         let died = self.promise.look_by() != NEVER;
-        self.context.by_worker.died.add(u64::from(died));
+        self.context.counts.by_worker.died.add(u64::from(died));
     }
 }
 
@@ -58,9 +58,9 @@ impl<P: Send + 'static> Looks<P> {
                 self.known.reserve_exact(self.known.len() / 4 + 64); // Vec would double it
             }
             while self.known.len() <= id {
-                self.known.push(Known { chunk: None, version: 0, heap: 0 });
+                self.known.push(Known { chunk: None, version: 0, arena: 0 });
             }
-            self.known[id].heap = chunk.heap;
+            self.known[id].arena = chunk.arena;
             self.known[id].chunk = Some(chunk);
         }
     }
@@ -119,7 +119,7 @@ impl<P: Send + 'static> Looks<P> {
         // A timeout before the promised look is new, and its entry is in the queue.
         let next = self.look(id, |_, _, _| false).max(standing?);
         let chunk = self.get(id)?;
-        chunk.context.by_worker.died.add(u64::from(next == NEVER));
+        chunk.context.counts.by_worker.died.add(u64::from(next == NEVER));
         chunk.promise.set(next);
         Some(next).filter(|&next| next != NEVER)
     }
@@ -167,7 +167,7 @@ impl<P: Send + 'static> Looks<P> {
         Some((self.get(id)?, offset))
     }
 
-    /// The sequence number of a timeout, in the high bits, and the number of its heap. `None` if its token is
+    /// The sequence number of a timeout, in the high bits, and the number of its arena. `None` if its token is
     /// dead.
     #[inline]
     pub(crate) fn order(&self, token: Token) -> Option<(u64, u32)> {
@@ -175,7 +175,7 @@ impl<P: Send + 'static> Looks<P> {
         let known = self.known.get(id)?;
         let slot = known.chunk.as_ref()?.slot(offset);
         let sequence = slot.sequence();
-        (version_of(sequence) == token.version).then_some((sequence, known.heap))
+        (version_of(sequence) == token.version).then_some((sequence, known.arena))
     }
 
     /// Forgets a chunk that was released.

@@ -1,0 +1,207 @@
+//! Cleaning up: when the worker sweeps dead entries out of the wheel, and releases empty chunks.
+//!
+//! A count decides only when this pays, and never whether a timeout runs.
+
+use super::context::Context;
+use crate::base::sync::Ordering;
+use crate::metrics::Totals;
+
+/// Up to this number of dead entries, a sweep is not worth its cost. A wheel with more buckets than
+/// this allows one dead entry per bucket.
+const DEAD_ALLOWED: u64 = 4096;
+
+/// A thread checks whether a sweep is worth its cost once per this number of dead entries.
+pub(crate) const DEAD_PER_CHECK: u64 = 1024;
+
+impl Context {
+    /// The number of dead entries up to which a sweep is not worth its cost, since it visits all buckets.
+    fn dead_allowed(&self) -> u64 {
+        DEAD_ALLOWED.max(self.buckets)
+    }
+
+    /// Wants a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
+    /// it; `died` is that count.
+    #[inline]
+    pub(crate) fn entry_died(&self, died: u64) {
+        if died % DEAD_PER_CHECK == 0 {
+            self.want_sweep();
+        }
+    }
+
+    /// Wakes the worker for a sweep if one is worth its cost.
+    #[cold]
+    fn want_sweep(&self) {
+        if self.is_sweep_worth_it() && !self.sweep_wanted.swap(true, Ordering::Relaxed) {
+            self.alarm.call();
+        }
+    }
+
+    /// Whether the dead entries outnumber the pending timeouts by more than `dead_allowed`. So their
+    /// memory stays proportional to that of the live entries. False if another thread uses the list of
+    /// tallies: there is another chance after `DEAD_PER_CHECK` more entries.
+    fn is_sweep_worth_it(&self) -> bool {
+        let worth = self.counts.try_with_tallies(|all| {
+            let dead = all.died().saturating_sub(self.counts.metrics.dead_found());
+            dead > self.dead_allowed() && dead > self.dead_allowed() + all.pending()
+        });
+        worth.unwrap_or(false)
+    }
+
+    /// Wants a sweep if one is worth its cost. Only the worker calls it, when fewer timeouts are pending.
+    pub(crate) fn consider_sweep(&self) {
+        if !self.is_sweep_wanted() && self.is_sweep_worth_it() {
+            self.sweep_wanted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_sweep_wanted(&self) -> bool {
+        self.sweep_wanted.load(Ordering::Relaxed)
+    }
+
+    /// The number of entries that have died in the wheel so far, including those that have left it. `None`
+    /// if another thread uses the list of tallies.
+    pub(crate) fn died(&self) -> Option<u64> {
+        self.counts.try_with_tallies(Totals::died)
+    }
+
+    /// Records that a sweep has visited the whole wheel: all entries that were dead when it began are
+    /// gone. Returns true if enough entries have died since then to want another sweep.
+    pub(crate) fn end_sweep(&self, died_at_begin: u64) -> bool {
+        self.counts.metrics.dead_found_at_least(died_at_begin);
+        self.counts.metrics.swept();
+        let again = self.is_sweep_worth_it();
+        self.sweep_wanted.store(again, Ordering::Relaxed);
+        again
+    }
+
+    /// Wakes the worker to drop empty chunks.
+    pub(crate) fn want_release(&self) {
+        // Release: a release that begins later finds what the caller has counted.
+        if !self.release_wanted.swap(true, Ordering::Release) {
+            self.alarm.call();
+        }
+    }
+
+    pub(crate) fn is_release_wanted(&self) -> bool {
+        self.release_wanted.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn begin_release(&self) {
+        // A swap, so that the worker reads the arenas after it.
+        self.release_wanted.swap(false, Ordering::Acquire);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::base::sync::Arc;
+    use std::time::Duration;
+
+    impl Context {
+        /// Counts `count` timeouts as scheduled.
+        fn schedule(&self, count: u64) {
+            self.counts.by_others.scheduled.add_shared(count);
+        }
+
+        /// Counts `count` cancels in the wheel.
+        fn cancel(&self, count: u64) {
+            for _ in 0..count {
+                self.counts.by_others.cancelled.add_shared(1);
+                self.counts.by_others.died.add_shared(1);
+                self.entry_died(self.counts.by_others.died.get());
+            }
+        }
+    }
+
+    fn context() -> Arc<Context> {
+        Context::of_this_thread(None, 8)
+    }
+
+    #[test]
+    fn rule_04_more_dead_than_live_entries_request_one_sweep() {
+        let context = context();
+        context.schedule(10_000);
+        context.cancel(7047);
+        assert!(!context.is_sweep_wanted(), "7,047 are dead and 2,953 live");
+        context.cancel(DEAD_PER_CHECK);
+        assert!(context.is_sweep_wanted() && context.was_woken());
+        context.cancel(1929);
+        assert!(!context.was_woken(), "the sweep is already requested");
+    }
+
+    #[test]
+    fn rule_06_few_dead_entries_request_no_sweep() {
+        for (buckets, dead) in [(8, DEAD_ALLOWED), (10_240, 10_240)] {
+            let context = Context::of_this_thread(None, buckets);
+            context.schedule(dead);
+            context.cancel(dead);
+            context.consider_sweep();
+            assert!(!context.is_sweep_wanted(), "{dead} in {buckets} buckets");
+            context.schedule(1);
+            context.cancel(1);
+            context.consider_sweep();
+            assert!(context.is_sweep_wanted(), "{dead} and one more in {buckets} buckets");
+        }
+    }
+
+    #[test]
+    fn dead_entries_that_have_left_the_wheel_do_not_count() {
+        let context = context();
+        context.schedule(10_240);
+        context.cancel(4000);
+        (0..4000).for_each(|_| context.counts.metrics.found_dead());
+        context.cancel(4192);
+        context.consider_sweep();
+        assert!(!context.is_sweep_wanted(), "4,192 are dead and 2,048 live");
+        context.cancel(2048);
+        assert!(context.is_sweep_wanted());
+    }
+
+    #[test]
+    fn rule_04_a_sweep_outrun_by_cancels_is_requested_again() {
+        let context = context();
+        context.schedule(100_000);
+        context.cancel(60_000);
+        assert!(context.is_sweep_wanted());
+        let at_begin = context.died().expect("no other thread");
+        context.cancel(40_000);
+        assert!(context.end_sweep(at_begin), "40,000 dead ones are left");
+        assert!(context.is_sweep_wanted());
+        let at_begin = context.died().expect("no other thread");
+        assert!(!context.end_sweep(at_begin) && !context.is_sweep_wanted());
+    }
+
+    #[test]
+    fn a_release_is_requested_once() {
+        let context = context();
+        context.want_release();
+        assert!(context.is_release_wanted() && context.was_woken());
+        context.want_release();
+        assert!(!context.was_woken(), "the release is already requested");
+        context.begin_release();
+        assert!(!context.is_release_wanted());
+        context.want_release();
+        assert!(context.was_woken());
+    }
+
+    /// A thread that reads the metrics holds the lock. The next check comes after as many dead entries.
+    #[test]
+    fn rule_09_a_cancel_never_waits_for_the_lock_of_the_counts() {
+        let context = Context::of_this_thread(None, 1);
+        context.counts.by_others.died.add_shared(2 * DEAD_ALLOWED);
+        let (sender, done) = std::sync::mpsc::channel();
+        let cancels = || {
+            let (context, sender) = (context.clone(), sender.clone());
+            std::thread::spawn(move || {
+                context.entry_died(DEAD_PER_CHECK);
+                sender.send(()).unwrap();
+            });
+            done.recv_timeout(Duration::from_secs(10))
+        };
+        let held = context.counts.tallies.lock();
+        assert_eq!((cancels(), context.is_sweep_wanted()), (Ok(()), false));
+        drop(held);
+        assert_eq!((cancels(), context.is_sweep_wanted()), (Ok(()), true));
+    }
+}

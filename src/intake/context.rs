@@ -1,0 +1,152 @@
+//! The state that all handles of one timer share with its worker.
+
+use super::alarm::Alarm;
+use super::limit::Limit;
+use super::pending::Pending;
+use crate::base::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering, SegQueue};
+use crate::metrics::Counts;
+use crate::time::Timebase;
+use crate::time::tick::{DEADLINE_STEP, TickScale};
+use crate::wheel::Token;
+use std::any::Any;
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicU32;
+use std::sync::{OnceLock, Weak};
+
+/// A timer's clock, alarm, counts and limit.
+pub(crate) struct Context {
+    pub(crate) time: Timebase,
+    pub(crate) scale: TickScale,
+    pub(crate) alarm: Alarm,
+    pub(crate) pending: Pending,
+    limit: Option<Limit>,
+    /// See `closing`.
+    pub(super) closing: AtomicU8,
+    /// What is scheduled from now on is not due before this time: the end of the tick that the worker
+    /// expires (see `worker/due`).
+    floor: AtomicU64,
+    /// The registry, for a thread that knows only the context: a reference upwards, whose type is erased,
+    /// because `registry` is built on this file.
+    pub(super) registry_above: OnceLock<Weak<dyn Any + Send + Sync>>,
+    pub(crate) counts: Counts,
+    /// See `cleanup`.
+    pub(super) sweep_wanted: AtomicBool,
+    pub(super) release_wanted: AtomicBool,
+    /// The number of buckets of the wheel.
+    pub(super) buckets: u64,
+    /// See `catch_up`.
+    pub(super) catching_up: SegQueue<(Token, u64)>,
+    /// The number of chunk numbers in use so far.
+    chunks: AtomicU32,
+}
+
+impl Context {
+    pub(crate) fn new(
+        time: Timebase,
+        scale: TickScale,
+        limit: Option<usize>,
+        buckets: usize,
+    ) -> Self {
+        Self {
+            time,
+            scale,
+            alarm: Alarm::new(),
+            pending: Pending::new(),
+            limit: limit.and_then(NonZeroUsize::new).map(Limit::new),
+            closing: AtomicU8::new(0),
+            floor: AtomicU64::new(DEADLINE_STEP),
+            registry_above: OnceLock::new(),
+            counts: Counts::new(),
+            sweep_wanted: AtomicBool::new(false),
+            release_wanted: AtomicBool::new(false),
+            buckets: buckets as u64,
+            catching_up: SegQueue::new(),
+            chunks: AtomicU32::new(0),
+        }
+    }
+
+    /// The name of the worker's thread.
+    pub(crate) fn name(&self) -> &str {
+        self.alarm.parker().thread_name().unwrap_or_default()
+    }
+
+    /// A deadline that is not overdue in the tick that the worker expires.
+    #[inline]
+    pub(crate) fn not_overdue(&self, deadline: u64) -> u64 {
+        deadline.max(self.floor.load(Ordering::Relaxed))
+    }
+
+    /// The worker begins to expire what is due at `now`. It fences afterwards.
+    pub(crate) fn raise_floor(&self, now: u64) {
+        let begin = self.scale.start_of(self.scale.tick_at(now));
+        self.floor.store(begin.saturating_add(DEADLINE_STEP), Ordering::Relaxed);
+    }
+
+    /// The next number for a chunk, below `limit`.
+    pub(super) fn new_chunk_number(&self, limit: u32) -> Option<u32> {
+        let relaxed = Ordering::Relaxed;
+        self.chunks.fetch_update(relaxed, relaxed, |n| (n < limit).then_some(n + 1)).ok()
+    }
+
+    /// Takes a permit for one more pending timeout, or returns the limit if that is reached.
+    #[inline]
+    pub(crate) fn begins(&self) -> Result<(), usize> {
+        self.limit.as_ref().map_or(Ok(()), Limit::acquire)
+    }
+
+    /// Takes a permit for one more pending timeout, even beyond the limit.
+    #[inline]
+    pub(crate) fn begins_again(&self) {
+        self.limit.iter().for_each(Limit::acquire_beyond);
+    }
+
+    /// Releases the permits of timeouts that are no longer pending. The caller counts their end afterwards:
+    /// whoever sees it counted also finds the permits.
+    #[inline]
+    pub(crate) fn ended(&self, timeouts: usize) {
+        self.limit.iter().for_each(|limit| limit.release(timeouts));
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::base::sync::Arc;
+    use std::num::NonZeroU64;
+    use std::time::{Duration, Instant};
+
+    impl Context {
+        /// The context of a timer whose worker is the calling thread.
+        pub(crate) fn of_this_thread(limit: Option<usize>, buckets: usize) -> Arc<Self> {
+            let scale = TickScale::new(NonZeroU64::new(8).unwrap());
+            let context = Self::new(Timebase::starting_now(None), scale, limit, buckets);
+            context.alarm.parker().adopt(&std::thread::current());
+            Arc::new(context)
+        }
+
+        /// Whether the worker was woken since the last call.
+        pub(crate) fn was_woken(&self) -> bool {
+            let limit = Duration::from_millis(50);
+            let begun = Instant::now();
+            self.alarm.sleep(Some(limit));
+            begun.elapsed() < limit
+        }
+
+        /// Uses up all chunk numbers.
+        pub(crate) fn use_up_chunks(&self) {
+            self.chunks.store(1 << 31, Ordering::Relaxed); // beyond every limit
+        }
+    }
+
+    #[test]
+    fn a_limit_is_never_exceeded() {
+        let context = Context::of_this_thread(Some(2), 8);
+        let begin = || context.begins();
+        assert_eq!([begin(), begin(), begin()], [Ok(()), Ok(()), Err(2)]);
+        context.begins_again();
+        context.ended(1);
+        assert_eq!(begin(), Err(2), "a timeout that goes on takes a place beyond the limit");
+        context.ended(1);
+        assert_eq!([begin(), begin()], [Ok(()), Err(2)]);
+    }
+}
