@@ -5,20 +5,16 @@
 use super::context::Context;
 use crate::base::sync::Ordering;
 use crate::metrics::Totals;
+use crate::wheel::is_sweep_worth_it;
 
 /// Up to this number of dead entries, a sweep is not worth its cost. A wheel with more buckets than
 /// this allows one dead entry per bucket.
-const DEAD_ALLOWED: u64 = 4096;
+pub(crate) const DEAD_ALLOWED: usize = 4096;
 
 /// A thread checks whether a sweep is worth its cost once per this number of dead entries.
 pub(crate) const DEAD_PER_CHECK: u64 = 1024;
 
 impl Context {
-    /// The number of dead entries up to which a sweep is not worth its cost, since it visits all buckets.
-    fn dead_allowed(&self) -> u64 {
-        DEAD_ALLOWED.max(self.buckets)
-    }
-
     /// Wants a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
     /// it; `died` is that count.
     #[inline]
@@ -36,42 +32,29 @@ impl Context {
         }
     }
 
-    /// Whether the dead entries outnumber the pending timeouts by more than `dead_allowed`. So their
-    /// memory stays proportional to that of the live entries. False if another thread uses the list of
-    /// tallies: there is another chance after `DEAD_PER_CHECK` more entries.
+    /// Whether a sweep is worth its cost. False if another thread uses the list of tallies: there is
+    /// another chance after `DEAD_PER_CHECK` more entries.
     fn is_sweep_worth_it(&self) -> bool {
-        let worth = self.counts.try_with_tallies(|all| {
-            let dead = all.died().saturating_sub(self.counts.metrics.dead_found());
-            dead > self.dead_allowed() && dead > self.dead_allowed() + all.pending()
-        });
-        worth.unwrap_or(false)
+        let pending = self.counts.try_with_tallies(Totals::pending);
+        let entries = self.entries.load(Ordering::Relaxed);
+        pending.is_some_and(|pending| {
+            is_sweep_worth_it(entries, pending as usize, DEAD_ALLOWED.max(self.buckets))
+        })
     }
 
-    /// Wants a sweep if one is worth its cost. Only the worker calls it, when fewer timeouts are pending.
+    /// The worker tells how many entries its wheel has.
+    pub(crate) fn set_entries(&self, entries: usize) {
+        self.entries.store(entries, Ordering::Relaxed);
+    }
+
+    /// Wants a sweep if one is worth its cost. Only the worker calls it: at the end of a sweep, and when
+    /// fewer timeouts are pending, or it has filed chunks again.
     pub(crate) fn consider_sweep(&self) {
-        if !self.is_sweep_wanted() && self.is_sweep_worth_it() {
-            self.sweep_wanted.store(true, Ordering::Relaxed);
-        }
+        self.sweep_wanted.store(self.is_sweep_worth_it(), Ordering::Relaxed);
     }
 
     pub(crate) fn is_sweep_wanted(&self) -> bool {
         self.sweep_wanted.load(Ordering::Relaxed)
-    }
-
-    /// The number of entries that have died in the wheel so far, including those that have left it. `None`
-    /// if another thread uses the list of tallies.
-    pub(crate) fn died(&self) -> Option<u64> {
-        self.counts.try_with_tallies(Totals::died)
-    }
-
-    /// Records that a sweep has visited the whole wheel: all entries that were dead when it began are
-    /// gone. Returns true if enough entries have died since then to want another sweep.
-    pub(crate) fn end_sweep(&self, died_at_begin: u64) -> bool {
-        self.counts.metrics.dead_found_at_least(died_at_begin);
-        self.counts.metrics.swept();
-        let again = self.is_sweep_worth_it();
-        self.sweep_wanted.store(again, Ordering::Relaxed);
-        again
     }
 
     /// Wakes the worker to drop empty chunks.
@@ -99,9 +82,10 @@ mod tests {
     use std::time::Duration;
 
     impl Context {
-        /// Counts `count` timeouts as scheduled.
+        /// Counts `count` timeouts as scheduled, and as filed in the wheel.
         fn schedule(&self, count: u64) {
             self.counts.by_others.scheduled.add_shared(count);
+            self.set_entries(self.entries.load(Ordering::Relaxed) + count as usize);
         }
 
         /// Counts `count` cancels in the wheel.
@@ -132,7 +116,7 @@ mod tests {
 
     #[test]
     fn rule_06_few_dead_entries_request_no_sweep() {
-        for (buckets, dead) in [(8, DEAD_ALLOWED), (10_240, 10_240)] {
+        for (buckets, dead) in [(8, DEAD_ALLOWED as u64), (10_240, 10_240)] {
             let context = Context::of_this_thread(None, buckets);
             context.schedule(dead);
             context.cancel(dead);
@@ -150,7 +134,7 @@ mod tests {
         let context = context();
         context.schedule(10_240);
         context.cancel(4000);
-        (0..4000).for_each(|_| context.counts.metrics.found_dead());
+        context.set_entries(6240);
         context.cancel(4192);
         context.consider_sweep();
         assert!(!context.is_sweep_wanted(), "4,192 are dead and 2,048 live");
@@ -164,12 +148,13 @@ mod tests {
         context.schedule(100_000);
         context.cancel(60_000);
         assert!(context.is_sweep_wanted());
-        let at_begin = context.died().expect("no other thread");
         context.cancel(40_000);
-        assert!(context.end_sweep(at_begin), "40,000 dead ones are left");
-        assert!(context.is_sweep_wanted());
-        let at_begin = context.died().expect("no other thread");
-        assert!(!context.end_sweep(at_begin) && !context.is_sweep_wanted());
+        context.set_entries(40_000);
+        context.consider_sweep();
+        assert!(context.is_sweep_wanted(), "40,000 dead ones are left");
+        context.set_entries(0);
+        context.consider_sweep();
+        assert!(!context.is_sweep_wanted());
     }
 
     #[test]
@@ -189,7 +174,7 @@ mod tests {
     #[test]
     fn rule_09_a_cancel_never_waits_for_the_lock_of_the_counts() {
         let context = Context::of_this_thread(None, 1);
-        context.counts.by_others.died.add_shared(2 * DEAD_ALLOWED);
+        context.set_entries(2 * DEAD_ALLOWED);
         let (sender, done) = std::sync::mpsc::channel();
         let cancels = || {
             let (context, sender) = (context.clone(), sender.clone());

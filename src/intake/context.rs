@@ -3,7 +3,7 @@
 use super::alarm::Alarm;
 use super::limit::Limit;
 use super::pending::Pending;
-use crate::base::sync::{AtomicBool, AtomicU8, AtomicU64, Ordering, SegQueue};
+use crate::base::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue};
 use crate::metrics::Counts;
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
@@ -33,7 +33,9 @@ pub(crate) struct Context {
     pub(super) sweep_wanted: AtomicBool,
     pub(super) release_wanted: AtomicBool,
     /// The number of buckets of the wheel.
-    pub(super) buckets: u64,
+    pub(super) buckets: usize,
+    /// The number of entries in the wheel after the worker's last pass.
+    pub(super) entries: AtomicUsize,
     /// See `catch_up`.
     pub(super) catching_up: SegQueue<(Token, u64)>,
     /// The number of chunk numbers in use so far.
@@ -59,7 +61,8 @@ impl Context {
             counts: Counts::new(),
             sweep_wanted: AtomicBool::new(false),
             release_wanted: AtomicBool::new(false),
-            buckets: buckets as u64,
+            buckets,
+            entries: AtomicUsize::new(0),
             catching_up: SegQueue::new(),
             chunks: AtomicU32::new(0),
         }

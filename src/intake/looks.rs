@@ -38,14 +38,6 @@ impl<P> Default for Looks<P> {
     }
 }
 
-impl<P> Chunk<P> {
-    /// Counts the live token as dead, if there is one.
-    fn forget_look(&self) {
-        let died = self.promise.look_by() != NEVER;
-        self.context.counts.by_worker.died.add(u64::from(died));
-    }
-}
-
 impl<P: Send + 'static> Looks<P> {
     /// Adds the new chunks. A chunk is registered before any token or entry can name it.
     pub(crate) fn discover(&mut self, registry: &Registry<P>) {
@@ -81,7 +73,6 @@ impl<P: Send + 'static> Looks<P> {
     pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<FileChunk> {
         let known = self.known.get_mut(id)?;
         let chunk = known.chunk.as_ref().filter(|chunk| by < chunk.promise.look_by())?;
-        chunk.forget_look();
         known.version = known.version.wrapping_add(1);
         chunk.promise.set(by);
         let token = Token { index: look_index(id), version: known.version };
@@ -119,7 +110,6 @@ impl<P: Send + 'static> Looks<P> {
         // A timeout before the promised look is new, and its entry is in the queue.
         let next = self.look(id, |_, _, _| false).max(standing?);
         let chunk = self.get(id)?;
-        chunk.context.counts.by_worker.died.add(u64::from(next == NEVER));
         chunk.promise.set(next);
         Some(next).filter(|&next| next != NEVER)
     }
@@ -142,7 +132,6 @@ impl<P: Send + 'static> Looks<P> {
         mut taken: impl FnMut(&Chunk<P>, usize, u64) -> bool,
     ) -> u64 {
         let Some(chunk) = self.get(id) else { return NEVER };
-        chunk.forget_look();
         chunk.promise.begin_look();
         let mut left = NEVER;
         for (offset, slot) in chunk.slots().enumerate() {
@@ -180,8 +169,9 @@ impl<P: Send + 'static> Looks<P> {
 
     /// Forgets a chunk that was released.
     pub(crate) fn forget(&mut self, id: u32) {
-        let chunk = self.known.get_mut(id as usize).and_then(|known| known.chunk.take());
-        chunk.into_iter().for_each(|chunk| chunk.forget_look());
+        if let Some(known) = self.known.get_mut(id as usize) {
+            known.chunk = None;
+        }
     }
 }
 

@@ -204,8 +204,6 @@ pub(crate) struct WorkerMetrics {
     ticks_skipped: AtomicU64,
     wakeups: AtomicU64,
     sweeps: AtomicU64,
-    /// Dead entries that have left the wheel.
-    dead_found: AtomicU64,
     max_lateness: AtomicU64,
     lateness: Box<[AtomicU64]>,
 }
@@ -221,7 +219,6 @@ impl WorkerMetrics {
             ticks_skipped: zero(),
             wakeups: zero(),
             sweeps: zero(),
-            dead_found: zero(),
             max_lateness: zero(),
             lateness: (0..BUCKETS).map(|_| zero()).collect(),
         }
@@ -255,20 +252,6 @@ impl WorkerMetrics {
         add(&self.sweeps, 1);
     }
 
-    /// Counts a dead entry that has left the wheel.
-    #[inline]
-    pub(crate) fn found_dead(&self) {
-        add(&self.dead_found, 1);
-    }
-
-    pub(crate) fn dead_found(&self) -> u64 {
-        self.dead_found.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn dead_found_at_least(&self, n: u64) {
-        self.dead_found.store(self.dead_found().max(n), Ordering::Relaxed);
-    }
-
     #[inline]
     pub(crate) fn late_by(&self, nanos: u64) {
         add(&self.lateness[bucket_of(nanos)], 1);
@@ -293,7 +276,6 @@ impl WorkerMetrics {
             ticks_skipped,
             wakeups,
             sweeps,
-            dead_found: _,
             max_lateness,
             lateness,
         } = self;

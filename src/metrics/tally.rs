@@ -71,7 +71,7 @@ pub(crate) struct Tally {
     pub(crate) filed: Count,
     /// Timeouts that left the phase New without being filed.
     pub(crate) unqueued: Count,
-    /// Entries that became dead in the wheel.
+    /// Entries that became dead in the wheel. This only says when to consider a sweep.
     pub(crate) died: Count,
 }
 
@@ -110,7 +110,6 @@ impl Tally {
 /// The sums over several tallies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
-    died: u64,
     begun: u64,
     ended: u64,
     queued: u64,
@@ -122,9 +121,7 @@ impl Totals {
     pub(crate) fn of<'a>(tallies: impl Iterator<Item = &'a Tally> + Clone) -> Self {
         let mut totals = Self::default();
         for tally in tallies.clone() {
-            let Tally { taken_back, expired, cancelled, returned, filed, unqueued, died, .. } =
-                tally;
-            totals.died += died.get();
+            let Tally { taken_back, expired, cancelled, returned, filed, unqueued, .. } = tally;
             totals.ended += sum([taken_back, expired, cancelled, returned]);
             totals.unqueued += sum([filed, unqueued]);
         }
@@ -138,11 +135,6 @@ impl Totals {
 
     pub(crate) fn pending(&self) -> u64 {
         self.begun.saturating_sub(self.ended)
-    }
-
-    /// The number of entries that have died in the wheel so far, including those that have left it.
-    pub(crate) fn died(&self) -> u64 {
-        self.died
     }
 
     pub(crate) fn queued(&self) -> u64 {

@@ -24,12 +24,6 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// The token that comes `distance` after the next one, if both are of one tick.
-    #[inline]
-    pub(crate) fn ahead(&self, distance: usize) -> Option<Token> {
-        self.batch.get(self.popped + distance)
-    }
-
     /// The tick of the next token here.
     pub(super) fn next_tick(&self) -> Option<u64> {
         let batch = self.batch.get(self.popped).map(|_| self.tick);
@@ -74,13 +68,6 @@ impl Agenda {
     /// Requeues `token` for a later tick that has come too.
     pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
         self.waiting.push(Due { tick, token });
-    }
-
-    /// Forgets all tokens, and frees most of the memory.
-    pub(crate) fn clear(&mut self) {
-        self.batch.clear();
-        self.popped = 0;
-        self.waiting.clear();
     }
 }
 

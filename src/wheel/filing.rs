@@ -19,6 +19,13 @@ use super::sorted::Sorted;
 use super::structure::{Exact, TokenWheel};
 use super::token::{Due, Token};
 
+/// Whether more than `allowed` of the entries are dead, and more of them than live. So their memory stays
+/// proportional to that of the live ones.
+#[inline]
+pub(crate) fn is_sweep_worth_it(entries: usize, live: usize, allowed: usize) -> bool {
+    entries > 2 * live + allowed
+}
+
 #[derive(Debug)]
 pub(crate) struct Filing<W> {
     pub(super) wheel: W,
@@ -62,6 +69,24 @@ impl<W: TokenWheel> Filing<W> {
         let due = self.agenda.pop(&mut self.wheel, now).or_else(|| self.pop_far(now))?;
         self.entries -= 1;
         Some(due)
+    }
+
+    /// Takes out all tokens of the next tick up to `now` that has any, and returns the tick. `None` ends the
+    /// pass.
+    pub(crate) fn take_tick(&mut self, now: u64, tokens: &mut Vec<Token>) -> Option<u64> {
+        let Due { tick, token } = self.pop(now)?;
+        tokens.push(token);
+        while self.agenda.next_tick() == Some(tick) {
+            let due = self.agenda.pop(&mut self.wheel, now)?;
+            self.entries -= 1;
+            tokens.push(due.token);
+        }
+        Some(tick)
+    }
+
+    /// The number of entries.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries
     }
 
     /// Pops the next token that waits apart, when the wheel has no more due tokens. If it is not due, files
@@ -109,8 +134,7 @@ impl<W: TokenWheel> Filing<W> {
     /// Whether enough entries are dead for a sweep to be worth its cost, if `live` are live.
     #[inline]
     pub(crate) fn is_sweep_worth_it(&self, live: usize) -> bool {
-        self.entries > 2 * live + self.dead_allowed
-            && self.entries > 2 * live + self.wheel.bucket_count()
+        is_sweep_worth_it(self.entries, live, self.dead_allowed.max(self.wheel.bucket_count()))
     }
 
     /// Continues the sweep where the last call ended: checks about `budget` entries of the wheel and

@@ -65,11 +65,12 @@ pub use simple::{DelayError, Simple, SimpleWheel};
 pub use structure::{Placement, Structure, Unlimited};
 pub use values::{Key, Wheel};
 
-pub(crate) use agenda::Agenda;
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use confirm::Confirm;
 pub(crate) use confirm::{Next, Standing};
-pub(crate) use filing::Filing;
+pub(crate) use filing::{Filing, is_sweep_worth_it};
 pub(crate) use hashed::MAX_TICKS_PER_WHEEL;
-pub(crate) use structure::{Batch, Exact, TokenWheel};
+#[cfg(all(test, not(any(loom, shuttle))))]
+pub(crate) use structure::TokenWheel;
+pub(crate) use structure::{Batch, Exact};
 pub(crate) use token::{Due, Token};

@@ -33,8 +33,4 @@ impl Sorted {
     pub(super) fn retain(&mut self, mut keep: impl FnMut(Token) -> bool) {
         self.tokens.retain(|_, token| keep(*token));
     }
-
-    pub(super) fn clear(&mut self) {
-        self.tokens.clear();
-    }
 }

@@ -1,8 +1,6 @@
-//! The due timeouts of one pass: tick by tick, and within one tick in the order of scheduling.
+//! The timeouts that are due in one tick, in the order of scheduling.
 //!
-//! The timeouts of a tick come from three places: from the wheel, from looks at chunks (see
-//! `intake/pending`), and from earlier ticks of the same pass. A timeout that was pushed back, and one that
-//! shares a bucket or a chunk with an earlier one, waits in `later` for its tick.
+//! They come from the wheel and from looks at chunks (see `intake/pending`).
 //!
 //! **The order of one thread is established here, and nowhere before.** The timeouts of one tick are sorted
 //! by their sequence numbers, unless they are in order already, which is nearly always so. If a timeout is
@@ -20,8 +18,8 @@
 //!
 //! A sequence number wraps after 2^44 timeouts of one thread, which takes days even if it does nothing else.
 
-use crate::wheel::{Batch, Due, Token, TokenWheel};
-use std::collections::{BTreeMap, HashMap};
+use crate::wheel::Token;
+use std::collections::HashMap;
 
 /// The bits of a key that have the number of the arena. Sequence numbers are above them.
 const HEAP: u64 = (1 << 20) - 1;
@@ -61,12 +59,6 @@ pub(super) struct Agenda {
     /// The timeouts of `tick`. The first `popped` ones are done.
     items: Vec<Item>,
     popped: usize,
-    /// Tokens of later ticks of this pass.
-    pub(super) later: BTreeMap<u64, Vec<Token>>,
-    /// Memory for what the wheel passes on.
-    batch: Batch,
-    /// Memory for a list in `later`.
-    spare: Vec<Token>,
 }
 
 /// The number of timeouts for which the agenda keeps memory between passes.
@@ -86,64 +78,17 @@ impl Agenda {
         self.items.get(self.popped + distance).map(|item| item.token)
     }
 
-    /// Begins the next tick up to `present` that has tokens, and puts these into `tokens`. All timeouts of
-    /// the last tick were popped. False ends the pass.
-    pub(super) fn next_tokens(
-        &mut self,
-        wheel: &mut impl TokenWheel,
-        present: u64,
-        tokens: &mut Vec<Token>,
-    ) -> bool {
-        tokens.clear();
-        let Some(tick) = self.take_from_wheel(wheel, present, tokens) else {
-            return false;
-        };
-        if let Some(mut waited) = self.later.remove(&tick) {
-            tokens.append(&mut waited);
-            self.spare = waited;
-        }
+    /// Begins a tick. All timeouts of the last one were popped.
+    pub(super) fn begin(&mut self, tick: u64) {
         self.tick = tick;
         self.items.clear();
         self.popped = 0;
-        true
-    }
-
-    /// Finds the next tick. Takes its tokens out of the wheel, but not those in `later`.
-    fn take_from_wheel(
-        &mut self,
-        wheel: &mut impl TokenWheel,
-        present: u64,
-        tokens: &mut Vec<Token>,
-    ) -> Option<u64> {
-        let Self { later, batch, .. } = self;
-        let first = later.keys().next().copied();
-        if first.is_some_and(|first| wheel.next_expiry().is_none_or(|next| next > first)) {
-            return first;
-        }
-        let wait = |Due { tick, token }| later.entry(tick).or_default().push(token);
-        let Some(tick) = wheel.take_next(present, batch, wait) else {
-            return later.keys().next().copied(); // beyond its reach, the wheel passes on all at once
-        };
-        let taken = (0..).map_while(|at| batch.get(at));
-        if first.is_some_and(|first| first < tick) {
-            later.entry(tick).or_default().extend(taken); // the wheel has announced an earlier tick
-            batch.clear();
-            return first;
-        }
-        tokens.extend(taken);
-        batch.clear();
-        Some(tick)
     }
 
     /// Adds a timeout of this tick.
     #[inline]
     pub(super) fn add(&mut self, order: Order, token: Token) {
         self.items.push(Item { order, token });
-    }
-
-    /// Keeps a token for a later tick of this pass.
-    pub(super) fn postpone(&mut self, tick: u64, token: Token) {
-        self.later.entry(tick).or_insert_with(|| std::mem::take(&mut self.spare)).push(token);
     }
 
     /// The number of timeouts of this tick so far.
@@ -168,8 +113,6 @@ impl Agenda {
         self.items.clear();
         self.items.shrink_to(KEPT);
         self.popped = 0;
-        self.later.clear();
-        self.spare = Vec::new();
     }
 }
 

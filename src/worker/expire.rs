@@ -4,7 +4,7 @@ use super::Worker;
 use crate::executor::Job;
 use crate::intake::{CatchUp, Claim, Claimed, DEAD_PER_CHECK, Looks, PinnedChunk, locate};
 use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
-use crate::wheel::{Exact, Token};
+use crate::wheel::{Exact, Standing, Token};
 
 /// The number of missed runs for which the worker keeps memory.
 const MISSED_KEPT: usize = 1 << 10;
@@ -115,7 +115,7 @@ impl<W: Exact> Worker<W> {
         if self.ran >= DEAD_PER_CHECK {
             // Fewer timeouts are pending now, so the dead entries may outnumber them.
             self.ran = 0;
-            self.context().consider_sweep();
+            self.consider_sweep();
         }
         self.agenda.clear();
     }
@@ -161,11 +161,7 @@ impl<W: Exact> Worker<W> {
     /// else in the wheel. The present tick is fixed for the pass, so the pass ends.
     pub(super) fn postpone(&mut self, token: Token, deadline: u64, present: u64) {
         let tick = self.context().scale.tick_not_before(deadline);
-        if tick <= present {
-            self.agenda.postpone(tick, token);
-        } else {
-            self.wheel.insert(tick, token);
-        }
+        self.filing.settle(token, Standing::Later(tick), present);
     }
 
     /// Claims a timeout. Before the claim, names it in place of the timeout that ran last.
@@ -174,7 +170,6 @@ impl<W: Exact> Worker<W> {
         let Self { control, looks, named, agenda, .. } = self;
         let (context, running) = (&control.context, &control.running);
         let Some((chunk, offset)) = looks.chunk(token) else {
-            context.counts.metrics.found_dead();
             return Claim::Dead;
         };
         let (mut before, mut began) = (None, false);
@@ -195,8 +190,7 @@ impl<W: Exact> Worker<W> {
                     running.let_go();
                 }
             }
-            Claim::Dead => context.counts.metrics.found_dead(),
-            Claim::NotYet { .. } => {}
+            Claim::Dead | Claim::NotYet { .. } => {}
         }
         if began && named.is_none() {
             running.end();
@@ -263,7 +257,7 @@ impl<W: Exact> Worker<W> {
             self.missed.push(entry);
         } else {
             let tick = self.context().scale.tick_not_before(entry.deadline).max(present + 1);
-            self.wheel.insert(tick, entry.token);
+            self.filing.insert(tick, entry.token);
         }
     }
 }

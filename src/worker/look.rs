@@ -12,7 +12,7 @@ use super::expire::PREFETCHED_AHEAD;
 use crate::intake::{FileChunk, Looks, SLOTS, version_of};
 use crate::time::tick::NEVER;
 use crate::timeout::Erased;
-use crate::wheel::{Exact, Token};
+use crate::wheel::{Exact, Standing, Token};
 
 /// The drain cap: the most timeouts that one pass files, like Netty's. The pass takes whole chunks, so it
 /// may file up to 61 more.
@@ -27,18 +27,19 @@ const FEW: usize = 12;
 impl<W: Exact> Worker<W> {
     /// Takes in the pending queue: files the chunks in it, each under the tick of its look.
     pub(super) fn take_in(&mut self) {
-        let Self { control, looks, wheel, .. } = self;
+        let Self { control, looks, filing, ran, .. } = self;
         let scale = control.context.scale;
         looks.take_in(&control.registry, |FileChunk { by, token }| {
-            wheel.insert(scale.tick_not_before(by), token);
+            *ran += 1;
+            filing.insert(scale.tick_not_before(by), token);
         });
     }
 
     /// Makes sure that the worker looks at a chunk by this time.
     pub(super) fn look_by(&mut self, id: usize, by: u64) {
-        let Self { control, looks, wheel, .. } = self;
+        let Self { control, looks, filing, .. } = self;
         if let Some(FileChunk { by, token }) = looks.look_by(id, by) {
-            wheel.insert(control.context.scale.tick_not_before(by), token);
+            filing.insert(control.context.scale.tick_not_before(by), token);
         }
     }
 
@@ -46,15 +47,17 @@ impl<W: Exact> Worker<W> {
     #[inline(never)]
     pub(super) fn begin_tick(&mut self, present: u64) -> bool {
         let mut tokens = std::mem::take(&mut self.tokens);
-        let begins = self.agenda.next_tokens(&mut self.wheel, present, &mut tokens);
+        let tick = self.filing.take_tick(present, &mut tokens);
+        self.agenda.begin(tick.unwrap_or_default());
         for (at, &token) in tokens.iter().enumerate() {
             tokens.get(at + PREFETCHED_AHEAD).into_iter().for_each(|&token| self.prefetch(token));
             self.add_due(token, present);
         }
+        tokens.clear();
         tokens.shrink_to(SLICE);
         self.tokens = tokens;
         self.agenda.sort();
-        begins
+        tick.is_some()
     }
 
     /// Puts a token of the present tick on the agenda: a timeout, or all due ones of a chunk.
@@ -65,17 +68,15 @@ impl<W: Exact> Worker<W> {
         }
         match self.looks.order(token) {
             Some((sequence, arena)) => self.agenda.add(Order::new(sequence, arena), token),
-            None => self.context().counts.metrics.found_dead(),
+            None => {} // it is dead
         }
     }
 
     /// Looks at a chunk in the agenda's tick.
     fn look(&mut self, token: Token, present: u64) {
-        let Self { control, looks, agenda, to_file, .. } = self;
+        let Self { control, looks, filing, agenda, to_file, .. } = self;
         let scale = control.context.scale;
-        let Some(id) = looks.take(token) else {
-            return control.context.counts.metrics.found_dead();
-        };
+        let Some(id) = looks.take(token) else { return };
         let (now, end) = (scale.start_of(agenda.tick), scale.start_of(present));
         let first = agenda.len();
         let left = looks.look(id, |chunk, offset, deadline| {
@@ -87,7 +88,8 @@ impl<W: Exact> Worker<W> {
             if deadline <= now {
                 agenda.add(Order::new(sequence, chunk.arena), token);
             } else {
-                agenda.postpone(scale.tick_not_before(deadline), token);
+                let later = Standing::Later(scale.tick_not_before(deadline));
+                filing.settle(token, later, present);
             }
             true
         });
@@ -124,14 +126,14 @@ impl<W: Exact> Worker<W> {
     fn is_needed(&mut self) -> bool {
         let now = self.now();
         let tick = self.context().scale.tick_at(now);
-        let due = self.wheel.next_expiry().is_some_and(|next| next <= tick);
+        let due = self.filing.next_expiry().is_some_and(|next| next <= tick);
         let new = tick > self.last_pass && !self.context().pending.is_empty();
         due || new || self.context().is_closed()
     }
 
     /// Files the nearer half of a chunk's New timeouts. Returns their number.
     pub(super) fn file_half(&mut self, id: usize) -> usize {
-        let Self { control, looks, wheel, .. } = self;
+        let Self { control, looks, filing, .. } = self;
         let scale = control.context.scale;
         let (mut new, mut count) = ([(0, 0); SLOTS], 0);
         looks.look(id, |_, offset, deadline| {
@@ -151,7 +153,7 @@ impl<W: Exact> Worker<W> {
         let mut filed = 0;
         for &(_, offset) in &new[..half] {
             if let Some((deadline, version)) = chunk.slot(offset).file() {
-                wheel.insert(scale.tick_not_before(deadline), chunk.token(offset, version));
+                filing.insert(scale.tick_not_before(deadline), chunk.token(offset, version));
                 filed += 1;
             }
         }

@@ -34,10 +34,10 @@ use crate::base::logging::warning;
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::context::Context;
-use crate::intake::{CatchUp, Looks};
+use crate::intake::{CatchUp, DEAD_ALLOWED, Looks};
 use crate::time::Pace;
 use crate::timeout::Erased;
-use crate::wheel::{Batch, Due, Exact, Token};
+use crate::wheel::{Batch, Due, Exact, Filing, Token};
 use due::Agenda;
 use expire::{Freed, Named};
 use report::Reports;
@@ -45,7 +45,7 @@ use report::Reports;
 /// The worker's state. `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
     control: Arc<Control>,
-    wheel: W,
+    filing: Filing<W>,
     dispatch: Option<Dispatch>,
     pace: Pace,
     looks: Looks<Erased>,
@@ -63,12 +63,12 @@ pub(crate) struct Worker<W> {
     named: Option<Named>,
     /// Entries of missed runs of inline tasks, which the next pass puts on the agenda.
     missed: Vec<CatchUp>,
-    /// The number of runs since the last check whether a sweep is worth its cost.
+    /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
     ran: u64,
     /// Chunks are released only from this time on.
     release_from: u64,
-    /// If a sweep of the wheel is in progress: the number of entries that had died when it began.
-    sweeping: Option<u64>,
+    /// Whether a sweep of the wheel is in progress.
+    sweeping: bool,
     /// The entry that `confirm_next` last found to be the next one.
     confirmed: Option<Due>,
     /// The deadline for which a producer last woke the worker.
@@ -97,7 +97,7 @@ impl<W: Exact> Worker<W> {
         wheel.take_next(0, &mut Batch::default(), |_| ());
         Self {
             control,
-            wheel,
+            filing: Filing::new(wheel, DEAD_ALLOWED),
             dispatch,
             pace,
             looks: Looks::default(),
@@ -110,7 +110,7 @@ impl<W: Exact> Worker<W> {
             missed: Vec::new(),
             ran: 0,
             release_from: 0,
-            sweeping: None,
+            sweeping: false,
             confirmed: None,
             woken_for: 0,
             woken_at: None,

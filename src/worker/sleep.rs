@@ -31,7 +31,7 @@ impl<W: Exact> Worker<W> {
             Next::Unknown => false,
             Next::At(_) => true,
             Next::Later
-                if self.wheel.next_expiry().is_none()
+                if self.filing.next_expiry().is_none()
                     || self.context().counts.is_anything_pending() =>
             {
                 true
@@ -42,9 +42,9 @@ impl<W: Exact> Worker<W> {
 
     /// Finds the earliest live entry up to tick `last`.
     fn confirm_until(&mut self, last: u64) -> Next {
-        let Self { control, looks, wheel, confirmed, .. } = self;
+        let Self { control, looks, filing, confirmed, .. } = self;
         let context = &control.context;
-        let Some(next) = wheel.next_expiry().filter(|&next| next <= last) else {
+        let Some(next) = filing.next_expiry().filter(|&next| next <= last) else {
             return Next::Later;
         };
         let mut tick_of = |due: Due| {
@@ -56,14 +56,11 @@ impl<W: Exact> Worker<W> {
             }
         }
         let standing = |due: Due| match tick_of(due) {
-            None => {
-                context.counts.metrics.found_dead();
-                Standing::Dead
-            }
+            None => Standing::Dead,
             Some(tick) if tick > due.tick => Standing::Later(tick),
             Some(_) => Standing::Due,
         };
-        let next = wheel.confirm_next(last, LOOKUPS_PER_PASS, standing);
+        let next = filing.confirm_next(last, LOOKUPS_PER_PASS, standing);
         if let Next::At(due) = next {
             *confirmed = Some(due);
         }
@@ -133,7 +130,7 @@ impl<W: Exact> Worker<W> {
 
     /// Computes the tick to sleep until. `None` if a timeout in the wheel is already due.
     pub(super) fn wake_tick(&self, tick: u64) -> Option<u64> {
-        let in_wheel = self.wheel.next_expiry().unwrap_or(NEVER);
+        let in_wheel = self.filing.next_expiry().unwrap_or(NEVER);
         if in_wheel <= tick {
             return None;
         }
@@ -153,7 +150,7 @@ impl<W: Exact> Worker<W> {
     /// `intake/alarm`: after arming, it takes in the pending queue.
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.take_in();
-        let next = self.wheel.next_expiry().unwrap_or(NEVER).min(self.release_due());
+        let next = self.filing.next_expiry().unwrap_or(NEVER).min(self.release_due());
         next < target || self.context().is_sweep_wanted()
     }
 }

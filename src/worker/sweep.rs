@@ -1,9 +1,9 @@
 //! Sweep: removes dead entries from the wheel, and drops empty chunks.
 //!
-//! An entry is dead once its timeout has ended or has another entry. A sweep is wanted
-//! once the dead entries outnumber the pending timeouts by more than 4,096, or by more than the number of
-//! buckets if that is greater (`Context::is_sweep_worth_it`). A thread checks this once per 1,024 entries
-//! that it leaves dead, and the worker once per 1,024 runs. The sweep visits the whole wheel, over several
+//! An entry is dead once its timeout has ended or has another entry, and once its chunk has another look. A
+//! sweep is wanted once the dead entries outnumber the pending timeouts by more than 4,096, or by more than
+//! the number of buckets if that is greater (`wheel/filing`). A thread checks this once per 1,024 entries
+//! that it leaves dead, and the worker once per 1,024 runs and filed chunks. The sweep visits the whole wheel, over several
 //! passes. Dead entries also leave the wheel in `expire`, when they are due, and in `sleep`, when they
 //! would be the next to expire.
 //!
@@ -26,24 +26,25 @@ impl<W: Exact> Worker<W> {
     /// more to do.
     pub(super) fn sweep(&mut self) -> bool {
         let unreleased = self.release();
-        if self.sweeping.is_none() && self.context().is_sweep_wanted() {
-            self.sweeping = self.context().died();
+        self.context().set_entries(self.filing.entries());
+        self.sweeping |= self.context().is_sweep_wanted();
+        if !self.sweeping {
+            return unreleased;
         }
-        let Some(died_at_begin) = self.sweeping else { return unreleased };
-        let Self { control, looks, wheel, .. } = self;
-        let context = &control.context;
-        let ended = wheel.sweep(LOOKUPS_PER_PASS, |token| {
-            let stands = looks.standing(token).is_some();
-            if !stands {
-                context.counts.metrics.found_dead();
-            }
-            stands
-        });
-        if !ended {
+        let Self { looks, filing, .. } = self;
+        if !filing.sweep(LOOKUPS_PER_PASS, |token| looks.standing(token).is_some()) {
             return true;
         }
-        self.sweeping = None;
-        context.end_sweep(died_at_begin) || unreleased
+        self.sweeping = false;
+        self.context().counts.metrics.swept();
+        self.consider_sweep();
+        self.context().is_sweep_wanted() || unreleased
+    }
+
+    /// Wants a sweep if one is worth its cost.
+    pub(super) fn consider_sweep(&self) {
+        self.context().set_entries(self.filing.entries());
+        self.context().consider_sweep();
     }
 
     /// Drops empty chunks if there are many, and the last release is long enough ago. Returns true if the

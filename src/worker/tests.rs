@@ -109,12 +109,9 @@ fn file_all(worker: &mut Worker<impl Exact>) {
         while worker.file_half(id) > 0 {}
         id += 1;
     }
-    let Worker { control, looks, wheel, .. } = worker;
-    wheel.sweep(usize::MAX, |token| {
-        let live = looks.standing(token).is_some();
-        (0..u8::from(!live)).for_each(|_| control.context.counts.metrics.found_dead());
-        live
-    });
+    let Worker { looks, filing, .. } = worker;
+    filing.sweep(usize::MAX, |token| looks.standing(token).is_some());
+    worker.context().set_entries(worker.filing.entries());
 }
 
 /// The tokens of the timeouts that are due in the next tick up to `last`.
@@ -153,7 +150,7 @@ fn rule_04_a_wanted_sweep_keeps_the_worker_awake() {
     assert!(worker.anything_sooner(1));
     file_all(&mut worker);
     assert!(!worker.sweep());
-    assert!(!worker.anything_sooner(1) && worker.wheel.next_expiry().is_none());
+    assert!(!worker.anything_sooner(1) && worker.filing.next_expiry().is_none());
 }
 
 /// Each entry is looked up in its own arena.
@@ -165,12 +162,12 @@ fn rule_04_a_sweep_drops_dead_entries_and_nothing_else() {
     b.schedule(1000);
     file_all(&mut worker);
     assert!(!worker.sweep());
-    assert!(worker.sweeping.is_none(), "no sweep was requested");
+    assert!(!worker.sweeping, "no sweep was requested");
     a.cancel(0..9990);
     b.cancel(900..1000);
-    assert!(worker.sweep() && worker.sweeping.is_some());
+    assert!(worker.sweep() && worker.sweeping);
     while worker.sweep() {}
-    assert!(worker.sweeping.is_none());
+    assert!(!worker.sweeping);
     let left = all_due(&mut worker);
     assert_eq!((left.len(), a.named(&left), b.named(&left)), (910, 10, 900));
 }
@@ -184,19 +181,17 @@ fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     producer.schedule_at(1000, EACH);
     producer.schedule_at(1001, EACH);
     file_all(&mut worker);
-    let looks = worker.context().counts.by_worker.died.get();
-    let died = 2 * EACH - (EACH - 3000) + looks as usize;
     producer.cancel(EACH - 3000..2 * EACH);
     assert!(worker.sweep(), "the sweep has passed the first bucket");
-    assert_eq!(worker.sweeping, Some(died as u64));
+    assert!(worker.sweeping);
     let sweeps = |worker: &Worker<Hashed>| worker.context().counts.snapshot().sweeps;
     assert_eq!(sweeps(&worker), 0, "a sweep counts when it is complete");
     producer.cancel(0..EACH - 3000);
     assert!(worker.sweep(), "the sweep ends, and another one is needed");
-    assert!(worker.sweeping.is_none() && worker.context().is_sweep_wanted());
+    assert!(!worker.sweeping && worker.context().is_sweep_wanted());
     assert_eq!(sweeps(&worker), 1);
     while worker.sweep() {}
-    assert!(worker.wheel.next_expiry().is_none() && !worker.context().is_sweep_wanted());
+    assert!(worker.filing.next_expiry().is_none() && !worker.context().is_sweep_wanted());
     assert_eq!(sweeps(&worker), 2);
 }
 
@@ -210,17 +205,17 @@ fn rule_06_dead_and_postponed_entries_do_not_end_a_sleep() {
     (0..4000).for_each(|n| producer.schedule_at(at(n), 1));
     file_all(&mut worker);
     while !worker.confirm_next() {}
-    assert_eq!(worker.wheel.next_expiry(), Some(1000));
+    assert_eq!(worker.filing.next_expiry(), Some(1000));
     producer.cancel(0..3000);
     (3000..3990).for_each(|n| assert!(producer.slot(n).reschedule(TICK << 17).is_ok()));
     while !worker.confirm_next() {}
-    assert_eq!(worker.wheel.next_expiry(), Some(at(3990)), "the first unchanged timeout");
+    assert_eq!(worker.filing.next_expiry(), Some(at(3990)), "the first unchanged timeout");
     producer.cancel(3990..4000);
     while !worker.confirm_next() {}
-    assert_eq!(worker.wheel.next_expiry(), Some(1 << 17));
+    assert_eq!(worker.filing.next_expiry(), Some(1 << 17));
     producer.cancel(3000..3990);
     while !worker.confirm_next() {}
-    assert_eq!(worker.wheel.next_expiry(), None);
+    assert_eq!(worker.filing.next_expiry(), None);
 }
 
 /// A dead entry causes no wake-up, however far ahead it is.
@@ -234,7 +229,7 @@ fn rule_06_nothing_pending_means_no_wake_up() {
     assert_eq!(worker.wake_tick(5), Some(DUE));
     producer.cancel(0..1);
     assert!(worker.confirm_next());
-    assert_eq!(worker.wheel.next_expiry(), None, "the entry was dropped");
+    assert_eq!(worker.filing.next_expiry(), None, "the entry was dropped");
     assert_eq!(worker.wake_tick(5), Some(NEVER.div_ceil(TICK)));
 }
 
@@ -280,10 +275,10 @@ fn rule_06_a_confirmed_timeout_stands_for_its_own_tick_only() {
     file_all(&mut worker);
     producer.cancel(1..2);
     assert!(worker.confirm_next());
-    assert_eq!(worker.wheel.next_expiry(), Some(1000), "the sooner one is dead");
+    assert_eq!(worker.filing.next_expiry(), Some(1000), "the sooner one is dead");
     assert!(producer.slot(0).reschedule(TICK << 17).is_ok());
     assert!(worker.confirm_next());
-    assert_eq!(worker.wheel.next_expiry(), Some(1 << 17), "it was pushed back");
+    assert_eq!(worker.filing.next_expiry(), Some(1 << 17), "it was pushed back");
 }
 
 /// Confirming past many dead entries takes several passes, each of bounded length.
@@ -297,7 +292,7 @@ fn rule_09_confirming_the_next_entry_is_bounded() {
     producer.cancel(0..3 * LOOKUPS_PER_PASS);
     let passes = (1..).find(|_| worker.confirm_next()).expect("it ends");
     assert!((3..10).contains(&passes), "{passes} passes");
-    assert_eq!(worker.wheel.next_expiry(), Some(5000));
+    assert_eq!(worker.filing.next_expiry(), Some(5000));
 }
 
 /// The end of the timer interrupts the filing of many timeouts.
@@ -460,7 +455,7 @@ fn rule_02_a_release_forgets_no_new_timeout() {
     producer.schedule_at(1000, 1);
     assert!(worker.anything_sooner(1), "a release is wanted");
     assert!(!worker.sweep());
-    assert_eq!(worker.wheel.next_expiry(), Some(1000));
+    assert_eq!(worker.filing.next_expiry(), Some(1000));
     assert_eq!(next_due(&mut worker, 1000).len(), 1);
 }
 
@@ -590,8 +585,9 @@ fn rule_07_runs_that_catch_up_run_in_the_order_of_ticks() {
         worker.context().catch_up(CatchUp { token, deadline });
     }
     worker.let_catch_up(0, 40);
-    let ticks: Vec<u64> = worker.agenda.later.keys().copied().collect();
-    assert_eq!(ticks, [10, 20, 30]);
+    let mut tokens = Vec::new();
+    while worker.filing.take_tick(40, &mut tokens).is_some() {}
+    assert_eq!(tokens.iter().map(|token| token.index).collect::<Vec<_>>(), [10, 20, 30]);
 }
 
 /// A failed claim leaves no name behind. With one, the worker could not claim anything more.

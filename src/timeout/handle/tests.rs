@@ -66,11 +66,16 @@ fn rule_04_dead_entries_request_one_sweep() {
         assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
     };
     assert!(timeout.slot().file().is_some());
-    (1..2050).for_each(&mut sooner); // each leaves a dead entry, and a dead look at its chunk
-    assert!(!timeout.context().is_sweep_wanted());
-    (2050..3100).for_each(&mut sooner);
-    assert!(timeout.context().is_sweep_wanted() && timeout.context().was_woken());
-    (3100..20_000).for_each(&mut sooner);
+    let context = timeout.context();
+    context.set_entries(4097);
+    (1..1023).for_each(&mut sooner);
+    assert!(!context.is_sweep_wanted(), "it is not considered yet");
+    (1023..1025).for_each(&mut sooner);
+    assert!(!context.is_sweep_wanted(), "one is live");
+    context.set_entries(4099);
+    (1025..2049).for_each(&mut sooner);
+    assert!(context.is_sweep_wanted() && context.was_woken());
+    (2049..20_000).for_each(&mut sooner);
     assert!(!timeout.context().was_woken(), "the sweep is already requested");
 }
 
