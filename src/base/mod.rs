@@ -6,7 +6,7 @@
 //! - `prefetch`: asks the processor to load memory that will be used soon.
 //! - `publish`: values in the `metrics` facade, if that feature is on.
 //! - `refused`: a refused value inside its error.
-//! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels.
+//! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels and the delay queue.
 //! - `spread`: which shard the calling thread uses, and how many shards the idle manager has.
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
 //! - `waker`: the identity of a waker.

@@ -67,9 +67,9 @@
 //! - **A callback may do anything**: touch, watch or drop other connections, drop its own handle,
 //!   panic. No callback runs under a lock. A panic is caught and counted, and the connection stays
 //!   watched.
-//! - **Memory**: about 110 bytes for each connection with its handle, and 24 more while it stays
-//!   watched after a report. `T` counts as 8 bytes of that. After a burst, each shard keeps about
-//!   20 KB, and each connection that survives the burst keeps at most 16 KB.
+//! - **Memory**: about 90 bytes for each connection with its handle, and 24 more while it stays
+//!   watched after a report. `T` counts as 8 bytes of that. A shard takes 10 KB; after a burst it keeps at
+//!   most 140 KB, and each connection that survives the burst keeps at most 6 KB.
 //!
 //! An event has the kind of silence, its length, and whether it is the first report since the last
 //! activity. A connection that stays watched is reported again after each further duration.

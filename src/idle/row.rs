@@ -54,9 +54,8 @@ struct LastReports {
 }
 
 impl<T> Row<T> {
-    /// An empty row. `version` is newer than all tokens of its seats.
-    pub(super) fn new(watcher: Arc<dyn Watcher>, origin: Instant, version: u16) -> Box<Self> {
-        let free = |_| Occupant { connection: None, policy: None, stage: Stage::Free, version };
+    pub(super) fn new(watcher: Arc<dyn Watcher>, origin: Instant) -> Box<Self> {
+        let free = |_| Occupant { connection: None, policy: None, stage: Stage::Free, version: 0 };
         Box::new(Self {
             block: Arc::new(ActivityBlock::new(watcher, origin)),
             used: 0,
@@ -78,13 +77,13 @@ impl<T> Row<T> {
         self.used.trailing_ones()
     }
 
-    pub(super) fn versions(&self) -> impl Iterator<Item = u16> {
-        self.occupants.iter().map(|occupant| occupant.version)
+    /// The next tokens of its seats are newer than `version`.
+    pub(super) fn begin_versions_after(&mut self, version: u16) {
+        self.occupants.iter_mut().for_each(|occupant| occupant.version = version);
     }
 
-    #[inline]
-    pub(super) fn occupant(&self, number: u32) -> &Occupant<T> {
-        &self.occupants[place_in_row(number)]
+    pub(super) fn versions(&self) -> impl Iterator<Item = u16> {
+        self.occupants.iter().map(|occupant| occupant.version)
     }
 
     #[inline]
@@ -130,7 +129,7 @@ impl<T> Row<T> {
         if reported.is_some_and(active_after) {
             self.reports.forget(number); // it has no effect any more
         }
-        let limits = self.occupant(number).policy.as_ref()?.limits();
+        let limits = self.occupants[place_in_row(number)].policy.as_ref()?.limits();
         Some(verdict(limits, reading, reported.unwrap_or_default(), jitter_share(number), time))
     }
 

@@ -15,8 +15,8 @@
 //!    token, and if durations have become shorter, the seats from row `walk` on are still to be checked.
 //! 2. `room` has the numbers of all rows with a free seat, those without memory included. A new
 //!    connection goes to the first of them, so the last rows become empty after a burst.
-//! 3. A row without used seats has given its memory back, except for the `spare` one. If no seat is used,
-//!    there is no row, because a row's block keeps its shard alive, and the shard owns the row.
+//! 3. Each row has a used seat. If no seat is used, there is no `spare` row either: a row's block keeps
+//!    its shard alive, and the shard owns the row.
 
 use super::activity::{BLOCK, Reading, Watcher};
 use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
@@ -59,18 +59,17 @@ pub(super) struct Seats<T> {
     ticks: TickScale,
     rows: Vec<Option<Box<Row<T>>>>,
     room: BTreeSet<u32>,
-    /// The row that has memory and no used seat.
-    spare: Option<usize>,
     filing: Filing<Hashed>,
-    /// The newest version in the rows that gave their memory back.
-    newest_dropped: u16,
+    /// A row that was taken away, for the next one that is needed.
+    spare: Option<Box<Row<T>>>,
+    /// The newest version in the rows that were taken away.
+    newest_removed: u16,
     /// The earliest live token, as far as it is known.
     next: Option<Due>,
     /// The row at which a check of all connections continues.
     walk: Option<usize>,
     /// The row at which the next slice of stopped connections begins.
     turn: usize,
-    used: usize,
     filed: usize,
     out: usize,
 }
@@ -90,13 +89,12 @@ impl<T> Seats<T> {
             ticks,
             rows: Vec::new(),
             room: BTreeSet::new(),
-            spare: None,
             filing: new_filing(),
-            newest_dropped: 0,
+            spare: None,
+            newest_removed: 0,
             next: None,
             walk: None,
             turn: 0,
-            used: 0,
             filed: 0,
             out: 0,
         }
@@ -131,19 +129,21 @@ impl<T> Seats<T> {
         watcher: impl FnOnce() -> Arc<dyn Watcher>,
     ) -> Result<Seat, T> {
         let Some(at) = self.with_room() else { return Err(connection) };
-        let version = self.newest_dropped.wrapping_add(1);
-        let row = self.rows[at].get_or_insert_with(|| Row::new(watcher(), self.origin, version));
+        let Self { spare, origin, .. } = self;
+        let made = || spare.take().unwrap_or_else(|| Row::new(watcher(), *origin));
+        let row = self.rows[at].get_or_insert_with(made);
+        if row.is_empty() {
+            row.begin_versions_after(self.newest_removed);
+        }
         let number = (at * BLOCK) as u32 + row.first_free();
         row.occupy(number, connection, policy, time.now);
         if row.is_full() {
             self.room.remove(&(at as u32));
         }
         let block = row.block.clone();
-        self.spare = self.spare.filter(|&spare| spare != at);
         if self.filed == 0 {
             self.walk = None; // the seats to be checked have left
         }
-        self.used += 1;
         self.filed += 1;
         let at = self.earliest(number, time);
         self.file(number, at);
@@ -153,7 +153,7 @@ impl<T> Seats<T> {
     /// Ends a seat whose handle was dropped. Returns the connection, if it is here.
     pub(super) fn leave(&mut self, number: u32) -> Option<T> {
         let row = self.row_mut(number)?;
-        match row.occupant(number).stage {
+        match row.occupant_mut(number).stage {
             Stage::Filed => self.filed -= 1,
             Stage::Out => {
                 row.occupant_mut(number).stage = Stage::Orphaned;
@@ -222,7 +222,7 @@ impl<T> Seats<T> {
         while checks < CHECKS_PER_SLICE {
             let Some(Due { token, .. }) = self.filing.pop(present) else { break };
             checks += 1;
-            if self.is_live(token) {
+            if live_row(&mut self.rows, token).is_some() {
                 idle.extend(self.check(token.index, time));
             }
         }
@@ -249,9 +249,7 @@ impl<T> Seats<T> {
     pub(super) fn confirm_next_check(&mut self, time: CheckTime, checks: usize) -> bool {
         let Self { filing, rows, ticks, .. } = self;
         let found = filing.confirm_next(NEVER, checks, |Due { tick, token }| {
-            let row = rows.get_mut(row_of(token.index)).and_then(Option::as_deref_mut);
-            let row = row.filter(|row| is_live_in(row, token));
-            match row.and_then(|row| row.verdict(token.index, time)) {
+            match live_row(rows, token).and_then(|row| row.verdict(token.index, time)) {
                 None | Some(Verdict::CheckAt(NEVER)) => Standing::Dead,
                 Some(Verdict::Idle(..)) => Standing::Due,
                 Some(Verdict::CheckAt(at)) => match ticks.tick_not_before(at) {
@@ -403,16 +401,8 @@ impl<T> Seats<T> {
     fn sweep(&mut self) {
         let Self { filing, rows, filed, .. } = self;
         if filing.is_sweep_worth_it(*filed) {
-            filing.sweep(SWEPT_AFTER_LEAVE, |token| {
-                let row = rows.get(row_of(token.index)).and_then(Option::as_deref);
-                row.is_some_and(|row| is_live_in(row, token))
-            });
+            filing.sweep(SWEPT_AFTER_LEAVE, |token| live_row(rows, token).is_some());
         }
-    }
-
-    fn is_live(&self, token: Token) -> bool {
-        let row = self.rows.get(row_of(token.index)).and_then(Option::as_deref);
-        row.is_some_and(|row| is_live_in(row, token))
     }
 
     /// The seats of a row that are in this stage.
@@ -440,44 +430,36 @@ impl<T> Seats<T> {
     fn vacate(&mut self, number: u32) -> Option<T> {
         let at = row_of(number);
         let row = self.row_mut(number)?;
+        let was_full = row.is_full();
         let connection = row.vacate(number);
         let is_empty = row.is_empty();
-        self.room.insert(at as u32);
-        self.used -= 1;
+        if was_full {
+            self.room.insert(at as u32);
+        }
         if is_empty {
-            self.emptied(at);
+            self.remove_row(at);
         }
         self.sweep();
         connection
     }
 
-    /// Called when row `at` has no used seat left. If two rows have none, the last one gives its memory
-    /// back. If no seat is used, both do.
+    /// Takes away a row without used seats.
     #[cold]
-    fn emptied(&mut self, at: usize) {
-        let spare = self.spare.replace(at).unwrap_or(at);
-        self.spare = Some(at.min(spare)).filter(|_| self.used > 0);
-        for at in [at, spare] {
-            if self.spare != Some(at) {
-                self.drop_row(at);
-            }
-        }
+    fn remove_row(&mut self, at: usize) {
+        let Some(row) = self.rows[at].take() else { return };
+        let newest = self.newest_removed;
+        let ahead = row.versions().map(|version| version.wrapping_sub(newest));
+        // A difference of more than half the range is that of an older version.
+        let most = ahead.filter(|&ahead| ahead <= u16::MAX / 2).max();
+        self.newest_removed = newest.wrapping_add(most.unwrap_or(0));
         while self.rows.last().is_some_and(Option::is_none) {
             self.rows.pop();
             self.room.remove(&(self.rows.len() as u32));
         }
+        self.spare = Some(row).filter(|_| !self.rows.is_empty());
         if self.rows.len() < self.rows.capacity() / 4 {
             self.rows.shrink_to(2 * self.rows.len());
         }
-    }
-
-    fn drop_row(&mut self, at: usize) {
-        let Some(row) = self.rows.get_mut(at).and_then(Option::take) else { return };
-        let newest = self.newest_dropped;
-        let ahead = row.versions().map(|version| version.wrapping_sub(newest));
-        // A difference of more than half the range is that of an older version.
-        let most = ahead.filter(|&ahead| ahead <= u16::MAX / 2).max();
-        self.newest_dropped = newest.wrapping_add(most.unwrap_or(0));
     }
 
     #[inline]
@@ -491,9 +473,13 @@ fn new_filing() -> Filing<Hashed> {
     Filing::new(wheel, DEAD_ALLOWED)
 }
 
-fn is_live_in<T>(row: &Row<T>, token: Token) -> bool {
-    let occupant = row.occupant(token.index);
-    occupant.stage == Stage::Filed && occupant.version == token.version
+/// The row of a token's seat, if the token is live.
+#[inline]
+fn live_row<T>(rows: &mut [Option<Box<Row<T>>>], token: Token) -> Option<&mut Row<T>> {
+    let row = rows.get_mut(row_of(token.index))?.as_deref_mut()?;
+    let occupant = row.occupant_mut(token.index);
+    let is_live = occupant.stage == Stage::Filed && occupant.version == token.version;
+    is_live.then_some(row)
 }
 
 fn row_of(number: u32) -> usize {
@@ -562,7 +548,7 @@ mod model {
             checker.join().unwrap();
             assert_eq!(drops.load(Ordering::Relaxed), 1);
             let seats = seats.lock();
-            assert_eq!((seats.len(), seats.spare), (0, Some(0)));
+            assert_eq!((seats.len(), seats.rows.len()), (0, 0));
         });
     }
 }

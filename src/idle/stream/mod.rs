@@ -174,8 +174,8 @@ pin_project! {
     ///   read can wait forever. A failure that was reported before the stop stays. So stop the timer after
     ///   the connections have ended.
     /// - **A drop ends the watch** and drops the wakers immediately.
-    /// - **Memory**: about 280 bytes for each stream, its watch included. Reads and writes allocate nothing,
-    ///   unless the stream itself does; only a failure allocates.
+    /// - **Memory**: about 190 bytes for each stream, its watch included. Reads and writes allocate nothing,
+    ///   unless the stream itself does; only a report and a failure allocate.
     ///
     /// Wrap the socket itself, inside TLS or a buffer: only bytes that the peer takes or sends should count.
     #[must_use = "dropping the stream closes it"]
