@@ -199,17 +199,19 @@ impl<T> Seats<T> {
         connection
     }
 
-    /// Requests a check of all connections that are here.
-    pub(super) fn check_all(&mut self) {
+    /// Requests a check of all connections that are here. Returns the former filing, which the caller
+    /// drops outside the lock.
+    pub(super) fn check_all(&mut self) -> Option<Filing<Hashed>> {
         if self.filed == 0 {
-            return;
+            return None;
         }
         // All seats are filed anew. An empty filing must know the time before.
         let present = self.filing.current_tick().saturating_sub(1);
-        self.filing = new_filing();
+        let former = std::mem::replace(&mut self.filing, new_filing());
         self.filing.pop(present);
         self.next = None;
         self.walk = Some(0);
+        Some(former)
     }
 
     /// Checks one slice of the due connections. Takes out the idle ones and refiles the others. If

@@ -168,8 +168,10 @@ impl<T: Send + 'static> Shard<T> {
     /// Requests a check of all connections, because durations have become shorter.
     pub(super) fn check_all_connections(&self) {
         let mut contents = self.lock();
-        contents.seats.check_all();
+        let former = contents.seats.check_all();
         self.hasten(&mut contents);
+        drop(contents);
+        drop(former);
     }
 
     /// Runs a check.

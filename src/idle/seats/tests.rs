@@ -107,7 +107,7 @@ fn a_check_of_all_connections_is_done_in_slices() {
     let (mut seats, _taken) = watching(MANY);
     let halved = CheckTime { now: 6 * TICK, scale: Scale(0.5) };
     assert!(seats.take_idle(halved).is_empty(), "none has come up");
-    seats.check_all();
+    drop(seats.check_all());
     let slices = slices(&mut seats, halved);
     assert!(is_bounded(&slices));
     assert_eq!(all_of(&slices), (0..MANY).collect::<Vec<_>>());
@@ -116,7 +116,7 @@ fn a_check_of_all_connections_is_done_in_slices() {
 #[test]
 fn a_check_of_all_connections_ends_when_they_have_left() {
     let (mut seats, taken) = watching(1);
-    seats.check_all();
+    drop(seats.check_all());
     seats.leave(taken[0].number);
     let policy = IdlePolicy::new().all(ticks(10));
     let _seat = seats.enter(9, policy, at(6), || Arc::new(NoWatcher));

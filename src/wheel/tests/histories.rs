@@ -24,6 +24,8 @@ impl Random {
 struct Expected {
     /// Live tokens by the tick they were filed under, then by arrival.
     live: BTreeMap<(u64, u32), Token>,
+    /// The tick that each token was filed under, by arrival.
+    ticks: BTreeMap<u32, u64>,
     /// Dead tokens, which are still in the filing.
     dead: BTreeSet<u32>,
     /// The new ticks of timeouts that were pushed back. The structure does not know them.
@@ -33,7 +35,7 @@ struct Expected {
 impl Expected {
     /// The tick that a live token is filed under.
     fn tick_of(&self, arrival: u32) -> Option<u64> {
-        self.live.keys().find(|key| key.1 == arrival).map(|key| key.0)
+        self.ticks.get(&arrival).copied().filter(|&tick| self.live.contains_key(&(tick, arrival)))
     }
 
     /// The standing of a token that was met. If it is dead, it is forgotten.
@@ -46,6 +48,7 @@ impl Expected {
         if let Some(later) = later {
             self.live.remove(&(filed, token.index));
             self.live.insert((later, token.index), token);
+            self.ticks.insert(token.index, later);
             return Standing::Later(later);
         }
         if tick < filed { Standing::Later(filed) } else { Standing::Due }
@@ -140,6 +143,7 @@ impl<W: TokenWheel> Check<W> {
         }
         (self.insert)(&mut self.filing, tick, token);
         self.expected.live.insert((tick, self.arrivals), token);
+        self.expected.ticks.insert(self.arrivals, tick);
         self.delays.push(delay);
         self.told.push(self.now);
         self.arrivals += 1;
