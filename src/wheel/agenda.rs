@@ -69,6 +69,12 @@ impl Agenda {
     pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
         self.waiting.push(Due { tick, token });
     }
+
+    /// Frees most of the memory. All tokens were popped.
+    pub(super) fn free(&mut self) {
+        self.batch.clear();
+        self.popped = 0;
+    }
 }
 
 #[cfg(test)]

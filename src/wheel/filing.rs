@@ -167,7 +167,7 @@ impl<W: Exact> Filing<W> {
         if self.agenda.next_tick().is_some() {
             return Next::Unknown;
         }
-        self.agenda.clear(); // a pass that stopped at the last token has kept its memory
+        self.agenda.free(); // a pass that stopped at the last token has kept its memory
         let Self { wheel, entries, .. } = self;
         wheel.confirm_next(last, budget, |due| {
             let standing = check(due);
