@@ -66,9 +66,8 @@ impl<W: Exact> Worker<W> {
         if Looks::<Erased>::is_look(token) {
             return self.look(token, present);
         }
-        match self.looks.order(token) {
-            Some((sequence, arena)) => self.agenda.add(Order::new(sequence, arena), token),
-            None => {} // it is dead
+        if let Some((sequence, arena)) = self.looks.order(token) {
+            self.agenda.add(Order::new(sequence, arena), token);
         }
     }
 
