@@ -1,6 +1,6 @@
 //! The example `idle_connections` at a small size: that it passes, and that its check can fail.
 
-#[path = "../examples/idle_connections/harness/clients/judge.rs"]
+#[path = "idle_connections/harness/clients/judge.rs"]
 mod judge;
 
 use crate::common::examples::{assert_fits, example, run_example, said};

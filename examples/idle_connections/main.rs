@@ -16,9 +16,10 @@
 //! there. A peer that has shut down its sending side may still be reading, so it stays until it is
 //! idle.
 //!
-//! `harness` starts the server that `--server` chooses, and the clients in a second process. They
+//! `tests/idle_connections/harness` starts the server that `--server` chooses, and the clients in a second process. They
 //! talk and fall silent, and judge whether the server closes each of them at its time.
 
+#[path = "../../tests/idle_connections/harness/mod.rs"]
 mod harness;
 mod mio_server;
 #[path = "../terminal/mod.rs"]

@@ -7,7 +7,7 @@
 //! - `trouble`: a burst, a storm and a stall
 
 #[allow(dead_code)] // some of it is for clients in a process of their own
-#[path = "../../../idle_connections/harness/clients/mod.rs"]
+#[path = "../../../../tests/idle_connections/harness/clients/mod.rs"]
 mod clients;
 mod connections;
 mod fill;

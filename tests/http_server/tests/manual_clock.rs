@@ -1,8 +1,8 @@
 //! The server and the client of the example on a clock that stands still until the test moves it.
 
-#[path = "../src/client.rs"]
+#[path = "../../../examples/http_server/client.rs"]
 mod client;
-#[path = "../src/server.rs"]
+#[path = "../../../examples/http_server/server.rs"]
 mod server;
 
 use axum::Router;

@@ -4,17 +4,20 @@
 //! cargo run --release --example http_server
 //! ```
 //!
-//! Two files to copy: `server` and `client`. The judges are apart from them, in `judge`. `cost` measures
-//! the processor time of a request.
+//! `examples/http_server` has the two files to copy, `server` and `client`, and what the server answers. The
+//! judges are here, in `judge`. `cost` measures the processor time of a request.
 
+#[path = "../../../examples/http_server/app.rs"]
 mod app;
 mod cli;
+#[path = "../../../examples/http_server/client.rs"]
 mod client;
 mod cost;
 mod judge;
 mod progress;
+#[path = "../../../examples/http_server/server.rs"]
 mod server;
-#[path = "../../terminal/mod.rs"]
+#[path = "../../../examples/terminal/mod.rs"]
 mod terminal;
 
 use cli::{Cli, Command};

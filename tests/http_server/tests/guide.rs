@@ -1,7 +1,7 @@
 //! The guide's chapter shows the server as it is.
 
 const CHAPTER: &str = include_str!("../../../src/guide/http_servers.md");
-const SERVER: &str = include_str!("../src/server.rs");
+const SERVER: &str = include_str!("../../../examples/http_server/server.rs");
 
 #[test]
 fn the_excerpt_in_the_guide_consists_of_lines_of_the_server_in_their_order() {
