@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench scale -- --quick` prints tables for a million of them, `--millions 10,30,100` for more,
 //! and `--rivals wheelwork,netty-default` for Netty beside. The measurements are those of the comparison,
-//! which is a package of its own. This builds it and starts it.
+//! which is a package of its own. This builds it and starts it: the tables go to standard output, and the
+//! progress to standard error.
 
 #[path = "../examples/package/mod.rs"]
 mod package;

@@ -210,7 +210,11 @@ impl Measured {
 
     fn measure(&self, job: &Job) -> Vec<(String, f64)> {
         let (workload, rival) = (&job.workload.name, &job.rival.name);
-        self.progress.set_message(format!("{workload} {} {rival}", param::in_words(&job.param)));
+        let message = format!("{workload} {} {rival}", param::in_words(&job.param));
+        if self.progress.is_hidden() {
+            say(&message); // no terminal
+        }
+        self.progress.set_message(message);
         self.progress.tick();
         if skip_reason(workload, &job.param, job.rival).is_some() {
             return Vec::new();
