@@ -162,10 +162,10 @@ impl<'a> Run<'a> {
 
     /// The deadline of the next run, and whether it is a missed one.
     fn next_deadline(&self, when: When) -> (u64, bool) {
-        let time = &self.context().time;
+        let (context, time) = (self.context(), &self.context().time);
         match when {
-            When::After(delay) => (self.later(delay), false),
-            When::At(instant) => (time.nanos_at(instant), false),
+            When::After(delay) => (context.not_overdue(self.later(delay)), false),
+            When::At(instant) => (context.not_overdue(time.nanos_at(instant)), false),
             When::Missed(instant) => (time.nanos_at(instant), true),
         }
     }

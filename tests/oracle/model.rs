@@ -245,7 +245,8 @@ impl Model {
     /// Arms a running timeout again, also between the close and the end of the timer. `urgent` makes up for
     /// its missed runs at once. After a cancel, or after the end, the timeout goes on and is cancelled at once.
     pub fn rearm(&mut self, id: usize, deadline: u64, urgent: bool) -> Result<(), No> {
-        let (deadline, exact) = (kept(deadline), deadline);
+        let exact = deadline;
+        let deadline = kept(if urgent { deadline } else { self.not_overdue(deadline) });
         match self.timeouts[id].phase {
             Phase::Running if !self.ended => {
                 let tick = self.tick_of(deadline);

@@ -124,3 +124,63 @@ fn a_series_that_was_moved_back_agrees_with_the_model() {
         ],
     });
 }
+
+/// A run asks to go on in the past, on an executor that runs it within a pass of many ticks. It goes on in the
+/// next pass, although the worker looks at its chunk again in this one. It once went on in this pass.
+#[test]
+fn a_run_that_goes_on_in_the_past_agrees_with_the_model() {
+    use super::history::{Act::*, Cadence::*, Fate::*, Refused::*, When::*, *};
+    use wheelwork::WheelKind;
+    let schedule = |when, acts, lives| {
+        Op::Schedule(when, Script { acts, lives, panics: false, panics_when_cancelled: false })
+    };
+    let setup = Setup {
+        tick: 100000000,
+        wheel: WheelKind::Hashed,
+        ticks_per_wheel: 8,
+        limit: None,
+        executor: Some(Hands { fates: vec![RunNow, Hold, RunNow], refused: RunsOnWorker }),
+    };
+    let ops = vec![
+        schedule(After(0), vec![], 0),
+        Op::Repeat(Series {
+            every: 100000000,
+            initial: Some(31536000000000000),
+            cadence: Burst,
+            panics_in: 0,
+        }),
+        schedule(After(10200000000), vec![], 0),
+        schedule(After(0), vec![Look(0)], 0),
+        Op::Advance(34765625),
+        schedule(After(11900000000), vec![], 0),
+        schedule(After(25500000000), vec![], 0),
+        Op::Reschedule(90, After(31536000000000000)),
+        Op::Reschedule(230, After(100000000)),
+        schedule(After(200000000), vec![Look(0)], 0),
+        schedule(After(0), vec![Look(90)], 0),
+        Op::Cancel(8),
+        schedule(After(8203125), vec![GoOn(After(3400000000))], 0),
+        Op::Reschedule(83, After(200000000)),
+        schedule(After(172265625), vec![Look(2)], 0),
+        Op::Repeat(Series { every: 100000000, initial: None, cadence: Delay, panics_in: 0 }),
+        Op::Advance(200000000),
+        schedule(Before(0), vec![], 0),
+        schedule(After(100000000), vec![Look(0), Look(0)], 0),
+        Op::Advance(1700000000),
+        Op::Repeat(Series {
+            every: 100000000,
+            initial: Some(10200000000),
+            cadence: Burst,
+            panics_in: 0,
+        }),
+        schedule(Before(0), vec![], 0),
+        schedule(After(17000000000), vec![], 0),
+        Op::Advance(1700000000),
+        Op::Advance(1700000000),
+        schedule(After(600000000), vec![GoOn(Before(300000000))], 1),
+        Op::Advance(623828125),
+        schedule(After(42578125), vec![], 0),
+        Op::Advance(1700000000),
+    ];
+    super::agree(&History { setup, ops });
+}
