@@ -48,19 +48,18 @@
 //!    happens after 65,536 counts, about 30 µs. The process then stops using the counter.)
 //! 3. **A flood does not delay other timeouts.** The worker takes no lock that a thread holds while
 //!    it schedules or cancels. It waits for a thread only during that thread's push to a queue, which
-//!    takes a few instructions, unless the system interrupts the thread there. In one pass the worker
-//!    takes from each arena its share of 100,000 timeouts. It files and expires the due ones first, and
-//!    then files the others. Cancelled timeouts do not count, and the worker processes a backlog before
-//!    it sleeps. (After a jump in time it takes all due timeouts,
-//!    because of guarantee 7.) The worker searches for dead entries in slices of a few milliseconds, and
-//!    checks between two slices whether it must stop.
-//! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately. It leaves
-//!    eight bytes in the wheel, which are swept out when they outnumber the live timeouts. (The number is
-//!    sixteen on a wheel with levels that cascade, and for a timeout that is too far away for any
-//!    bucket.) The memory of a burst is freed within about a second, but each timeout that outlives the
-//!    burst, and each handle that is kept, can keep the 2.6 KB around its slot. Each pair of a thread and a
-//!    timer in which it has scheduled costs about 4 KB until the thread ends. If the timer ends first, the
-//!    thread keeps the 4 KB until it schedules in another timer for the first time.
+//!    takes a few instructions, unless the system interrupts the thread there. New timeouts wait in
+//!    their thread's memory until shortly before they are due. In each pass the worker expires all that are
+//!    due, and then files at most about 100,000 others in the wheel. It interrupts this if something becomes
+//!    due. Cancelled timeouts do not count. The worker searches for dead entries in slices of a few
+//!    milliseconds, and checks between two slices whether it must stop.
+//! 4. **Memory is proportional to the live timeouts.** A cancel frees its task immediately. If the
+//!    timeout was in the wheel already, it leaves eight bytes there (sixteen on a wheel with levels that
+//!    cascade), which are swept out when they outnumber the live timeouts. The memory of a burst is freed
+//!    within about a second, but each timeout that outlives the burst, and each handle that is kept, can
+//!    keep the 2.6 KB around its slot. Each pair of a thread and a timer in which it has scheduled costs
+//!    about 4 KB until the thread ends. If the timer ends first, the thread keeps the 4 KB until it
+//!    schedules in another timer for the first time.
 //! 5. **No task can hurt another.** Panics of tasks are caught and counted. On the worker, so are panics
 //!    of an executor, a callback, a [`Clock`] or a logger. If the worker dies anyway, the timer is
 //!    stopped. A job that the executor refuses is not lost: [`OnRefusal`](executor::OnRefusal) decides
@@ -72,7 +71,8 @@
 //!    cancelled or pushed back while the worker sleeps until its deadline, that sleep still ends once.)
 //!    The worker wakes up at most once per second to free memory.
 //! 7. **After a stall**, due timeouts run in the order of ticks. Timeouts that one thread scheduled for
-//!    one tick run in the order in which it scheduled them. The cost is proportional to the due timeouts
+//!    one tick run in the order in which it scheduled them. A timeout that is overdue when it is scheduled,
+//!    or rescheduled, counts as due in the next tick. The cost is proportional to the due timeouts
 //!    plus the wheel's size. A periodic burst that takes longer than a tick yields to all other due
 //!    timeouts.
 //! 8. **Rounds do not hide each other**: a far timeout in a bucket never delays a near one.
