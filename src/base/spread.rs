@@ -4,7 +4,7 @@ use crate::base::sync::thread_local;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Each shard in use costs the timer a timeout, and memory for segments that are not full.
+/// Each shard in use costs the timer a timeout, and memory for rows that are not full.
 const MAX_SHARDS: usize = 16;
 
 /// The number of shards of the idle manager, a power of two: large enough that the threads of a server

@@ -131,7 +131,7 @@ fn another_waker_in_the_same_slot_against_the_expiry() {
 }
 
 /// A reset that pushes the deadline back, pulls it forward, or moves it to the past, while the clock
-/// passes the former deadline or the new one. The task is not polled again before it is woken.
+/// passes the previous deadline or the new one. The task is not polled again before it is woken.
 #[test]
 fn a_reset_against_the_expiry() {
     for (from, to) in [(1, 4), (4, 1), (4, 0)] {

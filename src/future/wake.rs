@@ -44,7 +44,7 @@ impl Waiter {
         self.reservation.context()
     }
 
-    /// Puts `waker` into the timer, instead of the former one. If the timer refuses it, wakes it.
+    /// Puts `waker` into the timer, instead of the previous one. If the timer refuses it, wakes it.
     #[inline]
     pub(super) fn wait(&mut self, waker: Waker, deadline: u64) {
         self.leave();

@@ -51,7 +51,7 @@ impl<T> Manager<T> {
         Scale(f64::from_bits(self.scale.load(Ordering::Relaxed)))
     }
 
-    /// Returns the former scale.
+    /// Returns the previous scale.
     pub(super) fn set_scale(&self, scale: Scale) -> Scale {
         Scale(f64::from_bits(self.scale.swap(scale.0.to_bits(), Ordering::Relaxed)))
     }

@@ -2,7 +2,7 @@
 //!
 //! A *check* of a seat reads its last activity, and reports or refiles its connection. The filing holds
 //! a token for each seat that is Filed (see `row`): the number of the seat, with a version. If the seat
-//! is filed again or leaves this stage, its former token is dead.
+//! is filed again or leaves this stage, its previous token is dead.
 //!
 //! The shard's lock is held during every method here, so each method handles a bounded number of
 //! connections, a *slice*. A caller that must handle all connections calls again, and releases the lock
@@ -177,7 +177,7 @@ impl<T> Seats<T> {
             return;
         }
         let at = self.earliest(number, time);
-        // If it is due later than before, the check at the former tick refiles it.
+        // If it is due later than before, the check at the previous tick refiles it.
         if at < before {
             self.file(number, at);
             self.sweep();
@@ -382,7 +382,7 @@ impl<T> Seats<T> {
         Some(Idle::new(connection, event, Seat { block, number }, since))
     }
 
-    /// Files a seat for a check at the time `at`. Its former token is dead.
+    /// Files a seat for a check at the time `at`. Its previous token is dead.
     fn file(&mut self, number: u32, at: u64) {
         let Some(row) = self.row_mut(number) else { return };
         let occupant = row.occupant_mut(number);

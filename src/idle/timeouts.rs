@@ -251,7 +251,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// If the factor is negative, infinite or not a number. The former factor stays in force.
+    /// If the factor is negative, infinite or not a number. The previous factor stays in force.
     ///
     /// # Examples
     ///

@@ -4,8 +4,8 @@
 //!
 //! - The *payload* is the task.
 //! - The *runner* has the payload during a run. It is the worker, or a job in an executor.
-//! - An *entry* in the wheel names a slot and a version. It is *live* if the slot is pending and has that
-//!   version: it then stands for the slot's timeout. Otherwise it is *dead*.
+//! - An *entry* in the wheel names a slot and a version. It is *live* if the slot is pending and
+//!   the versions match. Otherwise it is *dead*.
 //! - A *pin* keeps the slot from being reused. Each handle has one pin. One more, the *live pin*,
 //!   belongs to the side that may end the timeout: first to the pending slot, then to the thread that
 //!   moves the phase out of New or Filed, and during a run to the runner.
@@ -22,7 +22,7 @@
 //! | New | pending, found by a look at its chunk | in the cell | file -> Filed; claim -> Running; cancel, take_back -> Cancelled; empty -> Returned or Cancelled |
 //! | Filed | pending, has an entry in the wheel | in the cell | reschedule to a sooner time -> New; claim, cancel, take_back and empty as for New |
 //! | Running | claimed by the worker: runs, or waits in the executor | with the runner | go_on -> New or Filed; cancel -> Denied, unless it runs once; finish -> Expired; abandon (job dropped, or it goes on after the end of its timer) -> Cancelled |
-//! | Denied | like Running, and must not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw, or abandon (job dropped, or the run asks to go on) -> Cancelled |
+//! | Denied | running, and will not go on | with the runner | finish -> Expired, or Cancelled if it repeats; withdraw, or abandon (job dropped, or the run asks to go on) -> Cancelled |
 //! | Expired | has run for the last time | none | last unpin -> Free |
 //! | Cancelled | will not run | none, or as for Returned | last unpin -> Free |
 //! | Returned | given back to the caller of stop | in the cell until the caller takes it | cancel_returned -> Cancelled; last unpin -> Free |
@@ -40,7 +40,7 @@
 //! Orderings: a move into New or Filed writes the payload before it releases the state. A move out
 //! of them acquires the state before it reads the payload. A decrement of the pins releases. A thread
 //! that finds that its own pins are the last ones acquires. So the next use of the slot comes after all
-//! accesses of the former use. The other fields of the tag guard nothing, and are read relaxed.
+//! accesses of the previous use. The other fields of the tag guard nothing, and are read relaxed.
 //!
 //! Invariants:
 //! 1. The cell has a payload in phases New and Filed. The thread that moves the state out of them, by a
@@ -53,9 +53,9 @@
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
 //!    finds another timeout in its slot.
 //! 4. A Filed slot has an entry with its version: in the wheel, with the worker, or in the queue of
-//!    entries that catch up (see `context`). The entry's tick is not after the tick of the deadline, or
+//!    entries that catch up (see `catch_up`). The entry's tick is not after the tick of the deadline, or
 //!    it is the next tick that can still expire. The worker looks at the chunk of a New slot by its
-//!    deadline (see `chunk`).
+//!    deadline (see `pending`).
 //! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
 //!    reschedule leaves a dead entry: the sequence number is then another, or one greater. An old entry
 //!    matches by chance once in 65,536 times. This costs one more lookup and breaks nothing: the deadline
@@ -367,7 +367,7 @@ impl<P> Slot<P> {
 
     /// Moves New to Filed. Returns the deadline and the version for the entry, which the caller
     /// inserts. The version is read after the move: before it, the version could still be that of the
-    /// slot's former timeout, and the entry would be dead.
+    /// slot's previous timeout, and the entry would be dead.
     #[inline]
     pub(crate) fn file(&self) -> Option<(u64, u16)> {
         let mut state = self.load();

@@ -60,9 +60,10 @@ pub struct Metrics {
     pub refused: u64,
     /// Jobs that the executor dropped without running them; also counted as cancelled.
     pub abandoned: u64,
-    /// Pending timeouts that the worker has not yet put into the wheel.
+    /// Pending timeouts that are not in the wheel. They wait in their slots until shortly before they are due,
+    /// so a large number is normal.
     pub queue_depth: u64,
-    /// Passes that left timeouts in the queue because the drain cap was reached.
+    /// Passes that reached the drain cap: they had more timeouts to put into the wheel than one pass may.
     pub passes_with_backlog: u64,
     /// Ticks that the worker slept through because nothing was due.
     pub ticks_skipped: u64,
@@ -129,7 +130,7 @@ impl Lateness {
         Duration::ZERO
     }
 
-    /// The values recorded since `earlier`, a former snapshot of the same timer. Their greatest lateness
+    /// The values recorded since `earlier`, a previous snapshot of the same timer. Their greatest lateness
     /// is rounded up to the end of its bucket, at most to [`max`](Self::max).
     ///
     /// # Examples

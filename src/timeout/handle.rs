@@ -100,8 +100,7 @@ impl Timeout {
         self.offset.store(offset | LIVE_PIN, Ordering::Relaxed);
     }
 
-    /// Whether the slot can be armed for this handle again: it is unused, or this handle has all pins. The
-    /// timeout has ended then.
+    /// True if nobody else holds the slot: it is unused, or this handle has all pins.
     #[inline]
     pub(super) fn has_slot_alone(&self) -> bool {
         let offset = self.offset.load(Ordering::Relaxed);
@@ -205,7 +204,7 @@ impl Timeout {
     /// pending timeouts does not apply.
     ///
     /// Pushing a timeout back costs a clock read and one compare-exchange. It does not change the wheel:
-    /// the entry expires at the former deadline, and the worker files it again, at most once per former
+    /// the entry expires at the previous deadline, and the worker files it again, at most once per previous
     /// delay. Pulling a timeout forward adds a new entry.
     ///
     /// A rescheduled timeout has no guaranteed order among the timeouts of its tick.

@@ -10,7 +10,7 @@
 //! - `schedule`: scheduling a task on the calling thread
 //! - `internal`: the crate's own timeouts, which no public count, limit or stop includes
 //! - `guard`: a guard that cancels its timeout when it is dropped
-//! - `reservation`: a slot that a future reserves from its creation on
+//! - `reservation`: the slot that a `Sleep` holds for life
 //! - `periodic`: tasks that run again and again
 //! - `unprocessed`: a timeout that `stop` returns
 //! - `error`: why a timeout cannot be rescheduled

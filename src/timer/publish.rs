@@ -28,7 +28,7 @@ impl HashedWheelTimer {
     /// | `wheelwork_panicked_total` | counter | tasks and callbacks that panicked |
     /// | `wheelwork_refused_total` | counter | jobs that the executor gave back |
     /// | `wheelwork_abandoned_total` | counter | jobs that the executor dropped |
-    /// | `wheelwork_passes_with_backlog_total` | counter | passes that left timeouts queued |
+    /// | `wheelwork_passes_with_backlog_total` | counter | passes that reached the drain cap |
     /// | `wheelwork_ticks_skipped_total` | counter | ticks slept through |
     /// | `wheelwork_wakeups_total` | counter | wake-ups of the worker |
     /// | `wheelwork_sweeps_total` | counter | sweeps of the wheel for dead entries |

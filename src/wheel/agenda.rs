@@ -2,7 +2,7 @@
 //!
 //! Most of them come out of the structure in this order, one bucket after the other. After a stall,
 //! two kinds of timeouts have to wait for their turn:
-//! - Timeouts that were pushed back. They come out at their former tick, but are due at a later
+//! - Timeouts that were pushed back. They come out at their previous tick, but are due at a later
 //!   tick that has come too.
 //! - Timeouts that share a bucket with earlier ones. They come out with these, but are due at a
 //!   later tick.

@@ -15,8 +15,8 @@
 //! - `sweep`: drops dead entries from the wheel, and empty chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
-//! - `end`: how the timer ends: the thread from its start to its end, closing, emptying, the report, and the name
-//!   of the timeout that runs
+//! - `end`: how the timer ends: the thread from its start to its end, closing, emptying, the report, and
+//!   publishing the running timeout
 
 mod due;
 mod end;

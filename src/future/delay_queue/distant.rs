@@ -1,7 +1,7 @@
 //! The wheel of the values that are not due in the present tick.
 //!
 //! A removed value leaves a *dead* entry. A value whose deadline has moved on keeps its entry under the
-//! former tick, and is filed again when that tick comes.
+//! previous tick, and is filed again when that tick comes.
 
 use super::entry::Entry;
 use crate::base::slab::Slab;

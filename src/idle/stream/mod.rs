@@ -85,7 +85,7 @@ impl IdleStreams {
     ///
     /// # Errors
     ///
-    /// If the factor is negative, infinite or not a number. The former factor stays in force.
+    /// If the factor is negative, infinite or not a number. The previous factor stays in force.
     pub fn scale(&self, factor: f64) -> Result<(), ScaleError> {
         self.0.scale(factor)
     }

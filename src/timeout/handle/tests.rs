@@ -25,7 +25,7 @@ fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
     (registry.clone(), timeout.map_err(|(_, why)| why).expect("the task is admitted"))
 }
 
-/// The worker may sleep until the former deadline. So a sooner deadline must wake it. A later one
+/// The worker may sleep until the previous deadline. So a sooner deadline must wake it. A later one
 /// need not.
 #[test]
 fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {

@@ -35,7 +35,7 @@
 //! | step | a producer | the closing thread, then the emptying thread |
 //! |---|---|---|
 //! | 1 | arms the slot | sets CLOSED |
-//! | 2 | fence (`Arena::announce`) | fence |
+//! | 2 | fence (`Chunk::announce_new`) | fence |
 //! | 3 | if CLOSED: takes the timeout back, unless it has ended | empties all slots |
 //!
 //! One of the two fences comes first. If the producer's does, the emptying finds the slot armed. If the other
@@ -54,7 +54,7 @@
 //!
 //! - `control`: the state that the timer's handles share with the worker; emptying; who finishes when
 //! - `progress`: the report, and the threads that wait for it
-//! - `running`: the name of the timeout that runs
+//! - `running`: publishes the running timeout
 //!
 //! The slots themselves are emptied by `Registry::empty`.
 

@@ -147,7 +147,7 @@ impl<U> Progress<U> {
 
     /// Takes the unprocessed timeouts as [`wait_finished`](Self::wait_finished) does, but does not wait:
     /// before the end it returns `None`, and `waker` is woken at the end. `number` identifies the caller
-    /// from its first call to its last. A later waker replaces the caller's former one.
+    /// from its first call to its last. A later waker replaces the caller's previous one.
     pub(crate) fn poll_finished(&self, number: &mut Option<u64>, waker: &Waker) -> Option<Vec<U>> {
         let waker = waker.clone();
         let mut state = self.state.lock();

@@ -21,14 +21,14 @@
 //! | 1 | changes the name | adds one to `asking` |
 //! | 2 | claims the next timeout; fence | fence |
 //! | 3 | waits until `asking` is 0 | reads the name; pins the slot if the timeout runs |
-//! | 4 | finishes the former timeout | subtracts one from `asking` |
+//! | 4 | finishes the previous timeout | subtracts one from `asking` |
 //!
 //! **A stop that finds 0 may end the timer itself.** Once it has set CLOSED, no task runs and none will.
 //! Its acquire pairs with the worker's release of 0, so it sees the effects of the last task.
 //!
 //! **A handle to the named timeout is safe to make.** The fences are sequentially consistent, so one of
 //! them comes first. If the worker's does, the other thread reads the next name. If the other thread's
-//! does, the worker waits for it before it finishes the former timeout. Once a named timeout is Running
+//! does, the worker waits for it before it finishes the previous timeout. Once a named timeout is Running
 //! or Denied, the worker has claimed it, so it has a pin until it finishes it. Another thread can add a
 //! pin meanwhile. Before the claim it must not, because a cancel may free the slot.
 
@@ -56,7 +56,7 @@ impl Running {
     #[inline]
     pub(in crate::worker) fn begin(&self, busy: bool, index: u32) -> bool {
         if busy {
-            // Release: a thread that reads this name also sees that the slot's former timeout has ended.
+            // Release: a thread that reads this name also sees that the slot's previous timeout has ended.
             self.name.store(name(index), Ordering::Release);
             return true;
         }
