@@ -22,8 +22,8 @@ pub(crate) struct Context {
     limit: Option<Limit>,
     /// See `closing`.
     pub(super) closing: AtomicU8,
-    /// What is scheduled from now on is not due before this time: the end of the tick that the worker
-    /// expires (see `worker/due`).
+    /// What is scheduled from now on is not due before this time, which is just after the begin of the tick
+    /// that the worker expires. So it is due in the next tick (see `worker/due`).
     floor: AtomicU64,
     /// The registry, for a thread that knows only the context: a reference upwards, whose type is erased,
     /// because `registry` is built on this file.

@@ -858,7 +858,7 @@ fn release_against_a_new_owner() {
 /// A thread leaves while its timeout is pending, another thread enters, and the worker scans. The second
 /// thread gets the first one's arena or a new one, and both timeouts run.
 #[test]
-fn a_heap_passes_to_the_next_thread() {
+fn an_arena_passes_to_the_next_thread() {
     check_up_to(2, || {
         let registry = registry();
         let mut worker = Worker::new(&registry);

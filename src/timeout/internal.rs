@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn no_thread_gets_the_heap_of_internal_timeouts() {
+    fn no_thread_gets_the_arena_of_internal_timeouts() {
         let timer = timer();
         schedule(&timer, &Arc::new(())).expect("the timer is open").cancel();
         timer.1.end();

@@ -291,7 +291,7 @@ mod tests {
 
     /// A thread that alternates between timers has one arena in each of them.
     #[test]
-    fn a_thread_has_a_heap_in_each_of_its_timers() {
+    fn a_thread_has_an_arena_in_each_of_its_timers() {
         let timers = [(); 3].map(|()| registry());
         let mut timeouts = Vec::new();
         for _ in 0..100 {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_04_a_thread_that_ends_leaves_its_heap() {
+    fn rule_04_a_thread_that_ends_leaves_its_arena() {
         let registry = registry();
         for _ in 0..20 {
             let other = registry.clone();

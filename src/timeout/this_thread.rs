@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_04_a_thread_gives_up_its_heap_of_a_timer_that_has_ended() {
+    fn rule_04_a_thread_gives_up_its_arena_of_a_timer_that_has_ended() {
         let first = registry();
         enter(&first);
         let held = |registry: &Registry<Erased>| {
@@ -281,7 +281,7 @@ mod tests {
     /// A thread finds its arena of each timer, whichever of them it used last, and gives up those of timers
     /// that have ended.
     #[test]
-    fn rule_04_a_thread_keeps_its_heaps_of_two_thousand_timers_apart() {
+    fn rule_04_a_thread_keeps_its_arenas_of_two_thousand_timers_apart() {
         let timers: Vec<_> = (0..2000).map(|_| registry()).collect();
         let arena_in = |timer| with_owner(timer, |owner| Arc::as_ptr(&owner.arena)).unwrap();
         let arenas: Vec<_> = timers.iter().map(arena_in).collect();

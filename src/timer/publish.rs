@@ -117,7 +117,7 @@ fn publish(timer: &Publication, metrics: Metrics, recent: &Lateness) {
         ("wheelwork_abandoned_total", "Jobs that the executor dropped unrun.", abandoned),
         (
             "wheelwork_passes_with_backlog_total",
-            "Passes of the worker that left timeouts queued.",
+            "Passes of the worker that reached the drain cap.",
             passes_with_backlog,
         ),
         ("wheelwork_ticks_skipped_total", "Ticks that the worker slept through.", ticks_skipped),

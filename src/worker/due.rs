@@ -8,7 +8,7 @@
 //!
 //! | step | a thread that schedules A and then B | the worker, in each pass |
 //! |---|---|---|
-//! | 1 | arms A; fence; announces A | sets `floor` to the end of the present tick |
+//! | 1 | arms A; fence; announces A | sets `floor` just after the begin of the present tick |
 //! | 2 | fence, if it has pushed an entry | fence |
 //! | 3 | reads `floor`; arms B, with a deadline not before it | takes in the pending queue, then looks at chunks |
 //!
@@ -22,7 +22,7 @@ use crate::wheel::Token;
 use std::collections::HashMap;
 
 /// The bits of a key that have the number of the arena. Sequence numbers are above them.
-const HEAP: u64 = (1 << 20) - 1;
+const ARENA: u64 = (1 << 20) - 1;
 
 /// Where a timeout stands in the order of its thread: its sequence number, and the number of its arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,11 @@ impl Order {
     /// `sequence` has zeros in its low 20 bits.
     #[inline]
     pub(super) fn new(sequence: u64, arena: u32) -> Self {
-        Self(sequence | u64::from(arena) & HEAP)
+        Self(sequence | u64::from(arena) & ARENA)
     }
 
     fn arena(self) -> u64 {
-        self.0 & HEAP
+        self.0 & ARENA
     }
 
     /// Whether this is before another of the same arena. Sequence numbers wrap.

@@ -3,7 +3,7 @@
 //! The pending queue says by when the worker must look at which chunk (see `intake/pending`). A look passes on
 //! the timeouts that are due. Once these have run, the worker *files* the nearest three quarters of the others: it
 //! inserts their entries into the wheel, each with its remaining rounds. The chunk goes back into the wheel
-//! under its next deadline. So the worker looks at a chunk some six times in its life, and not at each
+//! under its next deadline. So the worker looks at a chunk some three times in its life, and not at each
 //! deadline. What is cancelled before it is filed leaves no dead entry.
 
 use super::Worker;
@@ -98,14 +98,14 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Files the nearer half of each chunk that was looked at in this pass, and puts the chunk back into the
+    /// Files most timeouts of each chunk that was looked at in this pass, and puts the chunk back into the
     /// wheel. Beyond the drain cap, or once something is due, the chunks go back unfiled.
     pub(super) fn file(&mut self) {
         let mut to_file = std::mem::take(&mut self.to_file);
         let (mut filed, mut until_check, mut goes_on) = (0, SLICE, true);
         for (id, left) in to_file.drain(..) {
             if goes_on {
-                let n = self.file_half(id as usize);
+                let n = self.file_nearest(id as usize);
                 (filed, until_check) = (filed + n, until_check.saturating_sub(n));
                 if until_check == 0 {
                     (goes_on, until_check) = (filed < DRAIN_CAP && !self.is_needed(), SLICE);
@@ -130,8 +130,8 @@ impl<W: Exact> Worker<W> {
         due || new || self.context().is_closed()
     }
 
-    /// Files the nearer half of a chunk's New timeouts. Returns their number.
-    pub(super) fn file_half(&mut self, id: usize) -> usize {
+    /// Files the nearest three quarters of a chunk's New timeouts. Returns their number.
+    pub(super) fn file_nearest(&mut self, id: usize) -> usize {
         let Self { control, looks, filing, .. } = self;
         let scale = control.context.scale;
         let (mut new, mut count) = ([(0, 0); SLOTS], 0);
@@ -143,14 +143,14 @@ impl<W: Exact> Worker<W> {
             true
         });
         let new = &mut new[..count];
-        let half = if count > FEW { count - count / 4 } else { count };
+        let near = if count > FEW { count - count / 4 } else { count };
         let mut next = NEVER;
-        if half < count {
-            next = new.select_nth_unstable(half).1.0;
+        if near < count {
+            next = new.select_nth_unstable(near).1.0;
         }
         let Some(chunk) = looks.get(id) else { return 0 };
         let mut filed = 0;
-        for &(_, offset) in &new[..half] {
+        for &(_, offset) in &new[..near] {
             if let Some((deadline, version)) = chunk.slot(offset).file() {
                 filing.insert(scale.tick_not_before(deadline), chunk.token(offset, version));
                 filed += 1;

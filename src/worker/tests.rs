@@ -106,7 +106,7 @@ fn file_all(worker: &mut Worker<impl Exact>) {
     worker.take_in();
     let mut id = 0;
     while worker.looks.get(id).is_some() {
-        while worker.file_half(id) > 0 {}
+        while worker.file_nearest(id) > 0 {}
         id += 1;
     }
     let Worker { looks, filing, .. } = worker;
@@ -405,7 +405,7 @@ fn rule_07_a_tick_is_sorted_by_the_order_of_scheduling() {
             producer.schedule_at(DUE, 1);
             if n % 300 == 0 {
                 worker.take_in();
-                worker.file_half(random as usize % 10);
+                worker.file_nearest(random as usize % 10);
             }
         }
         worker.take_in();

@@ -3,7 +3,7 @@
 use crate::load::{AGES, Load};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use wheelwork::{ThreadMetrics, Lateness, Metrics};
+use wheelwork::{Lateness, Metrics, ThreadMetrics};
 
 /// The number of samples that are kept. At ten in a second, this is two seconds.
 const SAMPLES: usize = 21;
@@ -21,7 +21,7 @@ pub(crate) struct Screen {
     pub(crate) rates: Vec<Rate>,
     /// The lateness of the last two seconds.
     pub(crate) lateness: Lateness,
-    pub(crate) queues: Vec<Queue>,
+    pub(crate) slots: Vec<Slots>,
     pub(crate) watched: usize,
     pub(crate) closed: u64,
     /// Connections that their clients complain about.
@@ -37,16 +37,16 @@ pub(crate) struct Rate {
     pub(crate) past: Vec<u64>,
 }
 
-/// The queue of a thread to the worker.
-pub(crate) struct Queue {
+/// The slots that a thread has for its timeouts.
+pub(crate) struct Slots {
     pub(crate) thread: String,
-    pub(crate) chunks: u64,
+    pub(crate) slots: u64,
 }
 
-impl From<ThreadMetrics> for Queue {
-    fn from(heap: ThreadMetrics) -> Self {
-        let thread = heap.thread.unwrap_or_else(|| "ended".to_owned());
-        Self { thread, chunks: heap.queued_chunks }
+impl From<ThreadMetrics> for Slots {
+    fn from(metrics: ThreadMetrics) -> Self {
+        let thread = metrics.thread.unwrap_or_else(|| "ended".to_owned());
+        Self { thread, slots: metrics.slots }
     }
 }
 
@@ -91,7 +91,7 @@ impl History {
             queued: last.metrics.queue_depth,
             rates: RATES.map(|(name, count)| self.rate(name, count)).into(),
             lateness: last.metrics.lateness.since(&first.metrics.lateness),
-            queues: load.timer.thread_metrics().into_iter().map(Queue::from).collect(),
+            slots: load.timer.thread_metrics().into_iter().map(Slots::from).collect(),
             watched: load.connections.watched(),
             closed: load.connections.closed(),
             wrong: load.connections.wrong(),

@@ -12,7 +12,7 @@
 //! | the wheel | the timeouts by their buckets; the hand is at the present tick |
 //! | per second | what the timer does, now and in the last two seconds |
 //! | ms late | how late timeouts ran in the last two seconds |
-//! | queues by thread | the chunks of 62 slots, of each thread that schedules, that wait for the worker |
+//! | slots by thread | the slots, used and free, of each thread that schedules |
 //! | connections by silence | how long the connections have been silent |
 //!
 //! - `load`: what the timer has to do

@@ -82,7 +82,7 @@ fn rule_01_reused_chunks_are_not_dropped() {
 
 /// Whatever number of chunks a thread has left, its arena is retired once they are empty.
 #[test]
-fn rule_04_the_heap_of_an_ended_thread_is_retired() {
+fn rule_04_the_arena_of_an_ended_thread_is_retired() {
     for chunks in 1..50 {
         let Producer { registry, owner, .. } = {
             let mut producer = Producer::new();
@@ -100,7 +100,7 @@ fn rule_04_the_heap_of_an_ended_thread_is_retired() {
 }
 
 #[test]
-fn rule_04_a_cleared_heap_keeps_no_chunk() {
+fn rule_04_a_cleared_arena_keeps_no_chunk() {
     let mut producer = Producer::new();
     let places = producer.arm(3 * SLOTS);
     let chunks: Vec<_> = places.iter().map(|(chunk, _)| Arc::downgrade(chunk)).collect();

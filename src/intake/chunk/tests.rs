@@ -51,7 +51,7 @@ fn rule_04_slots_given_back_together_are_all_counted() {
 
 /// A handle may keep a chunk longer than its timer lives.
 #[test]
-fn a_chunk_outlives_its_heap() {
+fn a_chunk_outlives_its_arena() {
     let places = disowned(&mut Producer::new());
     assert!(places[0].0.home.upgrade().is_none());
     places.iter().for_each(end_elsewhere);

@@ -69,14 +69,14 @@ fn in_ms(time: Duration) -> String {
     if ms < 10.0 { format!("{ms:.1}") } else { format!("{ms:.0}") }
 }
 
-/// A bar for each thread that schedules: the chunks in its queue to the worker.
-pub(super) fn queues(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
-    let most = screen.queues.iter().map(|queue| queue.chunks).max().unwrap_or(0);
-    let scale = format!(" most {} chunks ", grouped(most)).fg(Color::Reset);
-    let block = panel("queues by thread".to_owned());
+/// A bar for each thread that schedules: the slots that it has for its timeouts.
+pub(super) fn slots(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
+    let most = screen.slots.iter().map(|of| of.slots).max().unwrap_or(0);
+    let scale = format!(" most {} slots ", grouped(most)).fg(Color::Reset);
+    let block = panel("slots by thread".to_owned());
     let block = block.title(Line::from(scale).alignment(Alignment::Right));
-    let bars = screen.queues.iter();
-    let bars = bars.map(|queue| bar(queue.thread.clone(), queue.chunks, Color::Yellow)).collect();
+    let bars = screen.slots.iter();
+    let bars = bars.map(|of| bar(of.thread.clone(), of.slots, Color::Yellow)).collect();
     chart(frame, area, block, bars);
 }
 

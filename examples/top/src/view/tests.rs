@@ -1,7 +1,7 @@
 //! Screens with known values, drawn for terminals of several sizes.
 
 use super::draw;
-use crate::history::{Queue, Rate, Screen};
+use crate::history::{Rate, Screen, Slots};
 use crate::load::BUCKETS;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -11,7 +11,7 @@ use wheelwork::{HashedWheelTimer, ManualClock};
 fn screen() -> Screen {
     let mut buckets = vec![0; BUCKETS];
     (buckets[64], buckets[256]) = (1000, 500);
-    let queue = |thread: &str, chunks| Queue { thread: thread.to_owned(), chunks };
+    let slots = |thread: &str, slots| Slots { thread: thread.to_owned(), slots };
     let rate = |name, now| Rate { name, now, past: vec![0, now / 2, now] };
     Screen {
         buckets,
@@ -19,7 +19,7 @@ fn screen() -> Screen {
         pending: 1500,
         queued: 12,
         rates: vec![rate("scheduled", 20_000), rate("expired", 150)],
-        queues: vec![queue("api 1", 200), queue("main", 1613), queue("ended", 0)],
+        slots: vec![slots("api 1", 200), slots("main", 1613), slots("ended", 0)],
         watched: 1234,
         closed: 56,
         wrong: 0,
@@ -66,8 +66,8 @@ fn a_screen_of_80_columns_and_24_rows_shows_every_value_whole() {
         "highest: 1,000",
         "scheduled       20,000",
         "ms late: p50 0.0, p99 0.0, max 0.0",
-        "queues by thread",
-        "most 1,613 chunks",
+        "slots by thread",
+        "most 1,613 slots",
         "1,234 connections by silence",
         "0s 1s 2s 3s 4s 5s 6s 7s 8s 9s",
         "56 closed after 10s, 0 wrongly",
@@ -79,7 +79,7 @@ fn a_screen_of_80_columns_and_24_rows_shows_every_value_whole() {
 }
 
 #[test]
-fn each_thread_has_a_bar_as_high_as_its_queue() {
+fn each_thread_has_a_bar_as_high_as_its_slots() {
     let rows = drawn(&screen(), 80, 24);
     let names = rows.iter().position(|row| row.contains("api 1")).expect("the names");
     let column = |name: &str| rows[names].find(name).expect("a name");
