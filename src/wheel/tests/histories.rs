@@ -284,8 +284,8 @@ impl<W: TokenWheel> Check<W> {
     }
 
     /// Timeouts come in the order of ticks, and within a tick in the order of arrival. None is
-    /// early, too late or missing. Timeouts that were out of reach or may be late keep their order only
-    /// if they were filed at the same time for the same tick.
+    /// early, too late or missing. Timeouts that may be late keep their order only if they were filed at the
+    /// same time for the same tick, and those that were out of reach have none (see `filing`).
     fn compare(&mut self, due: &[Due]) {
         assert!(due.is_sorted_by_key(|due| due.tick));
         let mut former = None;
@@ -295,10 +295,12 @@ impl<W: TokenWheel> Check<W> {
             let filed = self.expected.tick_of(arrival).expect("it was filed, and taken once");
             let late = (self.late)(self.delays[arrival as usize]);
             assert!((filed..=filed.saturating_add(late)).contains(tick), "{filed} in {tick}");
-            if !self.far.remove(&arrival) {
-                assert!(former.is_none_or(|f| f < (*tick, filed, arrival)), "{arrival} in {tick}");
-                former = Some((*tick, filed, arrival)).filter(|_| late == 0);
+            if self.far.remove(&arrival) {
+                self.expected.live.remove(&(filed, arrival));
+                continue;
             }
+            assert!(former.is_none_or(|f| f < (*tick, filed, arrival)), "{arrival} in {tick}");
+            former = Some((*tick, filed, arrival)).filter(|_| late == 0);
             let before = alike.insert((filed, self.told[arrival as usize]), (*tick, arrival));
             let follows = |(other, before)| other == *tick && before < arrival;
             assert!(before.is_none_or(follows), "{arrival} in {tick}");
