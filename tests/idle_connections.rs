@@ -1,5 +1,8 @@
 //! The example `idle_connections` at a small size: that it passes, and that its check can fail.
 
+#![cfg(unix)]
+
+mod common;
 #[path = "idle_connections/harness/clients/judge.rs"]
 mod judge;
 

@@ -18,7 +18,6 @@ mod executor;
 mod future;
 mod handles;
 mod idle;
-mod idle_connections;
 mod idle_model;
 #[cfg(all(feature = "tokio", feature = "futures-io"))]
 mod idle_stream;
