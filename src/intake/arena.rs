@@ -64,11 +64,6 @@ impl<P> Arena<P> {
         })
     }
 
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(crate) fn set_next_sequence(&self, sequence: u64) {
-        self.next_sequence.store(sequence, Ordering::Relaxed);
-    }
-
     /// A thread takes an idle arena. False if the worker has retired it.
     pub(super) fn occupy(&self) -> bool {
         self.change_user(IDLE, OWNED)

@@ -39,7 +39,7 @@
 
 use super::context::Context;
 use super::pending::Promise;
-use super::slot::Slot;
+use super::slot::{SEQUENCE_SHIFT, Slot};
 use crate::base::prefetch::prefetch;
 use crate::base::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::wheel::Token;
@@ -108,12 +108,15 @@ pub(crate) struct Chunk<P> {
     pub(super) promise: Promise,
     /// No slot from this one on was ever in use, so a look need not read them. Only the owner writes it.
     used: AtomicUsize,
+    /// A lower bound of the sequence numbers in use, shifted as in `Slot::sequence`. Only the owner writes it,
+    /// while all slots are free. The worker may read a former one, which is lower.
+    from: AtomicU64,
     /// The worker has dropped the chunk.
     released: AtomicBool,
     /// The number of its arena. The sequence numbers of one arena's timeouts can be compared.
     pub(crate) arena: u32,
     /// Its number among the timer's chunks.
-    pub(super) id: u32,
+    pub(crate) id: u32,
     /// Whether its timeouts are the crate's own. No public count, limit or stop includes them.
     pub(crate) internal: bool,
     /// Its arena. The reference is weak because the arena's queues hold the chunk.
@@ -134,6 +137,7 @@ impl<P> Chunk<P> {
             kept: Mutex::new(None),
             promise: Promise::new(),
             used: AtomicUsize::new(0),
+            from: AtomicU64::new(0),
             released: AtomicBool::new(false),
             arena,
             id,
@@ -157,6 +161,12 @@ impl<P> Chunk<P> {
         prefetch(&self.internal);
     }
 
+    /// Prefetches what `from` reads.
+    #[inline]
+    pub(crate) fn prefetch_head(&self) {
+        prefetch(&self.from);
+    }
+
     /// Prefetches the slots for a look.
     pub(crate) fn prefetch_all(&self) {
         (0..SLOTS).step_by(3).for_each(|offset| prefetch(self.slot(offset)));
@@ -176,6 +186,15 @@ impl<P> Chunk<P> {
     #[cold]
     pub(super) fn set_used(&self, used: usize) {
         self.used.store(used, Ordering::Relaxed);
+    }
+
+    pub(super) fn from(&self) -> u64 {
+        self.from.load(Ordering::Relaxed)
+    }
+
+    /// The owner begins to use the chunk, all of whose slots are free, with this sequence number.
+    pub(super) fn set_from(&self, sequence: u64) {
+        self.from.store(sequence << SEQUENCE_SHIFT, Ordering::Relaxed);
     }
 
     /// The index in the tokens of a slot.

@@ -32,6 +32,12 @@ pub(crate) struct FileChunk {
     pub(crate) token: Token,
 }
 
+/// Whether a token stands for a look at a chunk, and not for a timeout.
+#[inline]
+pub(crate) fn is_look(token: Token) -> bool {
+    locate(token.index).1 == LOOK
+}
+
 impl<P> Default for Looks<P> {
     fn default() -> Self {
         Self { known: Vec::new() }
@@ -79,12 +85,6 @@ impl<P: Send + 'static> Looks<P> {
         Some(FileChunk { by, token })
     }
 
-    /// Whether a token stands for a look, and not for a timeout.
-    #[inline]
-    pub(crate) fn is_look(token: Token) -> bool {
-        locate(token.index).1 == LOOK
-    }
-
     /// The time of the look or the deadline of the timeout that a token stands for. `None` if the token is
     /// dead.
     #[inline]
@@ -103,7 +103,7 @@ impl<P: Send + 'static> Looks<P> {
     /// later than the promised look, since timeouts are cancelled and pushed back.
     pub(crate) fn confirm(&mut self, token: Token) -> Option<u64> {
         let standing = self.standing(token);
-        if standing.is_none() || !Self::is_look(token) {
+        if standing.is_none() || !is_look(token) {
             return standing;
         }
         let id = self.take(token)?;
@@ -156,14 +156,17 @@ impl<P: Send + 'static> Looks<P> {
         Some((self.get(id)?, offset))
     }
 
-    /// The sequence number of a timeout, in the high bits, and the number of its arena. `None` if its token is
-    /// dead.
+    /// The sequence number of a timeout, or the lower bound of those of a chunk, in the high bits; and the number
+    /// of the arena. `None` if the token is dead.
     #[inline]
     pub(crate) fn order(&self, token: Token) -> Option<(u64, u32)> {
         let (id, offset) = locate(token.index);
         let known = self.known.get(id)?;
-        let slot = known.chunk.as_ref()?.slot(offset);
-        let sequence = slot.sequence();
+        let chunk = known.chunk.as_ref()?;
+        if offset == LOOK {
+            return (known.version == token.version).then(|| (chunk.from(), known.arena));
+        }
+        let sequence = chunk.slot(offset).sequence();
         (version_of(sequence) == token.version).then_some((sequence, known.arena))
     }
 

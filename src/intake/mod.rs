@@ -47,7 +47,7 @@ mod slot;
 pub(crate) use catch_up::CatchUp;
 pub(crate) use chunk::{Chunk, MAX_CHUNKS, SLOTS, locate};
 pub(crate) use cleanup::{DEAD_ALLOWED, DEAD_PER_CHECK};
-pub(crate) use looks::{FileChunk, Looks};
+pub(crate) use looks::{FileChunk, Looks, is_look};
 pub(crate) use owner::Owner;
 pub(crate) use pinned::PinnedChunk;
 pub(crate) use registry::Registry;

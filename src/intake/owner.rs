@@ -97,6 +97,13 @@ impl<P: Send + 'static> Owner<P> {
         arena.next_sequence.store(sequence + 1, Ordering::Relaxed);
     }
 
+    /// The chunk is unused.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(crate) fn set_next_sequence(&self, sequence: u64) {
+        self.arena.next_sequence.store(sequence, Ordering::Relaxed);
+        self.chunk.set_from(sequence);
+    }
+
     #[inline]
     pub(crate) fn owns(&self, chunk: &Chunk<P>) -> bool {
         std::ptr::eq(&*self.chunk, chunk)
@@ -176,12 +183,16 @@ fn next_chunk<P: Send + 'static>(
     arena: &Arc<Arena<P>>,
     registry: &Registry<P>,
 ) -> Option<(Arc<Chunk<P>>, u64)> {
+    let next_sequence = arena.next_sequence.load(Ordering::Relaxed);
     let Some(chunk) = arena.pool.pop() else {
-        return Some((registry.new_chunk(arena)?, ALL));
+        let chunk = registry.new_chunk(arena)?;
+        chunk.set_from(next_sequence);
+        return Some((chunk, ALL));
     };
     let free = chunk.take_freed();
     if free == ALL {
         arena.uncount_empty();
+        chunk.set_from(next_sequence);
     }
     Some((chunk, free))
 }

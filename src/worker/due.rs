@@ -1,10 +1,14 @@
 //! The timeouts that are due in one tick, in the order of scheduling.
 //!
-//! They come from the wheel and from looks at chunks (see `intake/pending`).
+//! They come out of the wheel as *sources*: single timeouts, and chunks to look at (see `intake/pending`).
+//! The sources are sorted by arena and sequence number, unless they are in order already. A chunk stands
+//! at the lower bound of its sequence numbers, `Chunk::from`. The worker looks at a chunk when its turn
+//! comes. The chunk's due timeouts form a *group*, together with those of all further sources that may
+//! come before its last one. Nearly always, that is the chunk alone, in order. So a burst runs chunk by
+//! chunk, while the slots are in the processor's cache.
 //!
-//! **The order of one thread is established here, and nowhere before.** The timeouts of one tick are sorted
-//! by their sequence numbers, unless they are in order already, which is nearly always so. If a timeout is
-//! here, so is each that its thread scheduled before it for the same tick:
+//! **The order of one thread is established here, and nowhere before.** If a timeout is due in a tick, so
+//! is each that its thread scheduled before it for the same tick:
 //!
 //! | step | a thread that schedules A and then B | the worker, in each pass |
 //! |---|---|---|
@@ -18,14 +22,16 @@
 //!
 //! A sequence number wraps after 2^44 timeouts of one thread, which takes days even if it does nothing else.
 
+use crate::intake::is_look;
 use crate::wheel::Token;
-use std::collections::HashMap;
+use std::cmp::Ordering;
 
-/// The bits of a key that have the number of the arena. Sequence numbers are above them.
-const ARENA: u64 = (1 << 20) - 1;
+/// The bits of an order that have the number of the arena. The sequence number is above them.
+const ARENA_BITS: u32 = 20;
+const ARENA: u64 = (1 << ARENA_BITS) - 1;
 
 /// Where a timeout stands in the order of its thread: its sequence number, and the number of its arena.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order(u64);
 
 impl Order {
@@ -35,17 +41,30 @@ impl Order {
         Self(sequence | u64::from(arena) & ARENA)
     }
 
-    fn arena(self) -> u64 {
-        self.0 & ARENA
+    /// Whether this is of the same arena as another, and not after it. Sequence numbers wrap.
+    #[inline]
+    fn is_within(self, last: Self) -> bool {
+        (self.0 ^ last.0) & ARENA == 0 && (last.0.wrapping_sub(self.0) as i64) >= 0
     }
 
-    /// Whether this is before another of the same arena. Sequence numbers wrap.
-    fn is_before(self, other: Self) -> bool {
-        (self.0.wrapping_sub(other.0) as i64) < 0
+    /// Whether this is before another: of an arena with a lower number, or of the same arena and before it.
+    #[inline]
+    fn is_before(self, next: Self) -> bool {
+        match (self.0 & ARENA).cmp(&(next.0 & ARENA)) {
+            Ordering::Less => true,
+            Ordering::Equal => !next.is_within(self),
+            Ordering::Greater => false,
+        }
+    }
+
+    /// A key to sort by: first by arena, then by sequence number, counted from that of `base`.
+    #[inline]
+    fn key(self, base: u64) -> u64 {
+        self.0.wrapping_sub(base).rotate_right(ARENA_BITS)
     }
 }
 
-/// A timeout that is due.
+/// A timeout that is due, or a chunk to look at.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     order: Order,
@@ -55,90 +74,140 @@ struct Item {
 /// The due timeouts. See the head.
 #[derive(Default)]
 pub(super) struct Agenda {
-    pub(super) tick: u64,
-    /// The timeouts of `tick`. The first `popped` ones are done.
-    items: Vec<Item>,
-    popped: usize,
+    /// When the tick begins.
+    pub(super) start: u64,
+    /// The sources of the tick. The first `taken` ones are done, or in the group.
+    sources: Items,
+    /// The timeouts of the present group.
+    group: Items,
+}
+
+/// Items, of which the first `taken` ones were taken.
+#[derive(Default)]
+struct Items {
+    list: Vec<Item>,
+    taken: usize,
+    /// Whether an item was added that does not come after the last one.
+    unsorted: bool,
+    /// The last one in order.
+    last: Order,
 }
 
 /// The number of timeouts for which the agenda keeps memory between passes.
 const KEPT: usize = 1 << 12;
 
 impl Agenda {
+    /// Takes the next timeout. `None` if the next source is a chunk, or there is none.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Token> {
-        let item = self.items.get(self.popped)?;
-        self.popped += 1;
-        Some(item.token)
+        if let Some(item) = self.group.next() {
+            self.group.taken += 1;
+            return Some(item.token);
+        }
+        let next = self.sources.next().filter(|item| !is_look(item.token))?;
+        self.sources.taken += 1;
+        Some(next.token)
     }
 
     /// The token that comes `distance` after the next one.
     #[inline]
     pub(super) fn ahead(&self, distance: usize) -> Option<Token> {
-        self.items.get(self.popped + distance).map(|item| item.token)
+        let items = if self.group.next().is_some() { &self.group } else { &self.sources };
+        items.list.get(items.taken + distance).map(|item| item.token)
     }
 
-    /// Begins a tick. All timeouts of the last one were popped.
-    pub(super) fn begin(&mut self, tick: u64) {
-        self.tick = tick;
-        self.items.clear();
-        self.popped = 0;
+    /// Begins the tick that starts at this time. All timeouts of the last one were taken.
+    pub(super) fn begin(&mut self, start: u64) {
+        self.start = start;
+        self.sources.clear();
+        self.group.clear();
     }
 
-    /// Adds a timeout of this tick.
+    /// Adds a source: a timeout, or a chunk with the lower bound of its sequence numbers.
     #[inline]
-    pub(super) fn add(&mut self, order: Order, token: Token) {
-        self.items.push(Item { order, token });
+    pub(super) fn add_source(&mut self, order: Order, token: Token) {
+        self.sources.add(Item { order, token });
     }
 
-    /// The number of timeouts of this tick so far.
-    pub(super) fn len(&self) -> usize {
-        self.items.len()
+    /// Puts the sources in order.
+    pub(super) fn sort_sources(&mut self) {
+        self.sources.sort();
     }
 
-    /// Puts the timeouts of one chunk in order: those from number `first` on.
-    pub(super) fn sort_chunk(&mut self, first: usize) {
-        sort(&mut self.items[first..]);
+    /// Begins a group. All timeouts of the last one were taken.
+    pub(super) fn begin_group(&mut self) {
+        self.group.clear();
     }
 
-    /// Puts the timeouts of this tick in order.
-    pub(super) fn sort(&mut self) {
-        if !is_each_thread_in_order(&self.items) {
-            sort(&mut self.items);
+    /// Takes the next chunk to look at for this group. Adds the timeouts before it. `None` if no further
+    /// source can come before the last timeout of the group.
+    pub(super) fn next_look(&mut self) -> Option<Token> {
+        while let Some(source) = self.sources.next() {
+            if !self.group.list.is_empty() && !source.order.is_within(self.group.last) {
+                return None;
+            }
+            self.sources.taken += 1;
+            if is_look(source.token) {
+                return Some(source.token);
+            }
+            self.group.add(source);
         }
+        None
+    }
+
+    /// The next source.
+    pub(super) fn next_source(&self) -> Option<Token> {
+        self.sources.next().map(|item| item.token)
+    }
+
+    /// Adds a timeout to the group.
+    #[inline]
+    pub(super) fn add_to_group(&mut self, order: Order, token: Token) {
+        self.group.add(Item { order, token });
+    }
+
+    /// Puts the group in order. False if it is empty.
+    pub(super) fn sort_group(&mut self) -> bool {
+        self.group.sort();
+        !self.group.list.is_empty()
     }
 
     /// Empties the agenda for the next pass, and frees most of its memory.
     pub(super) fn clear(&mut self) {
-        self.items.clear();
-        self.items.shrink_to(KEPT);
-        self.popped = 0;
-    }
-}
-
-fn is_in_order(items: &[Item]) -> bool {
-    items.is_sorted_by(|a, b| a.order.is_before(b.order))
-}
-
-/// Whether the timeouts of each thread are in order. Those of several threads may be mixed.
-fn is_each_thread_in_order(items: &[Item]) -> bool {
-    let mut last: HashMap<u64, Order> = HashMap::new();
-    items.windows(2).all(|pair| {
-        let (before, next) = (pair[0].order, pair[1].order);
-        if before.arena() == next.arena() {
-            return before.is_before(next);
+        for items in [&mut self.sources, &mut self.group] {
+            items.clear();
+            items.list.shrink_to(KEPT);
         }
-        last.insert(before.arena(), before);
-        last.get(&next.arena()).is_none_or(|last| last.is_before(next))
-    })
+    }
 }
 
-fn sort(items: &mut [Item]) {
-    if is_in_order(items) {
-        return;
+impl Items {
+    #[inline]
+    fn next(&self) -> Option<Item> {
+        self.list.get(self.taken).copied()
     }
-    // Halfway round from the first one, where sequence numbers hardly ever wrap.
-    let base = items[0].order.0.wrapping_sub(1 << 63);
-    // The stable sort finds runs, and a chunk is a run.
-    items.sort_unstable_by_key(|item| item.order.0.wrapping_sub(base));
+
+    #[inline]
+    fn add(&mut self, item: Item) {
+        if self.list.is_empty() || self.last.is_before(item.order) {
+            self.last = item.order;
+        } else {
+            self.unsorted = true;
+        }
+        self.list.push(item);
+    }
+
+    fn clear(&mut self) {
+        self.list.clear();
+        self.taken = 0;
+        self.unsorted = false;
+    }
+
+    fn sort(&mut self) {
+        if self.unsorted {
+            // Halfway round from the first one, where sequence numbers hardly ever wrap.
+            let base = (self.list[0].order.0 & !ARENA).wrapping_sub(1 << 63);
+            self.list.sort_unstable_by_key(|item| item.order.key(base));
+        }
+    }
 }

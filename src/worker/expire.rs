@@ -2,7 +2,7 @@
 
 use super::Worker;
 use crate::executor::Job;
-use crate::intake::{CatchUp, Claim, Claimed, DEAD_PER_CHECK, Looks, PinnedChunk, locate};
+use crate::intake::{CatchUp, Claim, Claimed, DEAD_PER_CHECK, Looks, PinnedChunk, is_look, locate};
 use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
 use crate::wheel::{Exact, Standing, Token};
 
@@ -21,7 +21,7 @@ const NEIGHBOURS: u32 = 8;
 /// The timeout that the worker has claimed and named (see `running`). The worker has a pin on its slot.
 pub(super) struct Named {
     chunk: PinnedChunk<Erased>,
-    offset: usize,
+    offset: u32,
     /// Whether the run ends with its name: the timeout does not go on, and no executor has it.
     finishes: bool,
 }
@@ -29,7 +29,7 @@ pub(super) struct Named {
 impl Named {
     #[inline]
     fn place(&self) -> Place<'_> {
-        Place { chunk: &self.chunk, offset: self.offset }
+        Place { chunk: &self.chunk, offset: self.offset as usize }
     }
 }
 
@@ -43,8 +43,7 @@ pub(super) struct Freed {
 impl Freed {
     /// Records that a slot is Free. Free slots of one chunk are given back together.
     #[inline]
-    fn add(&mut self, index: u32, looks: &Looks<Erased>) {
-        let (id, offset) = locate(index);
+    fn add(&mut self, id: usize, offset: usize, looks: &Looks<Erased>) {
         if id != self.chunk {
             self.give_back(looks);
             self.chunk = id;
@@ -72,13 +71,16 @@ impl<W: Exact> Worker<W> {
         // A burst that the last pass interrupted continues after all due timeouts.
         let burst_from = if self.is_catching_up() { tick } else { 0 };
         loop {
-            if self.is_catching_up() && self.is_in(tick) {
-                self.let_catch_up(burst_from, tick);
-            }
             if let Some(token) = self.agenda.ahead(PREFETCHED_AHEAD) {
                 self.prefetch(token);
             }
             let Some(token) = self.agenda.pop() else {
+                if self.look_on(tick) {
+                    continue;
+                }
+                if self.is_catching_up() && self.is_in(tick) {
+                    self.let_catch_up(burst_from, tick);
+                }
                 if self.begin_tick(tick) {
                     continue;
                 }
@@ -129,9 +131,18 @@ impl<W: Exact> Worker<W> {
             return;
         }
         match self.looks.chunk(token) {
-            Some((chunk, _)) if Looks::<Erased>::is_look(token) => chunk.prefetch_all(),
+            Some((chunk, _)) if is_look(token) => chunk.prefetch_all(),
             Some((chunk, offset)) => chunk.prefetch(offset),
             None => {}
+        }
+    }
+
+    /// Prefetches what `Looks::order` reads.
+    #[inline]
+    pub(super) fn prefetch_order(&mut self, token: Token) {
+        match self.looks.chunk(token) {
+            Some((chunk, _)) if is_look(token) => chunk.prefetch_head(),
+            _ => self.prefetch(token),
         }
     }
 
@@ -173,8 +184,7 @@ impl<W: Exact> Worker<W> {
             return Claim::Dead;
         };
         let (mut before, mut began) = (None, false);
-        let begin = context.scale.start_of(agenda.tick);
-        let claim = chunk.slot(offset).claim_if(token.version, begin, || {
+        let claim = chunk.slot(offset).claim_if(token.version, agenda.start, || {
             before = named.take();
             began = running.begin(before.is_some(), token.index);
             began
@@ -185,7 +195,8 @@ impl<W: Exact> Worker<W> {
                     context.ended(1); // first, so whoever sees it ended also sees the freed permit
                 }
                 context.counts.claimed(chunk.internal, claimed.filed);
-                *named = Some(Named { chunk: PinnedChunk::new(chunk), offset, finishes: true });
+                let (chunk, offset) = (PinnedChunk::new(chunk), offset as u32);
+                *named = Some(Named { chunk, offset, finishes: true });
                 if before.is_some() {
                     running.let_go();
                 }
@@ -217,7 +228,7 @@ impl<W: Exact> Worker<W> {
         let slot = chunk.slot(offset);
         let free = if named.finishes { slot.finish_and_unpin() } else { slot.unpin(1) };
         if free {
-            self.freed.add(chunk.index(offset), &self.looks);
+            self.freed.add(chunk.id as usize, offset, &self.looks);
         }
     }
 

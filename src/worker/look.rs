@@ -9,9 +9,8 @@
 use super::Worker;
 use super::due::Order;
 use super::expire::PREFETCHED_AHEAD;
-use crate::intake::{FileChunk, Looks, SLOTS, version_of};
+use crate::intake::{FileChunk, SLOTS, version_of};
 use crate::time::tick::NEVER;
-use crate::timeout::Erased;
 use crate::wheel::{Exact, Standing, Token};
 
 /// The drain cap: the most timeouts that one pass files, like Netty's. The pass takes whole chunks, so it
@@ -48,27 +47,33 @@ impl<W: Exact> Worker<W> {
     pub(super) fn begin_tick(&mut self, present: u64) -> bool {
         let mut tokens = std::mem::take(&mut self.tokens);
         let tick = self.filing.take_tick(present, &mut tokens);
-        self.agenda.begin(tick.unwrap_or_default());
+        self.agenda.begin(self.control.context.scale.start_of(tick.unwrap_or_default()));
         for (at, &token) in tokens.iter().enumerate() {
-            tokens.get(at + PREFETCHED_AHEAD).into_iter().for_each(|&token| self.prefetch(token));
-            self.add_due(token, present);
+            if let Some(&ahead) = tokens.get(at + PREFETCHED_AHEAD) {
+                self.prefetch_order(ahead);
+            }
+            if let Some((sequence, arena)) = self.looks.order(token) {
+                self.agenda.add_source(Order::new(sequence, arena), token);
+            }
         }
         tokens.clear();
         tokens.shrink_to(SLICE);
         self.tokens = tokens;
-        self.agenda.sort();
+        self.agenda.sort_sources();
         tick.is_some()
     }
 
-    /// Puts a token of the present tick on the agenda: a timeout, or all due ones of a chunk.
-    #[inline]
-    fn add_due(&mut self, token: Token, present: u64) {
-        if Looks::<Erased>::is_look(token) {
-            return self.look(token, present);
+    /// Looks at chunks, until the agenda has the next due timeouts of its tick. False if there are none.
+    #[inline(never)]
+    pub(super) fn look_on(&mut self, present: u64) -> bool {
+        self.agenda.begin_group();
+        while let Some(token) = self.agenda.next_look() {
+            self.look(token, present);
         }
-        if let Some((sequence, arena)) = self.looks.order(token) {
-            self.agenda.add(Order::new(sequence, arena), token);
+        if let Some(next) = self.agenda.next_source() {
+            self.prefetch(next);
         }
+        self.agenda.sort_group() || self.agenda.next_source().is_some()
     }
 
     /// Looks at a chunk in the agenda's tick.
@@ -76,8 +81,7 @@ impl<W: Exact> Worker<W> {
         let Self { control, looks, filing, agenda, to_file, .. } = self;
         let scale = control.context.scale;
         let Some(id) = looks.take(token) else { return };
-        let (now, end) = (scale.start_of(agenda.tick), scale.start_of(present));
-        let first = agenda.len();
+        let (now, end) = (agenda.start, scale.start_of(present));
         let left = looks.look(id, |chunk, offset, deadline| {
             if deadline > end {
                 return false;
@@ -85,14 +89,13 @@ impl<W: Exact> Worker<W> {
             let sequence = chunk.slot(offset).sequence();
             let token = chunk.token(offset, version_of(sequence));
             if deadline <= now {
-                agenda.add(Order::new(sequence, chunk.arena), token);
+                agenda.add_to_group(Order::new(sequence, chunk.arena), token);
             } else {
                 let later = Standing::Later(scale.tick_not_before(deadline));
                 filing.settle(token, later, present);
             }
             true
         });
-        agenda.sort_chunk(first);
         if left != NEVER {
             to_file.push((id as u32, left));
         }
