@@ -424,6 +424,22 @@ fn rule_07_a_tick_is_sorted_by_the_order_of_scheduling() {
     }
 }
 
+/// Chunks that are used again, and new ones between them: the bound of each is that of its present timeouts.
+#[test]
+fn rule_07_a_chunk_that_is_used_again_stands_at_its_present_timeouts() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule_at(DUE, 10 * SLOTS);
+    producer.cancel(3 * SLOTS..9 * SLOTS);
+    producer.handles.drain(3 * SLOTS..9 * SLOTS);
+    producer.scheduled.drain(3 * SLOTS..9 * SLOTS);
+    producer.schedule_at(DUE, 20 * SLOTS);
+    worker.take_in();
+    let due: Vec<u32> = all_due(&mut worker).iter().map(|token| token.index).collect();
+    let scheduled: Vec<u32> = (0..24 * SLOTS).map(|n| producer.index(n)).collect();
+    assert!(due == scheduled);
+}
+
 /// Each of two threads keeps its order, in a tick that has timeouts of both.
 #[test]
 fn rule_07_each_thread_keeps_its_order() {
