@@ -97,7 +97,7 @@ fn a_refused_job_ends_once(on_refusal: &OnRefusal) {
     // The timer stops after one more offer.
     let offers = Cell::new(0);
     let stopping = || offers.replace(offers.get() + 1) > 0;
-    jobs.into_iter().for_each(|job| dispatch.hand(job, &arenas.context.counts.metrics, stopping));
+    jobs.into_iter().for_each(|job| dispatch.hand(job, &arenas.context.counts.worker, stopping));
     taker.join().unwrap();
     std::iter::from_fn(|| queue.pop()).for_each(Job::run);
     let won = canceller.join().unwrap();

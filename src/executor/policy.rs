@@ -4,7 +4,7 @@ use super::{Executor, Job};
 use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::thread;
-use crate::metrics::WorkerMetrics;
+use crate::metrics::WorkerCounts;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub(crate) struct Dispatch {
 
 impl Dispatch {
     /// Hands a job over. Stops waiting for the executor once `stopping` returns true.
-    pub(crate) fn hand(&self, job: Job, metrics: &WorkerMetrics, stopping: impl Fn() -> bool) {
+    pub(crate) fn hand(&self, job: Job, metrics: &WorkerCounts, stopping: impl Fn() -> bool) {
         let Some(job) = self.offer(job, metrics) else { return };
         metrics.job_refused();
         match &self.on_refusal {
@@ -93,7 +93,7 @@ impl Dispatch {
         }
     }
 
-    fn offer_until_taken(&self, job: Job, metrics: &WorkerMetrics, stopping: impl Fn() -> bool) {
+    fn offer_until_taken(&self, job: Job, metrics: &WorkerCounts, stopping: impl Fn() -> bool) {
         let mut refused = job;
         for attempt in 0u32.. {
             if stopping() {
@@ -113,12 +113,12 @@ impl Dispatch {
 
     /// Offers a job to the executor. Returns the job if the executor refuses it. If the executor panics,
     /// it drops the job.
-    fn offer(&self, job: Job, metrics: &WorkerMetrics) -> Option<Job> {
+    fn offer(&self, job: Job, metrics: &WorkerCounts) -> Option<Job> {
         contained(metrics, || self.executor.execute(job)).and_then(Result::err)
     }
 }
 
-fn contained<R>(metrics: &WorkerMetrics, user_code: impl FnOnce() -> R) -> Option<R> {
+fn contained<R>(metrics: &WorkerCounts, user_code: impl FnOnce() -> R) -> Option<R> {
     let result = isolate::contained(user_code);
     if result.is_none() {
         metrics.task_panicked();

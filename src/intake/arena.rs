@@ -114,7 +114,7 @@ impl<P> Arena<P> {
     fn consider_release(&self) {
         let kept = self.kept();
         if self.has_more_empty_than(if kept > 0 { kept + self.pool.len() / 4 } else { 0 }) {
-            self.context.want_release();
+            self.context.request_release();
         }
     }
 

@@ -62,7 +62,7 @@ const REUSABLE: u32 = if cfg!(loom) { 1 } else { 16 };
 
 const OFFSET_BITS: u32 = 6;
 
-/// The offset in the tokens that stand for a look at a chunk (see `looks`).
+/// The offset in the tokens that stand for a look at a chunk (see `known_chunks`).
 pub(super) const LOOK: usize = (1 << OFFSET_BITS) - 1;
 
 const _: () = assert!(SLOTS <= LOOK, "no slot has the offset of a look");

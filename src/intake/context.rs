@@ -23,15 +23,16 @@ pub(crate) struct Context {
     /// See `closing`.
     pub(super) closing: AtomicU8,
     /// What is scheduled from now on is not due before this time, which is just after the begin of the tick
-    /// that the worker expires. So it is due in the next tick (see `worker/due`).
+    /// that the worker expires. So it is due in the next tick (see `worker/tick_queue`).
     floor: AtomicU64,
     /// The registry, for a thread that knows only the context: a reference upwards, whose type is erased,
     /// because `registry` is built on this file.
     pub(super) registry_above: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) counts: Counts,
-    /// See `cleanup`.
-    pub(super) sweep_wanted: AtomicBool,
-    pub(super) release_wanted: AtomicBool,
+    /// See `sweep_request`.
+    pub(super) sweep_requested: AtomicBool,
+    /// See `release_request`.
+    pub(super) release_requested: AtomicBool,
     /// The number of buckets of the wheel.
     pub(super) buckets: usize,
     /// The number of entries in the wheel after the worker's last pass.
@@ -59,8 +60,8 @@ impl Context {
             floor: AtomicU64::new(DEADLINE_STEP),
             registry_above: OnceLock::new(),
             counts: Counts::new(),
-            sweep_wanted: AtomicBool::new(false),
-            release_wanted: AtomicBool::new(false),
+            sweep_requested: AtomicBool::new(false),
+            release_requested: AtomicBool::new(false),
             buckets,
             entries: AtomicUsize::new(0),
             catching_up: SegQueue::new(),

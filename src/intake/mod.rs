@@ -12,25 +12,25 @@
 //! - `registry`: all arenas and chunks of one timer
 //! - `pending`: the pending queue, by which the worker learns of new timeouts
 //! - `announce`: the producers' half of it
-//! - `looks`: the worker's half of it: by when it looks at which chunk
+//! - `known_chunks`: the worker's half of it: by when it looks at which chunk
 //! - `alarm`: when a producer wakes the worker
 //! - `catch_up`: timeouts that must run at once
-//! - `cleanup`: when the worker sweeps, and releases chunks
+//! - `sweep_request`: when the worker sweeps dead entries out of the wheel
+//! - `release_request`: when the worker drops empty chunks
 //! - `closing`: the word by which a timer is closed
 //! - `limit`: the limit of pending timeouts
 //! - `context`: what all handles of one timer share with its worker: all of the above, and the clock
-//! - `producer`: a thread that schedules, for the tests
+//! - `test_producer`: a thread that schedules, for the tests
 
 pub(crate) mod alarm;
 mod announce;
 mod arena;
 mod catch_up;
 mod chunk;
-mod cleanup;
 mod closing;
 pub(crate) mod context;
+mod known_chunks;
 mod limit;
-mod looks;
 #[cfg(all(test, loom))]
 mod model;
 mod overflow;
@@ -38,17 +38,19 @@ mod owner;
 mod pending;
 #[allow(unsafe_code)] // the file explains why
 mod pinned;
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod producer;
 mod registry;
+mod release_request;
 #[allow(unsafe_code)] // the file explains why
 mod slot;
+mod sweep_request;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod test_producer;
 
 pub(crate) use catch_up::CatchUp;
 pub(crate) use chunk::{Chunk, MAX_CHUNKS, SLOTS, locate};
-pub(crate) use cleanup::{DEAD_ALLOWED, DEAD_PER_CHECK};
-pub(crate) use looks::{FileChunk, Looks, is_look};
+pub(crate) use known_chunks::{FileChunk, KnownChunks, is_look};
 pub(crate) use owner::Owner;
 pub(crate) use pinned::PinnedChunk;
 pub(crate) use registry::Registry;
 pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, version_of};
+pub(crate) use sweep_request::{DEAD_ALLOWED, DEAD_PER_CHECK};

@@ -4,7 +4,7 @@
 use super::chunk::Home;
 use super::context::Context;
 use super::slot::Runs;
-use super::{Cancel, Chunk, Claim, FileChunk, Looks, Moved, Owner, Phase, Registry, Slot};
+use super::{Cancel, Chunk, Claim, FileChunk, KnownChunks, Moved, Owner, Phase, Registry, Slot};
 use crate::base::sync::{Arc, Ordering, check, check_up_to, fence, spawn, turn};
 use crate::time::Timebase;
 use crate::time::tick::{NEVER, TickScale};
@@ -65,24 +65,24 @@ fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
 /// The worker: the chunks that it knows, and the entries of its wheel.
 struct Worker {
     registry: Arc<Registry<u32>>,
-    looks: Looks<u32>,
+    chunks: KnownChunks<u32>,
     /// Chunks and timeouts, each with the time under which it is filed.
     entries: Vec<(u64, Token)>,
 }
 
 impl Worker {
     fn new(registry: &Arc<Registry<u32>>) -> Self {
-        Self { registry: registry.clone(), looks: Looks::default(), entries: Vec::new() }
+        Self { registry: registry.clone(), chunks: KnownChunks::default(), entries: Vec::new() }
     }
 
     fn take_in(&mut self) {
-        let Self { registry, looks, entries } = self;
-        looks.take_in(registry, |FileChunk { by, token }| entries.push((by, token)));
+        let Self { registry, chunks, entries } = self;
+        chunks.take_in(registry, |FileChunk { by, token }| entries.push((by, token)));
     }
 
     /// The earliest time under which something is filed.
     fn next(&self) -> u64 {
-        let live = self.entries.iter().filter(|(_, token)| self.looks.standing(*token).is_some());
+        let live = self.entries.iter().filter(|(_, token)| self.chunks.standing(*token).is_some());
         live.map(|&(time, _)| time).min().unwrap_or(NEVER)
     }
 
@@ -92,18 +92,18 @@ impl Worker {
         turn();
         self.take_in();
         for (time, token) in std::mem::take(&mut self.entries) {
-            if time > by || !Looks::<u32>::is_look(token) {
+            if time > by || !KnownChunks::<u32>::is_look(token) {
                 self.entries.push((time, token));
                 continue;
             }
-            let Some(id) = self.looks.take(token) else { continue };
+            let Some(id) = self.chunks.take(token) else { continue };
             let entries = &mut self.entries;
-            let left = self.looks.look(id, |chunk, offset, deadline| {
+            let left = self.chunks.look(id, |chunk, offset, deadline| {
                 let filed = (deadline <= by).then(|| chunk.slot(offset).file()).flatten();
                 entries.extend(filed.map(|(at, version)| (at, chunk.token(offset, version))));
                 filed.is_some()
             });
-            let chunk = self.looks.look_by(id, left);
+            let chunk = self.chunks.look_by(id, left);
             self.entries.extend(chunk.map(|FileChunk { by, token }| (by, token)));
         }
     }
@@ -113,11 +113,11 @@ impl Worker {
     fn expire(&mut self, now: u64) -> Vec<u32> {
         let mut ran = Vec::new();
         for (deadline, token) in std::mem::take(&mut self.entries) {
-            if deadline > now || Looks::<u32>::is_look(token) {
+            if deadline > now || KnownChunks::<u32>::is_look(token) {
                 self.entries.push((deadline, token));
                 continue;
             }
-            let Some((chunk, offset)) = self.looks.chunk(token) else { continue }; // it was released
+            let Some((chunk, offset)) = self.chunks.chunk(token) else { continue }; // it was released
             let slot = chunk.slot(offset);
             let sequence = slot.sequence();
             match slot.claim(token.version, now) {
@@ -631,7 +631,7 @@ fn rule_02_a_confirmed_look_hides_no_sooner_timeout() {
         });
         turn();
         let (by, token) = worker.entries[0];
-        assert_eq!((by, worker.looks.confirm(token)), (LATER, Some(LATER)));
+        assert_eq!((by, worker.chunks.confirm(token)), (LATER, Some(LATER)));
         producer.join().unwrap();
         worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
@@ -684,8 +684,8 @@ fn rule_01_retirement_against_a_new_owner() {
             })
         };
         turn();
-        worker.looks.discover(&registry);
-        registry.release(|id| worker.looks.forget(id));
+        worker.chunks.discover(&registry);
+        registry.release(|id| worker.chunks.forget(id));
         second.join().unwrap();
         worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
@@ -702,7 +702,7 @@ fn rule_04_a_wanted_release_is_not_lost() {
         let arena = registry.take_arena();
         arena.count_empty();
         arena.uncount_empty();
-        assert!(registry.context.is_release_wanted());
+        assert!(registry.context.is_release_requested());
         let other = {
             let arena = arena.clone();
             spawn(move || arena.count_empty())
@@ -710,7 +710,7 @@ fn rule_04_a_wanted_release_is_not_lost() {
         registry.context.begin_release();
         let seen = arena.has_chunks_to_release();
         other.join().unwrap();
-        assert!(seen || registry.context.is_release_wanted(), "nobody will release the chunk");
+        assert!(seen || registry.context.is_release_requested(), "nobody will release the chunk");
     });
 }
 
@@ -810,7 +810,7 @@ fn rule_04_each_slot_is_returned_once() {
             drop(owner);
             held.into_iter().for_each(|handle| assert!(cancel(handle).is_some()));
             assert_eq!(arena.pool.len(), chunks, "each chunk is in the pool once");
-            assert!(registry.context.is_release_wanted());
+            assert!(registry.context.is_release_requested());
             let mut released = 0;
             assert!(arena.release(|_| released += 1));
             assert_eq!(
@@ -843,14 +843,14 @@ fn release_against_a_new_owner() {
             })
         };
         worker.look(NOW);
-        registry.release(|id| worker.looks.forget(id));
+        registry.release(|id| worker.chunks.forget(id));
         assert!(canceller.join().unwrap().is_some());
         let (chunk, offset) = producer.join().unwrap();
         worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
         assert!(chunk.slot(offset).unpin(1));
         chunk.give_back(1 << offset);
-        while !registry.release(|id| worker.looks.forget(id)) {}
+        while !registry.release(|id| worker.chunks.forget(id)) {}
         assert_eq!((arena.chunks.lock().len(), arena.has_chunks_to_release()), (0, false));
     });
 }

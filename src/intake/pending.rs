@@ -15,7 +15,7 @@
 //! | 3 | wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
 //!
 //! The worker takes in the whole queue in each pass, and again before it sleeps. If an entry is before
-//! `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `looks`). So a
+//! `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a
 //! timeout that is far away costs the worker only a share of its chunk's entry. One that is cancelled
 //! before the look costs nothing more.
 //!
@@ -33,7 +33,7 @@
 //! an entry that its own thread, or the chunk's last owner, has pushed.
 //!
 //! **The order of one thread** needs no order in the queue. The worker restores it where it hands over the
-//! timeouts of one tick (see `worker/due`).
+//! timeouts of one tick (see `worker/tick_queue`).
 //!
 //! The producer's first fence also serves closing (see `context`).
 

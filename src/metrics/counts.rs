@@ -1,14 +1,15 @@
 //! All counts of one timer.
 
-use super::snapshot::{Metrics, WorkerMetrics};
+use super::snapshot::Metrics;
 use super::tally::{Tally, Totals};
+use super::worker::WorkerCounts;
 use crate::base::sync::{Arc, Mutex};
 use std::collections::HashSet;
 
 /// The tallies of all threads, and the worker's own counters.
 pub(crate) struct Counts {
     /// The worker's counters.
-    pub(crate) metrics: WorkerMetrics,
+    pub(crate) worker: WorkerCounts,
     /// The worker's counts.
     pub(crate) by_worker: Tally,
     /// The counts of threads without an arena. Several threads write it.
@@ -22,7 +23,7 @@ pub(crate) struct Counts {
 impl Counts {
     pub(crate) fn new() -> Self {
         Self {
-            metrics: WorkerMetrics::new(),
+            worker: WorkerCounts::new(),
             by_worker: Tally::default(),
             by_others: Tally::default(),
             internals: Arc::default(),
@@ -99,7 +100,7 @@ impl Counts {
     pub(crate) fn snapshot(&self) -> Metrics {
         let mut metrics = Metrics::default();
         metrics.count(self.of_users(&self.tallies.lock()));
-        self.metrics.fill(&mut metrics);
+        self.worker.fill(&mut metrics);
         metrics
     }
 

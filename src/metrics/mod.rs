@@ -1,17 +1,19 @@
 //! Metrics: what a timer counts.
 //!
-//! - `snapshot`: the public snapshot, the worker's counters, the lateness histogram
-//! - `thread`: the public snapshot of what one thread has
-//! - `tally`: the counts of each thread
-//! - `counts`: all counts of one timer
+//! - `snapshot`: the public snapshots, of a timer and of each thread
+//! - `lateness`: the histogram of lateness
+//! - `tally`: the counts that each thread keeps of its timeouts
+//! - `worker`: the counters of the worker's own actions
+//! - `counts`: all of these for one timer, and their sums
 
 mod counts;
+mod lateness;
 mod snapshot;
 mod tally;
-mod thread;
+mod worker;
 
 pub(crate) use counts::Counts;
-pub(crate) use snapshot::WorkerMetrics;
-pub use snapshot::{Lateness, Metrics};
+pub use lateness::Lateness;
+pub use snapshot::{Metrics, ThreadMetrics};
 pub(crate) use tally::{Count, Tally, Totals};
-pub use thread::ThreadMetrics;
+pub(crate) use worker::WorkerCounts;

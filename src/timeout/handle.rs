@@ -157,7 +157,7 @@ impl Timeout {
         if let Cancel::Won { payload, filed } = self.slot().cancel() {
             self.count_cancelled(self.place(), filed);
             if isolate::panics(|| drop(payload)) {
-                self.context().counts.metrics.task_panicked();
+                self.context().counts.worker.task_panicked();
                 warning!("the drop of the task of {self:?} panicked");
             }
         }
@@ -323,7 +323,7 @@ impl Timeout {
     #[inline]
     pub(crate) fn tell_cancelled(&self, task: Erased) {
         if isolate::panics(|| task.cancelled(self.place())) {
-            self.context().counts.metrics.task_panicked();
+            self.context().counts.worker.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
         }
     }

@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
     #[inline]
     fn run(&self, task: Erased) -> Option<(Erased, When)> {
         let Some(next) = isolate::contained(|| task.run(self.0)) else {
-            self.context().counts.metrics.task_panicked();
+            self.context().counts.worker.task_panicked();
             let timer = self.context().name();
             warning!([timer = timer], "{timer}: the task of {self:?} panicked");
             return None;

@@ -1,6 +1,6 @@
 //! Scheduling on the calling thread: arms a slot under a deadline, announces it, and takes it back if the
-//! timer was closed meanwhile. `timer/handle` computes the deadline from a delay, and `worker/look`
-//! the tick from the deadline.
+//! timer was closed meanwhile. `time/timebase` computes the deadline from a delay, and the worker the tick from
+//! the deadline.
 
 use super::erased::{Erased, Place};
 use super::handle::Timeout;

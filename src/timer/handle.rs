@@ -173,7 +173,7 @@ impl HashedWheelTimer {
         repeats: bool,
     ) -> Result<Timeout, ScheduleError<T>> {
         if let Err(limit) = self.context().begins() {
-            self.context().counts.metrics.over_limit();
+            self.context().counts.worker.over_limit();
             return Err(ScheduleError::new(RefusalReason::LimitReached { limit }, task));
         }
         self.admit(task, deadline, if repeats { Admit::Series } else { Admit::Once })

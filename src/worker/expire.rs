@@ -2,7 +2,9 @@
 
 use super::Worker;
 use crate::executor::Job;
-use crate::intake::{CatchUp, Claim, Claimed, DEAD_PER_CHECK, Looks, PinnedChunk, is_look, locate};
+use crate::intake::{
+    CatchUp, Claim, Claimed, DEAD_PER_CHECK, KnownChunks, PinnedChunk, is_look, locate,
+};
 use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
 use crate::wheel::{Exact, Standing, Token};
 
@@ -43,18 +45,18 @@ pub(super) struct Freed {
 impl Freed {
     /// Records that a slot is Free. Free slots of one chunk are given back together.
     #[inline]
-    fn add(&mut self, id: usize, offset: usize, looks: &Looks<Erased>) {
+    fn add(&mut self, id: usize, offset: usize, chunks: &KnownChunks<Erased>) {
         if id != self.chunk {
-            self.give_back(looks);
+            self.give_back(chunks);
             self.chunk = id;
         }
         self.slots |= 1 << offset;
     }
 
     /// Gives back all slots that are recorded.
-    fn give_back(&mut self, looks: &Looks<Erased>) {
+    fn give_back(&mut self, chunks: &KnownChunks<Erased>) {
         let slots = std::mem::take(&mut self.slots);
-        if let Some(chunk) = looks.get(self.chunk).filter(|_| slots != 0) {
+        if let Some(chunk) = chunks.get(self.chunk).filter(|_| slots != 0) {
             chunk.give_back(slots);
         }
     }
@@ -64,17 +66,17 @@ impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
     pub(super) fn expire(&mut self, now: u64) {
         let tick = self.context().scale.tick_at(now);
-        self.context().counts.metrics.skipped(tick.saturating_sub(self.last_pass + 1));
+        self.context().counts.worker.skipped(tick.saturating_sub(self.last_pass + 1));
         self.last_pass = tick;
 
         let (mut now, mut until_read) = (now, FIRED_PER_CLOCK_READ);
         // A burst that the last pass interrupted continues after all due timeouts.
         let burst_from = if self.is_catching_up() { tick } else { 0 };
         loop {
-            if let Some(token) = self.agenda.ahead(PREFETCHED_AHEAD) {
+            if let Some(token) = self.due.ahead(PREFETCHED_AHEAD) {
                 self.prefetch(token);
             }
-            let Some(token) = self.agenda.pop() else {
+            let Some(token) = self.due.pop() else {
                 if self.look_on(tick) {
                     continue;
                 }
@@ -97,7 +99,7 @@ impl<W: Exact> Worker<W> {
                     let token = if filed {
                         Some(token)
                     } else {
-                        let chunk = self.looks.look_by(locate(token.index).0, deadline);
+                        let chunk = self.chunks.look_by(locate(token.index).0, deadline);
                         chunk.map(|chunk| chunk.token)
                     };
                     token.into_iter().for_each(|token| self.postpone(token, deadline, tick));
@@ -113,13 +115,13 @@ impl<W: Exact> Worker<W> {
             }
         }
         self.end_naming();
-        self.freed.give_back(&self.looks);
+        self.freed.give_back(&self.chunks);
         if self.ran >= DEAD_PER_CHECK {
             // Fewer timeouts are pending now, so the dead entries may outnumber them.
             self.ran = 0;
             self.consider_sweep();
         }
-        self.agenda.clear();
+        self.due.clear();
     }
 
     /// Prefetches the memory that the run of a token's timeout will use. Neighbours of the last slot are
@@ -130,17 +132,17 @@ impl<W: Exact> Worker<W> {
         if token.index.wrapping_sub(last) <= NEIGHBOURS {
             return;
         }
-        match self.looks.chunk(token) {
+        match self.chunks.chunk(token) {
             Some((chunk, _)) if is_look(token) => chunk.prefetch_all(),
             Some((chunk, offset)) => chunk.prefetch(offset),
             None => {}
         }
     }
 
-    /// Prefetches what `Looks::order` reads.
+    /// Prefetches what `KnownChunks::order` reads.
     #[inline]
     pub(super) fn prefetch_order(&mut self, token: Token) {
-        match self.looks.chunk(token) {
+        match self.chunks.chunk(token) {
             Some((chunk, _)) if is_look(token) => chunk.prefetch_head(),
             _ => self.prefetch(token),
         }
@@ -152,14 +154,14 @@ impl<W: Exact> Worker<W> {
         self.context().scale.tick_at(now) <= tick
     }
 
-    /// Puts the entries that catch up on the agenda, each in its own tick, but not before tick
+    /// Puts the entries that catch up on the queue of the tick, each in its own tick, but not before tick
     /// `from`. Takes only the entries that are queued when it begins, so it always ends.
     pub(super) fn let_catch_up(&mut self, from: u64, present: u64) {
         let control = self.control.clone();
         let begin = control.context.scale.start_of(from);
         let mut entries = std::mem::take(&mut self.missed);
         let waiting = control.context.catching_up();
-        self.looks.discover(&control.registry);
+        self.chunks.discover(&control.registry);
         entries.extend((0..waiting).map_while(|_| control.context.next_catching_up()));
         for CatchUp { token, deadline } in entries.drain(..) {
             self.postpone(token, deadline.max(begin), present);
@@ -168,7 +170,7 @@ impl<W: Exact> Worker<W> {
         self.missed = entries;
     }
 
-    /// Files a timeout under its new deadline: on the agenda if that is due by the present tick, or
+    /// Files a timeout under its new deadline: in the queue of the tick if that is due by the present tick, or
     /// else in the wheel. The present tick is fixed for the pass, so the pass ends.
     pub(super) fn postpone(&mut self, token: Token, deadline: u64, present: u64) {
         let tick = self.context().scale.tick_not_before(deadline);
@@ -178,13 +180,13 @@ impl<W: Exact> Worker<W> {
     /// Claims a timeout. Before the claim, names it in place of the timeout that ran last.
     #[inline]
     pub(super) fn claim(&mut self, token: Token) -> Claim<Erased> {
-        let Self { control, looks, named, agenda, .. } = self;
+        let Self { control, chunks, named, due, .. } = self;
         let (context, running) = (&control.context, &control.running);
-        let Some((chunk, offset)) = looks.chunk(token) else {
+        let Some((chunk, offset)) = chunks.chunk(token) else {
             return Claim::Dead;
         };
         let (mut before, mut began) = (None, false);
-        let claim = chunk.slot(offset).claim_if(token.version, agenda.start, || {
+        let claim = chunk.slot(offset).claim_if(token.version, due.start, || {
             before = named.take();
             began = running.begin(before.is_some(), token.index);
             began
@@ -228,7 +230,7 @@ impl<W: Exact> Worker<W> {
         let slot = chunk.slot(offset);
         let free = if named.finishes { slot.finish_and_unpin() } else { slot.unpin(1) };
         if free {
-            self.freed.add(chunk.id as usize, offset, &self.looks);
+            self.freed.add(chunk.id as usize, offset, &self.chunks);
         }
     }
 
@@ -243,14 +245,14 @@ impl<W: Exact> Worker<W> {
         let Place { chunk, offset } = named.place();
         if !chunk.internal {
             let late = now.saturating_sub(deadline);
-            control.context.counts.metrics.late_by(late);
+            control.context.counts.worker.late_by(late);
             reports.late_by(late);
         }
         if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
             chunk.slot(offset).pin(); // the worker's pin while the timeout is named
             let job = Job::new(task, Timeout::pinned(named.place()));
             let stopping = || control.context.is_closed();
-            dispatch.hand(job, &control.context.counts.metrics, stopping);
+            dispatch.hand(job, &control.context.counts.worker, stopping);
             named.finishes = false;
             return;
         }

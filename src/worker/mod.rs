@@ -9,24 +9,28 @@
 //!
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!
-//! - `look`: takes in the pending queue, looks at chunks, moves timeouts into the wheel
-//! - `due`: the due timeouts of one pass, in order
+//! - `look`: takes in the pending queue, and looks at chunks for due timeouts
+//! - `tick_queue`: the due timeouts of one tick, in the order of scheduling
 //! - `expire`: hands due timeouts to the executor
-//! - `sweep`: drops dead entries from the wheel, and empty chunks
+//! - `drain`: moves timeouts that are not due yet into the wheel
+//! - `sweep`: drops dead entries from the wheel
+//! - `release`: drops empty chunks
 //! - `report`: warns of refusals, of a backlog, and of timeouts that run late
 //! - `sleep`: drops dead entries that would be next, and sleeps until the next live one
 //! - `end`: how the timer ends: the thread from its start to its end, closing, emptying, the report, and
 //!   publishing the running timeout
 
-mod due;
+mod drain;
 mod end;
 mod expire;
 mod look;
+mod release;
 mod report;
 mod sleep;
 mod sweep;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+mod tick_queue;
 
 pub(crate) use end::{Control, Ending, run_thread};
 
@@ -34,13 +38,13 @@ use crate::base::logging::warning;
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::context::Context;
-use crate::intake::{CatchUp, DEAD_ALLOWED, Looks};
+use crate::intake::{CatchUp, DEAD_ALLOWED, KnownChunks};
 use crate::time::Pace;
 use crate::timeout::Erased;
 use crate::wheel::{Batch, Due, Exact, Filing, Token};
-use due::Agenda;
 use expire::{Freed, Named};
 use report::Reports;
+use tick_queue::TickQueue;
 
 /// The worker's state. `W` is the structure of the wheel.
 pub(crate) struct Worker<W> {
@@ -48,8 +52,8 @@ pub(crate) struct Worker<W> {
     filing: Filing<W>,
     dispatch: Option<Dispatch>,
     pace: Pace,
-    looks: Looks<Erased>,
-    agenda: Agenda,
+    chunks: KnownChunks<Erased>,
+    due: TickQueue,
     /// Memory for the tokens of one tick.
     tokens: Vec<Token>,
     /// The chunks that were looked at in this pass and have timeouts left: their numbers, and the earliest
@@ -61,7 +65,7 @@ pub(crate) struct Worker<W> {
     prefetched: u32,
     /// The timeout that the worker has named.
     named: Option<Named>,
-    /// Entries of missed runs of inline tasks, which the next pass puts on the agenda.
+    /// Entries of missed runs of inline tasks, which the next pass files.
     missed: Vec<CatchUp>,
     /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
     ran: u64,
@@ -100,8 +104,8 @@ impl<W: Exact> Worker<W> {
             filing: Filing::new(wheel, DEAD_ALLOWED),
             dispatch,
             pace,
-            looks: Looks::default(),
-            agenda: Agenda::default(),
+            chunks: KnownChunks::default(),
+            due: TickQueue::default(),
             tokens: Vec::new(),
             to_file: Vec::new(),
             freed: Freed::default(),
@@ -135,10 +139,10 @@ impl<W: Exact> Worker<W> {
             fence(Ordering::SeqCst);
             self.take_in();
             self.expire(now);
-            self.file();
-            let unswept = self.sweep();
+            self.drain();
+            let cleans = self.release() | self.sweep();
             self.report();
-            let all_done = !unswept && !self.is_catching_up();
+            let all_done = !cleans && !self.is_catching_up();
             if all_done && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);
@@ -165,7 +169,7 @@ impl<W: Exact> Worker<W> {
             self.known = now;
         } else {
             self.blind = true;
-            self.context().counts.metrics.task_panicked();
+            self.context().counts.worker.task_panicked();
             warning!("the clock panicked on the worker");
         }
         self.known

@@ -22,7 +22,7 @@ const LATE_AT_LEAST: u64 = 100_000_000;
 /// The counts at the last report, and those seen since.
 #[derive(Default)]
 pub(super) struct Reports {
-    last: Counts,
+    last: Trouble,
     /// The greatest lateness since the last report, in nanoseconds.
     latest: u64,
     /// The time before which there is no report.
@@ -31,15 +31,15 @@ pub(super) struct Reports {
 
 /// The counters to which a report belongs.
 #[derive(Clone, Copy, Default)]
-struct Counts {
+struct Trouble {
     refused: u64,
     over_limit: u64,
     passes_with_backlog: u64,
 }
 
-impl Counts {
+impl Trouble {
     fn of(context: &Context) -> Self {
-        let (refused, over_limit, passes_with_backlog) = context.counts.metrics.trouble();
+        let (refused, over_limit, passes_with_backlog) = context.counts.worker.trouble();
         Self { refused, over_limit, passes_with_backlog }
     }
 
@@ -83,8 +83,8 @@ impl<W> Worker<W> {
         let context = &control.context;
         let late_from = context.scale.start_of(LATE_TICKS).max(LATE_AT_LEAST);
         let late = Some(std::mem::take(&mut reports.latest)).filter(|&nanos| nanos >= late_from);
-        let now = Counts::of(context);
-        let Counts { refused, over_limit, passes_with_backlog } = now.since(reports.last);
+        let now = Trouble::of(context);
+        let Trouble { refused, over_limit, passes_with_backlog } = now.since(reports.last);
         reports.last = now;
         if late.is_none() && refused + over_limit + passes_with_backlog == 0 {
             return;

@@ -42,13 +42,13 @@ impl<W: Exact> Worker<W> {
 
     /// Finds the earliest live entry up to tick `last`.
     fn confirm_until(&mut self, last: u64) -> Next {
-        let Self { control, looks, filing, confirmed, .. } = self;
+        let Self { control, chunks, filing, confirmed, .. } = self;
         let context = &control.context;
         let Some(next) = filing.next_expiry().filter(|&next| next <= last) else {
             return Next::Later;
         };
         let mut tick_of = |due: Due| {
-            looks.confirm(due.token).map(|deadline| context.scale.tick_not_before(deadline))
+            chunks.confirm(due.token).map(|deadline| context.scale.tick_not_before(deadline))
         };
         if let Some(due) = confirmed.filter(|due| due.tick == next) {
             if tick_of(due).is_some_and(|tick| tick <= due.tick) {
@@ -82,7 +82,7 @@ impl<W: Exact> Worker<W> {
         let asked = self.request_to_catch_up() != caught_up || self.is_catching_up();
         if !context.is_closed() && !asked {
             context.alarm.sleep_until(wake_at, self.left_until(wake_at));
-            context.counts.metrics.woken();
+            context.counts.worker.woken();
         }
         if armed {
             self.disarm();
@@ -151,6 +151,6 @@ impl<W: Exact> Worker<W> {
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.take_in();
         let next = self.filing.next_expiry().unwrap_or(NEVER).min(self.release_due());
-        next < target || self.context().is_sweep_wanted()
+        next < target || self.context().is_sweep_requested()
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the worker's steps, which they call one at a time on arenas that they fill.
 
-use super::look::DRAIN_CAP;
+use super::drain::DRAIN_CAP;
 use super::sweep::LOOKUPS_PER_PASS;
 use super::{Control, Ending, Worker, run_thread};
 use crate::base::sync::{Arc, AtomicBool, Ordering};
@@ -105,12 +105,12 @@ impl Producer {
 fn file_all(worker: &mut Worker<impl Exact>) {
     worker.take_in();
     let mut id = 0;
-    while worker.looks.get(id).is_some() {
+    while worker.chunks.get(id).is_some() {
         while worker.file_nearest(id) > 0 {}
         id += 1;
     }
-    let Worker { looks, filing, .. } = worker;
-    filing.sweep(usize::MAX, |token| looks.standing(token).is_some());
+    let Worker { chunks, filing, .. } = worker;
+    filing.sweep(usize::MAX, |token| chunks.standing(token).is_some());
     worker.context().set_entries(worker.filing.entries());
 }
 
@@ -119,7 +119,7 @@ fn next_due(worker: &mut Worker<impl Exact>, last: u64) -> Vec<Token> {
     while worker.begin_tick(last) {
         let mut due = Vec::new();
         loop {
-            due.extend(std::iter::from_fn(|| worker.agenda.pop()));
+            due.extend(std::iter::from_fn(|| worker.due.pop()));
             if !worker.look_on(last) {
                 break;
             }
@@ -194,10 +194,10 @@ fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     assert_eq!(sweeps(&worker), 0, "a sweep counts when it is complete");
     producer.cancel(0..EACH - 3000);
     assert!(worker.sweep(), "the sweep ends, and another one is needed");
-    assert!(!worker.sweeping && worker.context().is_sweep_wanted());
+    assert!(!worker.sweeping && worker.context().is_sweep_requested());
     assert_eq!(sweeps(&worker), 1);
     while worker.sweep() {}
-    assert!(worker.filing.next_expiry().is_none() && !worker.context().is_sweep_wanted());
+    assert!(worker.filing.next_expiry().is_none() && !worker.context().is_sweep_requested());
     assert_eq!(sweeps(&worker), 2);
 }
 
@@ -313,7 +313,7 @@ fn rule_09_a_closing_interrupts_the_filing() {
     worker.take_in();
     assert_eq!(run_next(&mut worker, DUE), 1000);
     worker.context().close();
-    worker.file();
+    worker.drain();
     let filed = 1000 * (SLOTS - 1) - producer.queued();
     assert!((4096..5000).contains(&filed), "{filed}");
 }
@@ -361,14 +361,14 @@ fn rule_03_a_pass_files_no_more_than_the_drain_cap() {
     }
     worker.take_in();
     assert_eq!(run_next(&mut worker, FAR), CHUNKS);
-    worker.file();
+    worker.drain();
     let filed = CHUNKS * (SLOTS - 1) - producer.queued();
     assert!((DRAIN_CAP..DRAIN_CAP + 2 * 4096).contains(&filed), "{filed} were filed");
     assert_eq!(worker.context().counts.snapshot().passes_with_backlog, 1);
     let mut ran = 0;
     while let due @ 1.. = run_next(&mut worker, NEVER - 1) {
         ran += due;
-        worker.file();
+        worker.drain();
     }
     assert_eq!(ran, CHUNKS * (SLOTS - 1));
 }
@@ -380,17 +380,17 @@ fn a_chunk_is_looked_at_few_times() {
     let mut producer = Producer::of(&worker);
     (0..SLOTS as u64).for_each(|n| producer.schedule_at(1000 + 10 * (n * 17 % 62), 1));
     worker.take_in();
-    let (mut looks, mut ran, mut queued) = (0, 0, SLOTS);
+    let (mut looked, mut ran, mut queued) = (0, 0, SLOTS);
     for tick in 1000..2000 {
         worker.take_in();
         ran += run_next(&mut worker, tick);
-        looks += worker.to_file.len();
-        worker.file();
+        looked += worker.to_file.len();
+        worker.drain();
         assert!(producer.queued() <= queued);
         queued = producer.queued();
     }
     assert_eq!((ran, queued), (SLOTS, 0));
-    assert!((2..6).contains(&looks), "{looks} looks");
+    assert!((2..6).contains(&looked), "{looked} looks");
 }
 
 /// What one thread scheduled for one tick runs in this order, wherever the timeouts lie: some are filed, some
@@ -416,7 +416,7 @@ fn rule_07_a_tick_is_sorted_by_the_order_of_scheduling() {
         }
         worker.take_in();
         let mut due = all_due(&mut worker);
-        due.retain(|&token| worker.looks.standing(token).is_some());
+        due.retain(|&token| worker.chunks.standing(token).is_some());
         let due: Vec<u32> = due.iter().map(|token| token.index).collect();
         assert_eq!(due.len(), 10 * SLOTS);
         let scheduled: Vec<u32> = (0..10 * SLOTS).map(|n| producer.index(n)).collect();
@@ -475,8 +475,8 @@ fn rule_02_a_release_forgets_no_new_timeout() {
     producer.handles.clear();
     producer.scheduled.clear();
     producer.schedule_at(1000, 1);
-    assert!(worker.anything_sooner(1), "a release is wanted");
-    assert!(!worker.sweep());
+    assert!(worker.anything_sooner(1), "a release is requested");
+    assert!(!worker.release());
     assert_eq!(worker.filing.next_expiry(), Some(1000));
     assert_eq!(next_due(&mut worker, 1000).len(), 1);
 }
@@ -644,8 +644,8 @@ fn rule_04_empty_chunks_are_dropped_and_their_numbers_reused() {
         producer.scheduled.drain(..).map(|(chunk, _)| Arc::downgrade(&chunk)).collect();
     producer.cancel(0..BURST);
     producer.handles.clear();
-    assert!(worker.anything_sooner(1), "a release is wanted");
-    assert!(!worker.sweep());
+    assert!(worker.anything_sooner(1), "a release is requested");
+    assert!(!worker.release());
     let live = |dropped: bool| {
         let of = chunks.iter().step_by(SLOTS);
         of.filter(|chunk| (chunk.strong_count() == 0) == dropped).count()

@@ -1,6 +1,6 @@
 use super::*;
 use crate::intake::chunk::SLOTS;
-use crate::intake::producer::{Place, Producer, end_elsewhere};
+use crate::intake::test_producer::{Place, Producer, end_elsewhere};
 
 impl Producer {
     fn arena(&self) -> &Arena<u32> {
@@ -12,7 +12,7 @@ impl Producer {
 fn after_a_burst() -> (Producer, Vec<Place>) {
     let mut producer = Producer::new();
     let places = producer.arm(40 * SLOTS);
-    let wanted = || producer.registry.context.is_release_wanted();
+    let wanted = || producer.registry.context.is_release_requested();
     assert!(!wanted());
     places[..16 * SLOTS].iter().for_each(end_elsewhere);
     assert!(!wanted(), "a few are kept");
@@ -93,7 +93,7 @@ fn rule_04_the_arena_of_an_ended_thread_is_retired() {
         };
         let arena = owner.arena.clone();
         drop(owner);
-        assert!(registry.context.is_release_wanted());
+        assert!(registry.context.is_release_requested());
         assert!(registry.release(|_| ()));
         assert!(arena.is_retired() && registry.thread_metrics().is_empty(), "{chunks} chunks");
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::intake::producer::{Place, Producer, end_elsewhere};
+use crate::intake::test_producer::{Place, Producer, end_elsewhere};
 
 /// A chunk that is full and has no owner.
 fn disowned(producer: &mut Producer) -> Vec<Place> {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::intake::producer::{DUE, Place, Producer, end_and_collect, end_elsewhere};
 use crate::intake::slot::Phase;
+use crate::intake::test_producer::{DUE, Place, Producer, end_and_collect, end_elsewhere};
 use std::collections::HashSet;
 
 fn indices(places: &[Place]) -> Vec<u32> {

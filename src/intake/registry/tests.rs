@@ -1,5 +1,5 @@
 use super::*;
-use crate::intake::producer::{DUE, Producer, end_elsewhere};
+use crate::intake::test_producer::{DUE, Producer, end_elsewhere};
 use crate::intake::{Cancel, Claim, Owner};
 
 /// The timeouts are New, Filed, running and ended. Only the pending ones are emptied.

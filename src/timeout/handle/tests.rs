@@ -1,7 +1,7 @@
 use super::*;
 use crate::base::sync::Arc;
 use crate::intake::alarm::Woken;
-use crate::intake::{Looks, locate};
+use crate::intake::{KnownChunks, locate};
 use crate::intake::{Owner, Registry, Runs};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask, Unprocessed};
@@ -30,13 +30,13 @@ fn timeout() -> (Arc<Registry<Erased>>, Timeout) {
 #[test]
 fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
     let (registry, timeout) = timeout();
-    let (mut looks, context) = (Looks::default(), timeout.context());
+    let (mut chunks, context) = (KnownChunks::default(), timeout.context());
     let mut entries = |in_wheel: bool| {
         let mut entries = 0;
-        looks.take_in(&registry, |_| entries += 1);
+        chunks.take_in(&registry, |_| entries += 1);
         let id = locate(timeout.index()).0;
-        let next = looks.look(id, |_, _, _| in_wheel && timeout.slot().file().is_some());
-        looks.look_by(id, next);
+        let next = chunks.look(id, |_, _, _| in_wheel && timeout.slot().file().is_some());
+        chunks.look_by(id, next);
         entries
     };
     entries(false);
@@ -59,22 +59,22 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
 #[test]
 fn rule_04_dead_entries_request_one_sweep() {
     let (registry, timeout) = timeout();
-    let mut looks = Looks::default();
+    let mut chunks = KnownChunks::default();
     let mut sooner = |n: u64| {
         timeout.reschedule_to(DUE - 8 * n).unwrap();
-        looks.take_in(&registry, |_| ());
+        chunks.take_in(&registry, |_| ());
         assert!(timeout.slot().file().is_some(), "it was Filed and is New again");
     };
     assert!(timeout.slot().file().is_some());
     let context = timeout.context();
     context.set_entries(4097);
     (1..1023).for_each(&mut sooner);
-    assert!(!context.is_sweep_wanted(), "it is not considered yet");
+    assert!(!context.is_sweep_requested(), "it is not considered yet");
     (1023..1025).for_each(&mut sooner);
-    assert!(!context.is_sweep_wanted(), "one is live");
+    assert!(!context.is_sweep_requested(), "one is live");
     context.set_entries(4099);
     (1025..2049).for_each(&mut sooner);
-    assert!(context.is_sweep_wanted() && context.was_woken());
+    assert!(context.is_sweep_requested() && context.was_woken());
     (2049..20_000).for_each(&mut sooner);
     assert!(!timeout.context().was_woken(), "the sweep is already requested");
 }

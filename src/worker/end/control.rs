@@ -1,10 +1,11 @@
 //! The state that a timer's handles and its worker share, and what both do to end the timer.
 
+use super::emptying::empty;
 use super::progress::Progress;
 use super::running::Running;
 use crate::base::sync::{Arc, thread_local};
 use crate::intake::context::Context;
-use crate::intake::{Phase, PinnedChunk, Registry, SLOTS, locate};
+use crate::intake::{Registry, locate};
 use crate::time::FollowingTimer;
 use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
 use std::cell::Cell;
@@ -59,7 +60,7 @@ impl Control {
 
     /// Ends the remaining timeouts and reports the end. Does nothing if a thread has begun to do so.
     fn finish(&self) {
-        let uncollected = self.progress.finish(|end| self.empty(end));
+        let uncollected = self.progress.finish(|end| empty(&self.registry, &self.internals, end));
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
@@ -78,35 +79,6 @@ impl Control {
             self.finish_if_idle();
             self.progress.wait_finished(limit)
         })
-    }
-
-    /// Ends the remaining timeouts and returns them ordered by deadline. Their tasks stay in their slots, and
-    /// only numbers are sorted. Timeouts that only wake a waker, and internal ones, are left to the worker's
-    /// thread.
-    fn empty(&self, end: Phase) -> Vec<Unprocessed> {
-        let (mut chunks, mut found) = (Vec::<PinnedChunk<Erased>>::new(), Vec::<[u64; 2]>::new());
-        let mut for_worker = Vec::new();
-        self.registry.empty(end, |chunk, offset, deadline| {
-            let slot = chunk.slot(offset);
-            if chunk.internal || slot.read_emptied(Erased::only_wakes) {
-                let timeout = Timeout::pinned(Place { chunk, offset });
-                return for_worker.push((slot.take_emptied(), timeout));
-            }
-            if !chunks.last().is_some_and(|last| std::ptr::eq(&**last, chunk)) {
-                chunks.push(PinnedChunk::new(chunk));
-            }
-            let last = chunks.len() - 1;
-            found.push([deadline, (last * SLOTS + offset) as u64]);
-        });
-        // After they were counted as returned, so that no count is too low.
-        for_worker.iter().for_each(|(_, timeout)| timeout.cancel_returned());
-        self.internals.leave(for_worker);
-        found.sort_unstable();
-        let place = |[_deadline, at]: [u64; 2]| {
-            let at = at as usize;
-            Unprocessed::new(Place { chunk: &chunks[at / SLOTS], offset: at % SLOTS })
-        };
-        found.into_iter().map(place).collect() // in the same memory
     }
 
     /// A handle to the timeout that the worker is busy with.

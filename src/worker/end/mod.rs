@@ -52,13 +52,15 @@
 //! of the last handle takes that lock after it has set CANCELS. So exactly one of the two gets the unprocessed
 //! timeouts.
 //!
-//! - `control`: the state that the timer's handles share with the worker; emptying; who finishes when
+//! - `control`: the state that the timer's handles share with the worker; who finishes when
+//! - `emptying`: ends what is pending, and returns it in the order of deadlines
 //! - `progress`: the report, and the threads that wait for it
 //! - `running`: publishes the running timeout
 //!
 //! The slots themselves are emptied by `Registry::empty`.
 
 mod control;
+mod emptying;
 mod progress;
 mod running;
 

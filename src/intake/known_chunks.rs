@@ -13,7 +13,7 @@ use crate::wheel::Token;
 
 /// The chunks that the worker knows, by number. A chunk that was dropped leaves a gap: all tokens that name
 /// it are dead.
-pub(crate) struct Looks<P> {
+pub(crate) struct KnownChunks<P> {
     known: Vec<Known<P>>,
 }
 
@@ -38,13 +38,13 @@ pub(crate) fn is_look(token: Token) -> bool {
     locate(token.index).1 == LOOK
 }
 
-impl<P> Default for Looks<P> {
+impl<P> Default for KnownChunks<P> {
     fn default() -> Self {
         Self { known: Vec::new() }
     }
 }
 
-impl<P: Send + 'static> Looks<P> {
+impl<P: Send + 'static> KnownChunks<P> {
     /// Adds the new chunks. A chunk is registered before any token or entry can name it.
     pub(crate) fn discover(&mut self, registry: &Registry<P>) {
         while let Some(chunk) = registry.next_new_chunk() {

@@ -1,6 +1,8 @@
-//! Cleaning up: when the worker sweeps dead entries out of the wheel, and releases empty chunks.
+//! Requests for a sweep: when the worker sweeps dead entries out of the wheel.
 //!
-//! A count decides only when this pays, and never whether a timeout runs.
+//! A thread checks whether a sweep is worth its cost once per 1,024 entries that it leaves dead, and the worker
+//! once per 1,024 runs and filed chunks. A count decides only when a sweep pays, and never whether a
+//! timeout runs.
 
 use super::context::Context;
 use crate::base::sync::Ordering;
@@ -15,19 +17,19 @@ pub(crate) const DEAD_ALLOWED: usize = 4096;
 pub(crate) const DEAD_PER_CHECK: u64 = 1024;
 
 impl Context {
-    /// Wants a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
+    /// Requests a sweep if one is worth its cost. The caller has left a dead entry in the wheel and counted
     /// it; `died` is that count.
     #[inline]
     pub(crate) fn entry_died(&self, died: u64) {
         if died % DEAD_PER_CHECK == 0 {
-            self.want_sweep();
+            self.request_sweep();
         }
     }
 
     /// Wakes the worker for a sweep if one is worth its cost.
     #[cold]
-    fn want_sweep(&self) {
-        if self.is_sweep_worth_it() && !self.sweep_wanted.swap(true, Ordering::Relaxed) {
+    fn request_sweep(&self) {
+        if self.is_sweep_worth_it() && !self.sweep_requested.swap(true, Ordering::Relaxed) {
             self.alarm.call();
         }
     }
@@ -47,31 +49,14 @@ impl Context {
         self.entries.store(entries, Ordering::Relaxed);
     }
 
-    /// Wants a sweep if one is worth its cost. Only the worker calls it: at the end of a sweep, and when
+    /// Requests a sweep if one is worth its cost. Only the worker calls it: at the end of a sweep, and when
     /// fewer timeouts are pending, or it has filed chunks again.
     pub(crate) fn consider_sweep(&self) {
-        self.sweep_wanted.store(self.is_sweep_worth_it(), Ordering::Relaxed);
+        self.sweep_requested.store(self.is_sweep_worth_it(), Ordering::Relaxed);
     }
 
-    pub(crate) fn is_sweep_wanted(&self) -> bool {
-        self.sweep_wanted.load(Ordering::Relaxed)
-    }
-
-    /// Wakes the worker to drop empty chunks.
-    pub(crate) fn want_release(&self) {
-        // Release: a release that begins later finds what the caller has counted.
-        if !self.release_wanted.swap(true, Ordering::Release) {
-            self.alarm.call();
-        }
-    }
-
-    pub(crate) fn is_release_wanted(&self) -> bool {
-        self.release_wanted.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn begin_release(&self) {
-        // A swap, so that the worker reads the arenas after it.
-        self.release_wanted.swap(false, Ordering::Acquire);
+    pub(crate) fn is_sweep_requested(&self) -> bool {
+        self.sweep_requested.load(Ordering::Relaxed)
     }
 }
 
@@ -107,9 +92,9 @@ mod tests {
         let context = context();
         context.schedule(10_000);
         context.cancel(7047);
-        assert!(!context.is_sweep_wanted(), "7,047 are dead and 2,953 live");
+        assert!(!context.is_sweep_requested(), "7,047 are dead and 2,953 live");
         context.cancel(DEAD_PER_CHECK);
-        assert!(context.is_sweep_wanted() && context.was_woken());
+        assert!(context.is_sweep_requested() && context.was_woken());
         context.cancel(1929);
         assert!(!context.was_woken(), "the sweep is already requested");
     }
@@ -121,11 +106,11 @@ mod tests {
             context.schedule(dead);
             context.cancel(dead);
             context.consider_sweep();
-            assert!(!context.is_sweep_wanted(), "{dead} in {buckets} buckets");
+            assert!(!context.is_sweep_requested(), "{dead} in {buckets} buckets");
             context.schedule(1);
             context.cancel(1);
             context.consider_sweep();
-            assert!(context.is_sweep_wanted(), "{dead} and one more in {buckets} buckets");
+            assert!(context.is_sweep_requested(), "{dead} and one more in {buckets} buckets");
         }
     }
 
@@ -137,9 +122,9 @@ mod tests {
         context.set_entries(6240);
         context.cancel(4192);
         context.consider_sweep();
-        assert!(!context.is_sweep_wanted(), "4,192 are dead and 2,048 live");
+        assert!(!context.is_sweep_requested(), "4,192 are dead and 2,048 live");
         context.cancel(2048);
-        assert!(context.is_sweep_wanted());
+        assert!(context.is_sweep_requested());
     }
 
     #[test]
@@ -147,27 +132,14 @@ mod tests {
         let context = context();
         context.schedule(100_000);
         context.cancel(60_000);
-        assert!(context.is_sweep_wanted());
+        assert!(context.is_sweep_requested());
         context.cancel(40_000);
         context.set_entries(40_000);
         context.consider_sweep();
-        assert!(context.is_sweep_wanted(), "40,000 dead ones are left");
+        assert!(context.is_sweep_requested(), "40,000 dead ones are left");
         context.set_entries(0);
         context.consider_sweep();
-        assert!(!context.is_sweep_wanted());
-    }
-
-    #[test]
-    fn a_release_is_requested_once() {
-        let context = context();
-        context.want_release();
-        assert!(context.is_release_wanted() && context.was_woken());
-        context.want_release();
-        assert!(!context.was_woken(), "the release is already requested");
-        context.begin_release();
-        assert!(!context.is_release_wanted());
-        context.want_release();
-        assert!(context.was_woken());
+        assert!(!context.is_sweep_requested());
     }
 
     /// A thread that reads the metrics holds the lock. The next check comes after as many dead entries.
@@ -185,8 +157,8 @@ mod tests {
             done.recv_timeout(Duration::from_secs(10))
         };
         let held = context.counts.tallies.lock();
-        assert_eq!((cancels(), context.is_sweep_wanted()), (Ok(()), false));
+        assert_eq!((cancels(), context.is_sweep_requested()), (Ok(()), false));
         drop(held);
-        assert_eq!((cancels(), context.is_sweep_wanted()), (Ok(()), true));
+        assert_eq!((cancels(), context.is_sweep_requested()), (Ok(()), true));
     }
 }

@@ -1,22 +1,22 @@
 use super::*;
 use crate::intake::chunk::SLOTS;
-use crate::intake::producer::{DUE, Place, Producer, end_elsewhere};
 use crate::intake::slot::{Claim, Moved, Phase};
+use crate::intake::test_producer::{DUE, Place, Producer, end_elsewhere};
 
 /// The worker: the chunks that it knows, and the tokens of its wheel.
 struct Worker {
-    looks: Looks<u32>,
+    chunks: KnownChunks<u32>,
     filed: Vec<FileChunk>,
 }
 
 impl Worker {
     fn new() -> Self {
-        Self { looks: Looks::default(), filed: Vec::new() }
+        Self { chunks: KnownChunks::default(), filed: Vec::new() }
     }
 
     fn take_in(&mut self, producer: &Producer) -> usize {
         let before = self.filed.len();
-        self.looks.take_in(&producer.registry, |chunk| self.filed.push(chunk));
+        self.chunks.take_in(&producer.registry, |chunk| self.filed.push(chunk));
         self.filed.len() - before
     }
 
@@ -27,20 +27,20 @@ impl Worker {
         let (now, later): (Vec<_>, Vec<_>) = self.filed.drain(..).partition(|chunk| chunk.by <= by);
         self.filed = later;
         for FileChunk { token, .. } in now {
-            let Some(id) = self.looks.take(token) else { continue };
-            let left = self.looks.look(id, |chunk, offset, deadline| {
+            let Some(id) = self.chunks.take(token) else { continue };
+            let left = self.chunks.look(id, |chunk, offset, deadline| {
                 let takes = deadline <= by && chunk.slot(offset).file().is_some();
                 due.extend(takes.then_some(deadline));
                 takes
             });
-            self.filed.extend(self.looks.look_by(id, left));
+            self.filed.extend(self.chunks.look_by(id, left));
         }
         due
     }
 
     /// The earliest time of a live token.
     fn next(&self) -> u64 {
-        let live = self.filed.iter().filter_map(|chunk| self.looks.standing(chunk.token));
+        let live = self.filed.iter().filter_map(|chunk| self.chunks.standing(chunk.token));
         live.min().unwrap_or(NEVER)
     }
 }
@@ -120,14 +120,17 @@ fn rule_06_a_confirmed_look_has_a_timeout() {
     let places: Vec<Place> = [400, 480, 560].map(|deadline| producer.arm_at(deadline)).into();
     worker.take_in(&producer);
     let token = worker.filed[0].token;
-    assert_eq!(worker.looks.confirm(token), Some(400));
+    assert_eq!(worker.chunks.confirm(token), Some(400));
     producer.end(&places[0]);
     let (chunk, offset) = &places[1];
     assert_eq!(chunk.slot(*offset).reschedule(800), Ok(Moved::Deadline));
-    assert_eq!((worker.looks.confirm(token), worker.looks.standing(token)), (Some(560), Some(560)));
+    assert_eq!(
+        (worker.chunks.confirm(token), worker.chunks.standing(token)),
+        (Some(560), Some(560))
+    );
     producer.end(&places[1]);
     producer.end(&places[2]);
-    assert_eq!((worker.looks.confirm(token), worker.looks.standing(token)), (None, None));
+    assert_eq!((worker.chunks.confirm(token), worker.chunks.standing(token)), (None, None));
     producer.arm_at(560);
     assert_eq!((worker.take_in(&producer), worker.next()), (1, 560), "nothing was promised");
 }
@@ -139,9 +142,9 @@ fn a_chunk_has_one_live_token() {
         producer.arm_at(deadline);
         worker.take_in(&producer);
     }
-    let live = worker.filed.iter().filter(|chunk| worker.looks.standing(chunk.token).is_some());
+    let live = worker.filed.iter().filter(|chunk| worker.chunks.standing(chunk.token).is_some());
     assert_eq!(live.map(|chunk| chunk.by).collect::<Vec<_>>(), [400]);
-    worker.looks.forget(producer.owner.chunk().id);
+    worker.chunks.forget(producer.owner.chunk().id);
     assert_eq!(worker.next(), NEVER);
 }
 
@@ -154,8 +157,8 @@ fn a_dropped_chunk_is_not_looked_at() {
     assert_eq!(worker.take_in(&producer), 0);
     for index in [0, 64, u32::MAX] {
         let token = Token { index, version: 0 };
-        assert_eq!((worker.looks.standing(token), worker.looks.confirm(token)), (None, None));
-        assert_eq!(worker.looks.order(token), None);
+        assert_eq!((worker.chunks.standing(token), worker.chunks.confirm(token)), (None, None));
+        assert_eq!(worker.chunks.order(token), None);
     }
 }
 
@@ -177,13 +180,13 @@ fn a_token_has_the_order_of_its_own_timeout_only() {
     let places = producer.arm(3);
     worker.take_in(&producer);
     let token = |(chunk, offset): &Place| chunk.token(*offset, chunk.slot(*offset).version());
-    let orders = places.iter().map(|place| worker.looks.order(token(place)).expect("live").0);
+    let orders = places.iter().map(|place| worker.chunks.order(token(place)).expect("live").0);
     assert!(orders.collect::<Vec<_>>().is_sorted());
     let old = token(&places[0]);
     producer.end(&places[0]);
     let again = producer.arm(1).remove(0);
     assert_eq!(token(&again).index, old.index);
-    assert_eq!(worker.looks.order(old), None);
+    assert_eq!(worker.chunks.order(old), None);
 }
 
 /// The look that confirms a token may find a timeout whose entry is still in the queue.
@@ -193,6 +196,6 @@ fn rule_02_a_confirmed_look_does_not_hide_a_sooner_one() {
     producer.arm_at(800);
     worker.take_in(&producer);
     producer.arm_at(400);
-    assert_eq!(worker.looks.confirm(worker.filed[0].token), Some(800));
+    assert_eq!(worker.chunks.confirm(worker.filed[0].token), Some(800));
     assert_eq!((worker.take_in(&producer), worker.next()), (1, 400));
 }

@@ -73,7 +73,7 @@ struct Item {
 
 /// The due timeouts. See the head.
 #[derive(Default)]
-pub(super) struct Agenda {
+pub(super) struct TickQueue {
     /// When the tick begins.
     pub(super) start: u64,
     /// The sources of the tick. The first `taken` ones are done, or in the group.
@@ -93,10 +93,10 @@ struct Items {
     last: Order,
 }
 
-/// The number of timeouts for which the agenda keeps memory between passes.
+/// The number of timeouts for which the queue keeps memory between passes.
 const KEPT: usize = 1 << 12;
 
-impl Agenda {
+impl TickQueue {
     /// Takes the next timeout. `None` if the next source is a chunk, or there is none.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Token> {
@@ -172,7 +172,7 @@ impl Agenda {
         !self.group.list.is_empty()
     }
 
-    /// Empties the agenda for the next pass, and frees most of its memory.
+    /// Empties the queue for the next pass, and frees most of its memory.
     pub(super) fn clear(&mut self) {
         for items in [&mut self.sources, &mut self.group] {
             items.clear();

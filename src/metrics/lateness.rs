@@ -1,0 +1,208 @@
+//! Lateness: a histogram of the time from a deadline until the hand-over to the executor.
+//!
+//! It is cheap enough to be always on. It uses the standard library's atomics in the loom models too.
+//! Otherwise loom would explore every order of counting.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Four buckets per power of two of nanoseconds, so a quantile is at most 25 % too high.
+const BUCKETS: usize = 252;
+
+/// A histogram of lateness with fixed logarithmic buckets.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// # let clock = ManualClock::new();
+/// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// timer.new_timeout(|| (), Duration::from_millis(100))?;
+/// clock.advance(Duration::from_millis(130));
+/// let lateness = timer.metrics().lateness;
+/// assert_eq!((lateness.count(), lateness.max()), (1, Duration::from_millis(30)));
+/// for (at_most, count) in lateness.buckets() {
+///     println!("{count} timeouts were late by up to {at_most:?}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Lateness {
+    counts: Box<[u64]>,
+    max: u64,
+}
+
+impl Lateness {
+    /// The number of recorded values.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The greatest lateness; exact.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// The lateness that a share of `q` (from 0 to 1) of the timeouts did not exceed, rounded up to
+    /// the end of its bucket: at most 25 % too high. Zero if nothing was recorded.
+    pub fn quantile(&self, q: f64) -> Duration {
+        let rank = (q.clamp(0.0, 1.0) * self.count() as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                return Duration::from_nanos(last_of(bucket).min(self.max));
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// The values recorded since `earlier`, a previous snapshot of the same timer. Their greatest lateness
+    /// is rounded up to the end of its bucket, at most to [`max`](Self::max).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let before = timer.metrics().lateness;
+    /// // a minute later
+    /// let last_minute = timer.metrics().lateness.since(&before);
+    /// println!("99 %: {:?}", last_minute.quantile(0.99));
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
+    pub fn since(&self, earlier: &Self) -> Self {
+        let both = self.counts.iter().zip(&earlier.counts);
+        let counts: Box<[u64]> = both.map(|(now, then)| now.saturating_sub(*then)).collect();
+        let last = counts.iter().rposition(|&n| n > 0);
+        Self { max: last.map_or(0, |bucket| last_of(bucket).min(self.max)), counts }
+    }
+
+    /// The buckets that are not empty: the greatest lateness that falls into each, and its count.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        let all = self.counts.iter().enumerate();
+        all.filter(|&(_, &n)| n > 0).map(|(b, &n)| (Duration::from_nanos(last_of(b)), n))
+    }
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Self { counts: vec![0; BUCKETS].into(), max: 0 }
+    }
+}
+
+impl fmt::Debug for Lateness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lateness")
+            .field("count", &self.count())
+            .field("p50", &self.quantile(0.5))
+            .field("p99", &self.quantile(0.99))
+            .field("max", &self.max())
+            .finish()
+    }
+}
+
+fn bucket_of(nanos: u64) -> usize {
+    if nanos < 4 {
+        return nanos as usize;
+    }
+    let power = nanos.ilog2();
+    let quarter = (nanos >> (power - 2)) & 3;
+    (power as usize - 1) * 4 + quarter as usize
+}
+
+/// The greatest value in a bucket.
+fn last_of(bucket: usize) -> u64 {
+    if bucket < 4 {
+        return bucket as u64;
+    }
+    let power = bucket as u32 / 4 + 1;
+    let quarter = bucket as u64 % 4;
+    let width = 1u64 << (power - 2);
+    (1u64 << power) + quarter * width + (width - 1)
+}
+
+/// The histogram that the worker fills. All operations are relaxed: a count guards nothing.
+pub(super) struct Recorder {
+    counts: Box<[AtomicU64]>,
+    max: AtomicU64,
+}
+
+impl Recorder {
+    pub(super) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { counts: (0..BUCKETS).map(|_| zero()).collect(), max: zero() }
+    }
+
+    /// Only the worker calls it, so it counts with a load and a store.
+    #[inline]
+    pub(super) fn record(&self, nanos: u64) {
+        let count = &self.counts[bucket_of(nanos)];
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if nanos > self.max.load(Ordering::Relaxed) {
+            self.max.store(nanos, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn read(&self) -> Lateness {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Lateness { counts: self.counts.iter().map(read).collect(), max: read(&self.max) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket() {
+        for value in (0..4096).chain((2..64).flat_map(|p| [(1u64 << p) - 1, 1 << p])) {
+            let bucket = bucket_of(value);
+            assert!(value <= last_of(bucket), "{value}");
+            assert!(bucket == 0 || value > last_of(bucket - 1), "{value}");
+        }
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        assert_eq!(last_of(BUCKETS - 1), u64::MAX);
+    }
+
+    #[test]
+    fn every_recorded_value_is_in_a_bucket() {
+        let recorder = Recorder::new();
+        assert_eq!(recorder.read().buckets().count(), 0);
+        assert_eq!(recorder.read().quantile(0.5), Duration::ZERO);
+        [0, 5, 5, 70_000].into_iter().for_each(|nanos| recorder.record(nanos));
+        let lateness = recorder.read();
+        let buckets: Vec<_> = lateness.buckets().collect();
+        let up_to = |nanos, n| (Duration::from_nanos(last_of(bucket_of(nanos))), n);
+        assert_eq!(buckets, [up_to(0, 1), up_to(5, 2), up_to(70_000, 1)]);
+    }
+
+    #[test]
+    fn lateness_since_a_snapshot_has_only_what_came_after_it() {
+        let recorder = Recorder::new();
+        [5, 70_000].into_iter().for_each(|nanos| recorder.record(nanos));
+        let before = recorder.read();
+        assert_eq!(
+            (before.since(&before).count(), before.since(&before).max()),
+            (0, Duration::ZERO)
+        );
+        [5, 5, 1000].into_iter().for_each(|nanos| recorder.record(nanos));
+        let since = recorder.read().since(&before);
+        let last_of = |nanos| Duration::from_nanos(last_of(bucket_of(nanos)));
+        assert_eq!(since.buckets().collect::<Vec<_>>(), [(last_of(5), 2), (last_of(1000), 1)]);
+        assert_eq!((since.count(), since.max()), (3, last_of(1000)));
+    }
+
+    #[test]
+    fn quantiles_are_at_most_a_quarter_too_high() {
+        let recorder = Recorder::new();
+        (1..=1000).for_each(|n| recorder.record(n * 1000));
+        let lateness = recorder.read();
+        assert_eq!((lateness.count(), lateness.max()), (1000, Duration::from_millis(1)));
+        for (q, exact) in [(0.0, 1u64), (0.5, 500), (0.99, 990), (1.0, 1000)] {
+            let got = lateness.quantile(q).as_nanos() as u64;
+            assert!(got >= exact * 1000 && got <= exact * 1250, "{q}: {got}");
+        }
+    }
+}
