@@ -4,7 +4,9 @@
 use super::chunk::Home;
 use super::context::Context;
 use super::slot::Runs;
-use super::{Cancel, Chunk, Claim, FileChunk, KnownChunks, Moved, Owner, Phase, Registry, Slot};
+use super::{
+    Cancel, Chunk, Claim, FileChunk, KnownChunks, Moved, Owner, Phase, Registry, Slot, is_look,
+};
 use crate::base::sync::{Arc, Ordering, check, check_up_to, fence, spawn, turn};
 use crate::time::Timebase;
 use crate::time::tick::{NEVER, TickScale};
@@ -92,7 +94,7 @@ impl Worker {
         turn();
         self.take_in();
         for (time, token) in std::mem::take(&mut self.entries) {
-            if time > by || !KnownChunks::<u32>::is_look(token) {
+            if time > by || !is_look(token) {
                 self.entries.push((time, token));
                 continue;
             }
@@ -113,7 +115,7 @@ impl Worker {
     fn expire(&mut self, now: u64) -> Vec<u32> {
         let mut ran = Vec::new();
         for (deadline, token) in std::mem::take(&mut self.entries) {
-            if deadline > now || KnownChunks::<u32>::is_look(token) {
+            if deadline > now || is_look(token) {
                 self.entries.push((deadline, token));
                 continue;
             }

@@ -147,7 +147,7 @@ fn on_a_worker() -> bool {
 mod model {
     use super::*;
     use crate::base::sync::{Ordering, check, spawn, turn};
-    use crate::intake::{Claim, Slot};
+    use crate::intake::{Claim, Phase, Slot};
     use crate::time::Timebase;
     use crate::time::tick::TickScale;
     use crate::timeout::{Admit, schedule};
