@@ -3,6 +3,7 @@
 use super::chunk::Chunk;
 use super::pending::Entry;
 use crate::base::sync::{Ordering, fence};
+use crate::time::tick::NEVER;
 
 impl<P> Chunk<P> {
     /// Announces a slot that the calling thread has armed, as the owner of the chunk.
@@ -10,7 +11,7 @@ impl<P> Chunk<P> {
     pub(crate) fn announce_new(&self, deadline: u64) {
         fence(Ordering::SeqCst);
         if self.promise.lower_announced(deadline) {
-            self.push_entry(deadline);
+            self.want_look(deadline);
         }
     }
 
@@ -19,19 +20,30 @@ impl<P> Chunk<P> {
     pub(crate) fn announce_moved(&self, deadline: u64) {
         fence(Ordering::SeqCst);
         if deadline < self.promise.look_by() {
-            self.push_entry(deadline);
+            self.push_entry(deadline, deadline);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn push_entry(&self, deadline: u64) {
-        let (pending, alarm) = (&self.context.pending, &self.context.alarm);
-        let is_long = pending.push(Entry { look_by: deadline, chunk: self.id });
-        fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
-        alarm.submitted(deadline);
-        if is_long {
-            alarm.call();
+    fn want_look(&self, deadline: u64) {
+        if self.promise.want(deadline) {
+            self.push_entry(NEVER, deadline);
+        } else {
+            self.wake_for(deadline);
         }
+    }
+
+    fn push_entry(&self, look_by: u64, deadline: u64) {
+        if self.context.pending.push(Entry { look_by, chunk: self.id }) {
+            self.context.alarm.call();
+        }
+        self.wake_for(deadline);
+    }
+
+    /// Wakes the worker if it would sleep beyond the deadline.
+    fn wake_for(&self, deadline: u64) {
+        fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
+        self.context.alarm.submitted(deadline);
     }
 }

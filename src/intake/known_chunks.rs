@@ -67,10 +67,12 @@ impl<P: Send + 'static> KnownChunks<P> {
     pub(crate) fn take_in(&mut self, registry: &Registry<P>, mut file: impl FnMut(FileChunk)) {
         for entry in registry.context.pending.drain() {
             let id = entry.chunk as usize;
-            if self.known.get(id).is_none_or(|known| known.chunk.is_none()) {
+            if self.get(id).is_none() {
                 self.discover(registry);
             }
-            self.look_by(id, entry.look_by).into_iter().for_each(&mut file);
+            let Some(chunk) = self.get(id) else { continue };
+            let by = entry.look_by.min(chunk.promise.take_wanted());
+            self.look_by(id, by).into_iter().for_each(&mut file);
         }
     }
 

@@ -5,17 +5,20 @@
 //! - An armed slot is *New*. The worker finds it by a *look* at its chunk, in which it reads all slots.
 //! - `look_by` is the time by which the worker looks at the chunk next. Only the worker writes it.
 //! - `announced` is the same time, as far as the chunk's owner knows it.
+//! - `wanted` is the time by which the owner wants a look, until the worker takes it in.
 //! - To *announce* a New slot is to make sure that the worker looks at its chunk by its deadline. If no
-//!   look is promised by then, the thread pushes an *entry* onto the queue: the chunk and the deadline.
+//!   look is promised by then, the thread pushes an *entry* onto the queue: the chunk and the deadline. The
+//!   owner has at most one entry in the queue: it lowers `wanted`, and pushes only if that was never. So a
+//!   burst of random deadlines needs one entry for each chunk, and not five.
 //!
 //! | step | a producer that has armed or moved a slot | the worker, at a look |
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
-//! | 2 | if the deadline is before `announced` (the owner) or `look_by` (another thread): the owner lowers `announced`; pushes an entry, fence | reads the slots |
+//! | 2 | if the deadline is before `announced` (the owner) or `look_by` (another thread): the owner lowers `announced` and `wanted`; pushes an entry, fence | reads the slots |
 //! | 3 | wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
 //!
-//! The worker takes in the whole queue in each pass, and again before it sleeps. If an entry is before
-//! `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a
+//! The worker takes in the whole queue in each pass, and again before it sleeps. With an entry, it takes
+//! `wanted`, which is then never. If the entry's deadline or the wanted one is before `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a
 //! timeout that is far away costs the worker only a share of its chunk's entry. One that is cancelled
 //! before the look costs nothing more.
 //!
@@ -25,9 +28,10 @@
 //! that is still to come:
 //!
 //! - What the worker stores, it has filed in its wheel.
-//! - What the owner stores in `announced`, it pushes next. Only the owner relies on it, or the next owner
-//!   after it. A push releases and a pop acquires. So a look that follows from the entry sets `announced`
-//!   to never after the owner has lowered it: no promise outlives its entry.
+//! - What the owner stores in `announced`, it wants next, and an entry of its own is in the queue or follows.
+//!   Only the owner relies on it, or the next owner after it. The change of `wanted` releases, and its taking
+//!   acquires. So a look that follows from it sets `announced` to never after the owner has lowered it: no
+//!   promise outlives its entry.
 //!
 //! **No producer relies on another that is interrupted.** Each relies on the worker's promise, or on
 //! an entry that its own thread, or the chunk's last owner, has pushed.
@@ -44,7 +48,8 @@ use crate::time::tick::NEVER;
 /// bounded.
 const LONG_QUEUE: usize = 1 << 14;
 
-/// The worker must look at this chunk by this time.
+/// The worker must look at this chunk by this time, or by the time that the chunk's owner wants. An entry of
+/// the owner says `NEVER`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) look_by: u64,
@@ -80,14 +85,16 @@ impl Pending {
 pub(super) struct Promise {
     look_by: AtomicU64,
     announced: AtomicU64,
+    wanted: AtomicU64,
 }
 
 impl Promise {
     pub(super) fn new() -> Self {
-        Self { look_by: AtomicU64::new(NEVER), announced: AtomicU64::new(NEVER) }
+        let never = || AtomicU64::new(NEVER);
+        Self { look_by: never(), announced: never(), wanted: never() }
     }
 
-    /// The owner lowers `announced` to this deadline, if that is sooner. If so, it pushes an entry next.
+    /// The owner lowers `announced` to this deadline, if that is sooner. If so, it calls `want` next.
     #[inline]
     pub(super) fn lower_announced(&self, deadline: u64) -> bool {
         let sooner = deadline < self.announced.load(Ordering::Relaxed);
@@ -95,6 +102,16 @@ impl Promise {
             self.announced.store(deadline, Ordering::Relaxed);
         }
         sooner
+    }
+
+    /// The owner wants a look by this time. True if it has to push an entry.
+    pub(super) fn want(&self, deadline: u64) -> bool {
+        self.wanted.fetch_min(deadline, Ordering::AcqRel) == NEVER
+    }
+
+    /// The worker takes the time by which the owner wants a look; `NEVER` if it wants none.
+    pub(super) fn take_wanted(&self) -> u64 {
+        self.wanted.swap(NEVER, Ordering::AcqRel)
     }
 
     /// The time of the promised look; `NEVER` if there is none.
@@ -114,5 +131,21 @@ impl Promise {
     pub(super) fn set(&self, look_by: u64) {
         self.look_by.store(look_by, Ordering::Relaxed);
         self.announced.store(look_by, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// The worker may raise `announced` between two announcements, if a look has found a later timeout.
+    #[test]
+    fn rule_02_a_later_wish_does_not_replace_a_sooner_one() {
+        let promise = Promise::new();
+        assert!(promise.lower_announced(100) && promise.want(100));
+        promise.set(500);
+        assert!(promise.lower_announced(300) && !promise.want(300));
+        assert_eq!((promise.take_wanted(), promise.take_wanted()), (100, NEVER));
+        assert!(promise.want(300));
     }
 }
