@@ -106,7 +106,7 @@
 //!   [`Duration::ZERO`](std::time::Duration::ZERO) not at all. Taking out the returned timeouts takes
 //!   additional time, in proportion to their number.
 //! - [`ThreadPool::join`](executor::ThreadPool::join): until the queued jobs have run.
-//! - [`ManualClock::advance`]: until the worker has caught up.
+//! - [`ManualClock`]: each move of the time, until the worker has caught up.
 //!
 //! These calls do not block, apart from short locks: scheduling, every method of a [`Timeout`], and every
 //! drop of a handle, a timer or an executor. The idle manager's [`watch`](idle::IdleTimeouts::watch) and

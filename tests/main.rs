@@ -38,4 +38,5 @@ mod sleepers;
 mod stop;
 mod threads;
 mod ticks;
+mod virtual_time;
 mod wheel;

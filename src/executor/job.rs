@@ -31,6 +31,7 @@ pub struct Job {
 
 impl Job {
     pub(crate) fn new(task: Erased, timeout: Timeout) -> Self {
+        timeout.context().time.job_begins();
         Self { task: Some(task), timeout }
     }
 
@@ -43,7 +44,7 @@ impl Job {
         if self.timeout.is_withdrawn() {
             return self.timeout.tell_cancelled(task);
         }
-        self.timeout.run().on_executor(task);
+        self.timeout.context().time.jobs().run_one(|| self.timeout.run().on_executor(task));
     }
 
     /// The expired timeout.
@@ -65,5 +66,6 @@ impl Drop for Job {
             warning!("an executor dropped the job of {:?} without running it", self.timeout);
             self.timeout.tell_cancelled(task);
         }
+        self.timeout.context().time.job_ends(); // after a run too, since `run` drops the job
     }
 }

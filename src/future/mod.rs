@@ -119,25 +119,23 @@
 //!
 //! # Tests without waiting
 //!
-//! A [`ManualClock`](crate::ManualClock) stands still until the test moves it. `advance` returns after
-//! all due wakers were called. This works on any executor and with several threads.
+//! A [`ManualClock`](crate::ManualClock) stands still until the test moves it.
+//! [`run`](crate::ManualClock::run) moves it whenever the future waits:
 //!
 //! ```
 //! # use std::time::Duration;
 //! use wheelwork::{HashedWheelTimer, ManualClock};
 //!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let clock = ManualClock::new();
 //! let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 //! let hour = Duration::from_secs(3600);
-//! let sleeping = tokio::spawn(timer.sleep(hour));
-//! tokio::task::yield_now().await; // it is polled
-//! clock.advance(hour);
-//! sleeping.await?;
-//! # Ok(())
-//! # }
+//! clock.run(timer.sleep(hour));
+//! assert_eq!(clock.elapsed(), hour);
+//! # Ok::<(), wheelwork::BuildError>(())
 //! ```
+//!
+//! On another executor, `advance` returns after all due wakers were called.
+//! [Tests with virtual time](crate::guide::virtual_time) has more.
 //!
 //! # Compared with `tokio::time`
 //!

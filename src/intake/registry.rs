@@ -13,9 +13,10 @@
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
-use super::slot::{Emptied, Phase};
+use super::slot::{Emptied, Phase, Slot};
 use crate::base::sync::{Arc, AtomicU32, Mutex, Ordering, SegQueue};
 use crate::metrics::{Tally, ThreadMetrics};
+use crate::time::tick::NEVER;
 use std::any::Any;
 
 /// All arenas of one timer.
@@ -181,6 +182,21 @@ impl<P: Send + 'static> Registry<P> {
     pub(crate) fn thread_metrics(&self) -> Vec<ThreadMetrics> {
         let arenas = self.arenas.lock();
         arenas.iter().filter(|arena| !arena.internal).map(|arena| arena.metrics()).collect()
+    }
+
+    /// The earliest deadline of all pending timeouts, the crate's own included. `None` if all wait for ever.
+    ///
+    /// O(slots). It takes each lock only to copy a list.
+    pub(crate) fn earliest_deadline(&self) -> Option<u64> {
+        let arenas = self.arenas.lock().clone();
+        let chunks = arenas.iter().flat_map(|arena| {
+            let chunks = arena.chunks.lock();
+            chunks.values().cloned().collect::<Vec<_>>()
+        });
+        let earliest = chunks.filter_map(|chunk| {
+            chunk.slots().filter_map(Slot::pending_deadline).min() // the chunk is not kept
+        });
+        earliest.min().filter(|&deadline| deadline != NEVER)
     }
 
     /// Ends all pending timeouts, and gives up all chunks. The caller has closed the timer. The crate's

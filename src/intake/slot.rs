@@ -343,6 +343,12 @@ impl<P> Slot<P> {
         (!state.phase().has_ended()).then(|| state.deadline())
     }
 
+    /// The deadline, if the timeout is pending.
+    pub(super) fn pending_deadline(&self) -> Option<u64> {
+        let state = self.load();
+        state.phase().is_pending().then(|| state.deadline())
+    }
+
     /// The deadline of a New slot.
     #[inline]
     pub(super) fn if_new(&self) -> Option<u64> {

@@ -1,5 +1,7 @@
 //! The trait `Clock`: where a timer gets the time from.
 
+use super::jobs::Jobs;
+use crate::base::sync::Arc;
 use std::fmt;
 use std::time::Instant;
 
@@ -128,8 +130,12 @@ pub struct Follower(std::sync::Weak<dyn FollowingTimer>);
 pub(crate) trait FollowingTimer: Send + Sync {
     /// Wakes the worker; returns the request's number.
     fn request_catch_up(&self) -> u64;
-    /// Waits until that request is answered.
-    fn wait(&self, request: u64);
+    /// Waits until that request is answered. False if this thread must not wait for it.
+    fn wait(&self, request: u64) -> bool;
+    /// The start of the next tick in which something is due. It has passed if the worker has not caught up.
+    fn next_due(&self) -> Option<Instant>;
+    /// The jobs of the timer's executor.
+    fn jobs(&self) -> &Jobs;
 }
 
 impl Follower {
@@ -141,15 +147,25 @@ impl Follower {
     /// the timer has stopped. On the worker thread of any timer it does not wait.
     pub fn catch_up(&self) {
         if let Some(timer) = self.0.upgrade() {
-            timer.wait(timer.request_catch_up());
+            let request = timer.request_catch_up();
+            timer.wait(request);
         }
     }
 
-    /// Does `catch_up` for all followers. It wakes all workers before it waits for the first.
-    pub(super) fn catch_up_all(followers: &[Follower]) {
-        let timers: Vec<_> = followers.iter().filter_map(|f| f.0.upgrade()).collect();
-        let asked: Vec<_> = timers.iter().map(|timer| timer.request_catch_up()).collect();
-        timers.iter().zip(asked).for_each(|(timer, request)| timer.wait(request));
+    /// The instant at which the next tick begins in which something is due: a timeout, a future, or a check
+    /// of the idle manager. `None` if nothing is pending, or if the timer has stopped. If the timer has not
+    /// caught up, the instant may have passed.
+    ///
+    /// A clock that jumps to this instant, and then catches up, misses no tick in which something happens.
+    ///
+    /// O(slots): it reads every slot of the timer.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.0.upgrade()?.next_due()
+    }
+
+    /// The timer, unless it is gone.
+    pub(super) fn timer(&self) -> Option<Arc<dyn FollowingTimer>> {
+        self.0.upgrade()
     }
 
     /// Whether the timer still exists.

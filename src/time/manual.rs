@@ -1,13 +1,21 @@
 //! A clock for tests that moves only when it is told to.
 
-use super::{Clock, Follower, Pace};
+use super::jobs::Jobs;
+use super::{Clock, Follower, FollowingTimer, Pace};
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::tick::nanos;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A clock for tests: time stands still until [`advance`](Self::advance).
+/// A clock for tests: time stands still until the test moves it.
+///
+/// | to | call |
+/// |---|---|
+/// | run everything that is due on the way, in its own tick | [`advance_through`](Self::advance_through) |
+/// | go to what is due next | [`advance_to_next`](Self::advance_to_next) |
+/// | drive futures, moving on whenever all of them wait | [`run`](Self::run), [`run_with`](Self::run_with) |
+/// | jump, as after a stall of the machine | [`advance`](Self::advance) |
 ///
 /// Clones share the same time; keep one and give one to the builder. Several timers can run on one
 /// clock. A panic of a task, such as a failed `assert`, is caught and does not fail the test: check
@@ -74,19 +82,177 @@ impl ManualClock {
             Some(now.saturating_add(by).min(LAST))
         });
         debug_assert!(moved.is_ok(), "the closure always returns a value");
-        Follower::catch_up_all(&self.living_followers());
+        catch_up(&self.timers());
+    }
+
+    /// Moves the time ahead by `by`, and stops on the way at each tick in which something is due. At each
+    /// stop it waits until everything that is due was done, and for what it has caused. Then it looks for the
+    /// next stop. So a chain of timeouts runs as it does in real time: each task sees the time at which it is
+    /// due, and delays that it schedules count from there.
+    ///
+    /// What a stop waits for:
+    ///
+    /// - Each due task has run, on the worker or on an executor: its job has ended, or was dropped. A series
+    ///   is scheduled again by then.
+    /// - Each due waker was called, and each due check of the idle manager has reported.
+    /// - What these have scheduled or moved counts for the next stops. A delay of zero is due in the next
+    ///   tick, and so stops there.
+    ///
+    /// It does not wait for other threads: for a runtime to poll the tasks that were woken, for a thread that
+    /// receives a message from a task, or for work that a task hands on. [`run`](Self::run) drives futures.
+    ///
+    /// In a task, on a worker or on an executor, it moves the time in one jump, as [`advance`](Self::advance)
+    /// does there. If several threads move one clock, each move counts, and a task may see a later time than
+    /// that of its stop.
+    ///
+    /// O(slots) for each stop: it reads every slot of each timer to find the next one. Time in which nothing
+    /// is due costs nothing.
+    ///
+    /// # Blocking
+    ///
+    /// It waits for the executor's jobs. If this thread is the one that runs them, for example from a channel
+    /// or in a runtime that polls on one thread, it waits for ever (after 5 s it logs a warning). Use `advance`
+    /// there, or no executor.
+    ///
+    /// # Examples
+    ///
+    /// A connection is idle after 30 s, and closed 10 s later:
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use wheelwork::{HashedWheelTimer, ManualClock};
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let (sender, closed) = mpsc::channel();
+    /// let (drain, now) = (timer.clone(), clock.clone());
+    /// let idle = move || {
+    ///     let close = move || sender.send(now.elapsed()).unwrap();
+    ///     drain.new_timeout(close, Duration::from_secs(10)).unwrap();
+    /// };
+    /// timer.new_timeout(idle, Duration::from_secs(30))?;
+    ///
+    /// clock.advance_through(Duration::from_secs(60));
+    /// assert_eq!(closed.try_recv()?, Duration::from_secs(40));
+    /// assert_eq!(clock.elapsed(), Duration::from_secs(60));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn advance_through(&self, by: Duration) {
+        let mut left = nanos(by);
+        while self.settle() {
+            let now = self.elapsed_nanos();
+            if left == 0 || now == LAST {
+                return;
+            }
+            let step = self.next_due().map_or(left, |next| left.min(next.saturating_sub(now)));
+            if self.move_on(now, now.saturating_add(step).min(LAST)) {
+                left -= step;
+            }
+        }
+        self.advance(Duration::from_nanos(left));
+    }
+
+    /// Moves the time to the start of the next tick in which something is due, and waits as
+    /// [`advance_through`](Self::advance_through) does. Returns the new present, or `None` if nothing is
+    /// pending, or only waits for ever. The time then stands still.
+    ///
+    /// A check of an [idle manager](crate::idle) counts as due, even if no connection is silent then. In a
+    /// task, it moves the time and does not wait. It then returns `None` if something is due already.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// let clock = ManualClock::new();
+    /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let hour = Duration::from_secs(3600);
+    /// timer.new_timeout(|| println!("an hour later"), hour)?;
+    /// assert_eq!(clock.advance_to_next(), Some(timer.started_at() + hour));
+    /// assert_eq!(clock.advance_to_next(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A runtime that calls this when it has nothing else to do needs no step size:
+    /// [tests with virtual time](crate::guide::virtual_time) has it for tokio.
+    pub fn advance_to_next(&self) -> Option<Instant> {
+        self.advance_to_next_if(|| true)
+    }
+
+    /// Does `advance_to_next` if `may_move` still holds once everything that is due by now was done.
+    pub(super) fn advance_to_next_if(&self, may_move: impl Fn() -> bool) -> Option<Instant> {
+        loop {
+            let waits = self.settle();
+            if !may_move() {
+                return None;
+            }
+            let (now, next) = (self.elapsed_nanos(), self.next_due()?);
+            if next > LAST || next <= now && !waits {
+                return None;
+            }
+            if next > now && self.move_on(now, next) {
+                self.settle();
+                return Some(self.at(next));
+            }
+        }
+    }
+
+    /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False
+    /// if it cannot wait, because this thread runs a task.
+    pub(super) fn settle(&self) -> bool {
+        let timers = self.timers();
+        let mut ended = timers.iter().map(|timer| timer.jobs().ended()).sum::<u64>();
+        // A job may leave a missed run of its series, which is due by now.
+        loop {
+            if !catch_up(&timers) || Jobs::is_in_one() {
+                return false;
+            }
+            let now_ended = timers.iter().map(|timer| timer.jobs().wait()).sum();
+            if std::mem::replace(&mut ended, now_ended) == now_ended {
+                return true;
+            }
+        }
+    }
+
+    /// The start of the next tick in which a timer has something due.
+    fn next_due(&self) -> Option<u64> {
+        let due = self.timers().iter().filter_map(|timer| timer.next_due()).min();
+        due.map(|due| nanos(due.saturating_duration_since(self.0.origin)))
+    }
+
+    /// Moves the time, unless another thread has done so.
+    fn move_on(&self, from: u64, to: u64) -> bool {
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        self.0.elapsed.compare_exchange(from, to, done, failed).is_ok()
     }
 
     /// How far the time has been moved since this clock was created.
     pub fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.0.elapsed.load(Ordering::Acquire))
+        Duration::from_nanos(self.elapsed_nanos())
     }
 
-    fn living_followers(&self) -> Vec<Follower> {
+    fn elapsed_nanos(&self) -> u64 {
+        self.0.elapsed.load(Ordering::Acquire)
+    }
+
+    fn at(&self, elapsed: u64) -> Instant {
+        self.0.origin.checked_add(Duration::from_nanos(elapsed)).unwrap_or(self.0.origin)
+    }
+
+    /// The living timers on this clock.
+    fn timers(&self) -> Vec<Arc<dyn FollowingTimer>> {
         let mut followers = self.0.followers.lock();
         followers.retain(Follower::is_alive);
-        followers.clone()
+        followers.iter().filter_map(Follower::timer).collect()
     }
+}
+
+/// Waits until the timers have done what is due by now. It wakes all workers before it waits for the first.
+/// False if this thread must not wait for one of them.
+fn catch_up(timers: &[Arc<dyn FollowingTimer>]) -> bool {
+    let asked: Vec<_> = timers.iter().map(|timer| timer.request_catch_up()).collect();
+    timers.iter().zip(asked).fold(true, |all, (timer, request)| timer.wait(request) && all)
 }
 
 /// The last time of the clock. One nanosecond more would mean never.
@@ -94,8 +260,7 @@ const LAST: u64 = u64::MAX - 1;
 
 impl Clock for ManualClock {
     fn now(&self) -> Instant {
-        let elapsed = self.elapsed();
-        self.0.origin.checked_add(elapsed).unwrap_or(self.0.origin)
+        self.at(self.elapsed_nanos())
     }
 
     fn attach(&self, follower: Follower) -> Pace {

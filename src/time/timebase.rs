@@ -1,6 +1,7 @@
 //! A timer's clock together with its origin, the instant that the timer counts nanoseconds from.
 
 use super::clock::{Clock, Follower, Pace};
+use super::jobs::Jobs;
 use super::quick;
 use super::tick::{instant_after, nanos};
 use crate::base::isolate;
@@ -15,6 +16,8 @@ pub(crate) struct Timebase {
     origin: Instant,
     /// The origin in the quick clock's nanoseconds.
     quick_origin: u64,
+    /// The jobs of the timer's executor. They are counted only if the clock may stand still.
+    jobs: Jobs,
 }
 
 impl Timebase {
@@ -23,7 +26,7 @@ impl Timebase {
         let origin = read(&clock);
         debug_assert!(clock.is_some() || earliest <= origin);
         let quick_origin = quick::nanos_at(origin);
-        Self { clock, origin, quick_origin }
+        Self { clock, origin, quick_origin, jobs: Jobs::new() }
     }
 
     pub(crate) fn attach(&self, follower: Follower) -> Pace {
@@ -87,6 +90,26 @@ impl Timebase {
     #[inline]
     pub(crate) fn may_stand_still(&self) -> bool {
         self.clock.is_some()
+    }
+
+    pub(crate) fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// Counts a job that the worker hands to the executor.
+    #[inline]
+    pub(crate) fn job_begins(&self) {
+        if self.may_stand_still() {
+            self.jobs.begin();
+        }
+    }
+
+    /// Counts the end of a job: it has run, or was dropped.
+    #[inline]
+    pub(crate) fn job_ends(&self) {
+        if self.may_stand_still() {
+            self.jobs.end();
+        }
     }
 
     /// Nanoseconds from the origin to `instant`; 0 if `instant` is earlier.

@@ -242,6 +242,31 @@ impl HashedWheelTimer {
         Duration::from_nanos(self.context().scale.tick_nanos())
     }
 
+    /// The earliest deadline of all that the timer waits for: timeouts, futures, and the checks of its
+    /// [idle managers](crate::idle). `None` if nothing is pending, or if all of it waits for ever.
+    ///
+    /// It includes every call that has returned on this thread. A timeout that runs is not pending. A pending
+    /// timeout runs in the first tick that begins at its deadline or later.
+    ///
+    /// O(slots): it reads every slot of the timer, so it is for tests, and for looking into a running
+    /// program. It waits for no lock that a task holds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// assert_eq!(timer.next_deadline(), None);
+    /// timer.new_timeout(|| (), Duration::from_secs(60))?;
+    /// let first = timer.new_timeout(|| (), Duration::from_secs(30))?;
+    /// assert_eq!(timer.next_deadline(), first.deadline());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let earliest = self.0.control.registry.earliest_deadline();
+        earliest.map(|deadline| self.context().time.instant_at(deadline))
+    }
+
     /// The instant from which ticks are counted. Tick n begins n tick lengths later, rounded up to a
     /// multiple of 8 ns, as deadlines are. A deadline exactly at the start of a tick does not wait for the
     /// next tick.

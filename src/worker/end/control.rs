@@ -6,7 +6,8 @@ use super::running::Running;
 use crate::base::sync::{Arc, thread_local};
 use crate::intake::context::Context;
 use crate::intake::{Registry, locate};
-use crate::time::FollowingTimer;
+use crate::time::tick::NEVER;
+use crate::time::{FollowingTimer, Jobs};
 use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
 use std::cell::Cell;
 use std::time::Instant;
@@ -121,10 +122,22 @@ impl FollowingTimer for Control {
         request
     }
 
-    fn wait(&self, request: u64) {
-        if !on_a_worker() && !self.is_forked() {
+    fn wait(&self, request: u64) -> bool {
+        let may_wait = !on_a_worker() && !self.is_forked();
+        if may_wait {
             self.progress.wait_caught_up(request);
         }
+        may_wait
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let (scale, earliest) = (self.context.scale, self.registry.earliest_deadline()?);
+        let start = scale.start_of(scale.tick_not_before(earliest));
+        Some(start).filter(|&start| start != NEVER).map(|start| self.context.time.instant_at(start))
+    }
+
+    fn jobs(&self) -> &Jobs {
+        self.context.time.jobs()
     }
 }
 

@@ -1,0 +1,104 @@
+//! The jobs that a timer has handed to its executor and that have not ended. A move of a manual clock waits
+//! for them. On the system's clock nobody waits, so nothing is counted.
+
+use crate::base::logging::warning;
+use crate::base::sync::{Condvar, Mutex, thread_local};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// After this time, a thread that waits for jobs warns.
+const LONG: Duration = Duration::from_secs(5);
+
+/// The jobs of one timer.
+pub(crate) struct Jobs {
+    counts: Mutex<Counts>,
+    ended: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    begun: u64,
+    ended: u64,
+}
+
+thread_local! {
+    static IN_A_JOB: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Jobs {
+    pub(super) fn new() -> Self {
+        Self { counts: Mutex::new(Counts::default()), ended: Condvar::new() }
+    }
+
+    pub(super) fn begin(&self) {
+        self.counts.lock().begun += 1;
+    }
+
+    pub(super) fn end(&self) {
+        self.counts.lock().ended += 1;
+        self.ended.notify_all();
+    }
+
+    /// Runs one job, which does not panic. A move of a clock in it waits for no job, because it would wait for
+    /// itself.
+    #[inline]
+    pub(crate) fn run_one(&self, job: impl FnOnce()) {
+        let outer = IN_A_JOB.with(|inside| inside.replace(true));
+        job();
+        IN_A_JOB.with(|inside| inside.set(outer));
+    }
+
+    /// Whether this thread runs a job of any timer.
+    pub(super) fn is_in_one() -> bool {
+        IN_A_JOB.with(Cell::get)
+    }
+
+    /// The number of jobs that have ended.
+    pub(super) fn ended(&self) -> u64 {
+        self.counts.lock().ended
+    }
+
+    /// Waits until all jobs have ended. Returns their number.
+    pub(super) fn wait(&self) -> u64 {
+        let mut limit = Instant::now().checked_add(LONG);
+        let mut counts = self.counts.lock();
+        while counts.ended < counts.begun {
+            if limit.is_some_and(|limit| Instant::now() >= limit) {
+                let left = counts.begun - counts.ended;
+                drop(counts);
+                warning!(
+                    "a manual clock waits for {left} jobs of an executor: expected them to end"
+                );
+                limit = None;
+                counts = self.counts.lock();
+                continue;
+            }
+            counts = self.ended.wait_until(counts, limit);
+        }
+        counts.ended
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{Arc, AtomicU64, Ordering, check, spawn};
+
+    /// A job ends while a thread waits for it. That thread returns, and sees what the job has done.
+    #[test]
+    fn rule_09_a_wait_for_jobs_sees_what_they_have_done() {
+        check(|| {
+            let shared = Arc::new((Jobs::new(), AtomicU64::new(0)));
+            (0..2).for_each(|_| shared.0.begin());
+            let jobs = [(); 2].map(|()| {
+                let shared = shared.clone();
+                spawn(move || {
+                    shared.1.fetch_add(1, Ordering::Relaxed);
+                    shared.0.end();
+                })
+            });
+            assert_eq!((shared.0.wait(), shared.1.load(Ordering::Relaxed)), (2, 2));
+            jobs.into_iter().for_each(|job| job.join().unwrap());
+        });
+    }
+}

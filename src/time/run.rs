@@ -1,0 +1,342 @@
+//! Runs futures on a manual clock: whenever all of them wait, the clock moves to what is due next.
+//!
+//! The futures stay on the calling thread. Their wakers may be called on any thread: a waker puts the number of
+//! its future into a queue, once until the next poll.
+
+use super::manual::ManualClock;
+use crate::base::sync::{Arc, AtomicBool, Condvar, Mutex, Ordering};
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// The number of the future that was passed to `run`.
+const MAIN: u64 = 0;
+
+/// While nothing is pending in the timers, another thread may schedule something without waking a future.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+impl ManualClock {
+    /// Runs a future to its end. Whenever it waits, the clock moves to what is due next, like
+    /// [`advance_to_next`](Self::advance_to_next). So a test needs no step size, and an hour of sleeps takes
+    /// no time.
+    ///
+    /// The future is polled on this thread, and need not be `Send`. It may await anything that wakes it. But
+    /// time does not wait for other threads or for I/O: if the future awaits a socket with a limit, the limit
+    /// may elapse first. If nothing is pending in the timers, the call waits until another thread wakes the
+    /// future.
+    ///
+    /// # Panics
+    ///
+    /// If the future panics, and in a task on the worker or on an executor of a timer, where the time cannot
+    /// be waited for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use wheelwork::{HashedWheelTimer, ManualClock};
+    ///
+    /// /// Tries at 0, 100 and 300 ms.
+    /// async fn retry(timer: &HashedWheelTimer, mut attempt: impl FnMut() -> bool) -> u32 {
+    ///     let mut pause = Duration::from_millis(100);
+    ///     for number in 1.. {
+    ///         if attempt() {
+    ///             return number;
+    ///         }
+    ///         timer.sleep(pause).await;
+    ///         pause *= 2;
+    ///     }
+    ///     unreachable!()
+    /// }
+    ///
+    /// let clock = ManualClock::new();
+    /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let works_at_last = || clock.elapsed() >= Duration::from_millis(250);
+    /// assert_eq!(clock.run(retry(&timer, works_at_last)), 3);
+    /// assert_eq!(clock.elapsed(), Duration::from_millis(300));
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
+    pub fn run<F: IntoFuture>(&self, future: F) -> F::Output {
+        self.run_with(|_| future.into_future())
+    }
+
+    /// Like [`run`](Self::run), for a future that spawns others: the closure gets a handle to the tasks of
+    /// this run. The clock moves when all of them wait. Tasks that are left at the end of the future are
+    /// dropped.
+    ///
+    /// # Panics
+    ///
+    /// If a future panics, and in a task of a timer, as `run` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// let clock = ManualClock::new();
+    /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let report = clock.run_with(async |tasks| {
+    ///     let flush = timer.clone();
+    ///     let flushed = tasks.spawn(async move {
+    ///         flush.sleep(Duration::from_secs(3600)).await;
+    ///         "flushed"
+    ///     });
+    ///     timer.sleep(Duration::from_secs(1)).await; // the other one still waits
+    ///     flushed.await
+    /// });
+    /// assert_eq!((report, clock.elapsed()), ("flushed", Duration::from_secs(3600)));
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
+    pub fn run_with<F: Future>(&self, begin: impl FnOnce(Tasks) -> F) -> F::Output {
+        assert!(
+            self.settle(),
+            "a run of a manual clock in a task of a timer: expected another thread"
+        );
+        let tasks = Tasks::new();
+        let _ending = Ending(&tasks);
+        let mut main = pin!(begin(tasks.clone()));
+        let waker = tasks.0.woken.waker(MAIN);
+        loop {
+            while let Some(number) = tasks.0.woken.next() {
+                if number != MAIN {
+                    tasks.poll(number);
+                } else if let Poll::Ready(output) = waker.poll(main.as_mut()) {
+                    return output;
+                }
+            }
+            let all_wait = || tasks.0.woken.is_empty();
+            if self.advance_to_next_if(all_wait).is_none() {
+                tasks.0.woken.wait();
+            }
+        }
+    }
+}
+
+/// A handle to the tasks of one [`ManualClock::run_with`], which spawns more of them.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::ManualClock;
+///
+/// let sum = ManualClock::new().run_with(async |tasks| {
+///     let parts = [1, 2, 3].map(|n| tasks.spawn(async move { n * n }));
+///     let mut sum = 0;
+///     for part in parts {
+///         sum += part.await;
+///     }
+///     sum
+/// });
+/// assert_eq!(sum, 14);
+/// ```
+#[derive(Clone)]
+pub struct Tasks(Rc<State>);
+
+struct State {
+    woken: Arc<Woken>,
+    /// The spawned tasks, by number. `None` after the end of the run.
+    waiting: RefCell<Option<HashMap<u64, Task>>>,
+    last: Cell<u64>,
+}
+
+struct Task {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    waker: TaskWaker,
+}
+
+impl Tasks {
+    fn new() -> Self {
+        Self(Rc::new(State {
+            woken: Arc::new(Woken::default()),
+            waiting: RefCell::new(Some(HashMap::new())),
+            last: Cell::new(MAIN),
+        }))
+    }
+
+    /// Spawns a future, which need not be `Send`. It is polled first once the present one waits. A drop of the
+    /// returned handle detaches it. After the end of the run, the future is dropped.
+    pub fn spawn<F>(&self, future: F) -> Spawned<F::Output>
+    where
+        F: IntoFuture<IntoFuture: 'static, Output: 'static>,
+    {
+        let (spawned, future) = (Spawned::new(), future.into_future());
+        let result = spawned.0.clone();
+        let future = Box::pin(async move {
+            let output = future.await;
+            result.complete(output);
+        });
+        if let Some(waiting) = &mut *self.0.waiting.borrow_mut() {
+            let number = self.0.last.get() + 1;
+            self.0.last.set(number);
+            waiting.insert(number, Task { future, waker: self.0.woken.waker(number) });
+        }
+        spawned
+    }
+
+    /// Polls a spawned task. It is out of the map meanwhile, because it may spawn others.
+    fn poll(&self, number: u64) {
+        let Some(mut task) = self.with_waiting(|waiting| waiting.remove(&number)).flatten() else {
+            return; // it has ended
+        };
+        if task.waker.poll(task.future.as_mut()).is_pending() {
+            self.with_waiting(|waiting| waiting.insert(number, task));
+        }
+    }
+
+    fn with_waiting<R>(&self, act: impl FnOnce(&mut HashMap<u64, Task>) -> R) -> Option<R> {
+        self.0.waiting.borrow_mut().as_mut().map(act)
+    }
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").finish_non_exhaustive()
+    }
+}
+
+/// Drops the tasks that are left at the end of a run, also after a panic. A task may hold a `Tasks`, which
+/// would keep it for ever.
+struct Ending<'a>(&'a Tasks);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let left = self.0.0.waiting.borrow_mut().take();
+        drop(left); // a drop may spawn
+    }
+}
+
+/// The output of a task of [`Tasks::spawn`], as a future. Its drop detaches the task.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::ManualClock;
+/// use wheelwork::time::Spawned;
+///
+/// let answer = ManualClock::new().run_with(async |tasks| {
+///     let answer: Spawned<u32> = tasks.spawn(async { 42 });
+///     drop(tasks.spawn(async { println!("goes on by itself") }));
+///     answer.await
+/// });
+/// assert_eq!(answer, 42);
+/// ```
+#[must_use = "a future does nothing until it is polled"]
+pub struct Spawned<T>(Rc<Outcome<T>>);
+
+struct Outcome<T> {
+    output: RefCell<Option<T>>,
+    waiting: RefCell<Option<Waker>>,
+}
+
+impl<T> Spawned<T> {
+    fn new() -> Self {
+        Self(Rc::new(Outcome { output: RefCell::new(None), waiting: RefCell::new(None) }))
+    }
+}
+
+impl<T> Outcome<T> {
+    fn complete(&self, output: T) {
+        self.output.replace(Some(output));
+        let waiting = self.waiting.take();
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl<T> Future for Spawned<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        match self.0.output.take() {
+            Some(output) => Poll::Ready(output),
+            None => {
+                drop(self.0.waiting.replace(Some(cx.waker().clone())));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Spawned<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawned").finish_non_exhaustive()
+    }
+}
+
+/// The numbers of the futures to poll, in the order in which they were woken.
+struct Woken {
+    queue: Mutex<VecDeque<u64>>,
+    changed: Condvar,
+}
+
+impl Default for Woken {
+    fn default() -> Self {
+        Self { queue: Mutex::new(VecDeque::new()), changed: Condvar::new() }
+    }
+}
+
+impl Woken {
+    /// A waker for a new future, which is woken for its first poll.
+    fn waker(self: &Arc<Self>, number: u64) -> TaskWaker {
+        let queued = AtomicBool::new(false);
+        let waker = TaskWaker(Arc::new(WakerState { number, queued, woken: self.clone() }));
+        waker.0.push();
+        waker
+    }
+
+    fn next(&self) -> Option<u64> {
+        self.queue.lock().pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.lock().is_empty()
+    }
+
+    /// Waits until a future is woken, or until it is time to look again.
+    fn wait(&self) {
+        let until = Instant::now().checked_add(LOOK_AGAIN);
+        let queue = self.queue.lock();
+        if queue.is_empty() {
+            drop(self.changed.wait_until(queue, until));
+        }
+    }
+}
+
+struct TaskWaker(Arc<WakerState>);
+
+struct WakerState {
+    number: u64,
+    /// Whether the number is in the queue.
+    queued: AtomicBool,
+    woken: Arc<Woken>,
+}
+
+impl TaskWaker {
+    fn poll<F: Future + ?Sized>(&self, future: Pin<&mut F>) -> Poll<F::Output> {
+        // Acquire: the poll sees what came before each wake that found the number in the queue.
+        self.0.queued.swap(false, Ordering::AcqRel);
+        future.poll(&mut Context::from_waker(&Waker::from(self.0.clone())))
+    }
+}
+
+impl WakerState {
+    fn push(&self) {
+        if !self.queued.swap(true, Ordering::AcqRel) {
+            self.woken.queue.lock().push_back(self.number);
+            self.woken.changed.notify_one();
+        }
+    }
+}
+
+impl Wake for WakerState {
+    fn wake(self: Arc<Self>) {
+        self.push();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.push();
+    }
+}

@@ -1,0 +1,463 @@
+//! Virtual time that visits each deadline: `advance_through`, `advance_to_next`, and runs of futures.
+
+use crate::common::{Random, Record, TICK, WHEELS, eventually, manual, manual_with, ms, on};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+use wheelwork::executor::{Job, ThreadPool};
+use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+use wheelwork::time::{Follower, Pace};
+use wheelwork::{Builder, Clock, HashedWheelTimer, ManualClock, Next, Run, TimerTask};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn pool() -> ThreadPool {
+    ThreadPool::with_size(2, 1000).unwrap()
+}
+
+/// A timer whose tasks run on the worker, and one whose tasks run on a pool.
+fn both() -> [Builder; 2] {
+    [HashedWheelTimer::builder(), HashedWheelTimer::builder().executor(pool())]
+}
+
+/// An attempt that fails, and tries again after twice the pause.
+struct Attempt {
+    pause: Duration,
+    left: u32,
+    at: Record<Duration>,
+    clock: ManualClock,
+}
+
+impl TimerTask for Attempt {
+    fn run(mut self, _run: &Run<'_>) -> Next<Self> {
+        self.at.push(self.clock.elapsed());
+        if self.left == 0 {
+            return Next::done();
+        }
+        (self.left, self.pause) = (self.left - 1, self.pause * 2);
+        let pause = self.pause / 2;
+        Next::after(self, pause)
+    }
+}
+
+#[test]
+fn a_retry_runs_at_0_100_and_300_ms() {
+    for builder in both() {
+        let (timer, clock) = manual_with(builder.tick_duration(ms(10)));
+        let at = Record::new();
+        let attempt = Attempt { pause: ms(100), left: 2, at: at.clone(), clock: clock.clone() };
+        timer.new_timeout(attempt, Duration::ZERO).unwrap();
+        clock.advance_through(Duration::from_secs(10));
+        assert_eq!(at.take(), [ms(10), ms(110), ms(310)], "a delay of zero means the next tick");
+        assert_eq!(clock.elapsed(), Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn idle_30_s_and_drain_10_s_is_closed_after_60_s() {
+    for builder in both() {
+        let (timer, clock) = manual_with(builder);
+        let state = Arc::new(Mutex::new(vec!["open"]));
+        let (own, drains, now) = (timer.clone(), state.clone(), clock.clone());
+        let idle = move || {
+            drains.lock().unwrap().push("draining");
+            let close = move || {
+                assert_eq!(now.elapsed(), Duration::from_secs(40));
+                drains.lock().unwrap().push("closed");
+            };
+            own.new_timeout(close, Duration::from_secs(10)).unwrap();
+        };
+        timer.new_timeout(idle, Duration::from_secs(30)).unwrap();
+        clock.advance_through(Duration::from_secs(60));
+        assert_eq!(*state.lock().unwrap(), ["open", "draining", "closed"]);
+    }
+}
+
+/// An hour has 36,000 ticks, and something is due in 3,601 of them.
+#[test]
+fn an_hour_stops_only_where_something_is_due() {
+    let (timer, clock) = manual();
+    let (seconds, now) = (Record::new(), clock.clone());
+    let beats = seconds.clone();
+    timer.new_periodic(move || beats.push(now.elapsed()), Duration::from_secs(1)).unwrap();
+    timer.new_timeout(|| (), ms(1_800_050)).unwrap();
+    clock.advance_through(HOUR);
+    assert_eq!(seconds.take(), (1..=3600).map(Duration::from_secs).collect::<Vec<_>>());
+    assert_eq!(timer.metrics().expired, 3601);
+    assert_eq!(timer.metrics().ticks_skipped, 36_000 - 3_601);
+}
+
+/// Each task schedules up to two others, at any delay. Each runs in the first tick after its deadline.
+#[test]
+fn every_task_of_a_random_tree_runs_in_its_own_tick() {
+    #[derive(Clone)]
+    struct World {
+        timer: HashedWheelTimer,
+        clock: ManualClock,
+        random: Arc<Mutex<Random>>,
+        ran: Record<(Duration, Duration)>,
+    }
+    fn grow(world: &World, depth: u32) {
+        let delay = {
+            let mut random = world.random.lock().unwrap();
+            let magnitude = random.below(36);
+            Duration::from_nanos(random.below(1 << magnitude))
+        };
+        let (due, own) = (world.clock.elapsed() + delay, world.clone());
+        let task = move || {
+            own.ran.push((due, own.clock.elapsed()));
+            let children = if depth == 0 { 0 } else { own.random.lock().unwrap().below(3) };
+            (0..children).for_each(|_| grow(&own, depth - 1));
+        };
+        world.timer.new_timeout(task, delay).unwrap();
+    }
+    for (seed, wheel) in (0..).zip(WHEELS.into_iter().cycle().take(12)) {
+        let mut builder = on(wheel).tick_duration(ms(7));
+        if seed % 2 == 0 {
+            builder = builder.executor(pool());
+        }
+        let (timer, clock) = manual_with(builder);
+        let random = Arc::new(Mutex::new(Random(seed)));
+        let world = World { timer, clock, random, ran: Record::new() };
+        (0..20).for_each(|_| grow(&world, 6));
+        world.clock.advance_through(HOUR);
+        let ran = world.ran.take();
+        assert_eq!(ran.len() as u64, world.timer.metrics().scheduled);
+        for (due, at) in ran {
+            let late = at.checked_sub(due).expect("never early");
+            assert!(late < ms(7) + Duration::from_nanos(8), "{late:?} late");
+            assert_eq!(at.as_nanos() % ms(7).as_nanos(), 0, "at the start of a tick");
+        }
+        assert_eq!((world.clock.advance_to_next(), world.clock.elapsed()), (None, HOUR));
+    }
+}
+
+#[test]
+fn timers_with_other_ticks_stop_each_in_their_own() {
+    let clock = ManualClock::new();
+    let [fine, coarse] = [ms(1), ms(100)].map(|tick| {
+        HashedWheelTimer::builder().tick_duration(tick).clock(clock.clone()).build().unwrap()
+    });
+    let at = Record::new();
+    let note = |name| {
+        let (at, clock) = (at.clone(), clock.clone());
+        move || at.push((name, clock.elapsed()))
+    };
+    let (answer, other) = (note("answer"), fine.clone());
+    coarse.new_timeout(move || drop(other.new_timeout(answer, ms(3)).unwrap()), ms(150)).unwrap();
+    fine.new_timeout(note("fine"), ms(150)).unwrap();
+    clock.advance_through(Duration::from_secs(1));
+    assert_eq!(at.take(), [("fine", ms(150)), ("answer", ms(203))]);
+}
+
+/// A burst of missed runs continues on the executor, one job after the other, without a tick between them.
+#[test]
+fn a_stop_waits_for_missed_runs_on_an_executor() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(pool()));
+    timer.new_periodic(|| (), TICK).unwrap();
+    clock.advance(TICK * 50);
+    clock.advance_through(Duration::ZERO);
+    assert_eq!(timer.metrics().expired, 50);
+    clock.advance_through(TICK);
+    assert_eq!(timer.metrics().expired, 51);
+}
+
+#[test]
+fn jobs_that_are_refused_or_dropped_end_too() {
+    let drops = |job: Job| {
+        drop(job);
+        Ok(())
+    };
+    let (dropping, first) = manual_with(HashedWheelTimer::builder().executor(drops));
+    let (refusing, second) = manual_with(HashedWheelTimer::builder().executor(Err));
+    for (timer, clock) in [(&dropping, &first), (&refusing, &second)] {
+        timer.new_timeout(|| (), TICK).unwrap();
+        timer.new_timeout(|| panic!("a bad task"), TICK).unwrap();
+        clock.advance_through(TICK);
+        assert_eq!(timer.pending_timeouts(), 0);
+    }
+    assert_eq!(dropping.metrics().abandoned, 2);
+    assert_eq!(refusing.metrics().panicked, 1);
+}
+
+#[test]
+fn the_next_deadline_is_that_of_the_earliest_pending_one() {
+    let (timer, clock) = manual();
+    assert_eq!((timer.next_deadline(), clock.advance_to_next()), (None, None));
+    let never = timer.new_timeout(|| (), Duration::MAX).unwrap();
+    assert_eq!(
+        (timer.next_deadline(), clock.advance_to_next()),
+        (None, None),
+        "never is no deadline"
+    );
+    assert_eq!(clock.elapsed(), Duration::ZERO);
+
+    let timeouts = [350, 150, 250].map(|delay| timer.new_timeout(|| (), ms(delay)).unwrap());
+    assert_eq!(timer.next_deadline(), timeouts[1].deadline());
+    timeouts[1].reschedule(ms(450)).unwrap();
+    assert_eq!(timer.next_deadline(), timeouts[2].deadline());
+    let at = |ms_later| Some(timer.started_at() + ms(ms_later));
+    assert_eq!(clock.advance_to_next(), at(300));
+    assert!(timeouts[2].is_expired() && timeouts[0].is_pending());
+    assert!(timeouts[0].cancel());
+    assert_eq!(clock.advance_to_next(), at(500));
+    assert_eq!((clock.advance_to_next(), clock.elapsed()), (None, ms(500)));
+    assert!(never.is_pending());
+}
+
+/// Cancelled timeouts leave entries in the wheel, and a timeout that was pushed back keeps its entry.
+#[test]
+fn no_stop_is_made_for_dead_entries() {
+    let (timer, clock) = manual();
+    let later = |n: u64| timer.new_timeout(|| (), ms(5000 + n * 100)).unwrap();
+    let timeouts: Vec<_> = (0..40).map(later).collect();
+    crate::common::into_the_wheel(&timer, &clock);
+    let (kept, others) = timeouts.split_last().unwrap();
+    assert!(others.iter().all(|timeout| timeout.cancel()));
+    kept.reschedule(HOUR).unwrap();
+    let (due, begun) = (kept.deadline().unwrap(), clock.elapsed());
+    assert_eq!(clock.advance_to_next(), Some(due));
+    assert!(kept.is_expired());
+    assert_eq!(clock.elapsed(), begun + HOUR);
+}
+
+#[test]
+fn futures_and_idle_checks_have_deadlines() {
+    let (timer, clock) = manual();
+    let silent = Record::new();
+    let events = silent.clone();
+    let idle = IdleTimeouts::new(&timer, move |id: &mut u32, _| {
+        events.push(*id);
+        Answer::StopWatching
+    });
+    let watch = idle.watch(7, &IdlePolicy::new().all(Duration::from_secs(60))).unwrap();
+    assert!(timer.next_deadline().is_some(), "the check of the connection");
+    clock.advance_through(Duration::from_secs(50));
+    watch.touch();
+    clock.advance_through(Duration::from_secs(59));
+    assert_eq!(silent.len(), 0);
+    clock.advance_through(Duration::from_secs(2));
+    assert_eq!((silent.take(), timer.next_deadline()), (vec![7], None));
+
+    let (task, mut sleep) = (crate::wakers::Alarm::new(), timer.sleep(ms(150)));
+    assert!(task.poll(&mut sleep).is_pending());
+    assert_eq!(timer.next_deadline(), Some(sleep.deadline()));
+    clock.advance_to_next();
+    assert_eq!(task.wakes(), 1);
+}
+
+/// Neither on the worker nor on an executor can a task wait for itself.
+#[test]
+fn rule_09_a_task_may_advance_through() {
+    for builder in both() {
+        let (timer, clock) = manual_with(builder);
+        let own = clock.clone();
+        let task = move || {
+            own.advance_through(TICK * 5);
+            assert!(own.advance_to_next().is_some(), "the timeout below");
+        };
+        let done = timer.new_timeout(task, TICK).unwrap();
+        timer.new_timeout(|| (), TICK * 10).unwrap();
+        clock.advance_through(TICK);
+        assert!(done.is_expired());
+        assert_eq!((timer.metrics().panicked, clock.elapsed()), (0, TICK * 10));
+        clock.advance_through(Duration::ZERO);
+        assert_eq!(timer.metrics().expired, 2);
+    }
+}
+
+#[test]
+fn rule_09_a_run_in_a_task_panics_instead_of_waiting_for_itself() {
+    for builder in both() {
+        let (timer, clock) = manual_with(builder);
+        let own = clock.clone();
+        timer.new_timeout(move || own.run(async {}), TICK).unwrap();
+        clock.advance_through(TICK);
+        assert_eq!(timer.metrics().panicked, 1);
+    }
+}
+
+#[test]
+fn rule_10_the_time_ends_after_584_years() {
+    let (timer, clock) = manual();
+    timer.new_timeout(|| (), HOUR).unwrap();
+    clock.advance_through(Duration::MAX);
+    assert_eq!(timer.metrics().expired, 1);
+    let end = clock.elapsed();
+    assert_eq!(end.as_nanos(), u128::from(u64::MAX - 1));
+    clock.advance_through(HOUR);
+    assert_eq!((clock.elapsed(), clock.advance_to_next()), (end, None));
+}
+
+#[test]
+fn rule_09_a_stop_does_not_hang_a_move_through_time() {
+    let (timer, clock) = manual();
+    timer.new_periodic(|| (), ms(1)).unwrap();
+    std::thread::scope(|scope| {
+        let moves = scope.spawn(|| clock.advance_through(HOUR));
+        eventually("the clock moves", || clock.elapsed() > TICK * 10);
+        timer.stop().unwrap();
+        moves.join().unwrap();
+    });
+    assert_eq!(clock.elapsed(), HOUR);
+}
+
+/// A user's clock that jumps from deadline to deadline.
+#[derive(Clone)]
+struct Jumping(Arc<Mutex<(Instant, Vec<Follower>)>>);
+
+impl Clock for Jumping {
+    fn now(&self) -> Instant {
+        self.0.lock().unwrap().0
+    }
+
+    fn attach(&self, follower: Follower) -> Pace {
+        self.0.lock().unwrap().1.push(follower);
+        Pace::OnCall
+    }
+}
+
+#[test]
+fn a_follower_knows_what_is_due_next() {
+    let clock = Jumping(Arc::new(Mutex::new((Instant::now(), Vec::new()))));
+    let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let follower = clock.0.lock().unwrap().1[0].clone();
+    assert_eq!(follower.next_due(), None);
+    let timeout = timer.new_timeout(|| (), ms(250)).unwrap();
+    let next = follower.next_due().unwrap();
+    assert_eq!(next, timer.started_at() + ms(300), "the start of its tick");
+    clock.0.lock().unwrap().0 = next;
+    follower.catch_up();
+    assert!(timeout.is_expired());
+    timer.new_timeout(|| (), ms(250)).unwrap();
+    timer.stop().unwrap();
+    drop(timer);
+    assert_eq!(follower.next_due(), None);
+}
+
+#[test]
+fn a_run_moves_on_when_everything_waits() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().tick_duration(ms(1)));
+    let ticks = clock.run(async {
+        let mut interval = timer.interval(Duration::from_secs(1)).unwrap();
+        let limit = timer.timeout(Duration::from_millis(3_600_500), async {
+            let mut ticks = 0;
+            while interval.tick().await.is_some() {
+                ticks += 1;
+                if ticks == 3600 {
+                    std::future::pending::<()>().await;
+                }
+            }
+        });
+        limit.await.map_err(|_| clock.elapsed())
+    });
+    assert_eq!(ticks, Err(Duration::from_millis(3_600_500)));
+}
+
+/// Tasks of one run wake each other, need not be `Send`, and are dropped at its end.
+#[test]
+fn a_run_has_tasks() {
+    let (timer, clock) = manual();
+    let (order, held) = (Rc::new(std::cell::RefCell::new(Vec::new())), Rc::new(()));
+    clock.run_with(async |tasks| {
+        let [early, late] = [(1, "early"), (2, "late")].map(|(seconds, name)| {
+            let sleep = timer.sleep(Duration::from_secs(seconds));
+            let (order, nested) = (order.clone(), tasks.clone());
+            tasks.spawn(async move {
+                nested.spawn(sleep).await;
+                order.borrow_mut().push(name);
+                name
+            })
+        });
+        let (never, own) = (held.clone(), tasks.clone());
+        drop(tasks.spawn(async move {
+            std::future::pending::<()>().await;
+            drop((never, own));
+        }));
+        assert_eq!((late.await, early.await), ("late", "early"));
+    });
+    assert_eq!(*order.borrow(), ["early", "late"]);
+    assert_eq!(Rc::strong_count(&held), 1);
+    assert_eq!(clock.elapsed(), Duration::from_secs(2));
+}
+
+#[test]
+fn a_panic_of_a_task_ends_the_run() {
+    let (timer, clock) = manual();
+    let held = Arc::new(());
+    let (kept, sleep) = (held.clone(), timer.sleep(HOUR));
+    let run = std::panic::AssertUnwindSafe(|| {
+        clock.run_with(async |tasks| {
+            drop(tasks.spawn(async { panic!("a failed assertion") }));
+            sleep.await;
+            drop(kept);
+        });
+    });
+    assert!(std::panic::catch_unwind(run).is_err());
+    drop(timer);
+    assert_eq!((Arc::strong_count(&held), clock.elapsed()), (1, Duration::ZERO));
+}
+
+/// Nothing is pending in the timer while another thread works.
+#[test]
+fn a_run_waits_for_other_threads_if_nothing_is_pending() {
+    let (timer, clock) = manual();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(ms(30));
+        sender.send("from a thread").unwrap();
+    });
+    let received = clock.run(async {
+        let received = receiver.recv().await;
+        timer.sleep(HOUR).await;
+        received
+    });
+    assert_eq!((received, clock.elapsed()), (Some("from a thread"), HOUR));
+    thread.join().unwrap();
+}
+
+/// The tasks of an executor wake the futures of a run, and time does not pass meanwhile.
+#[test]
+fn a_run_waits_for_jobs() {
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(pool()));
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let task = move || {
+        std::thread::sleep(ms(20));
+        sender.send(()).unwrap();
+    };
+    timer.new_timeout(task, TICK).unwrap();
+    let limited = clock.run(async { timer.timeout(TICK * 2, receiver.recv()).await });
+    assert_eq!((limited, clock.elapsed()), (Ok(Some(())), TICK));
+}
+
+/// tokio calls the hook when no task is ready.
+#[test]
+fn a_tokio_runtime_moves_the_clock_when_it_has_nothing_to_do() {
+    let (timer, clock) = manual();
+    let (idle, moves) = (clock.clone(), Arc::new(AtomicUsize::new(0)));
+    let counted = moves.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .on_thread_park(move || {
+            let moved = idle.advance_to_next().is_some();
+            counted.fetch_add(usize::from(moved), SeqCst);
+        })
+        .build()
+        .unwrap();
+    let (sender, events) = mpsc::channel();
+    runtime.block_on(async {
+        let tasks = [30, 10, 20].map(|minutes| {
+            let (timer, clock, sender) = (timer.clone(), clock.clone(), sender.clone());
+            tokio::spawn(async move {
+                timer.sleep(Duration::from_secs(60 * minutes)).await;
+                sender.send((minutes, clock.elapsed())).unwrap();
+            })
+        });
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    let minutes = |n| (n, Duration::from_secs(60 * n));
+    assert_eq!(events.try_iter().collect::<Vec<_>>(), [10, 20, 30].map(minutes));
+    assert_eq!(moves.load(SeqCst), 3);
+}
