@@ -137,8 +137,8 @@
 //! None is on by default.
 //!
 //! - `log` warns through the [log](https://docs.rs/log) facade, target `wheelwork`. It warns of panics,
-//!   refused jobs and timeouts, a backlog, timeouts that run ten ticks late (at least 100 ms), and more
-//!   than 64 live timers. Refusals, backlogs and lateness are summed up, at most once in a second.
+//!   refused jobs and timeouts, a backlog, timeouts that run ten ticks late (at least 100 ms), a last handle
+//!   whose drop cancels timeouts, and more than 64 live timers. Refusals, backlogs and lateness are summed up, at most once in a second.
 //! - `metrics` adds [`publish_metrics`](HashedWheelTimer) to a timer and to an idle manager: counters and
 //!   lateness in the [metrics](https://docs.rs/metrics) facade, for Prometheus and others.
 //! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts
@@ -176,11 +176,12 @@ pub use metrics::{Lateness, Metrics, ThreadMetrics};
 #[doc(inline)]
 pub use time::{Clock, ManualClock, SystemClock};
 pub use timeout::{
-    CancelOnDrop, MissedTickBehavior, Next, Period, Repeat, RescheduleError, Run, Task, Timeout,
-    TimerTask, Unprocessed,
+    CancelOnDrop, MissedTickBehavior, Next, Period, Repeat, RescheduleError, Run, Task, TaskFn,
+    Timeout, TimerTask, Unprocessed, task_fn,
 };
 pub use timer::{
-    BuildError, Builder, HashedWheelTimer, RefusalReason, ScheduleError, StopError, WheelKind,
+    BuildError, Builder, HashedWheelTimer, RefusalReason, ScheduleError, StopError, WeakTimer,
+    WheelKind,
 };
 
 /// The README's program runs as a test.

@@ -70,6 +70,27 @@ fn rule_05_a_task_may_panic_under_a_logger_that_panics() {
     assert_conserved(&timer);
 }
 
+#[test]
+fn the_drop_of_the_last_handle_warns_if_timeouts_are_pending() {
+    let log = BadLog::begin();
+    let (stopped, _clock) = manual();
+    stopped.new_timeout(|| (), TICK).unwrap();
+    assert_eq!(stopped.stop().unwrap().len(), 1);
+    drop(stopped);
+    let (done, _clock) = manual();
+    done.new_timeout(|| (), TICK).unwrap().cancel();
+    drop(done);
+    assert_eq!(log.lines(), 0, "nothing was pending");
+    let (forgotten, _clock) = manual();
+    let clone = forgotten.clone();
+    let pending = forgotten.new_timeout(|| (), TICK).unwrap();
+    drop(forgotten);
+    assert_eq!(log.lines(), 0, "there is another handle");
+    drop(clone);
+    assert_eq!(log.lines(), 1);
+    eventually("it is cancelled", || pending.is_cancelled());
+}
+
 struct BadCancel;
 
 impl TimerTask for BadCancel {

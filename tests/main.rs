@@ -36,6 +36,7 @@ mod sleep;
 #[cfg(all(feature = "aws-smithy-async", feature = "backon"))]
 mod sleepers;
 mod stop;
+mod tasks;
 mod threads;
 mod ticks;
 mod virtual_time;

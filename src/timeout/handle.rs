@@ -165,7 +165,7 @@ impl Timeout {
 
     /// Takes over the live pin of a timeout that was cancelled while pending, and counts it.
     #[inline]
-    fn count_cancelled(&self, Place { chunk, offset }: Place<'_>, filed: bool) {
+    pub(super) fn count_cancelled(&self, Place { chunk, offset }: Place<'_>, filed: bool) {
         self.take_live_pin(offset);
         let context = &chunk.context;
         context.ended(1);

@@ -6,6 +6,8 @@
 //! - `handle`: the handle to a timeout: cancel, reschedule, state
 //! - `run`: the run of a task, and how its timeout goes on
 //! - `task`: the trait of tasks, and the type-erased task that `stop` returns
+//! - `task_fn`: a closure that sees its run, as a task
+//! - `take`: a cancel that gives the task back
 //! - `content`: the contents of a slot: a small task itself, or a box with a large one
 //! - `schedule`: scheduling a task on the calling thread
 //! - `internal`: the crate's own timeouts, which no public count, limit or stop includes
@@ -29,7 +31,9 @@ mod periodic;
 mod reservation;
 mod run;
 mod schedule;
+mod take;
 mod task;
+mod task_fn;
 mod this_thread;
 mod unprocessed;
 
@@ -47,5 +51,6 @@ pub use run::Run;
 pub(crate) use schedule::{Admit, Refusal, schedule};
 pub(crate) use task::Kind;
 pub use task::{Task, TimerTask};
+pub use task_fn::{TaskFn, task_fn};
 pub(crate) use this_thread::forget;
 pub use unprocessed::Unprocessed;

@@ -8,10 +8,21 @@ use std::any::{Any, TypeId};
 use std::fmt;
 
 /// A task: the code that a timeout runs when it expires. Every `FnOnce() + Send + 'static` closure
-/// is one. A closure takes no argument and returns nothing: end it with `;`.
+/// is one. A closure takes no argument and returns nothing: end it with `;`. A closure that takes its
+/// [`Run`] is a task by [`task_fn`](crate::task_fn).
 ///
-/// Implement it for your own type to use the [`Run`], to get a callback on a cancel, or to run again
-/// ([`Next`]).
+/// Implement it for your own type to get a callback on a cancel, or to run again ([`Next`]).
+///
+/// A closure that returns a value is refused, because nobody would see the value. The compiler says what to
+/// do:
+///
+/// ```compile_fail,E0277
+/// # let timer = wheelwork::HashedWheelTimer::new().unwrap();
+/// # let (sender, _receiver) = std::sync::mpsc::channel();
+/// // error: a task returns nothing, but this closure returns `Result<(), SendError<i32>>`
+/// // note: end the closure's last statement with a semicolon: `|| { work(); }`
+/// timer.new_timeout(move || sender.send(1), std::time::Duration::ZERO);
+/// ```
 ///
 /// # Examples
 ///
@@ -41,6 +52,7 @@ use std::fmt;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a task of a timer",
     note = "a closure is a task if it takes no argument, returns `()`, and is `Send + 'static`",
+    note = "for a closure that takes its run, write `wheelwork::task_fn(|run| ..)`",
     note = "for a future, spawn it inside the closure, or await `timer.sleep(delay)`"
 )]
 pub trait TimerTask: Sized + Send + 'static {
@@ -101,10 +113,36 @@ impl Kind {
     pub(crate) const WAKE: Self = Self { runs_once: true, only_wakes: true };
 }
 
-impl<F: FnOnce() + Send + 'static> TimerTask for F {
+/// What a closure that is a task returns: nothing. A bound of its own, so that the compiler can say what to do.
+#[diagnostic::on_unimplemented(
+    message = "a task returns nothing, but this closure returns `{Self}`",
+    label = "returns `{Self}`",
+    note = "end the closure's last statement with a semicolon: `|| {{ work(); }}`",
+    note = "to ignore a `Result`, write `|| drop(work())` or `|| {{ let _ = work(); }}`"
+)]
+pub trait Returned {}
+
+impl Returned for () {}
+
+/// For a closure that never returns, as `|| panic!()`. The type `!` can be named only as the output of a function.
+impl Returned for <fn() -> ! as Output>::Type {}
+
+trait Output {
+    type Type;
+}
+
+impl<R> Output for fn() -> R {
+    type Type = R;
+}
+
+impl<F, R> TimerTask for F
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Returned,
+{
     #[inline]
     fn run(self, _run: &Run<'_>) -> Next<Self> {
-        self();
+        let _unit = self();
         Next::done()
     }
 

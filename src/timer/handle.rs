@@ -1,6 +1,7 @@
 //! `HashedWheelTimer`: schedules timeouts, reports on the timer, and stops it.
 
 use super::error::{RefusalReason, ScheduleError, StopError};
+use crate::base::logging::{WARNS, warning};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
 use crate::intake::context::Context;
@@ -19,7 +20,9 @@ use std::time::{Duration, Instant};
 ///
 /// Clones are handles to the same timer. When the last one is dropped, the worker cancels the pending
 /// timeouts and ends; the drop does not wait for that. To get the pending timeouts back, call
-/// [`stop`](Self::stop). A pending task that holds a handle keeps its timer alive.
+/// [`stop`](Self::stop). With the feature `log` or `tracing`, a drop that cancels timeouts is a warning. A
+/// pending task that holds a handle keeps its timer alive: let it hold a
+/// [`WeakTimer`](crate::WeakTimer).
 ///
 /// The [crate documentation](crate) lists the guarantees.
 ///
@@ -488,8 +491,27 @@ fn why_refused<T>((task, refusal): (T, Refusal)) -> ScheduleError<T> {
     ScheduleError::new(reason, task)
 }
 
+impl Handle {
+    /// Warns if the end of the timer cancels timeouts. Somebody has perhaps forgotten to keep a handle.
+    fn warn_of_pending(&self) {
+        if !WARNS || self.control.is_forked() {
+            return;
+        }
+        let context = &self.control.context;
+        let (name, pending) = (context.name(), context.counts.totals().pending());
+        if pending > 0 {
+            warning!(
+                [timer = name, timeouts = pending],
+                "{name}: the last handle was dropped, and {pending} pending timeouts are cancelled: \
+                 keep a handle, or stop the timer"
+            );
+        }
+    }
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
+        self.warn_of_pending();
         self.control.cancel();
         forget(&self.control.context);
     }

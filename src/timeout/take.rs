@@ -1,0 +1,51 @@
+//! A cancel that gives the task back.
+
+use super::handle::Timeout;
+use super::task::Task;
+use crate::intake::Cancel;
+
+impl Timeout {
+    /// Cancels the timeout as [`cancel`](Self::cancel) does, and returns its task instead of dropping it.
+    /// The task's callback ([`TimerTask::cancelled`](crate::TimerTask::cancelled)) is not called.
+    ///
+    /// Use it if a value lies in the task, such as a request that is to be answered after all.
+    /// [`Task::downcast`] returns a task of a type of yours. A task of any type can be scheduled again.
+    ///
+    /// `None` if this call did not end the timeout while it was pending. If the task runs, its run has it, and
+    /// no further run starts, as after `cancel`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, Next, Run, TimerTask};
+    /// struct Refuse { request: String }
+    ///
+    /// impl TimerTask for Refuse {
+    ///     fn run(self, _run: &Run<'_>) -> Next<Self> {
+    ///         println!("too late for {}", self.request);
+    ///         Next::done()
+    ///     }
+    /// }
+    ///
+    /// let timer = HashedWheelTimer::new()?;
+    /// let refuse = Refuse { request: "GET /".to_owned() };
+    /// let deadline = timer.new_timeout(refuse, Duration::from_secs(30))?;
+    ///
+    /// let task = deadline.cancel_and_take().expect("in time");
+    /// let Refuse { request } = task.downcast().expect("of this type");
+    /// assert_eq!(request, "GET /");
+    /// assert!(deadline.is_cancelled() && deadline.cancel_and_take().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn cancel_and_take(&self) -> Option<Task> {
+        let place = self.place();
+        match place.slot().cancel() {
+            Cancel::Won { payload, filed } => {
+                self.count_cancelled(place, filed);
+                Some(Task(payload))
+            }
+            Cancel::Denied(_) | Cancel::Lost => None,
+        }
+    }
+}
