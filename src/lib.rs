@@ -24,7 +24,7 @@
 //! The [guide] has a chapter for each task: [request deadlines](guide::request_deadlines),
 //! [idle connections](guide::idle_connections), [HTTP servers](guide::http_servers),
 //! [periodic work](guide::periodic_work),
-//! [async programs](guide::async_programs), [tests](guide::virtual_time),
+//! [async programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
 //! [shutdown](guide::shutdown), [sizing](guide::sizing), [watching it](guide::watching),
 //! [the wheels](guide::choosing_a_wheel), and how to port code from
 //! [Netty](guide::from_netty) and [tokio](guide::from_tokio).
@@ -124,6 +124,7 @@
 //! - [`guide`] has a chapter for each task.
 //! - [`idle`] watches connections and reports the silent ones. It costs one store per read or write.
 //! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
+//! - [`global`] is the timer of the process, for libraries.
 //! - [`executor`] runs tasks on other threads.
 //! - [`Period`] repeats a task. A task of your own type can run again by returning [`Next::after`] or
 //!   [`Next::at`].
@@ -183,6 +184,8 @@ pub use timer::{
     BuildError, Builder, HashedWheelTimer, RefusalReason, ScheduleError, StopError, WeakTimer,
     WheelKind,
 };
+#[cfg(not(any(loom, shuttle)))]
+pub use timer::{InstallError, global, install_global, try_global};
 
 /// The README's program runs as a test.
 #[cfg(doctest)]

@@ -31,6 +31,9 @@
 //! | limit or thin out a stream | `TimedStreamExt`, feature `stream` |
 //! | end the timer | [`stop_async`] |
 //!
+//! A library that is passed no timer uses the functions of this module: [`sleep()`], [`timeout()`],
+//! [`interval()`]. They run on the timer of the process. [In a library](crate::guide::in_a_library) says more.
+//!
 //! [`sleep`]: crate::HashedWheelTimer::sleep
 //! [`sleep_until`]: crate::HashedWheelTimer::sleep_until
 //! [`timeout`]: crate::HashedWheelTimer::timeout
@@ -150,12 +153,15 @@
 //   sleep        a future that is ready at an instant; all others are built on it
 //   timeout      a future with a limit
 //   interval     ticks at a period
+//   global       sleeps, limits and intervals of the process's timer
 //   delay_queue  values that each come out at their own deadline
 //   sleepers     the timer as the sleeper of other crates
 //   stop         the end of a timer, without blocking
 //   stream       methods on streams
 //   hyper        the timer as hyper's
 mod delay_queue;
+#[cfg(not(any(loom, shuttle)))]
+mod global;
 #[cfg(feature = "hyper")]
 mod hyper;
 mod interval;
@@ -172,6 +178,8 @@ mod timeout;
 mod wake;
 
 pub use delay_queue::{DelayKey, DelayQueue, Delayed};
+#[cfg(not(any(loom, shuttle)))]
+pub use global::{interval, sleep, sleep_until, timeout, timeout_at};
 pub use interval::{Interval, ZeroPeriod};
 pub use sleep::Sleep;
 pub use stop::Stop;

@@ -7,6 +7,7 @@
 //! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
 //! | repeat something, or try it again | [periodic work](periodic_work) |
 //! | sleep and limit futures | [in async programs](async_programs) |
+//! | wait in a library | [in a library](in_a_library) |
 //! | test code with timeouts | [tests with virtual time](virtual_time) |
 //! | end the program, and go on later | [shutdown and restart](shutdown) |
 //! | set the tick and the buckets | [sizing] |
@@ -33,6 +34,9 @@ pub mod periodic_work {}
 
 #[doc = include_str!("async_programs.md")]
 pub mod async_programs {}
+
+#[doc = include_str!("in_a_library.md")]
+pub mod in_a_library {}
 
 #[doc = include_str!("virtual_time.md")]
 pub mod virtual_time {}

@@ -3,11 +3,14 @@
 //! - `builder`: checks the settings, and starts the worker's thread
 //! - `handle`: `HashedWheelTimer` and its methods
 //! - `weak`: `WeakTimer`, which does not keep its timer alive
+//! - `global`: the timer of the whole process
 //! - `error`: the errors of building, scheduling and stopping
 //! - `publish`: the timer's metrics in the `metrics` facade
 
 mod builder;
 mod error;
+#[cfg(not(any(loom, shuttle)))] // a model has no statics
+mod global;
 mod handle;
 #[cfg(all(test, loom))]
 mod model;
@@ -17,5 +20,7 @@ mod weak;
 
 pub use builder::{Builder, WheelKind};
 pub use error::{BuildError, RefusalReason, ScheduleError, StopError};
+#[cfg(not(any(loom, shuttle)))]
+pub use global::{InstallError, global, install_global, try_global};
 pub use handle::HashedWheelTimer;
 pub use weak::WeakTimer;
