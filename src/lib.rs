@@ -25,7 +25,7 @@
 //! [idle connections](guide::idle_connections), [HTTP servers](guide::http_servers),
 //! [periodic work](guide::periodic_work),
 //! [async programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
-//! [shutdown](guide::shutdown), [sizing](guide::sizing), [watching it](guide::watching),
+//! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [sizing](guide::sizing), [watching it](guide::watching),
 //! [the wheels](guide::choosing_a_wheel), and how to port code from
 //! [Netty](guide::from_netty) and [tokio](guide::from_tokio).
 //!
@@ -123,6 +123,7 @@
 //!
 //! - [`guide`] has a chapter for each task.
 //! - [`idle`] watches connections and reports the silent ones. It costs one store per read or write.
+//! - [`Watchdog`] tells that a task, a runtime or a shard is stuck.
 //! - [`future`] has sleeps, limits, intervals and delay queues for async programs, on any executor.
 //! - [`global`] is the timer of the process, for libraries.
 //! - [`executor`] runs tasks on other threads.
@@ -168,6 +169,7 @@ mod intake;
 mod metrics;
 pub mod time;
 mod timeout;
+mod watchdog;
 pub mod wheel;
 mod worker;
 
@@ -186,6 +188,8 @@ pub use timer::{
 };
 #[cfg(not(any(loom, shuttle)))]
 pub use timer::{InstallError, global, install_global, try_global};
+
+pub use watchdog::{PausedWatchdog, Watchdog, WatchdogEvent, Watched};
 
 /// The README's program runs as a test.
 #[cfg(doctest)]

@@ -6,13 +6,14 @@ use crate::common::examples::{assert_fits, run_example, said, squeezed};
 const LARGER: [&str; 3] = ["idle_connections", "idle_cost", "replay_log"];
 
 /// Each small example, and what stands in its output whatever the machine's speed.
-const SMALL: [(&str, &[&str]); 6] = [
+const SMALL: [(&str, &[&str]); 7] = [
     ("graceful_shutdown", &["start, reminders in the file: 0"]),
     ("heartbeat", &["missed 3", "timeouts left: 0"]),
     ("idle_tokio", &["silent client: closed after", "talking client: closed after"]),
     ("request_deadlines", &["small: ", "middling: ", "large: "]),
     ("sleep_tokio", &["quick: Ok(42), slow: Err(Elapsed)", "left when the timer stopped: 0"]),
     ("test_with_manual_clock", &["OK: tested 59 minutes"]),
+    ("watchdog", &["the watchdog: ", "a plain timeout: ", "a future: ", "tokio::time: "]),
 ];
 
 #[test]

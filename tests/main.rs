@@ -40,4 +40,5 @@ mod tasks;
 mod threads;
 mod ticks;
 mod virtual_time;
+mod watchdog;
 mod wheel;

@@ -19,7 +19,7 @@ use wheelwork::future::{DelayQueue, Sleep};
 use wheelwork::idle::IdleStreams;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 use wheelwork::wheel::HashedWheel;
-use wheelwork::{HashedWheelTimer, Period, Timeout, WheelKind};
+use wheelwork::{HashedWheelTimer, Period, Timeout, Watchdog, WheelKind};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -296,6 +296,20 @@ fn dead_among_the_living_on(wheel: WheelKind) {
 
 fn idle_timeouts(timer: &HashedWheelTimer) -> IdleTimeouts<u64> {
     IdleTimeouts::new(timer, |_, _| Answer::KeepWatching)
+}
+
+#[test]
+fn rule_04_feeding_a_watchdog_allocates_nothing() {
+    let _alone = ALONE.lock();
+    let (timer, clock) = manual();
+    let watchdog = Watchdog::new(&timer, |_: &str, _| ());
+    let watched = watchdog.watch("it", HOUR).unwrap();
+    clock.advance(HOUR); // it is reported, and recovers
+    let found = fewest_allocations(|| {
+        watched.feed();
+        drop(watched.paused());
+    });
+    assert_eq!(found, 0);
 }
 
 /// The handle and the user's value are included.

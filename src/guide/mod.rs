@@ -10,6 +10,7 @@
 //! | wait in a library | [in a library](in_a_library) |
 //! | test code with timeouts | [tests with virtual time](virtual_time) |
 //! | end the program, and go on later | [shutdown and restart](shutdown) |
+//! | notice what is stuck | [a watchdog](a_watchdog) |
 //! | set the tick and the buckets | [sizing] |
 //! | know what the timer does | [watching it](watching) |
 //! | pick a structure, or use one alone | [choosing a wheel](choosing_a_wheel) |
@@ -43,6 +44,9 @@ pub mod virtual_time {}
 
 #[doc = include_str!("shutdown.md")]
 pub mod shutdown {}
+
+#[doc = include_str!("a_watchdog.md")]
+pub mod a_watchdog {}
 
 #[doc = include_str!("sizing.md")]
 pub mod sizing {}

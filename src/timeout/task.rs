@@ -118,7 +118,7 @@ impl Kind {
     message = "a task returns nothing, but this closure returns `{Self}`",
     label = "returns `{Self}`",
     note = "end the closure's last statement with a semicolon: `|| {{ work(); }}`",
-    note = "to ignore a `Result`, write `|| drop(work())` or `|| {{ let _ = work(); }}`"
+    note = "to ignore a `Result`, write `|| {{ let _ = work(); }}`"
 )]
 pub trait Returned {}
 

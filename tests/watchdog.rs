@@ -1,0 +1,219 @@
+//! The watchdog: what it tells, when and where, and that it tells while a runtime is blocked.
+
+use crate::common::{Record, TICK, manual, manual_with, ms};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+use std::time::Duration;
+use wheelwork::executor::ThreadPool;
+use wheelwork::{HashedWheelTimer, ManualClock, RefusalReason, Watchdog, WatchdogEvent};
+
+type Told = Record<(String, WatchdogEvent)>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn watchdog(timer: &HashedWheelTimer) -> (Watchdog, Told) {
+    let told = Record::new();
+    let record = told.clone();
+    let watchdog =
+        Watchdog::new(timer, move |name: &str, event| record.push((name.to_owned(), event)));
+    (watchdog, told)
+}
+
+fn stuck(unfed_for: Duration, first: bool) -> (String, WatchdogEvent) {
+    ("it".to_owned(), WatchdogEvent::Stuck { unfed_for, first })
+}
+
+fn recovered(unfed_for: Duration) -> (String, WatchdogEvent) {
+    ("it".to_owned(), WatchdogEvent::Recovered { unfed_for })
+}
+
+#[test]
+fn rule_02_it_tells_after_the_limit_and_after_each_further_one() {
+    let pool = ThreadPool::with_size(1, 10).unwrap();
+    for builder in [HashedWheelTimer::builder(), HashedWheelTimer::builder().executor(pool)] {
+        let (timer, clock) = manual_with(builder);
+        let (watchdog, told) = watchdog(&timer);
+        let watched = watchdog.watch("it", SECOND).unwrap();
+        for _ in 0..20 {
+            clock.advance_through(SECOND - TICK);
+            watched.feed();
+        }
+        assert_eq!((told.len(), watched.unfed_for()), (0, Duration::ZERO));
+        clock.advance_through(SECOND - TICK);
+        assert_eq!(told.len(), 0);
+        clock.advance_through(TICK);
+        assert_eq!(told.take(), [stuck(SECOND, true)]);
+        clock.advance_through(SECOND * 2);
+        assert_eq!(told.take(), [stuck(SECOND * 2, false), stuck(SECOND * 3, false)]);
+        clock.advance_through(SECOND / 2);
+        watched.feed();
+        watched.feed();
+        assert_eq!(told.take(), [recovered(SECOND * 7 / 2)], "once");
+        clock.advance_through(SECOND);
+        assert_eq!(told.take(), [stuck(SECOND, true)]);
+        drop(watched);
+        clock.advance_through(SECOND * 10);
+        assert_eq!((told.len(), watchdog.watched()), (0, 0));
+    }
+}
+
+#[test]
+fn a_pause_is_no_silence() {
+    let (timer, clock) = manual();
+    let (watchdog, told) = watchdog(&timer);
+    let watched = watchdog.watch("it", SECOND).unwrap();
+    {
+        let _outer = watched.paused();
+        drop(watched.paused());
+        clock.advance_through(SECOND * 60);
+    }
+    clock.advance_through(SECOND - TICK);
+    assert_eq!(told.len(), 0, "it was fed by the end of the pause");
+    clock.advance_through(TICK);
+    assert_eq!(told.take(), [stuck(SECOND, true)]);
+    let paused = watched.paused();
+    assert_eq!(told.take(), [recovered(SECOND)], "who pauses is alive");
+    drop(paused);
+}
+
+#[test]
+fn rule_10_limits_of_zero_and_of_ever() {
+    let (timer, clock) = manual();
+    let (watchdog, told) = watchdog(&timer);
+    let never = watchdog.watch("never", Duration::MAX).unwrap();
+    let always = watchdog.watch("it", Duration::ZERO).unwrap();
+    clock.advance_through(TICK);
+    assert_eq!(told.take(), [stuck(TICK, true)]);
+    drop(always);
+    clock.advance_through(SECOND * 1_000_000);
+    assert_eq!((told.len(), watchdog.watched()), (0, 1));
+    assert_eq!((never.name(), never.unfed_for() > SECOND * 1_000_000), ("never", true));
+}
+
+/// The end of the timer is no report. Afterwards, nothing can be watched.
+#[test]
+fn a_stop_ends_it_silently() {
+    let (timer, clock) = manual();
+    let (watchdog, told) = watchdog(&timer);
+    let watched = watchdog.watch("it", SECOND).unwrap();
+    assert_eq!((timer.pending_timeouts(), timer.metrics().scheduled), (0, 0), "it is out of sight");
+    assert!(timer.stop().unwrap().is_empty());
+    clock.advance(SECOND * 2);
+    watched.feed();
+    assert_eq!((told.len(), watchdog.watched()), (0, 0));
+    assert_eq!(watchdog.watch("late", SECOND).unwrap_err(), RefusalReason::Stopped);
+}
+
+#[test]
+fn rule_05_it_goes_on_after_a_panic_of_its_callback() {
+    let (timer, clock) = manual();
+    let calls = Record::new();
+    let record = calls.clone();
+    let watchdog = Watchdog::new(&timer, move |_: &str, event| {
+        record.push(event);
+        panic!("a bad callback");
+    });
+    let _watched = watchdog.watch("it", SECOND).unwrap();
+    clock.advance_through(SECOND * 3);
+    assert_eq!(calls.len(), 3);
+}
+
+/// Many threads feed one thing that was reported. One of them tells of the recovery.
+#[test]
+fn a_recovery_is_told_once() {
+    for _ in 0..100 {
+        let (timer, clock) = manual();
+        let (watchdog, told) = watchdog(&timer);
+        let watched = watchdog.watch("it", SECOND).unwrap();
+        clock.advance_through(SECOND);
+        let start = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    watched.feed();
+                });
+            }
+        });
+        assert_eq!(told.take(), [stuck(SECOND, true), recovered(SECOND)]);
+    }
+}
+
+/// The runtime is blocked until the watchdog has told so, and until a plain timeout has run. A future that is due
+/// meanwhile waits for the runtime, on whichever timer it is.
+#[test]
+fn rule_09_it_tells_while_a_runtime_is_blocked() {
+    let timer = HashedWheelTimer::builder().tick_duration(ms(1)).build().unwrap();
+    let (sender, told) = mpsc::channel();
+    let watchdog = Watchdog::new(&timer, move |_: &str, event| {
+        if let WatchdogEvent::Stuck { first: true, .. } = event {
+            sender.send(()).unwrap();
+        }
+    });
+    let order = Record::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let (watched, own) = (Arc::new(watchdog.watch("runtime", ms(50)).unwrap()), timer.clone());
+        let beats = watched.clone();
+        tokio::spawn(async move {
+            loop {
+                beats.feed();
+                own.sleep(ms(5)).await;
+            }
+        });
+        let (ours, theirs) = (timer.sleep(ms(10)), tokio::time::sleep(ms(10)));
+        let (record, other) = (order.clone(), order.clone());
+        let ours = tokio::spawn(async move {
+            ours.await;
+            record.push("a future");
+        });
+        let theirs = tokio::spawn(async move {
+            theirs.await;
+            other.push("a future of tokio");
+        });
+        let (ran, plain) = mpsc::channel();
+        let record = order.clone();
+        let task = move || {
+            record.push("a plain timeout");
+            ran.send(()).unwrap();
+        };
+        timer.new_timeout(task, ms(10)).unwrap();
+        // Whatever the machine does here, the futures have not been polled yet.
+        told.recv().unwrap();
+        plain.recv().unwrap();
+        order.push("the watchdog");
+        ours.await.unwrap();
+        theirs.await.unwrap();
+    });
+    let order = order.take();
+    assert_eq!(order[..2], ["a plain timeout", "the watchdog"]);
+    assert_eq!(order.len(), 4, "{order:?}");
+}
+
+/// Shards that report beats on virtual time: one of them stops.
+#[test]
+fn it_tells_which_shard_is_stuck() {
+    let clock = ManualClock::new();
+    let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let (watchdog, told) = watchdog(&timer);
+    clock.run_with(async |tasks| {
+        for number in 0..4 {
+            let watched = watchdog.watch(format!("shard {number}"), SECOND).unwrap();
+            let timer = timer.clone();
+            drop(tasks.spawn(async move {
+                for turn in 0.. {
+                    watched.feed();
+                    let blocked = number == 2 && turn == 10;
+                    timer.sleep(if blocked { SECOND * 5 / 2 } else { TICK }).await;
+                }
+            }));
+        }
+        timer.sleep(SECOND * 10).await;
+    });
+    let told = told.take();
+    assert!(told.iter().all(|(name, _)| name == "shard 2"), "{told:?}");
+    let events: Vec<_> = told.into_iter().map(|(_, event)| event).collect();
+    let stuck = |n, first| WatchdogEvent::Stuck { unfed_for: SECOND * n, first };
+    let recovered = WatchdogEvent::Recovered { unfed_for: SECOND * 5 / 2 };
+    assert_eq!(events, [stuck(1, true), stuck(2, false), recovered]);
+}
