@@ -2,7 +2,6 @@
 
 use crate::common::{Random, Record, TICK, WHEELS, eventually, manual, manual_with, ms, on};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, ThreadPool};
@@ -76,7 +75,7 @@ fn idle_30_s_and_drain_10_s_is_closed_after_60_s() {
 
 /// An hour has 36,000 ticks, and something is due in 3,601 of them.
 #[test]
-fn an_hour_stops_only_where_something_is_due() {
+fn an_hour_is_visited_only_where_something_is_due() {
     let (timer, clock) = manual();
     let (seconds, now) = (Record::new(), clock.clone());
     let beats = seconds.clone();
@@ -134,11 +133,14 @@ fn every_task_of_a_random_tree_runs_in_its_own_tick() {
 }
 
 #[test]
-fn timers_with_other_ticks_stop_each_in_their_own() {
+fn timers_with_other_ticks_are_visited_each_in_their_own() {
     let clock = ManualClock::new();
-    let [fine, coarse] = [ms(1), ms(100)].map(|tick| {
-        HashedWheelTimer::builder().tick_duration(tick).clock(clock.clone()).build().unwrap()
-    });
+    let built_at = |at| {
+        clock.advance(at);
+        HashedWheelTimer::builder().clock(clock.clone())
+    };
+    let fine = built_at(Duration::ZERO).tick_duration(ms(1)).build().unwrap();
+    let coarse = built_at(ms(33)).build().unwrap(); // its ticks begin at 33, 133, 233 ms
     let at = Record::new();
     let note = |name| {
         let (at, clock) = (at.clone(), clock.clone());
@@ -148,12 +150,12 @@ fn timers_with_other_ticks_stop_each_in_their_own() {
     coarse.new_timeout(move || drop(other.new_timeout(answer, ms(3)).unwrap()), ms(150)).unwrap();
     fine.new_timeout(note("fine"), ms(150)).unwrap();
     clock.advance_through(Duration::from_secs(1));
-    assert_eq!(at.take(), [("fine", ms(150)), ("answer", ms(203))]);
+    assert_eq!(at.take(), [("fine", ms(183)), ("answer", ms(236))]);
 }
 
 /// A burst of missed runs continues on the executor, one job after the other, without a tick between them.
 #[test]
-fn a_stop_waits_for_missed_runs_on_an_executor() {
+fn a_visit_waits_for_missed_runs_on_an_executor() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(pool()));
     timer.new_periodic(|| (), TICK).unwrap();
     clock.advance(TICK * 50);
@@ -208,7 +210,7 @@ fn the_next_deadline_is_that_of_the_earliest_pending_one() {
 
 /// Cancelled timeouts leave entries in the wheel, and a timeout that was pushed back keeps its entry.
 #[test]
-fn no_stop_is_made_for_dead_entries() {
+fn dead_entries_are_not_visited() {
     let (timer, clock) = manual();
     let later = |n: u64| timer.new_timeout(|| (), ms(5000 + n * 100)).unwrap();
     let timeouts: Vec<_> = (0..40).map(later).collect();
@@ -431,21 +433,52 @@ fn a_run_waits_for_jobs() {
     assert_eq!((limited, clock.elapsed()), (Ok(Some(())), TICK));
 }
 
-/// tokio calls the hook when no task is ready.
+/// One of the futures runs the jobs of the timer.
+#[test]
+fn rule_09_a_future_of_a_run_may_be_the_executor() {
+    let (sender, mut jobs) = tokio::sync::mpsc::unbounded_channel::<Job>();
+    let executor = move |job| sender.send(job).map_err(|refused| refused.0);
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let ran = Record::new();
+    let (record, now) = (ran.clone(), clock.clone());
+    // Several runs are due in each tick.
+    timer.new_periodic(move || record.push(now.elapsed()), TICK / 4).unwrap();
+    clock.run_with(async |tasks| {
+        drop(tasks.spawn(async move {
+            while let Some(job) = jobs.recv().await {
+                job.run();
+            }
+        }));
+        timer.sleep(TICK * 10).await;
+    });
+    let ran = ran.take();
+    assert!((36..=40).contains(&ran.len()), "{ran:?}");
+    for (at, n) in ran.into_iter().zip(1..) {
+        let late = at.checked_sub(TICK / 4 * n).expect("never early");
+        assert!(late < TICK, "run {n} at {at:?}");
+    }
+}
+
+/// A runtime that moves the clock when it has nothing to do.
+fn idle_runtime(clock: &ManualClock) -> tokio::runtime::Runtime {
+    let idle = clock.clone();
+    tokio::runtime::Builder::new_current_thread()
+        .on_thread_park(move || {
+            if idle.advance_when_idle() {
+                tokio::spawn(async {});
+            }
+        })
+        .build()
+        .unwrap()
+}
+
+/// tokio calls the hook when no task is ready. The beat wakes no task.
 #[test]
 fn a_tokio_runtime_moves_the_clock_when_it_has_nothing_to_do() {
     let (timer, clock) = manual();
-    let (idle, moves) = (clock.clone(), Arc::new(AtomicUsize::new(0)));
-    let counted = moves.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .on_thread_park(move || {
-            let moved = idle.advance_to_next().is_some();
-            counted.fetch_add(usize::from(moved), SeqCst);
-        })
-        .build()
-        .unwrap();
+    timer.new_periodic(|| (), Duration::from_secs(1)).unwrap();
     let (sender, events) = mpsc::channel();
-    runtime.block_on(async {
+    idle_runtime(&clock).block_on(async {
         let tasks = [30, 10, 20].map(|minutes| {
             let (timer, clock, sender) = (timer.clone(), clock.clone(), sender.clone());
             tokio::spawn(async move {
@@ -459,5 +492,24 @@ fn a_tokio_runtime_moves_the_clock_when_it_has_nothing_to_do() {
     });
     let minutes = |n| (n, Duration::from_secs(60 * n));
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [10, 20, 30].map(minutes));
-    assert_eq!(moves.load(SeqCst), 3);
+    assert_eq!(timer.metrics().expired, 1800 + 3);
+}
+
+/// The tasks run on a pool, or on the runtime itself, which moves the clock. Several runs are due in each tick.
+#[test]
+#[cfg(feature = "tokio")]
+fn rule_09_a_runtime_that_moves_the_clock_may_be_the_executor() {
+    for own in [true, false] {
+        let clock = ManualClock::new();
+        let runtime = idle_runtime(&clock);
+        let builder = HashedWheelTimer::builder().clock(clock.clone());
+        let builder =
+            if own { builder.executor(runtime.handle().clone()) } else { builder.executor(pool()) };
+        let timer = builder.build().unwrap();
+        timer.new_periodic(|| (), TICK / 4).unwrap();
+        runtime.block_on(timer.sleep(TICK * 100));
+        assert_eq!(clock.elapsed(), TICK * 100);
+        let expired = timer.metrics().expired;
+        assert!((397..=401).contains(&expired), "{expired} runs");
+    }
 }

@@ -1,4 +1,8 @@
 //! A clock for tests that moves only when it is told to.
+//!
+//! A move can jump, or visit each tick in which something is due. The slots say what is due next, not the wheel:
+//! the wheel also has entries of timeouts that were cancelled or pushed back, and misses those that the
+//! worker has not filed yet.
 
 use super::jobs::Jobs;
 use super::{Clock, Follower, FollowingTimer, Pace};
@@ -14,6 +18,7 @@ use std::time::{Duration, Instant};
 /// |---|---|
 /// | run everything that is due on the way, in its own tick | [`advance_through`](Self::advance_through) |
 /// | go to what is due next | [`advance_to_next`](Self::advance_to_next) |
+/// | move on when a runtime has nothing to do | [`advance_when_idle`](Self::advance_when_idle) |
 /// | drive futures, moving on whenever all of them wait | [`run`](Self::run), [`run_with`](Self::run_with) |
 /// | jump, as after a stall of the machine | [`advance`](Self::advance) |
 ///
@@ -85,27 +90,27 @@ impl ManualClock {
         catch_up(&self.timers());
     }
 
-    /// Moves the time ahead by `by`, and stops on the way at each tick in which something is due. At each
-    /// stop it waits until everything that is due was done, and for what it has caused. Then it looks for the
-    /// next stop. So a chain of timeouts runs as it does in real time: each task sees the time at which it is
-    /// due, and delays that it schedules count from there.
+    /// Moves the time ahead by `by`, and visits on the way each tick in which something is due. At each visit it
+    /// waits until everything that is due was done, and for what this has caused. Then it looks for the next tick
+    /// to visit. So a chain of timeouts runs as it does in real time: each task sees the time at which it is due,
+    /// and delays that it schedules count from there.
     ///
-    /// What a stop waits for:
+    /// What a visit waits for:
     ///
     /// - Each due task has run, on the worker or on an executor: its job has ended, or was dropped. A series
     ///   is scheduled again by then.
     /// - Each due waker was called, and each due check of the idle manager has reported.
-    /// - What these have scheduled or moved counts for the next stops. A delay of zero is due in the next
-    ///   tick, and so stops there.
+    /// - What these have scheduled or moved counts for the next visits. A delay of zero is due in the next
+    ///   tick, which is visited too.
     ///
     /// It does not wait for other threads: for a runtime to poll the tasks that were woken, for a thread that
     /// receives a message from a task, or for work that a task hands on. [`run`](Self::run) drives futures.
     ///
     /// In a task, on a worker or on an executor, it moves the time in one jump, as [`advance`](Self::advance)
     /// does there. If several threads move one clock, each move counts, and a task may see a later time than
-    /// that of its stop.
+    /// that of its tick.
     ///
-    /// O(slots) for each stop: it reads every slot of each timer to find the next one. Time in which nothing
+    /// O(slots) for each visit: it reads every slot of each timer to find the next one. Time in which nothing
     /// is due costs nothing.
     ///
     /// # Blocking
@@ -174,19 +179,10 @@ impl ManualClock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A runtime that calls this when it has nothing else to do needs no step size:
-    /// [tests with virtual time](crate::guide::virtual_time) has it for tokio.
+    /// A runtime moves the clock by [`advance_when_idle`](Self::advance_when_idle), which waits less.
     pub fn advance_to_next(&self) -> Option<Instant> {
-        self.advance_to_next_if(|| true)
-    }
-
-    /// Does `advance_to_next` if `may_move` still holds once everything that is due by now was done.
-    pub(super) fn advance_to_next_if(&self, may_move: impl Fn() -> bool) -> Option<Instant> {
         loop {
             let waits = self.settle();
-            if !may_move() {
-                return None;
-            }
             let (now, next) = (self.elapsed_nanos(), self.next_due()?);
             if next > LAST || next <= now && !waits {
                 return None;
@@ -198,18 +194,80 @@ impl ManualClock {
         }
     }
 
+    /// Moves the time to the start of the next tick in which something is due. For a runtime, which calls it
+    /// when none of its tasks is ready: see [tests with virtual time](crate::guide::virtual_time#on-tokio).
+    ///
+    /// Unlike [`advance_to_next`](Self::advance_to_next), it first waits for the jobs of executors that were
+    /// handed over before, and returns before those that it causes have run. So the runtime may run them itself.
+    /// If there were missed runs to hand over, it does so, and moves the time in the next call.
+    ///
+    /// False if nothing is pending, or only waits for ever, and in a task of a timer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// let clock = ManualClock::new();
+    /// let idle = clock.clone();
+    /// let runtime = tokio::runtime::Builder::new_current_thread()
+    ///     .on_thread_park(move || {
+    ///         if idle.advance_when_idle() {
+    ///             tokio::spawn(async {}); // look again, since perhaps no task was woken
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let hour = Duration::from_secs(3600);
+    /// runtime.block_on(async { tokio::spawn(timer.sleep(hour)).await })?;
+    /// assert_eq!(clock.elapsed(), hour);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn advance_when_idle(&self) -> bool {
+        if !Jobs::is_in_one() {
+            self.timers().iter().for_each(|timer| timer.jobs().wait());
+        }
+        self.advance_if(|| true)
+    }
+
+    /// Moves the time to what is due next, if nothing was handed over at the present time, and if `may_move`
+    /// still holds then. False if nothing is pending.
+    pub(super) fn advance_if(&self, may_move: impl Fn() -> bool) -> bool {
+        let timers = self.timers();
+        let begun = || timers.iter().map(|timer| timer.jobs().begun()).sum::<u64>();
+        let begun_before = begun();
+        if Jobs::is_in_one() || !catch_up(&timers) {
+            return false;
+        }
+        if begun() != begun_before || !may_move() {
+            return true;
+        }
+        let (now, next) = (self.elapsed_nanos(), self.next_due());
+        let Some(next) = next.filter(|&next| next <= LAST) else { return false };
+        if next > now && self.move_on(now, next) {
+            catch_up(&self.timers());
+        }
+        true
+    }
+
+    /// Waits until the jobs of all timers have ended. False if `limit` comes first.
+    pub(super) fn wait_for_jobs(&self, limit: Instant) -> bool {
+        self.timers().iter().all(|timer| timer.jobs().wait_until(Some(limit)))
+    }
+
     /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False
     /// if it cannot wait, because this thread runs a task.
     pub(super) fn settle(&self) -> bool {
         let timers = self.timers();
-        let mut ended = timers.iter().map(|timer| timer.jobs().ended()).sum::<u64>();
+        let mut begun = None;
         // A job may leave a missed run of its series, which is due by now.
         loop {
-            if !catch_up(&timers) || Jobs::is_in_one() {
+            if Jobs::is_in_one() || !catch_up(&timers) {
                 return false;
             }
-            let now_ended = timers.iter().map(|timer| timer.jobs().wait()).sum();
-            if std::mem::replace(&mut ended, now_ended) == now_ended {
+            timers.iter().for_each(|timer| timer.jobs().wait());
+            let now_begun = Some(timers.iter().map(|timer| timer.jobs().begun()).sum::<u64>());
+            if now_begun == Some(0) || std::mem::replace(&mut begun, now_begun) == now_begun {
                 return true;
             }
         }

@@ -19,6 +19,9 @@ const MAIN: u64 = 0;
 /// While nothing is pending in the timers, another thread may schedule something without waking a future.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+/// How long a run waits for jobs before it looks whether a future was woken.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 impl ManualClock {
     /// Runs a future to its end. Whenever it waits, the clock moves to what is due next, like
     /// [`advance_to_next`](Self::advance_to_next). So a test needs no step size, and an hour of sleeps takes
@@ -26,8 +29,8 @@ impl ManualClock {
     ///
     /// The future is polled on this thread, and need not be `Send`. It may await anything that wakes it. But
     /// time does not wait for other threads or for I/O: if the future awaits a socket with a limit, the limit
-    /// may elapse first. If nothing is pending in the timers, the call waits until another thread wakes the
-    /// future.
+    /// may elapse first. It waits for the jobs of executors. If nothing is pending in the timers, it waits until
+    /// another thread wakes the future. If what the future waits for never comes, it does not return.
     ///
     /// # Panics
     ///
@@ -108,9 +111,11 @@ impl ManualClock {
                     return output;
                 }
             }
-            let all_wait = || tasks.0.woken.is_empty();
-            if self.advance_to_next_if(all_wait).is_none() {
-                tasks.0.woken.wait();
+            let woken = &tasks.0.woken;
+            // One of these futures may run the jobs, so it is polled while others run.
+            let jobs_run = !self.wait_for_jobs(Instant::now() + A_MOMENT);
+            if !jobs_run && !self.advance_if(|| woken.is_empty()) {
+                woken.wait();
             }
         }
     }

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 /// let (sender, left) = mpsc::channel();
 /// timer.new_timeout(Countdown(3, sender), Duration::from_secs(1))?;
-/// (0..3).for_each(|_| clock.advance(Duration::from_secs(1)));
+/// clock.advance_through(Duration::from_secs(3));
 /// assert_eq!(left.iter().collect::<Vec<_>>(), [2, 1, 0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

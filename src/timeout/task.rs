@@ -120,25 +120,25 @@ impl Kind {
     note = "end the closure's last statement with a semicolon: `|| {{ work(); }}`",
     note = "to ignore a `Result`, write `|| {{ let _ = work(); }}`"
 )]
-pub trait Returned {}
+pub trait TaskOutput {}
 
-impl Returned for () {}
+impl TaskOutput for () {}
 
 /// For a closure that never returns, as `|| panic!()`. The type `!` can be named only as the output of a function.
-impl Returned for <fn() -> ! as Output>::Type {}
+impl TaskOutput for <fn() -> ! as OutputOf>::Type {}
 
-trait Output {
+trait OutputOf {
     type Type;
 }
 
-impl<R> Output for fn() -> R {
+impl<R> OutputOf for fn() -> R {
     type Type = R;
 }
 
 impl<F, R> TimerTask for F
 where
     F: FnOnce() -> R + Send + 'static,
-    R: Returned,
+    R: TaskOutput,
 {
     #[inline]
     fn run(self, _run: &Run<'_>) -> Next<Self> {
@@ -149,8 +149,8 @@ where
     const KIND: Kind = Kind::ONCE;
 }
 
-/// A task whose type is erased, as [`stop`](crate::HashedWheelTimer::stop) returns it. It can be
-/// scheduled in another timer. There it is the same task: it does not grow, however often it is handed from
+/// A task whose type is erased, as [`stop`](crate::HashedWheelTimer::stop) and
+/// [`cancel_and_take`](Timeout::cancel_and_take) return it. It can be scheduled again, also in another timer. There it is the same task: it does not grow, however often it is handed from
 /// timer to timer.
 pub struct Task(pub(super) Erased);
 

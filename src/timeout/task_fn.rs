@@ -2,7 +2,7 @@
 
 use super::next::Next;
 use super::run::Run;
-use super::task::{Kind, Returned, TimerTask};
+use super::task::{Kind, TaskOutput, TimerTask};
 use std::fmt;
 
 /// Makes a task of a closure that takes its [`Run`]: the timeout that expires, its deadline, and the time.
@@ -41,7 +41,7 @@ use std::fmt;
 pub fn task_fn<F, R>(task: F) -> TaskFn<F>
 where
     F: FnOnce(&Run<'_>) -> R + Send + 'static,
-    R: Returned,
+    R: TaskOutput,
 {
     TaskFn(task)
 }
@@ -80,7 +80,7 @@ impl<F> TaskFn<F> {
 impl<F, R> TimerTask for TaskFn<F>
 where
     F: FnOnce(&Run<'_>) -> R + Send + 'static,
-    R: Returned,
+    R: TaskOutput,
 {
     #[inline]
     fn run(self, run: &Run<'_>) -> Next<Self> {

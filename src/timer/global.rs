@@ -5,7 +5,6 @@
 
 use super::error::BuildError;
 use super::handle::HashedWheelTimer;
-use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -118,7 +117,7 @@ pub fn install_global(timer: HashedWheelTimer) -> Result<(), InstallError> {
 /// let _unused = error.into_timer();
 /// # Ok::<(), wheelwork::BuildError>(())
 /// ```
-#[derive(thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("the process has a global timer already: expected none")]
 pub struct InstallError(HashedWheelTimer);
 
@@ -126,11 +125,5 @@ impl InstallError {
     /// The timer that was not installed.
     pub fn into_timer(self) -> HashedWheelTimer {
         self.0
-    }
-}
-
-impl fmt::Debug for InstallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("InstallError").field(&self.0).finish()
     }
 }

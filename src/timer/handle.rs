@@ -1,7 +1,6 @@
 //! `HashedWheelTimer`: schedules timeouts, reports on the timer, and stops it.
 
 use super::error::{RefusalReason, ScheduleError, StopError};
-use crate::base::logging::{WARNS, warning};
 use crate::base::sync::thread::JoinHandle;
 use crate::base::sync::{Arc, Mutex};
 use crate::intake::context::Context;
@@ -142,7 +141,7 @@ impl HashedWheelTimer {
     ///     if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     /// };
     /// let timeout = timer.new_periodic(countdown, Duration::from_secs(1))?;
-    /// # (0..9).for_each(|_| clock.advance(Duration::from_secs(1)));
+    /// # clock.advance_through(Duration::from_secs(9));
     /// // nine seconds later
     /// assert_eq!(timer.metrics().expired, 3);
     /// assert!(timeout.is_expired());
@@ -491,27 +490,8 @@ fn why_refused<T>((task, refusal): (T, Refusal)) -> ScheduleError<T> {
     ScheduleError::new(reason, task)
 }
 
-impl Handle {
-    /// Warns if the end of the timer cancels timeouts. Somebody has perhaps forgotten to keep a handle.
-    fn warn_of_pending(&self) {
-        if !WARNS || self.control.is_forked() {
-            return;
-        }
-        let context = &self.control.context;
-        let (name, pending) = (context.name(), context.counts.totals().pending());
-        if pending > 0 {
-            warning!(
-                [timer = name, timeouts = pending],
-                "{name}: the last handle was dropped, and {pending} pending timeouts are cancelled: \
-                 keep a handle, or stop the timer"
-            );
-        }
-    }
-}
-
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.warn_of_pending();
         self.control.cancel();
         forget(&self.control.context);
     }

@@ -3,6 +3,7 @@
 use super::emptying::empty;
 use super::progress::Progress;
 use super::running::Running;
+use crate::base::logging::warning;
 use crate::base::sync::{Arc, thread_local};
 use crate::intake::context::Context;
 use crate::intake::{Registry, locate};
@@ -47,6 +48,20 @@ impl Control {
     pub(crate) fn cancel(&self) {
         let uncollected = self.progress.cancel();
         self.context.alarm.call();
+        self.cancel_uncollected(uncollected);
+    }
+
+    /// Cancels timeouts that nobody can collect any more. Warns of them, because somebody has perhaps forgotten to
+    /// keep a handle.
+    fn cancel_uncollected(&self, uncollected: Vec<Unprocessed>) {
+        let (timer, count) = (self.context.name(), uncollected.len());
+        if count > 0 {
+            warning!(
+                [timer = timer, timeouts = count],
+                "{timer}: the last handle was dropped, and {count} pending timeouts are cancelled: \
+                 expected a stop, or a handle that is kept"
+            );
+        }
         uncollected.into_iter().for_each(Unprocessed::cancel);
     }
 
@@ -62,7 +77,7 @@ impl Control {
     /// Ends the remaining timeouts and reports the end. Does nothing if a thread has begun to do so.
     fn finish(&self) {
         let uncollected = self.progress.finish(|end| empty(&self.registry, &self.internals, end));
-        uncollected.into_iter().for_each(Unprocessed::cancel);
+        self.cancel_uncollected(uncollected);
     }
 
     /// Ends the timer in the worker's place if the worker is not busy.
