@@ -42,3 +42,4 @@ mod ticks;
 mod virtual_time;
 mod watchdog;
 mod wheel;
+mod wheel_passes;

@@ -106,8 +106,9 @@ fn panics_lose_nothing<S: Unlimited>(mut wheel: Wheel<u64, S>) {
         wheel.expire(9, |_, n| assert!(n != 1, "a bad callback"));
     }));
     assert!(caught.is_err());
-    assert_eq!((wheel.len(), wheel.next_expiry()), (3, Some(10)), "with the next tick");
-    assert_eq!(expire(&mut wheel, 10), [(1, 2), (1, 3), (2, 4)]);
+    assert_eq!(wheel.len(), 3);
+    assert!(wheel.next_expiry().is_some_and(|tick| tick <= 9), "they are due");
+    assert_eq!(expire(&mut wheel, 9), [(1, 2), (1, 3), (2, 4)]);
 }
 
 #[test]

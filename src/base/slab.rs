@@ -23,7 +23,7 @@ const CHUNK: usize = 64;
 /// The end of the list of open chunks.
 const NO_CHUNK: u32 = u32::MAX;
 
-/// The number of chunks without a used slot that keep their memory for later use.
+/// The number of chunks without a used slot that keep their memory for later use, unless more are reserved.
 const EMPTY_KEPT: usize = 32;
 
 /// The end of a chunk's free list.
@@ -61,6 +61,8 @@ pub(crate) struct Slab<S> {
     gone: Vec<u32>,
     /// The number of chunks that have memory and no used slot.
     empty: usize,
+    /// The number of such chunks that keep their memory.
+    empty_kept: usize,
     used: usize,
     limit: usize,
 }
@@ -68,7 +70,26 @@ pub(crate) struct Slab<S> {
 impl<S: Slot> Slab<S> {
     /// A slab of at most `limit` slots. Allocates nothing.
     pub(crate) fn with_limit(limit: usize) -> Self {
-        Self { chunks: Vec::new(), open: NO_CHUNK, gone: Vec::new(), empty: 0, used: 0, limit }
+        Self {
+            chunks: Vec::new(),
+            open: NO_CHUNK,
+            gone: Vec::new(),
+            empty: 0,
+            empty_kept: EMPTY_KEPT,
+            used: 0,
+            limit,
+        }
+    }
+
+    /// Allocates memory so that there are `slots` slots, at most the limit, and keeps it.
+    pub(crate) fn reserve(&mut self, slots: usize) {
+        let chunks = slots.min(self.limit).div_ceil(CHUNK);
+        self.empty_kept = self.empty_kept.max(chunks);
+        self.chunks.reserve(chunks.saturating_sub(self.chunks.len()));
+        while self.chunks.len() - self.gone.len() < chunks {
+            let at = self.add_chunk(); // a gone one may still be in the list of open chunks
+            self.allocate(at);
+        }
     }
 
     pub(crate) fn used(&self) -> usize {
@@ -133,6 +154,14 @@ impl<S: Slot> Slab<S> {
     }
 
     /// All slots that have memory, each with its index. Free slots are included.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &S)> {
+        self.chunks.iter().enumerate().flat_map(|(at, chunk)| {
+            let slots = chunk.slots.iter().flat_map(|slots| slots.iter());
+            slots.enumerate().map(move |(i, slot)| ((at * CHUNK + i) as u32, slot))
+        })
+    }
+
+    /// Like `iter`, but mutable.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut S)> {
         self.chunks.iter_mut().enumerate().flat_map(|(at, chunk)| {
             let slots = chunk.slots.iter_mut().flat_map(|slots| slots.iter_mut());
@@ -143,22 +172,35 @@ impl<S: Slot> Slab<S> {
     /// Allocates a gone chunk again, or adds a new one. Called when no chunk is open.
     #[cold]
     fn open_chunk(&mut self) {
-        let at = self.gone.pop().unwrap_or_else(|| {
-            let next_open = NO_CHUNK;
-            self.chunks.push(Chunk { slots: None, free: NONE, used: 0, version: 0, next_open });
-            self.chunks.len() as u32 - 1
+        let at = self.gone.pop().unwrap_or_else(|| self.add_chunk());
+        self.allocate(at);
+    }
+
+    /// Adds a chunk without memory.
+    fn add_chunk(&mut self) -> u32 {
+        self.chunks.push(Chunk {
+            slots: None,
+            free: NONE,
+            used: 0,
+            version: 0,
+            next_open: NO_CHUNK,
         });
+        self.chunks.len() as u32 - 1
+    }
+
+    /// Allocates the memory of a chunk that is not in the list of open chunks, and opens it.
+    fn allocate(&mut self, at: u32) {
         let chunk = &mut self.chunks[at as usize];
         chunk.slots = fresh_slots(chunk.version);
         chunk.free = 0;
-        chunk.next_open = NO_CHUNK;
+        chunk.next_open = self.open;
         self.open = at;
         self.empty += 1;
     }
 
     fn emptied(&mut self, at: usize) {
         self.empty += 1;
-        if self.empty > EMPTY_KEPT {
+        if self.empty > self.empty_kept {
             self.give_back(at);
         }
     }
@@ -286,6 +328,33 @@ mod tests {
         let before = chunks_with_memory(&slab);
         assert_eq!(before, 1 + EMPTY_KEPT);
         (0..=EMPTY_KEPT * CHUNK).for_each(|_| assert!(slab.acquire().is_some()));
+        assert_eq!(chunks_with_memory(&slab), before);
+    }
+
+    #[test]
+    fn reserved_memory_is_kept() {
+        const MANY: usize = 3 * EMPTY_KEPT;
+        let (mut slab, taken) = filled(5);
+        slab.reserve(MANY * CHUNK);
+        assert_eq!((chunks_with_memory(&slab), slab.used()), (MANY, 5));
+        let more: Vec<_> = (5..MANY * CHUNK).map(|_| slab.acquire().unwrap().0).collect();
+        assert_eq!(chunks_with_memory(&slab), MANY, "nothing was allocated");
+        more.into_iter().chain(taken).for_each(|index| slab.release(index));
+        assert_eq!((chunks_with_memory(&slab), slab.used()), (MANY, 0));
+        slab.reserve(CHUNK);
+        assert_eq!(chunks_with_memory(&slab), MANY);
+    }
+
+    /// A chunk without memory may be anywhere in the list of open chunks.
+    #[test]
+    fn a_reservation_keeps_all_open_chunks() {
+        let (mut slab, taken) = filled((EMPTY_KEPT + 6) * CHUNK);
+        taken.iter().step_by(2).for_each(|&index| slab.release(index));
+        taken.iter().skip(1).step_by(2).skip(40).for_each(|&index| slab.release(index));
+        let used = slab.used();
+        slab.reserve(2 * (EMPTY_KEPT + 6) * CHUNK);
+        let before = chunks_with_memory(&slab);
+        (used..before * CHUNK).for_each(|_| assert!(slab.acquire().is_some()));
         assert_eq!(chunks_with_memory(&slab), before);
     }
 

@@ -55,7 +55,9 @@ impl<W: TokenWheel> Filing<W> {
     /// Like `insert`, but the token comes out exactly in its tick, in the order of insertion.
     #[inline]
     pub(crate) fn insert_in_order(&mut self, tick: u64, token: Token) {
-        if tick <= self.wheel.reach() {
+        // During a pass, the wheel can reach a tick whose older tokens still wait apart.
+        let is_far = !self.far.is_empty() && self.far.next_tick() <= Some(tick);
+        if tick <= self.wheel.reach() && !is_far {
             return self.insert(tick, token);
         }
         self.entries += 1;

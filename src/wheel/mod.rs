@@ -29,6 +29,7 @@
 //   level          one level of a cascade
 // On top of the structures:
 //   values         the public `Wheel`: values and their keys
+//   pass           an expiry that stops half-way, and what is filed meanwhile
 //   filing         a structure with its agenda and the number of its entries; when to sweep
 //   agenda         the due timeouts, in the order of ticks
 // Below them:
@@ -49,6 +50,7 @@ mod hierarchical;
 mod level;
 mod linux;
 mod linux_classic;
+mod pass;
 mod simple;
 mod sorted;
 mod structure;
@@ -63,7 +65,7 @@ pub use linux::{Linux, LinuxWheel};
 pub use linux_classic::{LinuxClassic, LinuxClassicWheel};
 pub use simple::{DelayError, Simple, SimpleWheel};
 pub use structure::{Placement, Structure, Unlimited};
-pub use values::{Key, Wheel};
+pub use values::{Expired, Key, Wheel};
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use confirm::Confirm;

@@ -121,12 +121,48 @@ impl<T> SimpleWheel<T> {
     /// If the wheel already holds 2^32 - 1 values.
     #[inline]
     pub fn insert(&mut self, deadline: u64, value: T) -> Result<Key, DelayError<T>> {
+        match self.check(deadline) {
+            Ok(()) => Ok(self.file(deadline, value)),
+            Err((delay, ticks_per_wheel)) => {
+                Err(DelayError { delay, ticks_per_wheel, value: value.into() })
+            }
+        }
+    }
+
+    /// Moves a value to the absolute tick `deadline`, like `reschedule` of the other wheels. False if the
+    /// value has left the wheel.
+    ///
+    /// # Errors
+    ///
+    /// If the delay, counted from the last expired tick, is not shorter than one turn. The value keeps
+    /// its deadline.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::SimpleWheel;
+    /// let mut wheel = SimpleWheel::new(64)?;
+    /// let key = wheel.insert(10, "value").expect("less than a turn");
+    /// assert!(wheel.reschedule(key, 50)?);
+    /// assert!(wheel.reschedule(key, 64).is_err());
+    /// assert_eq!(wheel.deadline(key), Some(50));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reschedule(&mut self, key: Key, deadline: u64) -> Result<bool, DelayError<()>> {
+        match self.check(deadline) {
+            Ok(()) => Ok(self.move_to(key, deadline)),
+            Err((delay, ticks_per_wheel)) => {
+                Err(DelayError { delay, ticks_per_wheel, value: ().into() })
+            }
+        }
+    }
+
+    /// Checks that a deadline is in reach. The error has the delay and the limit.
+    #[inline]
+    fn check(&self, deadline: u64) -> Result<(), (u64, usize)> {
         let delay = deadline.saturating_sub(self.current_tick().saturating_sub(1));
         let ticks_per_wheel = self.ticks_per_wheel();
-        if delay >= ticks_per_wheel as u64 {
-            return Err(DelayError { delay, ticks_per_wheel, value: value.into() });
-        }
-        Ok(self.file(deadline, value))
+        if delay < ticks_per_wheel as u64 { Ok(()) } else { Err((delay, ticks_per_wheel)) }
     }
 
     /// The number of buckets.

@@ -1,10 +1,19 @@
 //! The public [`Wheel`]: values and their keys, on top of the filing of any structure.
 //!
 //! The values lie in a slab. A [`Key`] names a slot of it, with a generation that tells the uses of
-//! the slot apart. The filing holds only tokens, with 16 bits of that generation. If a value is
-//! removed, its entry stays there as a *dead* entry, until it is due or a sweep drops it.
+//! the slot apart. The filing holds only tokens, each with the number of its slot's present filing. If a
+//! value is removed, its entry stays there as a *dead* entry, until it is due or a sweep drops it.
+//!
+//! A value that is moved to a later tick keeps its entry. The entry comes out at the previous tick, and is
+//! filed again. A value that is moved to an earlier tick gets a new entry, and the previous one is dead.
+//!
+//! The number of a filing has 16 bits. A dead entry with the present number of its slot seems to be live.
+//! This does no harm: the value comes out only if its deadline has come, and otherwise its entry is filed
+//! again.
 
+use super::earliest::NOTHING;
 use super::filing::Filing;
+use super::pass::Pass;
 use super::structure::{Placement, Structure, Unlimited};
 use super::token::{Due, Token};
 use crate::base::slab::{Slab, Slot};
@@ -48,6 +57,8 @@ const DEAD_ALLOWED: usize = 64;
 pub struct Wheel<T, S> {
     filing: Filing<S>,
     items: Slab<Item<T>>,
+    /// The pass that has begun and not ended.
+    pass: Option<Pass>,
 }
 
 /// Names a value in a [`Wheel`]. A key whose value has left the wheel finds nothing.
@@ -71,15 +82,41 @@ pub struct Key {
     generation: u32,
 }
 
+/// A value that has expired. Its key finds nothing any more, but tells which value it was.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::{Expired, HashedWheel};
+///
+/// let mut wheel = HashedWheel::new(64)?;
+/// let inserted = wheel.insert(3, "value");
+/// let Some(Expired { key, deadline, value, .. }) = wheel.pop(5) else { panic!("it is due") };
+/// assert_eq!((key, deadline, value), (inserted, 3, "value"));
+/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Expired<T> {
+    /// The key that its insertion returned.
+    pub key: Key,
+    /// The absolute tick at which it was due.
+    pub deadline: u64,
+    /// The value.
+    pub value: T,
+}
+
 struct Item<T> {
     value: Option<T>,
     deadline: u64,
     generation: u32,
+    /// Tells the tokens for this slot apart. Only the latest is live.
+    filing: u16,
 }
 
 impl<T> Slot for Item<T> {
     fn fresh(version: u32) -> Self {
-        Self { value: None, deadline: 0, generation: version }
+        Self { value: None, deadline: 0, generation: version, filing: version as u16 }
     }
 
     fn version(&self) -> u32 {
@@ -97,7 +134,15 @@ impl<T> Slot for Item<T> {
 
 impl<T> Item<T> {
     fn is_named_by(&self, token: Token) -> bool {
-        self.value.is_some() && self.generation as u16 == token.version
+        self.value.is_some() && self.filing == token.version
+    }
+
+    fn key(&self, index: u32) -> Key {
+        Key { index, generation: self.generation }
+    }
+
+    fn token(&self, index: u32) -> Token {
+        Token { index, version: self.filing }
     }
 }
 
@@ -112,12 +157,52 @@ impl<T, S: Unlimited> Wheel<T, S> {
     pub fn insert(&mut self, deadline: u64, value: T) -> Key {
         self.file(deadline, value)
     }
+
+    /// Moves a value to the absolute tick `deadline`. Its key stays valid. False if the value has left the
+    /// wheel.
+    ///
+    /// O(1). A move to a later tick only writes the new deadline; the entry moves when the previous
+    /// deadline comes. A move to an earlier tick costs as much as an insertion. Among the values of its
+    /// new tick, the value is in no particular order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::HashedWheel;
+    /// let mut sessions = HashedWheel::new(64)?;
+    /// let session = sessions.insert(30, "anna");
+    /// assert!(sessions.reschedule(session, 50)); // a request at tick 20
+    /// assert_eq!(sessions.pop(49), None);
+    /// assert_eq!(sessions.pop(50).map(|expired| expired.value), Some("anna"));
+    /// assert!(!sessions.reschedule(session, 80));
+    /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+    /// ```
+    #[inline]
+    pub fn reschedule(&mut self, key: Key, deadline: u64) -> bool {
+        self.move_to(key, deadline)
+    }
 }
 
 impl<T, S: Structure> Wheel<T, S> {
     pub(super) fn on(structure: S) -> Self {
         let filing = Filing::new(structure, DEAD_ALLOWED);
-        Self { filing, items: Slab::with_limit(u32::MAX as usize) }
+        Self { filing, items: Slab::with_limit(u32::MAX as usize), pass: None }
+    }
+
+    /// Allocates the memory of `capacity` values now, and keeps it. While the wheel holds no more values,
+    /// an insertion allocates nothing for its value. The wheel's buckets still grow when they need to.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::HashedWheel;
+    /// let mut wheel = HashedWheel::new(512)?.with_capacity(10_000);
+    /// wheel.insert(7, "value");
+    /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+    /// ```
+    pub fn with_capacity(mut self, capacity: usize) -> Self {
+        self.items.reserve(capacity);
+        self
     }
 
     pub(super) fn structure(&self) -> &S {
@@ -129,24 +214,82 @@ impl<T, S: Structure> Wheel<T, S> {
         let (index, item) = self.items.acquire().expect("fewer than 2^32 - 1 values");
         item.value = Some(value);
         item.deadline = deadline;
-        let key = Key { index, generation: item.generation };
-        self.filing.insert_in_order(deadline, key.token());
+        let (key, token) = (item.key(index), item.token(index));
+        self.file_token(deadline, token);
         key
+    }
+
+    #[inline]
+    fn file_token(&mut self, tick: u64, token: Token) {
+        if !self.pass.as_mut().is_some_and(|pass| pass.accepts(tick, token)) {
+            self.filing.insert_in_order(tick, token);
+        }
+    }
+
+    #[inline]
+    pub(super) fn move_to(&mut self, key: Key, deadline: u64) -> bool {
+        let Some(item) = self.items.live_mut(key) else { return false };
+        let before = std::mem::replace(&mut item.deadline, deadline);
+        if deadline < before {
+            item.filing = item.filing.wrapping_add(1);
+            let token = item.token(key.index);
+            self.file_token(deadline, token);
+            self.sweep_if_worth_it();
+        }
+        true
+    }
+
+    /// Not during a pass: it has most of the dead entries then, and drops them itself.
+    fn sweep_if_worth_it(&mut self) {
+        if self.pass.is_none() && self.filing.is_sweep_worth_it(self.items.used()) {
+            self.filing.sweep(usize::MAX, |token| self.items.lives(token));
+        }
     }
 
     /// Takes a value out before it expires. O(1) amortised. A dead entry of 8 or 16 bytes stays in
     /// the wheel. Dead entries are swept out when they outnumber the values and buckets.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let (_, value) = self.items.end(key)?;
-        if self.filing.is_sweep_worth_it(self.items.used()) {
-            self.filing.sweep(usize::MAX, |token| self.items.lives(token));
-        }
+        self.sweep_if_worth_it();
         Some(value)
     }
 
     /// The value of `key`, if the value is still in the wheel.
     pub fn get(&self, key: Key) -> Option<&T> {
         self.items.live(key)?.value.as_ref()
+    }
+
+    /// The value of `key`, to change it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::HashedWheel;
+    /// let mut wheel = HashedWheel::new(64)?;
+    /// let key = wheel.insert(3, 0);
+    /// *wheel.get_mut(key).expect("it has not expired") += 1;
+    /// assert_eq!(wheel.remove(key), Some(1));
+    /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+    /// ```
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        self.items.live_mut(key)?.value.as_mut()
+    }
+
+    /// All values, each with its key and its deadline, in no particular order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::HashedWheel;
+    /// let mut wheel = HashedWheel::new(64)?;
+    /// let key = wheel.insert(3, "value");
+    /// assert!(wheel.iter().eq([(key, 3, &"value")]));
+    /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
+        self.items.iter().filter_map(|(index, item)| {
+            item.value.as_ref().map(|value| (item.key(index), item.deadline, value))
+        })
     }
 
     /// The absolute tick at which `key` is due.
@@ -156,12 +299,14 @@ impl<T, S: Structure> Wheel<T, S> {
 
     /// The present level and bucket of `key`. `None` if its value has left the wheel, or if it is
     /// in no bucket: its deadline is too far away, or it is overdue in a
-    /// [`LinuxWheel`](super::LinuxWheel).
+    /// [`LinuxWheel`](super::LinuxWheel). A value that was moved to a later tick may still be in its
+    /// previous bucket, and is not found then.
     ///
     /// This is for tests and for inspection. A hashed wheel searches one bucket, and a wheel with
     /// levels searches all of them.
     pub fn placement(&self, key: Key) -> Option<Placement> {
-        self.structure().placement(self.deadline(key)?, key.token())
+        let item = self.items.live(key)?;
+        self.structure().placement(item.deadline, item.token(key.index))
     }
 
     /// Expires all values that are due up to and including tick `now`, and returns their number.
@@ -174,7 +319,9 @@ impl<T, S: Structure> Wheel<T, S> {
     /// insertion holds for values that were inserted for the same deadline at the same current
     /// tick.
     ///
-    /// If `expired` panics, the due values that it has not yet got expire with the next tick.
+    /// If `expired` panics, the next call hands out the remaining values first. To change the wheel
+    /// meanwhile, or to stop earlier, use [`pop`](Self::pop) or
+    /// [`expire_at_most`](Self::expire_at_most).
     ///
     /// # Examples
     ///
@@ -190,21 +337,140 @@ impl<T, S: Structure> Wheel<T, S> {
     /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
     /// ```
     pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
-        let rest = Rest { filing: &mut self.filing, now };
         let mut count = 0;
-        while let Some(due) = rest.filing.pop(now) {
-            if let Some((deadline, value)) = self.items.end_if(due) {
-                count += 1;
-                expired(deadline, value);
-            }
+        while let Some(Expired { deadline, value, .. }) = self.pop(now) {
+            count += 1;
+            expired(deadline, value);
         }
         count
     }
 
+    /// Takes out the next value that is due up to and including tick `now`, in the order of
+    /// [`expire`](Self::expire). `None` if nothing is due any more: that ends the *pass*.
+    ///
+    /// Between two calls, the caller may insert, reschedule and remove values. A value that is inserted
+    /// or moved to a tick of the pass comes out in the same pass, after the others of its tick. If that
+    /// tick has passed already, it comes out in the tick that is being expired. So a callback that always
+    /// inserts a value for the present never ends the pass.
+    ///
+    /// The caller may also stop before the end, and go on later. A later call first ends the pass that has
+    /// begun, up to the `now` of that pass.
+    ///
+    /// # Examples
+    ///
+    /// A simulation in which each event causes others:
+    ///
+    /// ```
+    /// use wheelwork::wheel::{Expired, HierarchicalWheel};
+    ///
+    /// let mut events = HierarchicalWheel::new(64)?;
+    /// events.insert(0, "a train leaves");
+    /// let mut log = Vec::new();
+    /// while let Some(Expired { deadline, value, .. }) = events.pop(100) {
+    ///     log.push((deadline, value));
+    ///     if value == "a train leaves" {
+    ///         events.insert(deadline + 30, "it arrives");
+    ///         events.insert(deadline + 60, "a train leaves");
+    ///     }
+    /// }
+    /// assert_eq!(log[1..], [(30, "it arrives"), (60, "a train leaves"), (90, "it arrives")]);
+    /// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
+    /// ```
+    #[inline]
+    pub fn pop(&mut self, now: u64) -> Option<Expired<T>> {
+        let mut budget = usize::MAX;
+        self.pop_within(now, &mut budget)
+    }
+
+    /// Expires values like [`expire`](Self::expire), but at most about `limit` of them. Returns true if
+    /// nothing is due any more, and false if another call must go on. The next tick need not come before that
+    /// call.
+    ///
+    /// `expired` gets the wheel too, and may change it: see [`pop`](Self::pop).
+    ///
+    /// The limit counts entries, dead ones included, so it bounds the time of a call. What a call
+    /// cannot divide is the reading of one bucket. In a wheel with levels that is also the moving down of one
+    /// bucket.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::HashedWheel;
+    /// let mut wheel = HashedWheel::new(64)?;
+    /// for n in 0..250 {
+    ///     wheel.insert(3, n);
+    /// }
+    /// let mut turns = 1;
+    /// while !wheel.expire_at_most(3, 100, |_, expired| assert_eq!(expired.deadline, 3)) {
+    ///     turns += 1; // the event loop does other work here
+    /// }
+    /// assert_eq!(turns, 3);
+    /// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
+    /// ```
+    #[must_use = "values may still be due"]
+    pub fn expire_at_most(
+        &mut self,
+        now: u64,
+        limit: usize,
+        mut expired: impl FnMut(&mut Self, Expired<T>),
+    ) -> bool {
+        let mut budget = limit;
+        while let Some(value) = self.pop_within(now, &mut budget) {
+            expired(self, value);
+        }
+        self.pass.is_none() && budget > 0
+    }
+
+    /// Pops the next due value. Reads at most `budget` entries. An unfinished pass comes first. `None` if
+    /// nothing is due up to `now`, which ends the last pass, or if the budget is used up.
+    #[inline]
+    fn pop_within(&mut self, now: u64, budget: &mut usize) -> Option<Expired<T>> {
+        while *budget > 0 {
+            let current = self.filing.current_tick();
+            let pass = self.pass.get_or_insert_with(|| Pass::new(current, now));
+            let Some(due) = pass.pop(&mut self.filing) else {
+                let is_over = pass.last_tick() >= now.min(NOTHING - 1);
+                self.end_pass();
+                if is_over {
+                    return None;
+                }
+                continue;
+            };
+            *budget -= 1;
+            if let Some(expired) = self.settle(due) {
+                return Some(expired);
+            }
+        }
+        None
+    }
+
+    /// Takes out the value of a token that has come out, if its entry is live and due. Files it again if it is
+    /// due later.
+    #[inline]
+    fn settle(&mut self, Due { tick, token }: Due) -> Option<Expired<T>> {
+        let item = self.items.get(token.index).filter(|item| item.is_named_by(token))?;
+        if item.deadline > tick {
+            self.file_token(item.deadline, token);
+            return None;
+        }
+        let key = item.key(token.index);
+        let (deadline, value) = self.items.end(key)?;
+        Some(Expired { key, deadline, value })
+    }
+
+    #[inline]
+    fn end_pass(&mut self) {
+        self.pass = None;
+        self.sweep_if_worth_it();
+    }
+
     /// The next tick at which the caller should tell the wheel the time. No value expires before
-    /// it. It is too early if its value has been removed meanwhile, but it is never too late.
+    /// it. It is too early if its value has been removed or moved to a later tick meanwhile, but it is
+    /// never too late. Until a pass has ended, it is not after the last tick of that pass.
     pub fn next_expiry(&self) -> Option<u64> {
-        self.filing.next_expiry()
+        // Until the pass ends, a structure keeps some values in no bucket.
+        let passing = self.pass.as_ref().map(Pass::next_tick);
+        passing.into_iter().chain(self.filing.next_expiry()).min()
     }
 
     /// Takes out all values, ordered by deadline.
@@ -222,7 +488,7 @@ impl<T, S: Structure> Wheel<T, S> {
     pub fn drain(&mut self) -> Vec<(u64, T)> {
         let keys: Vec<Key> = (self.items.iter_mut())
             .filter(|(_, item)| item.value.is_some())
-            .map(|(index, item)| Key { index, generation: item.generation })
+            .map(|(index, item)| item.key(index))
             .collect();
         let mut all: Vec<_> = keys.into_iter().filter_map(|key| self.items.end(key)).collect();
         all.sort_by_key(|&(deadline, _)| deadline);
@@ -240,9 +506,9 @@ impl<T, S: Structure> Wheel<T, S> {
         self.len() == 0
     }
 
-    /// The next tick to expire.
+    /// The next tick to expire. During a pass, the tick that is being expired.
     pub fn current_tick(&self) -> u64 {
-        self.filing.current_tick()
+        self.pass.as_ref().map_or_else(|| self.filing.current_tick(), Pass::tick)
     }
 }
 
@@ -255,15 +521,13 @@ impl<T, S: Structure> fmt::Debug for Wheel<T, S> {
     }
 }
 
-impl Key {
-    fn token(self) -> Token {
-        Token { index: self.index, version: self.generation as u16 }
-    }
-}
-
 impl<T> Slab<Item<T>> {
     fn live(&self, key: Key) -> Option<&Item<T>> {
         self.get(key.index).filter(|i| i.generation == key.generation && i.value.is_some())
+    }
+
+    fn live_mut(&mut self, key: Key) -> Option<&mut Item<T>> {
+        self.get_mut(key.index).filter(|i| i.generation == key.generation && i.value.is_some())
     }
 
     fn lives(&self, token: Token) -> bool {
@@ -273,37 +537,13 @@ impl<T> Slab<Item<T>> {
     /// Takes the value of `key` and ends that use of the slot, so that its key and token find
     /// nothing.
     fn end(&mut self, key: Key) -> Option<(u64, T)> {
-        let item = self.get_mut(key.index).filter(|i| i.generation == key.generation)?;
+        let item = self.live_mut(key)?;
         let value = item.value.take()?;
         item.generation = item.generation.wrapping_add(1);
+        item.filing = item.filing.wrapping_add(1);
         let deadline = item.deadline;
         self.release(key.index);
         Some((deadline, value))
-    }
-
-    /// Takes a value that has come out of the structure, if its entry is live. A dead entry may
-    /// match a later use of its slot, because it has only 16 bits of the generation. The deadline
-    /// tells them apart.
-    fn end_if(&mut self, Due { tick, token }: Due) -> Option<(u64, T)> {
-        let item = self.get(token.index).filter(|item| item.deadline <= tick)?;
-        let key = Key { index: token.index, generation: item.generation };
-        if !self.lives(token) {
-            return None;
-        }
-        self.end(key)
-    }
-}
-
-/// The due tokens that have not been handed over. If the callback panics, they are filed again.
-struct Rest<'a, S: Structure> {
-    filing: &'a mut Filing<S>,
-    now: u64,
-}
-
-impl<S: Structure> Drop for Rest<'_, S> {
-    fn drop(&mut self) {
-        let left: Vec<Due> = std::iter::from_fn(|| self.filing.pop(self.now)).collect();
-        left.into_iter().for_each(|due| self.filing.insert(due.tick, due.token));
     }
 }
 

@@ -29,6 +29,19 @@ fn rule_04_removals_do_not_pile_up_while_their_slots_are_in_use() {
     assert!(entries(&mut wheel) <= 2 + DEAD_ALLOWED + 2 + 8 + 1);
 }
 
+/// A reschedule to an earlier tick leaves a dead entry, and one to a later tick leaves none.
+#[test]
+fn rule_04_reschedules_do_not_pile_up() {
+    let mut wheel = HashedWheel::new(8).unwrap();
+    let key = wheel.insert(10, 0);
+    (0..1000).for_each(|n| assert!(wheel.reschedule(key, 20 + n)));
+    assert_eq!(entries(&mut wheel), 1);
+    for n in (1..10_000).rev() {
+        assert!(wheel.reschedule(key, 1_000_000) && wheel.reschedule(key, 10_000 + n));
+    }
+    assert!(entries(&mut wheel) <= 1 + DEAD_ALLOWED + 1 + 8 + 1);
+}
+
 fn entries<T>(wheel: &mut HashedWheel<T>) -> usize {
     let mut entries = 0;
     wheel.filing.sweep(usize::MAX, |_| {
