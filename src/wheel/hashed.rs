@@ -12,9 +12,10 @@
 use super::bucket::{Bucket, FARTHEST_ROUND};
 use super::confirm::{Confirm, Standing};
 use super::earliest::{Earliest, NOTHING};
+use super::key::Key;
 use super::structure::{self, Batch, Exact, Placement, SweepPosition, TokenWheel, Unlimited};
 use super::token::{Due, Token};
-use super::values::{Key, Wheel};
+use super::values::Wheel;
 use std::collections::TryReserveError;
 use std::fmt;
 

@@ -14,6 +14,9 @@
 //! | [`LinuxWheel`] | nine levels | no | late by up to 12.7 % of the delay |
 //! | [`SimpleWheel`] | one ring | yes | refuses delays of a turn or more |
 //!
+//! Beside them: a [`DelayLine`] for timeouts of one fixed delay, a [`TimedWheel`] that is told the time in
+//! instants and whose time can be paused and scaled, and the [`Ticks`] on which it counts.
+//!
 //! The timer runs on the first three; see [`WheelKind`](crate::WheelKind).
 //! [Choosing a wheel](crate::guide::choosing_a_wheel) has pictures of them, and an event loop on one.
 //! docs/wheels.md compares all of them by measurement.
@@ -30,6 +33,10 @@
 // On top of the structures:
 //   values         the public `Wheel`: values and their keys
 //   pass           an expiry that stops half-way, and what is filed meanwhile
+//   key            the key of a value, and a value that has expired
+//   timed          a wheel that is told the time in instants
+//   ticks          instants into ticks; time that pauses and scales
+//   delay_line     a list for one fixed delay, instead of a wheel
 //   filing         a structure with its agenda and the number of its entries; when to sweep
 //   agenda         the due timeouts, in the order of ticks
 // Below them:
@@ -43,10 +50,12 @@ mod agenda;
 mod bucket;
 mod cascade;
 mod confirm;
+mod delay_line;
 mod earliest;
 mod filing;
 mod hashed;
 mod hierarchical;
+mod key;
 mod level;
 mod linux;
 mod linux_classic;
@@ -56,16 +65,22 @@ mod sorted;
 mod structure;
 #[cfg(test)]
 mod tests;
+mod ticks;
+mod timed;
 mod token;
 mod values;
 
+pub use delay_line::DelayLine;
 pub use hashed::{HashedWheel, Ring as Hashed, WheelSizeError};
 pub use hierarchical::{Hierarchical, HierarchicalWheel, LevelSizeError};
+pub use key::{Expired, Key};
 pub use linux::{Linux, LinuxWheel};
 pub use linux_classic::{LinuxClassic, LinuxClassicWheel};
 pub use simple::{DelayError, Simple, SimpleWheel};
 pub use structure::{Placement, Structure, Unlimited};
-pub use values::{Expired, Key, Wheel};
+pub use ticks::{SpeedError, Ticks, ZeroDurationError};
+pub use timed::TimedWheel;
+pub use values::Wheel;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(crate) use confirm::Confirm;

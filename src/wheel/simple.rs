@@ -2,8 +2,9 @@
 
 use super::cascade::{Cascade, Layout};
 use super::hashed::{MAX_TICKS_PER_WHEEL, WheelSizeError};
+use super::key::Key;
 use super::structure::TokenWheel;
-use super::values::{Key, Wheel};
+use super::values::Wheel;
 use crate::base::refused::Refused;
 use std::fmt;
 

@@ -13,6 +13,7 @@
 
 use super::earliest::NOTHING;
 use super::filing::Filing;
+use super::key::{Expired, Key};
 use super::pass::Pass;
 use super::structure::{Placement, Structure, Unlimited};
 use super::token::{Due, Token};
@@ -59,51 +60,6 @@ pub struct Wheel<T, S> {
     items: Slab<Item<T>>,
     /// The pass that has begun and not ended.
     pass: Option<Pass>,
-}
-
-/// Names a value in a [`Wheel`]. A key whose value has left the wheel finds nothing.
-///
-/// # Examples
-///
-/// ```
-/// use wheelwork::wheel::HashedWheel;
-///
-/// let mut wheel = HashedWheel::new(64)?;
-/// let key = wheel.insert(3, "value");
-/// assert_eq!((wheel.get(key), wheel.deadline(key)), (Some(&"value"), Some(3)));
-/// wheel.expire(3, |_, _| ());
-/// assert_eq!(wheel.get(key), None);
-/// assert_eq!(wheel.remove(key), None);
-/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    index: u32,
-    generation: u32,
-}
-
-/// A value that has expired. Its key finds nothing any more, but tells which value it was.
-///
-/// # Examples
-///
-/// ```
-/// use wheelwork::wheel::{Expired, HashedWheel};
-///
-/// let mut wheel = HashedWheel::new(64)?;
-/// let inserted = wheel.insert(3, "value");
-/// let Some(Expired { key, deadline, value, .. }) = wheel.pop(5) else { panic!("it is due") };
-/// assert_eq!((key, deadline, value), (inserted, 3, "value"));
-/// # Ok::<(), wheelwork::wheel::WheelSizeError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Expired<T> {
-    /// The key that its insertion returned.
-    pub key: Key,
-    /// The absolute tick at which it was due.
-    pub deadline: u64,
-    /// The value.
-    pub value: T,
 }
 
 struct Item<T> {

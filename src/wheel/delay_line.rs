@@ -1,0 +1,316 @@
+//! The delay line: a list for timeouts of one fixed delay.
+//!
+//! All delays are equal, so the list is sorted by itself: a value that is inserted or renewed goes to the
+//! back. It is a doubly linked list in a slab.
+//!
+//! Invariants:
+//! 1. The deadlines from the front to the back never decrease.
+//! 2. The entries in the list are the used slots of the slab.
+
+use super::key::{Expired, Key};
+use crate::base::slab::{Slab, Slot};
+use std::fmt;
+use std::iter::successors;
+
+/// The end of the list.
+const NONE: u32 = u32::MAX;
+
+/// Timeouts that all have the same delay: a list instead of a wheel.
+///
+/// Most programs have a few delays: an idle timeout, a request timeout. A list for each of them needs no
+/// buckets. Each call is O(1) and touches at most three entries, and nothing is read before it is due. An entry
+/// takes 24 bytes besides the value, and a removed one leaves nothing behind.
+///
+/// Like the wheels, it is pure: the caller tells it the time in ticks of any length. [`Ticks`](super::Ticks)
+/// computes them from instants. Time never goes back: an earlier tick than the latest that it was told counts as
+/// that one. Tick `u64::MAX` never comes.
+///
+/// # Examples
+///
+/// ```
+/// use wheelwork::wheel::DelayLine;
+///
+/// let mut idle = DelayLine::new(30);
+/// let anna = idle.insert(0, "anna");
+/// idle.insert(10, "bert");
+/// assert!(idle.renew(20, anna)); // anna was active
+/// assert_eq!(idle.next_expiry(), Some(40));
+/// let mut silent = Vec::new();
+/// idle.expire(45, |deadline, name| silent.push((deadline, name)));
+/// assert_eq!(silent, [(40, "bert")]);
+/// assert_eq!(idle.remove(anna), Some("anna"));
+/// ```
+pub struct DelayLine<T> {
+    delay: u64,
+    /// The latest tick that the line was told.
+    now: u64,
+    entries: Slab<Entry<T>>,
+    front: u32,
+    back: u32,
+}
+
+/// One enum with all fields, so that the compiler puts its tag beside the numbers.
+enum Entry<T> {
+    Free { generation: u32, link: u16 },
+    Used { generation: u32, before: u32, after: u32, deadline: u64, value: T },
+}
+
+impl<T> Entry<T> {
+    fn deadline(&self) -> u64 {
+        match *self {
+            Self::Used { deadline, .. } => deadline,
+            Self::Free { .. } => u64::MAX,
+        }
+    }
+
+    fn after(&self) -> u32 {
+        match *self {
+            Self::Used { after, .. } => after,
+            Self::Free { .. } => NONE,
+        }
+    }
+
+    fn is_named_by(&self, key: Key) -> bool {
+        matches!(*self, Self::Used { generation, .. } if generation == key.generation)
+    }
+
+    /// The key and the content of an entry in the list.
+    fn content(&self, index: u32) -> Option<(Key, u64, &T)> {
+        match self {
+            Self::Used { generation, deadline, value, .. } => {
+                Some((Key { index, generation: *generation }, *deadline, value))
+            }
+            Self::Free { .. } => None,
+        }
+    }
+}
+
+impl<T> Slot for Entry<T> {
+    fn fresh(version: u32) -> Self {
+        Self::Free { generation: version, link: 0 }
+    }
+
+    fn version(&self) -> u32 {
+        let (Self::Free { generation, .. } | Self::Used { generation, .. }) = *self;
+        generation
+    }
+
+    fn link(&self) -> u16 {
+        match *self {
+            Self::Free { link, .. } => link,
+            Self::Used { .. } => 0,
+        }
+    }
+
+    fn set_link(&mut self, new: u16) {
+        if let Self::Free { link, .. } = self {
+            *link = new;
+        }
+    }
+}
+
+impl<T> DelayLine<T> {
+    /// An empty line of timeouts that are due `delay` ticks after their insertion. It allocates nothing.
+    pub fn new(delay: u64) -> Self {
+        Self { delay, now: 0, entries: Slab::with_limit(NONE as usize), front: NONE, back: NONE }
+    }
+
+    /// Allocates the memory of `capacity` values now, and keeps it. While the line holds no more values, an
+    /// insertion allocates nothing.
+    pub fn with_capacity(mut self, capacity: usize) -> Self {
+        self.entries.reserve(capacity);
+        self
+    }
+
+    /// Inserts a value at tick `now`.
+    ///
+    /// # Panics
+    ///
+    /// If the line already holds 2^32 - 1 values.
+    #[inline]
+    pub fn insert(&mut self, now: u64, value: T) -> Key {
+        let deadline = self.deadline_from(now);
+        let before = self.back;
+        let (index, entry) = self.entries.acquire().expect("fewer than 2^32 - 1 values");
+        let generation = entry.version();
+        *entry = Entry::Used { generation, before, after: NONE, deadline, value };
+        self.set_after(before, index);
+        self.back = index;
+        Key { index, generation }
+    }
+
+    /// Moves a value to the back, as if it were inserted at tick `now`. Its key stays valid. False if the
+    /// value has left the line.
+    #[inline]
+    pub fn renew(&mut self, now: u64, key: Key) -> bool {
+        if !self.holds(key) {
+            return false;
+        }
+        let new_deadline = self.deadline_from(now);
+        if key.index != self.back {
+            self.unlink(key.index);
+            let back = std::mem::replace(&mut self.back, key.index);
+            self.set_after(back, key.index);
+            self.set_before(key.index, back);
+            self.set_after(key.index, NONE);
+        }
+        if let Some(Entry::Used { deadline, .. }) = self.entries.get_mut(key.index) {
+            *deadline = new_deadline;
+        }
+        true
+    }
+
+    /// Takes a value out before it expires.
+    #[inline]
+    pub fn remove(&mut self, key: Key) -> Option<T> {
+        self.holds(key).then(|| self.take(key.index))?.map(|expired| expired.value)
+    }
+
+    /// Takes out the first value, if it is due up to and including tick `now`. Between two calls, the caller
+    /// may change the line. Values come in the order of their insertion or last renewal.
+    #[inline]
+    pub fn pop(&mut self, now: u64) -> Option<Expired<T>> {
+        self.now = self.now.max(now);
+        let first = self.next_expiry()?;
+        if first <= now { self.take(self.front) } else { None }
+    }
+
+    /// Expires all values that are due up to and including tick `now`, and returns their number. `expired`
+    /// gets each value with its own deadline. If it panics, the remaining values stay.
+    pub fn expire(&mut self, now: u64, mut expired: impl FnMut(u64, T)) -> usize {
+        let mut count = 0;
+        while let Some(Expired { deadline, value, .. }) = self.pop(now) {
+            count += 1;
+            expired(deadline, value);
+        }
+        count
+    }
+
+    /// The tick at which the first value is due: exact.
+    #[inline]
+    pub fn next_expiry(&self) -> Option<u64> {
+        let front = self.entries.get(self.front)?;
+        Some(front.deadline()).filter(|&deadline| deadline != u64::MAX)
+    }
+
+    /// The value of `key`, if it is still in the line.
+    pub fn get(&self, key: Key) -> Option<&T> {
+        match self.entries.get(key.index)? {
+            Entry::Used { generation, value, .. } if *generation == key.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value of `key`, to change it.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        match self.entries.get_mut(key.index)? {
+            Entry::Used { generation, value, .. } if *generation == key.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The tick at which `key` is due.
+    pub fn deadline(&self, key: Key) -> Option<u64> {
+        let entry = self.entries.get(key.index).filter(|entry| entry.is_named_by(key))?;
+        Some(entry.deadline())
+    }
+
+    /// All values, each with its key and its deadline, the earliest first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use wheelwork::wheel::DelayLine;
+    /// let mut idle = DelayLine::new(30);
+    /// let keys = [0, 10].map(|now| idle.insert(now, now));
+    /// assert!(idle.iter().eq([(keys[0], 30, &0), (keys[1], 40, &10)]));
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = (Key, u64, &T)> {
+        let entry = |index: u32| Some((index, self.entries.get(index)?));
+        let entries = successors(entry(self.front), move |(_, last)| entry(last.after()));
+        entries.filter_map(|(index, entry)| entry.content(index))
+    }
+
+    /// The delay of all values, in ticks.
+    pub fn delay(&self) -> u64 {
+        self.delay
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.entries.used()
+    }
+
+    /// Whether the line holds no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn deadline_from(&mut self, now: u64) -> u64 {
+        self.now = self.now.max(now);
+        self.now.saturating_add(self.delay)
+    }
+
+    fn holds(&self, key: Key) -> bool {
+        self.entries.get(key.index).is_some_and(|entry| entry.is_named_by(key))
+    }
+
+    /// Takes an entry out of the list and frees it.
+    fn take(&mut self, index: u32) -> Option<Expired<T>> {
+        self.unlink(index);
+        let entry = self.entries.get_mut(index)?;
+        let generation = entry.version();
+        let free = Entry::Free { generation: generation.wrapping_add(1), link: 0 };
+        let Entry::Used { deadline, value, .. } = std::mem::replace(entry, free) else {
+            return None;
+        };
+        self.entries.release(index);
+        Some(Expired { key: Key { index, generation }, deadline, value })
+    }
+
+    /// Joins the neighbours of an entry.
+    fn unlink(&mut self, index: u32) {
+        if let Some(&Entry::Used { before, after, .. }) = self.entries.get(index) {
+            self.set_after(before, after);
+            self.set_before(after, before);
+        }
+    }
+
+    /// Sets what comes after an entry, or what comes first if `index` is `NONE`.
+    fn set_after(&mut self, index: u32, next: u32) {
+        match self.entries.get_mut(index) {
+            Some(Entry::Used { after, .. }) => *after = next,
+            _ => self.front = next,
+        }
+    }
+
+    /// Sets what comes before an entry, or what comes last if `index` is `NONE`.
+    fn set_before(&mut self, index: u32, previous: u32) {
+        match self.entries.get_mut(index) {
+            Some(Entry::Used { before, .. }) => *before = previous,
+            _ => self.back = previous,
+        }
+    }
+}
+
+impl<T> fmt::Debug for DelayLine<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DelayLine")
+            .field("delay", &self.delay)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::size_of;
+
+    #[test]
+    fn rule_04_an_entry_takes_24_bytes_besides_its_value() {
+        assert_eq!(size_of::<Entry<()>>(), 24);
+        assert_eq!(size_of::<Entry<u64>>(), 24 + 8);
+        assert_eq!(size_of::<Entry<String>>(), 24 + size_of::<String>());
+    }
+}

@@ -1,0 +1,45 @@
+//! Wheels that are told the time in instants.
+
+use std::time::{Duration, Instant};
+use wheelwork::wheel::{HashedWheel, HierarchicalWheel, Ticks, TimedWheel};
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn rule_02_a_value_is_never_early_and_late_by_less_than_a_tick() {
+    let start = Instant::now();
+    let ticks = Ticks::new(10 * MS, start).unwrap();
+    let mut wheel = TimedWheel::new(HashedWheel::new(64).unwrap(), ticks);
+    for n in 0..1000u32 {
+        wheel.insert_at(start + 777 * n * MS / 100, n);
+    }
+    for ms in 0..10_000u32 {
+        let now = start + ms * MS;
+        assert!(wheel.next_deadline().is_none_or(|next| next >= now));
+        while let Some(expired) = wheel.pop(now) {
+            let deadline = start + 777 * expired.value * MS / 100;
+            assert!(deadline <= now && now < deadline + 11 * MS, "{:?}", expired);
+        }
+    }
+    assert!(wheel.wheel().is_empty());
+}
+
+#[test]
+fn pauses_and_speeds_move_all_deadlines() {
+    let start = Instant::now();
+    let ticks = Ticks::new(MS, start).unwrap();
+    let mut wheel = TimedWheel::new(HierarchicalWheel::new(8).unwrap(), ticks);
+    let first = wheel.insert(start, 100 * MS, 1);
+    wheel.insert(start, 1000 * MS, 2);
+    wheel.set_speed(start + 50 * MS, 10.0).unwrap();
+    assert_eq!(wheel.next_deadline(), Some(start + 55 * MS));
+    wheel.pause(start + 52 * MS);
+    assert!(wheel.pop(start + 10_000 * MS).is_none());
+    wheel.resume(start + 60 * MS);
+    assert!(wheel.reschedule(first, start + 60 * MS, 40 * MS));
+    assert_eq!(wheel.expire(start + 63 * MS, |_, _| ()), 0);
+    assert_eq!(wheel.expire(start + 64 * MS, |_, n| assert_eq!(n, 1)), 1);
+    assert!(!wheel.reschedule_at(first, start));
+    assert!(wheel.expire_at_most(start + 200 * MS, 10, |_, expired| assert_eq!(expired.value, 2)));
+    assert_eq!(wheel.next_deadline(), None);
+}
