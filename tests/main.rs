@@ -24,6 +24,7 @@ mod idle_model;
 mod idle_stream;
 mod idle_stress;
 mod limit;
+mod local_timer;
 mod metrics;
 mod oracle;
 mod panics;

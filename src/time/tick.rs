@@ -41,6 +41,14 @@ pub(crate) fn instant_after(origin: Instant, nanos: u64) -> Instant {
     exact.or_else(|| origin.checked_add(A_CENTURY)).unwrap_or(origin)
 }
 
+/// The first multiple of a period after `due` that lies after `now`. `None` beyond the end of time.
+pub(crate) fn next_beat(due: Instant, now: Instant, period: Duration) -> Option<Instant> {
+    let late = now.saturating_duration_since(due).as_nanos();
+    let since_beat = late % period.as_nanos().max(1);
+    let since_beat = Duration::from_nanos(u64::try_from(since_beat).ok()?);
+    now.checked_sub(since_beat)?.checked_add(period)
+}
+
 /// The length of a tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TickScale {

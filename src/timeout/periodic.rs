@@ -9,7 +9,7 @@
 use super::next::Next;
 use super::run::Run;
 use super::task::TimerTask;
-use crate::time::tick::DEADLINE_STEP;
+use crate::time::tick::{DEADLINE_STEP, next_beat};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -146,17 +146,9 @@ impl Period {
         match self.cadence {
             Cadence::Delay => now.checked_add(self.every),
             Cadence::Rate(MissedTickBehavior::Delay) if missed => now.checked_add(self.every),
-            Cadence::Rate(MissedTickBehavior::Skip) => self.next_beat(due, now),
+            Cadence::Rate(MissedTickBehavior::Skip) => next_beat(due, now, self.every),
             Cadence::Rate(_) => on_beat,
         }
-    }
-
-    /// Computes the first multiple of the period after `due` that lies after `now`.
-    fn next_beat(&self, due: Instant, now: Instant) -> Option<Instant> {
-        let late = now.saturating_duration_since(due).as_nanos();
-        let since_beat = late % self.every.as_nanos().max(1);
-        let since_beat = Duration::from_nanos(u64::try_from(since_beat).ok()?);
-        now.checked_sub(since_beat)?.checked_add(self.every)
     }
 }
 

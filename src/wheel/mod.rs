@@ -15,7 +15,8 @@
 //! | [`SimpleWheel`] | one ring | yes | refuses delays of a turn or more |
 //!
 //! Beside them: a [`DelayLine`] for timeouts of one fixed delay, a [`TimedWheel`] that is told the time in
-//! instants and whose time can be paused and scaled, and the [`Ticks`] on which it counts.
+//! instants and whose time can be paused and scaled, and the [`Ticks`] on which it counts. A [`LocalTimer`] has
+//! sleeps for async tasks of one thread, driven by the loop of that thread.
 //!
 //! The timer runs on the first three; see [`WheelKind`](crate::WheelKind).
 //! [Choosing a wheel](crate::guide::choosing_a_wheel) has pictures of them, and an event loop on one.
@@ -34,6 +35,7 @@
 //   values         the public `Wheel`: values and their keys
 //   pass           an expiry that stops half-way, and what is filed meanwhile
 //   key            the key of a value, and a value that has expired
+//   local          sleeps on it, for the tasks of one thread
 //   timed          a wheel that is told the time in instants
 //   ticks          instants into ticks; time that pauses and scales
 //   delay_line     a list for one fixed delay, instead of a wheel
@@ -59,6 +61,7 @@ mod key;
 mod level;
 mod linux;
 mod linux_classic;
+mod local;
 mod pass;
 mod simple;
 mod sorted;
@@ -76,6 +79,7 @@ pub use hierarchical::{Hierarchical, HierarchicalWheel, LevelSizeError};
 pub use key::{Expired, Key};
 pub use linux::{Linux, LinuxWheel};
 pub use linux_classic::{LinuxClassic, LinuxClassicWheel};
+pub use local::{Elapsed, LocalInterval, LocalSleep, LocalTimeout, LocalTimer};
 pub use simple::{DelayError, Simple, SimpleWheel};
 pub use structure::{Placement, Structure, Unlimited};
 pub use ticks::{SpeedError, Ticks, ZeroDurationError};

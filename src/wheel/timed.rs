@@ -88,6 +88,11 @@ impl<T, S: Structure> TimedWheel<T, S> {
         self.wheel.pop(self.ticks.at(now))
     }
 
+    /// Pops the next due value, reading at most `budget` entries.
+    pub(super) fn pop_within(&mut self, now: Instant, budget: &mut usize) -> Option<Expired<T>> {
+        self.wheel.pop_within(self.ticks.at(now), budget)
+    }
+
     /// Expires all values that are due, and returns their number; see [`Wheel::expire`].
     pub fn expire(&mut self, now: Instant, expired: impl FnMut(u64, T)) -> usize {
         self.wheel.expire(self.ticks.at(now), expired)

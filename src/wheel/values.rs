@@ -380,7 +380,7 @@ impl<T, S: Structure> Wheel<T, S> {
     /// Pops the next due value. Reads at most `budget` entries. An unfinished pass comes first. `None` if
     /// nothing is due up to `now`, which ends the last pass, or if the budget is used up.
     #[inline]
-    fn pop_within(&mut self, now: u64, budget: &mut usize) -> Option<Expired<T>> {
+    pub(super) fn pop_within(&mut self, now: u64, budget: &mut usize) -> Option<Expired<T>> {
         while *budget > 0 {
             let current = self.filing.current_tick();
             let pass = self.pass.get_or_insert_with(|| Pass::new(current, now));
