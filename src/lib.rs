@@ -25,8 +25,9 @@
 //! [idle connections](guide::idle_connections), [HTTP servers](guide::http_servers),
 //! [periodic work](guide::periodic_work),
 //! [async programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
-//! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [sizing](guide::sizing), [watching it](guide::watching),
-//! [the wheels](guide::choosing_a_wheel), and how to port code from
+//! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [sizing](guide::sizing),
+//! [watching it](guide::watching), [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop),
+//! and how to port code from
 //! [Netty](guide::from_netty) and [tokio](guide::from_tokio).
 //!
 //! # The path of a timeout
@@ -132,7 +133,7 @@
 //! - [`ManualClock`] tests timeouts without sleeping.
 //! - [`Metrics`] counts events, and measures lateness.
 //! - [`WheelKind`] chooses the structure of the wheel. [`wheel`] has the structures alone, for your own
-//!   event loop.
+//!   event loop, and [`LocalTimer`](wheel::LocalTimer) has sleeps for the tasks of one thread.
 //!
 //! # Features
 //!

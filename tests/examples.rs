@@ -10,6 +10,7 @@ const SMALL: [(&str, &[&str]); 7] = [
     ("graceful_shutdown", &["start, reminders in the file: 0"]),
     ("heartbeat", &["missed 3", "timeouts left: 0"]),
     ("idle_tokio", &["silent client: closed after", "talking client: closed after"]),
+    ("local_loop", &["talking client: three answers", "silent client: closed", "left: 0"]),
     ("request_deadlines", &["small: ", "middling: ", "large: "]),
     ("sleep_tokio", &["quick: Ok(42), slow: Err(Elapsed)", "left when the timer stopped: 0"]),
     ("test_with_manual_clock", &["OK: tested 59 minutes"]),

@@ -13,7 +13,8 @@
 //! | notice what is stuck | [a watchdog](a_watchdog) |
 //! | set the tick and the buckets | [sizing] |
 //! | know what the timer does | [watching it](watching) |
-//! | pick a structure, or use one alone | [choosing a wheel](choosing_a_wheel) |
+//! | pick a structure | [choosing a wheel](choosing_a_wheel) |
+//! | drive timeouts by your own loop | [your own loop](own_loop) |
 //! | survive a crash | [jobs that survive](jobs) |
 //! | port Java code | [from Netty's timer](from_netty) |
 //! | port async code | [from `tokio::time`](from_tokio) |
@@ -62,9 +63,10 @@ pub mod watching {}
 #[doc = include_str!("../../docs/wheel-linux-classic.svg")]
 #[doc = include_str!("../../docs/wheel-linux.svg")]
 #[doc = "</div>"]
-#[doc = ""]
-#[doc = include_str!("wheel_alone.md")]
 pub mod choosing_a_wheel {}
+
+#[doc = include_str!("own_loop.md")]
+pub mod own_loop {}
 
 #[doc = include_str!("jobs.md")]
 pub mod jobs {}

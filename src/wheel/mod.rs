@@ -19,7 +19,8 @@
 //! sleeps for async tasks of one thread, driven by the loop of that thread.
 //!
 //! The timer runs on the first three; see [`WheelKind`](crate::WheelKind).
-//! [Choosing a wheel](crate::guide::choosing_a_wheel) has pictures of them, and an event loop on one.
+//! [Choosing a wheel](crate::guide::choosing_a_wheel) has pictures of them, and
+//! [your own loop](crate::guide::own_loop) has programs.
 //! docs/wheels.md compares all of them by measurement.
 
 // The structures, with the scheme of Varghese and Lauck (1987) and the model:
