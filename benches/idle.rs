@@ -20,7 +20,7 @@ struct Watched {
 fn watched(count: u64) -> Watched {
     let timer = HashedWheelTimer::new().expect("a thread can be started");
     let idle = IdleTimeouts::new(&timer, |_: &mut u64, _| Answer::KeepWatching);
-    let policy = IdlePolicy::new().all(IDLE);
+    let policy = IdlePolicy::new().both(IDLE);
     let watch = |id| idle.watch(id, &policy).expect("the timer runs");
     Watched { watches: (0..count).map(watch).collect(), idle }
 }
@@ -115,7 +115,7 @@ fn comings_and_goings(c: &mut Criterion) {
     let mut group = c.benchmark_group("beside");
     for count in [1, 1_000_000] {
         let all = watched(count);
-        let policy = IdlePolicy::new().all(IDLE);
+        let policy = IdlePolicy::new().both(IDLE);
         group.bench_function(BenchmarkId::new("watch and drop", count), |b| {
             b.iter(|| drop(all.idle.watch(0, &policy)));
         });
@@ -141,7 +141,7 @@ fn streams(c: &mut Criterion) {
         Pin::new(stream).poll_read(&mut context, &mut ReadBuf::new(&mut bytes)).is_ready()
     }
     let timer = HashedWheelTimer::new().expect("a thread can be started");
-    let policy = IdlePolicy::new().all(IDLE);
+    let policy = IdlePolicy::new().both(IDLE);
     let wrapped = IdleStreams::new(&timer).wrap(repeat(7), &policy);
     let (mut wrapped, mut bare) = (wrapped.expect("the timer runs"), repeat(7));
     group.bench_function("read", |b| b.iter(|| read(black_box(&mut wrapped))));

@@ -149,6 +149,7 @@
 //! - `tracing` sends the same warnings as [tracing](https://docs.rs/tracing) events. The field `timer` has
 //!   the name of the worker's thread; other fields have the numbers. Sleeps, and what is built on them,
 //!   are resources in [tokio-console](https://docs.rs/tokio-console), each with the line that created it.
+//! - `serde` serializes [`Metrics`] and [`Lateness`].
 //! - `stream` adds streams to [`future`].
 //! - `backon` and `aws-smithy-async` make the timer the sleeper of
 //!   [backon](https://docs.rs/backon)'s retries and of AWS SDKs.
@@ -170,6 +171,7 @@ mod intake;
 mod metrics;
 pub mod time;
 mod timeout;
+mod unwind;
 mod watchdog;
 pub mod wheel;
 mod worker;

@@ -36,7 +36,7 @@ fn rule_10_a_tick_out_of_range_is_an_error() {
 fn rule_10_a_wheel_size_out_of_range_is_an_error() {
     for size in [0, (1 << 30) + 1, usize::MAX] {
         let (error, text) = error_of(builder().ticks_per_wheel(size));
-        let BuildError::TicksPerWheel(WheelSizeError { ticks_per_wheel }) = error else {
+        let BuildError::TicksPerWheel(WheelSizeError { ticks_per_wheel, .. }) = error else {
             panic!("{error:?}")
         };
         assert_eq!(ticks_per_wheel, size);
@@ -51,7 +51,9 @@ fn rule_10_a_level_size_out_of_range_is_an_error() {
     for size in [0, 1, 65_537] {
         let hierarchical = builder().wheel(WheelKind::Hierarchical);
         let (error, text) = error_of(hierarchical.ticks_per_wheel(size));
-        let BuildError::LevelSize(LevelSizeError { buckets }) = error else { panic!("{error:?}") };
+        let BuildError::LevelSize(LevelSizeError { buckets, .. }) = error else {
+            panic!("{error:?}")
+        };
         assert_eq!(buckets, size);
         assert_eq!(
             text,

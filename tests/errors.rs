@@ -64,7 +64,7 @@ fn a_question_mark_boxes_the_error_of_any_task() {
     }
     fn watches(timer: &HashedWheelTimer) -> Result<(), BoxedError> {
         let idle = IdleTimeouts::new(timer, |_: &mut NotSync, _| Answer::StopWatching);
-        drop(idle.watch(Cell::new(1), &IdlePolicy::new().all(TICK))?);
+        drop(idle.watch(Cell::new(1), &IdlePolicy::new().both(TICK))?);
         Ok(())
     }
     fn files(wheel: &mut SimpleWheel<NotSync>) -> Result<(), BoxedError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use wheelwork::ManualClock;
 use wheelwork::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
 
-const KINDS: [IdleKind; 3] = [IdleKind::Reader, IdleKind::Writer, IdleKind::All];
+const KINDS: [IdleKind; 3] = [IdleKind::Reader, IdleKind::Writer, IdleKind::Both];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn policy(durations: [u64; 3]) -> IdlePolicy {
     let [reader, writer, all] = durations.map(ms);
-    IdlePolicy::new().reader(reader).writer(writer).all(all)
+    IdlePolicy::new().reader(reader).writer(writer).both(all)
 }
 
 /// Even numbers are kept when they are reported, odd ones are given up.

@@ -30,7 +30,7 @@ fn rule_02_a_busy_connection_is_never_reported() {
     let touch_for_a_second = |kind: usize| {
         let events = Arc::new(AtomicU64::new(0));
         let mut last = Instant::now();
-        let policy = IdlePolicy::new().all(IDLE);
+        let policy = IdlePolicy::new().both(IDLE);
         let watch = idle.watch(events.clone(), &policy).unwrap();
         let (begun, mut gaps) = (Instant::now(), 0);
         while begun.elapsed() < Duration::from_secs(1) {
@@ -80,7 +80,7 @@ fn rule_01_each_connection_ends_once_under_any_mix() {
             let at = random.below(watches.len().max(1) as u64) as usize;
             match (random.below(6), watches.get(at)) {
                 (0, _) | (_, None) => {
-                    let policy = IdlePolicy::new().all(ms(random.below(30))).jitter(ms(5));
+                    let policy = IdlePolicy::new().both(ms(random.below(30))).jitter(ms(5));
                     watches.push(idle.watch((), &policy).unwrap());
                 }
                 (1, Some(_)) if watches.len() > 50 => drop(watches.swap_remove(at)),
@@ -104,7 +104,7 @@ fn rule_01_each_connection_ends_once_under_any_mix() {
         idle.scale(1.0).unwrap();
         mixing.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
-    let policy = IdlePolicy::new().all(ms(1));
+    let policy = IdlePolicy::new().both(ms(1));
     watches.iter().for_each(|watch| watch.set_policy(&policy));
     eventually("every connection has been reported", || idle.watched() == 0);
     assert!(told.load(Relaxed) > 0 && taken > 0);
@@ -124,7 +124,7 @@ fn rule_01_a_stop_during_reports_reports_each_connection_once() {
             }
             Answer::KeepWatching
         });
-        let policy = IdlePolicy::new().all(ms(1)).reader(ms(2)).jitter(ms(2));
+        let policy = IdlePolicy::new().both(ms(1)).reader(ms(2)).jitter(ms(2));
         let stops: Vec<Arc<AtomicU64>> = (0..200).map(|_| Arc::default()).collect();
         let watches: Vec<_> =
             stops.iter().map(|stops| idle.watch(stops.clone(), &policy).unwrap()).collect();
@@ -144,11 +144,11 @@ fn rule_01_each_connection_of_a_crowd_is_reported_once() {
     const CROWD: usize = 20_000;
     let timer = timer(2);
     let idle = IdleTimeouts::new(&timer, |told: &mut Arc<AtomicU64>, event| {
-        assert_eq!(event.kind, IdleKind::All);
+        assert_eq!(event.kind, IdleKind::Both);
         told.fetch_add(1, Relaxed);
         Answer::StopWatching
     });
-    let policy = IdlePolicy::new().all(Duration::from_secs(60));
+    let policy = IdlePolicy::new().both(Duration::from_secs(60));
     let told: Vec<Arc<AtomicU64>> = (0..CROWD).map(|_| Arc::default()).collect();
     let watch = |told: &Arc<AtomicU64>| idle.watch(told.clone(), &policy).unwrap();
     let mut watches: Vec<Watch> = told.iter().map(watch).collect();

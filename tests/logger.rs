@@ -185,7 +185,7 @@ fn rule_05_idle_callbacks_and_connections_may_panic_under_a_logger_that_panics()
         assert!(*count.lock().unwrap() > 1, "a bad callback");
         Answer::StopWatching
     });
-    let watch = idle.watch(BadConnection, &IdlePolicy::new().all(TICK)).unwrap();
+    let watch = idle.watch(BadConnection, &IdlePolicy::new().both(TICK)).unwrap();
     (0..6).for_each(|_| clock.advance(TICK));
     assert!(log.lines() > 0, "the logger has panicked");
     assert_eq!((*calls.lock().unwrap(), idle.watched(), idle.panicked()), (2, 0, 1));

@@ -42,6 +42,7 @@ mod tasks;
 mod threads;
 mod ticks;
 mod timed_wheel;
+mod unwind_safe;
 mod virtual_time;
 mod watchdog;
 mod wheel;

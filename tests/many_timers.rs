@@ -53,7 +53,7 @@ fn it_warns_once_of_many_timers_and_of_each_panic_but_of_nothing_else() {
         assert!(!*bad, "a bad callback");
         Answer::StopWatching
     });
-    let policy = IdlePolicy::new().all(ms(1));
+    let policy = IdlePolicy::new().both(ms(1));
     let _good = idle.watch(false, &policy).unwrap();
     eventually("the callback has run", || idle.watched() == 0);
     assert_eq!(said("of an idle callback"), 0);

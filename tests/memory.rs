@@ -341,7 +341,7 @@ fn rule_04_connections_that_come_and_go_do_not_grow_memory() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let idle = idle_timeouts(&timer);
-    let policy = IdlePolicy::new().all(HOUR);
+    let policy = IdlePolicy::new().both(HOUR);
     let _resident = idle.watch(0, &policy).unwrap();
     let mut after = Vec::new();
     for wave in 0..40 {
@@ -361,7 +361,7 @@ fn rule_04_connections_that_were_reported_and_dropped_leave_no_memory_behind() {
     for answer in [Answer::KeepWatching, Answer::StopWatching] {
         let (timer, clock) = manual();
         let idle = IdleTimeouts::new(&timer, move |_: &mut u64, _| answer);
-        let policy = IdlePolicy::new().all(ms(1000));
+        let policy = IdlePolicy::new().both(ms(1000));
         let _resident = idle.watch(0, &IdlePolicy::new()).unwrap();
         clock.advance(Duration::ZERO);
         let before = bytes();
@@ -381,7 +381,7 @@ fn rule_04_a_connection_that_was_reported_and_stays_watched_takes_at_most_120_by
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let idle = idle_timeouts(&timer);
-    let policy = IdlePolicy::new().all(ms(1000));
+    let policy = IdlePolicy::new().both(ms(1000));
     let mut watches: Vec<Watch> = Vec::with_capacity(CONNECTIONS);
     let before = bytes() - (CONNECTIONS * size_of::<Watch>()) as isize;
     watches.extend((0..CONNECTIONS as u64).map(|id| idle.watch(id, &policy).unwrap()));
@@ -406,7 +406,7 @@ fn rule_04_the_last_connection_of_a_row_keeps_at_most_8_kilobytes() {
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
     let idle = idle_timeouts(&timer);
-    let policy = IdlePolicy::new().all(ms(1000));
+    let policy = IdlePolicy::new().both(ms(1000));
     let before = bytes();
     let mut burst: Vec<_> =
         (0..1024 * SURVIVORS as u64).map(|id| idle.watch(id, &policy).unwrap()).collect();
@@ -472,7 +472,7 @@ fn rule_04_a_stream_with_idle_timeouts_takes_at_most_200_bytes() {
     const STREAMS: usize = 100_000;
     let _alone = ALONE.lock();
     let (timer, clock) = manual();
-    let (streams, policy) = (IdleStreams::new(&timer), IdlePolicy::new().all(HOUR));
+    let (streams, policy) = (IdleStreams::new(&timer), IdlePolicy::new().both(HOUR));
     let before = bytes();
     let mut all = Vec::with_capacity(STREAMS);
     all.extend((0..STREAMS).map(|_| streams.wrap((), &policy).unwrap()));
@@ -492,7 +492,7 @@ fn rule_04_a_stream_with_idle_timeouts_takes_at_most_200_bytes() {
 fn rule_04_reads_of_a_stream_with_idle_timeouts_allocate_nothing() {
     let _alone = ALONE.lock();
     let (timer, _clock) = manual();
-    let policy = IdlePolicy::new().all(ms(100));
+    let policy = IdlePolicy::new().both(ms(100));
     let ready = tokio::io::repeat(7);
     let mut busy = IdleStreams::new(&timer).wrap(ready, &policy).unwrap();
     let (near, _far) = tokio::io::duplex(8);

@@ -101,6 +101,6 @@ fn threads_that_schedule_at_one_time_have_different_heaps() {
 fn the_heap_of_the_idle_manager_is_not_shown() {
     let (timer, _clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut (), _| Answer::StopWatching);
-    let _watch = idle.watch((), &IdlePolicy::new().all(TICK)).unwrap();
+    let _watch = idle.watch((), &IdlePolicy::new().both(TICK)).unwrap();
     assert_eq!(timer.thread_metrics(), []);
 }

@@ -109,7 +109,7 @@ fn jobs_and_idle_reports_print_what_they_are_about() {
     let idle = IdleTimeouts::batched(&timer, move |batch: &mut [Idle<u32>]| {
         record.push(text(&batch));
     });
-    let watch = idle.watch(7, &IdlePolicy::new().all(TICK)).unwrap();
+    let watch = idle.watch(7, &IdlePolicy::new().both(TICK)).unwrap();
     clock.advance(3 * TICK);
     drop(watch);
     let report = printed.take().into_iter().find(|said| said.contains("Idle")).unwrap();
@@ -169,7 +169,7 @@ fn the_idle_manager_prints_its_counts_and_policies() {
     let policy = IdlePolicy::default().reader(ms(200)).jitter(ms(50));
     assert_eq!(
         text(&policy),
-        "IdlePolicy { reader: Some(200ms), writer: None, all: None, jitter: 50ms }"
+        "IdlePolicy { reader: Some(200ms), writer: None, both: None, jitter: 50ms }"
     );
     let watch = idle.watch((), &IdlePolicy::new().reader(ms(200))).unwrap();
     assert_eq!(text(&idle), "IdleTimeouts { watched: 1, panicked: 0, .. }");

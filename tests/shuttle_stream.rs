@@ -171,7 +171,7 @@ impl World {
         self.pipes.lock().unwrap().push(pipe.clone());
         drop(closing);
         let since = self.timer.now();
-        let stream = self.streams.wrap(pipe, &IdlePolicy::new().all(LIMIT)).ok()?;
+        let stream = self.streams.wrap(pipe, &IdlePolicy::new().both(LIMIT)).ok()?;
         Some(Watched { stream, since })
     }
 

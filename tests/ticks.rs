@@ -121,7 +121,7 @@ fn rule_02_an_idle_connection_is_reported_at_the_first_tick_after_its_deadline()
             Answer::StopWatching
         });
         let after = 212_777 % length;
-        let policy = IdlePolicy::new().all(Duration::from_nanos(after));
+        let policy = IdlePolicy::new().both(Duration::from_nanos(after));
         let mut random = Random(length);
         for n in 1..=100 {
             // It becomes idle at a step after the last tick and up to this one.

@@ -168,7 +168,7 @@ fn schedule_and_fire(times: u64) {
 
 fn idle_read(times: u64) {
     let idle = IdleTimeouts::new(&sleeping_timer(), |_: &mut u64, _| Answer::KeepWatching);
-    let watch = idle.watch(0, &IdlePolicy::new().all(DELAY)).expect("it runs");
+    let watch = idle.watch(0, &IdlePolicy::new().both(DELAY)).expect("it runs");
     let now = idle.now();
     for _ in 0..times {
         black_box(&watch).record_read_at(black_box(now));

@@ -229,7 +229,7 @@ impl Drawn {
         }
     }
 
-    fn middle_of(&self, Placement { level, bucket }: Placement) -> (f64, f64) {
+    fn middle_of(&self, Placement { level, bucket, .. }: Placement) -> (f64, f64) {
         let (buckets, _) = self.levels[level - 1];
         let x = LEFT + (RIGHT - LEFT) * (bucket as f64 + 0.5) / buckets as f64;
         (x, self.top_of(level) + HEIGHT / 2.0)
@@ -238,7 +238,7 @@ impl Drawn {
 
 fn in_words(number: usize, Way { places, end }: &Way) -> String {
     let delay = grouped(TIMEOUTS[number].0);
-    let place = |&(since, Placement { level, bucket }): &(u64, Placement)| match since {
+    let place = |&(since, Placement { level, bucket, .. }): &(u64, Placement)| match since {
         0 => format!("level {level} bucket {bucket}"),
         since => format!("at {} to level {level} bucket {bucket}", grouped(since)),
     };

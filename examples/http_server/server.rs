@@ -44,7 +44,7 @@ pub async fn serve(
 ) -> Result<(), TimeoutError> {
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1().timer(timer.clone()).header_read_timeout(limits.header);
-    let (streams, policy) = (IdleStreams::new(&timer), IdlePolicy::new().all(limits.idle));
+    let (streams, policy) = (IdleStreams::new(&timer), IdlePolicy::new().both(limits.idle));
     let connections = GracefulShutdown::new();
     let mut shutdown = pin!(shutdown);
     loop {

@@ -68,6 +68,7 @@ pub struct IdleEvent {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Answer {
     /// Report the connection again when it has been silent for its duration once more.
     KeepWatching,

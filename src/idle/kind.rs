@@ -32,7 +32,7 @@ pub enum IdleKind {
     /// Nothing was written.
     Writer,
     /// Nothing was read or written.
-    All,
+    Both,
     /// The timer was stopped; this is the last report. Each connection that was watched then is
     /// reported once, and the answer has no effect.
     ///
@@ -43,16 +43,17 @@ pub enum IdleKind {
 
 impl IdleKind {
     /// The kinds that have a duration. As numbers they are 0, 1 and 2.
-    pub(super) const SILENCES: [Self; 3] = [Self::Reader, Self::Writer, Self::All];
+    pub(super) const SILENCES: [Self; 3] = [Self::Reader, Self::Writer, Self::Both];
 
     /// Every kind, in the order of its number.
-    pub(super) const EVERY: [Self; 4] = [Self::Reader, Self::Writer, Self::All, Self::TimerStopped];
+    pub(super) const EVERY: [Self; 4] =
+        [Self::Reader, Self::Writer, Self::Both, Self::TimerStopped];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Reader => "reader",
             Self::Writer => "writer",
-            Self::All => "all",
+            Self::Both => "both",
             Self::TimerStopped => "timer_stopped",
         }
     }

@@ -18,7 +18,7 @@
 //!     Answer::StopWatching
 //! });
 //!
-//! let policy = IdlePolicy::new().all(Duration::from_millis(20));
+//! let policy = IdlePolicy::new().both(Duration::from_millis(20));
 //! let watch = idle.watch(7, &policy)?; // a connection is accepted
 //! watch.record_read();                 // bytes were read
 //! watch.record_write();                // bytes were written

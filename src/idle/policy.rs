@@ -51,11 +51,11 @@ impl IdlePolicy {
         self.with(|limits| limits.after[IdleKind::Writer as usize] = nanos(after))
     }
 
-    /// Reports a connection that had neither reads nor writes for `after`. This is a third duration: it
+    /// Reports a connection whose both directions were silent: it had neither reads nor writes for `after`. This is a third duration: it
     /// does not replace those of [`reader`](Self::reader) and [`writer`](Self::writer). Zero turns it off.
     #[must_use]
-    pub fn all(self, after: Duration) -> Self {
-        self.with(|limits| limits.after[IdleKind::All as usize] = nanos(after))
+    pub fn both(self, after: Duration) -> Self {
+        self.with(|limits| limits.after[IdleKind::Both as usize] = nanos(after))
     }
 
     /// Adds a fixed per-connection delay of up to `most` to all three durations, so that connections
@@ -70,7 +70,7 @@ impl IdlePolicy {
     /// # let clock = ManualClock::new();
     /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
     /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
-    /// let policy = IdlePolicy::new().all(Duration::from_secs(60)).jitter(Duration::from_secs(20));
+    /// let policy = IdlePolicy::new().both(Duration::from_secs(60)).jitter(Duration::from_secs(20));
     /// let burst: Vec<_> = (0..100).map(|id| idle.watch(id, &policy)).collect::<Result<_, _>>()?;
     /// clock.advance(Duration::from_secs(70));
     /// assert!((1..100).contains(&idle.watched()), "some are reported, some are not yet");
@@ -141,28 +141,28 @@ mod tests {
     use super::*;
 
     fn after(policy: &IdlePolicy, jitter_share: u32, scale: f64) -> Option<u64> {
-        policy.limits().after(IdleKind::All, jitter_share, Scale(scale))
+        policy.limits().after(IdleKind::Both, jitter_share, Scale(scale))
     }
 
     #[test]
     fn jitter_only_lengthens_and_zero_stays_off() {
-        let policy = IdlePolicy::new().all(Duration::from_nanos(1000));
+        let policy = IdlePolicy::new().both(Duration::from_nanos(1000));
         assert_eq!(after(&policy, u32::MAX, 1.0), Some(1000));
         let policy = policy.jitter(Duration::from_nanos(500));
         assert_eq!(after(&policy, 0, 1.0), Some(1000));
         assert_eq!(after(&policy, u32::MAX / 2 + 1, 1.0), Some(1250));
         assert_eq!(after(&policy, u32::MAX, 1.0), Some(1499));
-        let off = policy.all(Duration::ZERO);
+        let off = policy.both(Duration::ZERO);
         assert_eq!(after(&off, u32::MAX, 1.0), None);
     }
 
     #[test]
     fn rule_10_a_scale_rounds_up_saturates_and_never_turns_off() {
-        let policy = IdlePolicy::new().all(Duration::from_nanos(1001));
+        let policy = IdlePolicy::new().both(Duration::from_nanos(1001));
         assert_eq!(after(&policy, 0, 0.5), Some(501));
         assert_eq!(after(&policy, 0, 0.0), Some(1));
         assert_eq!(after(&policy, 0, 1e300), Some(u64::MAX));
-        let never = policy.all(Duration::MAX).jitter(Duration::MAX);
+        let never = policy.both(Duration::MAX).jitter(Duration::MAX);
         assert_eq!(after(&never, u32::MAX, 0.5), Some(u64::MAX));
     }
 }

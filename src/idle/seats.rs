@@ -529,7 +529,7 @@ mod model {
             let ticks = TickScale::new(NonZeroU64::MIN);
             let seats = Arc::new(Mutex::new(Seats::new(Instant::now(), ticks)));
             let at = |now| CheckTime { now, scale: super::super::policy::Scale::ONE };
-            let policy = IdlePolicy::new().all(Duration::from_nanos(5));
+            let policy = IdlePolicy::new().both(Duration::from_nanos(5));
             let entered =
                 seats.lock().enter(Counted(drops.clone()), policy, at(1), || Arc::new(NoWatcher));
             let Ok(Seat { number, block }) = entered else { panic!("there is a seat") };

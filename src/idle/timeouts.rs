@@ -84,6 +84,7 @@ pub struct Taken<T> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("a factor of {factor}: expected a finite number, 0 or more")]
+#[non_exhaustive]
 pub struct ScaleError {
     /// The requested factor.
     pub factor: f64,
@@ -126,7 +127,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     ///     let _ = sender.send(ids);
     ///     batch.iter_mut().for_each(|idle| idle.answer(Answer::StopWatching));
     /// });
-    /// let policy = IdlePolicy::new().all(Duration::from_millis(10));
+    /// let policy = IdlePolicy::new().both(Duration::from_millis(10));
     /// let watches = [idle.watch(1, &policy)?, idle.watch(2, &policy)?];
     /// assert!(to_close.recv()?.contains(&1));
     /// # drop(watches);
@@ -175,7 +176,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # use wheelwork::{HashedWheelTimer, idle::{Answer, IdlePolicy, IdleTimeouts}};
     /// # let timer = HashedWheelTimer::new()?;
     /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
-    /// # let policy = IdlePolicy::new().all(Duration::from_secs(30));
+    /// # let policy = IdlePolicy::new().both(Duration::from_secs(30));
     /// let ready = [idle.watch(1, &policy)?, idle.watch(2, &policy)?];
     /// let now = idle.now(); // once, when the poll has returned
     /// ready.iter().for_each(|watch| watch.record_read_at(now));
@@ -207,7 +208,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # let clock = ManualClock::new();
     /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
     /// # let idle = IdleTimeouts::new(&timer, |_: &mut &str, _| Answer::StopWatching);
-    /// # let policy = IdlePolicy::new().all(Duration::from_secs(60));
+    /// # let policy = IdlePolicy::new().both(Duration::from_secs(60));
     /// let watches = [idle.watch("silent", &policy)?, idle.watch("talking", &policy)?];
     /// clock.advance(Duration::from_secs(10));
     /// watches[1].record_read();
@@ -263,12 +264,13 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
     /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
     /// let minute = Duration::from_secs(60);
-    /// let watch = idle.watch(7, &IdlePolicy::new().all(minute))?;
+    /// let watch = idle.watch(7, &IdlePolicy::new().both(minute))?;
     /// idle.scale(0.5)?; // memory is short
     /// clock.advance(minute / 2);
     /// assert_eq!(idle.watched(), 0);
     /// idle.scale(1.0)?; // the pressure is over
-    /// assert_eq!(idle.scale(-1.0), Err(ScaleError { factor: -1.0 }));
+    /// let refused: ScaleError = idle.scale(-1.0).unwrap_err();
+    /// assert_eq!(refused.factor, -1.0);
     /// # drop(watch);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -300,7 +302,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// # let clock = ManualClock::new();
     /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
     /// # let idle = IdleTimeouts::new(&timer, |_: &mut &str, _| Answer::StopWatching);
-    /// # let policy = IdlePolicy::new().all(Duration::from_secs(60));
+    /// # let policy = IdlePolicy::new().both(Duration::from_secs(60));
     /// let watches = [idle.watch("silent", &policy)?, idle.watch("talking", &policy)?];
     /// clock.advance(Duration::from_secs(10));
     /// watches[1].record_read();

@@ -18,7 +18,7 @@ use std::time::Instant;
 /// # let clock = ManualClock::new();
 /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
-/// # let policy = IdlePolicy::new().all(Duration::from_secs(60));
+/// # let policy = IdlePolicy::new().both(Duration::from_secs(60));
 /// let ready: Vec<Watch> = vec![idle.watch(1, &policy)?, idle.watch(2, &policy)?];
 /// let before = idle.now();
 /// clock.advance(Duration::from_secs(5));
@@ -60,7 +60,7 @@ impl Timestamp {
 /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 /// # let timer = HashedWheelTimer::builder().clock(ManualClock::new()).build()?;
 /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
-/// let watch = idle.watch(7, &IdlePolicy::new().all(Duration::from_secs(60)))?;
+/// let watch = idle.watch(7, &IdlePolicy::new().both(Duration::from_secs(60)))?;
 /// watch.record_read_at(idle.now()); // the cheapest
 /// watch.record_read_at(timer.now()); // an instant that the program has anyway
 /// assert_eq!(watch.silent_for(), Duration::ZERO);

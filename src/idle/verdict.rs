@@ -87,11 +87,11 @@ mod tests {
 
     #[test]
     fn the_kind_that_was_due_first_is_reported() {
-        let policy = IdlePolicy::new().reader(NS(50)).writer(NS(30)).all(NS(10));
+        let policy = IdlePolicy::new().reader(NS(50)).writer(NS(30)).both(NS(10));
         assert_eq!(verdict_at(&policy, [40, 60, 60], [0; 3], 69), Verdict::CheckAt(70));
         assert_eq!(
             verdict_at(&policy, [40, 60, 60], [0; 3], 70),
-            idle(IdleKind::All, true, 10, 60)
+            idle(IdleKind::Both, true, 10, 60)
         );
         let both = verdict_at(&policy, [40, 60, 60], [0, 0, 85], 91);
         assert_eq!(both, idle(IdleKind::Reader, true, 51, 40), "due at 90, the writer too");
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_paused_connection_is_checked_again_after_its_duration() {
-        let policy = IdlePolicy::new().reader(NS(10)).all(NS(20));
+        let policy = IdlePolicy::new().reader(NS(10)).both(NS(20));
         let reading = Reading { paused: true, since: [5; 3] };
         let time = CheckTime { now: 1000, scale: Scale::ONE };
         assert_eq!(verdict(policy.limits(), reading, [0; 3], 0, time), Verdict::CheckAt(1010));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn rule_10_zero_and_the_longest_duration_are_never_due() {
-        for policy in [IdlePolicy::new(), IdlePolicy::new().all(Duration::MAX)] {
+        for policy in [IdlePolicy::new(), IdlePolicy::new().both(Duration::MAX)] {
             assert_eq!(verdict_at(&policy, [5; 3], [0; 3], NEVER - 1), Verdict::CheckAt(NEVER));
         }
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_touch_with_a_later_time_than_the_check_suppresses_the_event() {
-        let policy = IdlePolicy::new().all(NS(10));
+        let policy = IdlePolicy::new().both(NS(10));
         assert_eq!(verdict_at(&policy, [500; 3], [0; 3], 20), Verdict::CheckAt(510));
     }
 }

@@ -103,7 +103,7 @@ impl Watch {
     /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
     /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
     /// let minute = Duration::from_secs(60);
-    /// let watch = idle.watch(7, &IdlePolicy::new().all(minute))?;
+    /// let watch = idle.watch(7, &IdlePolicy::new().both(minute))?;
     /// watch.pause(); // a request begins
     /// watch.pause(); // another one, on the same connection
     /// watch.resume();
@@ -133,7 +133,7 @@ impl Watch {
     /// # use wheelwork::{HashedWheelTimer, idle::{Answer, IdlePolicy, IdleTimeouts}};
     /// # let timer = HashedWheelTimer::new()?;
     /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
-    /// # let policy = IdlePolicy::new().all(Duration::from_secs(30));
+    /// # let policy = IdlePolicy::new().both(Duration::from_secs(30));
     /// # let watch = idle.watch(7, &policy)?;
     /// {
     ///     let _working = watch.paused();
@@ -205,7 +205,7 @@ impl fmt::Debug for Watch {
 /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
 /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
 /// let minute = Duration::from_secs(60);
-/// let watch = idle.watch(7, &IdlePolicy::new().all(minute))?;
+/// let watch = idle.watch(7, &IdlePolicy::new().both(minute))?;
 /// let paused = watch.paused();
 /// clock.advance(10 * minute);
 /// assert_eq!(idle.watched(), 1); // not reported

@@ -12,6 +12,9 @@ const BUCKETS: usize = 252;
 
 /// A histogram of lateness with fixed logarithmic buckets.
 ///
+/// With the feature `serde`, it is serialized as its maximum and its buckets that are not empty, each with the
+/// greatest lateness that falls into it and its count, in nanoseconds.
+///
 /// # Examples
 ///
 /// ```
@@ -28,7 +31,9 @@ const BUCKETS: usize = 252;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "Serialized", from = "Serialized"))]
 pub struct Lateness {
     counts: Box<[u64]>,
     max: u64,
@@ -37,7 +42,7 @@ pub struct Lateness {
 impl Lateness {
     /// The number of recorded values.
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.iter().fold(0, |sum, &n| sum.saturating_add(n))
     }
 
     /// The greatest lateness; exact.
@@ -51,7 +56,7 @@ impl Lateness {
         let rank = (q.clamp(0.0, 1.0) * self.count() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
-            seen += count;
+            seen = count.saturating_add(seen);
             if seen >= rank {
                 return Duration::from_nanos(last_of(bucket).min(self.max));
             }
@@ -89,6 +94,36 @@ impl Lateness {
 impl Default for Lateness {
     fn default() -> Self {
         Self { counts: vec![0; BUCKETS].into(), max: 0 }
+    }
+}
+
+/// The serialized form, which does not depend on the number of buckets.
+#[cfg(feature = "serde")]
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Serialized {
+    max_nanos: u64,
+    /// The greatest lateness that falls into a bucket, and its count.
+    buckets: Vec<(u64, u64)>,
+}
+
+#[cfg(feature = "serde")]
+impl From<Lateness> for Serialized {
+    fn from(lateness: Lateness) -> Self {
+        let filled = lateness.counts.iter().enumerate().filter(|&(_, &n)| n > 0);
+        let buckets = filled.map(|(bucket, &n)| (last_of(bucket), n)).collect();
+        Self { max_nanos: lateness.max, buckets }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<Serialized> for Lateness {
+    fn from(Serialized { max_nanos, buckets }: Serialized) -> Self {
+        let mut lateness = Self { max: max_nanos, ..Self::default() };
+        for (nanos, n) in buckets {
+            let count = &mut lateness.counts[bucket_of(nanos)];
+            *count = count.saturating_add(n);
+        }
+        lateness
     }
 }
 

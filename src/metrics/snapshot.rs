@@ -10,6 +10,9 @@ use super::lateness::Lateness;
 /// [`idle`](crate::idle) manager has in the timer are not counted.
 /// [Watching it](crate::guide::watching) says which figure tells what.
 ///
+/// With the feature `serde`, a snapshot can be serialized and read again. A field that is missing then, because
+/// an earlier version has written it, is zero.
+///
 /// # Examples
 ///
 /// ```
@@ -24,7 +27,8 @@ use super::lateness::Lateness;
 /// ```
 ///
 /// [`HashedWheelTimer::metrics`]: crate::HashedWheelTimer::metrics
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct Metrics {
     /// Timeouts accepted.

@@ -65,6 +65,7 @@ enum Cadence {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MissedTickBehavior {
     /// Runs every missed run without waiting for a tick, in the order of all due timeouts. A burst that
     /// takes longer than a tick yields to the other timeouts that are due by then, and continues after
@@ -88,6 +89,7 @@ pub enum MissedTickBehavior {
 
 impl Period {
     /// Each run is due one period after the last one was *due*.
+    #[must_use]
     pub fn fixed_rate(every: Duration) -> Self {
         Self { every, initial_delay: None, cadence: Cadence::Rate(MissedTickBehavior::default()) }
     }
@@ -110,20 +112,47 @@ impl Period {
     /// assert_eq!(timer.metrics().expired, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[must_use]
     pub fn fixed_delay(every: Duration) -> Self {
         Self { every, initial_delay: None, cadence: Cadence::Delay }
     }
 
     /// The delay of the first run, from now. The default is one period.
+    #[must_use]
     pub fn initial_delay(self, delay: Duration) -> Self {
         Self { initial_delay: Some(delay), ..self }
     }
 
     /// Sets how missed runs are handled. Has no effect on a fixed delay, which misses none.
+    #[must_use]
     pub fn missed(self, behavior: MissedTickBehavior) -> Self {
         match self.cadence {
             Cadence::Rate(_) => Self { cadence: Cadence::Rate(behavior), ..self },
             Cadence::Delay => self,
+        }
+    }
+
+    /// The time from one run to the next.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use wheelwork::{MissedTickBehavior, Period};
+    ///
+    /// let period = Period::fixed_rate(Duration::from_secs(1)).missed(MissedTickBehavior::Skip);
+    /// assert_eq!(period.every(), Duration::from_secs(1));
+    /// assert_eq!(period.missed_tick_behavior(), Some(MissedTickBehavior::Skip));
+    /// ```
+    pub fn every(&self) -> Duration {
+        self.every
+    }
+
+    /// How missed runs are handled. `None` for a fixed delay, which misses none.
+    pub fn missed_tick_behavior(&self) -> Option<MissedTickBehavior> {
+        match self.cadence {
+            Cadence::Rate(behavior) => Some(behavior),
+            Cadence::Delay => None,
         }
     }
 

@@ -253,11 +253,12 @@ pub type HashedWheel<T> = Wheel<T, Ring>;
 /// ```
 /// use wheelwork::wheel::{HashedWheel, WheelSizeError};
 ///
-/// let refused = HashedWheel::<u32>::new(0).unwrap_err();
-/// assert_eq!(refused, WheelSizeError { ticks_per_wheel: 0 });
+/// let refused: WheelSizeError = HashedWheel::<u32>::new(0).unwrap_err();
+/// assert_eq!(refused.ticks_per_wheel, 0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", size_error(*ticks_per_wheel))]
+#[non_exhaustive]
 pub struct WheelSizeError {
     /// The requested number of ticks.
     pub ticks_per_wheel: usize,

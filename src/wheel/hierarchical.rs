@@ -27,15 +27,16 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::{HierarchicalWheel, Placement};
+/// use wheelwork::wheel::HierarchicalWheel;
 ///
 /// let mut wheel = HierarchicalWheel::new(20)?;
 /// let key = wheel.insert(450, "four hundred and fifty");
-/// assert_eq!(wheel.placement(key), Some(Placement { level: 3, bucket: 1 }));
+/// let place = |wheel: &HierarchicalWheel<_>| wheel.placement(key).map(|at| (at.level, at.bucket));
+/// assert_eq!(place(&wheel), Some((3, 1)));
 /// wheel.expire(400, |_, _| unreachable!());
-/// assert_eq!(wheel.placement(key), Some(Placement { level: 2, bucket: 2 }));
+/// assert_eq!(place(&wheel), Some((2, 2)));
 /// wheel.expire(440, |_, _| unreachable!());
-/// assert_eq!(wheel.placement(key), Some(Placement { level: 1, bucket: 10 }));
+/// assert_eq!(place(&wheel), Some((1, 10)));
 /// assert_eq!(wheel.expire(450, |tick, _| assert_eq!(tick, 450)), 1);
 /// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
 /// ```
@@ -55,6 +56,7 @@ pub type Hierarchical = Cascade<Powers>;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", size_error(*buckets))]
+#[non_exhaustive]
 pub struct LevelSizeError {
     /// The requested number of buckets in a level.
     pub buckets: usize,

@@ -61,11 +61,12 @@ const OUT_OF_REACH: u64 = threshold(LEVELS);
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::{LinuxWheel, Placement};
+/// use wheelwork::wheel::LinuxWheel;
 ///
 /// let mut wheel = LinuxWheel::new();
 /// let key = wheel.insert(1000, "one thousand"); // from 504 on, a bucket spans 64 ticks
-/// assert_eq!(wheel.placement(key), Some(Placement { level: 3, bucket: 16 }));
+/// let place = |wheel: &LinuxWheel<_>| wheel.placement(key).map(|at| (at.level, at.bucket));
+/// assert_eq!(place(&wheel), Some((3, 16)));
 /// assert_eq!(wheel.next_expiry(), Some(1024));
 /// assert_eq!(wheel.expire(1023, |_, _| ()), 0);
 /// assert_eq!(wheel.expire(1024, |deadline, _| assert_eq!(deadline, 1000)), 1);

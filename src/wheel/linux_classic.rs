@@ -31,13 +31,14 @@ const REACH: u64 = u32::MAX as u64;
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::{LinuxClassicWheel, Placement};
+/// use wheelwork::wheel::LinuxClassicWheel;
 ///
 /// let mut wheel = LinuxClassicWheel::new();
 /// let key = wheel.insert(1000, "one thousand");
-/// assert_eq!(wheel.placement(key), Some(Placement { level: 2, bucket: 3 })); // 1000 >> 8
+/// let place = |wheel: &LinuxClassicWheel<_>| wheel.placement(key).map(|at| (at.level, at.bucket));
+/// assert_eq!(place(&wheel), Some((2, 3))); // 1000 >> 8
 /// wheel.expire(768, |_, _| unreachable!());
-/// assert_eq!(wheel.placement(key), Some(Placement { level: 1, bucket: 232 })); // 1000 & 255
+/// assert_eq!(place(&wheel), Some((1, 232))); // 1000 & 255
 /// assert_eq!(wheel.expire(1000, |tick, _| assert_eq!(tick, 1000)), 1);
 /// ```
 pub type LinuxClassicWheel<T> = Wheel<T, LinuxClassic>;

@@ -49,6 +49,7 @@ pub type Simple = Cascade<OneLevel>;
 /// ```
 #[derive(thiserror::Error)]
 #[error("a delay of {delay} ticks: expected less than {ticks_per_wheel}, one turn of the wheel")]
+#[non_exhaustive]
 pub struct DelayError<T> {
     /// The number of ticks from the last expired tick to the deadline.
     pub delay: u64,

@@ -72,16 +72,18 @@ pub trait Unlimited: Structure {}
 /// # Examples
 ///
 /// ```
-/// use wheelwork::wheel::{HierarchicalWheel, Placement};
+/// use wheelwork::wheel::HierarchicalWheel;
 ///
 /// let mut wheel = HierarchicalWheel::new(16)?;
 /// let key = wheel.insert(100, ());
-/// assert_eq!(wheel.placement(key), Some(Placement { level: 2, bucket: 6 }));
+/// let place = |wheel: &HierarchicalWheel<_>| wheel.placement(key).map(|at| (at.level, at.bucket));
+/// assert_eq!(place(&wheel), Some((2, 6)));
 /// wheel.expire(96, |_, _| ()); // it moves down
-/// assert_eq!(wheel.placement(key), Some(Placement { level: 1, bucket: 4 }));
+/// assert_eq!(place(&wheel), Some((1, 4)));
 /// # Ok::<(), wheelwork::wheel::LevelSizeError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Placement {
     /// The level, from 1.
     pub level: usize,

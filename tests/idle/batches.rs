@@ -1,6 +1,6 @@
 //! Reports of many connections at once.
 
-use super::{MANY, Seen, all, queueing, recording, seen};
+use super::{MANY, Seen, both, queueing, recording, seen};
 use crate::common::{Record, TICK, assert_conserved, manual, manual_with, ms};
 use std::time::Duration;
 use wheelwork::executor::Job;
@@ -21,13 +21,13 @@ fn a_batch_is_one_call_and_one_job() {
     let idle = IdleTimeouts::batched(&timer, move |batch: &mut [Idle<u32>]| {
         record.push(batch.iter().map(|idle| idle.connection).collect::<Vec<_>>());
         for idle in batch {
-            assert!(idle.is_still_silent() && idle.event().kind == IdleKind::All);
+            assert!(idle.is_still_silent() && idle.event().kind == IdleKind::Both);
             if idle.connection % 2 == 0 {
                 idle.answer(Answer::StopWatching);
             }
         }
     });
-    let _watches: Vec<_> = (0..1000).map(|id| idle.watch(id, &all(100)).unwrap()).collect();
+    let _watches: Vec<_> = (0..1000).map(|id| idle.watch(id, &both(100)).unwrap()).collect();
     clock.advance(TICK);
     assert_eq!(batches.take(), [(0..1000).collect::<Vec<_>>()]);
     assert_eq!((jobs.len(), idle.watched()), (1, 500), "without an answer it is watched on");
@@ -61,15 +61,15 @@ fn assert_sliced(batches: &[Vec<Seen>], expected: impl Fn(u32) -> Seen) {
 #[test]
 fn many_connections_due_in_one_tick_are_reported_in_batches_within_it() {
     let (clock, idle, batches, _timer) = batching(Answer::KeepWatching);
-    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(250)).unwrap()).collect();
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &both(250)).unwrap()).collect();
     clock.advance(ms(299));
     assert_eq!(batches.len(), 0);
     clock.advance(ms(1));
-    assert_sliced(&batches.take(), |id| (id, IdleKind::All, true, 300));
+    assert_sliced(&batches.take(), |id| (id, IdleKind::Both, true, 300));
     clock.advance(ms(200));
     assert_eq!(batches.len(), 0);
     clock.advance(ms(100));
-    assert_sliced(&batches.take(), |id| (id, IdleKind::All, false, 600));
+    assert_sliced(&batches.take(), |id| (id, IdleKind::Both, false, 600));
     drop(watches);
 }
 
@@ -89,11 +89,11 @@ fn many_connections_with_two_due_kinds_are_reported_for_both() {
 #[test]
 fn shorter_durations_of_many_are_noticed_in_the_next_tick() {
     let (clock, idle, batches, _timer) = batching(Answer::StopWatching);
-    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(10_000)).unwrap()).collect();
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &both(10_000)).unwrap()).collect();
     clock.advance(ms(5000));
     idle.scale(0.5).unwrap();
     clock.advance(TICK);
-    assert_sliced(&batches.take(), |id| (id, IdleKind::All, true, 5100));
+    assert_sliced(&batches.take(), |id| (id, IdleKind::Both, true, 5100));
     assert_eq!(idle.watched(), 0);
     drop(watches);
 }
@@ -101,12 +101,12 @@ fn shorter_durations_of_many_are_noticed_in_the_next_tick() {
 #[test]
 fn a_stop_reports_many_connections_in_batches() {
     let (clock, idle, batches, timer) = batching(Answer::KeepWatching);
-    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(10_000)).unwrap()).collect();
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &both(10_000)).unwrap()).collect();
     clock.advance(ms(5000));
     drop(timer.stop().unwrap());
     assert_sliced(&batches.take(), |id| (id, IdleKind::TimerStopped, true, 5000));
     assert_eq!(idle.watched(), 0);
-    assert!(idle.watch(0, &all(100)).is_err());
+    assert!(idle.watch(0, &both(100)).is_err());
     drop(watches);
 }
 
@@ -115,7 +115,7 @@ fn a_stop_reports_many_connections_in_batches() {
 fn rule_05_a_check_lost_between_two_slices_is_replaced() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &all(100)).unwrap()).collect();
+    let watches: Vec<_> = (0..MANY).map(|id| idle.watch(id, &both(100)).unwrap()).collect();
     clock.advance(TICK);
     jobs.take().into_iter().for_each(Job::run);
     let first = events.len();

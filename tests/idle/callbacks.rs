@@ -1,6 +1,6 @@
 //! Callbacks and handles: what they may do, and what a panic or a slow one leaves.
 
-use super::{all, seen, walk};
+use super::{both, seen, walk};
 use crate::common;
 use crate::common::{Mutex, Record, TICK, manual, ms};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn dropping_the_handle_stops_watching_and_drops_the_connection() {
         Answer::StopWatching
     });
     let connection = Arc::new(());
-    let watch = idle.watch(connection.clone(), &all(100)).unwrap();
+    let watch = idle.watch(connection.clone(), &both(100)).unwrap();
     assert_eq!((Arc::strong_count(&connection), idle.watched()), (2, 1));
     drop(watch);
     assert_eq!((Arc::strong_count(&connection), idle.watched()), (1, 0));
@@ -38,12 +38,12 @@ fn a_handle_dropped_inside_its_own_callback_ends_the_watching() {
         own.lock().unwrap().clear();
         Answer::KeepWatching // it cannot be
     });
-    handles.lock().unwrap().push(idle.watch(alive.clone(), &all(100)).unwrap());
+    handles.lock().unwrap().push(idle.watch(alive.clone(), &both(100)).unwrap());
     walk(&clock, 5);
     assert_eq!(events.len(), 1);
     assert_eq!((Arc::strong_count(&alive), idle.watched()), (1, 0));
     // Its seat can be used again.
-    handles.lock().unwrap().push(idle.watch(alive.clone(), &all(100)).unwrap());
+    handles.lock().unwrap().push(idle.watch(alive.clone(), &both(100)).unwrap());
     walk(&clock, 1);
     assert_eq!(events.len(), 2);
 }
@@ -62,14 +62,14 @@ fn a_callback_may_touch_watch_and_drop_others() {
             others[1] = None; // due in this very batch
             others[2].as_ref().unwrap().touch(); // as well
             let idle = inner.lock().unwrap().clone().unwrap();
-            others.push(Some(idle.watch(9, &all(100)).unwrap()));
-            others[3].as_ref().unwrap().set_policy(&all(200));
+            others.push(Some(idle.watch(9, &both(100)).unwrap()));
+            others[3].as_ref().unwrap().set_policy(&both(200));
         }
         Answer::StopWatching
     });
     *world.lock().unwrap() = Some(idle.clone());
     for (id, after) in [(0, 100), (1, 100), (2, 100), (3, 5000)] {
-        watches.lock().unwrap().push(Some(idle.watch(id, &all(after)).unwrap()));
+        watches.lock().unwrap().push(Some(idle.watch(id, &both(after)).unwrap()));
     }
     clock.advance(TICK);
     assert_eq!(events.take(), [0]);
@@ -91,12 +91,12 @@ fn rule_05_a_callback_that_panics_affects_no_other_connection() {
         assert!(*id != 2, "a bad callback");
         Answer::StopWatching
     });
-    let _watches = [1, 2, 3].map(|id| idle.watch(id, &all(100)).unwrap());
+    let _watches = [1, 2, 3].map(|id| idle.watch(id, &both(100)).unwrap());
     walk(&clock, 1);
     assert_eq!(events.take().into_iter().map(|(id, ..)| id).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!((idle.panicked(), idle.watched(), timer.metrics().panicked), (1, 1, 0));
     walk(&clock, 1);
-    assert_eq!(events.take(), [(2, IdleKind::All, false, 200)], "it is watched on");
+    assert_eq!(events.take(), [(2, IdleKind::Both, false, 200)], "it is watched on");
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn rule_05_a_connection_whose_drop_panics_affects_no_other() {
     }
     let (timer, clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut Bomb, _| Answer::StopWatching);
-    let _watches = [1, 2, 3].map(|id| idle.watch(Bomb(id), &all(100)).unwrap());
+    let _watches = [1, 2, 3].map(|id| idle.watch(Bomb(id), &both(100)).unwrap());
     walk(&clock, 1);
     assert_eq!((idle.watched(), timer.metrics().panicked), (0, 0));
-    let _again = idle.watch(Bomb(4), &all(100)).unwrap();
+    let _again = idle.watch(Bomb(4), &both(100)).unwrap();
     walk(&clock, 1);
     assert_eq!(idle.watched(), 0);
 }
@@ -124,7 +124,7 @@ fn rule_05_connections_without_an_answer_stay_watched_after_a_panic() {
         batch[0].answer(Answer::StopWatching);
         assert!(batch.len() == 1, "a bad callback");
     });
-    let _watches: Vec<_> = (0..3).map(|id| idle.watch(id, &all(100)).unwrap()).collect();
+    let _watches: Vec<_> = (0..3).map(|id| idle.watch(id, &both(100)).unwrap()).collect();
     for (watched, panicked) in [(2, 1), (1, 2), (0, 2)] {
         clock.advance(TICK);
         assert_eq!((idle.watched(), idle.panicked()), (watched, panicked));
@@ -149,10 +149,10 @@ fn rule_05_a_slow_callback_on_a_pool_delays_no_other_connection() {
         record.push(*id);
         Answer::StopWatching
     });
-    let _slow = idle.watch(1, &all(1)).unwrap();
+    let _slow = idle.watch(1, &both(1)).unwrap();
     // Not before: if both were found idle at once, the slow one would be ahead in their batch.
     common::eventually("the slow one is being reported", || begun.len() == 1);
-    let _other = idle.watch(2, &all(1)).unwrap();
+    let _other = idle.watch(2, &both(1)).unwrap();
     common::eventually("the other one is reported", || events.len() == 1);
     assert_eq!(events.take(), [2]);
     drop(release);
@@ -168,7 +168,7 @@ fn the_callback_is_dropped_with_the_last_handle() {
         let _ = &held;
         Answer::StopWatching
     });
-    let watch = idle.watch(1, &all(1000)).unwrap();
+    let watch = idle.watch(1, &both(1000)).unwrap();
     drop((idle, timer));
     clock.advance(ms(500));
     assert_eq!(Arc::strong_count(&alive), 2, "a watched connection keeps all of it");
@@ -190,9 +190,9 @@ fn reports_are_counted_by_kind() {
     let (timer, clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::KeepWatching);
     let reader = IdlePolicy::new().reader(ms(100));
-    let watches = [idle.watch(1, &all(100)).unwrap(), idle.watch(2, &reader).unwrap()];
+    let watches = [idle.watch(1, &both(100)).unwrap(), idle.watch(2, &reader).unwrap()];
     let counts = || {
-        let kinds = [IdleKind::Reader, IdleKind::Writer, IdleKind::All, IdleKind::TimerStopped];
+        let kinds = [IdleKind::Reader, IdleKind::Writer, IdleKind::Both, IdleKind::TimerStopped];
         kinds.map(|kind| idle.reported(kind))
     };
     assert_eq!(counts(), [0; 4]);

@@ -1,6 +1,6 @@
 //! The number of checks: one for each idle period, and none of connections that have left.
 
-use super::{MANY, all, queueing, recording, walk};
+use super::{MANY, both, queueing, recording, walk};
 use crate::common;
 use crate::common::{Record, TICK, manual_with, ms};
 use wheelwork::executor::Job;
@@ -33,7 +33,7 @@ fn assert_nothing_is_counted(timer: &HashedWheelTimer) {
 fn rule_06_a_busy_connection_costs_one_check_in_each_idle_period() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let watch = idle.watch(1, &all(10_000)).unwrap();
+    let watch = idle.watch(1, &both(10_000)).unwrap();
     for _ in 0..3600 {
         clock.advance(TICK);
         watch.touch();
@@ -47,7 +47,7 @@ fn rule_06_a_silent_connection_costs_one_check() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     clock.advance(ms(30)); // its time is up in the middle of a tick
-    let _watch = idle.watch(1, &all(1000)).unwrap();
+    let _watch = idle.watch(1, &both(1000)).unwrap();
     clock.advance(ms(70)); // and the clock moves from tick to tick
     walk(&clock, 12);
     assert_eq!((events.len(), checks.len()), (1, 1));
@@ -58,7 +58,7 @@ fn rule_06_only_a_smaller_factor_costs_a_check() {
     let (timer, clock, checks) = counting();
     let (idle, _events) = recording(&timer, Answer::StopWatching);
     idle.scale(0.5).unwrap(); // no connection is watched
-    let _watch = idle.watch(1, &all(60_000)).unwrap();
+    let _watch = idle.watch(1, &both(60_000)).unwrap();
     for (factor, expected) in [(1.0, 0), (2.0, 0), (2.0, 0), (1.5, 1), (1.5, 1)] {
         idle.scale(factor).unwrap();
         clock.advance(TICK);
@@ -68,7 +68,7 @@ fn rule_06_only_a_smaller_factor_costs_a_check() {
 
 /// Watches connections that are due in a tick each, from the second tick on.
 fn one_in_each_tick(idle: &IdleTimeouts<u32>, count: u32) -> Vec<Watch> {
-    let policy = |id| all(100 * (2 + u64::from(id)));
+    let policy = |id| both(100 * (2 + u64::from(id)));
     (0..count).map(|id| idle.watch(id, &policy(id)).unwrap()).collect()
 }
 
@@ -76,7 +76,7 @@ fn one_in_each_tick(idle: &IdleTimeouts<u32>, count: u32) -> Vec<Watch> {
 fn rule_06_connections_that_have_left_cost_one_check() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let _watch = idle.watch(1000, &all(100_000)).unwrap();
+    let _watch = idle.watch(1000, &both(100_000)).unwrap();
     let watches = one_in_each_tick(&idle, 500);
     clock.advance(TICK);
     watches.into_iter().rev().for_each(drop); // the first one last
@@ -103,7 +103,7 @@ fn rule_06_a_new_connection_causes_no_check_of_those_that_left() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     drop(one_in_each_tick(&idle, 50));
-    let _watch = idle.watch(1000, &all(10_000)).unwrap();
+    let _watch = idle.watch(1000, &both(10_000)).unwrap();
     walk(&clock, 99);
     assert_eq!((events.len(), checks.len()), (0, 0));
     walk(&clock, 1);
@@ -117,7 +117,7 @@ fn rule_06_busy_connections_cost_one_check_in_each_idle_period() {
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let mut watches = Vec::new();
     for id in 0..300 {
-        watches.push(idle.watch(id, &all(60_000)).unwrap());
+        watches.push(idle.watch(id, &both(60_000)).unwrap());
         clock.advance(TICK);
     }
     for _ in 0..3600 {
@@ -132,7 +132,7 @@ fn rule_06_busy_connections_cost_one_check_in_each_idle_period() {
 fn rule_06_very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
     let (timer, clock, checks) = counting();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let policies: Vec<_> = (0..50).map(|n| all(2000 + 100 * n)).collect();
+    let policies: Vec<_> = (0..50).map(|n| both(2000 + 100 * n)).collect();
     let watch = |id: u32| idle.watch(id, &policies[id as usize % 50]).unwrap();
     let mut watches: Vec<_> = (0..4 * MANY).map(watch).collect();
     clock.advance(ms(1900));
@@ -154,9 +154,9 @@ fn rule_06_very_many_connections_that_left_or_were_active_cost_few_wake_ups() {
 fn checks_are_in_no_count_of_the_timer() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::KeepWatching);
-    let first = idle.watch(1, &all(1000)).unwrap();
+    let first = idle.watch(1, &both(1000)).unwrap();
     assert_nothing_is_counted(&timer);
-    let sooner = idle.watch(2, &all(100)).unwrap(); // pulls the check forward
+    let sooner = idle.watch(2, &both(100)).unwrap(); // pulls the check forward
     assert_nothing_is_counted(&timer);
     clock.advance(TICK);
     assert_nothing_is_counted(&timer); // it waits in the executor
@@ -167,10 +167,10 @@ fn checks_are_in_no_count_of_the_timer() {
     drop(sooner); // puts the check off
     drop(first); // cancels it
     assert_nothing_is_counted(&timer);
-    let _third = idle.watch(3, &all(1000)).unwrap();
+    let _third = idle.watch(3, &both(1000)).unwrap();
     clock.advance(TICK);
     assert_nothing_is_counted(&timer);
     timer.stop().unwrap();
-    assert!(idle.watch(4, &all(1000)).is_err());
+    assert!(idle.watch(4, &both(1000)).is_err());
     assert_nothing_is_counted(&timer);
 }

@@ -1,6 +1,6 @@
 //! Checks that an executor drops, delays or runs too late, and a timer at its limit.
 
-use super::{all, queueing, recording, walk};
+use super::{both, queueing, recording, walk};
 use crate::common::{Record, TICK, assert_conserved, manual_with};
 use std::time::Duration;
 use wheelwork::HashedWheelTimer;
@@ -11,13 +11,13 @@ use wheelwork::idle::{Answer, IdleKind};
 fn rule_05_a_lost_check_of_all_connections_is_replaced() {
     let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let _watch = idle.watch(1, &all(10_000)).unwrap();
+    let _watch = idle.watch(1, &both(10_000)).unwrap();
     idle.scale(0.01).unwrap();
     clock.advance(TICK);
     assert_eq!(jobs.take().len(), 1, "it is dropped");
     clock.advance(TICK);
     jobs.take().into_iter().for_each(Job::run);
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 200)]);
 }
 
 /// The executor drops the check's job three times, and the check is scheduled anew.
@@ -36,11 +36,11 @@ fn rule_05_a_check_whose_job_was_dropped_is_replaced() {
     };
     let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let _watch = idle.watch(1, &all(100)).unwrap();
+    let _watch = idle.watch(1, &both(100)).unwrap();
     walk(&clock, 3);
     assert_eq!((dropped.len(), events.len()), (3, 0));
     walk(&clock, 1);
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 400)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 400)]);
 }
 
 /// Its connections have left while its job waited, and another check is there for the new one.
@@ -49,17 +49,17 @@ fn an_outdated_check_does_nothing() {
     for end in [Job::run, drop] {
         let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
         let (idle, events) = recording(&timer, Answer::StopWatching);
-        let first = idle.watch(1, &all(100)).unwrap();
+        let first = idle.watch(1, &both(100)).unwrap();
         clock.advance(TICK);
         drop(first);
-        let _second = idle.watch(2, &all(100)).unwrap();
+        let _second = idle.watch(2, &both(100)).unwrap();
         clock.advance(TICK);
         let [stale, present] = jobs.take().try_into().unwrap();
         end(stale);
         clock.advance(TICK);
         assert_eq!((events.len(), jobs.len()), (0, 0), "no report, and no other check");
         Job::run(present);
-        assert_eq!(events.take(), [(2, IdleKind::All, true, 200)]);
+        assert_eq!(events.take(), [(2, IdleKind::Both, true, 200)]);
         assert_conserved(&timer);
     }
 }
@@ -69,7 +69,7 @@ fn connections_are_watched_in_a_timer_at_its_limit() {
     let (timer, clock) = manual_with(HashedWheelTimer::builder().max_pending_timeouts(1));
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let other = timer.new_timeout(|| (), Duration::MAX).unwrap();
-    let _watches = [1, 2, 3].map(|id| idle.watch(id, &all(100)).unwrap());
+    let _watches = [1, 2, 3].map(|id| idle.watch(id, &both(100)).unwrap());
     assert_eq!(timer.pending_timeouts(), 1, "the other one");
     assert!(timer.new_timeout(|| (), TICK).is_err());
     clock.advance(TICK);
@@ -85,14 +85,14 @@ fn rule_05_a_lost_check_is_replaced_in_a_timer_at_its_limit() {
     let limited = HashedWheelTimer::builder().max_pending_timeouts(1);
     let (timer, clock, jobs) = queueing(limited);
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let _watch = idle.watch(1, &all(100)).unwrap();
+    let _watch = idle.watch(1, &both(100)).unwrap();
     clock.advance(TICK);
     let other = timer.new_timeout(|| (), Duration::MAX).unwrap();
     drop(jobs.take());
     assert_eq!((events.len(), idle.watched(), timer.pending_timeouts()), (0, 1, 1));
     clock.advance(TICK);
     jobs.take().into_iter().for_each(Job::run);
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 200)]);
     assert!(timer.new_timeout(|| (), Duration::MAX).is_err());
     assert!(other.cancel());
     assert!(timer.new_timeout(|| (), Duration::MAX).is_ok());
@@ -105,7 +105,7 @@ fn rule_01_a_check_that_waits_in_an_executor_reports_a_stop() {
     for end in [Job::run, drop] {
         let (timer, clock, jobs) = queueing(HashedWheelTimer::builder());
         let (idle, events) = recording(&timer, Answer::KeepWatching);
-        let watch = idle.watch(1, &all(100)).unwrap();
+        let watch = idle.watch(1, &both(100)).unwrap();
         clock.advance(TICK);
         watch.touch();
         timer.stop().unwrap();

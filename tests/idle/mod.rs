@@ -31,8 +31,8 @@ fn recording(timer: &HashedWheelTimer, answer: Answer) -> (IdleTimeouts<u32>, Re
     (idle, events)
 }
 
-fn all(after: u64) -> IdlePolicy {
-    IdlePolicy::new().all(ms(after))
+fn both(after: u64) -> IdlePolicy {
+    IdlePolicy::new().both(ms(after))
 }
 
 /// More connections than the manager deals with under one hold of a lock.

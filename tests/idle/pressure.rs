@@ -1,6 +1,6 @@
 //! Factors for all durations, and the idlest connections.
 
-use super::{Seen, all, queueing, recording, seen};
+use super::{Seen, both, queueing, recording, seen};
 use crate::common::{Mutex, Record, TICK, manual, ms};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use wheelwork::idle::{Answer, IdleKind, IdlePolicy, IdleTimeouts, ScaleError};
 fn the_idlest_are_taken_first() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let watches: Vec<_> = (0..100).map(|id| idle.watch(id, &all(60_000)).unwrap()).collect();
+    let watches: Vec<_> = (0..100).map(|id| idle.watch(id, &both(60_000)).unwrap()).collect();
     for n in 0..100 {
         clock.advance(ms(10));
         watches[(n * 37) % 100].touch(); // each once, in another order
@@ -40,7 +40,7 @@ fn connections_are_counted_by_their_silence() {
     let (timer, clock) = manual();
     let (idle, _events) = recording(&timer, Answer::StopWatching);
     let counts = || [0, 1, 10, 20, 21].map(|after| idle.count_silent(ms(after)));
-    let watches: Vec<_> = (0..2000).map(|id| idle.watch(id, &all(60_000)).unwrap()).collect();
+    let watches: Vec<_> = (0..2000).map(|id| idle.watch(id, &both(60_000)).unwrap()).collect();
     assert_eq!(counts(), [2000, 0, 0, 0, 0], "more than a segment has, and none before the start");
     clock.advance(ms(10));
     watches[..500].iter().for_each(|watch| watch.record_read());
@@ -57,23 +57,23 @@ fn all_durations_scale_at_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     let _watches =
-        [(1, 10_000), (2, 20_000)].map(|(id, after)| idle.watch(id, &all(after)).unwrap());
+        [(1, 10_000), (2, 20_000)].map(|(id, after)| idle.watch(id, &both(after)).unwrap());
     clock.advance(ms(4900));
     idle.scale(0.5).unwrap();
     clock.advance(TICK);
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 5000)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 5000)]);
     idle.scale(2.0).unwrap();
     clock.advance(ms(34_900));
     assert_eq!(events.len(), 0);
     clock.advance(TICK);
-    assert_eq!(events.take(), [(2, IdleKind::All, true, 40_000)]);
+    assert_eq!(events.take(), [(2, IdleKind::Both, true, 40_000)]);
     idle.scale(1.0).unwrap();
-    let busy = idle.watch(3, &all(1000)).unwrap();
+    let busy = idle.watch(3, &both(1000)).unwrap();
     busy.pause();
-    let _silent = idle.watch(4, &all(1000)).unwrap();
+    let _silent = idle.watch(4, &both(1000)).unwrap();
     idle.scale(0.0).unwrap();
     clock.advance(TICK);
-    assert_eq!(events.take(), [(4, IdleKind::All, true, 100)], "all but the paused one");
+    assert_eq!(events.take(), [(4, IdleKind::Both, true, 100)], "all but the paused one");
     for factor in [-1.0, f64::NAN, f64::INFINITY] {
         let error = idle.scale(factor).unwrap_err();
         assert!(error.to_string().contains("expected a finite number"), "{error}");
@@ -108,9 +108,9 @@ fn reports_when_the_factor_changes_in_a_callback(policy: &IdlePolicy, factor: f6
 
 #[test]
 fn scale_down_during_a_callback_uses_the_new_durations() {
-    let reports = reports_when_the_factor_changes_in_a_callback(&all(2000), 0.1);
+    let reports = reports_when_the_factor_changes_in_a_callback(&both(2000), 0.1);
     let silences = [2000, 2200, 2400, 2600];
-    assert_eq!(reports, silences.map(|ms| (1, IdleKind::All, ms == 2000, ms)));
+    assert_eq!(reports, silences.map(|ms| (1, IdleKind::Both, ms == 2000, ms)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! When a connection is reported: its kinds of silence, touches, pauses and changes of its durations.
 
-use super::{all, recording, seen, walk};
+use super::{both, recording, seen, walk};
 use crate::common::{Mutex, Record, TICK, assert_conserved, manual, ms};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ fn rule_02_a_silent_connection_is_reported_at_its_tick_and_not_before() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
     clock.advance(ms(30));
-    let watch = idle.watch(1, &all(250)).unwrap();
+    let watch = idle.watch(1, &both(250)).unwrap();
     clock.advance(ms(249));
     assert_eq!(events.len(), 0);
     clock.advance(ms(20)); // 269 ms silent, but within the tick
     assert_eq!(events.len(), 0);
     clock.advance(ms(1));
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 270)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 270)]);
     walk(&clock, 20);
     assert_eq!((events.len(), idle.watched()), (0, 0));
     watch.touch();
@@ -49,7 +49,7 @@ fn each_kind_is_silenced_by_its_own_activity() {
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     let reader = idle.watch(1, &IdlePolicy::new().reader(ms(500))).unwrap();
     let writer = idle.watch(2, &IdlePolicy::new().writer(ms(500))).unwrap();
-    let either = idle.watch(3, &all(500)).unwrap();
+    let either = idle.watch(3, &both(500)).unwrap();
     clock.advance(ms(300));
     reader.record_write();
     writer.record_read();
@@ -58,20 +58,20 @@ fn each_kind_is_silenced_by_its_own_activity() {
     let both = [(1, IdleKind::Reader, true, 500), (2, IdleKind::Writer, true, 500)];
     assert_eq!(events.take(), both);
     clock.advance(ms(300));
-    assert_eq!(events.take(), [(3, IdleKind::All, true, 500)]);
+    assert_eq!(events.take(), [(3, IdleKind::Both, true, 500)]);
 }
 
 #[test]
 fn a_connection_with_three_kinds_reports_each_in_its_time() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
-    let policy = IdlePolicy::new().reader(ms(300)).writer(ms(200)).all(ms(300));
+    let policy = IdlePolicy::new().reader(ms(300)).writer(ms(200)).both(ms(300));
     let _watch = idle.watch(1, &policy).unwrap();
     walk(&clock, 4);
     let expected = [
         (1, IdleKind::Writer, true, 200),
         (1, IdleKind::Reader, true, 300),
-        (1, IdleKind::All, true, 300),
+        (1, IdleKind::Both, true, 300),
         (1, IdleKind::Writer, false, 400),
     ];
     assert_eq!(events.take(), expected);
@@ -81,25 +81,25 @@ fn a_connection_with_three_kinds_reports_each_in_its_time() {
 fn a_report_is_first_again_after_activity() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
-    let watch = idle.watch(1, &all(200)).unwrap();
+    let watch = idle.watch(1, &both(200)).unwrap();
     walk(&clock, 4);
     watch.record_read();
     walk(&clock, 4);
     let expected = [(true, 200), (false, 400), (true, 200), (false, 400)];
-    assert_eq!(events.take(), expected.map(|(first, ms)| (1, IdleKind::All, first, ms)));
+    assert_eq!(events.take(), expected.map(|(first, ms)| (1, IdleKind::Both, first, ms)));
 }
 
 #[test]
 fn a_touch_within_the_tick_of_the_check_suppresses_the_event() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let watch = idle.watch(1, &all(200)).unwrap();
+    let watch = idle.watch(1, &both(200)).unwrap();
     clock.advance(ms(199));
     watch.touch();
     clock.advance(ms(1));
     assert_eq!(events.len(), 0);
     clock.advance(ms(200));
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 201)], "199 + 200, at the next tick");
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 201)], "199 + 200, at the next tick");
 }
 
 /// The first callback of a batch touches all the others, before their turn.
@@ -115,7 +115,7 @@ fn a_touch_by_an_earlier_callback_of_the_batch_suppresses_the_event() {
         Answer::StopWatching
     });
     for id in 0..5 {
-        watches.lock().unwrap().push(idle.watch(id, &all(100)).unwrap());
+        watches.lock().unwrap().push(idle.watch(id, &both(100)).unwrap());
     }
     clock.advance(TICK);
     assert_eq!(events.take(), [0]);
@@ -139,12 +139,12 @@ fn a_suppressed_report_leaves_no_trace() {
         Answer::StopWatching
     });
     for id in 0..2 {
-        watches.lock().unwrap().push(idle.watch(id, &all(200)).unwrap());
+        watches.lock().unwrap().push(idle.watch(id, &both(200)).unwrap());
     }
     clock.advance(ms(200));
-    assert_eq!(events.take(), [(0, IdleKind::All, true, 200)]);
+    assert_eq!(events.take(), [(0, IdleKind::Both, true, 200)]);
     clock.advance(TICK);
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 200)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 200)]);
     watches.lock().unwrap().clear();
 }
 
@@ -152,9 +152,9 @@ fn a_suppressed_report_leaves_no_trace() {
 fn a_jump_of_the_clock_reports_a_silent_connection_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
-    let silent = idle.watch(1, &all(100)).unwrap();
+    let silent = idle.watch(1, &both(100)).unwrap();
     clock.advance(Duration::from_secs(30 * 86_400));
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 30 * 86_400_000)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 30 * 86_400_000)]);
     silent.touch_at(timer.now() + ms(500)); // a time ahead of the clock
     clock.advance(ms(500));
     assert_eq!(events.len(), 0);
@@ -168,11 +168,11 @@ fn rule_10_a_duration_shorter_than_a_tick_ends_at_the_next_tick() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
     clock.advance(ms(50));
-    let _watch = idle.watch(1, &IdlePolicy::new().all(Duration::from_nanos(1))).unwrap();
+    let _watch = idle.watch(1, &IdlePolicy::new().both(Duration::from_nanos(1))).unwrap();
     clock.advance(ms(49));
     assert_eq!(events.len(), 0);
     clock.advance(ms(1));
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 50)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 50)]);
     walk(&clock, 3);
     assert_eq!(events.len(), 3, "once a tick");
 }
@@ -186,12 +186,12 @@ fn rule_10_a_zero_duration_is_off_and_the_longest_never_ends() {
     clock.advance(Duration::from_secs(200 * 365 * 86_400));
     assert_eq!(events.len(), 0);
     assert_eq!(idle.watched(), 2);
-    off.set_policy(&all(100));
-    endless.set_policy(&all(100));
+    off.set_policy(&both(100));
+    endless.set_policy(&both(100));
     clock.advance(TICK);
     assert_eq!(events.len(), 2, "both have been silent for long");
     off.set_policy(&IdlePolicy::new());
-    endless.set_policy(&IdlePolicy::new().all(Duration::ZERO));
+    endless.set_policy(&IdlePolicy::new().both(Duration::ZERO));
     clock.advance(TICK * 100);
     assert_eq!(events.len(), 2);
 }
@@ -200,24 +200,24 @@ fn rule_10_a_zero_duration_is_off_and_the_longest_never_ends() {
 fn durations_change_while_a_connection_is_watched() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let sooner = idle.watch(1, &all(10_000)).unwrap();
-    let later = idle.watch(2, &all(500)).unwrap();
+    let sooner = idle.watch(1, &both(10_000)).unwrap();
+    let later = idle.watch(2, &both(500)).unwrap();
     clock.advance(ms(300));
-    sooner.set_policy(&all(400));
-    later.set_policy(&all(800));
+    sooner.set_policy(&both(400));
+    later.set_policy(&both(800));
     walk(&clock, 1);
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 400)], "what was silent already counts");
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 400)], "what was silent already counts");
     walk(&clock, 3);
     assert_eq!(events.len(), 0);
     walk(&clock, 1);
-    assert_eq!(events.take(), [(2, IdleKind::All, true, 800)]);
+    assert_eq!(events.take(), [(2, IdleKind::Both, true, 800)]);
 }
 
 #[test]
 fn a_paused_connection_is_not_idle_and_a_resume_counts_as_a_touch() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let watch = idle.watch(1, &all(300)).unwrap();
+    let watch = idle.watch(1, &both(300)).unwrap();
     assert!(!watch.resume(), "it was not paused");
     let upload = watch.paused();
     walk(&clock, 50);
@@ -231,19 +231,19 @@ fn a_paused_connection_is_not_idle_and_a_resume_counts_as_a_touch() {
     walk(&clock, 2);
     assert_eq!(events.len(), 0);
     walk(&clock, 1);
-    assert_eq!(events.take(), [(1, IdleKind::All, true, 300)]);
+    assert_eq!(events.take(), [(1, IdleKind::Both, true, 300)]);
 }
 
 #[test]
 fn a_new_connection_does_not_inherit_a_pause() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let first = idle.watch(1, &all(100)).unwrap();
+    let first = idle.watch(1, &both(100)).unwrap();
     first.pause();
     drop(first);
-    let _second = idle.watch(2, &all(100)).unwrap();
+    let _second = idle.watch(2, &both(100)).unwrap();
     clock.advance(TICK);
-    assert_eq!(events.take(), [(2, IdleKind::All, true, 100)]);
+    assert_eq!(events.take(), [(2, IdleKind::Both, true, 100)]);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_slow_writer_whose_bytes_flow_is_not_idle() {
 fn rule_02_jitter_spreads_a_burst_and_reports_no_connection_early() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::StopWatching);
-    let policy = all(1000).jitter(ms(1000));
+    let policy = both(1000).jitter(ms(1000));
     let _watches: Vec<_> = (0..2000).map(|id| idle.watch(id, &policy).unwrap()).collect();
     walk(&clock, 9);
     assert_eq!(events.len(), 0);

@@ -1,6 +1,6 @@
 //! The end of the timer, which reports each watched connection.
 
-use super::{all, recording};
+use super::{both, recording};
 use crate::common;
 use crate::common::{Mutex, Record, assert_conserved, manual, manual_with, ms};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wheelwork::{HashedWheelTimer, ScheduleError, Unprocessed};
 fn rule_01_a_stop_reports_each_connection_once() {
     let (timer, clock) = manual();
     let (idle, events) = recording(&timer, Answer::KeepWatching);
-    let mut watches: Vec<_> = (0..50).map(|id| idle.watch(id, &all(1000)).unwrap()).collect();
+    let mut watches: Vec<_> = (0..50).map(|id| idle.watch(id, &both(1000)).unwrap()).collect();
     watches.push(idle.watch(50, &IdlePolicy::new()).unwrap()); // off, and watched all the same
     clock.advance(ms(500));
     assert!(timer.stop().unwrap().is_empty());
@@ -21,7 +21,7 @@ fn rule_01_a_stop_reports_each_connection_once() {
     let expected: Vec<_> = (0..=50).map(|id| (id, IdleKind::TimerStopped, true, 500)).collect();
     assert_eq!(reported, expected);
     assert_eq!(idle.watched(), 0);
-    let error = idle.watch(51, &all(100)).unwrap_err();
+    let error = idle.watch(51, &both(100)).unwrap_err();
     assert!(matches!(error, ScheduleError::Stopped { .. }), "{error}");
     assert_eq!(error.into_task(), 51);
     watches[0].touch();
@@ -42,7 +42,7 @@ fn a_handle_dropped_amid_the_reports_of_a_stop_suppresses_its_own() {
         Answer::StopWatching
     });
     for id in 0..3 {
-        watches.lock().unwrap().push(idle.watch(id, &all(1000)).unwrap());
+        watches.lock().unwrap().push(idle.watch(id, &both(1000)).unwrap());
     }
     drop(timer.stop().unwrap());
     assert_eq!((events.len(), idle.watched()), (1, 0));
@@ -63,7 +63,7 @@ fn rule_01_a_stop_reports_each_connection_whatever_becomes_of_its_list() {
     for end in uses {
         let (timer, _clock) = manual();
         let (idle, events) = recording(&timer, Answer::KeepWatching);
-        let _watches = [1, 2].map(|id| idle.watch(id, &all(1000)).unwrap());
+        let _watches = [1, 2].map(|id| idle.watch(id, &both(1000)).unwrap());
         let timeout = timer.new_timeout(|| (), ms(500)).unwrap();
         let list = timer.stop().unwrap();
         let reported: Vec<_> = events.take().into_iter().map(|(id, kind, ..)| (id, kind)).collect();
@@ -87,7 +87,7 @@ fn rule_09_a_stop_with_a_limit_reports_on_the_worker() {
             record.push((event.kind, std::thread::current().name().map(str::to_owned)));
             Answer::StopWatching
         });
-        let _watch = idle.watch(1, &all(1000)).unwrap();
+        let _watch = idle.watch(1, &both(1000)).unwrap();
         assert!(timer.stop_timeout(limit).unwrap().is_empty());
         assert_eq!(told.len(), 0);
         drop(release);
@@ -108,7 +108,7 @@ fn rule_01_no_connection_is_lost_between_watch_and_stop() {
                 scope.spawn(move || {
                     let mut watches = Vec::new();
                     for id in thread * 100_000.. {
-                        match idle.watch(id, &all(60_000)) {
+                        match idle.watch(id, &both(60_000)) {
                             Ok(watch) => watches.push(watch),
                             Err(error) => {
                                 assert_eq!(error.into_task(), id);

@@ -1,7 +1,7 @@
 //! The traits of futures-io.
 
 use super::script::Script;
-use super::{TICK, all, assert_idle, assert_moved, streams};
+use super::{TICK, assert_idle, assert_moved, both, streams};
 use crate::wakers::Alarm;
 use futures_io::{AsyncRead, AsyncWrite};
 use std::io;
@@ -27,7 +27,7 @@ const CALLS: [(&str, Call); 4] = [
 fn each_call_that_moves_bytes_counts_and_fails_when_the_stream_is_idle() {
     for (name, call) in CALLS {
         let (streams, _timer, clock) = streams();
-        let mut stream = streams.wrap(Script::moving([1, 1, 0]), &all(250)).unwrap();
+        let mut stream = streams.wrap(Script::moving([1, 1, 0]), &both(250)).unwrap();
         let alarm = Alarm::new();
         for moved in [1, 1, 0] {
             clock.advance(2 * TICK);
@@ -36,7 +36,7 @@ fn each_call_that_moves_bytes_counts_and_fails_when_the_stream_is_idle() {
         assert!(call(&mut stream, &alarm).is_pending());
         clock.advance(TICK); // 3 ticks after the last byte
         assert_eq!(alarm.wakes(), 1, "{name}");
-        assert_idle(call(&mut stream, &alarm), IdleKind::All, 3 * TICK);
+        assert_idle(call(&mut stream, &alarm), IdleKind::Both, 3 * TICK);
         assert_eq!(stream.into_inner().polls, [name; 5]);
     }
 }
@@ -44,11 +44,11 @@ fn each_call_that_moves_bytes_counts_and_fails_when_the_stream_is_idle() {
 #[test]
 fn a_flush_and_a_close_that_wait_fail() {
     let (streams, _timer, clock) = streams();
-    let mut stream = streams.wrap(Script::default(), &all(250)).unwrap();
+    let mut stream = streams.wrap(Script::default(), &both(250)).unwrap();
     let alarm = Alarm::new();
     assert!(AsyncWrite::poll_flush(Pin::new(&mut stream), &mut alarm.context()).is_pending());
     clock.advance(3 * TICK);
     let flushed = AsyncWrite::poll_flush(Pin::new(&mut stream), &mut alarm.context());
-    assert_idle(flushed, IdleKind::All, 3 * TICK);
-    assert_idle(Pin::new(&mut stream).poll_close(&mut alarm.context()), IdleKind::All, 3 * TICK);
+    assert_idle(flushed, IdleKind::Both, 3 * TICK);
+    assert_idle(Pin::new(&mut stream).poll_close(&mut alarm.context()), IdleKind::Both, 3 * TICK);
 }

@@ -1,7 +1,7 @@
 //! The tasks that a report wakes: the two halves of a stream, the latest wakers, and wakers that panic.
 
 use super::script::Script;
-use super::{TICK, all, assert_idle, manual, pipe, read, reader, streams, write};
+use super::{TICK, assert_idle, both, manual, pipe, read, reader, streams, write};
 use crate::common::{Mutex, Record};
 use crate::wakers::{Alarm, Hooks};
 use std::io::ErrorKind;
@@ -64,11 +64,11 @@ fn a_drop_ends_the_watch_and_drops_the_wakers() {
 #[test]
 fn a_drop_during_the_report_drops_the_waker_at_once() {
     let (streams, _timer, clock) = streams();
-    let both = Arc::new(Mutex::new([None, None]));
+    let halves = Arc::new(Mutex::new([None, None]));
     let drops = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
     let drops_in_wake = Record::new();
     for this in [0, 1] {
-        let (counts, shared, record) = (drops.clone(), both.clone(), drops_in_wake.clone());
+        let (counts, shared, record) = (drops.clone(), halves.clone(), drops_in_wake.clone());
         let on_wake = move || {
             drop::<Option<IdleStream<Script>>>(shared.lock().unwrap()[1 - this].take());
             record.push(counts[1 - this].load(SeqCst));
@@ -79,9 +79,9 @@ fn a_drop_during_the_report_drops_the_waker_at_once() {
         };
         let hooks =
             Hooks { on_wake: Box::new(on_wake), on_drop: Box::new(on_drop), ..Hooks::default() };
-        let mut stream = streams.wrap(Script::default(), &all(250)).unwrap();
+        let mut stream = streams.wrap(Script::default(), &both(250)).unwrap();
         assert!(waits_with(&hooks.waker(), &mut stream));
-        both.lock().unwrap()[this] = Some(stream);
+        halves.lock().unwrap()[this] = Some(stream);
     }
     clock.advance(3 * TICK);
     assert_eq!(drops_in_wake.take(), [2], "the waker of the test, and its clone in the stream");
@@ -98,7 +98,7 @@ fn waits_with(waker: &Waker, stream: &mut IdleStream<Script>) -> bool {
 #[test]
 fn rule_05_a_waker_that_panics_hurts_no_other() {
     let (streams, timer, clock) = streams();
-    let mut two = [1, 2].map(|_| streams.wrap(Script::default(), &all(250)).unwrap());
+    let mut two = [1, 2].map(|_| streams.wrap(Script::default(), &both(250)).unwrap());
     let alarm = Alarm::new();
     let bad_wake = Hooks { on_wake: Box::new(|| panic!("a bad waker")), ..Hooks::default() };
     let [first, second] = &mut two;
@@ -107,7 +107,7 @@ fn rule_05_a_waker_that_panics_hurts_no_other() {
     assert!(read(second, &alarm).is_pending());
     clock.advance(3 * TICK);
     assert_eq!(alarm.wakes(), 2);
-    assert_idle(read(first, &alarm), IdleKind::All, 3 * TICK);
+    assert_idle(read(first, &alarm), IdleKind::Both, 3 * TICK);
 
     let drops = Arc::new(AtomicUsize::new(0));
     let count = drops.clone();
@@ -129,7 +129,7 @@ fn both_tasks_of_a_split_stream_end() {
     for _ in 0..50 {
         let (timer, clock) = manual();
         let streams = IdleStreams::new(&timer);
-        let (stream, _far) = pipe(&streams, 8, &all(250));
+        let (stream, _far) = pipe(&streams, 8, &both(250));
         let (mut from, mut to) = tokio::io::split(stream);
         let reading = runtime.spawn(async move { from.read_u8().await.unwrap_err() });
         let writing = runtime.spawn(async move { to.write_all(&[0; 9]).await.unwrap_err() });

@@ -40,8 +40,8 @@ fn writer(after: u64) -> IdlePolicy {
     IdlePolicy::new().writer(ms(after))
 }
 
-fn all(after: u64) -> IdlePolicy {
-    IdlePolicy::new().all(ms(after))
+fn both(after: u64) -> IdlePolicy {
+    IdlePolicy::new().both(ms(after))
 }
 
 /// Polls a read of up to 8 bytes, and returns how many came.

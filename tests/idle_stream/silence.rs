@@ -2,7 +2,7 @@
 
 use super::script::Script;
 use super::{
-    TICK, all, assert_idle, assert_moved, flush, ms, pipe, read, reader, streams, write, writer,
+    TICK, assert_idle, assert_moved, both, flush, ms, pipe, read, reader, streams, write, writer,
 };
 use crate::common::{UPTIMES, shortly_before};
 use crate::wakers::Alarm;
@@ -32,27 +32,27 @@ fn rule_10_a_long_uptime_is_ordinary() {
     for uptime in UPTIMES {
         let (timer, clock) = shortly_before(uptime);
         let (streams, alarm) = (IdleStreams::new(&timer), Alarm::new());
-        let policies = [ms(1000), uptime].map(|limit| IdlePolicy::new().all(limit));
+        let policies = [ms(1000), uptime].map(|limit| IdlePolicy::new().both(limit));
         let [(mut soon, _far), (mut late, mut sender)] =
             policies.map(|policy| pipe(&streams, 8, &policy));
         assert!(read(&mut soon, &alarm).is_pending());
         clock.advance(ms(999));
         assert!(read(&mut soon, &alarm).is_pending(), "{uptime:?}");
         clock.advance(ms(1));
-        assert_idle(read(&mut soon, &alarm), IdleKind::All, ms(1000));
+        assert_idle(read(&mut soon, &alarm), IdleKind::Both, ms(1000));
         assert_moved(write(&mut sender, &alarm, b"!"), 1);
         assert_moved(read(&mut late, &alarm), 1);
         clock.advance(uptime - ms(1));
         assert!(read(&mut late, &alarm).is_pending(), "{uptime:?}");
         clock.advance(ms(1));
-        assert_idle(read(&mut late, &alarm), IdleKind::All, uptime);
+        assert_idle(read(&mut late, &alarm), IdleKind::Both, uptime);
     }
 }
 
 #[test]
 fn a_peer_that_sends_a_byte_at_a_time_is_not_idle() {
     let (streams, _timer, clock) = streams();
-    let (mut stream, mut far) = pipe(&streams, 8, &reader(250).all(ms(250)));
+    let (mut stream, mut far) = pipe(&streams, 8, &reader(250).both(ms(250)));
     let (alarm, peer) = (Alarm::new(), Alarm::new());
     for _ in 0..50 {
         assert!(read(&mut stream, &alarm).is_pending());
@@ -105,7 +105,7 @@ fn everything_that_waits_for_the_writer_fails() {
 #[test]
 fn polls_without_progress_do_not_count() {
     let (streams, _timer, clock) = streams();
-    let (mut stream, mut far) = pipe(&streams, 8, &all(250));
+    let (mut stream, mut far) = pipe(&streams, 8, &both(250));
     let alarm = Alarm::new();
     assert_moved(write(&mut stream, &alarm, &[0; 8]), 8);
     assert!(Pin::new(&mut far).poll_shutdown(&mut alarm.context()).is_ready());
@@ -118,7 +118,7 @@ fn polls_without_progress_do_not_count() {
     let before = alarm.wakes();
     clock.advance(ms(60));
     assert_eq!(alarm.wakes(), before + 1);
-    assert_idle(write(&mut stream, &alarm, b"!"), IdleKind::All, 3 * TICK);
+    assert_idle(write(&mut stream, &alarm, b"!"), IdleKind::Both, 3 * TICK);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn bytes_that_are_ready_end_a_silence_that_was_reported() {
 #[test]
 fn a_silence_of_the_reader_is_not_ended_by_a_write() {
     let (streams, _timer, clock) = streams();
-    let (mut stream, _far) = pipe(&streams, 8, &reader(250).all(ms(250)));
+    let (mut stream, _far) = pipe(&streams, 8, &reader(250).both(ms(250)));
     let alarm = Alarm::new();
     clock.advance(3 * TICK);
     assert_moved(write(&mut stream, &alarm, b"!"), 1);
@@ -149,10 +149,10 @@ fn a_silence_of_the_reader_is_not_ended_by_a_write() {
 #[test]
 fn a_silence_of_both_halves_is_ended_by_either() {
     let (streams, _timer, clock) = streams();
-    let (mut stream, _far) = pipe(&streams, 8, &all(250));
+    let (mut stream, _far) = pipe(&streams, 8, &both(250));
     let alarm = Alarm::new();
     clock.advance(3 * TICK);
-    assert_idle(read(&mut stream, &alarm), IdleKind::All, 3 * TICK);
+    assert_idle(read(&mut stream, &alarm), IdleKind::Both, 3 * TICK);
     assert_moved(write(&mut stream, &alarm, b"!"), 1);
     assert!(read(&mut stream, &alarm).is_pending());
 }
@@ -160,11 +160,11 @@ fn a_silence_of_both_halves_is_ended_by_either() {
 #[test]
 fn a_stream_fails_until_its_watch_is_touched() {
     let (streams, _timer, clock) = streams();
-    let mut stream = streams.wrap(Script::default(), &all(250)).unwrap();
+    let mut stream = streams.wrap(Script::default(), &both(250)).unwrap();
     let alarm = Alarm::new();
     clock.advance(3 * TICK);
     for _ in 0..3 {
-        assert_idle(read(&mut stream, &alarm), IdleKind::All, 3 * TICK);
+        assert_idle(read(&mut stream, &alarm), IdleKind::Both, 3 * TICK);
     }
     stream.watch().touch();
     assert!(read(&mut stream, &alarm).is_pending());
@@ -173,7 +173,7 @@ fn a_stream_fails_until_its_watch_is_touched() {
 #[test]
 fn a_paused_stream_is_not_idle() {
     let (streams, _timer, clock) = streams();
-    let mut stream = streams.wrap(Script::default(), &all(250)).unwrap();
+    let mut stream = streams.wrap(Script::default(), &both(250)).unwrap();
     let alarm = Alarm::new();
     stream.watch().pause();
     assert!(read(&mut stream, &alarm).is_pending());
@@ -184,23 +184,23 @@ fn a_paused_stream_is_not_idle() {
     assert!(read(&mut stream, &alarm).is_pending());
     clock.advance(TICK);
     assert_eq!(alarm.wakes(), 1);
-    assert_idle(read(&mut stream, &alarm), IdleKind::All, 3 * TICK);
+    assert_idle(read(&mut stream, &alarm), IdleKind::Both, 3 * TICK);
 }
 
 #[test]
 fn a_smaller_scale_and_a_new_policy_shorten_the_silence() {
     let (streams, _timer, clock) = streams();
-    let mut stream = streams.wrap(Script::default(), &all(1000)).unwrap();
+    let mut stream = streams.wrap(Script::default(), &both(1000)).unwrap();
     let alarm = Alarm::new();
     assert!(read(&mut stream, &alarm).is_pending());
     clock.advance(3 * TICK);
     streams.scale(0.5).unwrap();
     clock.advance(TICK);
     assert_eq!(alarm.wakes(), 0);
-    stream.watch().set_policy(&all(900));
+    stream.watch().set_policy(&both(900));
     clock.advance(TICK);
     assert_eq!(alarm.wakes(), 1);
-    assert_idle(read(&mut stream, &alarm), IdleKind::All, 5 * TICK);
+    assert_idle(read(&mut stream, &alarm), IdleKind::Both, 5 * TICK);
     assert_eq!(streams.scale(-1.0).unwrap_err().factor, -1.0);
 }
 
@@ -208,7 +208,7 @@ fn a_smaller_scale_and_a_new_policy_shorten_the_silence() {
 fn an_error_of_the_stream_itself_comes_through() {
     let (streams, _timer, clock) = streams();
     let script = Script { results: [Err(ErrorKind::ConnectionReset.into())].into(), polls: vec![] };
-    let mut stream = streams.wrap(script, &all(250)).unwrap();
+    let mut stream = streams.wrap(script, &both(250)).unwrap();
     let alarm = Alarm::new();
     clock.advance(3 * TICK);
     let polled = read(&mut stream, &alarm);

@@ -47,14 +47,14 @@ fn a_recording_manager(
 fn rule_05_an_idle_check_whose_clock_panics_is_replaced() {
     let (timer, clock, jobs) = with_a_bad_clock_in_jobs();
     let (idle, events) = a_recording_manager(&timer, Answer::StopWatching);
-    let policy = IdlePolicy::new().all(ms(1));
+    let policy = IdlePolicy::new().both(ms(1));
     let watches = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
     run_where_the_clock_is_bad(jobs.recv().unwrap());
     assert_eq!((clock.panics(), events.len(), idle.watched()), (1, 0, 2));
     while events.len() < 2 {
         jobs.recv_timeout(Duration::from_secs(60)).expect("another check").run();
     }
-    assert!(events.take().iter().all(|&(_, kind)| kind == IdleKind::All));
+    assert!(events.take().iter().all(|&(_, kind)| kind == IdleKind::Both));
     assert_eq!((idle.watched(), timer.metrics().panicked), (0, 1));
     drop(watches);
     assert!(timer.stop().unwrap().is_empty());
@@ -67,7 +67,7 @@ fn rule_05_an_idle_check_whose_clock_panics_is_replaced() {
 fn rule_05_an_idle_check_whose_clock_panics_still_reports_a_stop() {
     let (timer, clock, jobs) = with_a_bad_clock_in_jobs();
     let (idle, events) = a_recording_manager(&timer, Answer::KeepWatching);
-    let policy = IdlePolicy::new().all(ms(1));
+    let policy = IdlePolicy::new().both(ms(1));
     let watches = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
     let check = jobs.recv().unwrap();
     assert!(timer.stop().unwrap().is_empty(), "the check is with the executor");
@@ -90,7 +90,7 @@ fn rule_05_a_panic_in_an_idle_callback_is_contained() {
         record.push(batch.len());
         panic!("a bad callback");
     });
-    let policy = IdlePolicy::new().all(TICK);
+    let policy = IdlePolicy::new().both(TICK);
     let watches = [1, 2].map(|id| idle.watch(id, &policy).unwrap());
     (0..3).for_each(|_| clock.advance(TICK));
     assert!(idle.panicked() >= 1 && calls.len() as u64 == idle.panicked());
@@ -103,7 +103,7 @@ fn rule_05_a_panic_in_an_idle_callback_is_contained() {
 fn rule_05_a_panic_in_the_drop_of_a_watched_connection_is_contained() {
     let (timer, clock) = manual();
     let idle = IdleTimeouts::new(&timer, |_: &mut Bomb, _| Answer::StopWatching);
-    let policy = IdlePolicy::new().all(TICK);
+    let policy = IdlePolicy::new().both(TICK);
     let reported = [(); 2].map(|()| idle.watch(Bomb::armed(), &policy).unwrap());
     (0..3).for_each(|_| clock.advance(TICK));
     assert_eq!((idle.watched(), timer.metrics().panicked), (0, 0));

@@ -10,7 +10,7 @@ const AFTER: u64 = 10;
 /// A row with connections in its first `n` seats, active at time 1.
 fn row_of(n: u32) -> Box<Row<u32>> {
     let mut row = Row::new(Arc::new(NoWatcher), Instant::now());
-    let policy = IdlePolicy::new().all(Duration::from_nanos(AFTER));
+    let policy = IdlePolicy::new().both(Duration::from_nanos(AFTER));
     (0..n).for_each(|number| row.occupy(number, number, policy.clone(), 1));
     row
 }

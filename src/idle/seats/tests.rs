@@ -25,7 +25,7 @@ fn ticks(n: u64) -> Duration {
 /// Connections 0 to `n` in the seats of these numbers, silent since tick 1 and idle at tick 11.
 fn watching(n: u32) -> (Seats<u32>, Vec<Seat>) {
     let mut seats = Seats::new(Instant::now(), TickScale::new(NonZeroU64::new(TICK).unwrap()));
-    let policy = IdlePolicy::new().all(ticks(10));
+    let policy = IdlePolicy::new().both(ticks(10));
     let enter = |n| seats.enter(n, policy.clone(), at(1), || Arc::new(NoWatcher)).unwrap();
     let taken = (0..n).map(enter).collect();
     (seats, taken)
@@ -95,7 +95,7 @@ fn a_connection_waiting_for_the_next_slice_can_leave_be_touched_or_be_taken() {
     assert_eq!(seats.leave(left), Some(left));
     activity_of(&handles[touched as usize]).touch(5 * TICK);
     assert_eq!(seats.take_if_silent_since(taken, TICK), Some(taken));
-    seats.set_policy(moved, IdlePolicy::new().all(ticks(30)), at(11));
+    seats.set_policy(moved, IdlePolicy::new().both(ticks(30)), at(11));
     let rest = all_of(&slices(&mut seats, at(11)));
     assert_eq!(rest, (first.len() as u32..moved).collect::<Vec<_>>());
     assert_eq!(all_of(&slices(&mut seats, at(15))), [touched]);
@@ -118,7 +118,7 @@ fn a_check_of_all_connections_ends_when_they_have_left() {
     let (mut seats, taken) = watching(1);
     drop(seats.check_all());
     seats.leave(taken[0].number);
-    let policy = IdlePolicy::new().all(ticks(10));
+    let policy = IdlePolicy::new().both(ticks(10));
     let _seat = seats.enter(9, policy, at(6), || Arc::new(NoWatcher));
     assert!(seats.confirm_next_check(at(6), CHECKS_PER_SLICE));
     assert_eq!(seats.next_check(), 16);
@@ -150,7 +150,7 @@ fn silent_connections_are_listed_in_parts() {
 #[test]
 fn every_connection_gets_its_turn() {
     let (mut seats, _taken) = watching(MANY);
-    let short = IdlePolicy::new().all(ticks(1));
+    let short = IdlePolicy::new().both(ticks(1));
     (0..MANY).for_each(|number| seats.set_policy(number, short.clone(), at(1)));
     let mut reports = vec![0u32; MANY as usize];
     for now in 2..40 {
@@ -231,7 +231,7 @@ fn tokens(seats: &mut Seats<u32>) -> usize {
 #[test]
 fn rule_04_waves_of_connections_leave_few_tokens() {
     let (mut seats, taken) = watching(1);
-    let policy = IdlePolicy::new().all(ticks(1000));
+    let policy = IdlePolicy::new().both(ticks(1000));
     for _ in 0..20 {
         let enter = |_| seats.enter(9, policy.clone(), at(1), || Arc::new(NoWatcher)).unwrap();
         let wave: Vec<Seat> = (0..5000).map(enter).collect();
@@ -246,7 +246,7 @@ fn rule_04_waves_of_connections_leave_few_tokens() {
 fn confirming_skips_connections_that_left_or_were_active() {
     let (mut seats, taken) = watching(MANY);
     let silent = MANY / 2;
-    seats.set_policy(silent, IdlePolicy::new().all(ticks(40)), at(1));
+    seats.set_policy(silent, IdlePolicy::new().both(ticks(40)), at(1));
     for seat in taken.iter().filter(|seat| seat.number != silent) {
         match seat.number % 3 {
             0 => assert!(seats.leave(seat.number).is_some()),

@@ -44,7 +44,7 @@ use std::pin::Pin;
 /// # let (first_socket, second_socket) = ((), ());
 /// let timer = HashedWheelTimer::new()?;
 /// let streams = IdleStreams::new(&timer);
-/// let policy = IdlePolicy::new().all(Duration::from_secs(60));
+/// let policy = IdlePolicy::new().both(Duration::from_secs(60));
 /// let first = streams.wrap(first_socket, &policy)?;
 /// let second = streams.wrap(second_socket, &policy)?;
 /// assert_eq!(streams.watched(), 2);
@@ -195,7 +195,7 @@ impl<S> IdleStream<S> {
     /// # use std::time::Duration;
     /// # use wheelwork::{HashedWheelTimer, idle::{IdlePolicy, IdleStreams}};
     /// # let streams = IdleStreams::new(&HashedWheelTimer::new()?);
-    /// # let policy = IdlePolicy::new().all(Duration::from_secs(30));
+    /// # let policy = IdlePolicy::new().both(Duration::from_secs(30));
     /// # let socket = ();
     /// let stream = streams.wrap(socket, &policy)?;
     /// {

@@ -28,7 +28,7 @@ impl Bell {
         loop {
             for _ in 0..2 {
                 let silences = listener.wait(half, &waker).unwrap_or_default();
-                if silences[IdleKind::All as usize] == Some(SILENCE) {
+                if silences[IdleKind::Both as usize] == Some(SILENCE) {
                     return listener;
                 }
             }
@@ -57,7 +57,7 @@ fn both_halves_of_a_stream_see_a_report() {
             let signal = signal.clone();
             spawn(move || Bell::new().wait_for_silence(signal, half))
         });
-        assert_eq!(signal.report(IdleKind::All, SILENCE), 0);
+        assert_eq!(signal.report(IdleKind::Both, SILENCE), 0);
         drop(halves.map(|half| half.join().unwrap()));
     });
 }
@@ -73,7 +73,7 @@ fn another_waker_of_a_stream_sees_a_report() {
             let signal = signal.clone();
             move || Bell::new().wait_for_silence(signal, Half::Reader)
         });
-        assert_eq!(signal.report(IdleKind::All, SILENCE), 0);
+        assert_eq!(signal.report(IdleKind::Both, SILENCE), 0);
         task.join().unwrap();
     });
 }

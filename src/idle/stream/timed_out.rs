@@ -33,7 +33,7 @@ fn missing(kind: IdleKind) -> &'static str {
     match kind {
         IdleKind::Reader => "nothing was read",
         IdleKind::Writer => "nothing was written",
-        IdleKind::All | IdleKind::TimerStopped => "nothing was read or written",
+        IdleKind::Both | IdleKind::TimerStopped => "nothing was read or written",
     }
 }
 

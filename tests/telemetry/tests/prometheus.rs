@@ -118,7 +118,7 @@ fn a_scrape_has_every_count_of_the_idle_manager() {
         assert!(!*bad, "a bad callback");
         Answer::KeepWatching
     });
-    let policy = IdlePolicy::new().all(TICK);
+    let policy = IdlePolicy::new().both(TICK);
     let watches = [false, true].map(|bad| idle.watch(bad, &policy).expect("a watch"));
     clock.advance(TICK);
     idle.publish_metrics("clients");
@@ -130,7 +130,7 @@ fn a_scrape_has_every_count_of_the_idle_manager() {
     assert_eq!(value("wheelwork_idle_watched", &[]), Some(2.0));
     assert_eq!(value("wheelwork_idle_panicked_total", &[]), Some(idle.panicked() as f64));
     assert!(idle.panicked() > 0);
-    for (kind, count) in [("reader", 0.0), ("writer", 0.0), ("all", 2.0), ("timer_stopped", 0.0)] {
+    for (kind, count) in [("reader", 0.0), ("writer", 0.0), ("both", 2.0), ("timer_stopped", 0.0)] {
         let reported = value("wheelwork_idle_reported_total", &[("kind", kind)]);
         assert_eq!(reported, Some(count), "{kind}");
     }

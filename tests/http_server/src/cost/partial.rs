@@ -32,7 +32,7 @@ pub(super) async fn serve(
         Which::HyperAlone => _ = http.http1().timer(NoTimer).header_read_timeout(LIMITS.header),
         _ => {}
     }
-    let (streams, policy) = (IdleStreams::new(&timer), IdlePolicy::new().all(LIMITS.idle));
+    let (streams, policy) = (IdleStreams::new(&timer), IdlePolicy::new().both(LIMITS.idle));
     let connections = Connections { http, all: GracefulShutdown::new() };
     while let Ok((socket, _)) = listener.accept().await {
         let _ = socket.set_nodelay(true);
