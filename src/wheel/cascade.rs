@@ -34,7 +34,7 @@ use std::fmt;
 const IDLE_CAPACITY: usize = 4096;
 
 /// The sizes of a cascade's levels, and the rule that picks a timeout's level.
-pub trait Layout {
+pub(super) trait Layout {
     /// The structure's name in debug output.
     const NAME: &'static str;
 
@@ -55,7 +55,7 @@ pub trait Layout {
 }
 
 /// A structure of levels between which timeouts are moved down.
-pub struct Cascade<L> {
+pub(super) struct Cascade<L> {
     layout: L,
     levels: Vec<Level>,
     /// The next tick to expire: one after the layout's clock.
@@ -260,3 +260,83 @@ impl<L: Layout> fmt::Debug for Cascade<L> {
         structure::debug(L::NAME, self, f)
     }
 }
+
+/// Defines a structure: a cascade of a layout, under a name that users can write.
+macro_rules! cascade {
+    ($(#[$doc:meta])* $name:ident, $layout:ty) => {
+        $(#[$doc])*
+        pub struct $name($crate::wheel::cascade::Cascade<$layout>);
+
+        impl $crate::wheel::structure::TokenWheel for $name {
+            #[inline]
+            fn insert(&mut self, tick: u64, token: $crate::wheel::Token) {
+                self.0.insert(tick, token);
+            }
+
+            #[inline]
+            fn reach(&self) -> u64 {
+                self.0.reach()
+            }
+
+            #[inline]
+            fn take_next(
+                &mut self,
+                now: u64,
+                batch: &mut $crate::wheel::Batch,
+                later: impl FnMut($crate::wheel::Due),
+            ) -> Option<u64> {
+                self.0.take_next(now, batch, later)
+            }
+
+            #[inline]
+            fn next_expiry(&self) -> Option<u64> {
+                self.0.next_expiry()
+            }
+
+            #[inline]
+            fn current_tick(&self) -> u64 {
+                self.0.current_tick()
+            }
+
+            fn bucket_count(&self) -> usize {
+                self.0.bucket_count()
+            }
+
+            fn sweep(
+                &mut self,
+                budget: usize,
+                keep: impl FnMut($crate::wheel::Token) -> bool,
+            ) -> bool {
+                self.0.sweep(budget, keep)
+            }
+
+            fn placement(
+                &self,
+                tick: u64,
+                token: $crate::wheel::Token,
+            ) -> Option<$crate::wheel::Placement> {
+                self.0.placement(tick, token)
+            }
+        }
+
+        impl $crate::wheel::structure::Exact for $name {
+            fn confirm_tick(
+                &mut self,
+                tick: u64,
+                confirm: &mut $crate::wheel::confirm::Confirm<
+                    impl FnMut($crate::wheel::Due) -> $crate::wheel::Standing,
+                >,
+            ) {
+                self.0.confirm_tick(tick, confirm);
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Debug::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+pub(super) use cascade;

@@ -1,6 +1,6 @@
 //! The hierarchical wheel: a cascade whose levels are made on demand, as in Kafka.
 
-use super::cascade::{Cascade, Layout};
+use super::cascade::{Cascade, Layout, cascade};
 use super::structure::Unlimited;
 use super::values::Wheel;
 
@@ -42,8 +42,10 @@ const MAX_BUCKETS: usize = 1 << 16;
 /// ```
 pub type HierarchicalWheel<T> = Wheel<T, Hierarchical>;
 
-/// The structure of a [`HierarchicalWheel`].
-pub type Hierarchical = Cascade<Powers>;
+cascade! {
+    /// The structure of a [`HierarchicalWheel`].
+    Hierarchical, Powers
+}
 
 /// The number of buckets in each level was below 2 or above 65,536, or memory for them was refused.
 ///
@@ -72,7 +74,7 @@ fn size_error(buckets: usize) -> String {
 
 /// Levels of n buckets, each n times coarser than the one below.
 #[derive(Debug)]
-pub struct Powers {
+pub(super) struct Powers {
     size: u64,
     windows: Vec<Window>,
 }
@@ -143,7 +145,7 @@ impl Hierarchical {
         if !(2..=MAX_BUCKETS).contains(&buckets) {
             return Err(error);
         }
-        Self::new(Powers::new(buckets as u64), 1).map_err(|_| error)
+        Cascade::new(Powers::new(buckets as u64), 1).map(Self).map_err(|_| error)
     }
 }
 
@@ -161,6 +163,6 @@ impl<T> HierarchicalWheel<T> {
 
     /// The number of levels made so far.
     pub fn levels(&self) -> usize {
-        self.structure().levels()
+        self.structure().0.levels()
     }
 }

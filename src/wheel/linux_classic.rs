@@ -1,6 +1,6 @@
 //! The wheel of Linux before 4.8: a cascade of five levels.
 
-use super::cascade::{Cascade, Layout};
+use super::cascade::{Cascade, Layout, cascade};
 use super::structure::Unlimited;
 use super::values::Wheel;
 
@@ -43,12 +43,14 @@ const REACH: u64 = u32::MAX as u64;
 /// ```
 pub type LinuxClassicWheel<T> = Wheel<T, LinuxClassic>;
 
-/// The structure of a [`LinuxClassicWheel`].
-pub type LinuxClassic = Cascade<TimerVectors>;
+cascade! {
+    /// The structure of a [`LinuxClassicWheel`].
+    LinuxClassic, TimerVectors
+}
 
 /// The layout: the levels tv1 to tv5.
 #[derive(Debug, Default)]
-pub struct TimerVectors {
+pub(super) struct TimerVectors {
     clock: u64,
 }
 
@@ -80,7 +82,8 @@ impl Unlimited for LinuxClassic {}
 
 impl Default for LinuxClassic {
     fn default() -> Self {
-        Self::new(TimerVectors::default(), SHIFTS.len()).expect("memory for 512 buckets")
+        let cascade = Cascade::new(TimerVectors::default(), SHIFTS.len());
+        Self(cascade.expect("memory for 512 buckets"))
     }
 }
 

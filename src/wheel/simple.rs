@@ -1,6 +1,6 @@
 //! The simple wheel: a cascade with a single level, so nothing is ever moved down.
 
-use super::cascade::{Cascade, Layout};
+use super::cascade::{Cascade, Layout, cascade};
 use super::hashed::{MAX_TICKS_PER_WHEEL, WheelSizeError};
 use super::key::Key;
 use super::structure::TokenWheel;
@@ -32,8 +32,10 @@ use std::fmt;
 /// ```
 pub type SimpleWheel<T> = Wheel<T, Simple>;
 
-/// The structure of a [`SimpleWheel`].
-pub type Simple = Cascade<OneLevel>;
+cascade! {
+    /// The structure of a [`SimpleWheel`].
+    Simple, OneLevel
+}
 
 /// The delay is not shorter than one turn of the wheel. The error gives the value back.
 ///
@@ -77,7 +79,7 @@ impl<T> fmt::Debug for DelayError<T> {
 
 /// The layout: one level, whose buckets span one tick each.
 #[derive(Debug)]
-pub struct OneLevel {
+pub(super) struct OneLevel {
     size: usize,
 }
 
@@ -107,7 +109,8 @@ impl<T> SimpleWheel<T> {
         if !(1..=MAX_TICKS_PER_WHEEL).contains(&ticks_per_wheel) {
             return Err(error);
         }
-        Simple::new(OneLevel { size: ticks_per_wheel }, 1).map(Self::on).map_err(|_| error)
+        let cascade = Cascade::new(OneLevel { size: ticks_per_wheel }, 1).map_err(|_| error)?;
+        Ok(Self::on(Simple(cascade)))
     }
 
     /// Files `value` under the absolute tick `deadline`. An overdue value expires with the next
