@@ -113,7 +113,7 @@ fn jobs_and_idle_reports_print_what_they_are_about() {
     clock.advance(3 * TICK);
     drop(watch);
     let report = printed.take().into_iter().find(|said| said.contains("Idle")).unwrap();
-    assert!(report.contains("[Idle { connection: 7, event: IdleEvent { kind: All"), "{report}");
+    assert!(report.contains("[Idle { connection: 7, event: IdleEvent { kind: Both"), "{report}");
 }
 
 #[test]

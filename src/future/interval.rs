@@ -2,7 +2,7 @@
 
 use super::sleep::Sleep;
 use crate::time::tick::NEVER;
-use crate::timeout::Period;
+use crate::timeout::{MissedTickBehavior, Period};
 use crate::timer::HashedWheelTimer;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -166,6 +166,33 @@ impl Interval {
     /// The period.
     pub fn period(&self) -> Period {
         self.period
+    }
+
+    /// Changes how missed ticks are handled, from the next tick on. Has no effect on a fixed delay, which misses
+    /// none. [`period`](Self::period) says what is set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// use wheelwork::MissedTickBehavior;
+    ///
+    /// let mut ticks = timer.interval(Duration::from_secs(60))?;
+    /// ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    /// let period = ticks.period();
+    /// assert_eq!(period.every(), Duration::from_secs(60));
+    /// assert_eq!(period.missed_tick_behavior(), Some(MissedTickBehavior::Skip));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
+        self.period = self.period.missed(behavior);
+    }
+
+    /// Moves the next tick to now: it is ready at the next poll, and a task that waits is woken. The following ticks
+    /// count from it.
+    pub fn reset_immediately(&mut self) {
+        self.sleep.reset_after(Duration::ZERO);
     }
 
     /// Moves the next tick to one period from now.

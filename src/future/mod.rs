@@ -184,5 +184,5 @@ pub use interval::{Interval, ZeroPeriod};
 pub use sleep::Sleep;
 pub use stop::Stop;
 #[cfg(feature = "stream")]
-pub use stream::{Debounce, StreamTimeout, Throttle, TimedStreamExt};
+pub use stream::{ChunksTimeout, Debounce, StreamTimeout, Throttle, TimedStreamExt};
 pub use timeout::{FutureTimeout, TimedFutureExt, TimeoutError};

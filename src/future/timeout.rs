@@ -66,7 +66,8 @@ impl HashedWheelTimer {
     }
 }
 
-/// The methods of [`HashedWheelTimer::timeout`] on the future itself.
+/// The methods of [`HashedWheelTimer::timeout`] on the future itself. Their names differ from those of tokio-util's
+/// `FutureExt`, so both traits can be imported.
 ///
 /// # Examples
 ///
@@ -77,7 +78,7 @@ impl HashedWheelTimer {
 /// use wheelwork::future::TimedFutureExt;
 ///
 /// let timer = wheelwork::HashedWheelTimer::new()?;
-/// let answer = async { 42 }.timeout(&timer, Duration::from_secs(1)).await;
+/// let answer = async { 42 }.timeout_on(&timer, Duration::from_secs(1)).await;
 /// assert_eq!(answer, Ok(42));
 /// # Ok(())
 /// # }
@@ -85,13 +86,13 @@ impl HashedWheelTimer {
 pub trait TimedFutureExt: Future + Sized {
     /// Limits this future; see [`HashedWheelTimer::timeout`].
     #[cfg_attr(feature = "tracing", track_caller)]
-    fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> FutureTimeout<Self> {
+    fn timeout_on(self, timer: &HashedWheelTimer, limit: Duration) -> FutureTimeout<Self> {
         timer.timeout(limit, self)
     }
 
     /// Limits this future until an instant; see [`HashedWheelTimer::timeout_at`].
     #[cfg_attr(feature = "tracing", track_caller)]
-    fn timeout_at(self, timer: &HashedWheelTimer, deadline: Instant) -> FutureTimeout<Self> {
+    fn timeout_at_on(self, timer: &HashedWheelTimer, deadline: Instant) -> FutureTimeout<Self> {
         timer.timeout_at(deadline, self)
     }
 }

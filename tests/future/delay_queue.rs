@@ -1,6 +1,6 @@
 //! Delay queues: the order of values, resets, wake-ups.
 
-use crate::common::{UPTIMES, manual, ms, shortly_before};
+use crate::common::{Random, UPTIMES, manual, ms, shortly_before};
 use crate::wakers::{Alarm, block_on};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
@@ -311,4 +311,41 @@ fn values_need_no_traits_and_go_with_the_queue() {
     assert_eq!(std::rc::Rc::strong_count(&held), 1);
     fn sent<T: Send + Sync + Unpin>() {}
     sent::<DelayQueue<u8>>();
+}
+
+/// In a small queue, in a large one, and whatever was peeked at before.
+#[test]
+fn a_peek_shows_what_comes_out_next() {
+    for count in [5, 64, 65, 1000] {
+        let mut polled = Polled::new();
+        assert!(polled.queue.peek().is_none());
+        let mut random = Random(count);
+        let mut deadlines: Vec<(Instant, DelayKey)> = Vec::new();
+        for value in 0..count {
+            let key = polled.insert(value as u32, 1 + random.below(100_000));
+            deadlines.push((polled.queue.deadline(key).unwrap(), key));
+            if random.below(4) == 0 {
+                let first = *deadlines.iter().min().unwrap();
+                assert_eq!(polled.queue.peek().map(|(key, at, _)| (at, key)), Some(first));
+            }
+            if random.below(8) == 0 {
+                let moved = random.below(deadlines.len() as u64) as usize;
+                let (at, key) = &mut deadlines[moved];
+                assert!(polled.queue.reset(*key, ms(1 + random.below(100_000))));
+                *at = polled.queue.deadline(*key).unwrap();
+            }
+        }
+        assert_eq!(polled.queue.iter().count() as u64, count);
+        deadlines.sort_unstable();
+        for (at, key) in deadlines {
+            assert_eq!(polled.queue.next_deadline(), Some(at));
+            let (first, _, &value) = polled.queue.peek().unwrap();
+            assert_eq!((first, polled.queue.get(key)), (key, Some(&value)));
+            if at > polled.timer.now() {
+                assert!(polled.poll().is_pending(), "a peek makes nothing due");
+            }
+            polled.clock.advance(at - polled.timer.now());
+            assert_eq!(polled.poll(), Poll::Ready(Some(value)));
+        }
+    }
 }

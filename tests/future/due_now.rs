@@ -109,6 +109,6 @@ fn the_first_item_of_a_throttled_stream_does_not_wait() {
     }
 
     all_ready(|timer, alarm| {
-        Pin::new(&mut Endless.throttle(timer, HOUR)).poll_next(&mut alarm.context()).is_ready()
+        Pin::new(&mut Endless.throttle_on(timer, HOUR)).poll_next(&mut alarm.context()).is_ready()
     });
 }

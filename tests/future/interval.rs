@@ -175,3 +175,33 @@ fn a_tick_that_nobody_awaits_any_more_is_not_lost() {
     }
     assert_eq!(ticks.after(SECOND), [1000]);
 }
+
+#[test]
+fn a_reset_to_now_wakes_and_the_schedule_counts_from_it() {
+    let (timer, clock) = manual();
+    let alarm = Alarm::new();
+    let mut interval = timer.interval(10 * SECOND).unwrap();
+    assert!(interval.poll_tick(&mut alarm.context()).is_pending());
+    clock.advance(3 * SECOND);
+    interval.reset_immediately();
+    assert_eq!(alarm.wakes(), 1);
+    let now = timer.now();
+    assert_eq!(interval.poll_tick(&mut alarm.context()), Poll::Ready(Some(now)));
+    assert_eq!(interval.next_tick(), now + 10 * SECOND);
+}
+
+#[test]
+fn the_treatment_of_missed_ticks_can_change() {
+    let (timer, clock) = manual();
+    let alarm = Alarm::new();
+    let mut interval = timer.interval(SECOND).unwrap();
+    clock.advance(ms(3500));
+    assert!(interval.poll_tick(&mut alarm.context()).is_ready());
+    assert!(interval.next_tick() < timer.now(), "a burst");
+    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    assert!(interval.poll_tick(&mut alarm.context()).is_ready());
+    assert_eq!(interval.next_tick(), timer.now() + ms(500));
+    let period = interval.period();
+    assert_eq!(period.missed_tick_behavior(), Some(MissedTickBehavior::Skip));
+    assert_eq!(Period::fixed_delay(SECOND).missed_tick_behavior(), None);
+}

@@ -13,10 +13,10 @@ use wheelwork::future::{DelayQueue, TimedStreamExt, TimeoutError};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A stream of the items that a test puts in.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Source(Arc<Mutex<State>>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     items: VecDeque<u32>,
     ended: bool,
@@ -108,7 +108,7 @@ fn a_sleep_is_terminated_once_it_was_ready() {
 fn a_limited_stream_reports_a_late_item_once() {
     let (timer, clock) = manual();
     let (alarm, source) = (Alarm::new(), Source::default());
-    let mut limited = pin!(source.clone().timeout(&timer, SECOND));
+    let mut limited = pin!(source.clone().timeout_on(&timer, SECOND));
     assert_eq!(next(&alarm, &mut limited), Poll::Pending);
     clock.advance(SECOND / 2);
     source.put(1);
@@ -134,7 +134,7 @@ fn a_limited_stream_reports_a_late_item_once() {
 fn a_limited_stream_reports_a_stop_once() {
     let (timer, _clock) = manual();
     let (alarm, source) = (Alarm::new(), Source::default());
-    let mut limited = pin!(source.clone().timeout(&timer, SECOND));
+    let mut limited = pin!(source.clone().timeout_on(&timer, SECOND));
     assert_eq!(next(&alarm, &mut limited), Poll::Pending);
     timer.stop().unwrap();
     assert_eq!(alarm.wakes(), 1);
@@ -151,7 +151,7 @@ fn a_throttled_stream_yields_one_item_per_interval_and_loses_none() {
     let (timer, clock) = manual();
     let (alarm, source) = (Alarm::new(), Source::default());
     (0..3).for_each(|value| source.put(value));
-    let mut throttled = pin!(source.clone().throttle(&timer, SECOND));
+    let mut throttled = pin!(source.clone().throttle_on(&timer, SECOND));
     assert_eq!(next(&alarm, &mut throttled), item(0), "the first waits for nothing");
     for value in 1..3 {
         assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
@@ -160,7 +160,7 @@ fn a_throttled_stream_yields_one_item_per_interval_and_loses_none() {
         clock.advance(ms(1));
         assert_eq!((alarm.wakes(), next(&alarm, &mut throttled)), (value as usize, item(value)));
     }
-    assert_eq!(source.clone().throttle(&timer, SECOND).into_inner().0.lock().unwrap().items, []);
+    assert_eq!(source.clone().throttle_on(&timer, SECOND).into_inner().0.lock().unwrap().items, []);
     clock.advance(5 * SECOND);
     assert_eq!(next(&alarm, &mut throttled), Poll::Pending);
     source.put(3);
@@ -174,7 +174,7 @@ fn a_throttled_stream_yields_one_item_per_interval_and_loses_none() {
 fn a_debounced_stream_yields_the_last_item_before_a_pause() {
     let (timer, clock) = manual();
     let (alarm, source) = (Alarm::new(), Source::default());
-    let mut debounced = pin!(source.clone().debounce(&timer, SECOND));
+    let mut debounced = pin!(source.clone().debounce_on(&timer, SECOND));
     assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
     clock.advance(5 * SECOND);
     assert_eq!((alarm.wakes(), next(&alarm, &mut debounced)), (0, Poll::Pending));
@@ -203,7 +203,7 @@ fn a_debounced_stream_that_is_always_ready_lets_other_tasks_run() {
     let (timer, _clock) = manual();
     let (alarm, source) = (Alarm::new(), Source::default());
     (0..1000).for_each(|value| source.put(value));
-    let mut debounced = pin!(source.clone().debounce(&timer, SECOND));
+    let mut debounced = pin!(source.clone().debounce_on(&timer, SECOND));
     let mut polls = 0;
     while !source.0.lock().unwrap().items.is_empty() {
         assert_eq!(next(&alarm, &mut debounced), Poll::Pending);
@@ -211,4 +211,63 @@ fn a_debounced_stream_that_is_always_ready_lets_other_tasks_run() {
     }
     assert_eq!(alarm.wakes(), 15);
     assert_eq!(polls, 16);
+}
+
+#[test]
+fn a_repeated_limit_reports_each_silence() {
+    let (timer, clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    let mut limited = pin!(source.clone().timeout_repeating_on(&timer, SECOND));
+    for _ in 0..3 {
+        assert!(next(&alarm, &mut limited).is_pending());
+        clock.advance(SECOND);
+        assert_eq!(next(&alarm, &mut limited), Poll::Ready(Some(Err(TimeoutError::Elapsed))));
+    }
+    source.put(7);
+    assert_eq!(next(&alarm, &mut limited), Poll::Ready(Some(Ok(7))));
+    assert!(next(&alarm, &mut limited).is_pending());
+    timer.stop().unwrap();
+    assert_eq!(next(&alarm, &mut limited), Poll::Ready(Some(Err(TimeoutError::Stopped))));
+    assert!(next(&alarm, &mut limited).is_pending(), "once");
+    source.end();
+    assert_eq!(next(&alarm, &mut limited), Poll::Ready(None));
+}
+
+/// It is not ready without an end.
+#[test]
+fn rule_10_a_repeated_limit_of_zero_waits_for_a_tick() {
+    let (timer, clock) = manual();
+    let alarm = Alarm::new();
+    let mut limited = pin!(Source::default().timeout_repeating_on(&timer, Duration::ZERO));
+    assert!(next(&alarm, &mut limited).is_ready());
+    assert!(next(&alarm, &mut limited).is_pending());
+    clock.advance(SECOND);
+    assert!(next(&alarm, &mut limited).is_ready());
+}
+
+#[test]
+fn chunks_are_full_or_in_time() {
+    let (timer, clock) = manual();
+    let (alarm, source) = (Alarm::new(), Source::default());
+    let mut chunks = pin!(source.clone().chunks_timeout_on(&timer, 3, SECOND));
+    assert!(next(&alarm, &mut chunks).is_pending());
+    clock.advance(5 * SECOND);
+    assert!(next(&alarm, &mut chunks).is_pending(), "no chunk is empty");
+    (1..=4).for_each(|item| source.put(item));
+    assert_eq!(next(&alarm, &mut chunks), Poll::Ready(Some(vec![1, 2, 3])));
+    assert!(next(&alarm, &mut chunks).is_pending());
+    clock.advance(ms(900));
+    source.put(5);
+    assert!(next(&alarm, &mut chunks).is_pending(), "the time counts from the first item");
+    let wakes = alarm.wakes();
+    clock.advance(ms(100));
+    assert_eq!(alarm.wakes(), wakes + 1);
+    assert_eq!(next(&alarm, &mut chunks), Poll::Ready(Some(vec![4, 5])));
+    source.put(6);
+    source.end();
+    assert_eq!(next(&alarm, &mut chunks), Poll::Ready(Some(vec![6])));
+    assert_eq!(next(&alarm, &mut chunks), Poll::Ready(None));
+
+    let one = Source::default().chunks_timeout_on(&timer, 0, SECOND);
+    assert!(format!("{one:?}").contains("most: 1"));
 }

@@ -49,7 +49,7 @@ fn a_future_that_becomes_ready_in_time_takes_the_limit_with_it() {
     let (timer, clock) = manual();
     let alarm = Alarm::new();
     {
-        let mut limited = pin!(timer.sleep(SECOND).timeout(&timer, 2 * SECOND));
+        let mut limited = pin!(timer.sleep(SECOND).timeout_on(&timer, 2 * SECOND));
         assert_eq!(alarm.poll(&mut limited), Poll::Pending);
         assert_eq!((timer.pending_timeouts(), alarm.clones()), (2, 2));
         clock.advance(SECOND);
@@ -64,7 +64,7 @@ fn a_future_that_becomes_ready_in_time_takes_the_limit_with_it() {
 fn a_stop_ends_it_with_an_error_of_its_own() {
     let (timer, _clock) = manual();
     let alarm = Alarm::new();
-    let mut limited = pin!(pending::<()>().timeout_at(&timer, timer.now() + SECOND));
+    let mut limited = pin!(pending::<()>().timeout_at_on(&timer, timer.now() + SECOND));
     assert_eq!(alarm.poll(&mut limited), Poll::Pending);
     timer.stop().unwrap();
     assert_eq!(alarm.wakes(), 1);

@@ -237,6 +237,56 @@ impl<T> DelayQueue<T> {
         self.values.live(key)?.value.as_ref()
     }
 
+    /// The value that comes out next, with its key and its deadline. `None` if the queue is empty.
+    ///
+    /// Of a queue of more than 64 values, this orders the values of the earliest tick, as a poll would do in that
+    /// tick: O(k log k) for k values, and O(1) if nothing has changed since.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let mut queue = wheelwork::future::DelayQueue::new(&timer);
+    /// queue.insert("later", Duration::from_secs(60));
+    /// let sooner = queue.insert("sooner", Duration::from_secs(30));
+    /// let (key, deadline, value) = queue.peek().expect("it has two values");
+    /// assert_eq!((key, *value), (sooner, "sooner"));
+    /// assert_eq!(queue.next_deadline(), Some(deadline));
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
+    pub fn peek(&mut self) -> Option<(DelayKey, Instant, &T)> {
+        self.file_new();
+        self.order.find_first(&mut self.values);
+        let key = self.order.first()?;
+        let entry = self.values.live(key)?;
+        Some((key, self.instant_at(entry.deadline), entry.value.as_ref()?))
+    }
+
+    /// The deadline of the value that comes out next: that of [`peek`](Self::peek), at the same cost.
+    pub fn next_deadline(&mut self) -> Option<Instant> {
+        self.peek().map(|(_, deadline, _)| deadline)
+    }
+
+    /// All values, each with its key and its deadline, in no particular order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// let mut queue = wheelwork::future::DelayQueue::new(&timer);
+    /// queue.insert("value", Duration::from_secs(60));
+    /// assert!(queue.iter().all(|(key, _, &value)| queue.get(key) == Some(&value)));
+    /// # Ok::<(), wheelwork::BuildError>(())
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = (DelayKey, Instant, &T)> {
+        self.values.iter().filter_map(|(index, entry)| {
+            let value = entry.value.as_ref()?;
+            Some((entry.key(index), self.instant_at(entry.deadline), value))
+        })
+    }
+
     /// The number of values, including those that are due and have not come out yet.
     pub fn len(&self) -> usize {
         self.values.used()

@@ -115,6 +115,23 @@ impl Order {
         });
     }
 
+    /// Makes the first value near. No value may be new.
+    pub(super) fn find_first<T>(&mut self, values: &mut Slab<Entry<T>>) {
+        while let Some(tick) = self.distant.as_ref().and_then(Distant::next_tick) {
+            // A value of that tick is due after the start of the tick before.
+            let bound = self.scale.start_of(tick.saturating_sub(1));
+            if self.near.first().is_some_and(|&(deadline, _)| deadline <= bound) {
+                return;
+            }
+            self.gather(values, self.scale.start_of(tick));
+        }
+    }
+
+    /// The first near value.
+    pub(super) fn first(&self) -> Option<DelayKey> {
+        self.near.first().map(|&(_, key)| key)
+    }
+
     /// Takes out the first near value, if it is due by `present`.
     pub(super) fn pop_due(&mut self, present: u64) -> Option<DelayKey> {
         let &(_, key) = self.near.first().filter(|&&(deadline, _)| deadline <= present)?;

@@ -13,7 +13,7 @@ const ITEMS_PER_POLL: usize = 64;
 
 pin_project! {
     /// A stream of the items that a pause follows. Created by
-    /// [`TimedStreamExt::debounce`](super::TimedStreamExt::debounce).
+    /// [`TimedStreamExt::debounce_on`](super::TimedStreamExt::debounce_on).
     ///
     /// # Examples
     ///
@@ -34,7 +34,7 @@ pin_project! {
     /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
     /// let mut keys = DelayQueue::new(&timer);
     /// keys.insert('a', Duration::ZERO);
-    /// let mut editor = Editor { pauses: Box::pin(keys.debounce(&timer, Duration::from_millis(5))) };
+    /// let mut editor = Editor { pauses: Box::pin(keys.debounce_on(&timer, Duration::from_millis(5))) };
     /// let last = poll_fn(|cx| editor.pauses.as_mut().poll_next(cx)).await.expect("a key");
     /// assert_eq!(last.value, 'a');
     /// # Ok(())

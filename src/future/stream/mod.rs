@@ -4,10 +4,13 @@
 //   timeout   an error if the next item does not come in time
 //   throttle  at most one item per interval
 //   debounce  the last item before a pause
+//   chunks    items in chunks, each within a time
+mod chunks;
 mod debounce;
 mod throttle;
 mod timeout;
 
+pub use chunks::ChunksTimeout;
 pub use debounce::Debounce;
 pub use throttle::Throttle;
 pub use timeout::StreamTimeout;
@@ -16,10 +19,11 @@ use crate::timer::HashedWheelTimer;
 use futures_core::Stream;
 use std::time::Duration;
 
-/// Time limits and rates for streams.
+/// Time limits, rates and chunks for streams. The names of the methods differ from those of tokio-stream's
+/// `StreamExt`, so both traits can be imported.
 ///
 /// After a stop of the timer, no item is delayed: [`Throttle`] and [`Debounce`] yield each item
-/// immediately, and [`StreamTimeout`] reports the stop once.
+/// immediately, [`ChunksTimeout`] yields what it has, and [`StreamTimeout`] reports the stop once.
 ///
 /// # Examples
 ///
@@ -33,7 +37,7 @@ use std::time::Duration;
 ///
 /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
 /// let ticks = timer.interval(Duration::from_millis(1))?;
-/// let mut slow_ticks = pin!(ticks.throttle(&timer, Duration::from_millis(5)));
+/// let mut slow_ticks = pin!(ticks.throttle_on(&timer, Duration::from_millis(5)));
 /// let first = poll_fn(|cx| slow_ticks.as_mut().poll_next(cx)).await;
 /// let second = poll_fn(|cx| slow_ticks.as_mut().poll_next(cx)).await;
 /// assert!(second > first);
@@ -56,21 +60,66 @@ pub trait TimedStreamExt: Stream + Sized {
     ///
     /// # let timer = wheelwork::HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
     /// let slow = timer.interval(Duration::from_secs(60))?;
-    /// let mut items = pin!(slow.timeout(&timer, Duration::from_millis(2)));
+    /// let mut items = pin!(slow.timeout_on(&timer, Duration::from_millis(2)));
     /// let item = poll_fn(|cx| items.as_mut().poll_next(cx)).await;
     /// assert!(item.expect("the stream goes on").is_err());
     /// # Ok(())
     /// # }
     /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
-    fn timeout(self, timer: &HashedWheelTimer, limit: Duration) -> StreamTimeout<Self> {
+    fn timeout_on(self, timer: &HashedWheelTimer, limit: Duration) -> StreamTimeout<Self> {
         StreamTimeout::new(self, timer, limit)
+    }
+
+    /// Yields an error like [`timeout_on`](Self::timeout_on), and then another one each time that `limit` has passed
+    /// without an item. A limit of zero means each tick of the timer.
+    #[cfg_attr(feature = "tracing", track_caller)]
+    fn timeout_repeating_on(
+        self,
+        timer: &HashedWheelTimer,
+        limit: Duration,
+    ) -> StreamTimeout<Self> {
+        StreamTimeout::new(self, timer, limit).repeating()
+    }
+
+    /// Yields the items in chunks: of `most` items, or of those that have come within `limit` after the first
+    /// one of the chunk. No chunk is empty, and zero items count as one. The stream's end yields the rest.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::{future::poll_fn, pin::pin};
+    /// # use futures_core::Stream;
+    /// use wheelwork::future::{DelayQueue, TimedStreamExt};
+    ///
+    /// # let timer = wheelwork::HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// let mut events = DelayQueue::new(&timer);
+    /// "abc".chars().for_each(|event| drop(events.insert(event, Duration::ZERO)));
+    /// let mut chunks = pin!(events.chunks_timeout_on(&timer, 2, Duration::from_secs(1)));
+    /// for size in [2, 1] {
+    ///     let chunk = poll_fn(|cx| chunks.as_mut().poll_next(cx)).await.expect("a chunk");
+    ///     assert_eq!(chunk.len(), size);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg_attr(feature = "tracing", track_caller)]
+    fn chunks_timeout_on(
+        self,
+        timer: &HashedWheelTimer,
+        most: usize,
+        limit: Duration,
+    ) -> ChunksTimeout<Self> {
+        ChunksTimeout::new(self, timer, most, limit)
     }
 
     /// Yields at most one item per `interval`. It does not poll the stream in between, so items wait
     /// in the stream and none is lost.
     #[cfg_attr(feature = "tracing", track_caller)]
-    fn throttle(self, timer: &HashedWheelTimer, interval: Duration) -> Throttle<Self> {
+    fn throttle_on(self, timer: &HashedWheelTimer, interval: Duration) -> Throttle<Self> {
         Throttle::new(self, timer, interval)
     }
 
@@ -90,14 +139,14 @@ pub trait TimedStreamExt: Stream + Sized {
     /// # let timer = wheelwork::HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
     /// let mut keys = DelayQueue::new(&timer);
     /// "abc".chars().for_each(|key| drop(keys.insert(key, Duration::ZERO))); // in quick succession
-    /// let mut pauses = pin!(keys.debounce(&timer, Duration::from_millis(5)));
+    /// let mut pauses = pin!(keys.debounce_on(&timer, Duration::from_millis(5)));
     /// let last = poll_fn(|cx| pauses.as_mut().poll_next(cx)).await.expect("the last one");
     /// assert_eq!(last.value, 'c');
     /// # Ok(())
     /// # }
     /// ```
     #[cfg_attr(feature = "tracing", track_caller)]
-    fn debounce(self, timer: &HashedWheelTimer, quiet: Duration) -> Debounce<Self> {
+    fn debounce_on(self, timer: &HashedWheelTimer, quiet: Duration) -> Debounce<Self> {
         Debounce::new(self, timer, quiet)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pin_project! {
     /// A stream with a limited rate. Created by
-    /// [`TimedStreamExt::throttle`](super::TimedStreamExt::throttle).
+    /// [`TimedStreamExt::throttle_on`](super::TimedStreamExt::throttle_on).
     ///
     /// # Examples
     ///
@@ -30,7 +30,7 @@ pin_project! {
     ///
     /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
     /// let updates = timer.interval(Duration::from_millis(1))?;
-    /// let mut feed = Feed { updates: Box::pin(updates.throttle(&timer, Duration::from_millis(5))) };
+    /// let mut feed = Feed { updates: Box::pin(updates.throttle_on(&timer, Duration::from_millis(5))) };
     /// let first = poll_fn(|cx| feed.updates.as_mut().poll_next(cx)).await;
     /// let second = poll_fn(|cx| feed.updates.as_mut().poll_next(cx)).await;
     /// assert!(second > first);

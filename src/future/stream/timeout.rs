@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pin_project! {
     /// A stream with a limit for each item. Created by
-    /// [`TimedStreamExt::timeout`](super::TimedStreamExt::timeout).
+    /// [`TimedStreamExt::timeout_on`](super::TimedStreamExt::timeout_on).
     ///
     /// # Examples
     ///
@@ -30,7 +30,7 @@ pin_project! {
     ///
     /// let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
     /// let updates = timer.interval(Duration::from_secs(60))?;
-    /// let mut feed = Feed { updates: Box::pin(updates.timeout(&timer, Duration::from_millis(2))) };
+    /// let mut feed = Feed { updates: Box::pin(updates.timeout_on(&timer, Duration::from_millis(2))) };
     /// let update = poll_fn(|cx| feed.updates.as_mut().poll_next(cx)).await;
     /// assert!(update.expect("the stream goes on").is_err());
     /// # Ok(())
@@ -45,13 +45,19 @@ pin_project! {
         limit: Duration,
         // Whether an error was yielded since the last item.
         reported: bool,
+        // Whether more errors follow.
+        repeats: bool,
     }
 }
 
 impl<S> StreamTimeout<S> {
     #[cfg_attr(feature = "tracing", track_caller)]
     pub(super) fn new(stream: S, timer: &HashedWheelTimer, limit: Duration) -> Self {
-        Self { stream, sleep: timer.sleep(limit), limit, reported: false }
+        Self { stream, sleep: timer.sleep(limit), limit, reported: false, repeats: false }
+    }
+
+    pub(super) fn repeating(self) -> Self {
+        Self { repeats: true, ..self }
     }
 
     /// Returns the stream without its limit.
@@ -76,6 +82,11 @@ impl<S: Stream> Stream for StreamTimeout<S> {
             return Poll::Pending;
         }
         ready!(this.sleep.poll_ready(cx));
+        if *this.repeats && !this.sleep.was_stopped() {
+            // A limit of zero would never be pending.
+            this.sleep.reset_after((*this.limit).max(Duration::from_nanos(1)));
+            return Poll::Ready(Some(Err(TimeoutError::Elapsed)));
+        }
         *this.reported = true;
         Poll::Ready(Some(Err(TimeoutError::of(this.sleep))))
     }
