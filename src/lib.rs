@@ -22,13 +22,14 @@
 //! ```
 //!
 //! The [guide] has a chapter for each task: [request deadlines](guide::request_deadlines),
-//! [idle connections](guide::idle_connections), [HTTP servers](guide::http_servers),
+//! [idle connections](guide::idle_connections), [WebSocket pings](guide::websocket_pings), [HTTP servers](guide::http_servers),
 //! [periodic work](guide::periodic_work),
 //! [async programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
 //! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [sizing](guide::sizing),
 //! [watching it](guide::watching), [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop),
 //! and how to port code from
-//! [Netty](guide::from_netty) and [tokio](guide::from_tokio).
+//! [Netty](guide::from_netty), [`ScheduledThreadPoolExecutor`](guide::from_scheduled_executor) and
+//! [tokio](guide::from_tokio).
 //!
 //! # The path of a timeout
 //!

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | answer each request in time, or give up | [request deadlines](request_deadlines) |
 //! | close connections that are silent | [idle connections](idle_connections) |
+//! | ping WebSocket clients | [WebSocket pings](websocket_pings) |
 //! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
 //! | repeat something, or try it again | [periodic work](periodic_work) |
 //! | sleep and limit futures | [in async programs](async_programs) |
@@ -16,7 +17,7 @@
 //! | pick a structure | [choosing a wheel](choosing_a_wheel) |
 //! | drive timeouts by your own loop | [your own loop](own_loop) |
 //! | survive a crash | [jobs that survive](jobs) |
-//! | port Java code | [from Netty's timer](from_netty) |
+//! | port Java code | [from Netty's timer](from_netty), [from `ScheduledThreadPoolExecutor`](from_scheduled_executor) |
 //! | port async code | [from `tokio::time`](from_tokio) |
 //!
 //! The [crate's page](crate) lists the guarantees and the limits. These modules exist only in the
@@ -27,6 +28,9 @@ pub mod request_deadlines {}
 
 #[doc = include_str!("idle_connections.md")]
 pub mod idle_connections {}
+
+#[doc = include_str!("websocket_pings.md")]
+pub mod websocket_pings {}
 
 #[doc = include_str!("http_servers.md")]
 pub mod http_servers {}
@@ -73,6 +77,9 @@ pub mod jobs {}
 
 #[doc = include_str!("from_netty.md")]
 pub mod from_netty {}
+
+#[doc = include_str!("from_scheduled_executor.md")]
+pub mod from_scheduled_executor {}
 
 #[doc = include_str!("from_tokio.md")]
 pub mod from_tokio {}
