@@ -6,7 +6,7 @@ use crate::common::examples::{assert_fits, run_example, said, squeezed};
 const LARGER: [&str; 3] = ["idle_connections", "idle_cost", "replay_log"];
 
 /// Each small example, and what stands in its output whatever the machine's speed.
-const SMALL: [(&str, &[&str]); 7] = [
+const SMALL: [(&str, &[&str]); 8] = [
     ("graceful_shutdown", &["start, reminders in the file: 0"]),
     ("heartbeat", &["missed 3", "timeouts left: 0"]),
     ("idle_tokio", &["silent client: closed after", "talking client: closed after"]),

@@ -233,7 +233,7 @@ fn futures_and_idle_checks_have_deadlines() {
         events.push(*id);
         Answer::StopWatching
     });
-    let watch = idle.watch(7, &IdlePolicy::new().all(Duration::from_secs(60))).unwrap();
+    let watch = idle.watch(7, &IdlePolicy::new().both(Duration::from_secs(60))).unwrap();
     assert!(timer.next_deadline().is_some(), "the check of the connection");
     clock.advance_through(Duration::from_secs(50));
     watch.touch();
