@@ -25,20 +25,21 @@ const AXIS: f64 = 50.0;
 const BAR: f64 = 15.0;
 const ROW: f64 = 22.0;
 
-/// The first, second and further marks of a rival, for light and for dark pages.
+/// The first, second and further marks of a rival, for light and for dark pages. Even the last stands out from the
+/// page.
 const OURS_SHADES: [Color; 5] = [
+    ("#0a3069", "#a5d0ff"),
+    ("#0550ae", "#79b8ff"),
     ("#0969da", "#4493f8"),
     ("#4f91ec", "#316dca"),
-    ("#8bb9f5", "#2b5ca8"),
-    ("#bfd9fb", "#224a84"),
-    ("#d8e8fd", "#1d3d6c"),
+    ("#7fb0f0", "#2b5ca8"),
 ];
 const SHADES: [Color; 5] = [
-    ("#6e7781", "#9ea7b3"),
-    ("#8c959f", "#7d8590"),
-    ("#afb8c1", "#656c76"),
-    ("#d0d7de", "#4d545d"),
-    ("#e4e9ee", "#3d444d"),
+    ("#32383f", "#d1d7e0"),
+    ("#57606a", "#9ea7b3"),
+    ("#6e7781", "#7d8590"),
+    ("#8c959f", "#656c76"),
+    ("#a5aeb8", "#575e67"),
 ];
 
 fn shade(rival: &str, mark: usize) -> String {
@@ -227,8 +228,13 @@ impl<'a> Panel<'a> {
         for (i, figure) in row.figures.iter().enumerate() {
             let Some(Figure { median, min, max }) = *figure else { continue };
             let y = middle + BAR * (i as f64 - (row.figures.len() as f64 - 1.0) / 2.0);
-            let class = format!("bar {}", shade(row.rival, i));
-            picture.line(&class, [(LEFT, y), (self.x(median), y)]);
+            let shade = shade(row.rival, i);
+            if self.scale.is_logarithmic {
+                // Where the axis begins is arbitrary, so the length of a bar would say nothing.
+                picture.group(&shade, |picture| picture.dot((self.x(median), y)));
+            } else {
+                picture.line(&format!("bar {shade}"), [(LEFT, y), (self.x(median), y)]);
+            }
             picture.line("ink thin", [(self.x(min), y), (self.x(max), y)]);
             let base = ours.filter(|ours| ours.rival != row.rival).and_then(|ours| ours.figures[i]);
             let ratio = base.and_then(|base| words::ratio(metric, median, base.median));

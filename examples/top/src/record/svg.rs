@@ -16,6 +16,9 @@ const HEIGHT: usize = 16;
 /// The space around the terminal.
 const MARGIN: usize = 8;
 
+/// The first frame stands for so long, because readers and previews may see no other.
+const STILL_SECONDS: u32 = 2;
+
 /// The colours, on a light and on a dark page.
 const STYLE: &str = "\
 .p{fill:#fff;stroke:#d0d7de}text{font:13.3px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}\
@@ -60,7 +63,8 @@ impl Film {
              width=\"{width}\" height=\"{height}\" role=\"img\">\n\
              <title>A timer at work: the wheel, its rates, its lateness, its connections</title>\n\
              <style>{STYLE}@keyframes f{{to{{transform:translateX(-{}px)}}}}\
-             .f{{animation:f {seconds}s steps({count},end) infinite}}</style>\n<defs>\n",
+             .f{{animation:f {seconds}s steps({count},end) {STILL_SECONDS}s infinite}}\
+             @media(prefers-reduced-motion:reduce){{.f{{animation:none}}}}</style>\n<defs>\n",
             width * count
         );
         for (number, row) in self.drawn.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
