@@ -115,7 +115,7 @@ mod model {
         }
 
         /// Whether the thread sleeps and has not been woken.
-        #[cfg(feature = "_asleep")]
+        #[cfg(asleep)]
         pub(crate) fn is_parked(&self) -> bool {
             let called = self.called.lock();
             self.parked.load(Ordering::Relaxed) && !*called

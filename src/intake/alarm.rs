@@ -53,7 +53,7 @@ pub(crate) struct Alarm {
     request: AtomicU64,
     parker: Parker,
     /// See `asleep_until`. Not an atomic of shuttle, since no race depends on it.
-    #[cfg(feature = "_asleep")]
+    #[cfg(asleep)]
     asleep_until: std::sync::atomic::AtomicU64,
 }
 
@@ -78,7 +78,7 @@ impl Alarm {
             rung,
             request: AtomicU64::new(NOBODY),
             parker: Parker::new(),
-            #[cfg(feature = "_asleep")]
+            #[cfg(asleep)]
             asleep_until: std::sync::atomic::AtomicU64::new(0),
         }
     }
@@ -131,17 +131,17 @@ impl Alarm {
         self.set_asleep_until(0);
     }
 
-    #[cfg(not(feature = "_asleep"))]
+    #[cfg(not(asleep))]
     fn set_asleep_until(&self, _time: u64) {}
 
-    #[cfg(feature = "_asleep")]
+    #[cfg(asleep)]
     fn set_asleep_until(&self, time: u64) {
         self.asleep_until.store(time, std::sync::atomic::Ordering::SeqCst);
     }
 
     /// Until when the worker sleeps. `None` while it is awake. A worker that was woken, and has not run
     /// since, still counts as asleep, except under shuttle.
-    #[cfg(feature = "_asleep")]
+    #[cfg(asleep)]
     pub(crate) fn asleep_until(&self) -> Option<u64> {
         #[cfg(shuttle)]
         if !self.parker.is_parked() {

@@ -467,7 +467,7 @@ impl HashedWheelTimer {
     }
 
     /// Until when the worker sleeps, after [`started_at`](Self::started_at). `None` while it is awake.
-    #[cfg(feature = "_asleep")]
+    #[cfg(asleep)]
     #[doc(hidden)]
     pub fn asleep_until(&self) -> Option<Duration> {
         self.context().alarm.asleep_until().map(Duration::from_nanos)

@@ -6,6 +6,8 @@
 //! The same programs run on real threads and, smaller, under shuttle's random schedules (`.ci/shuttle`).
 //! `WHEELWORK_WHOLE_SECONDS` changes the time on real threads from 3 s, and `WHEELWORK_WHOLE_SEED` the first seed.
 
+#![cfg(asleep)]
+
 #[path = "../common/mod.rs"]
 mod common;
 mod env;
