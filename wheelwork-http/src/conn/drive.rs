@@ -1,0 +1,203 @@
+//! `Drive`: the task of a connection. It finds the protocol, runs hyper's connection, and acts on limits.
+
+use super::state::{Conn, Flags, Stage, UNSTAMPED};
+use super::stream::{Limited, Member};
+use crate::app::App;
+use crate::cut::Effect;
+use crate::limit::Limit;
+use crate::listener::{Handshake, Socket};
+use crate::request::{Executor, Respond};
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::TokioIo;
+use pin_project_lite::pin_project;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// RFC 9113 section 3.4.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+type Http1<I, S> = http1::UpgradeableConnection<TokioIo<Limited<I>>, Respond<S>>;
+type Http2<I, S> = http2::Connection<TokioIo<Limited<I>>, Respond<S>, Executor>;
+
+pin_project! {
+    /// The task of a connection.
+    pub(crate) struct Drive<H, S>
+    where
+        H: Handshake,
+        S: App,
+    {
+        conn: Arc<Conn>,
+        // The waker that the connection's state has.
+        known: Option<Waker>,
+        service: Option<S>,
+        #[pin]
+        protocol: Protocol<H, S>,
+    }
+}
+
+pin_project! {
+    #[project = ProtocolNow]
+    enum Protocol<H, S>
+    where
+        H: Handshake,
+        S: App,
+    {
+        Handshake { #[pin] handshake: H::Future, member: Option<Member> },
+        Detect { stream: Option<Limited<H::Socket>>, first: Option<Vec<u8>> },
+        Http1 { #[pin] http: Http1<H::Socket, S> },
+        // Boxed: it is larger, and rarer.
+        Http2 { http: Pin<Box<Http2<H::Socket, S>>> },
+        Ended,
+    }
+}
+
+impl<H: Handshake, S: App> Drive<H, S> {
+    pub(crate) fn new(handshake: H::Future, member: Member, service: S) -> Self {
+        let conn = member.0.clone();
+        let protocol = Protocol::Handshake { handshake, member: Some(member) };
+        Self { conn, known: None, service: Some(service), protocol }
+    }
+
+    /// Registers the task's waker where limits find it.
+    #[inline]
+    fn register(self: Pin<&mut Self>, waker: &Waker) {
+        let this = self.project();
+        if !this.known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *this.known = Some(waker.clone());
+            this.conn.control().wakers[0] = Some(waker.clone());
+        }
+    }
+
+    fn poll_protocol(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let mut this = self.as_mut().project();
+            let next = match this.protocol.as_mut().project() {
+                ProtocolNow::Handshake { handshake, member } => {
+                    let Ok(socket) = ready!(handshake.poll(cx)) else { return Poll::Ready(()) };
+                    let Some(member) = member.take() else { return Poll::Ready(()) };
+                    Protocol::Detect { stream: Some(Limited::new(socket, member)), first: None }
+                }
+                ProtocolNow::Detect { stream, first } => {
+                    let Some(limited) = stream else { return Poll::Ready(()) };
+                    let Ok(is_http2) = ready!(poll_detect(limited, first, cx)) else {
+                        return Poll::Ready(());
+                    };
+                    let (Some(mut limited), Some(service)) = (stream.take(), this.service.take())
+                    else {
+                        return Poll::Ready(());
+                    };
+                    limited.begin(first.take().unwrap_or_default(), is_http2);
+                    begin(this.conn, limited, service, is_http2)
+                }
+                ProtocolNow::Http1 { http } => {
+                    let _ = ready!(http.poll(cx));
+                    return Poll::Ready(());
+                }
+                ProtocolNow::Http2 { http } => {
+                    let ended = ready!(http.as_mut().poll(cx));
+                    if ended.is_err_and(|error| error.is_timeout()) {
+                        this.conn.report(Limit::Ping, Effect::Close);
+                    }
+                    return Poll::Ready(());
+                }
+                ProtocolNow::Ended => return Poll::Ready(()),
+            };
+            this.protocol.set(next);
+        }
+    }
+
+    /// Acts on limits. Returns true if the connection is to be closed now.
+    #[cold]
+    fn attend(self: Pin<&mut Self>, cx: &mut Context<'_>) -> bool {
+        let mut this = self.project();
+        let verdict = this.conn.attend();
+        if verdict.close_softly {
+            match this.protocol.as_mut().project() {
+                ProtocolNow::Http1 { http } => http.graceful_shutdown(),
+                ProtocolNow::Http2 { http } => http.as_mut().graceful_shutdown(),
+                _ => {}
+            }
+        }
+        let Some(limit) = verdict.close else { return false };
+        if matches!(limit, Limit::Header | Limit::Response | Limit::ResponseRate) {
+            this.conn.set(Flags::FAREWELL);
+            // Lets hyper poll the socket, which takes its leave.
+            match this.protocol.as_mut().project() {
+                ProtocolNow::Http1 { http } => drop(http.poll(cx)),
+                ProtocolNow::Http2 { http } => drop(http.as_mut().poll(cx)),
+                _ => {}
+            }
+        }
+        true
+    }
+}
+
+/// Begins HTTP/1 or HTTP/2.
+fn begin<H: Handshake, S: App>(
+    conn: &Arc<Conn>,
+    limited: Limited<H::Socket>,
+    service: S,
+    is_http2: bool,
+) -> Protocol<H, S> {
+    let stage = if is_http2 { Stage::Http2 } else { Stage::Http1 };
+    conn.begin_protocol(stage);
+    let io = TokioIo::new(limited);
+    let respond = Respond::new(conn.clone(), service, stage == Stage::Http2);
+    if is_http2 {
+        let http = conn.shared.http2.serve_connection(io, respond);
+        Protocol::Http2 { http: Box::pin(http) }
+    } else {
+        let http = conn.shared.http1.serve_connection(io, respond).with_upgrades();
+        Protocol::Http1 { http }
+    }
+}
+
+/// Reads until the first bytes tell whether they are HTTP/2's preface.
+fn poll_detect<S: Socket>(
+    limited: &mut Limited<S>,
+    first: &mut Option<Vec<u8>>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<bool>> {
+    loop {
+        let mut bytes = [0; PREFACE.len()];
+        let known = first.as_ref().map_or(0, Vec::len);
+        let mut buffer = ReadBuf::new(&mut bytes[known..]);
+        ready!(Pin::new(&mut *limited).poll_read(cx, &mut buffer))?;
+        let read = buffer.filled();
+        if read.is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let all = first.get_or_insert_default();
+        all.extend_from_slice(read);
+        if !PREFACE.starts_with(all) {
+            return Poll::Ready(Ok(false));
+        }
+        if all.len() == PREFACE.len() {
+            return Poll::Ready(Ok(true));
+        }
+    }
+}
+
+impl<H: Handshake, S: App> Future for Drive<H, S> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.as_mut().register(cx.waker());
+        if self.conn.has(Flags::NEWS | Flags::ABORT) && !self.conn.has(Flags::TUNNEL) {
+            let is_over = self.conn.has(Flags::ABORT) || self.as_mut().attend(cx);
+            if is_over {
+                self.project().protocol.set(Protocol::Ended);
+                return Poll::Ready(());
+            }
+        }
+        let polled = self.as_mut().poll_protocol(cx);
+        if polled.is_pending() && self.conn.header_since.load(Ordering::Relaxed) == UNSTAMPED {
+            self.conn.stamp_header();
+        }
+        polled
+    }
+}

@@ -1,0 +1,126 @@
+//! `Frames`: where the frames and header blocks of HTTP/2 end (RFC 9113 sections 4.1 and 4.3).
+//!
+//! It follows the bytes that hyper reads, so that a client that sends a header byte by byte has a limit. It checks
+//! nothing: h2 does.
+
+const HEAD: usize = 9;
+const DATA: u8 = 0x0;
+const HEADERS: u8 = 0x1;
+const CONTINUATION: u8 = 0x9;
+const END_HEADERS: u8 = 0x4;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frames {
+    head: [u8; HEAD],
+    /// The bytes of the head that were read.
+    filled: usize,
+    /// The bytes of the payload that were not read.
+    left: usize,
+    /// A header block has begun and not ended.
+    in_block: bool,
+    /// The highest stream with a header.
+    pub(crate) last_stream: u32,
+}
+
+/// What is incomplete after some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// Nothing that has a limit: frames have ended, or DATA goes on.
+    None,
+    /// A frame or a header block, which began in these bytes.
+    Begun,
+    /// The frame or the header block that was incomplete before.
+    Former,
+}
+
+impl Frames {
+    /// Follows some bytes.
+    pub(crate) fn read(&mut self, mut bytes: &[u8]) -> Open {
+        let mut is_former = self.is_open();
+        loop {
+            let taken = self.left.min(bytes.len());
+            self.left -= taken;
+            bytes = &bytes[taken..];
+            if self.left > 0 || bytes.is_empty() {
+                break;
+            }
+            is_former &= self.is_open();
+            let taken = (HEAD - self.filled).min(bytes.len());
+            self.head[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
+            self.filled += taken;
+            bytes = &bytes[taken..];
+            if self.filled < HEAD {
+                break;
+            }
+            self.begin_payload();
+        }
+        match self.is_open() {
+            false => Open::None,
+            true if is_former => Open::Former,
+            true => Open::Begun,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        let in_frame = self.left > 0 && self.head[3] != DATA;
+        self.in_block || self.filled > 0 || in_frame
+    }
+
+    fn begin_payload(&mut self) {
+        let [high, middle, low, kind, flags, stream @ ..] = self.head;
+        self.filled = 0;
+        self.left = u32::from_be_bytes([0, high, middle, low]) as usize;
+        if kind == HEADERS {
+            let stream = u32::from_be_bytes(stream) & !(1 << 31);
+            self.last_stream = self.last_stream.max(stream);
+        }
+        if kind == HEADERS || kind == CONTINUATION {
+            self.in_block = flags & END_HEADERS == 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, stream: u8, length: u8) -> Vec<u8> {
+        let mut bytes = vec![0, 0, length, kind, flags, 0, 0, 0, stream];
+        bytes.resize(HEAD + usize::from(length), b'x');
+        bytes
+    }
+
+    #[test]
+    fn a_frame_is_open_from_its_first_byte_to_its_last() {
+        let mut frames = Frames::default();
+        let settings = frame(4, 0, 0, 6);
+        assert_eq!(frames.read(&settings[..1]), Open::Begun);
+        assert_eq!(frames.read(&settings[1..9]), Open::Former);
+        assert_eq!(frames.read(&settings[9..14]), Open::Former);
+        assert_eq!(frames.read(&settings[14..]), Open::None);
+    }
+
+    #[test]
+    fn a_header_block_goes_on_over_its_continuations() {
+        let mut frames = Frames::default();
+        assert_eq!(frames.read(&frame(HEADERS, 0, 5, 3)), Open::Begun);
+        assert_eq!(frames.read(&frame(CONTINUATION, 0, 5, 0)), Open::Former);
+        assert_eq!(frames.read(&frame(CONTINUATION, END_HEADERS, 5, 2)), Open::None);
+        assert_eq!(frames.last_stream, 5);
+    }
+
+    #[test]
+    fn data_is_never_open_and_a_frame_after_another_has_just_begun() {
+        let mut frames = Frames::default();
+        let data = frame(DATA, 0, 1, 200);
+        assert_eq!(frames.read(&data[..100]), Open::None);
+        let mut bytes = data[100..].to_vec();
+        bytes.extend(&frame(HEADERS, END_HEADERS, 3, 9)[..10]);
+        assert_eq!(frames.read(&bytes), Open::Begun);
+        assert_eq!(frames.read(&[b'x'; 8]), Open::None);
+        let ping = frame(6, 0, 0, 8);
+        assert_eq!(frames.read(&[&ping[12..], &[]].concat()[..0]), Open::None);
+        assert_eq!(frames.read(&[ping.clone(), ping[..3].to_vec()].concat()), Open::Begun);
+        assert_eq!(frames.read(&[ping[3..].to_vec(), ping[..3].to_vec()].concat()), Open::Begun);
+    }
+}

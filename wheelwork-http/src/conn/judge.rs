@@ -1,0 +1,193 @@
+//! What is due on a connection, and what follows.
+
+use super::check::{Check, Refused};
+use super::state::{Conn, Due, Flags, Stage};
+use crate::cut::Effect;
+use crate::limit::Limit;
+use crate::time::{NEVER, after};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What the task of a connection must do now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Take no more requests.
+    pub(super) close_softly: bool,
+    /// Close the connection, because of this limit.
+    pub(super) close: Option<Limit>,
+}
+
+impl Conn {
+    /// Reads the flags, and acts on everything that is due.
+    #[cold]
+    pub(super) fn attend(self: &Arc<Self>) -> Verdict {
+        let news = self.take(Flags::NEWS);
+        let mut verdict = Verdict::default();
+        if news & Flags::SHUTDOWN != 0 {
+            self.close_softly(Limit::Shutdown, &mut verdict);
+        }
+        if news & Flags::ROOM != 0 {
+            self.make_room(&mut verdict);
+        }
+        while verdict.close.is_none() && self.act_on_next(&mut verdict) {}
+        self.judge_requests(&mut verdict);
+        if verdict.close.is_none() && self.arm_for_all().is_err() {
+            self.close(Limit::Timer, &mut verdict);
+        }
+        verdict
+    }
+
+    /// Acts on one due deadline of the connection. Returns false if there is none.
+    fn act_on_next(self: &Arc<Self>, verdict: &mut Verdict) -> bool {
+        let now = self.now();
+        let mut control = self.control();
+        let first = self.deadlines(&control).into_iter().min_by_key(|&(at, _)| at);
+        let Some((_, due)) = first.filter(|&(at, _)| at <= now) else { return false };
+        let closing = control.closing;
+        match due {
+            Due::Handler => {
+                self.handler_since.store(0, Ordering::Relaxed);
+                self.set(Flags::CUT);
+                drop(control);
+                self.report(Limit::Handler, Effect::Request);
+            }
+            Due::Write => {
+                let bounds = self.write_bounds(&control);
+                let judged = control.write.judge(&bounds, now);
+                drop(control);
+                if let Some(limit) = judged {
+                    self.close(limit, verdict);
+                }
+                return judged.is_none();
+            }
+            Due::Idle | Due::End => {
+                drop(control);
+                match closing {
+                    Some(limit) => self.close(limit, verdict),
+                    None if due == Due::Idle => self.close_softly(Limit::Idle, verdict),
+                    None => self.close_softly(Limit::Age, verdict),
+                }
+            }
+            Due::Handshake | Due::Header | Due::Tunnel => {
+                drop(control);
+                let limit = match due {
+                    Due::Handshake => Limit::Handshake,
+                    Due::Header => Limit::Header,
+                    _ => Limit::Tunnel,
+                };
+                self.close(limit, verdict);
+            }
+        }
+        verdict.close.is_none()
+    }
+
+    fn close(&self, limit: Limit, verdict: &mut Verdict) {
+        self.cut_off(limit);
+        verdict.close = Some(limit);
+    }
+
+    /// Aborts the connection, and reports that once.
+    pub(crate) fn cut_off(&self, limit: Limit) {
+        if !self.abort(limit) {
+            return;
+        }
+        let is_used = self.in_flight.load(Ordering::Relaxed) > 0 || self.has(Flags::TUNNEL);
+        if limit == Limit::Shutdown {
+            if !is_used {
+                return; // nothing was cut
+            }
+            self.shared.desk.note_end(self.peer.clone());
+        }
+        self.report(limit, Effect::Close);
+    }
+
+    fn close_softly(&self, limit: Limit, verdict: &mut Verdict) {
+        let now = self.now();
+        let mut control = self.control();
+        let end = match limit {
+            Limit::Age => after(now, self.limits().grace),
+            Limit::Shutdown => self.shared.shutdown_deadline(),
+            _ => NEVER,
+        };
+        let was_closing = control.closing.is_some();
+        control.end = if was_closing { control.end.min(end) } else { end };
+        control.closing = Some(limit);
+        if was_closing {
+            return;
+        }
+        control.closing_since = now;
+        let is_opening = control.stage == Stage::Opening;
+        let is_tunnel = control.stage == Stage::Tunnel;
+        drop(control);
+        if is_opening {
+            // There is nothing to end softly.
+            return self.close(limit, verdict);
+        }
+        verdict.close_softly = !is_tunnel;
+        if limit != Limit::Shutdown {
+            self.report(limit, Effect::SoftClose);
+        }
+    }
+
+    /// Ends a connection without requests, because another one needs its place.
+    fn make_room(&self, verdict: &mut Verdict) {
+        if self.unused_since().is_none() {
+            return; // a request has come meanwhile
+        }
+        if self.is_idle() {
+            self.close_softly(Limit::Connections, verdict);
+        } else {
+            self.close(Limit::Connections, verdict);
+        }
+    }
+
+    fn judge_requests(self: &Arc<Self>, verdict: &mut Verdict) {
+        let records = self.control().records();
+        let now = if records.is_empty() { 0 } else { self.now() };
+        for record in &records {
+            let Some(limit) = record.judge(now) else { continue };
+            self.report(limit, Effect::Request);
+            if record.is_beyond_its_stream() {
+                // No task can reset the stream any more: end it with its connection.
+                self.close_softly(limit, verdict);
+                let end = after(now, self.limits().request.response);
+                let mut control = self.control();
+                control.end = control.end.min(end);
+            }
+        }
+    }
+
+    /// Ensures that the next check is not too late.
+    fn arm_for_all(self: &Arc<Self>) -> Result<(), Refused> {
+        let mut control = self.control();
+        let records = control.records();
+        let earliest = self.earliest(&control, &records);
+        let result = match earliest < self.armed.load(Ordering::Relaxed) {
+            true => Check::schedule(self, &mut control, earliest),
+            false => Ok(()),
+        };
+        drop(control);
+        drop(records);
+        result
+    }
+
+    /// Counts and reports a cut.
+    pub(crate) fn report(&self, limit: Limit, effect: Effect) {
+        let in_flight = self.in_flight.load(Ordering::Relaxed) as usize;
+        self.shared.report(limit, effect, &self.peer, self.open_for(), in_flight);
+    }
+
+    /// The connection has ended.
+    pub(super) fn leave(&self) {
+        let mut control = self.control();
+        control.epoch = control.epoch.wrapping_add(1);
+        let timeout = control.timeout.take();
+        let wakers = std::mem::take(&mut control.wakers);
+        drop(control);
+        if let Some(timeout) = timeout {
+            timeout.cancel();
+        }
+        drop(wakers);
+        self.shared.desk.leave(self);
+    }
+}

@@ -1,0 +1,408 @@
+//! `Conn`: the words of a connection, and its deadlines.
+
+use super::check::Check;
+use crate::limit::Limit;
+use crate::limits::{Limits, RequestLimits};
+use crate::meter::{Bounds, Meter};
+use crate::peer::Peer;
+use crate::request::Record;
+use crate::server::Shared;
+use crate::time::{NEVER, after, nanos};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
+use std::time::Duration;
+use wheelwork::Timeout;
+
+/// A time that is set at the end of the present poll, so that a header that is complete by then costs no clock.
+pub(crate) const UNSTAMPED: u64 = 1;
+
+/// How long a connection without requests may take to end after a soft close.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// If the next check is at least this far away, it has not begun: the clocks of two processors differ by less.
+const APART: u64 = 1_000_000;
+
+/// The bits of `Conn::flags`.
+pub(crate) struct Flags;
+
+impl Flags {
+    /// The check has found a deadline that is due.
+    pub(crate) const DUE: u8 = 1;
+    /// The check was dropped: the timer was stopped.
+    pub(crate) const LOST: u8 = 1 << 1;
+    /// The handler's limit has passed, for the request without a record.
+    pub(crate) const CUT: u8 = 1 << 2;
+    /// The socket fails from now on.
+    pub(crate) const ABORT: u8 = 1 << 3;
+    /// The socket takes its leave before it fails: it says why, or forgets what was not sent.
+    pub(crate) const FAREWELL: u8 = 1 << 4;
+    /// The connection is a tunnel, or becomes one.
+    pub(crate) const TUNNEL: u8 = 1 << 5;
+    /// The server shuts down.
+    pub(crate) const SHUTDOWN: u8 = 1 << 6;
+    /// The server needs room.
+    pub(crate) const ROOM: u8 = 1 << 7;
+
+    /// What the task of the connection must attend to.
+    pub(crate) const NEWS: u8 = Self::DUE | Self::LOST | Self::SHUTDOWN | Self::ROOM;
+}
+
+/// What the connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Opening,
+    Http1,
+    Http2,
+    Tunnel,
+}
+
+/// Whether the socket takes what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// The meter has no window.
+    Free,
+    /// A write has waited in this window of the meter.
+    Measured,
+    /// A write waits.
+    Waits,
+}
+
+/// What is due at a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Handshake,
+    Header,
+    Handler,
+    Write,
+    Idle,
+    Tunnel,
+    /// The age, or the end of a soft close.
+    End,
+}
+
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) peer: Peer,
+    /// The place in the registry.
+    pub(crate) place: AtomicU32,
+    pub(crate) in_flight: AtomicU32,
+    pub(crate) flags: AtomicU8,
+    /// A `Writing`.
+    writing: AtomicU8,
+    /// Whether a route has changed the limits of the response that is sent.
+    pub(crate) has_own_response: AtomicBool,
+    born: u64,
+    /// The next check. Written under the lock.
+    pub(super) armed: AtomicU64,
+    /// The first byte of an incomplete header.
+    pub(crate) header_since: AtomicU64,
+    /// The end of the last request; in a tunnel the last byte.
+    pub(crate) idle_since: AtomicU64,
+    /// Since when the handler of the request without a record works.
+    pub(crate) handler_since: AtomicU64,
+    control: Mutex<Control>,
+}
+
+/// What is written less often.
+#[derive(Debug)]
+pub(crate) struct Control {
+    pub(super) timeout: Option<Timeout>,
+    /// Only the check of this epoch counts.
+    pub(super) epoch: u32,
+    pub(crate) stage: Stage,
+    /// The reason of the soft close.
+    pub(crate) closing: Option<Limit>,
+    /// The soft close by age; after a soft close, the hard one.
+    pub(super) end: u64,
+    pub(super) closing_since: u64,
+    pub(crate) write: Meter,
+    /// The limits of the response that is sent, if a route has changed them.
+    pub(crate) response: Option<Box<RequestLimits>>,
+    /// The wakers of the task; in a tunnel those of the reader and of the writer.
+    pub(crate) wakers: [Option<Waker>; 2],
+    /// The requests with a record.
+    pub(crate) requests: Vec<Weak<Record>>,
+}
+
+impl Conn {
+    pub(crate) fn new(shared: Arc<Shared>, peer: Peer) -> Arc<Self> {
+        let born = shared.clock.now();
+        let limits = &shared.limits;
+        let jitter = random_below(limits.age_jitter);
+        let end = after(born, limits.age.map(|age| age.saturating_add(jitter)));
+        let control = Control {
+            timeout: None,
+            epoch: 0,
+            stage: Stage::Opening,
+            closing: None,
+            end,
+            closing_since: 0,
+            write: Meter::default(),
+            response: None,
+            wakers: [None, None],
+            requests: Vec::new(),
+        };
+        let first = after(born, limits.handshake).min(end);
+        let conn = Arc::new(Self {
+            peer,
+            place: AtomicU32::new(u32::MAX),
+            in_flight: AtomicU32::new(0),
+            flags: AtomicU8::new(0),
+            writing: AtomicU8::new(Writing::Free as u8),
+            has_own_response: AtomicBool::new(false),
+            born,
+            armed: AtomicU64::new(NEVER),
+            header_since: AtomicU64::new(0),
+            idle_since: AtomicU64::new(born),
+            handler_since: AtomicU64::new(0),
+            control: Mutex::new(control),
+            shared,
+        });
+        conn.arm(first, born);
+        conn
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.shared.clock.now()
+    }
+
+    pub(crate) fn open_for(&self) -> Duration {
+        Duration::from_nanos(self.now().saturating_sub(self.born))
+    }
+
+    pub(crate) fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, flags: u8) -> bool {
+        self.flags.load(Ordering::Relaxed) & flags != 0
+    }
+
+    pub(crate) fn set(&self, flags: u8) {
+        self.flags.fetch_or(flags, Ordering::Relaxed);
+    }
+
+    /// Returns which of the flags were set.
+    pub(crate) fn take(&self, flags: u8) -> u8 {
+        self.flags.fetch_and(!flags, Ordering::Relaxed) & flags
+    }
+
+    #[inline]
+    pub(super) fn writing(&self) -> Writing {
+        match self.writing.load(Ordering::Relaxed) {
+            0 => Writing::Free,
+            1 => Writing::Measured,
+            _ => Writing::Waits,
+        }
+    }
+
+    pub(super) fn set_writing(&self, writing: Writing) {
+        self.writing.store(writing as u8, Ordering::Relaxed);
+    }
+
+    /// Sets flags and wakes the task. A task that polls at the same time registers its waker before it reads the
+    /// flags, under the same lock.
+    pub(crate) fn notify(&self, flags: u8) {
+        self.set(flags);
+        let wakers = self.control().wakers.clone();
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// Lets the socket fail. Its wakers are still to be called. Returns false if it fails already.
+    pub(super) fn abort(&self, limit: Limit) -> bool {
+        let mut control = self.control();
+        let is_first = !self.has(Flags::ABORT);
+        if is_first {
+            control.closing = Some(limit);
+            self.set(Flags::ABORT);
+        }
+        is_first
+    }
+
+    /// The limit that has aborted the connection.
+    pub(super) fn aborted_by(&self) -> Limit {
+        self.control().closing.unwrap_or(Limit::Shutdown)
+    }
+
+    /// Ensures that a check comes no later than `deadline`. See "No deadline is missed" in docs/design.md.
+    #[inline]
+    pub(crate) fn arm(self: &Arc<Self>, deadline: u64, now: u64) {
+        let armed = self.armed.load(Ordering::Relaxed);
+        if armed > now.saturating_add(APART) && armed <= deadline {
+            return;
+        }
+        self.pull_forward(deadline);
+    }
+
+    #[cold]
+    fn pull_forward(self: &Arc<Self>, deadline: u64) {
+        let mut control = self.control();
+        if self.armed.load(Ordering::Relaxed) <= deadline {
+            return;
+        }
+        if Check::schedule(self, &mut control, deadline).is_err() {
+            drop(control);
+            self.notify(Flags::LOST);
+        }
+    }
+
+    /// The first bytes have told the protocol.
+    pub(super) fn begin_protocol(self: &Arc<Self>, stage: Stage) {
+        self.control().stage = stage;
+        if stage == Stage::Http2 {
+            self.header_since.store(0, Ordering::Relaxed); // the preface is no header
+        }
+        let now = self.now();
+        self.idle_since.store(now, Ordering::Relaxed);
+        self.arm(after(now, self.limits().idle), now);
+    }
+
+    /// A request's header is complete.
+    pub(crate) fn begin_request(&self, is_http1: bool) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        if is_http1 {
+            self.header_since.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A part of a request has ended, or a tunnel within HTTP/2.
+    pub(crate) fn end_request(self: &Arc<Self>) {
+        let now = self.now();
+        self.idle_since.store(now, Ordering::Relaxed);
+        // Release: who sees no request in flight sees the time since then.
+        if self.in_flight.fetch_sub(1, Ordering::Release) == 1 {
+            self.arm(after(now, self.limits().idle), now);
+        }
+    }
+
+    /// A byte has passed through the tunnel.
+    pub(crate) fn touch(&self) {
+        self.idle_since.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// The connection becomes a tunnel when the response has been written.
+    pub(crate) fn become_tunnel(self: &Arc<Self>) {
+        self.set(Flags::TUNNEL);
+        let now = self.now();
+        self.idle_since.store(now, Ordering::Relaxed);
+        let mut control = self.control();
+        control.stage = Stage::Tunnel;
+        control.write.clear();
+        drop(control);
+        self.set_writing(Writing::Free);
+        self.arm(after(now, self.limits().tunnel), now);
+    }
+
+    /// Gives the header the time of its first byte, at the end of a poll that did not complete it.
+    pub(crate) fn stamp_header(self: &Arc<Self>) {
+        let now = self.now();
+        self.header_since.store(now, Ordering::Relaxed);
+        self.arm(after(now, self.limits().header), now);
+    }
+
+    /// The last activity of a connection without requests. `None` if it has some.
+    pub(crate) fn unused_since(&self) -> Option<u64> {
+        let control = self.control();
+        let is_used = self.in_flight.load(Ordering::Acquire) > 0
+            || control.stage == Stage::Tunnel
+            || control.closing.is_some();
+        (!is_used).then(|| self.idle_since.load(Ordering::Relaxed))
+    }
+
+    /// Whether no byte of a request was received since the last one.
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_open = matches!(self.control().stage, Stage::Http1 | Stage::Http2);
+        is_open
+            && self.in_flight.load(Ordering::Acquire) == 0
+            && self.header_since.load(Ordering::Relaxed) == 0
+    }
+
+    /// The bounds of a waiting write.
+    pub(super) fn write_bounds(&self, control: &Control) -> Bounds {
+        response_bounds(control.response.as_deref().unwrap_or(&self.limits().request))
+    }
+
+    /// The deadlines of the connection itself.
+    pub(super) fn deadlines(&self, control: &Control) -> [(u64, Due); 5] {
+        let limits = self.limits();
+        let mut due = [(NEVER, Due::End); 5];
+        due[0].0 = control.end;
+        match control.stage {
+            Stage::Opening => due[1] = (after(self.born, limits.handshake), Due::Handshake),
+            Stage::Tunnel => {
+                let idle_since = self.idle_since.load(Ordering::Relaxed);
+                due[1] = (after(idle_since, limits.tunnel), Due::Tunnel);
+                if control.closing.is_none() {
+                    due[0].0 = NEVER; // a tunnel has no age
+                }
+            }
+            Stage::Http1 | Stage::Http2 => {
+                due[1] = (after_begin(&self.header_since, limits.header), Due::Header);
+                due[2] = (self.idle_deadline(control), Due::Idle);
+                let handler = after_begin(&self.handler_since, limits.request.handler);
+                due[3] = (handler, Due::Handler);
+                due[4] = (control.write.deadline(&self.write_bounds(control)), Due::Write);
+            }
+        }
+        due
+    }
+
+    fn idle_deadline(&self, control: &Control) -> u64 {
+        // Acquire: pairs with the release in `end_request`.
+        let is_busy = self.in_flight.load(Ordering::Acquire) > 0
+            || self.header_since.load(Ordering::Relaxed) > 0;
+        let since = self.idle_since.load(Ordering::Relaxed);
+        match control.closing {
+            _ if is_busy => NEVER,
+            Some(_) => after(since.max(control.closing_since), Some(LINGER)),
+            None => after(since, self.limits().idle),
+        }
+    }
+
+    /// The earliest deadline of the connection and of its requests.
+    pub(super) fn earliest(&self, control: &Control, records: &[Arc<Record>]) -> u64 {
+        let own = self.deadlines(control).into_iter().map(|(at, _)| at);
+        own.chain(records.iter().map(|record| record.deadline())).min().unwrap_or(NEVER)
+    }
+}
+
+impl Control {
+    /// The requests that have a record. Drop them outside the lock: a record has wakers.
+    pub(super) fn records(&mut self) -> Vec<Arc<Record>> {
+        self.requests.retain(|record| record.strong_count() > 0);
+        if self.requests.is_empty() {
+            self.requests = Vec::new();
+        }
+        self.requests.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// The bounds of a response.
+pub(crate) fn response_bounds(limits: &RequestLimits) -> Bounds {
+    Bounds {
+        pause: (limits.response, Limit::Response),
+        rate: (limits.response_rate, Limit::ResponseRate),
+    }
+}
+
+/// The end of a limit that begins with the time in `word`.
+fn after_begin(word: &AtomicU64, limit: Option<Duration>) -> u64 {
+    match word.load(Ordering::Relaxed) {
+        0 | UNSTAMPED => NEVER,
+        since => after(since, limit),
+    }
+}
+
+/// A random time below `most`.
+fn random_below(most: Duration) -> Duration {
+    let share = RandomState::new().hash_one(0) >> u32::BITS;
+    Duration::from_nanos(((u128::from(nanos(most)) * u128::from(share)) >> u32::BITS) as u64)
+}

@@ -1,0 +1,293 @@
+//! `Limited`: the socket of a connection, which tells the connection's state what passes.
+//!
+//! hyper reads and writes it, and after an upgrade the user does. In a tunnel it registers the wakers of both halves
+//! itself, because the connection's task has ended then.
+
+use super::frames::{Frames, Open};
+use super::state::{Conn, Flags, UNSTAMPED, Writing};
+use crate::error::LimitPassed;
+use crate::limit::Limit;
+use crate::listener::Socket;
+use crate::time::after;
+use pin_project_lite::pin_project;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// RFC 9110 section 15.5.9.
+const REQUEST_TIMEOUT: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// A connection's place in the server. Its drop ends the connection.
+#[derive(Debug)]
+pub(crate) struct Member(pub(crate) Arc<Conn>);
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Half {
+    Reader,
+    Writer,
+}
+
+pin_project! {
+    #[derive(Debug)]
+    pub(crate) struct Limited<S> {
+        // Dropped first, so that the socket is closed when the server counts one connection less.
+        #[pin]
+        stream: S,
+        // The bytes that told the protocol.
+        prefix: Option<Box<Vec<u8>>>,
+        // HTTP/2 only.
+        frames: Option<Box<Frames>>,
+        member: Member,
+    }
+}
+
+impl<S> Limited<S> {
+    pub(super) fn new(stream: S, member: Member) -> Self {
+        Self { stream, prefix: None, frames: None, member }
+    }
+
+    /// Gives back the bytes that told the protocol.
+    pub(super) fn begin(&mut self, prefix: Vec<u8>, is_http2: bool) {
+        self.prefix = Some(Box::new(prefix));
+        // The preface is no frame.
+        self.frames = is_http2.then(Box::default);
+    }
+}
+
+impl<S> Limited<S> {
+    /// What to note of bytes that were read.
+    #[inline]
+    fn read(frames: &mut Option<Box<Frames>>, conn: &Conn, bytes: &[u8]) {
+        if let Some(frames) = frames {
+            match frames.read(bytes) {
+                Open::None => conn.header_since.store(0, Ordering::Relaxed),
+                Open::Begun => conn.header_since.store(UNSTAMPED, Ordering::Relaxed),
+                Open::Former => {}
+            }
+        } else if conn.in_flight.load(Ordering::Relaxed) == 0
+            && conn.header_since.load(Ordering::Relaxed) == 0
+        {
+            conn.header_since.store(UNSTAMPED, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<S: Socket> Limited<S> {
+    /// A read or a write would wait.
+    #[inline]
+    fn waits<T>(self: Pin<&mut Self>, half: Half, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if self.member.0.has(Flags::ABORT | Flags::TUNNEL) {
+            return self.waits_in_vain(half, cx);
+        }
+        Poll::Pending
+    }
+
+    #[cold]
+    fn waits_in_vain<T>(
+        mut self: Pin<&mut Self>,
+        half: Half,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        let conn = self.member.0.clone();
+        if conn.take(Flags::FAREWELL) != 0 {
+            match conn.aborted_by() {
+                Limit::Response | Limit::ResponseRate => self.stream.reset_on_drop(),
+                _ => self.as_mut().say_farewell(cx),
+            }
+        }
+        if conn.has(Flags::TUNNEL) {
+            conn.wait_in_tunnel(half, cx.waker());
+        }
+        match conn.has(Flags::ABORT) {
+            true => Poll::Ready(Err(LimitPassed(conn.aborted_by()).into())),
+            false => Poll::Pending,
+        }
+    }
+
+    /// Says in one write why the connection ends, if no other write is half done.
+    fn say_farewell(self: Pin<&mut Self>, cx: &mut Context<'_>) {
+        let this = self.project();
+        if this.member.0.writing() == Writing::Waits {
+            return;
+        }
+        let _ = match this.frames {
+            Some(frames) => this.stream.poll_write(cx, &goaway(frames.last_stream)),
+            None => this.stream.poll_write(cx, REQUEST_TIMEOUT),
+        };
+    }
+
+    /// Notes the result of a write.
+    #[inline]
+    fn wrote(conn: &Arc<Conn>, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Ready(Ok(bytes)) if *bytes > 0 => {
+                if conn.has(Flags::TUNNEL) {
+                    conn.touch();
+                } else if conn.writing() != Writing::Free {
+                    conn.write_progressed(*bytes);
+                }
+            }
+            Poll::Pending if conn.writing() != Writing::Waits => conn.write_blocked(),
+            _ => {}
+        }
+    }
+}
+
+impl Conn {
+    #[cold]
+    fn write_blocked(self: &Arc<Self>) {
+        if self.has(Flags::TUNNEL) {
+            return;
+        }
+        let now = self.now();
+        let mut control = self.control();
+        control.write.wait(now);
+        let deadline = control.write.deadline(&self.write_bounds(&control));
+        drop(control);
+        self.set_writing(Writing::Waits);
+        self.arm(deadline, now);
+    }
+
+    #[cold]
+    fn write_progressed(&self, bytes: usize) {
+        let now = self.now();
+        self.control().write.progress(bytes as u64, now);
+    }
+
+    /// Everything was written. The window of the rate goes on until the request ends.
+    #[cold]
+    fn write_flushed(&self) {
+        if self.in_flight.load(Ordering::Relaxed) == 0 {
+            self.control().write.clear();
+            self.set_writing(Writing::Free);
+        } else if self.writing() == Writing::Waits {
+            let now = self.now();
+            self.control().write.pause(now);
+            self.set_writing(Writing::Measured);
+        }
+    }
+
+    /// Registers the waker of a half, then looks whether the tunnel has ended.
+    fn wait_in_tunnel(&self, half: Half, waker: &Waker) {
+        let mut control = self.control();
+        let slot = &mut control.wakers[half as usize];
+        if !slot.as_ref().is_some_and(|former| former.will_wake(waker)) {
+            *slot = Some(waker.clone());
+        }
+        drop(control);
+        let news = self.take(Flags::DUE | Flags::LOST);
+        let since = self.idle_since.load(Ordering::Relaxed);
+        let limit = if news & Flags::LOST != 0 {
+            Limit::Timer
+        } else if news & Flags::DUE != 0 && self.now() >= after(since, self.limits().tunnel) {
+            Limit::Tunnel
+        } else {
+            return;
+        };
+        self.cut_off(limit);
+    }
+}
+
+/// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113 sections 6.8 and 7).
+fn goaway(last_stream: u32) -> [u8; 17] {
+    let mut frame = [0; 17];
+    frame[2] = 8;
+    frame[3] = 7;
+    frame[9..13].copy_from_slice(&last_stream.to_be_bytes());
+    frame[16] = 0xb;
+    frame
+}
+
+impl<S: Socket> AsyncRead for Limited<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let this = self.as_mut().project();
+        let conn = &this.member.0;
+        if let Some(prefix) = this.prefix {
+            // The first bytes of HTTP/2 are the preface, and those of HTTP/1 were noted before.
+            let taken = prefix.len().min(buffer.remaining());
+            buffer.put_slice(&prefix[..taken]);
+            prefix.drain(..taken);
+            if prefix.is_empty() {
+                *this.prefix = None;
+            }
+            return Poll::Ready(Ok(()));
+        }
+        let polled = this.stream.poll_read(cx, buffer);
+        match polled {
+            Poll::Ready(Ok(())) if buffer.filled().len() > before => {
+                if conn.has(Flags::TUNNEL) {
+                    conn.touch();
+                } else {
+                    Self::read(this.frames, conn, &buffer.filled()[before..]);
+                }
+                polled
+            }
+            Poll::Pending => self.waits(Half::Reader, cx),
+            polled => polled,
+        }
+    }
+}
+
+impl<S: Socket> AsyncWrite for Limited<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.as_mut().project();
+        let polled = this.stream.poll_write(cx, bytes);
+        Self::wrote(&this.member.0, &polled);
+        if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.as_mut().project();
+        let polled = this.stream.poll_write_vectored(cx, slices);
+        Self::wrote(&this.member.0, &polled);
+        if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// hyper and h2 flush when they have written everything.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.as_mut().project();
+        let polled = this.stream.poll_flush(cx);
+        match this.member.0.writing() {
+            Writing::Free | Writing::Measured if polled.is_pending() => {
+                this.member.0.write_blocked(); // TLS has a buffer of its own
+            }
+            Writing::Waits | Writing::Measured if polled.is_ready() => {
+                this.member.0.write_flushed();
+            }
+            _ => {}
+        }
+        if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = self.as_mut().project().stream.poll_shutdown(cx);
+        if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
+    }
+}

@@ -1,0 +1,330 @@
+//! `Limits`: what a server waits for, and for how long.
+
+use http::StatusCode;
+use std::time::Duration;
+
+/// The least rate at which a client must send or take bytes.
+///
+/// It is measured over the time in which the server waits for the client, in windows of this length. So a
+/// slow server does not count against its clients, and a rate is judged only after a whole window.
+///
+/// ```
+/// use std::time::Duration;
+/// use wheelwork_http::{Limits, Rate};
+///
+/// let limits = Limits::default().body_rate(Rate::new(1000, Duration::from_secs(10)));
+/// # drop(limits);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    pub(crate) bytes_per_second: u64,
+    pub(crate) window: Duration,
+}
+
+impl Rate {
+    /// At least `bytes_per_second` in each `window` of waiting. A window of zero counts as a nanosecond.
+    pub const fn new(bytes_per_second: u64, window: Duration) -> Self {
+        Self { bytes_per_second, window }
+    }
+}
+
+/// What a server waits for, and for how long.
+///
+/// The default has every limit that needs no knowledge of the service. `None` turns a limit off. Each limit
+/// ends a tick late at most (100 ms with the server's own timer), and never early.
+///
+/// | limit | default | runs | at its end |
+/// |---|---|---|---|
+/// | [`handshake`](Self::handshake) | 10 s | from accept to the first byte after the TLS handshake, and to the known protocol | close |
+/// | [`header`](Self::header) | 10 s | from the first byte of a header to its end | 408 or GOAWAY, close |
+/// | [`body`](Self::body) | 30 s | while the handler waits for the next chunk of the body | 408 |
+/// | [`body_rate`](Self::body_rate) | 500 bytes/s over 20 s | the same | 408 |
+/// | [`body_total`](Self::body_total) | off | from the first wait for the body | 408 |
+/// | [`handler`](Self::handler) | 60 s | from the header, or the last chunk of the body, to the answer's head | 503 |
+/// | [`response`](Self::response) | 60 s | while a write waits and the client takes no byte | reset |
+/// | [`response_rate`](Self::response_rate) | 500 bytes/s over 60 s | while a write waits | reset |
+/// | [`idle`](Self::idle) | 75 s | while no request is in flight | soft close |
+/// | [`age`](Self::age) | 1 h, no grace | from accept | soft close |
+/// | [`ping`](Self::ping) | each 60 s, answered in 20 s | HTTP/2: while nothing is read | close |
+/// | [`tunnel`](Self::tunnel) | 5 min | after an upgrade, while no byte flows | close |
+/// | [`connections`](Self::connections) | off | | the idlest are closed; accepts wait |
+/// | [`connections_per_address`](Self::connections_per_address) | off | | close |
+/// | [`shutdown`](Self::shutdown) | 30 s | from the shutdown's signal | close |
+///
+/// ```
+/// use std::time::Duration;
+/// use wheelwork_http::Limits;
+///
+/// let limits = Limits::default()
+///     .handler(Duration::from_secs(10))
+///     .connections(20_000)
+///     .age(None, None); // off
+/// # drop(limits);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub(crate) handshake: Option<Duration>,
+    pub(crate) header: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) tunnel: Option<Duration>,
+    pub(crate) age: Option<Duration>,
+    pub(crate) age_jitter: Duration,
+    pub(crate) grace: Option<Duration>,
+    pub(crate) ping: Option<Duration>,
+    pub(crate) pong: Duration,
+    pub(crate) shutdown: Option<Duration>,
+    pub(crate) connections: Option<usize>,
+    pub(crate) connections_per_address: Option<usize>,
+    pub(crate) handler_status: StatusCode,
+    pub(crate) request: RequestLimits,
+}
+
+/// The limits of one request: those of [`Limits`] that a route can change.
+///
+/// Take the server's as a start, with [`Limits::for_request`]. A route changes them in one of two ways:
+/// [`Serve::limits_for`](crate::Serve::limits_for) decides by the request's header, and a `RequestLimits`
+/// among the extensions of a response is in force for that response.
+///
+/// ```
+/// use wheelwork_http::Limits;
+///
+/// let limits = Limits::default();
+/// let long_poll = limits.for_request().handler(None);
+/// # drop(long_poll);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RequestLimits {
+    pub(crate) handler: Option<Duration>,
+    pub(crate) body: Option<Duration>,
+    pub(crate) body_rate: Option<Rate>,
+    pub(crate) body_total: Option<Duration>,
+    pub(crate) response: Option<Duration>,
+    pub(crate) response_rate: Option<Rate>,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshake: Some(10 * SECOND),
+            header: Some(10 * SECOND),
+            idle: Some(75 * SECOND),
+            tunnel: Some(300 * SECOND),
+            age: Some(3600 * SECOND),
+            age_jitter: 360 * SECOND,
+            grace: None,
+            ping: Some(60 * SECOND),
+            pong: 20 * SECOND,
+            shutdown: Some(30 * SECOND),
+            connections: None,
+            connections_per_address: None,
+            handler_status: StatusCode::SERVICE_UNAVAILABLE,
+            request: RequestLimits {
+                handler: Some(60 * SECOND),
+                body: Some(30 * SECOND),
+                body_rate: Some(Rate::new(500, 20 * SECOND)),
+                body_total: None,
+                response: Some(60 * SECOND),
+                response_rate: Some(Rate::new(500, 60 * SECOND)),
+            },
+        }
+    }
+}
+
+impl Limits {
+    /// Every limit off.
+    pub fn none() -> Self {
+        Self {
+            handshake: None,
+            header: None,
+            idle: None,
+            tunnel: None,
+            age: None,
+            ping: None,
+            shutdown: None,
+            request: RequestLimits::NONE,
+            ..Self::default()
+        }
+    }
+
+    /// From accept: the TLS handshake, the first byte, and as many bytes as tell HTTP/1 from HTTP/2.
+    #[must_use]
+    pub fn handshake(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { handshake: limit.into(), ..self }
+    }
+
+    /// The whole header of a request, from its first byte: on HTTP/1 to the empty line, on HTTP/2 to the end of
+    /// a header block, and to the end of any other frame but DATA. HTTP/1 answers 408 (RFC 9110 section
+    /// 15.5.9), HTTP/2 sends GOAWAY (RFC 9113 section 6.8). Then the connection is closed.
+    #[must_use]
+    pub fn header(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { header: limit.into(), ..self }
+    }
+
+    /// The time between two chunks of a request's body, while the handler waits for it. The answer is 408. If the head
+    /// of the response was sent before, the body fails, and the stream or the connection is reset.
+    #[must_use]
+    pub fn body(self, limit: impl Into<Option<Duration>>) -> Self {
+        self.for_each_request(|request| request.body(limit))
+    }
+
+    /// The least rate of a request's body, while the handler waits for it. It ends as [`body`](Self::body) does.
+    #[must_use]
+    pub fn body_rate(self, least: impl Into<Option<Rate>>) -> Self {
+        self.for_each_request(|request| request.body_rate(least))
+    }
+
+    /// The whole body of a request, from the first wait for it. It ends as [`body`](Self::body) does.
+    #[must_use]
+    pub fn body_total(self, limit: impl Into<Option<Duration>>) -> Self {
+        self.for_each_request(|request| request.body_total(limit))
+    }
+
+    /// From the complete header to the head of the answer. The clock starts anew with each chunk of the body that
+    /// arrives, so an upload does not count as work of the handler. At the end, the handler's future is dropped, and
+    /// the answer is 503, or what [`handler_status`](Self::handler_status) says. A gRPC call is answered
+    /// with the status `DEADLINE_EXCEEDED`.
+    #[must_use]
+    pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
+        self.for_each_request(|request| request.handler(limit))
+    }
+
+    /// The answer at the end of [`handler`](Self::handler): 503 by default. A gateway prefers 504.
+    #[must_use]
+    pub fn handler_status(self, status: StatusCode) -> Self {
+        Self { handler_status: status, ..self }
+    }
+
+    /// The time without progress while a write waits: the client takes no bytes, or on HTTP/2 opens no window.
+    /// Progress is what the kernel takes; it takes more only when a part of its buffer is free. The connection
+    /// is reset, or on HTTP/2 the stream.
+    #[must_use]
+    pub fn response(self, limit: impl Into<Option<Duration>>) -> Self {
+        self.for_each_request(|request| request.response(limit))
+    }
+
+    /// The least rate at which a client takes a response, while a write waits. It ends as
+    /// [`response`](Self::response) does.
+    #[must_use]
+    pub fn response_rate(self, least: impl Into<Option<Rate>>) -> Self {
+        self.for_each_request(|request| request.response_rate(least))
+    }
+
+    /// From the end of the last request. HTTP/1: no byte of the next one came. HTTP/2: no stream is open; pings
+    /// do not count. The connection is closed softly, so a request that comes meanwhile is answered or can be
+    /// repeated (RFC 9112 section 9.5, RFC 9113 section 6.8).
+    #[must_use]
+    pub fn idle(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { idle: limit.into(), ..self }
+    }
+
+    /// The age at which a connection is closed softly, and how long its requests may go on then. With no
+    /// grace, they go on until they end. Tunnels have no age.
+    #[must_use]
+    pub fn age(
+        self,
+        limit: impl Into<Option<Duration>>,
+        grace: impl Into<Option<Duration>>,
+    ) -> Self {
+        let age = limit.into();
+        Self { age, grace: grace.into(), age_jitter: age.unwrap_or_default() / 10, ..self }
+    }
+
+    /// Up to this much is added to the age of each connection, so that connections of one burst do not end in
+    /// one. A tenth of the age by default; call it after [`age`](Self::age).
+    #[must_use]
+    pub fn age_jitter(self, most: Duration) -> Self {
+        Self { age_jitter: most, ..self }
+    }
+
+    /// HTTP/2: pings a client from which nothing was read for `interval`, and closes the connection if no answer
+    /// comes within `answer`.
+    #[must_use]
+    pub fn ping(self, interval: impl Into<Option<Duration>>, answer: Duration) -> Self {
+        Self { ping: interval.into(), pong: answer, ..self }
+    }
+
+    /// The time without a byte in either direction after an upgrade (WebSocket) or CONNECT. Reads and writes
+    /// of the upgraded connection fail then.
+    #[must_use]
+    pub fn tunnel(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { tunnel: limit.into(), ..self }
+    }
+
+    /// The most connections that are served. If one more comes, those that are idle longest are closed to make room.
+    /// Until there is room, it waits, and no other one is accepted.
+    #[must_use]
+    pub fn connections(self, most: impl Into<Option<usize>>) -> Self {
+        Self { connections: most.into(), ..self }
+    }
+
+    /// The most connections from one address, or from one /64 network of IPv6. A further one is closed
+    /// immediately. Behind a proxy all connections have the proxy's address.
+    #[must_use]
+    pub fn connections_per_address(self, most: impl Into<Option<usize>>) -> Self {
+        Self { connections_per_address: most.into(), ..self }
+    }
+
+    /// How long requests may go on after the shutdown's signal. Then the connections are closed.
+    #[must_use]
+    pub fn shutdown(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { shutdown: limit.into(), ..self }
+    }
+
+    /// The limits of a request, to change some for a route.
+    pub fn for_request(&self) -> RequestLimits {
+        self.request
+    }
+
+    fn for_each_request(self, change: impl FnOnce(RequestLimits) -> RequestLimits) -> Self {
+        Self { request: change(self.request), ..self }
+    }
+}
+
+impl RequestLimits {
+    const NONE: Self = Self {
+        handler: None,
+        body: None,
+        body_rate: None,
+        body_total: None,
+        response: None,
+        response_rate: None,
+    };
+
+    /// See [`Limits::handler`].
+    #[must_use]
+    pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { handler: limit.into(), ..self }
+    }
+
+    /// See [`Limits::body`].
+    #[must_use]
+    pub fn body(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { body: limit.into(), ..self }
+    }
+
+    /// See [`Limits::body_rate`].
+    #[must_use]
+    pub fn body_rate(self, least: impl Into<Option<Rate>>) -> Self {
+        Self { body_rate: least.into(), ..self }
+    }
+
+    /// See [`Limits::body_total`].
+    #[must_use]
+    pub fn body_total(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { body_total: limit.into(), ..self }
+    }
+
+    /// See [`Limits::response`]. On HTTP/1 it is in force from the head of the response to the next one.
+    #[must_use]
+    pub fn response(self, limit: impl Into<Option<Duration>>) -> Self {
+        Self { response: limit.into(), ..self }
+    }
+
+    /// See [`Limits::response_rate`]. On HTTP/1 it is in force from the head of the response to the next one.
+    #[must_use]
+    pub fn response_rate(self, least: impl Into<Option<Rate>>) -> Self {
+        Self { response_rate: least.into(), ..self }
+    }
+}

@@ -1,0 +1,79 @@
+//! `Listener`: where connections come from; `Handshake`: what comes before HTTP.
+
+use crate::peer::Peer;
+use std::future::{Ready, ready};
+use std::io;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A byte stream that HTTP is spoken on.
+pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Makes the drop of the socket discard what was not sent, so that a client that does not read keeps no
+    /// memory of the kernel. Does nothing by default.
+    fn reset_on_drop(&self) {}
+}
+
+impl Socket for TcpStream {
+    fn reset_on_drop(&self) {
+        let _ = self.set_zero_linger(); // only slower without
+    }
+}
+
+#[cfg(unix)]
+impl Socket for tokio::net::UnixStream {}
+
+impl Socket for tokio::io::DuplexStream {}
+
+/// Where connections come from.
+///
+/// There is one for TCP, for Unix sockets, and for these with TLS.
+pub trait Listener: Send + 'static {
+    /// What comes before HTTP.
+    type Handshake: Handshake;
+
+    /// Waits for the next connection. The server calls it in a loop, and may drop the future and call it again.
+    ///
+    /// # Errors
+    ///
+    /// After an error, the server waits, or makes room if there are no more descriptors.
+    fn accept(
+        &mut self,
+    ) -> impl Future<Output = io::Result<(<Self::Handshake as Handshake>::Future, Peer)>> + Send;
+}
+
+/// What comes before HTTP: nothing, or TLS. It is limited by [`Limits::handshake`](crate::Limits::handshake).
+pub trait Handshake: 'static {
+    /// The socket after it.
+    type Socket: Socket;
+    /// The handshake of one connection.
+    type Future: Future<Output = io::Result<Self::Socket>> + Send + 'static;
+}
+
+/// No handshake.
+#[derive(Debug)]
+pub struct Plain<S>(std::marker::PhantomData<S>);
+
+impl<S: Socket> Handshake for Plain<S> {
+    type Socket = S;
+    type Future = Ready<io::Result<S>>;
+}
+
+impl Listener for TcpListener {
+    type Handshake = Plain<TcpStream>;
+
+    async fn accept(&mut self) -> io::Result<(Ready<io::Result<TcpStream>>, Peer)> {
+        let (socket, address) = Self::accept(self).await?;
+        let _ = socket.set_nodelay(true); // only slower without
+        Ok((ready(Ok(socket)), Peer::Tcp(address)))
+    }
+}
+
+#[cfg(unix)]
+impl Listener for tokio::net::UnixListener {
+    type Handshake = Plain<tokio::net::UnixStream>;
+
+    async fn accept(&mut self) -> io::Result<(Ready<io::Result<tokio::net::UnixStream>>, Peer)> {
+        let (socket, _) = Self::accept(self).await?;
+        Ok((ready(Ok(socket)), Peer::Local))
+    }
+}

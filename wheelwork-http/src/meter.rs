@@ -1,0 +1,166 @@
+//! `Meter`: how long a wait for the client has lasted, and how many bytes it brought.
+//!
+//! A pure structure, which is told the time in nanoseconds.
+
+use crate::limit::Limit;
+use crate::limits::Rate;
+use crate::time::{NEVER, nanos};
+use std::time::Duration;
+
+/// What a meter is judged by, and the names of the two limits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) pause: (Option<Duration>, Limit),
+    pub(crate) rate: (Option<Rate>, Limit),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meter {
+    /// The begin of the present wait in this window; 0 is none.
+    since: u64,
+    /// The last progress in the present wait, or its begin.
+    last: u64,
+    /// The length of the former waits of this window.
+    waited: u64,
+    /// The bytes of this window.
+    moved: u64,
+}
+
+impl Meter {
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.since != 0
+    }
+
+    /// A wait begins, unless one goes on.
+    pub(crate) fn wait(&mut self, now: u64) {
+        if !self.is_waiting() {
+            self.since = now.max(1);
+            self.last = self.since;
+        }
+    }
+
+    /// Bytes have come or gone. A wait goes on.
+    pub(crate) fn progress(&mut self, bytes: u64, now: u64) {
+        self.moved = self.moved.saturating_add(bytes);
+        self.last = now;
+    }
+
+    /// The wait ends. The window goes on with the next wait.
+    pub(crate) fn pause(&mut self, now: u64) {
+        if self.is_waiting() {
+            self.waited += now.saturating_sub(self.since);
+            self.since = 0;
+        }
+    }
+
+    /// The wait ends, and so does the window.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The earliest time at which a limit can have passed.
+    pub(crate) fn deadline(&self, bounds: &Bounds) -> u64 {
+        self.pause_at(bounds).min(self.window_at(bounds))
+    }
+
+    /// The limit that has passed. Begins the next window, if one is over.
+    pub(crate) fn judge(&mut self, bounds: &Bounds, now: u64) -> Option<Limit> {
+        if self.pause_at(bounds) <= now {
+            return Some(bounds.pause.1);
+        }
+        if self.window_at(bounds) > now {
+            return None;
+        }
+        let rate = bounds.rate.0?;
+        let least = u128::from(rate.bytes_per_second) * rate.window.as_nanos();
+        if u128::from(self.moved) * 1_000_000_000 < least {
+            return Some(bounds.rate.1);
+        }
+        *self = Self { since: now, last: self.last, ..Self::default() };
+        None
+    }
+
+    fn pause_at(&self, bounds: &Bounds) -> u64 {
+        match bounds.pause.0 {
+            Some(limit) if self.is_waiting() => self.last.saturating_add(nanos(limit)),
+            _ => NEVER,
+        }
+    }
+
+    /// The end of the window, if the present wait goes on.
+    fn window_at(&self, bounds: &Bounds) -> u64 {
+        match bounds.rate.0 {
+            Some(rate) if self.is_waiting() => {
+                let left = nanos(rate.window).max(1).saturating_sub(self.waited);
+                self.since.saturating_add(left)
+            }
+            _ => NEVER,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn bounds(pause: Option<u64>, rate: Option<(u64, u64)>) -> Bounds {
+        let rate = rate.map(|(bytes, seconds)| Rate::new(bytes, Duration::from_secs(seconds)));
+        Bounds {
+            pause: (pause.map(Duration::from_secs), Limit::Body),
+            rate: (rate, Limit::BodyRate),
+        }
+    }
+
+    #[test]
+    fn only_a_wait_has_a_deadline() {
+        let bounds = bounds(Some(10), Some((100, 5)));
+        let mut meter = Meter::default();
+        assert_eq!(meter.deadline(&bounds), NEVER);
+        meter.wait(SECOND);
+        assert_eq!(meter.deadline(&bounds), 6 * SECOND);
+        meter.pause(3 * SECOND);
+        assert_eq!(meter.deadline(&bounds), NEVER);
+        meter.wait(20 * SECOND);
+        assert_eq!(meter.deadline(&bounds), 23 * SECOND, "two seconds of the window have passed");
+    }
+
+    #[test]
+    fn progress_moves_the_pause_but_not_the_window() {
+        let bounds = bounds(Some(10), Some((100, 15)));
+        let mut meter = Meter::default();
+        meter.wait(SECOND);
+        meter.progress(5, 8 * SECOND);
+        assert_eq!(meter.deadline(&bounds), 16 * SECOND);
+        assert_eq!(meter.judge(&bounds, 16 * SECOND), Some(Limit::BodyRate));
+        meter.clear();
+        meter.wait(SECOND);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND), Some(Limit::Body));
+    }
+
+    #[test]
+    fn a_window_with_enough_bytes_begins_the_next_one() {
+        let bounds = bounds(None, Some((100, 10)));
+        let mut meter = Meter::default();
+        meter.wait(SECOND);
+        meter.progress(1000, 2 * SECOND);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND - 1), None);
+        assert_eq!(meter.judge(&bounds, 11 * SECOND), None);
+        assert_eq!(meter.deadline(&bounds), 21 * SECOND);
+        meter.progress(999, 12 * SECOND);
+        assert_eq!(meter.judge(&bounds, 21 * SECOND), Some(Limit::BodyRate));
+    }
+
+    #[test]
+    fn limits_that_are_off_or_endless_never_pass() {
+        let mut meter = Meter::default();
+        meter.wait(SECOND);
+        assert_eq!(meter.judge(&bounds(None, None), NEVER - 1), None);
+        let endless = Bounds {
+            pause: (Some(Duration::MAX), Limit::Body),
+            rate: (Some(Rate::new(u64::MAX, Duration::MAX)), Limit::BodyRate),
+        };
+        assert_eq!(meter.judge(&endless, NEVER - 1), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! `Executor`: hyper spawns the streams of HTTP/2 with it, so that a limit can reset a stream.
+//!
+//! hyper's stream is opaque, and does not tell its request. But its first poll calls the service's future,
+//! on the same thread. That future leaves the record of the request in a cell of the thread, where the stream's task
+//! finds it after the poll. A tunnel's ticket goes to the task that hyper spawns for it in the same way.
+
+use super::record::{Record, Ticket};
+use crate::limit::Limit;
+use pin_project_lite::pin_project;
+use std::cell::Cell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+thread_local! {
+    static RECORD: Cell<Option<Arc<Record>>> = const { Cell::new(None) };
+    static TUNNEL: Cell<Option<Ticket>> = const { Cell::new(None) };
+}
+
+/// Tells the task of the stream that is polled its record.
+pub(super) fn tell_record(record: &Arc<Record>) {
+    RECORD.set(Some(record.clone()));
+}
+
+/// Keeps the tunnel in flight that hyper is about to spawn.
+pub(super) fn tell_tunnel(ticket: Ticket) {
+    TUNNEL.set(Some(ticket));
+}
+
+/// Spawns on tokio.
+#[derive(Clone, Copy, Debug)]
+pub struct Executor(pub(crate) ());
+
+impl<F> hyper::rt::Executor<F> for Executor
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        let task =
+            StreamTask { future: Some(future), tunnel: TUNNEL.take(), record: None, known: None };
+        tokio::spawn(task);
+    }
+}
+
+pin_project! {
+    /// The task of a stream, or of a tunnel.
+    struct StreamTask<F> {
+        // `None` after it has ended.
+        #[pin]
+        future: Option<F>,
+        tunnel: Option<Ticket>,
+        record: Option<Arc<Record>>,
+        // The waker that the record has.
+        known: Option<Waker>,
+    }
+}
+
+impl<F: Future<Output = ()>> Future for StreamTask<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut this = self.project();
+        let is_first = this.record.is_none();
+        if is_first {
+            RECORD.take();
+        }
+        let Some(future) = this.future.as_mut().as_pin_mut() else { return Poll::Ready(()) };
+        let polled = future.poll(cx);
+        if is_first {
+            *this.record = RECORD.take();
+            TUNNEL.take();
+        }
+        let Some(record) = this.record else { return polled };
+        if polled.is_ready() {
+            this.future.set(None);
+            record.stream_has_ended();
+            return polled;
+        }
+        if !this.known.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *this.known = Some(cx.waker().clone());
+            record.register_task(cx.waker());
+        }
+        if matches!(record.passed(), Some(Limit::Response | Limit::ResponseRate)) {
+            // h2 resets the stream with CANCEL.
+            this.future.set(None);
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}

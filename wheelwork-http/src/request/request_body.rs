@@ -1,0 +1,107 @@
+//! `RequestBody`: the body that the service reads.
+
+use super::record::Record;
+use crate::error::LimitPassed;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// The body of a request. Its limits run while a poll of it is pending.
+///
+/// ```
+/// use http::{Request, Response};
+/// use std::convert::Infallible;
+/// use wheelwork_http::RequestBody;
+///
+/// async fn hello(request: Request<RequestBody>) -> Result<Response<String>, Infallible> {
+///     Ok(Response::new(format!("hello, {}", request.uri().path())))
+/// }
+/// ```
+#[derive(Debug)]
+pub struct RequestBody {
+    incoming: Incoming,
+    /// `None` if the request has no body, or no limit can pass.
+    record: Option<Arc<Record>>,
+}
+
+/// Why a [`RequestBody`] has failed.
+///
+/// ```
+/// use wheelwork_http::{BodyError, Limit};
+///
+/// fn is_slow_client(error: &BodyError) -> bool {
+///     matches!(error, BodyError::Limit(passed) if passed.limit() == Limit::BodyRate)
+/// }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// A limit has passed.
+    Limit(LimitPassed),
+    /// The connection or the stream has failed.
+    Hyper(hyper::Error),
+}
+
+impl RequestBody {
+    pub(super) fn new(incoming: Incoming, record: Option<Arc<Record>>) -> Self {
+        Self { incoming, record }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        let Some(record) = &self.record else {
+            return polled.map_err(BodyError::Hyper);
+        };
+        match &polled {
+            Poll::Pending => {
+                record.body_waits(cx.waker());
+                if let Some(limit) = record.passed() {
+                    return Poll::Ready(Some(Err(BodyError::Limit(LimitPassed(limit)))));
+                }
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                record.body_came(frame.data_ref().map_or(0, Bytes::len) as u64);
+            }
+            Poll::Ready(_) => record.body_came(0),
+        }
+        polled.map_err(BodyError::Hyper)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit(passed) => passed.fmt(f),
+            Self::Hyper(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BodyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Limit(passed) => Some(passed),
+            Self::Hyper(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! `Respond`: hyper's service, and the future of a response.
+
+use super::answer::answer;
+use super::executor::{tell_record, tell_tunnel};
+use super::record::{Record, Ticket};
+use super::request_body::RequestBody;
+use super::response_body::ResponseBody;
+use crate::app::App;
+use crate::conn::Conn;
+use crate::limits::RequestLimits;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
+use hyper::body::Incoming;
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tower_service::Service;
+
+/// A tower service as hyper's, with the limits of requests.
+#[derive(Debug)]
+pub(crate) struct Respond<S> {
+    conn: Arc<Conn>,
+    service: S,
+    is_http2: bool,
+}
+
+impl<S> Respond<S> {
+    pub(crate) fn new(conn: Arc<Conn>, service: S, is_http2: bool) -> Self {
+        Self { conn, service, is_http2 }
+    }
+}
+
+impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
+    type Response = Response<ResponseBody<S::Body>>;
+    type Error = S::Error;
+    type Future = Responding<S::Future, S::Body, S::Error>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let kind = Kind {
+            is_http2: self.is_http2,
+            is_connect: request.method() == Method::CONNECT,
+            is_grpc: self.is_http2 && is_grpc(&request),
+        };
+        let own = self.conn.shared.limits_for(&request);
+        let needs_record = self.is_http2 || own.is_some() || !request.body().is_end_stream();
+        let record = needs_record.then(|| Record::new(&self.conn, own));
+        let ticket = Ticket::new(&self.conn, record.clone(), !self.is_http2);
+        let request = request.map(|incoming| RequestBody::new(incoming, record));
+        let mut service = self.service.clone();
+        let mut cx = Context::from_waker(Waker::noop());
+        let state = match service.poll_ready(&mut cx) {
+            Poll::Ready(Ok(())) => State::Called { future: service.call(request) },
+            Poll::Ready(Err(error)) => State::Failed { error: Some(error) },
+            Poll::Pending => State::Waiting { future: Box::pin(when_ready(service, request)) },
+        };
+        Responding { state, ticket: Some(ticket), kind, is_first: true }
+    }
+}
+
+fn is_grpc(request: &Request<Incoming>) -> bool {
+    let kind = request.headers().get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// Calls a service that was not ready.
+async fn when_ready<S: Service<R>, R>(mut service: S, request: R) -> Result<S::Response, S::Error> {
+    std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+    service.call(request).await
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    is_http2: bool,
+    is_connect: bool,
+    is_grpc: bool,
+}
+
+type Waiting<B, E> = Pin<Box<dyn Future<Output = Result<Response<B>, E>> + Send>>;
+
+pin_project! {
+    #[project = StateNow]
+    enum State<F, B, E> {
+        Called { #[pin] future: F },
+        Waiting { future: Waiting<B, E> },
+        Failed { error: Option<E> },
+        Ended,
+    }
+}
+
+pin_project! {
+    /// The future of a response.
+    pub(crate) struct Responding<F, B, E> {
+        #[pin]
+        state: State<F, B, E>,
+        ticket: Option<Ticket>,
+        kind: Kind,
+        is_first: bool,
+    }
+}
+
+impl<F, B, E> Future for Responding<F, B, E>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<ResponseBody<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        // hyper never polls it again after the response.
+        let Some(ticket) = this.ticket.as_ref() else { return Poll::Pending };
+        let kind = *this.kind;
+        if std::mem::take(this.is_first) && kind.is_http2 {
+            ticket.record.iter().for_each(tell_record);
+        }
+        let mut polled = Poll::Pending;
+        if ticket.passed().is_none() {
+            polled = match this.state.as_mut().project() {
+                StateNow::Called { future } => future.poll(cx),
+                StateNow::Waiting { future } => future.as_mut().poll(cx),
+                StateNow::Failed { error } => match error.take() {
+                    Some(error) => Poll::Ready(Err(error)),
+                    None => Poll::Pending,
+                },
+                StateNow::Ended => Poll::Pending,
+            };
+        }
+        // The body's limit may have passed in this poll.
+        let is_cut = ticket.passed();
+        if polled.is_pending() && is_cut.is_none() {
+            ticket.handler_works();
+            return Poll::Pending;
+        }
+        let Some(ticket) = this.ticket.take() else { return Poll::Pending };
+        if let Some(limit) = is_cut {
+            this.state.set(State::Ended);
+            ticket.head_sent(None, !kind.is_http2);
+            let answer = answer(limit, ticket.conn.limits(), kind.is_grpc);
+            let body = ResponseBody::new(None, kind.is_http2, ticket);
+            return Poll::Ready(Ok(answer.map(|()| body)));
+        }
+        polled.map_ok(|response| with_limits(response, ticket, kind))
+    }
+}
+
+fn with_limits<B>(response: Response<B>, ticket: Ticket, kind: Kind) -> Response<ResponseBody<B>> {
+    ticket.head_sent(response.extensions().get::<RequestLimits>(), !kind.is_http2);
+    let is_accepted = kind.is_connect && response.status().is_success();
+    if is_accepted && kind.is_http2 {
+        tell_tunnel(Ticket::new(&ticket.conn, ticket.record.clone(), false));
+    } else if is_accepted || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        ticket.conn.become_tunnel();
+    }
+    response.map(|body| ResponseBody::new(Some(body), kind.is_http2, ticket))
+}

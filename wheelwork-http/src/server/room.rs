@@ -1,0 +1,67 @@
+//! What happens when there are too many connections, or no descriptor for another one.
+
+use super::handle::Server;
+use super::shared::Shared;
+use crate::cut::Effect;
+use crate::limit::Limit;
+use crate::peer::Peer;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The first wait after an error of accept, and the longest. Each wait is twice the one before.
+const FIRST_WAIT: Duration = Duration::from_millis(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// The part of the idle connections that one call closes: enough that the search for them is rare.
+const SHARE: usize = 64;
+
+/// How long to wait after errors of accept.
+#[derive(Debug)]
+pub(super) struct Backoff(Duration);
+
+impl Backoff {
+    pub(super) fn new() -> Self {
+        Self(FIRST_WAIT)
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.0 = FIRST_WAIT;
+    }
+
+    /// Waits after an error, or until a connection ends.
+    pub(super) async fn wait(&mut self, shared: &Arc<Shared>) {
+        let wait = self.0;
+        self.0 = (2 * wait).min(LONGEST_WAIT);
+        tokio::select! {
+            () = shared.clock.timer.sleep(wait) => {}
+            () = shared.desk.changed.notified() => {}
+        }
+    }
+}
+
+/// Whether this error concerns one connection, which has ended before it was accepted.
+pub(super) fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Closes some connections without requests, and says so.
+pub(super) fn make_room(shared: &Arc<Shared>) {
+    let server = Server(shared.desk.clone());
+    if server.close_idlest(server.connections() / SHARE + 1) == 0 {
+        shared.report(Limit::Connections, Effect::Wait, &Peer::Local, Duration::ZERO, 0);
+    }
+}
+
+/// Waits until there is room for one more connection.
+pub(super) async fn wait_for_room(shared: &Arc<Shared>) {
+    let Some(most) = shared.limits.connections else { return };
+    let mut backoff = Backoff::new();
+    while shared.desk.open() >= most.max(1) {
+        make_room(shared);
+        if shared.desk.open() >= most.max(1) {
+            backoff.wait(shared).await;
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! `serve` and `Serve`: the loop that accepts, and the shutdown.
+
+use super::desk::Desk;
+use super::handle::Server;
+use super::room::{Backoff, is_of_one_connection, make_room, wait_for_room};
+use super::shared::{LimitsFor, OnCut, Shared};
+use crate::app::App;
+use crate::conn::{Conn, Drive, Flags, Member};
+use crate::cut::{Cut, Effect};
+use crate::limit::Limit;
+use crate::limits::{Limits, RequestLimits};
+use crate::listener::Listener;
+use crate::peer::Peer;
+use crate::request::Executor;
+use crate::time::{Clock, after};
+use http::Request;
+use hyper::server::conn::{http1, http2};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use wheelwork::{BuildError, HashedWheelTimer};
+
+/// Serves HTTP/1 and HTTP/2 on the connections of `listener`, within `limits`.
+///
+/// `service` is a tower service that is cloned for each connection and request: axum's `Router`, tonic's
+/// `Routes`. For a service of hyper, see [`Hyper`](crate::Hyper). The result is awaited, or set up further.
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use wheelwork_http::{Limits, serve};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let app = Router::new().route("/", get(async || "hello"));
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// let stop = async { /* wait for a signal */ };
+/// let report = serve(listener, app, Limits::default()).with_graceful_shutdown(stop).await?;
+/// assert_eq!(report.cut, []);
+/// # Ok(())
+/// # }
+/// ```
+pub fn serve<L, S>(listener: L, service: S, limits: Limits) -> Serve<L, S> {
+    Serve {
+        listener,
+        service,
+        limits,
+        timer: None,
+        on_cut: None,
+        limits_for: None,
+        http1: http1::Builder::new(),
+        http2: http2::Builder::new(Executor(())),
+        desk: Desk::new(),
+        signal: NoSignal(()),
+    }
+}
+
+/// A server that is set up, from [`serve`]. It runs when it is awaited.
+#[must_use = "a server runs when it is awaited"]
+pub struct Serve<L, S, F = NoSignal> {
+    listener: L,
+    service: S,
+    limits: Limits,
+    timer: Option<HashedWheelTimer>,
+    on_cut: Option<OnCut>,
+    limits_for: Option<LimitsFor>,
+    http1: http1::Builder,
+    http2: http2::Builder<Executor>,
+    desk: Arc<Desk>,
+    signal: F,
+}
+
+/// The signal of a server that only [`Server::shutdown`] ends.
+#[derive(Debug)]
+pub struct NoSignal(());
+
+impl IntoFuture for NoSignal {
+    type Output = ();
+    type IntoFuture = std::future::Pending<()>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        std::future::pending()
+    }
+}
+
+/// How a server has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The connections that had requests, or were tunnels, when the time for the shutdown was over.
+    pub cut: Vec<Peer>,
+}
+
+impl<L, S, F> Serve<L, S, F> {
+    /// The timer to use. Without this call, the server makes one with a tick of 100 ms. Stop the timer after the
+    /// server: a stop of the timer closes all connections.
+    ///
+    /// A connection is one pending timeout. If the timer refuses it, the connection is closed.
+    pub fn timer(self, timer: &HashedWheelTimer) -> Self {
+        Self { timer: Some(timer.clone()), ..self }
+    }
+
+    /// Calls `on_cut` for each limit that passes, on the task of the connection. It must not block. A panic is
+    /// caught.
+    pub fn on_cut(self, on_cut: impl Fn(&Cut<'_>) + Send + Sync + 'static) -> Self {
+        Self { on_cut: Some(Arc::new(on_cut)), ..self }
+    }
+
+    /// Decides the limits of each request by its header. `None` means those of the server.
+    ///
+    /// ```
+    /// # fn example<L, S>(serving: wheelwork_http::Serve<L, S>, limits: wheelwork_http::Limits) {
+    /// let long_poll = limits.for_request().handler(None);
+    /// let serving = serving.limits_for(move |request| {
+    ///     (request.uri().path() == "/poll").then_some(long_poll)
+    /// });
+    /// # drop(serving);
+    /// # }
+    /// ```
+    pub fn limits_for(
+        self,
+        limits_for: impl Fn(&Request<()>) -> Option<RequestLimits> + Send + Sync + 'static,
+    ) -> Self {
+        Self { limits_for: Some(Arc::new(limits_for)), ..self }
+    }
+
+    /// Sets hyper's options for HTTP/1, as `half_close` or `max_headers`. Leave its timer and its header limit alone.
+    pub fn http1(mut self, set: impl FnOnce(&mut http1::Builder)) -> Self {
+        set(&mut self.http1);
+        self
+    }
+
+    /// Sets hyper's options for HTTP/2, as `max_concurrent_streams`. Leave its timer and its pings alone.
+    pub fn http2(mut self, set: impl FnOnce(&mut http2::Builder<Executor>)) -> Self {
+        set(&mut self.http2);
+        self
+    }
+
+    /// A handle to the server.
+    pub fn server(&self) -> Server {
+        Server(self.desk.clone())
+    }
+
+    /// Shuts down when `signal` is ready: no connection is accepted any more, idle connections are closed, and
+    /// requests have the time of [`Limits::shutdown`]. What is left then is cut, and reported.
+    pub fn with_graceful_shutdown<G>(self, signal: G) -> Serve<L, S, G>
+    where
+        G: Future<Output = ()> + Send + 'static,
+    {
+        let Self {
+            listener, service, limits, timer, on_cut, limits_for, http1, http2, desk, ..
+        } = self;
+        Serve { listener, service, limits, timer, on_cut, limits_for, http1, http2, desk, signal }
+    }
+
+    fn into_parts(mut self) -> Result<(L, S, F, Arc<Shared>), BuildError> {
+        let timer = match self.timer {
+            Some(timer) => timer,
+            None => HashedWheelTimer::builder().thread_name("http-limits").build()?,
+        };
+        // hyper's own header limit has a default if there is a timer.
+        self.http1.header_read_timeout(None);
+        self.http2.timer(timer.clone());
+        self.http2.keep_alive_interval(self.limits.ping).keep_alive_timeout(self.limits.pong);
+        let shared = Shared {
+            clock: Clock::new(timer),
+            limits: self.limits,
+            http1: self.http1,
+            http2: self.http2,
+            desk: self.desk,
+            on_cut: self.on_cut,
+            limits_for: self.limits_for,
+            shutdown_deadline: AtomicU64::new(0),
+        };
+        Ok((self.listener, self.service, self.signal, Arc::new(shared)))
+    }
+}
+
+impl<L, S, F> IntoFuture for Serve<L, S, F>
+where
+    L: Listener,
+    S: App,
+    F: IntoFuture<Output = ()> + Send + 'static,
+    F::IntoFuture: Send,
+{
+    type Output = Result<Report, BuildError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async {
+            let (listener, service, signal, shared) = self.into_parts()?;
+            tokio::select! {
+                () = accept_all(listener, service, shared.clone()) => {}
+                () = signal.into_future() => {}
+                () = requested(&shared.desk) => {}
+            }
+            Ok(shut_down(&shared).await)
+        })
+    }
+}
+
+/// Accepts connections forever.
+async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Arc<Shared>) {
+    let mut backoff = Backoff::new();
+    loop {
+        match listener.accept().await {
+            Ok((handshake, peer)) => {
+                backoff.reset();
+                wait_for_room(&shared).await;
+                if let Some(member) = admit(&shared, peer) {
+                    let service = service.clone();
+                    tokio::spawn(Drive::<L::Handshake, S>::new(handshake, member, service));
+                }
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(_) => {
+                make_room(&shared);
+                backoff.wait(&shared).await;
+            }
+        }
+    }
+}
+
+/// Makes a connection known to the server, unless there are too many from its address.
+fn admit(shared: &Arc<Shared>, peer: Peer) -> Option<Member> {
+    if shared.desk.admit(&peer, shared.limits.connections_per_address).is_err() {
+        let limit = Limit::ConnectionsPerAddress;
+        shared.report(limit, Effect::Refused, &peer, Duration::ZERO, 0);
+        return None;
+    }
+    let conn = Conn::new(shared.clone(), peer);
+    shared.desk.enter(&conn);
+    Some(Member(conn))
+}
+
+/// Waits until [`Server::shutdown`] is called.
+async fn requested(desk: &Desk) {
+    loop {
+        let changed = desk.changed.notified();
+        if desk.shutdown.load(Ordering::Acquire) {
+            return;
+        }
+        changed.await;
+    }
+}
+
+/// Closes all connections softly, waits for their requests, and then closes what is left.
+async fn shut_down(shared: &Arc<Shared>) -> Report {
+    let deadline = after(shared.clock.now(), shared.limits.shutdown);
+    shared.shutdown_deadline.store(deadline, Ordering::Relaxed);
+    shared.desk.all().iter().for_each(|conn| conn.notify(Flags::SHUTDOWN));
+    let all_left = async {
+        loop {
+            let changed = shared.desk.changed.notified();
+            if shared.desk.open() == 0 {
+                return;
+            }
+            changed.await;
+        }
+    };
+    let is_over = shared.clock.timer.sleep_until(shared.clock.instant(deadline));
+    tokio::select! {
+        () = all_left => {}
+        () = is_over => {
+            for conn in shared.desk.all() {
+                conn.cut_off(Limit::Shutdown);
+                conn.notify(Flags::ABORT);
+            }
+        }
+    }
+    Report { cut: shared.desk.take_ended() }
+}
+
+impl<L, S, F> fmt::Debug for Serve<L, S, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serve").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,92 @@
+//! What the servers of the tests answer.
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wheelwork_http::{BodyError, RequestBody};
+
+pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyError> {
+    if request.method() == http::Method::CONNECT {
+        // Holds the tunnel until the client ends it.
+        tokio::spawn(async {
+            let upgraded = hyper::upgrade::on(request).await.unwrap();
+            let _ = TokioIo::new(upgraded).read_u8().await;
+        });
+        return Ok(full(""));
+    }
+    Ok(match request.uri().path() {
+        "/never" => std::future::pending().await,
+        "/echo" => {
+            let body = request.into_body().collect().await?.to_bytes();
+            full(format!("{} bytes", body.len()))
+        }
+        "/early" => {
+            // The head is sent before the body has come.
+            tokio::spawn(async { request.into_body().collect().await.map(drop) });
+            Response::new(Quiet.boxed())
+        }
+        "/endless" => Response::new(Endless.boxed()),
+        "/quiet" => Response::new(Quiet.boxed()),
+        "/big" => full(vec![b'.'; 100_000]),
+        "/upgrade" => upgrade(request),
+        _ => full("hello"),
+    })
+}
+
+pub(crate) fn full(body: impl Into<Bytes>) -> Answer {
+    Response::new(Full::new(body.into()).boxed())
+}
+
+/// Switches to a protocol that echoes.
+fn upgrade(request: Request<RequestBody>) -> Answer {
+    tokio::spawn(async {
+        let upgraded = hyper::upgrade::on(request).await.unwrap();
+        let mut io = TokioIo::new(upgraded);
+        let mut byte = [0];
+        while io.read_exact(&mut byte).await.is_ok() && io.write_all(&byte).await.is_ok() {}
+    });
+    let mut answer = full("");
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    answer.headers_mut().insert("upgrade", "echo".parse().unwrap());
+    answer.headers_mut().insert("connection", "upgrade".parse().unwrap());
+    answer
+}
+
+/// A body that goes on as long as somebody reads it.
+struct Endless;
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        static CHUNK: [u8; 16 * 1024] = [b'.'; 16 * 1024];
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&CHUNK)))))
+    }
+}
+
+/// A body that never has anything, as that of a stream of events without events.
+struct Quiet;
+
+impl Body for Quiet {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}

@@ -1,0 +1,384 @@
+//! HTTP/2.
+
+use crate::frames::*;
+use crate::world::{Client, SECOND, TICK, World, limits, world};
+use std::time::Duration;
+use wheelwork_http::{Effect, Limit, Rate};
+
+/// The limit has passed exactly at `after`. Returns the frames that came then.
+async fn is_cut_after(
+    world: &World,
+    client: &mut Client,
+    after: Duration,
+    cut: (Limit, Effect),
+) -> Vec<Frame> {
+    world.pass(after - TICK).await;
+    assert_eq!(world.cuts(), [], "too early");
+    world.pass(TICK).await;
+    assert_eq!(world.cuts(), [cut]);
+    client.frames().await
+}
+
+/// The error code of a RST_STREAM or GOAWAY.
+fn code(frame: &Frame) -> u32 {
+    let payload = &frame.payload;
+    let at = if frame.kind == GOAWAY { 4 } else { 0 };
+    u32::from_be_bytes(payload[at..at + 4].try_into().unwrap())
+}
+
+const CANCEL: u32 = 8;
+const ENHANCE_YOUR_CALM: u32 = 0xb;
+
+#[test]
+fn half_a_preface_is_closed() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send(&PREFACE[..23]).await;
+        is_cut_after(&world, &mut client, 7 * SECOND, (Limit::Handshake, Effect::Close)).await;
+        assert!(client.is_closed().await);
+    });
+}
+
+#[test]
+fn a_preface_just_in_time_is_served() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send(&PREFACE[..23]).await;
+        world.pass(7 * SECOND - TICK).await;
+        client.send([&PREFACE[23..], &frame(SETTINGS, 0, 0, &[]), &get(1, "/")].concat()).await;
+        let frames = client.frames().await;
+        assert!(frames.iter().any(|frame| frame.payload == b"hello"), "{frames:?}");
+        world.pass(30 * SECOND).await;
+        assert_eq!(world.cuts(), []);
+    });
+}
+
+#[test]
+fn half_a_frame_is_answered_with_goaway() {
+    for half in [&get(3, "/")[..12], &get(3, "/")[..2], &frame(PING, 0, 0, &[0; 8])[..16]] {
+        world(limits(), async |world| {
+            let mut client = world.connect_http2().await;
+            client.send(get(1, "/")).await;
+            client.frames().await;
+            client.send(half).await;
+            let cut = (Limit::Header, Effect::Close);
+            let frames = is_cut_after(&world, &mut client, 11 * SECOND, cut).await;
+            assert_eq!(kinds(&frames), [GOAWAY]);
+            assert_eq!(code(&frames[0]), ENHANCE_YOUR_CALM);
+            assert!(client.is_closed().await);
+        });
+    }
+}
+
+#[test]
+fn a_header_block_in_many_frames_has_the_limit_of_the_whole() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(frame(HEADERS, END_STREAM, 1, &block("GET", "/"))).await;
+        for _ in 0..5 {
+            world.pass(2 * SECOND).await;
+            client.send(frame(CONTINUATION, 0, 1, &[0x00, 1, b'a', 1, b'b'])).await;
+        }
+        let cut = (Limit::Header, Effect::Close);
+        let frames = is_cut_after(&world, &mut client, SECOND, cut).await;
+        assert_eq!(frames[0].payload[..4], [0, 0, 0, 1], "the last stream");
+    });
+}
+
+#[test]
+fn a_header_block_that_ends_just_in_time_is_answered() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(frame(HEADERS, END_STREAM, 1, &block("GET", "/"))).await;
+        world.pass(11 * SECOND - TICK).await;
+        client.send(frame(CONTINUATION, END_HEADERS, 1, &[])).await;
+        assert_eq!(kinds(&client.frames().await), [HEADERS, DATA]);
+        world.pass(39 * SECOND).await;
+        assert_eq!(world.cuts(), []);
+    });
+}
+
+#[test]
+fn the_header_limit_runs_beside_requests_in_flight() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(get(1, "/quiet")).await;
+        client.send(&get(3, "/")[..9]).await;
+        is_cut_after(&world, &mut client, 11 * SECOND, (Limit::Header, Effect::Close)).await;
+    });
+}
+
+#[test]
+fn a_connection_without_streams_is_closed_by_goaway() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        for stream in [1, 3] {
+            client.send(get(stream, "/")).await;
+            client.frames().await;
+            world.pass(20 * SECOND).await;
+            client.send(frame(PING, 0, 0, &[0; 8])).await; // does not count
+            world.pass(20 * SECOND - TICK).await;
+            assert_eq!(kinds(&client.frames().await), [PING]);
+        }
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+        let frames = client.frames().await;
+        assert_eq!(kinds(&frames), [GOAWAY, GOAWAY], "the second one after the answer to a ping");
+        assert!(client.is_closed().await);
+    });
+}
+
+#[test]
+fn a_client_that_ignores_goaway_is_closed() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        world.pass(40 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+        is_cut_after(&world, &mut client, 5 * SECOND, (Limit::Idle, Effect::Close)).await;
+        assert!(client.is_closed().await);
+        assert_eq!(world.server.connections(), 0);
+    });
+}
+
+#[test]
+fn a_slow_handler_is_answered_with_503_and_the_others_go_on() {
+    world(limits().idle(SECOND), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(get(1, "/never")).await;
+        world.pass(30 * SECOND).await;
+        client.send(get(3, "/never")).await;
+        let cut = (Limit::Handler, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 30 * SECOND, cut).await;
+        assert_eq!(kinds(&frames), [HEADERS]);
+        assert_eq!((frames[0].stream, frames[0].flags & END_STREAM), (1, END_STREAM));
+        let frames = is_cut_after(&world, &mut client, 30 * SECOND, cut).await;
+        assert_eq!((kinds(&frames), frames[0].stream), (vec![HEADERS], 3));
+        client.send(get(5, "/")).await;
+        assert_eq!(kinds(&client.frames().await), [HEADERS, DATA]);
+    });
+}
+
+#[test]
+fn a_grpc_call_is_answered_with_deadline_exceeded() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        let mut block = block("POST", "/never");
+        block.extend([0x0f, 0x10, 16]); // content-type
+        block.extend(b"application/grpc");
+        client.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, &block)).await;
+        let cut = (Limit::Handler, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 60 * SECOND, cut).await;
+        assert_eq!(frames[0].payload[0], 0x88, ":status 200");
+    });
+}
+
+#[test]
+fn a_body_that_stops_is_answered_with_408() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(post(1, "/echo")).await;
+        for _ in 0..4 {
+            client.send(data(1, 1)).await;
+            world.pass(23 * SECOND - TICK).await;
+        }
+        client.send(data(1, 1)).await;
+        let cut = (Limit::Body, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+        assert_eq!(frames[0].kind, HEADERS);
+        assert_eq!(frames[0].stream, 1);
+        client.send(get(3, "/")).await;
+        assert!(client.frames().await.iter().any(|frame| frame.payload == b"hello"));
+    });
+}
+
+#[test]
+fn a_body_that_stops_after_the_head_of_the_answer_resets_the_stream() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(post(1, "/early")).await;
+        client.frames().await;
+        let cut = (Limit::Body, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+        assert_eq!(kinds(&frames), [RST_STREAM]);
+    });
+}
+
+#[test]
+fn a_body_below_the_least_rate_is_cut_and_one_at_the_rate_is_not() {
+    let rate = Rate::new(100, 10 * SECOND);
+    for (chunk, is_cut) in [(99, true), (100, false)] {
+        world(limits().body_rate(rate), async |world| {
+            let mut client = world.connect_http2().await;
+            client.send(post(1, "/echo")).await;
+            for _ in 0..9 {
+                world.pass(SECOND).await;
+                client.send(data(1, chunk)).await;
+            }
+            client.send(data(1, chunk)).await;
+            assert_eq!(world.cuts(), []);
+            world.pass(SECOND).await;
+            let cut = if is_cut { vec![(Limit::BodyRate, Effect::Request)] } else { vec![] };
+            assert_eq!(world.cuts(), cut);
+        });
+    }
+}
+
+#[test]
+fn a_window_that_does_not_open_resets_the_stream_alone() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2_with_window(10).await;
+        client.send(get(1, "/endless")).await;
+        assert_eq!(kinds(&client.frames().await), [HEADERS, DATA]);
+        let cut = (Limit::Response, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 29 * SECOND, cut).await;
+        assert_eq!((kinds(&frames), code(&frames[0])), (vec![RST_STREAM], CANCEL));
+        client.send(get(3, "/")).await;
+        assert!(client.frames().await.iter().any(|frame| frame.payload == b"hello"));
+    });
+}
+
+#[test]
+fn a_window_that_never_opened_resets_the_stream() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2_with_window(0).await;
+        client.send(get(1, "/endless")).await;
+        let cut = (Limit::Response, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 29 * SECOND, cut).await;
+        assert_eq!(kinds(&frames), [HEADERS, RST_STREAM]);
+    });
+}
+
+#[test]
+fn a_window_that_opens_by_a_byte_just_in_time_is_spared() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2_with_window(10).await;
+        client.send(get(1, "/endless")).await;
+        for _ in 0..5 {
+            client.frames().await;
+            world.pass(29 * SECOND - TICK).await;
+            client.send(window_update(1, 1)).await;
+        }
+        assert_eq!(kinds(&client.frames().await), [DATA]);
+        assert_eq!(world.cuts(), []);
+    });
+}
+
+#[test]
+fn a_response_below_the_least_rate_resets_the_stream() {
+    let rate = Rate::new(100, 10 * SECOND);
+    for (bytes, is_cut) in [(99, true), (100, false)] {
+        world(limits().response_rate(rate), async |world| {
+            let mut client = world.connect_http2_with_window(0).await;
+            client.send(get(1, "/endless")).await;
+            for _ in 0..10 {
+                world.pass(SECOND - TICK).await;
+                client.send(window_update(1, bytes)).await;
+                assert_eq!(world.cuts(), []);
+                world.pass(TICK).await;
+            }
+            let cut = if is_cut { vec![(Limit::ResponseRate, Effect::Request)] } else { vec![] };
+            assert_eq!(world.cuts(), cut);
+        });
+    }
+}
+
+/// hyper's task of the stream has ended, so nothing can reset it.
+#[test]
+fn the_last_chunk_in_a_closed_window_ends_the_connection_softly() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2_with_window(10).await;
+        client.send(get(1, "/big")).await;
+        client.frames().await;
+        world.pass(29 * SECOND).await;
+        let soft = [(Limit::Response, Effect::Request), (Limit::Response, Effect::SoftClose)];
+        assert_eq!(world.cuts(), soft);
+        assert!(kinds(&client.frames().await).contains(&GOAWAY));
+        let cut = (Limit::Response, Effect::Close);
+        is_cut_after(&world, &mut client, 29 * SECOND, cut).await;
+        assert!(client.is_closed().await);
+    });
+}
+
+#[test]
+fn a_socket_that_takes_no_bytes_is_reset() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2_with_window((1 << 31) - 1).await;
+        client.send(window_update(0, (1 << 31) - 1 - 65_535)).await;
+        client.send(get(1, "/endless")).await;
+        world.pass(29 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert!(world.cuts().contains(&(Limit::Response, Effect::Close)));
+        assert_eq!(world.server.connections(), 0);
+    });
+}
+
+#[test]
+fn an_old_connection_gets_goaway_and_its_requests_end() {
+    let limits = limits().age(100 * SECOND, None).age_jitter(Duration::ZERO);
+    world(limits, async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(get(1, "/quiet")).await;
+        client.frames().await;
+        world.pass(90 * SECOND).await;
+        client.send(get(3, "/never")).await;
+        let cut = (Limit::Age, Effect::SoftClose);
+        let frames = is_cut_after(&world, &mut client, 10 * SECOND, cut).await;
+        assert_eq!(kinds(&frames), [GOAWAY, GOAWAY]);
+        assert_eq!(frames[1].payload, [0, 0, 0, 3, 0, 0, 0, 0]);
+        let cut = (Limit::Handler, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 50 * SECOND, cut).await;
+        assert_eq!(kinds(&frames), [HEADERS]);
+        client.send(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])).await;
+        assert!(client.is_closed().await);
+    });
+}
+
+#[test]
+fn the_grace_ends_streams_that_go_on() {
+    let limits = limits().age(100 * SECOND, 50 * SECOND).age_jitter(Duration::ZERO);
+    world(limits, async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(get(1, "/quiet")).await;
+        let soft = (Limit::Age, Effect::SoftClose);
+        is_cut_after(&world, &mut client, 100 * SECOND, soft).await;
+        is_cut_after(&world, &mut client, 50 * SECOND, (Limit::Age, Effect::Close)).await;
+        assert!(client.is_closed().await);
+    });
+}
+
+#[test]
+fn a_client_that_answers_no_ping_is_closed_and_one_that_does_is_not() {
+    let limits = limits().ping(13 * SECOND, 5 * SECOND);
+    world(limits, async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(get(1, "/quiet")).await;
+        client.frames().await;
+        for _ in 0..4 {
+            world.pass(13 * SECOND).await;
+            client.frames().await; // answers
+        }
+        world.pass(13 * SECOND).await;
+        world.pass(5 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Ping, Effect::Close)]);
+        assert!(client.is_closed().await);
+    });
+}
+
+#[test]
+fn a_reset_by_the_client_ends_its_request() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(get(1, "/never")).await;
+        client.send(post(3, "/echo")).await;
+        for stream in [1, 3] {
+            client.send(frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])).await;
+        }
+        world.pass(40 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+    });
+}

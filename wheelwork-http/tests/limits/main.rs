@@ -1,0 +1,12 @@
+//! Each limit on real sockets, by a clock that stands still until the test moves it: a client that provokes exactly
+//! this limit, and one that comes close and is spared. Over HTTP/1 and over HTTP/2.
+
+mod app;
+mod connections;
+mod frames;
+mod http1;
+mod http2;
+mod routes;
+mod shutdown;
+mod tunnels;
+mod world;

@@ -1,0 +1,46 @@
+//! Limits of routes.
+
+use crate::frames;
+use crate::world::{SECOND, TICK, limits, world_with};
+use http::Request;
+use wheelwork_http::{Effect, Limit, RequestLimits};
+
+/// `/never` has a longer limit than the others.
+fn never_longer(request: &Request<()>) -> Option<RequestLimits> {
+    let longer = limits().for_request().handler(100 * SECOND);
+    (request.uri().path() == "/never").then_some(longer)
+}
+
+#[test]
+fn a_route_changes_the_limit_of_its_handler() {
+    world_with(limits(), never_longer, async |world| {
+        let mut http1 = world.connect().await;
+        http1.send("GET /never HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        let mut http2 = world.connect_http2().await;
+        http2.send(frames::get(1, "/never")).await;
+        world.pass(100 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Handler, Effect::Request); 2]);
+        assert!(http1.text().contains("503"));
+    });
+}
+
+#[test]
+fn a_route_changes_the_limit_of_its_response() {
+    let limits_for = |request: &Request<()>| {
+        (request.uri().path() == "/endless").then_some(limits().for_request().response(5 * SECOND))
+    };
+    world_with(limits(), limits_for, async |world| {
+        let mut http1 = world.connect().await;
+        http1.send("GET /endless HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        let mut http2 = world.connect_http2_with_window(0).await;
+        http2.send(frames::get(1, "/endless")).await;
+        world.pass(5 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        let mut cuts = world.cuts();
+        cuts.sort_by_key(|&(_, effect)| effect == Effect::Close);
+        assert_eq!(cuts, [(Limit::Response, Effect::Request), (Limit::Response, Effect::Close)]);
+    });
+}

@@ -1,0 +1,58 @@
+//! The shutdown.
+
+use crate::frames::{GOAWAY, get, kinds};
+use crate::world::{SECOND, TICK, limits, world};
+use wheelwork_http::{Effect, Limit};
+
+#[test]
+fn a_shutdown_closes_idle_connections_and_waits_for_requests() {
+    world(limits().handler(20 * SECOND), async |world| {
+        let mut idle = world.connect().await;
+        idle.send("GET / HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        idle.text();
+        let mut silent = world.connect().await;
+        let mut idle_http2 = world.connect_http2().await;
+        let mut busy = world.connect().await;
+        busy.send("GET /never HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        let mut busy_http2 = world.connect_http2().await;
+        busy_http2.send(get(1, "/never")).await;
+        world.server.shutdown();
+        world.pass(TICK).await;
+        assert!(idle.is_closed().await);
+        assert!(silent.is_closed().await);
+        assert_eq!(kinds(&idle_http2.frames().await), [GOAWAY, GOAWAY]);
+        assert!(idle_http2.is_closed().await);
+        assert!(tokio::net::TcpStream::connect(world.address).await.is_err());
+        assert!(!busy.is_closed().await);
+        world.pass(20 * SECOND).await;
+        assert!(busy.text().contains("503"));
+        assert!(busy.is_closed().await);
+        busy_http2.frames().await;
+        assert!(busy_http2.is_closed().await);
+        assert_eq!(world.serving.await.unwrap().cut, []);
+    });
+}
+
+#[test]
+fn what_is_left_at_the_deadline_is_cut_and_reported() {
+    world(limits(), async |world| {
+        let mut http1 = world.connect().await;
+        http1.send("GET /never HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        let mut http2 = world.connect_http2().await;
+        http2.send(get(1, "/quiet")).await;
+        let mut tunnel = world.connect().await;
+        tunnel.send("GET /upgrade HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n").await;
+        tunnel.text();
+        world.server.shutdown();
+        world.pass(31 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        assert!(!http1.is_closed().await && !tunnel.is_closed().await);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Shutdown, Effect::Close); 3]);
+        for client in [&mut http1, &mut http2, &mut tunnel] {
+            assert!(client.is_closed().await);
+        }
+        assert_eq!(world.serving.await.unwrap().cut.len(), 3);
+        assert_eq!(world.server.connections(), 0);
+    });
+}

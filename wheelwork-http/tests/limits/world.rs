@@ -1,0 +1,148 @@
+//! A server on a clock that stands still, and its clients.
+
+use crate::app::app;
+use hyper::service::service_fn;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use wheelwork::{HashedWheelTimer, ManualClock};
+use wheelwork_http::{
+    Effect, Hyper, Limit, Limits, Report, RequestBody, RequestLimits, Server, serve,
+};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+
+/// Limits that all differ, in seconds.
+pub(crate) fn limits() -> Limits {
+    Limits::none()
+        .handshake(7 * SECOND)
+        .header(11 * SECOND)
+        .idle(40 * SECOND)
+        .tunnel(50 * SECOND)
+        .handler(60 * SECOND)
+        .body(23 * SECOND)
+        .response(29 * SECOND)
+        .shutdown(31 * SECOND)
+}
+
+pub(crate) struct World {
+    pub(crate) clock: ManualClock,
+    pub(crate) address: SocketAddr,
+    pub(crate) server: Server,
+    pub(crate) serving: JoinHandle<Report>,
+    pub(crate) cuts: Arc<Mutex<Vec<(Limit, Effect)>>>,
+    pub(crate) timer: HashedWheelTimer,
+}
+
+/// Runs `test` beside a server, on a runtime without a timer.
+pub(crate) fn world(limits: Limits, test: impl AsyncFnOnce(World)) {
+    world_with(limits, |_: &http::Request<()>| None, test);
+}
+
+/// With limits that depend on the request.
+pub(crate) fn world_with(
+    limits: Limits,
+    limits_for: impl Fn(&http::Request<()>) -> Option<RequestLimits> + Send + Sync + 'static,
+    test: impl AsyncFnOnce(World),
+) {
+    let clock = ManualClock::new();
+    let timer =
+        HashedWheelTimer::builder().tick_duration(TICK).clock(clock.clone()).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    runtime.block_on(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let cuts: Arc<Mutex<Vec<_>>> = Arc::default();
+        let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
+        let serving = serve(listener, service, limits)
+            .timer(&timer)
+            .limits_for(limits_for)
+            .http1(|http| _ = http.half_close(true))
+            .http2(|http| _ = http.enable_connect_protocol())
+            .on_cut({
+                let cuts = cuts.clone();
+                move |cut| cuts.lock().unwrap().push((cut.limit, cut.effect))
+            });
+        let server = serving.server();
+        let serving = tokio::spawn(async move { serving.await.unwrap() });
+        test(World { clock, address, server, serving, cuts, timer }).await;
+    });
+}
+
+impl World {
+    pub(crate) async fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        settle().await;
+        Client { stream }
+    }
+
+    /// Moves the clock, and lets all tasks act.
+    pub(crate) async fn pass(&self, time: Duration) {
+        settle().await;
+        self.clock.advance(time);
+        settle().await;
+    }
+
+    /// Takes the reports so far.
+    pub(crate) fn cuts(&self) -> Vec<(Limit, Effect)> {
+        std::mem::take(&mut self.cuts.lock().unwrap())
+    }
+}
+
+/// Lets all tasks act on what the sockets have. Bytes reach the other end of a local connection immediately, and each
+/// yield polls the sockets.
+pub(crate) async fn settle() {
+    for _ in 0..64 {
+        tokio::task::yield_now().await;
+    }
+}
+
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+}
+
+impl Client {
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.unwrap();
+        settle().await;
+    }
+
+    /// What has come so far.
+    pub(crate) fn received(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut bytes = [0; 64 * 1024];
+        while let Ok(read @ 1..) = self.stream.try_read(&mut bytes) {
+            all.extend(&bytes[..read]);
+        }
+        all
+    }
+
+    pub(crate) fn text(&mut self) -> String {
+        String::from_utf8(self.received()).unwrap()
+    }
+
+    /// Whether the server has closed or reset the connection. Drops what it has sent.
+    pub(crate) async fn is_closed(&mut self) -> bool {
+        settle().await;
+        let mut bytes = [0; 64 * 1024];
+        loop {
+            match self.stream.try_read(&mut bytes) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    /// Reads to the end.
+    pub(crate) async fn rest(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        let _ = self.stream.read_to_end(&mut all).await;
+        all
+    }
+}
