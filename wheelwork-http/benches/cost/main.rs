@@ -1,0 +1,58 @@
+//! The processor time of a keep-alive GET with all limits, against hyper with none.
+//!
+//! Short rounds alternate between the two servers, A B B A, so that a machine that becomes slower meanwhile
+//! affects both. The time is that of all threads but the client's, so the timer's counts.
+
+mod servers;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use servers::{KeepAlive, Which, start};
+use std::error::Error;
+
+const ROUNDS: usize = 200;
+const REQUESTS: usize = 500;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for path in ["/", "/wait"] {
+        let mut plain = KeepAlive::connect(start(Which::Hyper)?)?;
+        let mut limited = KeepAlive::connect(start(Which::Limited)?)?;
+        let (mut ratios, mut base) = (Vec::new(), Vec::new());
+        for round in 0..ROUNDS {
+            let [a, b] = [cost(&mut plain, path)?, cost(&mut limited, path)?];
+            let [c, d] = [cost(&mut limited, path)?, cost(&mut plain, path)?];
+            if round > 0 {
+                ratios.push((b + c) / (a + d));
+                base.push((a + d) / 2.0);
+            }
+        }
+        let (base, ratio) = (median(&mut base), median(&mut ratios));
+        println!("GET {path}: hyper {base:.2} us, all limits {:+.1} %", (ratio - 1.0) * 100.0);
+    }
+    Ok(())
+}
+
+/// Microseconds of one request.
+fn cost(client: &mut KeepAlive, path: &str) -> Result<f64, Box<dyn Error>> {
+    let begin = of_others()?;
+    for _ in 0..REQUESTS {
+        client.request(path)?;
+    }
+    Ok((of_others()? - begin) / REQUESTS as f64)
+}
+
+/// The processor time of all threads but this one, in microseconds.
+fn of_others() -> nix::Result<f64> {
+    Ok(used(UsageWho::RUSAGE_SELF)? - used(UsageWho::RUSAGE_THREAD)?)
+}
+
+fn used(who: UsageWho) -> nix::Result<f64> {
+    let usage = getrusage(who)?;
+    let micros = |time: TimeVal| time.tv_sec() as f64 * 1e6 + time.tv_usec() as f64;
+    Ok(micros(usage.user_time()) + micros(usage.system_time()))
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
