@@ -15,6 +15,8 @@ mod peer;
 mod request;
 mod server;
 mod time;
+#[cfg(feature = "rustls")]
+mod tls;
 
 pub use app::App;
 pub use cut::{Cut, Effect};
@@ -26,3 +28,5 @@ pub use listener::{Handshake, Listener, Plain, Socket};
 pub use peer::Peer;
 pub use request::{BodyError, Executor, RequestBody};
 pub use server::{NoSignal, Report, Serve, Server, serve};
+#[cfg(feature = "rustls")]
+pub use tls::{Tls, TlsHandshake};

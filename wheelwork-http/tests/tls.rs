@@ -1,0 +1,137 @@
+//! TLS, and Unix sockets, on a clock that stands still.
+
+use hyper::service::service_fn;
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::task::yield_now;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use wheelwork::{HashedWheelTimer, ManualClock};
+use wheelwork_http::{Hyper, Limit, Limits, Listener, RequestBody, Server, Tls, serve};
+
+const SECOND: Duration = Duration::from_secs(1);
+const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+const CERTIFICATE: &[u8] = include_bytes!("data/certificate.pem");
+const KEY: &[u8] = include_bytes!("data/key.pem");
+
+async fn hello(_: http::Request<RequestBody>) -> Result<http::Response<String>, Infallible> {
+    Ok(http::Response::new("hello".into()))
+}
+
+/// Serves on a listener with a handshake limit of 7 s and an idle limit of 40 s.
+fn start(listener: impl Listener) -> (ManualClock, Server) {
+    let clock = ManualClock::new();
+    let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    let limits = Limits::default().handshake(7 * SECOND).idle(40 * SECOND);
+    let serving = serve(listener, Hyper(service_fn(hello)), limits).timer(&timer);
+    let server = serving.server();
+    tokio::spawn(async { serving.await.unwrap() });
+    (clock, server)
+}
+
+fn on_a_runtime(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    runtime.block_on(test);
+}
+
+async fn settle() {
+    for _ in 0..64 {
+        yield_now().await;
+    }
+}
+
+/// A server with TLS, and a socket that is connected to it.
+async fn tls_server() -> (ManualClock, Server, TcpStream) {
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (clock, server) = start(Tls::new(listener, Arc::new(config)));
+    let socket = TcpStream::connect(address).await.unwrap();
+    settle().await;
+    (clock, server, socket)
+}
+
+async fn shake_hands(socket: TcpStream) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(CERTIFICATE).unwrap()).unwrap();
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect("localhost".try_into().unwrap(), socket).await.unwrap()
+}
+
+#[test]
+fn a_handshake_that_does_not_begin_is_closed() {
+    on_a_runtime(async {
+        let (clock, server, mut socket) = tls_server().await;
+        clock.advance(7 * SECOND - Duration::from_millis(1));
+        settle().await;
+        assert_eq!(server.connections(), 1);
+        clock.advance(SECOND);
+        assert_eq!(socket.read(&mut [0; 9]).await.unwrap(), 0);
+        assert_eq!(server.cuts(Limit::Handshake), 1);
+    });
+}
+
+#[test]
+fn the_first_byte_must_come_within_the_limit_of_the_handshake() {
+    on_a_runtime(async {
+        let (clock, server, socket) = tls_server().await;
+        clock.advance(6 * SECOND);
+        let mut client = shake_hands(socket).await;
+        settle().await;
+        clock.advance(SECOND);
+        assert!(!matches!(client.read(&mut [0; 9]).await, Ok(1..)));
+        assert_eq!(server.cuts(Limit::Handshake), 1);
+    });
+}
+
+#[test]
+fn requests_over_tls_are_answered_and_an_idle_connection_is_closed() {
+    on_a_runtime(async {
+        let (clock, server, socket) = tls_server().await;
+        clock.advance(6 * SECOND);
+        let mut client = shake_hands(socket).await;
+        for _ in 0..3 {
+            client.write_all(GET).await.unwrap();
+            let mut answer = [0; 1024];
+            let read = client.read(&mut answer).await.unwrap();
+            assert!(answer[..read].ends_with(b"hello"));
+            settle().await;
+            clock.advance(39 * SECOND);
+            settle().await;
+        }
+        clock.advance(SECOND);
+        assert_eq!(client.read(&mut [0; 9]).await.unwrap(), 0, "with close_notify");
+        assert_eq!(server.cuts(Limit::Idle), 1);
+    });
+}
+
+#[test]
+fn a_unix_socket_has_the_same_limits() {
+    on_a_runtime(async {
+        let path = std::env::temp_dir().join(format!("wheelwork-http-{}", std::process::id()));
+        let (clock, server) = start(UnixListener::bind(&path).unwrap());
+        let mut client = UnixStream::connect(&path).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        client.write_all(GET).await.unwrap();
+        let mut answer = [0; 1024];
+        let read = client.read(&mut answer).await.unwrap();
+        assert!(answer[..read].ends_with(b"hello"));
+        settle().await;
+        clock.advance(40 * SECOND);
+        assert_eq!(client.read(&mut answer).await.unwrap(), 0);
+        assert_eq!(server.cuts(Limit::Idle), 1);
+    });
+}
