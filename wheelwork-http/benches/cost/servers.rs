@@ -55,9 +55,8 @@ async fn without_limits(listener: TcpListener) {
         let _ = socket.set_nodelay(true);
         let http = http.clone();
         tokio::spawn(async move {
-            let _ = http
-                .serve_connection_with_upgrades(TokioIo::new(socket), service_fn(app))
-                .await;
+            let _ =
+                http.serve_connection_with_upgrades(TokioIo::new(socket), service_fn(app)).await;
         });
     }
 }

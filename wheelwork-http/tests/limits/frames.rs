@@ -102,7 +102,7 @@ impl Client {
     }
 }
 
-fn parse(mut bytes: &[u8]) -> Vec<Frame> {
+pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Frame> {
     let mut frames = Vec::new();
     while let [high, middle, low, kind, flags, s1, s2, s3, s4, rest @ ..] = bytes {
         let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;

@@ -94,11 +94,14 @@ impl World {
     }
 }
 
-/// Lets all tasks act on what the sockets have. Bytes reach the other end of a local connection immediately, and each
-/// yield polls the sockets.
+/// Lets all tasks act on what the sockets have. Each yield polls the sockets. On a busy machine, the kernel may
+/// need a moment to bring bytes from one end to the other.
 pub(crate) async fn settle() {
-    for _ in 0..64 {
-        tokio::task::yield_now().await;
+    for _ in 0..8 {
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        std::thread::sleep(Duration::from_micros(100));
     }
 }
 
