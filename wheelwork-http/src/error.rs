@@ -9,10 +9,10 @@ use std::io;
 /// ```
 /// use wheelwork_http::LimitPassed;
 ///
-/// fn limit_of(error: &(dyn std::error::Error + 'static)) -> Option<&LimitPassed> {
-///     std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
+/// fn is_of_a_limit(error: &std::io::Error) -> bool {
+///     error.get_ref().is_some_and(|source| source.is::<LimitPassed>())
 /// }
-/// # limit_of(&std::fmt::Error);
+/// # is_of_a_limit(&std::io::ErrorKind::TimedOut.into());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitPassed(pub(crate) Limit);

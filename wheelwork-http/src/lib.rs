@@ -1,9 +1,41 @@
-//! HTTP servers with every limit that they need, on one timer wheel.
+//! HTTP/1 and HTTP/2 servers with every limit that they need, on one timer wheel.
+//!
+//! [`serve`] runs a tower service, such as axum's `Router` or tonic's `Routes`, on the connections of a listener,
+//! within [`Limits`]. hyper speaks the protocols. One thread, that of a [`wheelwork`] timer, runs all limits.
+//!
+//! ```
+//! use axum::{Router, routing::get};
+//! use wheelwork_http::{Limits, serve};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let app = Router::new().route("/", get(async || "hello"));
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! let stop = async { /* wait for a signal */ };
+//! serve(listener, app, Limits::default()).with_graceful_shutdown(stop).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guarantees
+//!
+//! - **Never early**, by the timer's clock. Late by a tick at most, plus scheduling.
+//! - **Idle is no request in flight**: no limit but the handler's own cuts a handler off.
+//! - **A closed connection keeps nothing**: its timeout is cancelled, its memory freed.
+//! - **Fail closed**: if the timer is stopped or refuses a timeout, connections are closed, not left without limits.
+//! - **A service's panic** ends its connection, or on HTTP/2 its stream. A callback's panic is caught.
+//!
+//! # The main types
+//!
+//! - [`Limits`] are those of a server, [`RequestLimits`] those that a route can change.
+//! - [`Serve`] is a server that is set up; [`Server`] is a handle to one that runs.
+//! - [`Cut`] is the report of what a [`Limit`] has ended.
+//! - [`Listener`] is where connections come from.
 #![forbid(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 
-mod app;
 mod conn;
+mod counts;
 mod cut;
 mod error;
 mod hyper_service;
@@ -18,7 +50,6 @@ mod time;
 #[cfg(feature = "rustls")]
 mod tls;
 
-pub use app::App;
 pub use cut::{Cut, Effect};
 pub use error::LimitPassed;
 pub use hyper_service::Hyper;
@@ -26,7 +57,7 @@ pub use limit::Limit;
 pub use limits::{Limits, Rate, RequestLimits};
 pub use listener::{Handshake, Listener, Plain, Socket};
 pub use peer::Peer;
-pub use request::{BodyError, Executor, RequestBody};
+pub use request::{App, BodyError, Executor, RequestBody};
 pub use server::{NoSignal, Report, Serve, Server, serve};
 #[cfg(feature = "rustls")]
 pub use tls::{Tls, TlsHandshake};

@@ -3,7 +3,7 @@
 //! A pure structure, which is told the time in nanoseconds.
 
 use crate::limit::Limit;
-use crate::limits::Rate;
+use crate::limits::{Rate, RequestLimits};
 use crate::time::{NEVER, nanos};
 use std::time::Duration;
 
@@ -12,6 +12,14 @@ use std::time::Duration;
 pub(crate) struct Bounds {
     pub(crate) pause: (Option<Duration>, Limit),
     pub(crate) rate: (Option<Rate>, Limit),
+}
+
+/// The bounds of a response.
+pub(crate) fn response_bounds(limits: &RequestLimits) -> Bounds {
+    Bounds {
+        pause: (limits.response, Limit::Response),
+        rate: (limits.response_rate, Limit::ResponseRate),
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

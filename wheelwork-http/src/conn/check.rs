@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wheelwork::{Next, Run, TimerTask};
 
+/// If the next check is at least this far away, it has not begun: the clocks of two processors differ by less.
+const APART: u64 = 1_000_000;
+
 /// If the connection's task has not acted on a deadline after this time, it is woken again.
 const AGAIN: u64 = 1_000_000_000;
 
@@ -26,7 +29,7 @@ impl Check {
         control: &mut Control,
         deadline: u64,
     ) -> Result<(), Refused> {
-        let clock = &conn.shared.clock;
+        let clock = &conn.settings.clock;
         let at = clock.instant(deadline);
         let moved =
             control.timeout.as_ref().is_some_and(|timeout| timeout.reschedule_at(at).is_ok());
@@ -49,6 +52,30 @@ impl Check {
     }
 }
 
+impl Conn {
+    /// Ensures that a check comes no later than `deadline`. See "No deadline is missed" in docs/design.md.
+    #[inline]
+    pub(crate) fn arm(self: &Arc<Self>, deadline: u64, now: u64) {
+        let armed = self.armed.load(Ordering::Relaxed);
+        if armed > now.saturating_add(APART) && armed <= deadline {
+            return;
+        }
+        self.pull_forward(deadline);
+    }
+
+    #[cold]
+    fn pull_forward(self: &Arc<Self>, deadline: u64) {
+        let mut control = self.control();
+        if self.armed.load(Ordering::Relaxed) <= deadline {
+            return;
+        }
+        if Check::schedule(self, &mut control, deadline).is_err() {
+            drop(control);
+            self.notify(Flags::LOST);
+        }
+    }
+}
+
 impl TimerTask for Check {
     fn run(mut self, run: &Run<'_>) -> Next<Self> {
         let conn = self.conn.clone();
@@ -57,7 +84,7 @@ impl TimerTask for Check {
             self.ended = true;
             return Next::done();
         }
-        let now = conn.shared.clock.nanos_at(run.now());
+        let now = conn.settings.clock.nanos_at(run.now());
         let records = control.records();
         let earliest = conn.earliest(&control, &records);
         let is_due = earliest <= now;
@@ -75,7 +102,7 @@ impl TimerTask for Check {
         if self.ended {
             return Next::done();
         }
-        let at = conn.shared.clock.instant(next);
+        let at = conn.settings.clock.instant(next);
         Next::at(self, at)
     }
 }

@@ -10,17 +10,17 @@ use std::sync::atomic::Ordering;
 
 /// What the task of a connection must do now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     /// Take no more requests.
-    pub(super) close_softly: bool,
+    pub(crate) close_softly: bool,
     /// Close the connection, because of this limit.
-    pub(super) close: Option<Limit>,
+    pub(crate) close: Option<Limit>,
 }
 
 impl Conn {
     /// Reads the flags, and acts on everything that is due.
     #[cold]
-    pub(super) fn attend(self: &Arc<Self>) -> Verdict {
+    pub(crate) fn attend(self: &Arc<Self>) -> Verdict {
         let news = self.take(Flags::NEWS);
         let mut verdict = Verdict::default();
         if news & Flags::SHUTDOWN != 0 {
@@ -96,7 +96,7 @@ impl Conn {
             if !is_used {
                 return; // nothing was cut
             }
-            self.shared.desk.note_end(self.peer.clone());
+            self.settings.counts.end(self.peer.clone());
         }
         self.report(limit, Effect::Close);
     }
@@ -106,7 +106,7 @@ impl Conn {
         let mut control = self.control();
         let end = match limit {
             Limit::Age => after(now, self.limits().grace),
-            Limit::Shutdown => self.shared.shutdown_deadline(),
+            Limit::Shutdown => self.settings.shutdown_deadline(),
             _ => NEVER,
         };
         let was_closing = control.closing.is_some();
@@ -145,7 +145,7 @@ impl Conn {
         let records = self.control().records();
         let now = if records.is_empty() { 0 } else { self.now() };
         for record in &records {
-            let Some(limit) = record.judge(now) else { continue };
+            let Some(limit) = record.judge(&self.limits().request, now) else { continue };
             self.report(limit, Effect::Request);
             if record.is_beyond_its_stream() {
                 // No task can reset the stream any more: end it with its connection.
@@ -174,7 +174,7 @@ impl Conn {
     /// Counts and reports a cut.
     pub(crate) fn report(&self, limit: Limit, effect: Effect) {
         let in_flight = self.in_flight.load(Ordering::Relaxed) as usize;
-        self.shared.report(limit, effect, &self.peer, self.open_for(), in_flight);
+        self.settings.report(limit, effect, &self.peer, self.open_for(), in_flight);
     }
 
     /// The connection has ended.
@@ -188,6 +188,5 @@ impl Conn {
             timeout.cancel();
         }
         drop(wakers);
-        self.shared.desk.leave(self);
     }
 }

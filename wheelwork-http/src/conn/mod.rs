@@ -1,23 +1,31 @@
-//! A connection: its words, its deadlines, and its check in the wheel.
+//! A connection: its words, its deadlines, its check in the wheel, and its socket.
 //!
 //! The words are written by the connection's task and, on HTTP/2, by the tasks of its streams; the check reads them.
 //! `docs/design.md` has the states. The words of time are nanoseconds; 0 means "not now", and `UNSTAMPED` that the
 //! time is set at the end of the present poll.
 
-// From the words up to the task:
+// From the words up to the socket:
+//   settings  what all connections of a server share
+//   record    `Record`, what limits know of a request
 //   state     `Conn`, its words and deadlines
 //   check     the timeout in the wheel
+//   events    what happens to a connection
 //   judge     what is due, and what follows
-//   stream    `Limited`, the socket
+//   desk      the register of connections
 //   frames    where HTTP/2's frames and header blocks end
-//   drive     the task of a connection
+//   stream    `Limited`, the socket
 mod check;
-mod drive;
+mod desk;
+mod events;
 mod frames;
 mod judge;
+mod record;
+mod settings;
 mod state;
 mod stream;
 
-pub(crate) use drive::Drive;
-pub(crate) use state::{Conn, Flags, response_bounds};
-pub(crate) use stream::Member;
+pub(crate) use desk::Desk;
+pub(crate) use record::Record;
+pub(crate) use settings::{LimitsFor, OnCut, Settings};
+pub(crate) use state::{Conn, Flags, Stage, UNSTAMPED};
+pub(crate) use stream::{Limited, Member};

@@ -1,12 +1,11 @@
 //! `Conn`: the words of a connection, and its deadlines.
 
-use super::check::Check;
+use super::record::Record;
+use super::settings::Settings;
 use crate::limit::Limit;
 use crate::limits::{Limits, RequestLimits};
-use crate::meter::{Bounds, Meter};
+use crate::meter::{Bounds, Meter, response_bounds};
 use crate::peer::Peer;
-use crate::request::Record;
-use crate::server::Shared;
 use crate::time::{NEVER, after, nanos};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -20,9 +19,6 @@ pub(crate) const UNSTAMPED: u64 = 1;
 
 /// How long a connection without requests may take to end after a soft close.
 const LINGER: Duration = Duration::from_secs(5);
-
-/// If the next check is at least this far away, it has not begun: the clocks of two processors differ by less.
-const APART: u64 = 1_000_000;
 
 /// The bits of `Conn::flags`.
 pub(crate) struct Flags;
@@ -84,7 +80,7 @@ pub(super) enum Due {
 
 #[derive(Debug)]
 pub(crate) struct Conn {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) peer: Peer,
     /// The place in the registry.
     pub(crate) place: AtomicU32,
@@ -94,7 +90,7 @@ pub(crate) struct Conn {
     writing: AtomicU8,
     /// Whether a route has changed the limits of the response that is sent.
     pub(crate) has_own_response: AtomicBool,
-    born: u64,
+    pub(super) born: u64,
     /// The next check. Written under the lock.
     pub(super) armed: AtomicU64,
     /// The first byte of an incomplete header.
@@ -128,9 +124,10 @@ pub(crate) struct Control {
 }
 
 impl Conn {
-    pub(crate) fn new(shared: Arc<Shared>, peer: Peer) -> Arc<Self> {
-        let born = shared.clock.now();
-        let limits = &shared.limits;
+    /// The caller begins the check.
+    pub(super) fn new(settings: Arc<Settings>, peer: Peer) -> Self {
+        let born = settings.clock.now();
+        let limits = &settings.limits;
         let jitter = random_below(limits.age_jitter);
         let end = after(born, limits.age.map(|age| age.saturating_add(jitter)));
         let control = Control {
@@ -145,8 +142,7 @@ impl Conn {
             wakers: [None, None],
             requests: Vec::new(),
         };
-        let first = after(born, limits.handshake).min(end);
-        let conn = Arc::new(Self {
+        Self {
             peer,
             place: AtomicU32::new(u32::MAX),
             in_flight: AtomicU32::new(0),
@@ -159,18 +155,16 @@ impl Conn {
             idle_since: AtomicU64::new(born),
             handler_since: AtomicU64::new(0),
             control: Mutex::new(control),
-            shared,
-        });
-        conn.arm(first, born);
-        conn
+            settings,
+        }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
-        &self.shared.limits
+        &self.settings.limits
     }
 
     pub(crate) fn now(&self) -> u64 {
-        self.shared.clock.now()
+        self.settings.clock.now()
     }
 
     pub(crate) fn open_for(&self) -> Duration {
@@ -230,82 +224,6 @@ impl Conn {
     /// The limit that has aborted the connection.
     pub(super) fn aborted_by(&self) -> Limit {
         self.control().closing.unwrap_or(Limit::Shutdown)
-    }
-
-    /// Ensures that a check comes no later than `deadline`. See "No deadline is missed" in docs/design.md.
-    #[inline]
-    pub(crate) fn arm(self: &Arc<Self>, deadline: u64, now: u64) {
-        let armed = self.armed.load(Ordering::Relaxed);
-        if armed > now.saturating_add(APART) && armed <= deadline {
-            return;
-        }
-        self.pull_forward(deadline);
-    }
-
-    #[cold]
-    fn pull_forward(self: &Arc<Self>, deadline: u64) {
-        let mut control = self.control();
-        if self.armed.load(Ordering::Relaxed) <= deadline {
-            return;
-        }
-        if Check::schedule(self, &mut control, deadline).is_err() {
-            drop(control);
-            self.notify(Flags::LOST);
-        }
-    }
-
-    /// The first bytes have told the protocol.
-    pub(super) fn begin_protocol(self: &Arc<Self>, stage: Stage) {
-        self.control().stage = stage;
-        if stage == Stage::Http2 {
-            self.header_since.store(0, Ordering::Relaxed); // the preface is no header
-        }
-        let now = self.now();
-        self.idle_since.store(now, Ordering::Relaxed);
-        self.arm(after(now, self.limits().idle), now);
-    }
-
-    /// A request's header is complete.
-    pub(crate) fn begin_request(&self, is_http1: bool) {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        if is_http1 {
-            self.header_since.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// A part of a request has ended, or a tunnel within HTTP/2.
-    pub(crate) fn end_request(self: &Arc<Self>) {
-        let now = self.now();
-        self.idle_since.store(now, Ordering::Relaxed);
-        // Release: who sees no request in flight sees the time since then.
-        if self.in_flight.fetch_sub(1, Ordering::Release) == 1 {
-            self.arm(after(now, self.limits().idle), now);
-        }
-    }
-
-    /// A byte has passed through the tunnel.
-    pub(crate) fn touch(&self) {
-        self.idle_since.store(self.now(), Ordering::Relaxed);
-    }
-
-    /// The connection becomes a tunnel when the response has been written.
-    pub(crate) fn become_tunnel(self: &Arc<Self>) {
-        self.set(Flags::TUNNEL);
-        let now = self.now();
-        self.idle_since.store(now, Ordering::Relaxed);
-        let mut control = self.control();
-        control.stage = Stage::Tunnel;
-        control.write.clear();
-        drop(control);
-        self.set_writing(Writing::Free);
-        self.arm(after(now, self.limits().tunnel), now);
-    }
-
-    /// Gives the header the time of its first byte, at the end of a poll that did not complete it.
-    pub(crate) fn stamp_header(self: &Arc<Self>) {
-        let now = self.now();
-        self.header_since.store(now, Ordering::Relaxed);
-        self.arm(after(now, self.limits().header), now);
     }
 
     /// The last activity of a connection without requests. `None` if it has some.
@@ -370,7 +288,9 @@ impl Conn {
     /// The earliest deadline of the connection and of its requests.
     pub(super) fn earliest(&self, control: &Control, records: &[Arc<Record>]) -> u64 {
         let own = self.deadlines(control).into_iter().map(|(at, _)| at);
-        own.chain(records.iter().map(|record| record.deadline())).min().unwrap_or(NEVER)
+        own.chain(records.iter().map(|record| record.deadline(&self.limits().request)))
+            .min()
+            .unwrap_or(NEVER)
     }
 }
 
@@ -382,14 +302,6 @@ impl Control {
             self.requests = Vec::new();
         }
         self.requests.iter().filter_map(Weak::upgrade).collect()
-    }
-}
-
-/// The bounds of a response.
-pub(crate) fn response_bounds(limits: &RequestLimits) -> Bounds {
-    Bounds {
-        pause: (limits.response, Limit::Response),
-        rate: (limits.response_rate, Limit::ResponseRate),
     }
 }
 

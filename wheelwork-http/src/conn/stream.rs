@@ -3,6 +3,7 @@
 //! hyper reads and writes it, and after an upgrade the user does. In a tunnel it registers the wakers of both halves
 //! itself, because the connection's task has ended then.
 
+use super::desk::Desk;
 use super::frames::{Frames, Open};
 use super::state::{Conn, Flags, UNSTAMPED, Writing};
 use crate::error::LimitPassed;
@@ -23,11 +24,22 @@ const REQUEST_TIMEOUT: &[u8] =
 
 /// A connection's place in the server. Its drop ends the connection.
 #[derive(Debug)]
-pub(crate) struct Member(pub(crate) Arc<Conn>);
+pub(crate) struct Member {
+    pub(crate) conn: Arc<Conn>,
+    desk: Arc<Desk>,
+}
+
+impl Member {
+    pub(crate) fn enter(desk: &Arc<Desk>, conn: Arc<Conn>) -> Self {
+        desk.enter(&conn);
+        Self { conn, desk: desk.clone() }
+    }
+}
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.0.leave();
+        self.conn.leave();
+        self.desk.leave(&self.conn);
     }
 }
 
@@ -52,12 +64,12 @@ pin_project! {
 }
 
 impl<S> Limited<S> {
-    pub(super) fn new(stream: S, member: Member) -> Self {
+    pub(crate) fn new(stream: S, member: Member) -> Self {
         Self { stream, prefix: None, frames: None, member }
     }
 
     /// Gives back the bytes that told the protocol.
-    pub(super) fn begin(&mut self, prefix: Vec<u8>, is_http2: bool) {
+    pub(crate) fn begin(&mut self, prefix: Vec<u8>, is_http2: bool) {
         self.prefix = Some(Box::new(prefix));
         // The preface is no frame.
         self.frames = is_http2.then(Box::default);
@@ -86,7 +98,7 @@ impl<S: Socket> Limited<S> {
     /// A read or a write would wait.
     #[inline]
     fn waits<T>(self: Pin<&mut Self>, half: Half, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if self.member.0.has(Flags::ABORT | Flags::TUNNEL) {
+        if self.member.conn.has(Flags::ABORT | Flags::TUNNEL) {
             return self.waits_in_vain(half, cx);
         }
         Poll::Pending
@@ -98,7 +110,7 @@ impl<S: Socket> Limited<S> {
         half: Half,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
-        let conn = self.member.0.clone();
+        let conn = self.member.conn.clone();
         if conn.take(Flags::FAREWELL) != 0 {
             match conn.aborted_by() {
                 Limit::Response | Limit::ResponseRate => self.stream.reset_on_drop(),
@@ -117,7 +129,7 @@ impl<S: Socket> Limited<S> {
     /// Says in one write why the connection ends, if no other write is half done.
     fn say_farewell(self: Pin<&mut Self>, cx: &mut Context<'_>) {
         let this = self.project();
-        if this.member.0.writing() == Writing::Waits {
+        if this.member.conn.writing() == Writing::Waits {
             return;
         }
         let _ = match this.frames {
@@ -216,7 +228,7 @@ impl<S: Socket> AsyncRead for Limited<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let this = self.as_mut().project();
-        let conn = &this.member.0;
+        let conn = &this.member.conn;
         if let Some(prefix) = this.prefix {
             // The first bytes of HTTP/2 are the preface, and those of HTTP/1 were noted before.
             let taken = prefix.len().min(buffer.remaining());
@@ -251,7 +263,7 @@ impl<S: Socket> AsyncWrite for Limited<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.as_mut().project();
         let polled = this.stream.poll_write(cx, bytes);
-        Self::wrote(&this.member.0, &polled);
+        Self::wrote(&this.member.conn, &polled);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
 
@@ -262,7 +274,7 @@ impl<S: Socket> AsyncWrite for Limited<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.as_mut().project();
         let polled = this.stream.poll_write_vectored(cx, slices);
-        Self::wrote(&this.member.0, &polled);
+        Self::wrote(&this.member.conn, &polled);
         if polled.is_pending() { self.waits(Half::Writer, cx) } else { polled }
     }
 
@@ -274,12 +286,12 @@ impl<S: Socket> AsyncWrite for Limited<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.as_mut().project();
         let polled = this.stream.poll_flush(cx);
-        match this.member.0.writing() {
+        match this.member.conn.writing() {
             Writing::Free | Writing::Measured if polled.is_pending() => {
-                this.member.0.write_blocked(); // TLS has a buffer of its own
+                this.member.conn.write_blocked(); // TLS has a buffer of its own
             }
             Writing::Waits | Writing::Measured if polled.is_ready() => {
-                this.member.0.write_flushed();
+                this.member.conn.write_flushed();
             }
             _ => {}
         }

@@ -1,9 +1,8 @@
 //! `Chunk`: a chunk of a response, which tells when it was sent.
 
-use super::record::{Record, Ticket};
+use super::ticket::{Link, Ticket};
 use bytes::{Buf, Bytes};
 use std::io::IoSlice;
-use std::sync::Arc;
 
 /// A chunk of a response. On HTTP/2, h2 holds it until the client's window lets it go.
 #[derive(Debug)]
@@ -16,7 +15,7 @@ pub(crate) struct Chunk<D> {
 #[derive(Debug)]
 struct Debt {
     bytes: u64,
-    record: Arc<Record>,
+    link: Link,
     /// The connection is not idle before.
     _ticket: Ticket,
 }
@@ -24,14 +23,14 @@ struct Debt {
 impl Debt {
     fn pay(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_sub(bytes);
-        self.record.pay(bytes);
+        self.link.pay(bytes);
     }
 }
 
 impl Drop for Debt {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.record.pay(self.bytes);
+            self.link.pay(self.bytes);
         }
     }
 }
@@ -43,12 +42,11 @@ impl<D: Buf> Chunk<D> {
     }
 
     /// A chunk that counts until it is sent.
-    pub(super) fn counted(data: D, record: &Arc<Record>) -> Self {
+    pub(super) fn counted(data: D, link: Link, ticket: &Ticket) -> Self {
         let bytes = data.remaining() as u64;
         let debt = (bytes > 0).then(|| {
-            record.owe(bytes);
-            let _ticket = Ticket::new(record.conn(), Some(record.clone()), false);
-            Debt { bytes, record: record.clone(), _ticket }
+            link.owe(bytes);
+            Debt { bytes, link, _ticket: ticket.another() }
         });
         Self { data, debt }
     }

@@ -4,7 +4,8 @@
 //! on the same thread. That future leaves the record of the request in a cell of the thread, where the stream's task
 //! finds it after the poll. A tunnel's ticket goes to the task that hyper spawns for it in the same way.
 
-use super::record::{Record, Ticket};
+use super::ticket::Ticket;
+use crate::conn::Record;
 use crate::limit::Limit;
 use pin_project_lite::pin_project;
 use std::cell::Cell;

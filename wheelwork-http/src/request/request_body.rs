@@ -1,13 +1,12 @@
 //! `RequestBody`: the body that the service reads.
 
-use super::record::Record;
+use super::ticket::Link;
 use crate::error::LimitPassed;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// The body of a request. Its limits run while a poll of it is pending.
@@ -25,7 +24,7 @@ use std::task::{Context, Poll};
 pub struct RequestBody {
     incoming: Incoming,
     /// `None` if the request has no body, or no limit can pass.
-    record: Option<Arc<Record>>,
+    link: Option<Link>,
 }
 
 /// Why a [`RequestBody`] has failed.
@@ -47,8 +46,8 @@ pub enum BodyError {
 }
 
 impl RequestBody {
-    pub(super) fn new(incoming: Incoming, record: Option<Arc<Record>>) -> Self {
-        Self { incoming, record }
+    pub(super) fn new(incoming: Incoming, link: Option<Link>) -> Self {
+        Self { incoming, link }
     }
 }
 
@@ -61,20 +60,19 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        let Some(record) = &self.record else {
+        let Some(link) = &self.link else {
             return polled.map_err(BodyError::Hyper);
         };
         match &polled {
             Poll::Pending => {
-                record.body_waits(cx.waker());
-                if let Some(limit) = record.passed() {
+                if let Some(limit) = link.body_waits(cx.waker()) {
                     return Poll::Ready(Some(Err(BodyError::Limit(LimitPassed(limit)))));
                 }
             }
             Poll::Ready(Some(Ok(frame))) => {
-                record.body_came(frame.data_ref().map_or(0, Bytes::len) as u64);
+                link.body_came(frame.data_ref().map_or(0, Bytes::len));
             }
-            Poll::Ready(_) => record.body_came(0),
+            Poll::Ready(_) => link.body_came(0),
         }
         polled.map_err(BodyError::Hyper)
     }

@@ -1,12 +1,12 @@
 //! `Respond`: hyper's service, and the future of a response.
 
 use super::answer::answer;
+use super::app::App;
 use super::executor::{tell_record, tell_tunnel};
-use super::record::{Record, Ticket};
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
-use crate::app::App;
-use crate::conn::Conn;
+use super::ticket::Ticket;
+use crate::conn::{Conn, Record};
 use crate::limits::RequestLimits;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response, StatusCode};
@@ -43,11 +43,12 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
             is_connect: request.method() == Method::CONNECT,
             is_grpc: self.is_http2 && is_grpc(&request),
         };
-        let own = self.conn.shared.limits_for(&request);
+        let own = self.conn.settings.limits_for(&request);
         let needs_record = self.is_http2 || own.is_some() || !request.body().is_end_stream();
-        let record = needs_record.then(|| Record::new(&self.conn, own));
-        let ticket = Ticket::new(&self.conn, record.clone(), !self.is_http2);
-        let request = request.map(|incoming| RequestBody::new(incoming, record));
+        let record = needs_record.then(|| Arc::new(Record::new(own)));
+        record.iter().for_each(|record| self.conn.note_request(record));
+        let ticket = Ticket::new(&self.conn, record, !self.is_http2);
+        let request = request.map(|incoming| RequestBody::new(incoming, ticket.link()));
         let mut service = self.service.clone();
         let mut cx = Context::from_waker(Waker::noop());
         let state = match service.poll_ready(&mut cx) {
@@ -112,7 +113,7 @@ where
         let Some(ticket) = this.ticket.as_ref() else { return Poll::Pending };
         let kind = *this.kind;
         if std::mem::take(this.is_first) && kind.is_http2 {
-            ticket.record.iter().for_each(tell_record);
+            ticket.link().iter().for_each(|link| tell_record(&link.record));
         }
         let mut polled = Poll::Pending;
         if ticket.passed().is_none() {
@@ -148,7 +149,7 @@ fn with_limits<B>(response: Response<B>, ticket: Ticket, kind: Kind) -> Response
     ticket.head_sent(response.extensions().get::<RequestLimits>(), !kind.is_http2);
     let is_accepted = kind.is_connect && response.status().is_success();
     if is_accepted && kind.is_http2 {
-        tell_tunnel(Ticket::new(&ticket.conn, ticket.record.clone(), false));
+        tell_tunnel(ticket.another());
     } else if is_accepted || response.status() == StatusCode::SWITCHING_PROTOCOLS {
         ticket.conn.become_tunnel();
     }

@@ -1,7 +1,7 @@
 //! `ResponseBody`: the body that hyper sends.
 
 use super::chunk::Chunk;
-use super::record::Ticket;
+use super::ticket::Ticket;
 use crate::error::{BoxError, LimitPassed};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -44,8 +44,8 @@ where
         }
         let Some(frame) = ready!(body.poll_frame(cx)) else { return Poll::Ready(None) };
         let frame = frame.map_err(Into::into)?;
-        let chunk = |data| match &this.ticket.record {
-            Some(record) if *this.is_http2 => Chunk::counted(data, record),
+        let chunk = |data| match this.ticket.link() {
+            Some(link) if *this.is_http2 => Chunk::counted(data, link, this.ticket),
             _ => Chunk::new(data),
         };
         Poll::Ready(Some(Ok(frame.map_data(chunk))))

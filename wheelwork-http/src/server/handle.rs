@@ -1,7 +1,6 @@
 //! `Server`: the user's handle to a server.
 
-use super::desk::Desk;
-use crate::conn::Flags;
+use crate::conn::{Desk, Flags};
 use crate::limit::Limit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,12 +32,12 @@ impl Server {
 
     /// The number of connections that were accepted, those that were refused for their address included.
     pub fn accepted(&self) -> u64 {
-        self.0.accepted()
+        self.0.counts.accepted()
     }
 
     /// How often this limit has passed.
     pub fn cuts(&self, limit: Limit) -> u64 {
-        self.0.cuts(limit)
+        self.0.counts.cuts(limit)
     }
 
     /// Closes up to `n` connections without requests, those that are unused longest. Returns how many were asked

@@ -1,12 +1,12 @@
-//! The server: what all connections share, the register of connections, and the loop that accepts.
+//! The server: the task of a connection, and the loop that accepts.
 
-// From what is shared up to the loop:
-//   shared  `Shared`, the settings of a server
-//   desk    `Desk`, the register of connections and the counts
-//   handle  `Server`, the user's handle to the desk
+// From the lowest up to the loop:
+//   shared  the parts of a server that runs
+//   drive   the task of a connection
+//   handle  `Server`, the user's handle to the register
 //   room    what happens when there are too many connections
 //   serve   `serve` and `Serve`
-mod desk;
+mod drive;
 mod handle;
 mod room;
 mod serve;
@@ -14,4 +14,3 @@ mod shared;
 
 pub use handle::Server;
 pub use serve::{NoSignal, Report, Serve, serve};
-pub(crate) use shared::Shared;

@@ -6,7 +6,6 @@ use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::peer::Peer;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The first wait after an error of accept, and the longest. Each wait is twice the one before.
@@ -30,11 +29,11 @@ impl Backoff {
     }
 
     /// Waits after an error, or until a connection ends.
-    pub(super) async fn wait(&mut self, shared: &Arc<Shared>) {
+    pub(super) async fn wait(&mut self, shared: &Shared) {
         let wait = self.0;
         self.0 = (2 * wait).min(LONGEST_WAIT);
         tokio::select! {
-            () = shared.clock.timer.sleep(wait) => {}
+            () = shared.settings.clock.timer.sleep(wait) => {}
             () = shared.desk.changed.notified() => {}
         }
     }
@@ -47,16 +46,16 @@ pub(super) fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// Closes some connections without requests, and says so.
-pub(super) fn make_room(shared: &Arc<Shared>) {
+pub(super) fn make_room(shared: &Shared) {
     let server = Server(shared.desk.clone());
     if server.close_idlest(server.connections() / SHARE + 1) == 0 {
-        shared.report(Limit::Connections, Effect::Wait, &Peer::Local, Duration::ZERO, 0);
+        shared.settings.report(Limit::Connections, Effect::Wait, &Peer::Local, Duration::ZERO, 0);
     }
 }
 
 /// Waits until there is room for one more connection.
-pub(super) async fn wait_for_room(shared: &Arc<Shared>) {
-    let Some(most) = shared.limits.connections else { return };
+pub(super) async fn wait_for_room(shared: &Shared) {
+    let Some(most) = shared.settings.limits.connections else { return };
     let mut backoff = Backoff::new();
     while shared.desk.open() >= most.max(1) {
         make_room(shared);

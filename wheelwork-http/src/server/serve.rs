@@ -1,17 +1,16 @@
 //! `serve` and `Serve`: the loop that accepts, and the shutdown.
 
-use super::desk::Desk;
+use super::drive::Drive;
 use super::handle::Server;
 use super::room::{Backoff, is_of_one_connection, make_room, wait_for_room};
-use super::shared::{LimitsFor, OnCut, Shared};
-use crate::app::App;
-use crate::conn::{Conn, Drive, Flags, Member};
+use super::shared::Shared;
+use crate::conn::{Conn, Desk, Flags, LimitsFor, Member, OnCut, Settings};
 use crate::cut::{Cut, Effect};
 use crate::limit::Limit;
 use crate::limits::{Limits, RequestLimits};
 use crate::listener::Listener;
 use crate::peer::Peer;
-use crate::request::Executor;
+use crate::request::{App, Executor};
 use crate::time::{Clock, after};
 use http::Request;
 use hyper::server::conn::{http1, http2};
@@ -163,16 +162,16 @@ impl<L, S, F> Serve<L, S, F> {
         self.http1.header_read_timeout(None);
         self.http2.timer(timer.clone());
         self.http2.keep_alive_interval(self.limits.ping).keep_alive_timeout(self.limits.pong);
-        let shared = Shared {
+        let settings = Settings {
             clock: Clock::new(timer),
             limits: self.limits,
-            http1: self.http1,
-            http2: self.http2,
-            desk: self.desk,
+            counts: self.desk.counts.clone(),
             on_cut: self.on_cut,
             limits_for: self.limits_for,
             shutdown_deadline: AtomicU64::new(0),
         };
+        let (settings, desk) = (Arc::new(settings), self.desk);
+        let shared = Shared { settings, desk, http1: self.http1, http2: self.http2 };
         Ok((self.listener, self.service, self.signal, Arc::new(shared)))
     }
 }
@@ -209,8 +208,8 @@ async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Ar
                 backoff.reset();
                 wait_for_room(&shared).await;
                 if let Some(member) = admit(&shared, peer) {
-                    let service = service.clone();
-                    tokio::spawn(Drive::<L::Handshake, S>::new(handshake, member, service));
+                    let (shared, service) = (shared.clone(), service.clone());
+                    tokio::spawn(Drive::<L::Handshake, S>::new(shared, handshake, member, service));
                 }
             }
             Err(error) if is_of_one_connection(&error) => {}
@@ -223,15 +222,14 @@ async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Ar
 }
 
 /// Makes a connection known to the server, unless there are too many from its address.
-fn admit(shared: &Arc<Shared>, peer: Peer) -> Option<Member> {
-    if shared.desk.admit(&peer, shared.limits.connections_per_address).is_err() {
+fn admit(shared: &Shared, peer: Peer) -> Option<Member> {
+    let Shared { settings, desk, .. } = shared;
+    if desk.admit(&peer, settings.limits.connections_per_address).is_err() {
         let limit = Limit::ConnectionsPerAddress;
-        shared.report(limit, Effect::Refused, &peer, Duration::ZERO, 0);
+        settings.report(limit, Effect::Refused, &peer, Duration::ZERO, 0);
         return None;
     }
-    let conn = Conn::new(shared.clone(), peer);
-    shared.desk.enter(&conn);
-    Some(Member(conn))
+    Some(Member::enter(desk, Conn::accept(settings.clone(), peer)))
 }
 
 /// Waits until [`Server::shutdown`] is called.
@@ -246,30 +244,31 @@ async fn requested(desk: &Desk) {
 }
 
 /// Closes all connections softly, waits for their requests, and then closes what is left.
-async fn shut_down(shared: &Arc<Shared>) -> Report {
-    let deadline = after(shared.clock.now(), shared.limits.shutdown);
-    shared.shutdown_deadline.store(deadline, Ordering::Relaxed);
-    shared.desk.all().iter().for_each(|conn| conn.notify(Flags::SHUTDOWN));
+async fn shut_down(shared: &Shared) -> Report {
+    let Shared { settings, desk, .. } = shared;
+    let deadline = after(settings.clock.now(), settings.limits.shutdown);
+    settings.shutdown_deadline.store(deadline, Ordering::Relaxed);
+    desk.all().iter().for_each(|conn| conn.notify(Flags::SHUTDOWN));
     let all_left = async {
         loop {
-            let changed = shared.desk.changed.notified();
-            if shared.desk.open() == 0 {
+            let changed = desk.changed.notified();
+            if desk.open() == 0 {
                 return;
             }
             changed.await;
         }
     };
-    let is_over = shared.clock.timer.sleep_until(shared.clock.instant(deadline));
+    let is_over = settings.clock.timer.sleep_until(settings.clock.instant(deadline));
     tokio::select! {
         () = all_left => {}
         () = is_over => {
-            for conn in shared.desk.all() {
+            for conn in desk.all() {
                 conn.cut_off(Limit::Shutdown);
                 conn.notify(Flags::ABORT);
             }
         }
     }
-    Report { cut: shared.desk.take_ended() }
+    Report { cut: desk.counts.take_ended() }
 }
 
 impl<L, S, F> fmt::Debug for Serve<L, S, F> {

@@ -1,11 +1,11 @@
-//! `Desk`: the register of connections, and the counts.
+//! `Desk`: the register of connections.
 
-use crate::conn::Conn;
-use crate::limit::Limit;
+use super::state::Conn;
+use crate::counts::Counts;
 use crate::peer::Peer;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -14,13 +14,10 @@ pub(crate) struct Desk {
     register: Mutex<Register>,
     /// The number of connections. Written under the lock.
     open: AtomicUsize,
-    accepted: AtomicU64,
-    cuts: [AtomicU64; Limit::EVERY.len()],
-    /// The connections that the shutdown has cut.
-    ended: Mutex<Vec<Peer>>,
+    pub(crate) counts: Arc<Counts>,
     /// A connection has left, or a shutdown was requested.
-    pub(super) changed: Notify,
-    pub(super) shutdown: AtomicBool,
+    pub(crate) changed: Notify,
+    pub(crate) shutdown: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -32,17 +29,15 @@ struct Register {
     counts_hosts: bool,
 }
 
-/// A place in the register that no connection has taken yet.
-pub(super) struct TooMany;
+/// There are too many connections from one address.
+pub(crate) struct TooMany;
 
 impl Desk {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             register: Mutex::default(),
             open: AtomicUsize::new(0),
-            accepted: AtomicU64::new(0),
-            cuts: std::array::from_fn(|_| AtomicU64::new(0)),
-            ended: Mutex::default(),
+            counts: Arc::new(Counts::new()),
             changed: Notify::new(),
             shutdown: AtomicBool::new(false),
         })
@@ -53,8 +48,8 @@ impl Desk {
     }
 
     /// Counts a connection of this peer, unless there are too many.
-    pub(super) fn admit(&self, peer: &Peer, most_of_host: Option<usize>) -> Result<(), TooMany> {
-        self.accepted.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn admit(&self, peer: &Peer, most_of_host: Option<usize>) -> Result<(), TooMany> {
+        self.counts.accept();
         let (Some(most), Some(host)) = (most_of_host, peer.host()) else { return Ok(()) };
         let mut register = self.register();
         register.counts_hosts = true;
@@ -67,7 +62,7 @@ impl Desk {
     }
 
     /// Gives a connection its place.
-    pub(super) fn enter(&self, conn: &Arc<Conn>) {
+    pub(crate) fn enter(&self, conn: &Arc<Conn>) {
         let mut register = self.register();
         let place = register.free.pop().unwrap_or(register.places.len() as u32);
         if place as usize == register.places.len() {
@@ -103,34 +98,13 @@ impl Desk {
         self.open.load(Ordering::Relaxed)
     }
 
-    pub(super) fn accepted(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn count(&self, limit: Limit) {
-        self.cuts[limit as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn cuts(&self, limit: Limit) -> u64 {
-        self.cuts[limit as usize].load(Ordering::Relaxed)
-    }
-
-    /// The shutdown has cut a connection.
-    pub(crate) fn note_end(&self, peer: Peer) {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(peer);
-    }
-
-    pub(super) fn take_ended(&self) -> Vec<Peer> {
-        std::mem::take(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// All connections.
-    pub(super) fn all(&self) -> Vec<Arc<Conn>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Conn>> {
         self.register().places.iter().flatten().cloned().collect()
     }
 
     /// Up to `n` connections without requests, the longest unused first.
-    pub(super) fn idlest(&self, n: usize) -> Vec<Arc<Conn>> {
+    pub(crate) fn idlest(&self, n: usize) -> Vec<Arc<Conn>> {
         let unused = |conn: Arc<Conn>| Some((conn.unused_since()?, conn));
         let mut unused: Vec<_> = self.all().into_iter().filter_map(unused).collect();
         let n = n.min(unused.len());

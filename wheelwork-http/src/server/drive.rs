@@ -1,12 +1,11 @@
 //! `Drive`: the task of a connection. It finds the protocol, runs hyper's connection, and acts on limits.
 
-use super::state::{Conn, Flags, Stage, UNSTAMPED};
-use super::stream::{Limited, Member};
-use crate::app::App;
+use super::shared::Shared;
+use crate::conn::{Conn, Flags, Limited, Member, Stage, UNSTAMPED};
 use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::listener::{Handshake, Socket};
-use crate::request::{Executor, Respond};
+use crate::request::{App, Executor, Respond};
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
 use pin_project_lite::pin_project;
@@ -25,11 +24,12 @@ type Http2<I, S> = http2::Connection<TokioIo<Limited<I>>, Respond<S>, Executor>;
 
 pin_project! {
     /// The task of a connection.
-    pub(crate) struct Drive<H, S>
+    pub(super) struct Drive<H, S>
     where
         H: Handshake,
         S: App,
     {
+        shared: Arc<Shared>,
         conn: Arc<Conn>,
         // The waker that the connection's state has.
         known: Option<Waker>,
@@ -56,10 +56,15 @@ pin_project! {
 }
 
 impl<H: Handshake, S: App> Drive<H, S> {
-    pub(crate) fn new(handshake: H::Future, member: Member, service: S) -> Self {
-        let conn = member.0.clone();
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        handshake: H::Future,
+        member: Member,
+        service: S,
+    ) -> Self {
+        let conn = member.conn.clone();
         let protocol = Protocol::Handshake { handshake, member: Some(member) };
-        Self { conn, known: None, service: Some(service), protocol }
+        Self { shared, conn, known: None, service: Some(service), protocol }
     }
 
     /// Registers the task's waker where limits find it.
@@ -91,7 +96,7 @@ impl<H: Handshake, S: App> Drive<H, S> {
                         return Poll::Ready(());
                     };
                     limited.begin(first.take().unwrap_or_default(), is_http2);
-                    begin(this.conn, limited, service, is_http2)
+                    begin(this.shared, this.conn, limited, service, is_http2)
                 }
                 ProtocolNow::Http1 { http } => {
                     let _ = ready!(http.poll(cx));
@@ -138,6 +143,7 @@ impl<H: Handshake, S: App> Drive<H, S> {
 
 /// Begins HTTP/1 or HTTP/2.
 fn begin<H: Handshake, S: App>(
+    shared: &Shared,
     conn: &Arc<Conn>,
     limited: Limited<H::Socket>,
     service: S,
@@ -148,10 +154,10 @@ fn begin<H: Handshake, S: App>(
     let io = TokioIo::new(limited);
     let respond = Respond::new(conn.clone(), service, stage == Stage::Http2);
     if is_http2 {
-        let http = conn.shared.http2.serve_connection(io, respond);
+        let http = shared.http2.serve_connection(io, respond);
         Protocol::Http2 { http: Box::pin(http) }
     } else {
-        let http = conn.shared.http1.serve_connection(io, respond).with_upgrades();
+        let http = shared.http1.serve_connection(io, respond).with_upgrades();
         Protocol::Http1 { http }
     }
 }

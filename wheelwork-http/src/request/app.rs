@@ -1,7 +1,7 @@
 //! `App`: the services that a server takes.
 
+use super::request_body::RequestBody;
 use crate::error::BoxError;
-use crate::request::RequestBody;
 use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;

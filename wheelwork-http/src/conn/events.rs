@@ -1,0 +1,85 @@
+//! What happens to a connection: the words that it writes, and the checks that it needs.
+
+use super::record::Record;
+use super::settings::Settings;
+use super::state::{Conn, Flags, Stage, Writing};
+use crate::peer::Peer;
+use crate::time::after;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Of so few requests, those that have ended are forgotten at the next one. Of more, when the list is full.
+const FEW: usize = 8;
+
+impl Conn {
+    /// A connection was accepted.
+    pub(crate) fn accept(settings: Arc<Settings>, peer: Peer) -> Arc<Self> {
+        let conn = Arc::new(Self::new(settings, peer));
+        let end = conn.control().end;
+        conn.arm(after(conn.born, conn.limits().handshake).min(end), conn.born);
+        conn
+    }
+
+    /// The first bytes have told the protocol.
+    pub(crate) fn begin_protocol(self: &Arc<Self>, stage: Stage) {
+        self.control().stage = stage;
+        if stage == Stage::Http2 {
+            self.header_since.store(0, Ordering::Relaxed); // the preface is no header
+        }
+        let now = self.now();
+        self.idle_since.store(now, Ordering::Relaxed);
+        self.arm(after(now, self.limits().idle), now);
+    }
+
+    /// A request's header is complete.
+    pub(crate) fn begin_request(&self, is_http1: bool) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        if is_http1 {
+            self.header_since.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A part of a request has ended, or a tunnel within HTTP/2.
+    pub(crate) fn end_request(self: &Arc<Self>) {
+        let now = self.now();
+        self.idle_since.store(now, Ordering::Relaxed);
+        // Release: who sees no request in flight sees the time since then.
+        if self.in_flight.fetch_sub(1, Ordering::Release) == 1 {
+            self.arm(after(now, self.limits().idle), now);
+        }
+    }
+
+    /// A byte has passed through the tunnel.
+    pub(crate) fn touch(&self) {
+        self.idle_since.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// The connection becomes a tunnel when the response has been written.
+    pub(crate) fn become_tunnel(self: &Arc<Self>) {
+        self.set(Flags::TUNNEL);
+        let now = self.now();
+        self.idle_since.store(now, Ordering::Relaxed);
+        let mut control = self.control();
+        control.stage = Stage::Tunnel;
+        control.write.clear();
+        drop(control);
+        self.set_writing(Writing::Free);
+        self.arm(after(now, self.limits().tunnel), now);
+    }
+
+    /// Gives the header the time of its first byte, at the end of a poll that did not complete it.
+    pub(crate) fn stamp_header(self: &Arc<Self>) {
+        let now = self.now();
+        self.header_since.store(now, Ordering::Relaxed);
+        self.arm(after(now, self.limits().header), now);
+    }
+
+    /// A request with a record has begun: the check must know it.
+    pub(crate) fn note_request(&self, record: &Arc<Record>) {
+        let requests = &mut self.control().requests;
+        if requests.len() < FEW || requests.len() == requests.capacity() {
+            requests.retain(|former| former.strong_count() > 0);
+        }
+        requests.push(Arc::downgrade(record));
+    }
+}

@@ -1,0 +1,223 @@
+//! `Record`: what limits know of a request.
+//!
+//! It is told the time, and the limits of the server. A request of HTTP/1 without a body and without limits of its own
+//! needs no record: the connection has a word for its handler.
+
+use crate::limit::Limit;
+use crate::limits::RequestLimits;
+use crate::meter::{Bounds, Meter, response_bounds};
+use crate::time::{NEVER, after};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// The limit that has passed: its number in `Limit::EVERY`, and 1. Or 0.
+    passed: AtomicU8,
+    live: Mutex<Live>,
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    /// The limits, if a route has changed them.
+    own: Option<Box<RequestLimits>>,
+    /// Since when the handler works; 0 is not now.
+    handler_since: u64,
+    /// The first wait for the body; 0 is none.
+    body_since: u64,
+    body: Meter,
+    /// Runs while a chunk is not sent (HTTP/2).
+    response: Meter,
+    /// The bytes that h2 has and has not sent.
+    unsent: u64,
+    /// hyper's task of the stream has ended (HTTP/2).
+    stream_ended: bool,
+    /// The task that reads the body.
+    body_waker: Option<Waker>,
+    /// The stream's task (HTTP/2). On HTTP/1, the connection's task is polled after each verdict.
+    task_waker: Option<Waker>,
+}
+
+impl Live {
+    fn limits<'a>(&'a self, server: &'a RequestLimits) -> &'a RequestLimits {
+        self.own.as_deref().unwrap_or(server)
+    }
+
+    fn deadline(&self, server: &RequestLimits) -> u64 {
+        let deadlines = self.deadlines(self.limits(server));
+        deadlines.into_iter().map(|(at, _)| at).min().unwrap_or(NEVER)
+    }
+
+    /// The deadlines of the body and the response, which have meters, and of the others.
+    fn deadlines(&self, limits: &RequestLimits) -> [(u64, Due); 4] {
+        let begun = |since, limit| if since == 0 { NEVER } else { after(since, limit) };
+        let total = if self.body.is_waiting() { limits.body_total } else { None };
+        [
+            (begun(self.handler_since, limits.handler), Due::Handler),
+            (begun(self.body_since, total), Due::BodyTotal),
+            (self.body.deadline(&body_bounds(limits)), Due::Body),
+            (self.response.deadline(&response_bounds(limits)), Due::Response),
+        ]
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Due {
+    Handler,
+    BodyTotal,
+    Body,
+    Response,
+}
+
+fn body_bounds(limits: &RequestLimits) -> Bounds {
+    Bounds { pause: (limits.body, Limit::Body), rate: (limits.body_rate, Limit::BodyRate) }
+}
+
+impl Record {
+    pub(crate) fn new(own: Option<RequestLimits>) -> Self {
+        let live = Live { own: own.map(Box::new), ..Live::default() };
+        Self { passed: AtomicU8::new(0), live: Mutex::new(live) }
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The limit that has passed.
+    pub(crate) fn passed(&self) -> Option<Limit> {
+        // Relaxed: who registers a waker does it under the lock before, and who sets it takes the lock before.
+        let number = self.passed.load(Ordering::Relaxed).checked_sub(1)?;
+        Limit::EVERY.get(usize::from(number)).copied()
+    }
+
+    pub(super) fn deadline(&self, server: &RequestLimits) -> u64 {
+        if self.passed().is_some() { NEVER } else { self.live().deadline(server) }
+    }
+
+    /// Marks the request if a limit has passed, and wakes those who must see it.
+    pub(super) fn judge(&self, server: &RequestLimits, now: u64) -> Option<Limit> {
+        if self.passed().is_some() {
+            return None;
+        }
+        let mut live = self.live();
+        let limits = *live.limits(server);
+        let limit = loop {
+            let first = live.deadlines(&limits).into_iter().min_by_key(|&(at, _)| at);
+            let (_, due) = first.filter(|&(at, _)| at <= now)?;
+            let passed = match due {
+                Due::Handler => Some(Limit::Handler),
+                Due::BodyTotal => Some(Limit::BodyTotal),
+                Due::Body => live.body.judge(&body_bounds(&limits), now),
+                Due::Response => live.response.judge(&response_bounds(&limits), now),
+            };
+            if let Some(limit) = passed {
+                break limit;
+            }
+        };
+        let number = Limit::EVERY.iter().position(|&every| every == limit).unwrap_or(0);
+        self.passed.store(number as u8 + 1, Ordering::Relaxed);
+        let wakers = [live.body_waker.take(), live.task_waker.take()];
+        drop(live);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+        Some(limit)
+    }
+
+    /// Whether only the connection can end the stream: hyper's task of it has ended.
+    pub(super) fn is_beyond_its_stream(&self) -> bool {
+        self.live().stream_ended
+    }
+
+    /// The handler works since now, unless it does already. Returns a deadline that begins now.
+    pub(crate) fn handler_works(
+        &self,
+        server: &RequestLimits,
+        now: impl FnOnce() -> u64,
+    ) -> Option<(u64, u64)> {
+        let mut live = self.live();
+        if live.handler_since != 0 {
+            return None;
+        }
+        let now = now();
+        live.handler_since = now;
+        Some((after(now, live.limits(server).handler), now))
+    }
+
+    /// The head of the answer is there, perhaps with limits for the rest.
+    pub(crate) fn head_sent(&self, own: Option<RequestLimits>) {
+        let mut live = self.live();
+        live.handler_since = 0;
+        if let Some(own) = own {
+            live.own = Some(Box::new(own));
+        }
+    }
+
+    pub(crate) fn own_limits(&self) -> Option<RequestLimits> {
+        self.live().own.as_deref().copied()
+    }
+
+    /// The handler waits for the body. Returns the next deadline. Look at `passed` afterwards.
+    pub(crate) fn body_waits(&self, server: &RequestLimits, now: u64, waker: &Waker) -> u64 {
+        let mut live = self.live();
+        if !live.body_waker.as_ref().is_some_and(|former| former.will_wake(waker)) {
+            live.body_waker = Some(waker.clone());
+        }
+        live.body.wait(now);
+        if live.body_since == 0 {
+            live.body_since = now;
+        }
+        live.deadline(server)
+    }
+
+    /// A chunk of the body has come, or its end.
+    pub(crate) fn body_came(&self, bytes: u64, now: impl FnOnce() -> u64) {
+        let mut live = self.live();
+        let is_used = live.body.is_waiting() || live.handler_since != 0;
+        let now = if is_used { now() } else { 0 };
+        live.body.progress(bytes, now);
+        live.body.pause(now);
+        if live.handler_since != 0 {
+            live.handler_since = now;
+        }
+    }
+
+    /// h2 has got bytes to send. Returns a deadline, if it had none before.
+    pub(crate) fn owe(
+        &self,
+        bytes: u64,
+        server: &RequestLimits,
+        now: impl FnOnce() -> u64,
+    ) -> Option<(u64, u64)> {
+        let mut live = self.live();
+        let was_even = live.unsent == 0;
+        live.unsent += bytes;
+        if !was_even {
+            return None;
+        }
+        let now = now();
+        live.response.wait(now);
+        Some((live.response.deadline(&response_bounds(live.limits(server))), now))
+    }
+
+    /// h2 has sent bytes.
+    pub(crate) fn pay(&self, bytes: u64, now: impl FnOnce() -> u64) {
+        let mut live = self.live();
+        live.unsent = live.unsent.saturating_sub(bytes);
+        if live.unsent == 0 {
+            live.response.clear();
+        } else {
+            live.response.progress(bytes, now());
+        }
+    }
+
+    /// The stream's task waits. Look at `passed` afterwards.
+    pub(crate) fn register_task(&self, waker: &Waker) {
+        self.live().task_waker = Some(waker.clone());
+    }
+
+    pub(crate) fn stream_has_ended(&self) {
+        let mut live = self.live();
+        live.stream_ended = true;
+        live.task_waker = None;
+    }
+}

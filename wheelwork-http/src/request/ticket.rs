@@ -1,0 +1,136 @@
+//! `Link`: a request with a record, for those who tell it what happens; `Ticket`: what keeps a request in flight.
+
+use crate::conn::{Conn, Flags, Record};
+use crate::limit::Limit;
+use crate::limits::RequestLimits;
+use crate::time::after;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+/// A request with a record, and its connection, whose check must come in time.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) conn: Arc<Conn>,
+    pub(super) record: Arc<Record>,
+}
+
+impl Link {
+    fn server(&self) -> &RequestLimits {
+        &self.conn.limits().request
+    }
+
+    /// The handler waits for the body. Returns the limit that has passed.
+    pub(super) fn body_waits(&self, waker: &Waker) -> Option<Limit> {
+        let now = self.conn.now();
+        let deadline = self.record.body_waits(self.server(), now, waker);
+        self.conn.arm(deadline, now);
+        self.record.passed()
+    }
+
+    pub(super) fn body_came(&self, bytes: usize) {
+        self.record.body_came(bytes as u64, || self.conn.now());
+    }
+
+    /// h2 has got bytes to send.
+    pub(super) fn owe(&self, bytes: u64) {
+        let deadline = self.record.owe(bytes, self.server(), || self.conn.now());
+        self.arm(deadline);
+    }
+
+    /// h2 has sent bytes.
+    pub(super) fn pay(&self, bytes: u64) {
+        self.record.pay(bytes, || self.conn.now());
+    }
+
+    fn handler_works(&self) {
+        let deadline = self.record.handler_works(self.server(), || self.conn.now());
+        self.arm(deadline);
+    }
+
+    /// Takes a deadline and the present.
+    fn arm(&self, deadline: Option<(u64, u64)>) {
+        if let Some((deadline, now)) = deadline {
+            self.conn.arm(deadline, now);
+        }
+    }
+}
+
+/// Keeps a request in flight.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) conn: Arc<Conn>,
+    record: Option<Arc<Record>>,
+}
+
+impl Ticket {
+    /// A request whose header is complete.
+    pub(super) fn new(conn: &Arc<Conn>, record: Option<Arc<Record>>, is_http1: bool) -> Self {
+        conn.begin_request(is_http1);
+        Self { conn: conn.clone(), record }
+    }
+
+    /// The request, if it has a record.
+    pub(super) fn link(&self) -> Option<Link> {
+        let record = self.record.clone()?;
+        Some(Link { conn: self.conn.clone(), record })
+    }
+
+    /// Another ticket of the same request.
+    pub(super) fn another(&self) -> Self {
+        Self::new(&self.conn, self.record.clone(), false)
+    }
+
+    /// The limit that ends the request.
+    #[inline]
+    pub(super) fn passed(&self) -> Option<Limit> {
+        match &self.record {
+            Some(record) => record.passed(),
+            None if self.conn.has(Flags::CUT) => Some(Limit::Handler),
+            None => None,
+        }
+    }
+
+    /// The handler has not answered at once.
+    #[inline]
+    pub(super) fn handler_works(&self) {
+        match &self.record {
+            Some(_) => self.link().iter().for_each(Link::handler_works),
+            None if self.conn.handler_since.load(Ordering::Relaxed) == 0 => {
+                let now = self.conn.now();
+                self.conn.handler_since.store(now, Ordering::Relaxed);
+                self.conn.arm(after(now, self.conn.limits().request.handler), now);
+            }
+            None => {}
+        }
+    }
+
+    /// The head of the answer is there, perhaps with limits for the rest.
+    #[inline]
+    pub(super) fn head_sent(&self, own: Option<&RequestLimits>, is_http1: bool) {
+        match &self.record {
+            Some(record) => record.head_sent(own.copied()),
+            None => self.conn.handler_since.store(0, Ordering::Relaxed),
+        }
+        if !is_http1 {
+            return;
+        }
+        let own = own.copied().or_else(|| self.record.as_ref()?.own_limits());
+        if own.is_some() || self.conn.has_own_response.load(Ordering::Relaxed) {
+            self.conn.has_own_response.store(own.is_some(), Ordering::Relaxed);
+            self.conn.control().response = own.map(Box::new);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.record.is_none() {
+            self.conn.handler_since.store(0, Ordering::Relaxed);
+            if self.conn.has(Flags::CUT) {
+                self.conn.take(Flags::CUT);
+            }
+        }
+        self.conn.end_request();
+    }
+}
