@@ -1,0 +1,113 @@
+//! Hostile clients of six kinds against servers with limits of two seconds, beside an honest client.
+//!
+//! `cargo bench --bench attacks` prints for each server and attack how many hostile connections are still open at the
+//! end, and how the honest client fared. With `-- mixed`, 10,000 connections of which nine in ten are hostile, against
+//! as many honest ones alone. Servers are processes of their own, on loopback, and end after some minutes at most.
+//! nginx takes part if it is installed.
+
+mod attack;
+mod honest;
+mod server;
+
+use attack::{Attack, Outcome};
+use honest::Honest;
+use server::{Kind, Running};
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+/// How long an attack goes on: four times the limits.
+const ATTACK: Duration = Duration::from_secs(8);
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> Result<()> {
+    let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["serve", kind] => server::serve(Kind::named(kind)?),
+        ["mixed"] => runtime()?.block_on(mixed()),
+        [] => runtime()?.block_on(all(1000)),
+        [connections] => runtime()?.block_on(all(connections.parse()?)),
+        _ => Err("expected nothing, a number of connections, or mixed".into()),
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+async fn all(connections: usize) -> Result<()> {
+    println!("{connections} hostile connections of each kind for {ATTACK:?}; limits of 2 s");
+    println!("open at the end | p99 and errors of an honest client | memory before, after");
+    for kind in Kind::EVERY {
+        let Some(server) = Running::start(kind).await? else { continue };
+        println!("\n{}", kind.name());
+        for attack in Attack::EVERY {
+            let before = server.memory();
+            let honest = Honest::begin(server.address, 1);
+            let Outcome { open, failed } = attack.run(&server, connections, ATTACK).await;
+            let honest = honest.end().await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            println!(
+                "  {:<12} open {open:>5} ({failed} not connected)  honest {honest}  {} -> {} MB",
+                attack.name(),
+                before / 1024,
+                server.memory() / 1024
+            );
+        }
+    }
+    Ok(())
+}
+
+/// 10,000 connections: as many honest ones alone, and nine in ten hostile.
+async fn mixed() -> Result<()> {
+    const ALL: usize = 10_000;
+    for kind in [Kind::Wheelwork, Kind::Axum] {
+        let Some(server) = Running::start(kind).await? else { continue };
+        println!("\n{}", kind.name());
+        for hostile in [0, 9 * ALL / 10, 0] {
+            let honest = Honest::begin(server.address, ALL / 10);
+            let attacks = Attack::EVERY
+                .map(|attack| attack.run(&server, hostile / Attack::EVERY.len(), ATTACK));
+            let mut open = 0;
+            if hostile == 0 {
+                tokio::time::sleep(ATTACK).await;
+            } else {
+                for outcome in futures::join_all(attacks).await {
+                    open += outcome.open;
+                }
+            }
+            let honest = honest.end().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let memory = server.memory() / 1024;
+            println!("  {hostile:>5} hostile, {open} open at the end: {honest}, then {memory} MB");
+        }
+    }
+    Ok(())
+}
+
+/// The little that is needed of futures.
+mod futures {
+    use std::future::poll_fn;
+    use std::pin::Pin;
+    use std::task::Poll;
+
+    pub(super) async fn join_all<F: Future>(
+        futures: impl IntoIterator<Item = F>,
+    ) -> Vec<F::Output> {
+        let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+        let mut done = Vec::new();
+        poll_fn(|cx| {
+            waiting.retain_mut(|future| match future.as_mut().poll(cx) {
+                Poll::Ready(output) => {
+                    done.push(output);
+                    false
+                }
+                Poll::Pending => true,
+            });
+            if waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        done
+    }
+}
