@@ -230,6 +230,7 @@ impl Conn {
     pub(crate) fn unused_since(&self) -> Option<u64> {
         let control = self.control();
         let is_used = self.in_flight.load(Ordering::Acquire) > 0
+            || self.writing() == Writing::Waits
             || control.stage == Stage::Tunnel
             || control.closing.is_some();
         (!is_used).then(|| self.idle_since.load(Ordering::Relaxed))
@@ -276,7 +277,8 @@ impl Conn {
     fn idle_deadline(&self, control: &Control) -> u64 {
         // Acquire: pairs with the release in `end_request`.
         let is_busy = self.in_flight.load(Ordering::Acquire) > 0
-            || self.header_since.load(Ordering::Relaxed) > 0;
+            || self.header_since.load(Ordering::Relaxed) > 0
+            || self.writing() == Writing::Waits;
         let since = self.idle_since.load(Ordering::Relaxed);
         match control.closing {
             _ if is_busy => NEVER,

@@ -178,15 +178,18 @@ impl Conn {
 
     /// Everything was written. The window of the rate goes on until the request ends.
     #[cold]
-    fn write_flushed(&self) {
-        if self.in_flight.load(Ordering::Relaxed) == 0 {
-            self.control().write.clear();
-            self.set_writing(Writing::Free);
-        } else if self.writing() == Writing::Waits {
-            let now = self.now();
+    fn write_flushed(self: &Arc<Self>) {
+        let now = self.now();
+        if self.in_flight.load(Ordering::Relaxed) > 0 {
             self.control().write.pause(now);
             self.set_writing(Writing::Measured);
+            return;
         }
+        // The rest of a response whose body has ended before.
+        self.control().write.clear();
+        self.idle_since.store(now, Ordering::Relaxed);
+        self.set_writing(Writing::Free);
+        self.arm(after(now, self.limits().idle), now);
     }
 
     /// Registers the waker of a half, then looks whether the tunnel has ended.

@@ -36,6 +36,8 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
         "/endless" => Response::new(Endless.boxed()),
         "/quiet" => Response::new(Quiet.boxed()),
         "/big" => full(vec![b'.'; 100_000]),
+        // More than the kernel holds, in one chunk.
+        "/huge" => full(vec![b'.'; 20_000_000]),
         "/upgrade" => upgrade(request),
         _ => full("hello"),
     })

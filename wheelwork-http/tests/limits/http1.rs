@@ -223,6 +223,34 @@ fn a_client_that_does_not_read_is_reset() {
     });
 }
 
+/// hyper has dropped the body by then, and has the last chunk.
+#[test]
+fn a_client_that_does_not_read_the_last_chunk_is_reset_and_not_idle() {
+    world(limits().idle(5 * SECOND), async |world| {
+        let mut client = world.connect().await;
+        client.send(get("/huge")).await;
+        let cut = (Limit::Response, Effect::Close);
+        is_cut_after(&world, &mut client, 29 * SECOND, cut).await;
+        assert_eq!(world.server.connections(), 0);
+    });
+}
+
+#[test]
+fn a_connection_is_idle_when_its_response_is_written() {
+    world(limits().idle(5 * SECOND), async |world| {
+        let mut client = world.connect().await;
+        client.send(get("/huge")).await;
+        world.pass(20 * SECOND).await;
+        let mut length = 0;
+        while length < 20_000_000 {
+            length += client.received().len();
+            settle().await;
+        }
+        let cut = (Limit::Idle, Effect::SoftClose);
+        is_cut_after(&world, &mut client, 5 * SECOND, cut).await;
+    });
+}
+
 #[test]
 fn a_client_that_reads_a_little_just_in_time_is_spared() {
     world(limits(), async |world| {
