@@ -35,7 +35,8 @@ pub trait Listener: Send + 'static {
     ///
     /// # Errors
     ///
-    /// After an error, the server waits, or makes room if there are no more descriptors.
+    /// After an error, the server waits for 5 ms, and longer after each further one. If there are no more
+    /// descriptors, it closes idle connections.
     fn accept(
         &mut self,
     ) -> impl Future<Output = io::Result<(<Self::Handshake as Handshake>::Future, Peer)>> + Send;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// The pause of a client that sends or reads a little again and again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -28,16 +28,10 @@ pub(crate) enum Attack {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
-    /// The connections that were open at the end.
+    /// The connections that the server had open at the end, the honest client's included.
     pub(crate) open: usize,
     /// The connections that could not be made.
     pub(crate) failed: usize,
-}
-
-enum End {
-    Open,
-    Closed,
-    Failed,
 }
 
 impl Attack {
@@ -65,24 +59,22 @@ impl Attack {
                 sleep(Duration::from_millis(10)).await; // spares the queue of the listener
             }
         }
-        let mut outcome = Outcome::default();
+        // A client can read what it has for a while after the server has reset the connection.
+        sleep_until(end - PAUSE).await;
+        let mut outcome = Outcome { open: established(address), failed: 0 };
         for task in tasks {
-            match task.await {
-                Ok(End::Open) => outcome.open += 1,
-                Ok(End::Closed) => {}
-                Ok(End::Failed) | Err(_) => outcome.failed += 1,
-            }
+            let connected = task.await.unwrap_or(false);
+            outcome.failed += usize::from(!connected);
         }
         outcome
     }
 
-    async fn client(self, address: SocketAddr, end: Instant) -> End {
+    /// Returns false if it could not connect.
+    async fn client(self, address: SocketAddr, end: Instant) -> bool {
         let connected = timeout_at(end, self.connect(address)).await;
-        let Ok(Ok(mut stream)) = connected else { return End::Failed };
-        match timeout_at(end, self.act(&mut stream)).await {
-            Ok(_) => End::Closed,
-            Err(_) => End::Open,
-        }
+        let Ok(Ok(mut stream)) = connected else { return false };
+        let _ = timeout_at(end, self.act(&mut stream)).await; // ends by the attack's end, or by the server
+        true
     }
 
     async fn connect(self, address: SocketAddr) -> std::io::Result<TcpStream> {
@@ -126,6 +118,17 @@ impl Attack {
         }
         drain(stream).await
     }
+}
+
+/// The connections to a server that it has not closed.
+fn established(server: SocketAddr) -> usize {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let port = format!(":{:04X}", server.port());
+    let is_open = |line: &&str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("01")
+    };
+    table.lines().filter(is_open).count()
 }
 
 /// Sends again and again, until the server has closed the connection.

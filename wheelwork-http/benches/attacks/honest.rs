@@ -33,7 +33,13 @@ impl Honest {
         let is_over = Arc::new(AtomicBool::new(false));
         // Together about 1000 requests a second.
         let pause = Duration::from_millis(if clients == 1 { 5 } else { clients as u64 });
-        let task = |_| tokio::spawn(client(address, pause, is_over.clone()));
+        let task = |number| {
+            let is_over = is_over.clone();
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(number as u64)).await; // spares the queue of the listener
+                client(address, pause, is_over).await
+            })
+        };
         Self { tasks: (0..clients).map(task).collect(), is_over }
     }
 

@@ -45,6 +45,13 @@ pub(super) fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
+/// Whether this error means that there is no descriptor or memory for another connection: EMFILE and ENFILE, on
+/// Windows WSAEMFILE.
+pub(super) fn is_shortage(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory
+        || matches!(error.raw_os_error(), Some(23 | 24 | 10_024))
+}
+
 /// Closes some connections without requests, and says so.
 pub(super) fn make_room(shared: &Shared) {
     let server = Server(shared.desk.clone());

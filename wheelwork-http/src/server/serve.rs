@@ -2,7 +2,7 @@
 
 use super::drive::Drive;
 use super::handle::Server;
-use super::room::{Backoff, is_of_one_connection, make_room, wait_for_room};
+use super::room::{Backoff, is_of_one_connection, is_shortage, make_room, wait_for_room};
 use super::shared::Shared;
 use crate::conn::{Conn, Desk, Flags, LimitsFor, Member, OnCut, Settings};
 use crate::cut::{Cut, Effect};
@@ -213,8 +213,10 @@ async fn accept_all<L: Listener, S: App>(mut listener: L, service: S, shared: Ar
                 }
             }
             Err(error) if is_of_one_connection(&error) => {}
-            Err(_) => {
-                make_room(&shared);
+            Err(error) => {
+                if is_shortage(&error) {
+                    make_room(&shared);
+                }
                 backoff.wait(&shared).await;
             }
         }

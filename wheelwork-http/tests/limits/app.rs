@@ -8,8 +8,9 @@ use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use wheelwork_http::{BodyError, RequestBody};
+use wheelwork_http::{BodyError, Limits, RequestBody};
 
 pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
@@ -34,6 +35,12 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             Response::new(Quiet.boxed())
         }
         "/endless" => Response::new(Endless.boxed()),
+        "/own" => {
+            let mut answer = Response::new(Endless.boxed());
+            let own = Limits::none().for_request().response(Duration::from_secs(5));
+            answer.extensions_mut().insert(own);
+            answer
+        }
         "/quiet" => Response::new(Quiet.boxed()),
         "/big" => full(vec![b'.'; 100_000]),
         // More than the kernel holds, in one chunk.

@@ -1,7 +1,15 @@
 //! The number of connections.
 
+use crate::app::app;
 use crate::world::{SECOND, limits, settle, world};
-use wheelwork_http::{Effect, Limit};
+use hyper::service::service_fn;
+use std::future::{Ready, ready};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use wheelwork::{HashedWheelTimer, ManualClock};
+use wheelwork_http::{Effect, Hyper, Limit, Listener, Peer, Plain, RequestBody, serve};
 
 const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
 
@@ -75,5 +83,61 @@ fn too_many_connections_from_one_address_are_refused() {
         fourth.send(GET).await;
         assert!(fourth.text().ends_with("hello"));
         assert_eq!(world.server.accepted(), 4);
+    });
+}
+
+/// What accept returns, one after the other.
+struct Accepts(UnboundedReceiver<io::Result<DuplexStream>>);
+
+impl Listener for Accepts {
+    type Handshake = Plain<DuplexStream>;
+
+    async fn accept(&mut self) -> io::Result<(Ready<io::Result<DuplexStream>>, Peer)> {
+        let Some(accepted) = self.0.recv().await else { std::future::pending().await };
+        Ok((ready(Ok(accepted?)), Peer::Local))
+    }
+}
+
+#[test]
+fn without_a_free_descriptor_the_idlest_connection_makes_room_and_accepts_wait() {
+    const EMFILE: i32 = 24;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let clock = ManualClock::new();
+        let tick = Duration::from_millis(1);
+        let timer = HashedWheelTimer::builder().tick_duration(tick).clock(clock.clone());
+        let timer = timer.build().unwrap();
+        let (accepts, receiver) = unbounded_channel();
+        let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
+        let serving = serve(Accepts(receiver), service, limits()).timer(&timer);
+        let server = serving.server();
+        tokio::spawn(async { serving.await.unwrap() });
+        let (mut idle, accepted) = duplex(1024);
+        accepts.send(Ok(accepted)).unwrap();
+        idle.write_all(GET.as_bytes()).await.unwrap();
+        assert!(idle.read(&mut [0; 1024]).await.unwrap() > 0);
+        settle().await;
+
+        accepts.send(Err(io::Error::from_raw_os_error(EMFILE))).unwrap();
+        settle().await;
+        assert_eq!(idle.read(&mut [0; 1024]).await.unwrap(), 0, "it made room");
+        assert_eq!(server.cuts(Limit::Connections), 1);
+
+        // Nothing is left to close: each wait is longer than the one before.
+        let (mut new, accepted) = duplex(1024);
+        for _ in 0..3 {
+            accepts.send(Err(io::Error::from_raw_os_error(EMFILE))).unwrap();
+        }
+        accepts.send(Ok(accepted)).unwrap();
+        new.write_all(GET.as_bytes()).await.unwrap();
+        settle().await;
+        for wait in [10, 20, 40] {
+            clock.advance(Duration::from_millis(wait - 1));
+            settle().await;
+            assert_eq!(server.connections(), 0);
+            clock.advance(tick);
+            settle().await;
+        }
+        assert!(new.read(&mut [0; 1024]).await.unwrap() > 0);
     });
 }

@@ -44,3 +44,21 @@ fn a_route_changes_the_limit_of_its_response() {
         assert_eq!(cuts, [(Limit::Response, Effect::Request), (Limit::Response, Effect::Close)]);
     });
 }
+
+#[test]
+fn a_response_carries_its_limits() {
+    world_with(
+        limits(),
+        |_| None,
+        async |world| {
+            let mut http1 = world.connect().await;
+            http1.send("GET /own HTTP/1.1\r\nhost: server\r\n\r\n").await;
+            let mut http2 = world.connect_http2_with_window(0).await;
+            http2.send(frames::get(1, "/own")).await;
+            world.pass(5 * SECOND - TICK).await;
+            assert_eq!(world.cuts(), []);
+            world.pass(TICK).await;
+            assert_eq!(world.cuts().len(), 2);
+        },
+    );
+}
