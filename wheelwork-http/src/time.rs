@@ -6,11 +6,14 @@ use wheelwork::HashedWheelTimer;
 /// A time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+#[inline]
 pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
+    let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(duration.subsec_nanos().into())
 }
 
 /// The end of a limit that begins at `from`.
+#[inline]
 pub(crate) fn after(from: u64, limit: Option<Duration>) -> u64 {
     limit.map_or(NEVER, |limit| from.saturating_add(nanos(limit)))
 }

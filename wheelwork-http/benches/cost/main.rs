@@ -1,7 +1,8 @@
 //! The processor time of a keep-alive GET with all limits, against hyper with none.
 //!
 //! Short rounds alternate between the two servers, A B B A, so that a machine that becomes slower meanwhile
-//! affects both. The time is that of all threads but the client's, so the timer's counts.
+//! affects both. The time is that of all threads but the client's, so the timer's counts. With `-- hyper 1000` or
+//! `-- limited 1000`, one server answers so many requests, for a profiler.
 
 mod servers;
 
@@ -14,6 +15,13 @@ const ROUNDS: usize = 200;
 const REQUESTS: usize = 500;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // For a profiler: one server, and a client that makes this many requests.
+    let args: Vec<String> = std::env::args().collect();
+    if let [_, which, requests, ..] = &args[..] {
+        let which = if which == "hyper" { Which::Hyper } else { Which::Limited };
+        let mut client = KeepAlive::connect(start(which)?)?;
+        return Ok((0..requests.parse()?).try_for_each(|_| client.request("/wait"))?);
+    }
     for path in ["/", "/wait"] {
         let mut plain = KeepAlive::connect(start(Which::Hyper)?)?;
         let mut limited = KeepAlive::connect(start(Which::Limited)?)?;

@@ -33,18 +33,28 @@ impl Conn {
 
     /// A request's header is complete.
     pub(crate) fn begin_request(&self, is_http1: bool) {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
         if is_http1 {
             self.header_since.store(0, Ordering::Relaxed);
+            // One task begins and ends all requests, so this is no race.
+            self.in_flight.store(self.in_flight.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        } else {
+            self.in_flight.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// A part of a request has ended, or a tunnel within HTTP/2.
-    pub(crate) fn end_request(self: &Arc<Self>) {
+    pub(crate) fn end_request(self: &Arc<Self>, is_http1: bool) {
         let now = self.now();
         self.idle_since.store(now, Ordering::Relaxed);
         // Release: who sees no request in flight sees the time since then.
-        if self.in_flight.fetch_sub(1, Ordering::Release) == 1 {
+        let former = if is_http1 {
+            let former = self.in_flight.load(Ordering::Relaxed);
+            self.in_flight.store(former.saturating_sub(1), Ordering::Release);
+            former
+        } else {
+            self.in_flight.fetch_sub(1, Ordering::Release)
+        };
+        if former == 1 {
             self.arm(after(now, self.limits().idle), now);
         }
     }

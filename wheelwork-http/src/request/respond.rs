@@ -115,38 +115,51 @@ where
         if std::mem::take(this.is_first) && kind.is_http2 {
             ticket.link().iter().for_each(|link| tell_record(&link.record));
         }
-        let mut polled = Poll::Pending;
-        if ticket.passed().is_none() {
-            polled = match this.state.as_mut().project() {
-                StateNow::Called { future } => future.poll(cx),
-                StateNow::Waiting { future } => future.as_mut().poll(cx),
-                StateNow::Failed { error } => match error.take() {
-                    Some(error) => Poll::Ready(Err(error)),
-                    None => Poll::Pending,
-                },
-                StateNow::Ended => Poll::Pending,
-            };
+        let mut passed = ticket.passed();
+        if passed.is_none() {
+            let polled = this.state.as_mut().poll(cx);
+            // The body's limit may have passed in this poll.
+            passed = ticket.passed();
+            if passed.is_none() {
+                let Poll::Ready(response) = polled else {
+                    ticket.handler_works();
+                    return Poll::Pending;
+                };
+                let Some(ticket) = this.ticket.take() else { return Poll::Pending };
+                return Poll::Ready(response.map(|response| with_limits(response, ticket, kind)));
+            }
         }
-        // The body's limit may have passed in this poll.
-        let is_cut = ticket.passed();
-        if polled.is_pending() && is_cut.is_none() {
-            ticket.handler_works();
+        this.state.set(State::Ended);
+        let (Some(limit), Some(ticket)) = (passed, this.ticket.take()) else {
             return Poll::Pending;
+        };
+        ticket.head_sent(None);
+        let answer = answer(limit, ticket.conn.limits(), kind.is_grpc);
+        let body = ResponseBody::new(None, kind.is_http2, ticket);
+        Poll::Ready(Ok(answer.map(|()| body)))
+    }
+}
+
+impl<F, B, E> State<F, B, E>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<B>, E>> {
+        match self.project() {
+            StateNow::Called { future } => future.poll(cx),
+            StateNow::Waiting { future } => future.as_mut().poll(cx),
+            StateNow::Failed { error } => match error.take() {
+                Some(error) => Poll::Ready(Err(error)),
+                None => Poll::Pending,
+            },
+            StateNow::Ended => Poll::Pending,
         }
-        let Some(ticket) = this.ticket.take() else { return Poll::Pending };
-        if let Some(limit) = is_cut {
-            this.state.set(State::Ended);
-            ticket.head_sent(None, !kind.is_http2);
-            let answer = answer(limit, ticket.conn.limits(), kind.is_grpc);
-            let body = ResponseBody::new(None, kind.is_http2, ticket);
-            return Poll::Ready(Ok(answer.map(|()| body)));
-        }
-        polled.map_ok(|response| with_limits(response, ticket, kind))
     }
 }
 
 fn with_limits<B>(response: Response<B>, ticket: Ticket, kind: Kind) -> Response<ResponseBody<B>> {
-    ticket.head_sent(response.extensions().get::<RequestLimits>(), !kind.is_http2);
+    ticket.head_sent(response.extensions().get::<RequestLimits>());
     let is_accepted = kind.is_connect && response.status().is_success();
     if is_accepted && kind.is_http2 {
         tell_tunnel(ticket.another());

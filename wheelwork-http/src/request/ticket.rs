@@ -61,13 +61,14 @@ impl Link {
 pub(super) struct Ticket {
     pub(super) conn: Arc<Conn>,
     record: Option<Arc<Record>>,
+    is_http1: bool,
 }
 
 impl Ticket {
     /// A request whose header is complete.
     pub(super) fn new(conn: &Arc<Conn>, record: Option<Arc<Record>>, is_http1: bool) -> Self {
         conn.begin_request(is_http1);
-        Self { conn: conn.clone(), record }
+        Self { conn: conn.clone(), record, is_http1 }
     }
 
     /// The request, if it has a record.
@@ -107,12 +108,12 @@ impl Ticket {
 
     /// The head of the answer is there, perhaps with limits for the rest.
     #[inline]
-    pub(super) fn head_sent(&self, own: Option<&RequestLimits>, is_http1: bool) {
+    pub(super) fn head_sent(&self, own: Option<&RequestLimits>) {
         match &self.record {
             Some(record) => record.head_sent(own.copied()),
             None => self.conn.handler_since.store(0, Ordering::Relaxed),
         }
-        if !is_http1 {
+        if !self.is_http1 {
             return;
         }
         let own = own.copied().or_else(|| self.record.as_ref()?.own_limits());
@@ -131,6 +132,6 @@ impl Drop for Ticket {
                 self.conn.take(Flags::CUT);
             }
         }
-        self.conn.end_request();
+        self.conn.end_request(self.is_http1);
     }
 }
