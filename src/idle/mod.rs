@@ -133,7 +133,7 @@ pub use event::{Answer, Idle, IdleEvent};
 pub use kind::IdleKind;
 pub use policy::IdlePolicy;
 #[cfg(any(feature = "tokio", feature = "futures-io"))]
-pub use stream::{IdleStream, IdleStreams, TimedOut};
+pub use stream::{IdleStream, IdleStreams, Pause, Pauser, TimedOut};
 pub use timeouts::{IdleTimeouts, ScaleError, Taken};
 pub use timestamp::{IntoTimestamp, Timestamp};
 pub use watch::{Paused, Watch};

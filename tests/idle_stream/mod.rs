@@ -2,6 +2,7 @@
 
 mod futures_io;
 mod halves;
+mod pauser;
 mod script;
 mod silence;
 mod stops;

@@ -3,6 +3,7 @@
 // The files:
 //   tokio       tokio's `AsyncRead` and `AsyncWrite` for `IdleStream`
 //   futures_io  those of futures-io
+//   pauser      pauses the watch of a stream from elsewhere
 //   monitor     the watch of one stream
 //   signal      brings a report to the tasks that wait
 //   timed_out   the error
@@ -11,11 +12,13 @@ mod futures_io;
 #[cfg(all(test, loom))]
 mod model;
 mod monitor;
+mod pauser;
 mod signal;
 mod timed_out;
 #[cfg(feature = "tokio")]
 mod tokio;
 
+pub use pauser::{Pause, Pauser};
 pub use timed_out::TimedOut;
 
 use super::event::Idle;
@@ -26,6 +29,7 @@ use super::watch::Watch;
 use crate::base::sync::Arc;
 use crate::timer::{HashedWheelTimer, ScheduleError};
 use monitor::Monitor;
+use pauser::StreamWatch;
 use pin_project_lite::pin_project;
 use signal::{Signal, Silence};
 use std::fmt;
@@ -75,7 +79,30 @@ impl IdleStreams {
     ) -> Result<IdleStream<S>, ScheduleError<S>> {
         let signal = Arc::new(Signal::new());
         match self.0.watch(signal.clone(), policy) {
-            Ok(watch) => Ok(IdleStream { stream, monitor: Monitor::new(watch, signal) }),
+            Ok(watch) => Ok(IdleStream::new(stream, StreamWatch::Own(watch), signal)),
+            Err(refused) => Err(refused.map(|_| stream)),
+        }
+    }
+
+    /// Like [`wrap`](Self::wrap), with a [`Pauser`] that pauses the stream's watch from elsewhere. A drop of the
+    /// stream ends its reports; the watch ends with the last pauser and guard, and is counted until then.
+    /// Costs one more allocation.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `wrap`.
+    pub fn wrap_with_pauser<S>(
+        &self,
+        stream: S,
+        policy: &IdlePolicy,
+    ) -> Result<(IdleStream<S>, Pauser), ScheduleError<S>> {
+        let signal = Arc::new(Signal::new());
+        match self.0.watch(signal.clone(), policy) {
+            Ok(watch) => {
+                let pauser = Pauser::new(watch);
+                let watch = StreamWatch::shared(&pauser);
+                Ok((IdleStream::new(stream, watch, signal), pauser))
+            }
             Err(refused) => Err(refused.map(|_| stream)),
         }
     }
@@ -187,7 +214,12 @@ pin_project! {
 }
 
 impl<S> IdleStream<S> {
-    /// The watch of this stream: pause it while the server works on a request, or change the policy.
+    fn new(stream: S, watch: StreamWatch, signal: Arc<Signal>) -> Self {
+        Self { stream, monitor: Monitor::new(watch, signal) }
+    }
+
+    /// The watch of this stream: pause it while the server works on a request, or change the policy. If a library
+    /// owns the stream meanwhile, use a [`Pauser`].
     ///
     /// # Examples
     ///

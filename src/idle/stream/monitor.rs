@@ -1,21 +1,21 @@
 //! `Monitor`: the watch of one stream, which turns a reported silence into an error.
 
+use super::pauser::StreamWatch;
 use super::signal::{Half, Listener, Signal, Silence};
 use super::timed_out::TimedOut;
 use crate::base::sync::Arc;
 use crate::idle::kind::IdleKind;
-use crate::idle::watch::Watch;
 use std::io;
 use std::task::{Context, Poll};
 
 pub(super) struct Monitor {
     /// Dropped first, so that no report wakes a waker that is about to be dropped.
     listener: Listener,
-    pub(super) watch: Watch,
+    pub(super) watch: StreamWatch,
 }
 
 impl Monitor {
-    pub(super) fn new(watch: Watch, signal: Arc<Signal>) -> Self {
+    pub(super) fn new(watch: StreamWatch, signal: Arc<Signal>) -> Self {
         Self { listener: Listener::new(signal), watch }
     }
 

@@ -1,0 +1,118 @@
+//! `Pauser`: pauses a stream's watch from anywhere, for as long as a guard lives.
+
+use crate::base::sync::Arc;
+use crate::idle::policy::IdlePolicy;
+use crate::idle::watch::Watch;
+use std::fmt;
+use std::ops::Deref;
+
+/// Pauses the watch of an [`IdleStream`](super::IdleStream), from
+/// [`IdleStreams::wrap_with_pauser`](super::IdleStreams::wrap_with_pauser).
+///
+/// A server gives the stream to a library that reads and writes it, and keeps the pauser: it pauses the watch
+/// while it works on a request, from any thread or task. Clones pause the same stream.
+///
+/// # Examples
+///
+/// ```
+/// # use std::time::Duration;
+/// # use wheelwork::{HashedWheelTimer, ManualClock};
+/// use wheelwork::idle::{IdlePolicy, IdleStreams};
+///
+/// # let clock = ManualClock::new();
+/// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+/// # let socket = ();
+/// let minute = Duration::from_secs(60);
+/// let streams = IdleStreams::new(&timer);
+/// let (stream, pauser) = streams.wrap_with_pauser(socket, &IdlePolicy::new().all(minute))?;
+/// let answering = pauser.clone().pause(); // moves into the future of the response
+/// clock.advance(10 * minute); // the stream is not idle
+/// drop(answering);            // the minute begins here
+/// # drop(stream);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Pauser(Arc<Watch>);
+
+impl Pauser {
+    pub(super) fn new(watch: Watch) -> Self {
+        Self(Arc::new(watch))
+    }
+
+    /// Pauses the watch until the guard is dropped. Pauses nest. Takes no lock. Has no effect if the stream
+    /// was dropped.
+    pub fn pause(&self) -> Pause {
+        self.0.pause();
+        Pause(self.0.clone())
+    }
+}
+
+impl fmt::Debug for Pauser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pauser").field(&self.0).finish()
+    }
+}
+
+/// A pause that ends when this guard is dropped, from [`Pauser::pause`]. The end counts as a touch.
+///
+/// # Examples
+///
+/// ```
+/// # use wheelwork::idle::{Pause, Pauser};
+/// /// A response, which keeps its connection from being idle.
+/// struct Answer {
+///     text: String,
+///     _pause: Pause,
+/// }
+///
+/// fn answer(pauser: &Pauser) -> Answer {
+///     Answer { text: "hello".into(), _pause: pauser.pause() }
+/// }
+/// ```
+#[must_use = "dropping the guard ends the pause"]
+pub struct Pause(Arc<Watch>);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        self.0.resume();
+    }
+}
+
+impl fmt::Debug for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pause").field(&self.0).finish()
+    }
+}
+
+/// The watch of a stream, with or without a pauser.
+pub(super) enum StreamWatch {
+    Own(Watch),
+    Shared(SharedWatch),
+}
+
+/// Its drop ends the reports, even while a pauser keeps the watch.
+pub(super) struct SharedWatch(Pauser);
+
+impl StreamWatch {
+    pub(super) fn shared(pauser: &Pauser) -> Self {
+        Self::Shared(SharedWatch(pauser.clone()))
+    }
+}
+
+impl Deref for StreamWatch {
+    type Target = Watch;
+
+    #[inline]
+    fn deref(&self) -> &Watch {
+        match self {
+            Self::Own(watch) => watch,
+            Self::Shared(SharedWatch(Pauser(watch))) => watch,
+        }
+    }
+}
+
+impl Drop for SharedWatch {
+    fn drop(&mut self) {
+        self.0.0.set_policy(&IdlePolicy::new());
+    }
+}
