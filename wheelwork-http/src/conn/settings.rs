@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) counts: Arc<Counts>,
+    /// Whether each request has the peer among its extensions.
+    pub(crate) tells_peer: bool,
     pub(crate) on_cut: Option<OnCut>,
     pub(crate) limits_for: Option<LimitsFor>,
     /// When the requests in flight are cut off.

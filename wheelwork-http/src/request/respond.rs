@@ -37,12 +37,15 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
     type Error = S::Error;
     type Future = Responding<S::Future, S::Body, S::Error>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let kind = Kind {
             is_http2: self.is_http2,
             is_connect: request.method() == Method::CONNECT,
             is_grpc: self.is_http2 && is_grpc(&request),
         };
+        if self.conn.settings.tells_peer {
+            request.extensions_mut().insert(self.conn.peer.clone());
+        }
         let own = self.conn.settings.limits_for(&request);
         let needs_record = self.is_http2 || own.is_some() || !request.body().is_end_stream();
         let record = needs_record.then(|| Arc::new(Record::new(own)));

@@ -48,6 +48,7 @@ pub fn serve<L, S>(listener: L, service: S, limits: Limits) -> Serve<L, S> {
         timer: None,
         on_cut: None,
         limits_for: None,
+        tells_peer: false,
         http1: http1::Builder::new(),
         http2: http2::Builder::new(Executor(())),
         desk: Desk::new(),
@@ -64,6 +65,7 @@ pub struct Serve<L, S, F = NoSignal> {
     timer: Option<HashedWheelTimer>,
     on_cut: Option<OnCut>,
     limits_for: Option<LimitsFor>,
+    tells_peer: bool,
     http1: http1::Builder,
     http2: http2::Builder<Executor>,
     desk: Arc<Desk>,
@@ -124,6 +126,23 @@ impl<L, S, F> Serve<L, S, F> {
         Self { limits_for: Some(Arc::new(limits_for)), ..self }
     }
 
+    /// Puts the [`Peer`] of its connection among the extensions of each request. It costs an allocation or two of
+    /// each request.
+    ///
+    /// ```
+    /// use axum::{Extension, Router, routing::get};
+    /// use wheelwork_http::{Limits, Peer, serve};
+    ///
+    /// # async fn example(listener: tokio::net::TcpListener) -> Result<(), Box<dyn std::error::Error>> {
+    /// let app = Router::new().route("/", get(async |Extension(peer): Extension<Peer>| peer.to_string()));
+    /// serve(listener, app, Limits::default()).tell_peer().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tell_peer(self) -> Self {
+        Self { tells_peer: true, ..self }
+    }
+
     /// Sets hyper's options for HTTP/1, as `half_close` or `max_headers`. Leave its timer and its header limit alone.
     pub fn http1(mut self, set: impl FnOnce(&mut http1::Builder)) -> Self {
         set(&mut self.http1);
@@ -147,10 +166,19 @@ impl<L, S, F> Serve<L, S, F> {
     where
         G: Future<Output = ()> + Send + 'static,
     {
-        let Self {
-            listener, service, limits, timer, on_cut, limits_for, http1, http2, desk, ..
-        } = self;
-        Serve { listener, service, limits, timer, on_cut, limits_for, http1, http2, desk, signal }
+        Serve {
+            listener: self.listener,
+            service: self.service,
+            limits: self.limits,
+            timer: self.timer,
+            on_cut: self.on_cut,
+            limits_for: self.limits_for,
+            tells_peer: self.tells_peer,
+            http1: self.http1,
+            http2: self.http2,
+            desk: self.desk,
+            signal,
+        }
     }
 
     fn into_parts(mut self) -> Result<(L, S, F, Arc<Shared>), BuildError> {
@@ -168,6 +196,7 @@ impl<L, S, F> Serve<L, S, F> {
             counts: self.desk.counts.clone(),
             on_cut: self.on_cut,
             limits_for: self.limits_for,
+            tells_peer: self.tells_peer,
             shutdown_deadline: AtomicU64::new(0),
         };
         let (settings, desk) = (Arc::new(settings), self.desk);

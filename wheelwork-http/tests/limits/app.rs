@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use wheelwork_http::{BodyError, Limits, RequestBody};
+use wheelwork_http::{BodyError, Limits, Peer, RequestBody};
 
 pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
@@ -46,6 +46,7 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
         // More than the kernel holds, in one chunk.
         "/huge" => full(vec![b'.'; 20_000_000]),
         "/upgrade" => upgrade(request),
+        "/peer" => full(request.extensions().get::<Peer>().unwrap().to_string()),
         _ => full("hello"),
     })
 }

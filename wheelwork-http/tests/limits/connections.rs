@@ -86,6 +86,16 @@ fn too_many_connections_from_one_address_are_refused() {
     });
 }
 
+#[test]
+fn a_request_knows_its_peer() {
+    world(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send("GET /peer HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        let address = client.stream.local_addr().unwrap();
+        assert!(client.text().ends_with(&format!("\r\n\r\n{address}")));
+    });
+}
+
 /// What accept returns, one after the other.
 struct Accepts(UnboundedReceiver<io::Result<DuplexStream>>);
 

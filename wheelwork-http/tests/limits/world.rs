@@ -61,6 +61,7 @@ pub(crate) fn world_with(
         let serving = serve(listener, service, limits)
             .timer(&timer)
             .limits_for(limits_for)
+            .tell_peer()
             .http1(|http| _ = http.half_close(true))
             .http2(|http| _ = http.enable_connect_protocol())
             .on_cut({
