@@ -3,11 +3,8 @@
 use super::state::{Conn, Control, Flags};
 use crate::time::NEVER;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use wheelwork::{Next, Run, TimerTask};
-
-/// If the next check is at least this far away, it has not begun: the clocks of two processors differ by less.
-const APART: u64 = 1_000_000;
 
 /// If the connection's task has not acted on a deadline after this time, it is woken again.
 const AGAIN: u64 = 1_000_000_000;
@@ -53,14 +50,15 @@ impl Check {
 }
 
 impl Conn {
-    /// Ensures that a check comes no later than `deadline`. See "No deadline is missed" in docs/design.md.
+    /// Ensures that a check comes no later than `deadline`. The caller has stored the word that it follows from.
     #[inline]
-    pub(crate) fn arm(self: &Arc<Self>, deadline: u64, now: u64) {
-        let armed = self.armed.load(Ordering::Relaxed);
-        if armed > now.saturating_add(APART) && armed <= deadline {
-            return;
+    pub(crate) fn arm(self: &Arc<Self>, deadline: u64) {
+        // Pairs with the fence in `Check::run`: either this sees that the check has begun, or the check sees the
+        // caller's word.
+        fence(Ordering::SeqCst);
+        if self.armed.load(Ordering::Relaxed) > deadline {
+            self.pull_forward(deadline);
         }
-        self.pull_forward(deadline);
     }
 
     #[cold]
@@ -85,6 +83,9 @@ impl TimerTask for Check {
             return Next::done();
         }
         let now = conn.settings.clock.nanos_at(run.now());
+        // The check has begun: who needs one from now on waits for the lock. Pairs with the fence in `Conn::arm`.
+        conn.armed.store(NEVER, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         let records = control.records();
         let earliest = conn.earliest(&control, &records);
         let is_due = earliest <= now;

@@ -16,7 +16,7 @@ impl Conn {
     pub(crate) fn accept(settings: Arc<Settings>, peer: Peer) -> Arc<Self> {
         let conn = Arc::new(Self::new(settings, peer));
         let end = conn.control().end;
-        conn.arm(after(conn.born, conn.limits().handshake).min(end), conn.born);
+        conn.arm(after(conn.born, conn.limits().handshake).min(end));
         conn
     }
 
@@ -28,7 +28,7 @@ impl Conn {
         }
         let now = self.now();
         self.idle_since.store(now, Ordering::Relaxed);
-        self.arm(after(now, self.limits().idle), now);
+        self.arm(after(now, self.limits().idle));
     }
 
     /// A request's header is complete.
@@ -55,7 +55,7 @@ impl Conn {
             self.in_flight.fetch_sub(1, Ordering::Release)
         };
         if former == 1 {
-            self.arm(after(now, self.limits().idle), now);
+            self.arm(after(now, self.limits().idle));
         }
     }
 
@@ -74,14 +74,14 @@ impl Conn {
         control.write.clear();
         drop(control);
         self.set_writing(Writing::Free);
-        self.arm(after(now, self.limits().tunnel), now);
+        self.arm(after(now, self.limits().tunnel));
     }
 
     /// Gives the header the time of its first byte, at the end of a poll that did not complete it.
     pub(crate) fn stamp_header(self: &Arc<Self>) {
         let now = self.now();
         self.header_since.store(now, Ordering::Relaxed);
-        self.arm(after(now, self.limits().header), now);
+        self.arm(after(now, self.limits().header));
     }
 
     /// A request with a record has begun: the check must know it.

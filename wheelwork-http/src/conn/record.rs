@@ -133,14 +133,14 @@ impl Record {
         &self,
         server: &RequestLimits,
         now: impl FnOnce() -> u64,
-    ) -> Option<(u64, u64)> {
+    ) -> Option<u64> {
         let mut live = self.live();
         if live.handler_since != 0 {
             return None;
         }
         let now = now();
         live.handler_since = now;
-        Some((after(now, live.limits(server).handler), now))
+        Some(after(now, live.limits(server).handler))
     }
 
     /// The head of the answer is there, perhaps with limits for the rest.
@@ -187,7 +187,7 @@ impl Record {
         bytes: u64,
         server: &RequestLimits,
         now: impl FnOnce() -> u64,
-    ) -> Option<(u64, u64)> {
+    ) -> Option<u64> {
         let mut live = self.live();
         let was_even = live.unsent == 0;
         live.unsent += bytes;
@@ -196,7 +196,7 @@ impl Record {
         }
         let now = now();
         live.response.wait(now);
-        Some((live.response.deadline(&response_bounds(live.limits(server))), now))
+        Some(live.response.deadline(&response_bounds(live.limits(server))))
     }
 
     /// h2 has sent bytes.

@@ -167,7 +167,7 @@ impl Conn {
         let deadline = control.write.deadline(&self.write_bounds(&control));
         drop(control);
         self.set_writing(Writing::Waits);
-        self.arm(deadline, now);
+        self.arm(deadline);
     }
 
     #[cold]
@@ -189,7 +189,7 @@ impl Conn {
         self.control().write.clear();
         self.idle_since.store(now, Ordering::Relaxed);
         self.set_writing(Writing::Free);
-        self.arm(after(now, self.limits().idle), now);
+        self.arm(after(now, self.limits().idle));
     }
 
     /// Registers the waker of a half, then looks whether the tunnel has ended.

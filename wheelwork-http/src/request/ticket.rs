@@ -24,7 +24,7 @@ impl Link {
     pub(super) fn body_waits(&self, waker: &Waker) -> Option<Limit> {
         let now = self.conn.now();
         let deadline = self.record.body_waits(self.server(), now, waker);
-        self.conn.arm(deadline, now);
+        self.conn.arm(deadline);
         self.record.passed()
     }
 
@@ -48,11 +48,8 @@ impl Link {
         self.arm(deadline);
     }
 
-    /// Takes a deadline and the present.
-    fn arm(&self, deadline: Option<(u64, u64)>) {
-        if let Some((deadline, now)) = deadline {
-            self.conn.arm(deadline, now);
-        }
+    fn arm(&self, deadline: Option<u64>) {
+        deadline.into_iter().for_each(|deadline| self.conn.arm(deadline));
     }
 }
 
@@ -100,7 +97,7 @@ impl Ticket {
             None if self.conn.handler_since.load(Ordering::Relaxed) == 0 => {
                 let now = self.conn.now();
                 self.conn.handler_since.store(now, Ordering::Relaxed);
-                self.conn.arm(after(now, self.conn.limits().request.handler), now);
+                self.conn.arm(after(now, self.conn.limits().request.handler));
             }
             None => {}
         }
