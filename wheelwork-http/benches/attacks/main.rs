@@ -1,8 +1,8 @@
 //! Hostile clients of six kinds against servers with limits of two seconds, beside an honest client.
 //!
 //! `cargo bench --bench attacks` prints for each server and attack how many hostile connections are still open at the
-//! end, and how the honest client fared. With `-- mixed`, 10,000 connections of which nine in ten are hostile, against
-//! as many honest ones alone. Servers are processes of their own, on loopback, and end after some minutes at most.
+//! end, and how the honest client fared. With `-- mixed`, 10,000 connections (or `-- mixed 2000`) of which nine in ten are
+//! hostile, against the honest ones alone. Servers are processes of their own, on loopback, and end after some minutes at most.
 //! nginx takes part if it is installed.
 
 mod attack;
@@ -25,7 +25,8 @@ fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["serve", kind] => server::serve(Kind::named(kind)?),
-        ["mixed"] => runtime()?.block_on(mixed()),
+        ["mixed"] => runtime()?.block_on(mixed(10_000)),
+        ["mixed", connections] => runtime()?.block_on(mixed(connections.parse()?)),
         [] => runtime()?.block_on(all(1000)),
         [connections] => runtime()?.block_on(all(connections.parse()?)),
         _ => Err("expected nothing, a number of connections, or mixed".into()),
@@ -59,14 +60,13 @@ async fn all(connections: usize) -> Result<()> {
     Ok(())
 }
 
-/// 10,000 connections: as many honest ones alone, and nine in ten hostile.
-async fn mixed() -> Result<()> {
-    const ALL: usize = 10_000;
+/// A tenth of the connections is honest: alone, beside hostile ones of six kinds, and alone again.
+async fn mixed(all: usize) -> Result<()> {
     for kind in [Kind::Wheelwork, Kind::Axum] {
         let Some(server) = Running::start(kind).await? else { continue };
         println!("\n{}", kind.name());
-        for hostile in [0, 9 * ALL / 10, 0] {
-            let honest = Honest::begin(server.address, ALL / 10);
+        for hostile in [0, 9 * all / 10, 0] {
+            let honest = Honest::begin(server.address, all / 10);
             let attacks = Attack::EVERY
                 .map(|attack| attack.run(&server, hostile / Attack::EVERY.len(), ATTACK));
             let mut open = 0;

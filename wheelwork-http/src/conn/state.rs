@@ -320,3 +320,15 @@ fn random_below(most: Duration) -> Duration {
     let share = RandomState::new().hash_one(0) >> u32::BITS;
     Duration::from_nanos(((u128::from(nanos(most)) * u128::from(share)) >> u32::BITS) as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the counts of its `Arc`. The timer adds 42 bytes, the register 8.
+    #[test]
+    fn the_state_of_a_connection_is_small() {
+        let bytes = size_of::<Conn>() + 2 * size_of::<usize>();
+        assert!(bytes <= 256, "{bytes} bytes");
+    }
+}
