@@ -1,6 +1,6 @@
 //! A pauser keeps a stream from being idle, for as long as it or its guards say so.
 
-use super::{TICK, all, assert_idle, assert_moved, read, streams, write};
+use super::{TICK, assert_idle, assert_moved, both, read, streams, write};
 use crate::wakers::Alarm;
 use wheelwork::idle::IdleKind;
 
@@ -8,7 +8,7 @@ use wheelwork::idle::IdleKind;
 fn a_stream_is_not_idle_while_a_guard_of_its_pauser_lives() {
     let (streams, _timer, clock) = streams();
     let (near, _far) = tokio::io::duplex(8);
-    let (mut stream, pauser) = streams.wrap_with_pauser(near, &all(250)).unwrap();
+    let (mut stream, pauser) = streams.wrap_with_pauser(near, &both(250)).unwrap();
     let alarm = Alarm::new();
     assert!(read(&mut stream, &alarm).is_pending());
     let guards = [pauser.pause(), pauser.clone().pause()];
@@ -21,7 +21,7 @@ fn a_stream_is_not_idle_while_a_guard_of_its_pauser_lives() {
     clock.advance(2 * TICK);
     assert!(read(&mut stream, &alarm).is_pending());
     clock.advance(TICK);
-    assert_idle(read(&mut stream, &alarm), IdleKind::All, 3 * TICK);
+    assert_idle(read(&mut stream, &alarm), IdleKind::Both, 3 * TICK);
     assert_eq!(alarm.wakes(), 1);
 }
 
@@ -29,7 +29,7 @@ fn a_stream_is_not_idle_while_a_guard_of_its_pauser_lives() {
 fn a_pauser_outlives_its_stream_without_effect() {
     let (streams, _timer, clock) = streams();
     let (near, mut far) = tokio::io::duplex(8);
-    let (stream, pauser) = streams.wrap_with_pauser(near, &all(250)).unwrap();
+    let (stream, pauser) = streams.wrap_with_pauser(near, &both(250)).unwrap();
     assert_moved(write(&mut far, &Alarm::new(), b"!"), 1);
     let guard = pauser.pause();
     drop(stream);

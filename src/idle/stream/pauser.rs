@@ -24,7 +24,7 @@ use std::ops::Deref;
 /// # let socket = ();
 /// let minute = Duration::from_secs(60);
 /// let streams = IdleStreams::new(&timer);
-/// let (stream, pauser) = streams.wrap_with_pauser(socket, &IdlePolicy::new().all(minute))?;
+/// let (stream, pauser) = streams.wrap_with_pauser(socket, &IdlePolicy::new().both(minute))?;
 /// let answering = pauser.clone().pause(); // moves into the future of the response
 /// clock.advance(10 * minute); // the stream is not idle
 /// drop(answering);            // the minute begins here
