@@ -8,10 +8,19 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
-    /// A stored job has its key, or its id.
-    #[error("the key {:?} is taken: expected a key that no stored job has", .job.unique_key())]
+    /// A stored job has its key.
+    #[error(
+        "the key {:?} is taken: expected a key that no stored job has",
+        .job.unique_key().unwrap_or_default()
+    )]
     KeyTaken {
         /// The refused job.
+        job: Box<NewJob>,
+    },
+    /// This very job is stored: it was scheduled before, and has not ended. Nothing was changed.
+    #[error("job {} is stored already: expected a new one", .job.id())]
+    AlreadyStored {
+        /// The job.
         job: Box<NewJob>,
     },
     /// The key has more than [`NewJob::LONGEST_KEY`] bytes.
@@ -45,6 +54,7 @@ impl ScheduleError {
     pub fn into_job(self) -> NewJob {
         match self {
             Self::KeyTaken { job }
+            | Self::AlreadyStored { job }
             | Self::LongKey { job }
             | Self::Stopped { job }
             | Self::Store { job, .. } => *job,

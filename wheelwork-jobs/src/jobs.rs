@@ -5,8 +5,10 @@ use crate::handler::{Handler, Job};
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
-use crate::node::{Link, Settings, Stopped};
-use crate::store::{Claim, Filter, InTransaction, KindStats, Removed, Store, StoreError};
+use crate::node::{Link, Settings, Stopped, busy};
+use crate::store::{
+    Claim, Filter, InTransaction, Insertion, KindStats, Removed, Store, StoreError,
+};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
@@ -59,7 +61,8 @@ impl<S: Store> Jobs<S> {
     ///
     /// # Errors
     ///
-    /// If the key is taken or too long, the jobs are stopped, or the store fails. The job comes back in the error.
+    /// If the key is taken or too long, the very job is stored already, the jobs are stopped, or the store
+    /// fails. The job comes back in the error.
     pub async fn schedule(&self, job: NewJob) -> Result<JobId, ScheduleError> {
         let spare = job.clone();
         match self.0.insert(job).await?.await {
@@ -92,7 +95,8 @@ impl<S: Store> Jobs<S> {
     ///
     /// # Errors
     ///
-    /// If the key is taken or too long, or the store fails. The job comes back in the error.
+    /// If the key is taken or too long, the very job is stored already, or the store fails. The job comes
+    /// back in the error.
     pub fn schedule_in<'a>(
         &'a self,
         transaction: &'a S::Transaction<'_>,
@@ -106,9 +110,13 @@ impl<S: Store> Jobs<S> {
                 return Err(ScheduleError::LongKey { job: boxed() });
             }
             match inserting.await {
-                Ok(true) => Ok(job.id),
-                Ok(false) => Err(ScheduleError::KeyTaken { job: boxed() }),
-                Err(source) => Err(ScheduleError::Store { job: boxed(), source }),
+                Ok(Insertion::Stored(_)) => Ok(job.id),
+                Ok(Insertion::AlreadyStored) => Err(ScheduleError::AlreadyStored { job: boxed() }),
+                Ok(Insertion::KeyTaken) => Err(ScheduleError::KeyTaken { job: boxed() }),
+                Ok(Insertion::Busy) => Err(ScheduleError::Store { job: boxed(), source: busy() }),
+                Ok(Insertion::Refused(source)) | Err(source) => {
+                    Err(ScheduleError::Store { job: boxed(), source })
+                }
             }
         })
     }

@@ -4,7 +4,7 @@ use super::Node;
 use super::held::Room;
 use crate::error::ScheduleError;
 use crate::job::{JobId, NewJob};
-use crate::store::{Claim, Claimed, Insert, Inserted, NodeId, Store, StoreError};
+use crate::store::{Claim, Claimed, Insert, Inserted, Insertion, NodeId, Store, StoreError};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
@@ -84,17 +84,26 @@ impl<S: Store> Node<S> {
     }
 }
 
-fn claimed((insert, stored): (&Insert, &Option<Inserted>)) -> Option<Claimed> {
-    let Inserted { due, claimed } = (*stored)?;
+fn claimed((insert, insertion): (&Insert, &Insertion)) -> Option<Claimed> {
+    let Inserted { due, claimed } = insertion.stored()?;
     let NewJob { id, kind, payload, .. } = insert.job.clone();
     Some(Claimed { claim: Claim { id, epoch: claimed? }, kind, due, payload, attempts: 0 })
 }
 
-fn result_of(insert: Insert, stored: Option<Inserted>) -> Result<JobId, ScheduleError> {
-    match stored {
-        Some(_) => Ok(insert.job.id),
-        None => Err(ScheduleError::KeyTaken { job: Box::new(insert.job) }),
-    }
+fn result_of(insert: Insert, insertion: Insertion) -> Result<JobId, ScheduleError> {
+    let job = Box::new(insert.job);
+    Err(match insertion {
+        Insertion::Stored(_) => return Ok(job.id),
+        Insertion::AlreadyStored => ScheduleError::AlreadyStored { job },
+        Insertion::KeyTaken => ScheduleError::KeyTaken { job },
+        Insertion::Busy => ScheduleError::Store { job, source: busy() },
+        Insertion::Refused(source) => ScheduleError::Store { job, source },
+    })
+}
+
+/// The error of a job whose key was not free in time.
+pub(crate) fn busy() -> StoreError {
+    StoreError::new("store a job", "an open transaction holds its key")
 }
 
 fn failed(insert: Insert, error: &Arc<StoreError>) -> ScheduleError {

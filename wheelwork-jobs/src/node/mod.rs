@@ -20,6 +20,7 @@ mod held;
 mod insert;
 
 pub use self::heartbeat::Stopped;
+pub(crate) use self::insert::busy;
 
 use self::dispatch::DueQueue;
 use self::finish::Ended;

@@ -59,13 +59,15 @@ pub trait Store: Send + Sync + 'static {
     fn take_over(&self) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// Stores jobs. Claims those of them that may be claimed and are due within the window, and tells the
-    /// nodes if others are due within it. Returns one answer for each: `None` if its key or id is taken.
+    /// nodes if others are due within it. Returns one answer for each. Each job is one step: that one is
+    /// not stored hinders no other one, and a job whose key is held by an open transaction keeps nobody
+    /// waiting.
     fn insert(
         &self,
         node: Option<NodeId>,
         window: Duration,
         jobs: &[Insert],
-    ) -> impl Future<Output = Result<Vec<Option<Inserted>>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<Insertion>, StoreError>> + Send;
 
     /// Claims free jobs that are due within the window, the earliest first: of each kind so many.
     fn claim(
@@ -93,14 +95,14 @@ pub trait Store: Send + Sync + 'static {
         dead: bool,
     ) -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
 
-    /// Stores a job in a transaction of the user's. The nodes are told after its commit if it is due
-    /// within the window. False if its key or id is taken.
+    /// Stores a job in a transaction of the user's, without a claim. The nodes are told after its commit
+    /// if it is due within the window.
     fn insert_in<'a>(
         &'a self,
         transaction: &'a Self::Transaction<'_>,
         window: Duration,
         job: &'a NewJob,
-    ) -> InTransaction<'a, Result<bool, StoreError>>;
+    ) -> InTransaction<'a, Result<Insertion, StoreError>>;
 
     /// Deletes a job in a transaction of the user's, if the claim still holds.
     fn complete_in<'a>(
@@ -192,6 +194,31 @@ pub struct Insert {
     pub job: NewJob,
     /// Whether the node may claim it.
     pub claim: bool,
+}
+
+/// What has become of a job that was to be stored.
+#[derive(Debug)]
+pub enum Insertion {
+    /// It is stored now.
+    Stored(Inserted),
+    /// It was stored before, and nothing was changed.
+    AlreadyStored,
+    /// Another job has its key.
+    KeyTaken,
+    /// An open transaction holds its key or its id. Nothing was done: try again later.
+    Busy,
+    /// The store cannot hold it. Nothing was done.
+    Refused(StoreError),
+}
+
+impl Insertion {
+    /// The job, if it is stored now.
+    pub fn stored(&self) -> Option<Inserted> {
+        match self {
+            Self::Stored(inserted) => Some(*inserted),
+            _ => None,
+        }
+    }
 }
 
 /// A job that was stored.

@@ -72,7 +72,7 @@ async fn a_full_disk_is_an_error_that_gives_the_job_back_and_loses_nothing() {
     assert!(stored.is_subset(&found));
     let again = Jobs::open(store(&disk.crashed())).await.unwrap();
     match again.schedule(*refused).await {
-        Ok(_) | Err(ScheduleError::KeyTaken { .. }) => {}
+        Ok(_) | Err(ScheduleError::AlreadyStored { .. }) => {}
         Err(other) => panic!("{other}"),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
-    Beat, Claim, Claimed, End, InTransaction, Insert, Inserted, Joined, NodeId, Notice, Removed,
+    Beat, Claim, Claimed, End, InTransaction, Insert, Insertion, Joined, NodeId, Notice, Removed,
     Store,
 };
 use wheelwork_jobs::{Filter, JobId, KindStats, NewJob, Reading, StoreError, StoredJob, When};
@@ -72,7 +72,7 @@ impl<S: Store> Store for Flaky<S> {
         node: Option<NodeId>,
         window: Duration,
         jobs: &[Insert],
-    ) -> Result<Vec<Option<Inserted>>, StoreError> {
+    ) -> Result<Vec<Insertion>, StoreError> {
         flaky(self.store.insert(node, window, jobs)).await
     }
 
@@ -108,7 +108,7 @@ impl<S: Store> Store for Flaky<S> {
         transaction: &'a Self::Transaction<'_>,
         window: Duration,
         job: &'a NewJob,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
+    ) -> InTransaction<'a, Result<Insertion, StoreError>> {
         self.store.insert_in(transaction, window, job)
     }
 

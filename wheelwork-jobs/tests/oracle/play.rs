@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
-use wheelwork_jobs::store::{self, Claim, End, Insert, NodeId, Removed, Store};
+use wheelwork_jobs::store::{self, Claim, End, Insert, Insertion, NodeId, Removed, Store};
 use wheelwork_jobs::{Filter, NewJob, State, Timestamp, When};
 
 type Checked<T = ()> = Result<T, TestCaseError>;
@@ -168,9 +168,14 @@ impl<S: Store> Play<S> {
         prop_assert_eq!(answers.len(), inserts.len());
         for (Insert { job, claim }, answer) in inserts.into_iter().zip(answers) {
             let key = job.unique_key().map(str::to_owned);
-            let taken = self.model.key_is_taken(&key) || self.model.jobs.contains_key(&job.id());
-            prop_assert_eq!(answer.is_none(), taken, "{:?}", job);
-            let Some(stored) = answer else { continue };
+            let known = self.model.jobs.contains_key(&job.id());
+            let taken = self.model.key_is_taken(&key);
+            let stored = match answer {
+                Insertion::Stored(stored) if !known && !taken => stored,
+                Insertion::AlreadyStored if known => continue,
+                Insertion::KeyTaken if taken && !known => continue,
+                other => return Err(TestCaseError::fail(format!("{job:?}: {other:?}"))),
+            };
             let node = node.filter(|&node| claim && self.is_node(node));
             let owner = node.filter(|_| stored.due <= self.horizon());
             prop_assert_eq!(stored.claimed.is_some(), owner.is_some(), "{:?}", job);

@@ -160,7 +160,8 @@ async fn a_key_is_unique_until_its_job_has_ended(store: impl Shared) {
     assert!(jobs.cancel(first).await.unwrap());
     jobs.schedule(keyed(ms(0))).await.unwrap();
     until("the second is done", || jobs.metrics().done == 1).await;
-    let again = jobs.schedule_all([keyed(ms(0)), keyed(ms(0))]).await;
+    let far = || keyed(Duration::from_secs(3_600)); // neither ends before the other is stored
+    let again = jobs.schedule_all([far(), far()]).await;
     assert_eq!(again.iter().filter(|result| result.is_ok()).count(), 1);
 }
 
@@ -168,7 +169,19 @@ async fn the_same_new_job_is_not_stored_twice(store: impl Shared) {
     let jobs = Jobs::open(store).await.unwrap();
     let job = NewJob::new("once", &()).unwrap();
     assert_eq!(jobs.schedule(job.clone()).await.unwrap(), job.id());
-    jobs.schedule(job).await.unwrap_err();
+    let again = jobs.schedule(job.clone()).await.unwrap_err();
+    assert!(matches!(again, ScheduleError::AlreadyStored { .. }), "{again}");
+    assert_eq!(
+        again.to_string(),
+        format!("job {} is stored already: expected a new one", job.id())
+    );
+    assert_eq!(again.into_job(), job);
+    let keyed = NewJob::new("once", &()).unwrap().key("k");
+    jobs.schedule(keyed.clone()).await.unwrap();
+    let both = jobs.schedule_all([keyed, NewJob::new("once", &()).unwrap().key("k")]).await;
+    assert!(matches!(&both[0], Err(ScheduleError::AlreadyStored { .. })), "{both:?}");
+    assert!(matches!(&both[1], Err(ScheduleError::KeyTaken { .. })), "{both:?}");
+    jobs.cancel(both.into_iter().next().unwrap().unwrap_err().into_job().id()).await.unwrap();
     assert_eq!(jobs.stats().await.unwrap()[0].waiting, 1);
 }
 

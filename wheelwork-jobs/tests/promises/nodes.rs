@@ -44,7 +44,7 @@ async fn the_jobs_of_a_dead_node_run_when_its_life_has_lapsed() {
     let dead = store.join(None, &[], liveness).await.unwrap();
     let jobs: Vec<_> = (0..50).map(|n| insert(n, ms(100))).collect();
     let stored = store.insert(Some(dead.node), ms(10_000), &jobs).await.unwrap();
-    assert!(stored.iter().all(|job| job.is_some_and(|job| job.claimed.is_some())));
+    assert!(stored.iter().all(|job| job.stored().is_some_and(|job| job.claimed.is_some())));
     let lapses = SystemTime::now() + liveness;
 
     let (builder, runs) = counting(store, Duration::from_secs(3));
@@ -63,12 +63,12 @@ async fn a_node_that_was_ended_claims_nothing() {
     store.prepare().await.unwrap();
     let old = store.join(None, &[], ms(60_000)).await.unwrap().node;
     let stored = store.insert(Some(old), ms(60_000), &[insert(1, ms(0)), insert(2, ms(0))]).await;
-    assert!(stored.unwrap().iter().all(|job| job.unwrap().claimed.is_some()));
+    assert!(stored.unwrap().iter().all(|job| job.stored().unwrap().claimed.is_some()));
 
     let new = store.join(Some(old), &[], ms(60_000)).await.unwrap();
     assert_eq!(new.kept, []);
     let late = store.insert(Some(old), ms(60_000), &[insert(3, ms(0))]).await.unwrap();
-    assert_eq!(late[0].unwrap().claimed, None);
+    assert_eq!(late[0].stored().unwrap().claimed, None);
     let rooms = [("n".into(), 10)];
     assert!(store.claim(old, ms(60_000), &rooms).await.unwrap().is_empty());
     assert_eq!(store.claim(new.node, ms(60_000), &rooms).await.unwrap().len(), 3);
@@ -234,7 +234,7 @@ async fn a_claim_that_was_taken_over_completes_nothing() {
     let paused = store.join(None, &[], ms(0)).await.unwrap().node;
     let new = insert(1, ms(0));
     let stored = store.insert(Some(paused), ms(10_000), std::slice::from_ref(&new)).await.unwrap();
-    let old = Claim { id: new.job.id(), epoch: stored[0].unwrap().claimed.unwrap() };
+    let old = Claim { id: new.job.id(), epoch: stored[0].stored().unwrap().claimed.unwrap() };
     let other = store.join(None, &[], ms(60_000)).await.unwrap().node;
     assert_eq!(store.take_over().await.unwrap(), 1);
     let claimed = store.claim(other, ms(10_000), &[("n".into(), 1)]).await.unwrap();

@@ -10,8 +10,8 @@ mod sql;
 
 use self::connect::{Call, Connector, Described, Link};
 use super::{
-    Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Joined, KindStats, NodeId,
-    Notice, Outcome, Removed, Store, StoreError,
+    Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Insertion, Joined,
+    KindStats, NodeId, Notice, Outcome, Removed, Store, StoreError,
 };
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp, micros_up};
@@ -191,7 +191,7 @@ impl Store for Postgres {
         node: Option<NodeId>,
         window: Duration,
         jobs: &[Insert],
-    ) -> Result<Vec<Option<Inserted>>, StoreError> {
+    ) -> Result<Vec<Insertion>, StoreError> {
         let mut call = self.0.inserts.call("store jobs").await?;
         let node = node.map(|NodeId(node)| node);
         let columns = Columns::of(jobs.iter().map(|insert| &insert.job));
@@ -201,10 +201,22 @@ impl Store for Postgres {
         let parameters: Parameters<'_, 9> =
             [&node, &window, ids, kinds, keys, times, delays, payloads, &may_claim];
         let rows = call.query(sql::INSERT, &parameters).await?;
-        call.done();
         let mut stored: HashMap<Uuid, Inserted> = rows.iter().map(inserted).collect();
-        // A job that comes twice in one call is stored once, and the second is refused.
-        Ok(ids.iter().map(|id| stored.remove(id)).collect())
+        let refused: Vec<Uuid> =
+            ids.iter().filter(|id| !stored.contains_key(id)).copied().collect();
+        // A job that comes twice in one call is stored once, and the second is stored already.
+        let mut known: HashSet<Uuid> = stored.keys().copied().collect();
+        if !refused.is_empty() {
+            let rows = call.query(sql::KNOWN, &[&refused]).await?;
+            known.extend(rows.iter().map(|row| row.get::<_, Uuid>(0)));
+        }
+        call.done();
+        let answer = |id: &Uuid| match stored.remove(id) {
+            Some(inserted) => Insertion::Stored(inserted),
+            None if known.contains(id) => Insertion::AlreadyStored,
+            None => Insertion::KeyTaken,
+        };
+        Ok(ids.iter().map(answer).collect())
     }
 
     async fn claim(
@@ -289,15 +301,19 @@ impl Store for Postgres {
         transaction: &'a Self::Transaction<'_>,
         window: Duration,
         job: &'a NewJob,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
+    ) -> InTransaction<'a, Result<Insertion, StoreError>> {
         Box::pin(async move {
             let Columns { ids, kinds, keys, times, delays, payloads } = Columns::of([job]);
             let (node, claim, window) = (None::<i64>, vec![false], micros(window));
             let parameters: Parameters<'_, 9> =
                 [&node, &window, &ids, &kinds, &keys, &times, &delays, &payloads, &claim];
-            let rows = transaction.query(sql::INSERT, &parameters).await;
-            let rows = rows.map_err(|error| StoreError::new("store a job", Described(error)))?;
-            Ok(!rows.is_empty())
+            let failed = |error| StoreError::new("store a job", Described(error));
+            let rows = transaction.query(sql::INSERT, &parameters).await.map_err(failed)?;
+            if let Some(row) = rows.first() {
+                return Ok(Insertion::Stored(inserted(row).1));
+            }
+            let known = transaction.query(sql::KNOWN, &[&ids]).await.map_err(failed)?;
+            Ok(if known.is_empty() { Insertion::KeyTaken } else { Insertion::AlreadyStored })
         })
     }
 

@@ -179,6 +179,9 @@ SELECT
     END
 FROM stored";
 
+/// Those of the ids $1 that are stored.
+pub(super) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
+
 /// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 at most $4.
 pub(super) const CLAIM: &str = "
 WITH me AS (

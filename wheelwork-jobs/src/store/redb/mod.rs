@@ -17,8 +17,8 @@ use self::claims::Claims;
 use self::tables::{Row, Tables, View};
 use self::writer::Writer;
 use super::{
-    Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Joined, KindStats, NodeId,
-    Notice, Outcome, Removed, Store, StoreError,
+    Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Insertion, Joined,
+    KindStats, NodeId, Notice, Outcome, Removed, Store, StoreError,
 };
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp};
@@ -114,18 +114,18 @@ impl Redb {
         transaction: &WriteTransaction,
         window: Duration,
         job: &NewJob,
-    ) -> Result<bool, ::redb::Error> {
+    ) -> Result<Insertion, ::redb::Error> {
         let now = now();
         let due = due_of(job.when, now);
-        if !Tables::open(transaction)?.insert(job, due)? {
-            return Ok(false);
+        if let Some(refused) = Tables::open(transaction)?.insert(job, due)? {
+            return Ok(refused);
         }
         lock(&self.0.claims).freed(&job.kind, due, job.id);
         if due <= now.after(window) {
             // A look writes, so it waits for the end of the transaction.
             Self::tell(&self.0.listeners, Notice::Look);
         }
-        Ok(true)
+        Ok(Insertion::Stored(Inserted { due, claimed: None }))
     }
 
     fn tell(listeners: &Mutex<Vec<UnboundedSender<Notice>>>, notice: Notice) {
@@ -215,7 +215,7 @@ impl Store for Redb {
         node: Option<NodeId>,
         window: Duration,
         jobs: &[Insert],
-    ) -> Result<Vec<Option<Inserted>>, StoreError> {
+    ) -> Result<Vec<Insertion>, StoreError> {
         let jobs = jobs.to_vec();
         let listeners = self.0.listeners.clone();
         self.write("store jobs", move |tables, claims| {
@@ -224,8 +224,8 @@ impl Store for Redb {
             let mut answers = Vec::with_capacity(jobs.len());
             for Insert { job, claim } in &jobs {
                 let due = due_of(job.when, now);
-                if !tables.insert(job, due)? {
-                    answers.push(None);
+                if let Some(refused) = tables.insert(job, due)? {
+                    answers.push(refused);
                     continue;
                 }
                 let near = due <= now.after(window);
@@ -235,7 +235,7 @@ impl Store for Redb {
                     claims.freed(&job.kind, due, job.id);
                     free_within_window |= near;
                 }
-                answers.push(Some(Inserted { due, claimed }));
+                answers.push(Insertion::Stored(Inserted { due, claimed }));
             }
             if free_within_window {
                 Self::tell(&listeners, Notice::Look); // a look waits for this commit
@@ -321,7 +321,7 @@ impl Store for Redb {
         transaction: &'a Self::Transaction<'_>,
         window: Duration,
         job: &'a NewJob,
-    ) -> InTransaction<'a, Result<bool, StoreError>> {
+    ) -> InTransaction<'a, Result<Insertion, StoreError>> {
         let inserted = self.insert_now(transaction, window, job);
         let inserted = inserted.map_err(|error| StoreError::new("store a job", error));
         Box::pin(std::future::ready(inserted))

@@ -3,7 +3,7 @@
 //! - each row of `KEYS` names a row of `JOBS` with that key
 //! - each row of `JOBS` that is not dead has one row in `DUE`, and each dead one has one in `DEAD`
 
-use super::super::Filter;
+use super::super::{Filter, Insertion};
 use super::claims::Claims;
 use crate::job::{JobId, NewJob};
 use crate::time::Timestamp;
@@ -95,15 +95,19 @@ impl<'t> Tables<'t> {
         row_of(&self.jobs, id)
     }
 
-    /// False if a stored job has the id or the key.
-    pub(super) fn insert(&mut self, job: &NewJob, due: Timestamp) -> Result<bool, Error> {
+    /// Stores a job. `None` if it is stored now, and otherwise why it is not.
+    pub(super) fn insert(
+        &mut self,
+        job: &NewJob,
+        due: Timestamp,
+    ) -> Result<Option<Insertion>, Error> {
         let id = job.id.as_u128();
         if self.jobs.get(id)?.is_some() {
-            return Ok(false);
+            return Ok(Some(Insertion::AlreadyStored));
         }
         if let Some(key) = &job.key {
             if self.keys.get(key.as_str())?.is_some() {
-                return Ok(false);
+                return Ok(Some(Insertion::KeyTaken));
             }
             self.keys.insert(key.as_str(), id)?;
         }
@@ -111,7 +115,7 @@ impl<'t> Tables<'t> {
         self.jobs.insert(id, (due, 0, false, kind, job.key.as_deref(), &*job.payload, None))?;
         self.due.insert((kind, due, id), ())?;
         self.touch();
-        Ok(true)
+        Ok(None)
     }
 
     /// Deletes a job.
