@@ -1,9 +1,13 @@
 //! Tells the store which runs have ended: all that have ended since the last call in one call.
+//!
+//! An end that cannot be stored now is told again after a while. It keeps no other end waiting.
 
 use super::Node;
 use super::backoff::Backoff;
-use crate::store::{End, Outcome, Store};
+use crate::batch::Batch;
+use crate::store::{End, Finished, Outcome, Store};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// At most so many ends go in one call.
@@ -16,37 +20,80 @@ pub(super) struct Ended {
     pub(super) in_transaction: bool,
 }
 
+/// An end that could not be stored.
+struct Later {
+    ended: Ended,
+    at: Instant,
+    backoff: Backoff,
+}
+
 pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut ended: UnboundedReceiver<Ended>) {
-    let mut batch = Vec::new();
-    while ended.recv_many(&mut batch, BATCH).await > 0 {
-        let (ends, in_transaction): (Vec<End>, Vec<bool>) =
-            batch.drain(..).map(|ended| (ended.end, ended.in_transaction)).unzip();
-        let held = tell(&node, &ends).await;
-        let mut near = false;
-        for ((end, held), in_transaction) in ends.iter().zip(held).zip(in_transaction) {
-            node.count(&end.outcome, held, in_transaction);
-            near |= matches!(end.outcome, Outcome::Retry { delay, .. } if delay <= node.window);
+    let mut size = Batch::new(BATCH);
+    let mut later: Vec<Later> = Vec::new();
+    let mut new = Vec::new();
+    let mut failures = Backoff::default();
+    loop {
+        let next = later.iter().map(|later| later.at).min();
+        tokio::select! {
+            received = ended.recv_many(&mut new, size.size()) => {
+                if received == 0 {
+                    return;
+                }
+            }
+            () = super::until(next) => {}
         }
-        let room_again = node.forget(ends.iter().map(|end| end.claim));
-        if near || room_again {
-            node.look.notify_one();
+        let mut batch: Vec<(Ended, Backoff)> =
+            new.drain(..).map(|ended| (ended, Backoff::default())).collect();
+        let now = Instant::now();
+        let again = later.extract_if(.., |later| later.at <= now).take(size.size());
+        batch.extend(again.map(|later| (later.ended, later.backoff)));
+        let (again, pause) = tell(&node, &mut size, batch, &mut failures).await;
+        for (ended, mut backoff) in again {
+            let at = Instant::now() + backoff.next();
+            later.push(Later { ended, at, backoff });
         }
-        node.settled.notify_one();
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
     }
 }
 
-/// Tries until the store has answered. A repeated call changes nothing.
-async fn tell<S: Store>(node: &Node<S>, ends: &[End]) -> Vec<bool> {
-    let mut backoff = Backoff::default();
-    loop {
-        match node.store.finish(ends).await {
-            Ok(held) => return held,
-            Err(error) => {
-                node.note_error(&error);
-                node.timer.sleep(backoff.next()).await;
-            }
+/// Tells the store. Returns what has to be told again, and how long to wait before the next call.
+async fn tell<S: Store>(
+    node: &Node<S>,
+    size: &mut Batch,
+    batch: Vec<(Ended, Backoff)>,
+    failures: &mut Backoff,
+) -> (Vec<(Ended, Backoff)>, Duration) {
+    let ends: Vec<End> = batch.iter().map(|(ended, _)| ended.end.clone()).collect();
+    let begun = Instant::now();
+    let answers = match node.store.finish(&ends).await {
+        Ok(answers) => answers,
+        Err(error) => {
+            node.note_error(&error);
+            size.failed();
+            return (batch, failures.next());
         }
+    };
+    size.took(ends.len(), begun.elapsed());
+    *failures = Backoff::default();
+    let (mut told, mut again, mut near) = (Vec::new(), Vec::new(), false);
+    for ((ended, backoff), answer) in batch.into_iter().zip(answers) {
+        if answer == Finished::Later {
+            again.push((ended, backoff));
+            continue;
+        }
+        let Ended { end, in_transaction } = ended;
+        node.count(&end.outcome, answer == Finished::Held, in_transaction);
+        near |= matches!(end.outcome, Outcome::Retry { delay, .. } if delay <= node.window);
+        told.push(end.claim);
     }
+    let room_again = node.forget(told);
+    if near || room_again {
+        node.look.notify_one();
+    }
+    node.settled.notify_one();
+    (again, Duration::ZERO)
 }
 
 impl<S: Store> Node<S> {

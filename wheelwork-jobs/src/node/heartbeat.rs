@@ -209,7 +209,9 @@ impl<S: Store> Node<S> {
                 Ok(more)
             }
             Err(error) => {
-                self.rejoin(); // the jobs may be claimed
+                if !error.is_undone() {
+                    self.rejoin(); // the jobs may be claimed
+                }
                 Err(error)
             }
         }
@@ -223,7 +225,8 @@ impl<S: Store> Node<S> {
 
     fn take_notice(&self, notice: Option<Notice>, agenda: &mut Agenda) {
         match notice {
-            Some(Notice::Look) => agenda.claim = true,
+            Some(Notice::Look | Notice::Listening) => agenda.claim = true,
+            Some(Notice::Lost) => {}
             // The epoch says whether it is a claim of this node.
             Some(Notice::Drop(_, claim)) => self.drop_claim(claim),
             None => {}

@@ -1,4 +1,6 @@
 //! Stores new jobs: all that were scheduled since the last call in one call.
+//!
+//! A job whose key is held by an open transaction waits by itself, and is tried again after a while.
 
 use super::Node;
 use super::held::Room;
@@ -6,10 +8,20 @@ use crate::error::ScheduleError;
 use crate::job::{JobId, NewJob};
 use crate::store::{Claim, Claimed, Insert, Inserted, Insertion, NodeId, Store, StoreError};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 /// At most so many jobs go in one call.
 const BATCH: usize = 1_000;
+
+/// At most so many bytes of payload, and one job more.
+const BYTES: usize = 4 << 20;
+
+/// How long a job waits for its key.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two attempts to store the jobs that wait: four times as long as the last one took, within this.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// A job that somebody schedules.
 pub(crate) struct Request {
@@ -17,49 +29,126 @@ pub(crate) struct Request {
     pub(crate) answer: oneshot::Sender<Result<JobId, ScheduleError>>,
 }
 
+/// Jobs whose key is held.
+#[derive(Default)]
+struct Waiting {
+    requests: Vec<(Request, Instant)>,
+    /// When they are tried again.
+    at: Option<Instant>,
+}
+
 /// Ends after [`Node::stopping`], when all requests that came before have their answers.
 pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut requests: mpsc::Receiver<Request>) {
     let mut batch = Vec::new();
+    let mut waiting = Waiting::default();
     loop {
         tokio::select! {
             biased;
             () = node.stopping.cancelled(), if !requests.is_closed() => requests.close(),
+            () = super::until(waiting.at) => waiting.try_again(&node).await,
             received = requests.recv_many(&mut batch, BATCH) => {
                 if received == 0 {
-                    return;
+                    return waiting.give_up();
                 }
-                let (jobs, answers) = batch.drain(..).map(|r| (r.job, r.answer)).unzip();
-                store(&node, jobs, answers).await;
+                let now = Instant::now();
+                let mut left = std::mem::take(&mut batch).into_iter().peekable();
+                while left.peek().is_some() {
+                    let mut bytes = 0;
+                    let part = std::iter::from_fn(|| {
+                        let request = left.next_if(|_| bytes <= BYTES)?;
+                        bytes += request.job.payload.len();
+                        Some((request, now))
+                    });
+                    let part = part.collect();
+                    waiting.add(store(&node, part, true).await);
+                }
             }
         }
     }
 }
 
+impl Waiting {
+    fn add(&mut self, busy: Vec<(Request, Instant)>) {
+        if !busy.is_empty() {
+            self.at.get_or_insert_with(|| Instant::now() + PAUSE.0);
+            self.requests.extend(busy);
+        }
+    }
+
+    async fn try_again<S: Store>(&mut self, node: &Arc<Node<S>>) {
+        let begun = Instant::now();
+        let some = self.requests.len().min(BATCH);
+        let requests = self.requests.drain(..some).collect();
+        // Without a claim: whoever ends this node need not wait for their keys.
+        for (request, since) in store(node, requests, false).await {
+            if since.elapsed() >= PATIENCE {
+                request.give_up();
+            } else {
+                self.requests.push((request, since));
+            }
+        }
+        let pause = (4 * begun.elapsed()).clamp(PAUSE.0, PAUSE.1);
+        self.at = (!self.requests.is_empty()).then(|| Instant::now() + pause);
+    }
+
+    fn give_up(self) {
+        self.requests.into_iter().for_each(|(request, _)| request.give_up());
+    }
+}
+
+impl Request {
+    fn give_up(self) {
+        let job = Box::new(self.job);
+        let _ = self.answer.send(Err(ScheduleError::Store { job, source: busy() }));
+    }
+}
+
+/// Stores jobs, and answers. Returns those whose key is held.
 async fn store<S: Store>(
     node: &Arc<Node<S>>,
-    jobs: Vec<NewJob>,
-    answers: Vec<oneshot::Sender<Result<JobId, ScheduleError>>>,
-) {
+    requests: Vec<(Request, Instant)>,
+    may_claim: bool,
+) -> Vec<(Request, Instant)> {
+    let mut jobs = Vec::with_capacity(requests.len());
+    let mut answers = Vec::with_capacity(requests.len());
+    for (Request { job, answer }, since) in requests {
+        jobs.push(job);
+        answers.push((answer, since));
+    }
     // Held until the claims are in the wheel: meanwhile the node keeps its number.
     let me = node.me.read().await;
-    let (jobs, _rooms) = node.choose(*me, jobs);
-    let stored = node.store.insert(*me, node.window, &jobs).await;
-    let results: Vec<_> = match stored {
-        Ok(stored) => {
-            node.hold(jobs.iter().zip(&stored).filter_map(claimed));
-            jobs.into_iter().zip(stored).map(|(insert, stored)| result_of(insert, stored)).collect()
-        }
-        Err(error) => {
-            node.note_error(&error);
-            node.rejoin(); // the jobs may be stored, and claimed for this node
-            let error = Arc::new(error);
-            jobs.into_iter().map(|insert| Err(failed(insert, &error))).collect()
-        }
-    };
-    node.counts.scheduled.add(results.iter().filter(|result| result.is_ok()).count() as u64);
-    for (answer, result) in answers.into_iter().zip(results) {
+    let (jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
+    let results: Vec<Result<Insertion, Arc<StoreError>>> =
+        match node.store.insert(*me, node.window, &jobs).await {
+            Ok(stored) => {
+                node.hold(jobs.iter().zip(&stored).filter_map(claimed));
+                stored.into_iter().map(Ok).collect()
+            }
+            Err(error) => {
+                node.note_error(&error);
+                if !error.is_undone() {
+                    node.rejoin(); // the jobs may be stored, and claimed for this node
+                }
+                let error = Arc::new(error);
+                jobs.iter().map(|_| Err(error.clone())).collect()
+            }
+        };
+    let mut busy = Vec::new();
+    for ((Insert { job, .. }, (answer, since)), result) in
+        jobs.into_iter().zip(answers).zip(results)
+    {
+        let result = match result {
+            Ok(Insertion::Busy) => {
+                busy.push((Request { job, answer }, since));
+                continue;
+            }
+            Ok(insertion) => result_of(job, insertion),
+            Err(error) => Err(failed(job, error)),
+        };
+        node.counts.scheduled.add(u64::from(result.is_ok()));
         let _ = answer.send(result); // the caller may have given up
     }
+    busy
 }
 
 impl<S: Store> Node<S> {
@@ -90,8 +179,8 @@ fn claimed((insert, insertion): (&Insert, &Insertion)) -> Option<Claimed> {
     Some(Claimed { claim: Claim { id, epoch: claimed? }, kind, due, payload, attempts: 0 })
 }
 
-fn result_of(insert: Insert, insertion: Insertion) -> Result<JobId, ScheduleError> {
-    let job = Box::new(insert.job);
+fn result_of(job: NewJob, insertion: Insertion) -> Result<JobId, ScheduleError> {
+    let job = Box::new(job);
     Err(match insertion {
         Insertion::Stored(_) => return Ok(job.id),
         Insertion::AlreadyStored => ScheduleError::AlreadyStored { job },
@@ -103,10 +192,12 @@ fn result_of(insert: Insert, insertion: Insertion) -> Result<JobId, ScheduleErro
 
 /// The error of a job whose key was not free in time.
 pub(crate) fn busy() -> StoreError {
-    StoreError::new("store a job", "an open transaction holds its key")
+    StoreError::new("store a job", "an open transaction holds its key").undone()
 }
 
-fn failed(insert: Insert, error: &Arc<StoreError>) -> ScheduleError {
-    let source = StoreError::new("store a job", error.clone());
-    ScheduleError::Store { job: Box::new(insert.job), source }
+fn failed(job: NewJob, error: Arc<StoreError>) -> ScheduleError {
+    let undone = error.is_undone();
+    let source = StoreError::new("store a job", error);
+    let source = if undone { source.undone() } else { source };
+    ScheduleError::Store { job: Box::new(job), source }
 }

@@ -77,9 +77,12 @@ pub trait Store: Send + Sync + 'static {
         rooms: &[(Arc<str>, usize)],
     ) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
 
-    /// Ends runs, each if its claim still holds. Returns one answer for each: whether it held. If it is
-    /// called again because the answer was lost, this changes nothing.
-    fn finish(&self, ends: &[End]) -> impl Future<Output = Result<Vec<bool>, StoreError>> + Send;
+    /// Ends runs, each if its claim still holds. Returns one answer for each. If it is called again because
+    /// the answer was lost, this changes nothing. What hinders one end hinders no other.
+    fn finish(
+        &self,
+        ends: &[End],
+    ) -> impl Future<Output = Result<Vec<Finished>, StoreError>> + Send;
 
     /// Deletes a job, and tells its owner. Returns the claim that it had, `None` if there is no such job.
     fn cancel(&self, id: JobId)
@@ -123,8 +126,9 @@ pub trait Store: Send + Sync + 'static {
     /// Counts the jobs of each kind. Reads all of them.
     fn stats(&self) -> impl Future<Output = Result<Vec<KindStats>, StoreError>> + Send;
 
-    /// Forwards what the database tells, for as long as it is awaited. Sends a [`Notice::Look`] whenever
-    /// something may have been missed.
+    /// Forwards what the database tells, for as long as it is awaited. Sends [`Notice::Lost`] when it finds
+    /// that notices may get lost, at the latest when a beat fails or the next one is answered, and
+    /// [`Notice::Listening`] when they come again, and at the beginning.
     fn listen(&self, notices: UnboundedSender<Notice>) -> impl Future<Output = ()> + Send;
 }
 
@@ -134,6 +138,7 @@ pub trait Store: Send + Sync + 'static {
 pub struct StoreError {
     action: &'static str,
     source: Box<dyn std::error::Error + Send + Sync>,
+    undone: bool,
 }
 
 impl StoreError {
@@ -142,7 +147,17 @@ impl StoreError {
         action: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self { action, source: source.into() }
+        Self { action, source: source.into(), undone: false }
+    }
+
+    /// The same error, if the store is sure that it has done nothing.
+    pub fn undone(self) -> Self {
+        Self { undone: true, ..self }
+    }
+
+    /// Whether the store is sure that it has done nothing. If not, the caller does not know.
+    pub fn is_undone(&self) -> bool {
+        self.undone
     }
 }
 
@@ -273,6 +288,17 @@ pub enum Outcome {
     },
 }
 
+/// What has become of the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// The claim held, and the end is stored.
+    Held,
+    /// The claim does not hold any more: nothing was done.
+    Lost,
+    /// The end could not be stored: somebody has locked the row, for example. Tell it again later.
+    Later,
+}
+
 /// A job that was deleted or moved.
 #[derive(Clone, Copy, Debug)]
 pub struct Removed {
@@ -285,6 +311,10 @@ pub struct Removed {
 pub enum Notice {
     /// A job is free, and due within the window.
     Look,
+    /// From now on, notices may get lost.
+    Lost,
+    /// From now on, every notice comes. Earlier ones may be lost.
+    Listening,
     /// A claim of the node holds no more.
     Drop(NodeId, Claim),
 }

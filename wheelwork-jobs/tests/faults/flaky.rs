@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
-    Beat, Claim, Claimed, End, InTransaction, Insert, Insertion, Joined, NodeId, Notice, Removed,
-    Store,
+    Beat, Claim, Claimed, End, Finished, InTransaction, Insert, Insertion, Joined, NodeId, Notice,
+    Removed, Store,
 };
 use wheelwork_jobs::{Filter, JobId, KindStats, NewJob, Reading, StoreError, StoredJob, When};
 
@@ -85,7 +85,7 @@ impl<S: Store> Store for Flaky<S> {
         flaky(self.store.claim(node, window, rooms)).await
     }
 
-    async fn finish(&self, ends: &[End]) -> Result<Vec<bool>, StoreError> {
+    async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         flaky(self.store.finish(ends)).await
     }
 

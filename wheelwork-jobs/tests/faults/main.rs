@@ -8,6 +8,7 @@ mod database;
 mod disk;
 mod embedded;
 mod flaky;
+mod locks;
 mod lost_answers;
 mod proxy;
 mod queries;

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
-use wheelwork_jobs::store::{self, Claim, End, Insert, Insertion, NodeId, Removed, Store};
+use wheelwork_jobs::store::{
+    self, Claim, End, Finished, Insert, Insertion, NodeId, Removed, Store,
+};
 use wheelwork_jobs::{Filter, NewJob, State, Timestamp, When};
 
 type Checked<T = ()> = Result<T, TestCaseError>;
@@ -240,6 +242,12 @@ impl<S: Store> Play<S> {
         let held = self.store.finish(&ends).await.unwrap();
         for ((claim, outcome), held) in chosen.into_iter().zip(held) {
             let done = matches!(outcome, Outcome::Done);
+            let held = match held {
+                Finished::Held => true,
+                Finished::Lost => false,
+                // Nobody locks anything here.
+                Finished::Later => return Err(TestCaseError::fail(format!("{claim:?}: later"))),
+            };
             prop_assert_eq!(held, self.model.holds(claim, done), "{:?} {:?}", claim, outcome);
             if !held {
                 continue;

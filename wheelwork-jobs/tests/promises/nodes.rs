@@ -159,7 +159,7 @@ async fn a_cancel_and_a_move_are_told_to_the_owner() {
     let (sender, mut notices) = unbounded_channel();
     let listener = store.clone();
     tokio::spawn(async move { listener.listen(sender).await });
-    assert_eq!(notices.recv().await, Some(Notice::Look)); // it listens now
+    assert_eq!(notices.recv().await, Some(Notice::Listening));
 
     let node = store.join(None, &[], ms(60_000)).await.unwrap().node;
     let claimed = [insert(1, ms(0)), insert(2, ms(0))];

@@ -1,40 +1,65 @@
 //! What other nodes tell, by `NOTIFY`.
+//!
+//! The connection that keeps a node alive listens as well. So each beat shows that it is still there, and
+//! a connection whose other end is gone is noticed by the beat that has no answer.
 
-use super::connect::Connector;
-use super::sql;
 use crate::job::JobId;
 use crate::store::{Claim, NodeId, Notice};
-use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
 
-/// Between two attempts to connect.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Those who hear what is told.
+#[derive(Default)]
+pub(super) struct Ears(Mutex<State>);
 
-/// Listens for ever. After each interruption the node looks for itself.
-pub(super) async fn run(connector: &Connector, notices: UnboundedSender<Notice>) {
-    loop {
-        if let Err(error) = listen(connector, &notices).await {
-            log::warn!("cannot listen to the database: {error}");
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
+#[derive(Default)]
+struct State {
+    listeners: Vec<UnboundedSender<Notice>>,
+    /// Of the connection that listens now.
+    ended: Option<CancellationToken>,
 }
 
-async fn listen(
-    connector: &Connector,
-    notices: &UnboundedSender<Notice>,
-) -> Result<(), tokio_postgres::Error> {
-    let (sender, mut payloads) = unbounded_channel();
-    let client = connector.connect(Some(sender)).await?;
-    client.batch_execute(sql::LISTEN).await?;
-    let _ = notices.send(Notice::Look); // the node may have stopped meanwhile
-    while let Some(payload) = payloads.recv().await {
-        match parse(&payload) {
-            Some(notice) => _ = notices.send(notice),
+impl Ears {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, listener: UnboundedSender<Notice>) {
+        let mut state = self.state();
+        if state.ended.as_ref().is_some_and(|ended| !ended.is_cancelled()) {
+            let _ = listener.send(Notice::Listening); // the node may have stopped meanwhile
+        }
+        state.listeners.push(listener);
+    }
+
+    /// A connection listens now, until the token is cancelled.
+    pub(super) fn listening(&self, ended: CancellationToken) {
+        let mut state = self.state();
+        state.ended = Some(ended);
+        state.tell(Notice::Listening);
+    }
+
+    /// The connection that listened has ended.
+    pub(super) fn lost(&self) {
+        let mut state = self.state();
+        if state.ended.take_if(|ended| ended.is_cancelled()).is_some() {
+            state.tell(Notice::Lost);
+        }
+    }
+
+    pub(super) fn hear(&self, payload: &str) {
+        match parse(payload) {
+            Some(notice) => self.state().tell(notice),
             None => log::warn!("a notice {payload:?}: expected `look` or `drop OWNER JOB EPOCH`"),
         }
     }
-    Ok(())
+}
+
+impl State {
+    fn tell(&mut self, notice: Notice) {
+        self.listeners.retain(|listener| listener.send(notice).is_ok());
+    }
 }
 
 fn parse(payload: &str) -> Option<Notice> {

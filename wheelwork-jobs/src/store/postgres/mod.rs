@@ -2,20 +2,30 @@
 //!
 //! - `sql`: every statement
 //! - `connect`: connections, which are made again after an error
+//! - `insert`: new jobs
+//! - `ends`: the ends of runs
+//! - `nodes`: nodes that come and go
+//! - `rows`: what the rows of answers say
 //! - `listen`: what other nodes tell
 
 mod connect;
+mod ends;
+mod insert;
 mod listen;
+mod nodes;
+mod rows;
 mod sql;
 
-use self::connect::{Call, Connector, Described, Link};
+use self::connect::{Connector, Described, Limits, Link, is_locked};
+use self::listen::Ears;
+use self::nodes::Moves;
+use self::rows::{get, uuid};
 use super::{
-    Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Insertion, Joined,
-    KindStats, NodeId, Notice, Outcome, Removed, Store, StoreError,
+    Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion, Joined,
+    KindStats, NodeId, Notice, Removed, Store, StoreError,
 };
-use crate::job::{JobId, NewJob, State, StoredJob, When};
-use crate::time::{Reading, Timestamp, micros_up};
-use std::collections::{HashMap, HashSet};
+use crate::job::{JobId, NewJob, StoredJob, When};
+use crate::time::{Reading, micros_up};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -37,13 +47,21 @@ use uuid::Uuid;
 pub struct Postgres(Arc<Inner>);
 
 struct Inner {
-    connector: Connector,
-    /// Life and claims of the node.
+    /// Who hears what `life` listens to.
+    ears: Arc<Ears>,
+    /// Keeps the node alive, and listens.
+    life: Link,
+    /// Claims, and what belongs to nodes that come and go.
     node: Link,
     inserts: Link,
     ends: Link,
-    /// Calls of users.
+    /// Calls of users that change something.
     calls: Link,
+    /// Calls of users that read.
+    reads: Link,
+    /// For one call.
+    limit: Duration,
+    moves: Moves,
 }
 
 impl Postgres {
@@ -62,6 +80,13 @@ impl Postgres {
     /// The default limit for one call.
     pub const LIMIT: Duration = Duration::from_secs(10);
 
+    /// How long a statement of a node waits for a lock. Few wait for one at all.
+    const PATIENCE: Duration = Duration::from_millis(250);
+
+    /// How long a statement for a user waits for a key or a row that an open transaction holds. Others wait
+    /// behind it.
+    const KEY_PATIENCE: Duration = Duration::from_millis(50);
+
     /// A store with a configuration and a TLS connector of yours. A call of the database that has no
     /// answer within `limit` fails, and its connection is given up. Let `limit` be at most a third of the
     /// liveness.
@@ -76,11 +101,58 @@ impl Postgres {
             config.application_name("wheelwork-jobs");
         }
         let connector = Connector::new(config, tls);
-        let link = || Link::new(connector.clone(), limit);
-        let (node, inserts, ends, calls) = (link(), link(), link(), link());
-        Self(Arc::new(Inner { connector, node, inserts, ends, calls }))
+        let limits = |lock| Limits { call: limit, lock };
+        let link = |lock| Link::new(&connector, limits(lock));
+        let ears = Arc::<Ears>::default();
+        Self(Arc::new(Inner {
+            life: Link::listening(&connector, limits(Self::PATIENCE), ears.clone()),
+            ears,
+            node: link(Self::PATIENCE),
+            inserts: link(Self::KEY_PATIENCE),
+            ends: link(Self::PATIENCE),
+            calls: link(Self::KEY_PATIENCE),
+            reads: link(Duration::ZERO),
+            limit,
+            moves: Moves::default(),
+        }))
     }
 }
+
+impl Inner {
+    /// Runs a statement of a user that changes one job. If somebody has locked the row, it is tried again
+    /// until the limit for one call, and others have their turns meanwhile.
+    async fn change(
+        &self,
+        action: &'static str,
+        statement: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let answer = self.calls.call(action).await?.query(statement, parameters).await;
+            match answer {
+                Err(error) if is_locked(&error) && begun.elapsed() < self.limit => {}
+                answer => return answer,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Between two attempts to change a row that somebody has locked.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// A beat has at least so long for its answer.
+const SHORTEST_BEAT: Duration = Duration::from_millis(500);
+
+/// Before the connection that listens is made again.
+const AFTER_END: Duration = Duration::from_millis(10);
+
+/// The same, if it could not be made.
+const AFTER_ERROR: Duration = Duration::from_millis(500);
 
 impl Store for Postgres {
     type Transaction<'t> = tokio_postgres::Transaction<'t>;
@@ -89,17 +161,13 @@ impl Store for Postgres {
         // Nodes that create the tables at the same time can hinder each other: then they exist next time.
         let mut attempts = 5;
         loop {
-            let mut call = self.0.node.call("create its tables").await?;
+            let mut call = self.0.inserts.call("create its tables").await?;
             let rows = call.query(sql::IS_PREPARED, &[]).await?;
-            if one(&rows, "create its tables")?.get(0) {
-                call.done();
+            if get(rows::one(&rows)?, 0)? {
                 return Ok(());
             }
             match call.batch(sql::PREPARE).await {
-                Ok(()) => {
-                    call.done();
-                    return Ok(());
-                }
+                Ok(()) => return Ok(()),
                 Err(error) if attempts == 0 => return Err(error),
                 Err(_) => attempts -= 1,
             }
@@ -107,13 +175,12 @@ impl Store for Postgres {
     }
 
     async fn clock(&self) -> Result<Reading, StoreError> {
-        let mut call = self.0.node.call("read the clock").await?;
+        let mut call = self.0.inserts.call("read the clock").await?;
         call.query(sql::CLOCK, &[]).await?; // prepares the statement, and wakes the connection
         let asked = Instant::now();
         let rows = call.query(sql::CLOCK, &[]).await?;
         let answered = Instant::now();
-        call.done();
-        let shown = timestamp(one(&rows, "read the clock")?, 0);
+        let shown = rows::timestamp(rows::one(&rows)?, 0)?;
         Ok(Reading { asked, shown, answered })
     }
 
@@ -123,35 +190,17 @@ impl Store for Postgres {
         keep: &[Claim],
         liveness: Duration,
     ) -> Result<Joined, StoreError> {
-        let mut call = self.0.node.call("join the nodes").await?;
-        call.batch(sql::BEGIN).await?;
-        let asked = Instant::now();
-        let rows = call.query(sql::NEW_NODE, &[&micros(liveness)]).await?;
-        let answered = Instant::now();
-        let row = one(&rows, "join the nodes")?;
-        let node: i64 = row.get(0);
-        let mut kept = Vec::new();
-        if let Some(NodeId(old)) = old {
-            let (ids, epochs) = columns(keep);
-            call.query(sql::END_NODE, &[&old]).await?;
-            let rows = call.query(sql::KEEP, &[&node, &old, &ids, &epochs]).await?;
-            kept = rows.iter().map(claim).collect();
-            free(&mut call, &[old]).await?;
+        if old.is_none() {
+            // What a node needs is opened here, so that it does not lack a connection later.
+            for link in [&self.0.life, &self.0.inserts, &self.0.ends] {
+                link.connected("join the nodes").await?;
+            }
         }
-        call.batch(sql::COMMIT).await?;
-        call.done();
-        let clock = Reading { asked, shown: timestamp(row, 1), answered };
-        Ok(Joined { node: NodeId(node), kept, clock })
+        self.0.join(old.map(|NodeId(old)| old), keep, liveness).await
     }
 
     async fn leave(&self, NodeId(node): NodeId) -> Result<(), StoreError> {
-        let mut call = self.0.node.call("leave the nodes").await?;
-        call.batch(sql::BEGIN).await?;
-        call.query(sql::END_NODE, &[&node]).await?;
-        free(&mut call, &[node]).await?;
-        call.batch(sql::COMMIT).await?;
-        call.done();
-        Ok(())
+        self.0.leave(node).await
     }
 
     async fn beat(
@@ -160,30 +209,23 @@ impl Store for Postgres {
         liveness: Duration,
         kinds: &[Arc<str>],
     ) -> Result<Beat, StoreError> {
-        let mut call = self.0.node.call("keep the node alive").await?;
+        let call = self.0.life.call("keep the node alive").await?;
+        let mut call = call.within((liveness / 3).max(SHORTEST_BEAT));
         let kinds: Vec<&str> = kinds.iter().map(|kind| &**kind).collect();
         let asked = Instant::now();
         let rows = call.query(sql::BEAT, &[&node, &micros(liveness), &kinds]).await?;
         let answered = Instant::now();
-        call.done();
-        let row = one(&rows, "keep the node alive")?;
+        let row = rows::one(&rows)?;
         Ok(Beat {
-            alive: row.get(0),
-            next_lapse: row.get::<_, Option<SystemTime>>(1).map(Timestamp::from),
-            next_due: row.get::<_, Option<SystemTime>>(2).map(Timestamp::from),
-            clock: Reading { asked, shown: timestamp(row, 3), answered },
+            alive: get(row, 0)?,
+            next_lapse: rows::maybe_timestamp(row, 1)?,
+            next_due: rows::maybe_timestamp(row, 2)?,
+            clock: Reading { asked, shown: rows::timestamp(row, 3)?, answered },
         })
     }
 
     async fn take_over(&self) -> Result<u64, StoreError> {
-        let mut call = self.0.node.call("take over jobs").await?;
-        call.batch(sql::BEGIN).await?;
-        let ended = call.query(sql::END_LAPSED, &[]).await?;
-        let ended: Vec<i64> = ended.iter().map(|row| row.get(0)).collect();
-        let freed = if ended.is_empty() { 0 } else { free(&mut call, &ended).await? };
-        call.batch(sql::COMMIT).await?;
-        call.done();
-        Ok(freed)
+        self.0.take_over().await
     }
 
     async fn insert(
@@ -192,31 +234,8 @@ impl Store for Postgres {
         window: Duration,
         jobs: &[Insert],
     ) -> Result<Vec<Insertion>, StoreError> {
-        let mut call = self.0.inserts.call("store jobs").await?;
         let node = node.map(|NodeId(node)| node);
-        let columns = Columns::of(jobs.iter().map(|insert| &insert.job));
-        let may_claim: Vec<bool> = jobs.iter().map(|insert| insert.claim).collect();
-        let Columns { ids, kinds, keys, times, delays, payloads } = &columns;
-        let window = micros(window);
-        let parameters: Parameters<'_, 9> =
-            [&node, &window, ids, kinds, keys, times, delays, payloads, &may_claim];
-        let rows = call.query(sql::INSERT, &parameters).await?;
-        let mut stored: HashMap<Uuid, Inserted> = rows.iter().map(inserted).collect();
-        let refused: Vec<Uuid> =
-            ids.iter().filter(|id| !stored.contains_key(id)).copied().collect();
-        // A job that comes twice in one call is stored once, and the second is stored already.
-        let mut known: HashSet<Uuid> = stored.keys().copied().collect();
-        if !refused.is_empty() {
-            let rows = call.query(sql::KNOWN, &[&refused]).await?;
-            known.extend(rows.iter().map(|row| row.get::<_, Uuid>(0)));
-        }
-        call.done();
-        let answer = |id: &Uuid| match stored.remove(id) {
-            Some(inserted) => Insertion::Stored(inserted),
-            None if known.contains(id) => Insertion::AlreadyStored,
-            None => Insertion::KeyTaken,
-        };
-        Ok(ids.iter().map(answer).collect())
+        self.0.insert(node, micros(window), jobs).await
     }
 
     async fn claim(
@@ -230,54 +249,16 @@ impl Store for Postgres {
         let most = |&(_, room): &(_, usize)| i64::try_from(room).unwrap_or(i64::MAX);
         let most: Vec<i64> = rooms.iter().map(most).collect();
         let rows = call.query(sql::CLAIM, &[&node, &micros(window), &kinds, &most]).await?;
-        call.done();
-        let claimed = rows.iter().map(|row| Claimed {
-            claim: claim(row),
-            kind: row.get::<_, &str>(2).into(),
-            due: timestamp(row, 3),
-            payload: row.get(4),
-            attempts: attempts(row, 5),
-        });
-        Ok(claimed.collect())
+        rows.iter().map(rows::claimed).collect()
     }
 
-    async fn finish(&self, ends: &[End]) -> Result<Vec<bool>, StoreError> {
-        let mut call = self.0.ends.call("end jobs").await?;
-        let (mut done, mut failed, mut delays, mut errors) = (vec![], vec![], vec![], vec![]);
-        for End { claim, outcome } in ends {
-            match outcome {
-                Outcome::Done => done.push(*claim),
-                Outcome::Retry { delay, error } => {
-                    failed.push(*claim);
-                    delays.push(Some(micros(*delay)));
-                    errors.push(error.as_str());
-                }
-                Outcome::Bury { error } => {
-                    failed.push(*claim);
-                    delays.push(None);
-                    errors.push(error.as_str());
-                }
-            }
-        }
-        let mut held = HashSet::new();
-        if !done.is_empty() {
-            let (ids, epochs) = columns(&done);
-            held.extend(call.query(sql::DONE, &[&ids, &epochs]).await?.iter().map(claim));
-        }
-        if !failed.is_empty() {
-            let (ids, epochs) = columns(&failed);
-            let rows = call.query(sql::FAILED, &[&ids, &epochs, &delays, &errors]).await?;
-            held.extend(rows.iter().map(claim));
-        }
-        call.done();
-        Ok(ends.iter().map(|end| held.contains(&end.claim)).collect())
+    async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
+        self.0.finish(ends).await
     }
 
     async fn cancel(&self, id: JobId) -> Result<Option<Removed>, StoreError> {
-        let mut call = self.0.calls.call("cancel a job").await?;
-        let rows = call.query(sql::CANCEL, &[&uuid(id)]).await?;
-        call.done();
-        Ok(rows.first().map(removed))
+        let rows = self.0.change("cancel a job", sql::CANCEL, &[&uuid(id)]).await?;
+        rows.first().map(rows::removed).transpose()
     }
 
     async fn reschedule(
@@ -287,13 +268,11 @@ impl Store for Postgres {
         window: Duration,
         dead: bool,
     ) -> Result<Option<Removed>, StoreError> {
-        let mut call = self.0.calls.call("reschedule a job").await?;
         let (time, delay) = time_or_delay(when);
         let (id, window) = (uuid(id), micros(window));
         let parameters: Parameters<'_, 5> = [&id, &time, &delay, &window, &dead];
-        let rows = call.query(sql::RESCHEDULE, &parameters).await?;
-        call.done();
-        Ok(rows.first().map(removed))
+        let rows = self.0.change("reschedule a job", sql::RESCHEDULE, &parameters).await?;
+        rows.first().map(rows::removed).transpose()
     }
 
     fn insert_in<'a>(
@@ -310,7 +289,7 @@ impl Store for Postgres {
             let failed = |error| StoreError::new("store a job", Described(error));
             let rows = transaction.query(sql::INSERT, &parameters).await.map_err(failed)?;
             if let Some(row) = rows.first() {
-                return Ok(Insertion::Stored(inserted(row).1));
+                return Ok(Insertion::Stored(rows::inserted(row)?.1));
             }
             let known = transaction.query(sql::KNOWN, &[&ids]).await.map_err(failed)?;
             Ok(if known.is_empty() { Insertion::KeyTaken } else { Insertion::AlreadyStored })
@@ -331,47 +310,40 @@ impl Store for Postgres {
     }
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
-        let mut call = self.0.calls.call("read a job").await?;
+        let mut call = self.0.reads.call("read a job").await?;
         let rows = call.query(sql::GET, &[&uuid(id)]).await?;
-        call.done();
-        Ok(rows.first().map(stored))
+        rows.first().map(rows::stored).transpose()
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>, StoreError> {
-        let mut call = self.0.calls.call("list jobs").await?;
+        let mut call = self.0.reads.call("list jobs").await?;
         let most = i64::try_from(filter.at_most()).unwrap_or(i64::MAX);
         let rows = call.query(sql::LIST, &[&filter.kind, &filter.dead, &most]).await?;
-        call.done();
-        Ok(rows.iter().map(stored).collect())
+        rows.iter().map(rows::stored).collect()
     }
 
     async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
-        let mut call = self.0.calls.call("count jobs").await?;
+        let mut call = self.0.reads.call("count jobs").await?;
         let rows = call.query(sql::STATS, &[]).await?;
-        call.done();
-        let count = |row: &Row, column| row.get::<_, i64>(column).unsigned_abs();
-        let stats = rows.iter().map(|row| KindStats {
-            kind: row.get(0),
-            waiting: count(row, 1),
-            overdue: count(row, 2),
-            claimed: count(row, 3),
-            dead: count(row, 4),
-            next_due: row.get(5),
-        });
-        Ok(stats.collect())
+        rows.iter().map(rows::stats).collect()
     }
 
     async fn listen(&self, notices: UnboundedSender<Notice>) {
-        listen::run(&self.0.connector, notices).await;
+        let Inner { ears, life, .. } = &*self.0;
+        ears.add(notices);
+        loop {
+            match life.connected("listen to the other nodes").await {
+                Ok(ended) => {
+                    ended.cancelled().await;
+                    tokio::time::sleep(AFTER_END).await;
+                }
+                Err(error) => {
+                    log::warn!("{error}");
+                    tokio::time::sleep(AFTER_ERROR).await;
+                }
+            }
+        }
     }
-}
-
-/// Frees what ended nodes own, and tells the others. Returns how many jobs that was.
-async fn free(call: &mut Call<'_>, ended: &[i64]) -> Result<u64, StoreError> {
-    let rows = call.query(sql::FREE, &[&ended]).await?;
-    call.query(sql::FORGET, &[&ended]).await?;
-    call.query(sql::TELL, &[]).await?;
-    Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
 }
 
 type Parameters<'a, const N: usize> = [&'a (dyn ToSql + Sync); N];
@@ -427,60 +399,6 @@ fn micros(duration: Duration) -> i64 {
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn uuid(id: JobId) -> Uuid {
-    Uuid::from_u128(id.as_u128())
-}
-
-fn id(row: &Row, column: usize) -> JobId {
-    JobId::from_u128(row.get::<_, Uuid>(column).as_u128())
-}
-
-fn timestamp(row: &Row, column: usize) -> Timestamp {
-    row.get::<_, SystemTime>(column).into()
-}
-
-fn attempts(row: &Row, column: usize) -> u32 {
-    u32::try_from(row.get::<_, i64>(column)).unwrap_or(u32::MAX)
-}
-
-fn one<'a>(rows: &'a [Row], action: &'static str) -> Result<&'a Row, StoreError> {
-    rows.first().ok_or_else(|| StoreError::new(action, "no row: expected one"))
-}
-
-/// The id and the epoch, in the first two columns.
-fn claim(row: &Row) -> Claim {
-    Claim { id: id(row, 0), epoch: row.get::<_, i64>(1).cast_unsigned() }
-}
-
-fn inserted(row: &Row) -> (Uuid, Inserted) {
-    let claimed = row.get::<_, Option<i64>>(2).map(i64::cast_unsigned);
-    (row.get(0), Inserted { due: timestamp(row, 1), claimed })
-}
-
-/// The owner and the epoch, in the first two columns.
-fn removed(row: &Row) -> Removed {
-    let epoch = row.get::<_, i64>(1).cast_unsigned();
-    Removed { owner: row.get::<_, Option<i64>>(0).map(|node| (NodeId(node), epoch)) }
-}
-
-fn stored(row: &Row) -> StoredJob {
-    let state = match (row.get(6), row.get(7)) {
-        (true, _) => State::Dead,
-        (false, true) => State::Claimed,
-        (false, false) => State::Waiting,
-    };
-    StoredJob {
-        id: id(row, 0),
-        kind: row.get(1),
-        key: row.get(2),
-        due: row.get(3),
-        payload: row.get(4),
-        attempts: attempts(row, 5),
-        state,
-        error: row.get(8),
-    }
 }
 
 impl fmt::Debug for Postgres {

@@ -16,6 +16,8 @@ pub(super) const IS_PREPARED: &str = "SELECT to_regclass('wheelwork_jobs_dead') 
 
 /// Makes the tables, in one transaction. All of it can be run again.
 pub(super) const PREPARE: &str = "
+BEGIN;
+SET LOCAL lock_timeout = 0;
 CREATE TABLE IF NOT EXISTS wheelwork_nodes (
     id bigint PRIMARY KEY,
     expires timestamptz NOT NULL
@@ -36,8 +38,10 @@ CREATE TABLE IF NOT EXISTS wheelwork_jobs (
 CREATE UNIQUE INDEX IF NOT EXISTS wheelwork_jobs_key ON wheelwork_jobs (key) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS wheelwork_jobs_free
     ON wheelwork_jobs (kind, due) WHERE owner IS NULL AND NOT dead;
-CREATE INDEX IF NOT EXISTS wheelwork_jobs_owned ON wheelwork_jobs (owner) WHERE owner IS NOT NULL;
+CREATE INDEX IF NOT EXISTS wheelwork_jobs_owned
+    ON wheelwork_jobs (owner, due) WHERE owner IS NOT NULL;
 CREATE INDEX IF NOT EXISTS wheelwork_jobs_dead ON wheelwork_jobs (due) WHERE dead;
+COMMIT;
 ";
 
 /// Run on each connection. Each statement of this store touches few rows by an index, whatever the
@@ -50,38 +54,55 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET jit = off;
 SET idle_in_transaction_session_timeout = '10s';
+SELECT pg_backend_pid();
 ";
 
-pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-pub(super) const COMMIT: &str = "COMMIT";
-
-pub(super) const LISTEN: &str = "LISTEN wheelwork_jobs";
+/// The channel of the notices: each table of jobs has its own, in whatever schema it is.
+pub(super) const CHANNEL: &str = "SELECT 'wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid";
 
 pub(super) const CLOCK: &str = "SELECT clock_timestamp()";
 
-/// Makes a node that is alive for $1 microseconds.
+/// The number of a new node.
+pub(super) const NEXT_NODE: &str = "SELECT nextval('wheelwork_node_ids')";
+
+/// Makes the node $1, which is alive for $2 microseconds.
 pub(super) const NEW_NODE: &str = "
 INSERT INTO wheelwork_nodes (id, expires)
-VALUES (
-    nextval('wheelwork_node_ids'),
-    statement_timestamp() + $1::bigint * interval '1 microsecond'
-)
-RETURNING id, clock_timestamp()";
+VALUES ($1, statement_timestamp() + $2::bigint * interval '1 microsecond')
+RETURNING clock_timestamp()";
 
-/// Ends the node $1: its row gets a negative number. Waits for claims of it that are under way.
+/// Prolongs the life of the node $1 by $2 microseconds.
+pub(super) const PROLONG: &str = "
+UPDATE wheelwork_nodes
+SET expires = statement_timestamp() + $2::bigint * interval '1 microsecond'
+WHERE id = $1
+RETURNING clock_timestamp()";
+
+/// Ends the node $1: its row gets a negative number. Waits for claims of it that are under way. Others look
+/// after its jobs in $2 microseconds.
 pub(super) const END_NODE: &str = "
 UPDATE wheelwork_nodes
-SET id = -id, expires = statement_timestamp() + interval '1 second'
+SET id = -id, expires = statement_timestamp() + $2::bigint * interval '1 microsecond'
 WHERE id = $1";
 
-/// Ends all nodes whose life has lapsed, and takes those up again that could not be emptied before.
+/// Ends all nodes whose life has lapsed, and takes those up again that could not be emptied before. Passes
+/// over a row that somebody has locked: it must not hold up the others.
 pub(super) const END_LAPSED: &str = "
+WITH lapsed AS (
+    SELECT id FROM wheelwork_nodes WHERE expires < statement_timestamp() FOR UPDATE SKIP LOCKED
+)
 UPDATE wheelwork_nodes
 SET id = -abs(id), expires = statement_timestamp() + interval '1 second'
-WHERE expires < statement_timestamp()
+WHERE id = ANY (ARRAY (SELECT lapsed.id FROM lapsed))
 RETURNING -id";
 
-/// Gives to the node $1 the claims ($3, $4) that the node $2 still has. Passes over rows that somebody has
+/// Lets the next look after the ended nodes $1 at once.
+pub(super) const TAKE_OVER_SOON: &str = "
+UPDATE wheelwork_nodes SET expires = statement_timestamp() WHERE id = ANY (
+    ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node))
+)";
+
+/// Gives to the node $1 the claims ($3, $4) that the nodes $2 still have. Passes over rows that somebody has
 /// locked. `OFFSET` as in `DONE`.
 pub(super) const KEEP: &str = "
 WITH mine AS (
@@ -89,7 +110,7 @@ WITH mine AS (
     FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch),
     LATERAL (
         SELECT id FROM wheelwork_jobs
-        WHERE id = kept.id AND epoch = kept.epoch AND owner = $2
+        WHERE id = kept.id AND epoch = kept.epoch AND owner = ANY ($2::bigint[])
         OFFSET 0
         FOR UPDATE SKIP LOCKED
     ) AS held
@@ -98,11 +119,20 @@ UPDATE wheelwork_jobs AS job SET owner = $1
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
-/// Frees what the nodes $1 own, and counts it. Passes over rows that somebody has locked: a handler that
-/// is paused in its transaction must not hold up the others.
+/// Frees at most $2 jobs that the nodes $1 own, the earliest first, and counts them. Passes over rows that
+/// somebody has locked: a handler that is paused in its transaction must not hold up the others.
 pub(super) const FREE: &str = "
 WITH owned AS (
-    SELECT id FROM wheelwork_jobs WHERE owner = ANY ($1::bigint[]) FOR UPDATE SKIP LOCKED
+    SELECT held.id
+    FROM unnest($1::bigint[]) AS ended (node),
+    LATERAL (
+        SELECT id FROM wheelwork_jobs
+        WHERE owner = ended.node
+        ORDER BY due
+        LIMIT $2
+        FOR UPDATE SKIP LOCKED
+    ) AS held
+    LIMIT $2
 ),
 freed AS (
     UPDATE wheelwork_jobs AS job SET owner = NULL
@@ -114,11 +144,12 @@ SELECT count(*) FROM freed";
 /// Forgets those of the ended nodes $1 that own nothing any more.
 pub(super) const FORGET: &str = "
 DELETE FROM wheelwork_nodes
-WHERE -id = ANY ($1::bigint[])
+WHERE id = ANY (ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node)))
     AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.owner = -wheelwork_nodes.id)";
 
 /// Tells the nodes to look for jobs.
-pub(super) const TELL: &str = "SELECT pg_notify('wheelwork_jobs', 'look')::text";
+pub(super) const TELL: &str =
+    "SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text";
 
 /// Prolongs the life of the node $1 by $2 microseconds. Reads the clock, the end of the next life, and
 /// the first free job of the kinds $3.
@@ -175,7 +206,7 @@ SELECT
     id, due, CASE WHEN owner IS NOT NULL THEN epoch END,
     CASE
         WHEN owner IS NULL AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
-        THEN pg_notify('wheelwork_jobs', 'look')::text
+        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
     END
 FROM stored";
 
@@ -204,7 +235,7 @@ FROM me
 WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
 RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts";
 
-/// Deletes jobs: ids $1, epochs $2. `OFFSET` keeps the inner query whole: the planner must look each id up.
+/// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query whole: the planner must look each id up.
 /// A join would read the whole table if it was empty when its statistics were made.
 pub(super) const DONE: &str = "
 WITH mine AS (
@@ -214,7 +245,7 @@ WITH mine AS (
         SELECT id FROM wheelwork_jobs
         WHERE id = ended.id AND epoch = ended.epoch
         OFFSET 0
-        FOR UPDATE
+        FOR UPDATE SKIP LOCKED
     ) AS held
 )
 DELETE FROM wheelwork_jobs AS job
@@ -222,7 +253,7 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
-/// errors $4. A job that is free already has had this failure. `OFFSET` as in `DONE`. The array leaves to the
+/// errors $4. Passes over rows that somebody has locked. A job that is free already has had this failure. `OFFSET` as in `DONE`. The array leaves to the
 /// join only the rows that were found.
 pub(super) const FAILED: &str = "
 WITH mine AS (
@@ -232,7 +263,7 @@ WITH mine AS (
         SELECT id FROM wheelwork_jobs
         WHERE id = ended.id AND epoch = ended.epoch AND owner IS NOT NULL
         OFFSET 0
-        FOR UPDATE
+        FOR UPDATE SKIP LOCKED
     ) AS held
 )
 UPDATE wheelwork_jobs AS job
@@ -245,6 +276,16 @@ FROM mine
 WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
+/// Those of the claims ($1, $2) that are in the table, and whether they have an owner.
+pub(super) const LEFT: &str = "
+SELECT job.id, job.epoch, job.owner IS NOT NULL
+FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
+LATERAL (
+    SELECT id, epoch, owner FROM wheelwork_jobs
+    WHERE id = ended.id AND epoch = ended.epoch
+    OFFSET 0
+) AS job";
+
 /// Deletes the job $1, and tells its owner.
 pub(super) const CANCEL: &str = "
 WITH gone AS (
@@ -254,7 +295,7 @@ SELECT
     owner, epoch,
     CASE
         WHEN owner IS NOT NULL
-        THEN pg_notify('wheelwork_jobs', concat_ws(' ', 'drop', owner, id, epoch))::text
+        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, concat_ws(' ', 'drop', owner, id, epoch))::text
     END
 FROM gone";
 
@@ -279,11 +320,11 @@ SELECT
     owner, epoch,
     CASE
         WHEN owner IS NOT NULL
-        THEN pg_notify('wheelwork_jobs', concat_ws(' ', 'drop', owner, id, epoch))::text
+        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, concat_ws(' ', 'drop', owner, id, epoch))::text
     END,
     CASE
         WHEN due <= statement_timestamp() + $4::bigint * interval '1 microsecond'
-        THEN pg_notify('wheelwork_jobs', 'look')::text
+        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
     END
 FROM moved";
 

@@ -17,8 +17,8 @@ use self::claims::Claims;
 use self::tables::{Row, Tables, View};
 use self::writer::Writer;
 use super::{
-    Beat, Claim, Claimed, End, Filter, InTransaction, Insert, Inserted, Insertion, Joined,
-    KindStats, NodeId, Notice, Outcome, Removed, Store, StoreError,
+    Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Inserted, Insertion,
+    Joined, KindStats, NodeId, Notice, Outcome, Removed, Store, StoreError,
 };
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp};
@@ -269,10 +269,13 @@ impl Store for Redb {
         .await
     }
 
-    async fn finish(&self, ends: &[End]) -> Result<Vec<bool>, StoreError> {
+    async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         let ends = ends.to_vec();
         self.write("end jobs", move |tables, claims| {
-            ends.into_iter().map(|end| finish(end, tables, claims)).collect()
+            let finish = |end| {
+                Ok(if finish(end, tables, claims)? { Finished::Held } else { Finished::Lost })
+            };
+            ends.into_iter().map(finish).collect()
         })
         .await
     }
@@ -371,6 +374,7 @@ impl Store for Redb {
     }
 
     async fn listen(&self, notices: UnboundedSender<Notice>) {
+        let _ = notices.send(Notice::Listening); // the node may have stopped meanwhile
         lock(&self.0.listeners).push(notices);
         std::future::pending().await
     }

@@ -1,0 +1,158 @@
+//! The ends of runs. What hinders one of them hinders no other: rows that somebody has locked are passed
+//! over, and a statement that the server refuses is tried again in halves.
+
+use super::connect::{Call, is_locked, state_of};
+use super::{Inner, columns, micros, rows, sql};
+use crate::store::{Claim, End, Finished, Outcome, StoreError};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use tokio_postgres::error::SqlState;
+
+/// A run that has failed, as it is stored.
+struct Failure<'a> {
+    claim: Claim,
+    /// In microseconds. `None` buries the job.
+    delay: Option<i64>,
+    error: Cow<'a, str>,
+}
+
+impl Failure<'_> {
+    /// The same with a text that every encoding of a database has.
+    fn in_ascii(&self) -> Self {
+        let escape = |c: char| {
+            if c.is_ascii() { c.to_string() } else { c.escape_default().to_string() }
+        };
+        let error = Cow::Owned(self.error.chars().map(escape).collect());
+        Self { claim: self.claim, delay: self.delay, error }
+    }
+}
+
+impl Inner {
+    pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
+        let mut call = self.ends.call("end jobs").await?;
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        for End { claim, outcome } in ends {
+            let (delay, error) = match outcome {
+                Outcome::Done => {
+                    done.push(*claim);
+                    continue;
+                }
+                Outcome::Retry { delay, error } => (Some(micros(*delay)), error),
+                Outcome::Bury { error } => (None, error),
+            };
+            failed.push(Failure { claim: *claim, delay, error: error.into() });
+        }
+        // In one order everywhere, so that two statements never wait for each other.
+        done.sort_unstable();
+        failed.sort_unstable_by_key(|failure| failure.claim);
+
+        let mut held = HashSet::new();
+        delete(&mut call, &done, &mut held).await?;
+        fail(&mut call, &failed, &mut held).await?;
+        let missing: Vec<Claim> =
+            ends.iter().map(|end| end.claim).filter(|claim| !held.contains(claim)).collect();
+        let left = left(&mut call, &missing).await?;
+        let answer = |end: &End| match left.get(&end.claim) {
+            _ if held.contains(&end.claim) => Finished::Held,
+            // A job that is free has had its failure.
+            Some(owned) if *owned || matches!(end.outcome, Outcome::Done) => Finished::Later,
+            _ => Finished::Lost,
+        };
+        Ok(ends.iter().map(answer).collect())
+    }
+}
+
+async fn delete(
+    call: &mut Call<'_>,
+    done: &[Claim],
+    held: &mut HashSet<Claim>,
+) -> Result<(), StoreError> {
+    let mut parts = vec![done];
+    while let Some(part) = parts.pop() {
+        if part.is_empty() {
+            continue;
+        }
+        let (ids, epochs) = columns(part);
+        match call.query(sql::DONE, &[&ids, &epochs]).await {
+            Ok(deleted) => note(&deleted, held)?,
+            Err(error) => halve(part, error, &mut parts)?,
+        }
+    }
+    Ok(())
+}
+
+async fn fail(
+    call: &mut Call<'_>,
+    failed: &[Failure<'_>],
+    held: &mut HashSet<Claim>,
+) -> Result<(), StoreError> {
+    let mut parts = vec![failed];
+    while let Some(part) = parts.pop() {
+        if part.is_empty() {
+            continue;
+        }
+        let mut answer = update(call, part).await;
+        if answer.as_ref().is_err_and(is_foreign) {
+            let in_ascii: Vec<_> = part.iter().map(Failure::in_ascii).collect();
+            answer = update(call, &in_ascii).await;
+        }
+        match answer {
+            Ok(updated) => note(&updated, held)?,
+            Err(error) => halve(part, error, &mut parts)?,
+        }
+    }
+    Ok(())
+}
+
+async fn update(
+    call: &mut Call<'_>,
+    failed: &[Failure<'_>],
+) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+    let claims: Vec<_> = failed.iter().map(|failure| failure.claim).collect();
+    let (ids, epochs) = columns(&claims);
+    let delays: Vec<_> = failed.iter().map(|failure| failure.delay).collect();
+    let errors: Vec<_> = failed.iter().map(|failure| &*failure.error).collect();
+    call.query(sql::FAILED, &[&ids, &epochs, &delays, &errors]).await
+}
+
+/// Those of the claims that are still in the table, and whether an owner has them.
+async fn left(call: &mut Call<'_>, missing: &[Claim]) -> Result<HashMap<Claim, bool>, StoreError> {
+    if missing.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let (ids, epochs) = columns(missing);
+    let left = call.query(sql::LEFT, &[&ids, &epochs]).await?;
+    left.iter().map(|row| Ok((rows::claim(row)?, rows::get(row, 2)?))).collect()
+}
+
+fn note(rows: &[tokio_postgres::Row], held: &mut HashSet<Claim>) -> Result<(), StoreError> {
+    for row in rows {
+        held.insert(rows::claim(row)?);
+    }
+    Ok(())
+}
+
+/// Whether the database's encoding lacks a character.
+fn is_foreign(error: &StoreError) -> bool {
+    let foreign = [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE];
+    state_of(error).is_some_and(|state| foreign.contains(state))
+}
+
+/// Has both halves tried that the server refused together. One row alone is left, and so will be told
+/// later. Passes on an error that is none of the rows'.
+fn halve<'a, T>(
+    part: &'a [T],
+    error: StoreError,
+    parts: &mut Vec<&'a [T]>,
+) -> Result<(), StoreError> {
+    if is_locked(&error) || state_of(&error).is_none() {
+        return Err(error);
+    }
+    if part.len() == 1 {
+        log::warn!("{error}");
+    } else {
+        let (first, second) = part.split_at(part.len() / 2);
+        parts.extend([second, first]);
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! New jobs. What hinders one of them hinders no other: jobs with a key go by themselves, because an open
+//! transaction can hold their key, and a statement that fails is tried again in halves.
+
+use super::connect::{Call, is_locked, state_of};
+use super::rows::{get, uuid};
+use super::{Columns, Inner, Parameters, rows, sql};
+use crate::store::{Insert, Inserted, Insertion, StoreError};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// How long jobs whose key is held are looked for among the others. Then all that are left count as busy.
+const SEPARATION: Duration = Duration::from_millis(250);
+
+impl Inner {
+    pub(super) async fn insert(
+        &self,
+        node: Option<i64>,
+        window: i64,
+        jobs: &[Insert],
+    ) -> Result<Vec<Insertion>, StoreError> {
+        let mut call = self.inserts.call("store jobs").await?;
+        let begun = Instant::now();
+        let mut answers: Vec<Option<Insertion>> = jobs.iter().map(|_| None).collect();
+        let (mut plain, mut keyed): (Vec<usize>, Vec<usize>) =
+            (0..jobs.len()).partition(|&n| jobs[n].job.key.is_none());
+        // In one order everywhere: two statements that wait for each other's keys would never end.
+        plain.sort_by_key(|&n| jobs[n].job.id);
+        keyed.sort_by_key(|&n| (jobs[n].job.key.as_deref(), jobs[n].job.id));
+
+        let mut parts = vec![&*keyed, &*plain];
+        while let Some(part) = parts.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            let some: Vec<&Insert> = part.iter().map(|&n| &jobs[n]).collect();
+            match insert(&mut call, node, window, &some).await {
+                Ok(told) => {
+                    for (&n, answer) in part.iter().zip(told) {
+                        answers[n] = Some(answer);
+                    }
+                }
+                Err(error) if state_of(&error).is_none() => return Err(error),
+                Err(error) => {
+                    let locked = is_locked(&error);
+                    if part.len() > 1 && !(locked && begun.elapsed() > SEPARATION) {
+                        let (first, second) = part.split_at(part.len() / 2);
+                        parts.extend([second, first]);
+                    } else if locked {
+                        part.iter().for_each(|&n| answers[n] = Some(Insertion::Busy));
+                    } else {
+                        answers[part[0]] = Some(Insertion::Refused(error));
+                    }
+                }
+            }
+        }
+        Ok(answers.into_iter().map(|answer| answer.unwrap_or(Insertion::Busy)).collect())
+    }
+}
+
+async fn insert(
+    call: &mut Call<'_>,
+    node: Option<i64>,
+    window: i64,
+    jobs: &[&Insert],
+) -> Result<Vec<Insertion>, StoreError> {
+    let columns = Columns::of(jobs.iter().map(|insert| &insert.job));
+    let may_claim: Vec<bool> = jobs.iter().map(|insert| insert.claim).collect();
+    let Columns { ids, kinds, keys, times, delays, payloads } = &columns;
+    let parameters: Parameters<'_, 9> =
+        [&node, &window, ids, kinds, keys, times, delays, payloads, &may_claim];
+    let rows = call.query(sql::INSERT, &parameters).await?;
+    let mut stored: HashMap<Uuid, Inserted> =
+        rows.iter().map(rows::inserted).collect::<Result<_, _>>()?;
+    // A job that comes twice in one call is stored once, and the second is stored already.
+    let mut known: HashSet<Uuid> = stored.keys().copied().collect();
+    let refused: Vec<Uuid> = ids.iter().filter(|id| !stored.contains_key(id)).copied().collect();
+    if !refused.is_empty() {
+        for row in &call.query(sql::KNOWN, &[&refused]).await? {
+            known.insert(get(row, 0)?);
+        }
+    }
+    let answer = |insert: &&Insert| {
+        let id = uuid(insert.job.id);
+        match stored.remove(&id) {
+            Some(inserted) => Insertion::Stored(inserted),
+            None if known.contains(&id) => Insertion::AlreadyStored,
+            None => Insertion::KeyTaken,
+        }
+    };
+    Ok(jobs.iter().map(answer).collect())
+}

@@ -1,0 +1,192 @@
+//! Nodes that come and go, and what becomes of their jobs.
+//!
+//! Everything is done in small steps, each committed by itself, and each of them can be done again:
+//!
+//! 1. A node that ends gets the negative of its number. From then on it claims nothing.
+//! 2. Its successor takes what it keeps, and the rest is freed.
+//! 3. The row of the node is deleted when it owns nothing any more.
+//!
+//! A step that fails is done again by the same node, or some time later by any other one.
+
+use super::connect::Call;
+use super::rows::{self, get};
+use super::{Inner, columns, micros, sql};
+use crate::batch::Batch;
+use crate::store::{Claim, Joined, NodeId, StoreError};
+use crate::time::Reading;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// At most so many jobs change their owner in one statement.
+const BATCH: usize = 2_000;
+
+/// How long a node takes over before it looks after its own jobs again.
+const TURN: Duration = Duration::from_millis(200);
+
+/// What the steps have to remember.
+pub(super) struct Moves {
+    batch: Mutex<Batch>,
+    /// Numbers that were made for the successor of a node by calls that failed.
+    successors: Mutex<HashMap<i64, Vec<i64>>>,
+}
+
+impl Default for Moves {
+    fn default() -> Self {
+        Self { batch: Mutex::new(Batch::new(BATCH)), successors: Mutex::default() }
+    }
+}
+
+impl Moves {
+    fn batch(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn successors(&self) -> MutexGuard<'_, HashMap<i64, Vec<i64>>> {
+        self.successors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A node and those that were made to succeed it.
+    fn line(&self, node: i64) -> Vec<i64> {
+        let successors = self.successors().get(&node).cloned().unwrap_or_default();
+        [vec![node], successors].concat()
+    }
+
+    /// Notes how long a statement took, and returns its answer.
+    fn took<T>(
+        &self,
+        begun: Instant,
+        answer: Result<T, StoreError>,
+        jobs: impl Fn(&T) -> usize,
+    ) -> Result<T, StoreError> {
+        let mut batch = self.batch();
+        match &answer {
+            Ok(value) => batch.took(jobs(value), begun.elapsed()),
+            Err(_) => batch.failed(),
+        }
+        answer
+    }
+}
+
+impl Inner {
+    pub(super) async fn join(
+        &self,
+        old: Option<i64>,
+        keep: &[Claim],
+        liveness: Duration,
+    ) -> Result<Joined, StoreError> {
+        let mut call = self.node.call("join the nodes").await?;
+        let line = old.map_or_else(Vec::new, |old| self.moves.line(old));
+        let (node, clock) = self.successor(&mut call, old, &line, liveness).await?;
+        let mut prolonged = clock.asked;
+        let ended: Vec<i64> = line.iter().copied().filter(|&other| other != node).collect();
+        for &other in &ended {
+            call.query(sql::END_NODE, &[&other, &micros(liveness)]).await?;
+        }
+        let mut kept = Vec::new();
+        let mut rest = keep;
+        while let (Some(_), Some(_)) = (old, rest.first()) {
+            let (batch, later) = rest.split_at(self.moves.batch().size().min(rest.len()));
+            let (ids, epochs) = columns(batch);
+            let begun = Instant::now();
+            let rows = call.query(sql::KEEP, &[&node, &line, &ids, &epochs]).await;
+            let rows = self.moves.took(begun, rows, |_| batch.len())?;
+            for row in &rows {
+                kept.push(rows::claim(row)?);
+            }
+            rest = later;
+            if prolonged.elapsed() > liveness / 3 {
+                prolonged = Instant::now();
+                call.query(sql::PROLONG, &[&node, &micros(liveness)]).await?;
+            }
+        }
+        if let Some(old) = old {
+            // What is left is freed by the node that sees the end of this life, if not now.
+            self.free(&mut call, &ended, TURN).await?;
+            self.moves.successors().remove(&old);
+        }
+        Ok(Joined { node: NodeId(node), kept, clock })
+    }
+
+    /// A node that is alive: the one that a failed call has made, or a new one.
+    async fn successor(
+        &self,
+        call: &mut Call<'_>,
+        old: Option<i64>,
+        line: &[i64],
+        liveness: Duration,
+    ) -> Result<(i64, Reading), StoreError> {
+        let asked = Instant::now();
+        if let Some(&last) = line.get(1..).and_then(<[i64]>::last) {
+            let rows = call.query(sql::PROLONG, &[&last, &micros(liveness)]).await?;
+            if let Some(row) = rows.first() {
+                let shown = rows::timestamp(row, 0)?;
+                return Ok((last, Reading { asked, shown, answered: Instant::now() }));
+            }
+        }
+        let rows = call.query(sql::NEXT_NODE, &[]).await?;
+        let node: i64 = get(rows::one(&rows)?, 0)?;
+        if let Some(old) = old {
+            self.moves.successors().entry(old).or_default().push(node);
+        }
+        let asked = Instant::now();
+        let rows = call.query(sql::NEW_NODE, &[&node, &micros(liveness)]).await?;
+        let answered = Instant::now();
+        let shown = rows::timestamp(rows::one(&rows)?, 0)?;
+        Ok((node, Reading { asked, shown, answered }))
+    }
+
+    pub(super) async fn leave(&self, node: i64) -> Result<(), StoreError> {
+        let mut call = self.node.call("leave the nodes").await?;
+        let line = self.moves.line(node);
+        for &node in &line {
+            call.query(sql::END_NODE, &[&node, &1_000_000_i64]).await?;
+        }
+        self.free(&mut call, &line, Duration::MAX).await?;
+        self.moves.successors().remove(&node);
+        Ok(())
+    }
+
+    pub(super) async fn take_over(&self) -> Result<u64, StoreError> {
+        let mut call = self.node.call("take over jobs").await?;
+        let rows = call.query(sql::END_LAPSED, &[]).await?;
+        let ended: Vec<i64> = rows.iter().map(|row| get(row, 0)).collect::<Result<_, _>>()?;
+        if ended.is_empty() {
+            return Ok(0);
+        }
+        self.free(&mut call, &ended, TURN).await
+    }
+
+    /// Frees what ended nodes own, until it is done or the time is over, and tells the others. Returns how
+    /// many jobs that was.
+    async fn free(
+        &self,
+        call: &mut Call<'_>,
+        ended: &[i64],
+        time: Duration,
+    ) -> Result<u64, StoreError> {
+        let turn = Instant::now();
+        let mut all = 0;
+        loop {
+            let size = self.moves.batch().size();
+            let most = i64::try_from(size).unwrap_or(i64::MAX);
+            let begun = Instant::now();
+            let rows = call.query(sql::FREE, &[&ended, &most]).await;
+            let rows = self.moves.took(begun, rows, |_| size)?;
+            let freed = get::<i64>(rows::one(&rows)?, 0)?.unsigned_abs();
+            all += freed;
+            if freed < most.unsigned_abs() {
+                call.query(sql::FORGET, &[&ended]).await?;
+                break;
+            }
+            if turn.elapsed() >= time {
+                call.query(sql::TAKE_OVER_SOON, &[&ended]).await?;
+                break;
+            }
+        }
+        if all > 0 {
+            call.query(sql::TELL, &[]).await?;
+        }
+        Ok(all)
+    }
+}

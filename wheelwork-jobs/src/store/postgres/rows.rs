@@ -1,0 +1,100 @@
+//! What the rows of answers say. A table that somebody has changed is an error, and no panic.
+
+use super::connect::Described;
+use crate::job::{JobId, State, StoredJob};
+use crate::store::{Claim, Claimed, Inserted, KindStats, NodeId, Removed, StoreError};
+use crate::time::Timestamp;
+use std::time::SystemTime;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+use uuid::Uuid;
+
+const ACTION: &str = "read an answer of the database";
+
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column).map_err(|error| StoreError::new(ACTION, Described(error)))
+}
+
+pub(super) fn one(rows: &[Row]) -> Result<&Row, StoreError> {
+    rows.first().ok_or_else(|| StoreError::new(ACTION, "no row: expected one"))
+}
+
+pub(super) fn uuid(id: JobId) -> Uuid {
+    Uuid::from_u128(id.as_u128())
+}
+
+fn id(row: &Row, column: usize) -> Result<JobId, StoreError> {
+    Ok(JobId::from_u128(get::<Uuid>(row, column)?.as_u128()))
+}
+
+pub(super) fn timestamp(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+    Ok(get::<SystemTime>(row, column)?.into())
+}
+
+pub(super) fn maybe_timestamp(row: &Row, column: usize) -> Result<Option<Timestamp>, StoreError> {
+    Ok(get::<Option<SystemTime>>(row, column)?.map(Timestamp::from))
+}
+
+fn count(row: &Row, column: usize) -> Result<u32, StoreError> {
+    Ok(u32::try_from(get::<i64>(row, column)?).unwrap_or(u32::MAX))
+}
+
+fn epoch(row: &Row, column: usize) -> Result<u64, StoreError> {
+    Ok(get::<i64>(row, column)?.cast_unsigned())
+}
+
+/// The id and the epoch, in the first two columns.
+pub(super) fn claim(row: &Row) -> Result<Claim, StoreError> {
+    Ok(Claim { id: id(row, 0)?, epoch: epoch(row, 1)? })
+}
+
+pub(super) fn claimed(row: &Row) -> Result<Claimed, StoreError> {
+    Ok(Claimed {
+        claim: claim(row)?,
+        kind: get::<&str>(row, 2)?.into(),
+        due: timestamp(row, 3)?,
+        payload: get(row, 4)?,
+        attempts: count(row, 5)?,
+    })
+}
+
+pub(super) fn inserted(row: &Row) -> Result<(Uuid, Inserted), StoreError> {
+    let claimed = get::<Option<i64>>(row, 2)?.map(i64::cast_unsigned);
+    Ok((get(row, 0)?, Inserted { due: timestamp(row, 1)?, claimed }))
+}
+
+/// The owner and the epoch, in the first two columns.
+pub(super) fn removed(row: &Row) -> Result<Removed, StoreError> {
+    let epoch = epoch(row, 1)?;
+    Ok(Removed { owner: get::<Option<i64>>(row, 0)?.map(|node| (NodeId(node), epoch)) })
+}
+
+pub(super) fn stored(row: &Row) -> Result<StoredJob, StoreError> {
+    let state = match (get(row, 6)?, get(row, 7)?) {
+        (true, _) => State::Dead,
+        (false, true) => State::Claimed,
+        (false, false) => State::Waiting,
+    };
+    Ok(StoredJob {
+        id: id(row, 0)?,
+        kind: get(row, 1)?,
+        key: get(row, 2)?,
+        due: get(row, 3)?,
+        payload: get(row, 4)?,
+        attempts: count(row, 5)?,
+        state,
+        error: get(row, 8)?,
+    })
+}
+
+pub(super) fn stats(row: &Row) -> Result<KindStats, StoreError> {
+    let count = |column| get::<i64>(row, column).map(i64::unsigned_abs);
+    Ok(KindStats {
+        kind: get(row, 0)?,
+        waiting: count(1)?,
+        overdue: count(2)?,
+        claimed: count(3)?,
+        dead: count(4)?,
+        next_due: get(row, 5)?,
+    })
+}
