@@ -39,6 +39,14 @@ pub enum ScheduleError {
         /// The refused job.
         job: Box<NewJob>,
     },
+    /// This `Jobs` has died, as [`Jobs::health`](crate::Jobs::health) says.
+    #[error("the jobs have died: {reason}")]
+    Died {
+        /// The refused job.
+        job: Box<NewJob>,
+        /// What has happened.
+        reason: String,
+    },
     /// The store failed. If the connection was lost meanwhile, the job may be stored.
     #[error("{source}")]
     Store {
@@ -57,6 +65,7 @@ impl ScheduleError {
             | Self::AlreadyStored { job }
             | Self::LongKey { job }
             | Self::Stopped { job }
+            | Self::Died { job, .. }
             | Self::Store { job, .. } => *job,
         }
     }
@@ -134,7 +143,20 @@ pub enum StopError {
     /// They were stopped before.
     #[error("the jobs are stopped already: expected running ones")]
     Stopped,
+    /// They have died, as [`Jobs::health`](crate::Jobs::health) says.
+    #[error("the jobs have died: {reason}")]
+    Died {
+        /// What has happened.
+        reason: String,
+    },
     /// The claims were not given back. Others take them over when this node's liveness lapses.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A part of the jobs has panicked, or the runtime of their handlers has ended. They are stopped.
+#[derive(Debug, thiserror::Error)]
+#[error("the jobs have died: {reason}")]
+pub struct DiedError {
+    pub(crate) reason: String,
 }

@@ -26,6 +26,9 @@ pub struct Job<P, S: Store> {
     pub due: SystemTime,
     /// The number of this attempt, from 1. An attempt that ended with its node does not count.
     pub attempt: u32,
+    /// How often a node has claimed this attempt, from 1. If it is more than 1, the attempt may have begun
+    /// before, and its node died or was stopped.
+    pub claims: u32,
     pub(crate) epoch: u64,
     pub(crate) store: Arc<S>,
     pub(crate) in_transaction: Arc<AtomicBool>,
@@ -59,8 +62,8 @@ impl<S: Store> Job<String, S> {
     /// Reads the payload.
     pub(crate) fn parse<P: DeserializeOwned>(self) -> Result<Job<P, S>, serde_json::Error> {
         let payload = serde_json::from_str(&self.payload)?;
-        let Self { id, kind, due, attempt, epoch, store, in_transaction, .. } = self;
-        Ok(Job { id, kind, payload, due, attempt, epoch, store, in_transaction })
+        let Self { id, kind, due, attempt, claims, epoch, store, in_transaction, .. } = self;
+        Ok(Job { id, kind, payload, due, attempt, claims, epoch, store, in_transaction })
     }
 }
 
@@ -72,6 +75,7 @@ impl<P: fmt::Debug, S: Store> fmt::Debug for Job<P, S> {
             .field("payload", &self.payload)
             .field("due", &self.due)
             .field("attempt", &self.attempt)
+            .field("claims", &self.claims)
             .finish_non_exhaustive()
     }
 }

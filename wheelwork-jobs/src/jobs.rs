@@ -1,7 +1,8 @@
 //! `Jobs`, the public entry point.
 
-use crate::error::{OpenError, ScheduleError, StopError};
+use crate::error::{DiedError, OpenError, ScheduleError, StopError};
 use crate::handler::{Handler, Job};
+use crate::health::Health;
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
@@ -202,12 +203,45 @@ impl<S: Store> Jobs<S> {
         self.0.node.metrics()
     }
 
-    /// Stops. What has not begun is given back, and other nodes can claim it at once. Waits for the
-    /// handlers that run, at most for `limit`.
+    /// How it is: whether it works, when it had its last beat, and whether it hears the other nodes.
+    ///
+    /// ```
+    /// # use wheelwork_jobs::{Condition, Job, Jobs, Redb};
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = Redb::open(folder.path().join("jobs.redb"))?;
+    /// let handle = |_: Job<(), Redb>| async { Ok::<_, String>(()) };
+    /// let jobs = Jobs::builder(store).handle("mail", handle).open().await?;
+    /// assert!(jobs.health().is_well());
+    /// jobs.stop(std::time::Duration::ZERO).await?;
+    /// assert_eq!(jobs.health().condition, Condition::Stopped);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn health(&self) -> Health {
+        self.0.node.health()
+    }
+
+    /// Waits until it has ended: because it was stopped, or because it has died. Await it beside the work
+    /// of your program, so that a node that has died does not go unnoticed.
     ///
     /// # Errors
     ///
-    /// If it is stopped already, or the store fails: then other nodes take over when the liveness of this
+    /// If it has died.
+    pub async fn ended(&self) -> Result<(), DiedError> {
+        match self.0.node.ended().await {
+            None => Ok(()),
+            Some(reason) => Err(DiedError { reason }),
+        }
+    }
+
+    /// Stops. What has not begun is given back, and other nodes can claim it at once. Waits for the
+    /// handlers that run, at most for `limit`, and half a second more for the store.
+    ///
+    /// # Errors
+    ///
+    /// If it is stopped already or has died, or the store fails: then other nodes take over when the liveness of this
     /// one lapses.
     pub async fn stop(&self, limit: Duration) -> Result<Stopped, StopError> {
         self.0.stop(limit).await

@@ -19,13 +19,20 @@ pub struct Kind {
     pub(crate) name: Arc<str>,
     pub(crate) concurrency: usize,
     pub(crate) most_held: usize,
+    pub(crate) max_claims: u32,
     pub(crate) retry: Retry,
 }
 
 impl Kind {
-    /// The defaults: 64 at once, 20,000 held, the default [`Retry`].
+    /// The defaults: 64 at once, 20,000 held, 10 claims, the default [`Retry`].
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), concurrency: 64, most_held: 20_000, retry: Retry::default() }
+        Self {
+            name: name.into(),
+            concurrency: 64,
+            most_held: 20_000,
+            max_claims: 10,
+            retry: Retry::default(),
+        }
     }
 
     /// How many of these jobs this node runs at once.
@@ -38,6 +45,15 @@ impl Kind {
     /// The other nodes claim the rest. At least 1.
     pub fn most_held(mut self, most_held: usize) -> Self {
         self.most_held = most_held.max(1);
+        self
+    }
+
+    /// How often an attempt may begin and not end, because its process has ended or lost contact: then the
+    /// job is dead. At least 1. The first beginning does not count, so that it costs no write.
+    ///
+    /// A job that ends its process each time it runs would take down one node after the other.
+    pub fn max_claims(mut self, max_claims: u32) -> Self {
+        self.max_claims = max_claims.max(1);
         self
     }
 

@@ -51,6 +51,7 @@
 mod batch;
 mod error;
 mod handler;
+mod health;
 mod job;
 mod jobs;
 mod kind;
@@ -59,8 +60,9 @@ mod node;
 pub mod store;
 mod time;
 
-pub use error::{CompleteError, OpenError, ScheduleError, StopError};
+pub use error::{CompleteError, DiedError, OpenError, ScheduleError, StopError};
 pub use handler::Job;
+pub use health::{Condition, Health};
 pub use job::{JobId, NewJob, NoJobId, PayloadError, State, StoredJob, When};
 pub use jobs::{Jobs, JobsBuilder};
 pub use kind::{Kind, Retry};

@@ -31,6 +31,8 @@ pub struct Metrics {
     pub clock_steps: u64,
     /// Calls of the store that failed.
     pub store_errors: u64,
+    /// Whether it has died, as [`Jobs::health`](crate::Jobs::health) says.
+    pub died: bool,
     /// Jobs that it holds now, in its wheel or running.
     pub held: u64,
     /// Handlers that run now.
@@ -112,7 +114,7 @@ impl Counts {
         self.late_by.lock().unwrap_or_else(PoisonError::into_inner).record(late_by);
     }
 
-    pub(crate) fn read(&self, held: usize, running: usize) -> Metrics {
+    pub(crate) fn read(&self, held: usize, running: usize, died: bool) -> Metrics {
         Metrics {
             scheduled: self.scheduled.get(),
             claimed: self.claimed.get(),
@@ -125,6 +127,7 @@ impl Counts {
             lapsed: self.lapsed.get(),
             clock_steps: self.clock_steps.get(),
             store_errors: self.store_errors.get(),
+            died,
             held: held as u64,
             running: running as u64,
             late_by: self.late_by.lock().unwrap_or_else(PoisonError::into_inner).clone(),

@@ -57,7 +57,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
 }
 
 async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun: Begun) {
-    let Begun { due, payload, attempts } = begun;
+    let Begun { due, payload, attempts, claims } = begun;
     let in_transaction = Arc::new(AtomicBool::new(false));
     let job = Job {
         id: claim.id,
@@ -65,6 +65,7 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         payload,
         due: due.into(),
         attempt: attempts.saturating_add(1),
+        claims,
         epoch: claim.epoch,
         store: node.store.clone(),
         in_transaction: in_transaction.clone(),

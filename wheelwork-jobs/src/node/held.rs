@@ -13,16 +13,26 @@
 use super::Node;
 use crate::store::{Claim, Claimed, Store};
 use crate::time::{Timestamp, far_future};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wheelwork::Timeout;
+
+/// So many drops are kept in mind at most.
+const MOST_DROPPED: usize = 10_000;
+
+/// A beat can be late by so much.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// The jobs that a node has claimed.
 pub(super) struct Held {
     jobs: HashMap<Claim, HeldJob>,
     kinds: Vec<Count>,
     running: usize,
+    /// Calls under way that may claim jobs.
+    claiming: usize,
+    /// Claims that were dropped meanwhile, and perhaps before their call had its answer.
+    dropped: HashSet<Claim>,
 }
 
 /// How many jobs of one kind a node holds.
@@ -48,12 +58,28 @@ impl<S: Store> Drop for Room<'_, S> {
     }
 }
 
+/// A call that may claim jobs.
+pub(super) struct Claiming<'a, S: Store>(&'a Node<S>);
+
+impl<S: Store> Drop for Claiming<'_, S> {
+    fn drop(&mut self) {
+        let mut held = self.0.held();
+        held.claiming -= 1;
+        if held.claiming == 0 {
+            held.dropped.clear();
+        }
+    }
+}
+
 struct HeldJob {
     kind: usize,
     due: Timestamp,
     state: State,
     payload: String,
     attempts: u32,
+    claims: u32,
+    /// The store was asked whether it may begin.
+    confirmed: bool,
 }
 
 enum State {
@@ -70,11 +96,26 @@ pub(super) struct Begun {
     pub(super) due: Timestamp,
     pub(super) payload: String,
     pub(super) attempts: u32,
+    pub(super) claims: u32,
+}
+
+/// What becomes of a job after the answer of the store.
+pub(super) enum Verdict {
+    /// It begins, or is gone.
+    Go,
+    /// It has begun too often without an end.
+    Bury { kind: usize },
 }
 
 impl Held {
     pub(super) fn new(kinds: usize) -> Self {
-        Self { jobs: HashMap::new(), kinds: vec![Count::default(); kinds], running: 0 }
+        Self {
+            jobs: HashMap::new(),
+            kinds: vec![Count::default(); kinds],
+            running: 0,
+            claiming: 0,
+            dropped: HashSet::new(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -95,31 +136,35 @@ impl Held {
         Some(job)
     }
 
-    /// Drops what waits or is due and is not kept. Returns how many that were.
-    fn retain_unstarted(&mut self, kept: impl Fn(&Claim) -> bool) -> usize {
-        let goes = |(claim, job): (&Claim, &HeldJob)| {
-            let unstarted = matches!(job.state, State::Waiting(_) | State::Due);
-            (unstarted && !kept(claim)).then_some(*claim)
-        };
-        let dropped: Vec<_> = self.jobs.iter().filter_map(goes).collect();
-        for claim in &dropped {
-            self.drop_unstarted(*claim);
-        }
-        dropped.len()
+    /// Those that have not begun, by their due times.
+    fn unstarted(&self) -> impl Iterator<Item = (Timestamp, Claim)> {
+        let unstarted = |job: &HeldJob| matches!(job.state, State::Waiting(_) | State::Due);
+        self.jobs
+            .iter()
+            .filter(move |(_, job)| unstarted(job))
+            .map(|(claim, job)| (job.due, *claim))
     }
 
-    fn drop_unstarted(&mut self, claim: Claim) {
+    /// False if it has begun, or is not held.
+    fn drop_unstarted(&mut self, claim: Claim) -> bool {
         let started = |job: &HeldJob| matches!(job.state, State::Running | State::Ended);
         if self.jobs.get(&claim).is_none_or(started) {
-            return;
+            return false;
         }
         if let Some(HeldJob { state: State::Waiting(Some(timeout)), .. }) = self.remove(claim) {
             timeout.cancel();
         }
+        true
     }
 }
 
 impl<S: Store> Node<S> {
+    /// Notes that a call is under way that may claim jobs.
+    pub(super) fn claiming(&self) -> Claiming<'_, S> {
+        self.held().claiming += 1;
+        Claiming(self)
+    }
+
     /// Reserves room for claims of a kind: for `wanted`, or as many as the node may still hold.
     pub(super) fn reserve(&self, kind: usize, wanted: usize) -> Room<'_, S> {
         let mut held = self.held();
@@ -134,11 +179,15 @@ impl<S: Store> Node<S> {
     /// Puts jobs into the wheel that this node has just claimed.
     pub(super) fn hold(self: &Arc<Self>, claimed: impl IntoIterator<Item = Claimed>) {
         let mut held = self.held();
-        for Claimed { claim, kind, due, payload, attempts } in claimed {
+        for Claimed { claim, kind, due, payload, attempts, claims } in claimed {
             let Some(&kind) = self.kind_numbers.get(&kind) else { continue };
             self.counts.claimed.add(1);
-            let state = State::Waiting(None);
-            held.jobs.insert(claim, HeldJob { kind, due, state, payload, attempts });
+            if held.dropped.contains(&claim) {
+                continue;
+            }
+            let (state, confirmed) = (State::Waiting(None), false);
+            let job = HeldJob { kind, due, state, payload, attempts, claims, confirmed };
+            held.jobs.insert(claim, job);
             held.kinds[kind].held += 1;
             self.arm(&mut held, claim);
         }
@@ -197,16 +246,38 @@ impl<S: Store> Node<S> {
             self.arm_at(job, claim, far_future(now, self.liveness / 30));
             return None;
         }
+        if !job.confirmed && (job.claims > 1 || self.is_deaf()) {
+            self.unsure.push(claim);
+            return None;
+        }
         job.state = State::Running;
         let begun = Begun {
             due: job.due,
             payload: std::mem::take(&mut job.payload),
             attempts: job.attempts,
+            claims: job.claims,
         };
         held.running += 1;
         self.counts.fired.add(1);
         self.counts.late_by(self.clock().least(now).since(begun.due));
         Some(begun)
+    }
+
+    /// The store has answered that a job may begin, and how often it has begun with this time.
+    pub(super) fn confirmed(&self, claim: Claim, starts: u32) -> Verdict {
+        let mut held = self.held();
+        let Some(job) = held.jobs.get_mut(&claim) else { return Verdict::Go };
+        if !matches!(job.state, State::Due) {
+            return Verdict::Go;
+        }
+        let kind = job.kind;
+        if starts > self.handlers[kind].kind.max_claims {
+            job.state = State::Ended;
+            return Verdict::Bury { kind };
+        }
+        job.confirmed = true;
+        self.queues[kind].push(job.due, claim);
+        Verdict::Go
     }
 
     /// Notes that a run has ended.
@@ -234,14 +305,33 @@ impl<S: Store> Node<S> {
         room_again
     }
 
-    /// Drops a job whose claim does not hold any more.
-    pub(crate) fn drop_claim(&self, claim: Claim) {
-        self.held().drop_unstarted(claim);
+    /// Drops a job whose claim does not hold any more. False if it has begun, or is not held.
+    pub(crate) fn drop_claim(&self, claim: Claim) -> bool {
+        let mut held = self.held();
+        if held.claiming > 0 && !held.jobs.contains_key(&claim) {
+            if held.dropped.len() >= MOST_DROPPED {
+                held.dropped.clear(); // what it was about is checked at the next beat
+            }
+            held.dropped.insert(claim);
+        }
+        held.drop_unstarted(claim)
     }
 
-    /// Drops what has not begun and is not among these. Returns how many that were.
-    pub(super) fn drop_all_but(&self, kept: &[Claim]) -> usize {
-        let kept: std::collections::HashSet<_> = kept.iter().collect();
-        self.held().retain_unstarted(|claim| kept.contains(claim))
+    /// Drops what has not begun. Returns how many that were.
+    pub(super) fn drop_unstarted(&self) -> usize {
+        let mut held = self.held();
+        let unstarted: Vec<_> = held.unstarted().map(|(_, claim)| claim).collect();
+        unstarted.iter().filter(|claim| held.drop_unstarted(**claim)).count()
+    }
+
+    /// What is due before the beat after the next one and has not begun, the earliest last.
+    pub(super) fn due_soon(&self) -> Vec<Claim> {
+        let two_beats = (self.liveness / 3).saturating_mul(2).saturating_add(MARGIN);
+        let horizon = self.clock().least(Instant::now()).after(two_beats);
+        let held = self.held();
+        let mut soon: Vec<_> = held.unstarted().filter(|(due, _)| *due <= horizon).collect();
+        drop(held);
+        soon.sort_unstable_by(|a, b| b.cmp(a));
+        soon.into_iter().map(|(_, claim)| claim).collect()
     }
 }

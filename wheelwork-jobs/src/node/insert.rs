@@ -48,7 +48,8 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut requests: mpsc::Receiv
             () = super::until(waiting.at) => waiting.try_again(&node).await,
             received = requests.recv_many(&mut batch, BATCH) => {
                 if received == 0 {
-                    return waiting.give_up();
+                    waiting.give_up();
+                    return node.stopping.cancelled().await;
                 }
                 let now = Instant::now();
                 let mut left = std::mem::take(&mut batch).into_iter().peekable();
@@ -118,6 +119,7 @@ async fn store<S: Store>(
     // Held until the claims are in the wheel: meanwhile the node keeps its number.
     let me = node.me.read().await;
     let (jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
+    let _claiming = node.claiming();
     let results: Vec<Result<Insertion, Arc<StoreError>>> =
         match node.store.insert(*me, node.window, &jobs).await {
             Ok(stored) => {
@@ -176,7 +178,8 @@ impl<S: Store> Node<S> {
 fn claimed((insert, insertion): (&Insert, &Insertion)) -> Option<Claimed> {
     let Inserted { due, claimed } = insertion.stored()?;
     let NewJob { id, kind, payload, .. } = insert.job.clone();
-    Some(Claimed { claim: Claim { id, epoch: claimed? }, kind, due, payload, attempts: 0 })
+    let claim = Claim { id, epoch: claimed? };
+    Some(Claimed { claim, kind, due, payload, attempts: 0, claims: 1 })
 }
 
 fn result_of(job: NewJob, insertion: Insertion) -> Result<JobId, ScheduleError> {

@@ -2,33 +2,44 @@
 //!
 //! The wheel is a cache of the store. Nothing in it has to be saved or repaired.
 //!
-//! - `heartbeat`: the loop that keeps the node alive and looks for jobs
+//! - `heartbeat`: keeps the node alive
+//! - `hear`: what the store tells
+//! - `work`: looks for jobs, of this node and of dead ones; `claim` claims them
 //! - `insert`: stores new jobs
 //! - `held`: what the node has claimed
-//! - `dispatch`: runs what is due
+//! - `dispatch`: runs what is due; `confirm` asks the store before, where needed
 //! - `finish`: tells the store what has ended
+//! - `stop`: the end of the node
 //! - `backoff`: how long to wait after the store has failed
 //!
-//! The first three and `finish` run on a thread of the node's own, so that a handler that blocks its
-//! runtime does not cost the node its life. Handlers run on the runtime of the user.
+//! What calls the store runs on a thread of the node's own, so that a handler that blocks its runtime does
+//! not cost the node its life. Handlers run on the runtime of the user.
 
 mod backoff;
+mod claim;
+mod confirm;
 mod dispatch;
 mod finish;
+mod hear;
 mod heartbeat;
 mod held;
 mod insert;
+mod stop;
+mod work;
 
-pub use self::heartbeat::Stopped;
 pub(crate) use self::insert::busy;
+pub use self::stop::Stopped;
 
+use self::confirm::Unsure;
 use self::dispatch::DueQueue;
 use self::finish::Ended;
-use self::heartbeat::Stop;
 use self::held::Held;
 use self::insert::Request;
+use self::stop::{Parts, Stop};
+use self::work::Hearing;
 use crate::error::{OpenError, ScheduleError, StopError};
 use crate::handler::Handler;
+use crate::health::{Condition, Health};
 use crate::job::{JobId, NewJob};
 use crate::metrics::{Counts, Metrics};
 use crate::store::{NodeId, Store, StoreError};
@@ -64,6 +75,14 @@ pub(crate) struct Node<S: Store> {
     /// the lock until it is in `held`, so that a new number finds all claims of the old one there.
     me: RwLock<Option<NodeId>>,
     must_rejoin: AtomicBool,
+    /// When a beat was asked for last that was answered.
+    last_beat: Mutex<Instant>,
+    /// When the life of another node lapses.
+    lapse_at: Mutex<Option<Instant>>,
+    lapse_changed: Notify,
+    /// A beat is wanted before its time.
+    beat_now: Notify,
+    hearing: Mutex<Hearing>,
     /// Free jobs may be due within the window.
     look: Notify,
     /// A run has ended, and the store knows it.
@@ -71,6 +90,12 @@ pub(crate) struct Node<S: Store> {
     stopping: CancellationToken,
     /// The due jobs of each kind.
     queues: Vec<DueQueue>,
+    /// Due jobs that the store is asked about first.
+    unsure: Unsure,
+    /// Why the node has died.
+    fault: Mutex<Option<String>>,
+    /// The node's thread does nothing any more.
+    ended: CancellationToken,
     ends: mpsc::UnboundedSender<Ended>,
 }
 
@@ -102,8 +127,8 @@ impl<S: Store> Link<S> {
         let (stop, stopped) = oneshot::channel();
         let (opened, opening) = oneshot::channel();
         let live = async move {
-            let node = match Node::start(settings, &handlers, requested).await {
-                Ok(node) => node,
+            let (node, parts) = match Node::start(settings, &handlers, requested).await {
+                Ok(started) => started,
                 Err(error) => {
                     let _ = opened.send(Err(error)); // the caller may have given up
                     return;
@@ -111,7 +136,7 @@ impl<S: Store> Link<S> {
             };
             // If the caller has given up, the command to stop comes at once.
             let _ = opened.send(Ok(node.clone()));
-            node.live(stopped).await;
+            node.live(stopped, parts).await;
         };
         let thread = thread::Builder::new().name("wheelwork-jobs".into());
         thread.spawn(move || runtime.block_on(live)).map_err(OpenError::Thread)?;
@@ -134,7 +159,13 @@ impl<S: Store> Link<S> {
         let (answer, answered) = oneshot::channel();
         match self.requests.send(Request { job, answer }).await {
             Ok(()) => Ok(answered),
-            Err(refused) => Err(ScheduleError::Stopped { job: Box::new(refused.0.job) }),
+            Err(refused) => {
+                let job = Box::new(refused.0.job);
+                Err(match self.node.fault() {
+                    Some(reason) => ScheduleError::Died { job, reason },
+                    None => ScheduleError::Stopped { job },
+                })
+            }
         }
     }
 
@@ -152,8 +183,12 @@ impl<S: Store> Link<S> {
     pub(crate) async fn stop(&self, limit: Duration) -> Result<Stopped, StopError> {
         let stop = lock(&self.stop).take().ok_or(StopError::Stopped)?;
         let (done, stopped) = oneshot::channel();
-        stop.send(Stop { limit, done }).map_err(|_| StopError::Stopped)?;
-        stopped.await.map_err(|_| StopError::Stopped)?
+        let died = || match self.node.fault() {
+            Some(reason) => StopError::Died { reason },
+            None => StopError::Stopped,
+        };
+        stop.send(Stop { limit, done }).map_err(|_| died())?;
+        stopped.await.map_err(|_| died())?
     }
 }
 
@@ -162,7 +197,7 @@ impl<S: Store> Node<S> {
         settings: Settings<S>,
         handlers: &runtime::Handle,
         requests: mpsc::Receiver<Request>,
-    ) -> Result<Arc<Self>, OpenError> {
+    ) -> Result<(Arc<Self>, Parts), OpenError> {
         let store = Arc::new(settings.store);
         store.prepare().await?;
         let clock = DatabaseClock::new(store.clock().await?);
@@ -185,26 +220,78 @@ impl<S: Store> Node<S> {
             counts: Counts::default(),
             me: RwLock::new(None),
             must_rejoin: AtomicBool::new(false),
+            last_beat: Mutex::new(Instant::now()),
+            lapse_at: Mutex::new(None),
+            lapse_changed: Notify::new(),
+            beat_now: Notify::new(),
+            hearing: Mutex::default(),
             look: Notify::new(),
             settled: Notify::new(),
             stopping: CancellationToken::new(),
             queues,
+            unsure: Unsure::default(),
+            fault: Mutex::new(None),
+            ended: CancellationToken::new(),
             ends,
         });
         if !node.handlers.is_empty() {
             node.join().await?;
         }
-        for kind in 0..node.kinds.len() {
-            handlers.spawn(dispatch::run(node.clone(), kind));
+        let parts = node.parts(handlers, requests, ended);
+        Ok((node, parts))
+    }
+
+    /// Starts the tasks of the node.
+    fn parts(
+        self: &Arc<Self>,
+        handlers: &runtime::Handle,
+        requests: mpsc::Receiver<Request>,
+        ended: mpsc::UnboundedReceiver<Ended>,
+    ) -> Parts {
+        let mut parts = Parts::default();
+        parts.start(insert::run(self.clone(), requests));
+        parts.start(finish::run(self.clone(), ended));
+        if !self.handlers.is_empty() {
+            parts.start(heartbeat::run(self.clone()));
+            parts.start(hear::run(self.clone()));
+            parts.start(work::run(self.clone()));
+            parts.start(confirm::run(self.clone()));
         }
-        tokio::spawn(insert::run(node.clone(), requests));
-        tokio::spawn(finish::run(node.clone(), ended));
-        Ok(node)
+        for kind in 0..self.kinds.len() {
+            parts.watch(handlers.spawn(dispatch::run(self.clone(), kind)));
+        }
+        parts
     }
 
     pub(crate) fn metrics(&self) -> Metrics {
         let held = self.held();
-        self.counts.read(held.len(), held.running())
+        self.counts.read(held.len(), held.running(), self.fault().is_some())
+    }
+
+    /// How the node is.
+    pub(crate) fn health(&self) -> Health {
+        let condition = match self.fault() {
+            Some(reason) => Condition::Died { reason },
+            None if self.stopping.is_cancelled() => Condition::Stopped,
+            None if !self.kinds.is_empty() && Instant::now() >= self.lease() => Condition::CutOff,
+            None => Condition::Working,
+        };
+        let is_node = !self.kinds.is_empty();
+        Health {
+            condition,
+            last_beat: is_node.then(|| lock(&self.last_beat).elapsed()),
+            listening: is_node.then(|| self.is_listening()),
+        }
+    }
+
+    /// Waits until the node's thread does nothing any more. Returns why, if it has died.
+    pub(crate) async fn ended(&self) -> Option<String> {
+        self.ended.cancelled().await;
+        self.fault()
+    }
+
+    fn fault(&self) -> Option<String> {
+        lock(&self.fault).clone()
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

@@ -21,8 +21,11 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// A store of jobs. [`Jobs`](crate::Jobs) calls it; programs use the stores of this crate.
 ///
-/// Each method is one atomic step: it is done as a whole or not at all. Times are those of the store's own
-/// clock.
+/// Each job is changed in one atomic step: as a whole or not at all. A call for many jobs, or for a node,
+/// may take several steps. After an error it may have done some of them, and it can be called again. Times
+/// are those of the store's own clock.
+///
+/// A call can be dropped before its answer, when the node stops. Then it is not known what it has done.
 pub trait Store: Send + Sync + 'static {
     /// A transaction of the user's in the same database.
     type Transaction<'t>: Sync;
@@ -34,7 +37,8 @@ pub trait Store: Send + Sync + 'static {
     fn clock(&self) -> impl Future<Output = Result<Reading, StoreError>> + Send;
 
     /// Makes a new node, which is alive for `liveness`. It takes those of `keep` which the node `old`
-    /// still owns. The node `old` ends, and what it owned beyond these is free.
+    /// still owns. The node `old` ends, and what it owned beyond these is free. After an error, it is called
+    /// with the same `old` again, and also finds what the failed call has taken.
     ///
     /// A call of the node `old` that is still under way claims nothing after this.
     fn join(
@@ -55,7 +59,8 @@ pub trait Store: Send + Sync + 'static {
         kinds: &[Arc<str>],
     ) -> impl Future<Output = Result<Beat, StoreError>> + Send;
 
-    /// Ends the nodes whose life has lapsed, and frees what they owned. Returns how many jobs that was.
+    /// Ends the nodes whose life has lapsed, and frees what they owned, for a moment. Returns how many jobs
+    /// that was. If there are more, the next beat says that a life has lapsed already.
     fn take_over(&self) -> impl Future<Output = Result<u64, StoreError>> + Send;
 
     /// Stores jobs. Claims those of them that may be claimed and are due within the window, and tells the
@@ -76,6 +81,21 @@ pub trait Store: Send + Sync + 'static {
         window: Duration,
         rooms: &[(Arc<str>, usize)],
     ) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
+
+    /// Which of these claims the node still has.
+    fn holding(
+        &self,
+        node: NodeId,
+        claims: &[Claim],
+    ) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send;
+
+    /// Counts the beginning of a run of each job whose claim the node still has. Answers for these alone.
+    /// A run that is counted and whose end is not stored has ended with its process, or still runs.
+    fn start(
+        &self,
+        node: NodeId,
+        claims: &[Claim],
+    ) -> impl Future<Output = Result<Vec<Started>, StoreError>> + Send;
 
     /// Ends runs, each if its claim still holds. Returns one answer for each. If it is called again because
     /// the answer was lost, this changes nothing. What hinders one end hinders no other.
@@ -258,6 +278,17 @@ pub struct Claimed {
     pub payload: String,
     /// How many attempts have failed.
     pub attempts: u32,
+    /// How often this attempt was claimed, with this claim. A store for one process may say 1 always.
+    pub claims: u32,
+}
+
+/// A run that may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The claim, which still holds.
+    pub claim: Claim,
+    /// How many runs of this attempt were counted, with this one. 0 if they could not be counted now.
+    pub starts: u32,
 }
 
 /// The end of a run.

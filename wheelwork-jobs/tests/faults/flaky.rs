@@ -1,11 +1,12 @@
-//! A store whose calls fail at random: before they have done anything, or after they have done all of it.
+//! Stores that are around another one: one whose calls fail at random, before they have done anything or after
+//! they have done all of it, one that tells nothing, and one that panics.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
     Beat, Claim, Claimed, End, Finished, InTransaction, Insert, Insertion, Joined, NodeId, Notice,
-    Removed, Store,
+    Removed, Started, Store,
 };
 use wheelwork_jobs::{Filter, JobId, KindStats, NewJob, Reading, StoreError, StoredJob, When};
 
@@ -85,6 +86,14 @@ impl<S: Store> Store for Flaky<S> {
         flaky(self.store.claim(node, window, rooms)).await
     }
 
+    async fn holding(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Claim>, StoreError> {
+        flaky(self.store.holding(node, claims)).await
+    }
+
+    async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>, StoreError> {
+        flaky(self.store.start(node, claims)).await
+    }
+
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         flaky(self.store.finish(ends)).await
     }
@@ -130,6 +139,93 @@ impl<S: Store> Store for Flaky<S> {
 
     async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
         self.store.stats().await
+    }
+
+    async fn listen(&self, notices: UnboundedSender<Notice>) {
+        self.store.listen(notices).await;
+    }
+}
+
+/// Calls that go to the store inside.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        $(async fn $name(&self, $($argument: $type),*) -> Result<$answer, StoreError> {
+            self.store.$name($($argument),*).await
+        })*
+    };
+}
+
+/// All calls but those that the stores below have for themselves.
+macro_rules! forward_the_rest {
+    () => {
+        type Transaction<'t> = S::Transaction<'t>;
+
+        forward! {
+            prepare() -> ();
+            clock() -> Reading;
+            join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
+            leave(node: NodeId) -> ();
+            beat(node: NodeId, liveness: Duration, kinds: &[Arc<str>]) -> Beat;
+            take_over() -> u64;
+            insert(node: Option<NodeId>, window: Duration, jobs: &[Insert]) -> Vec<Insertion>;
+            holding(node: NodeId, claims: &[Claim]) -> Vec<Claim>;
+            start(node: NodeId, claims: &[Claim]) -> Vec<Started>;
+            finish(ends: &[End]) -> Vec<Finished>;
+            cancel(id: JobId) -> Option<Removed>;
+            reschedule(id: JobId, when: When, window: Duration, dead: bool) -> Option<Removed>;
+            get(id: JobId) -> Option<StoredJob>;
+            list(filter: &Filter) -> Vec<StoredJob>;
+            stats() -> Vec<KindStats>;
+        }
+
+        fn insert_in<'a>(
+            &'a self,
+            transaction: &'a Self::Transaction<'_>,
+            window: Duration,
+            job: &'a NewJob,
+        ) -> InTransaction<'a, Result<Insertion, StoreError>> {
+            self.store.insert_in(transaction, window, job)
+        }
+
+        fn complete_in<'a>(
+            &'a self,
+            transaction: &'a Self::Transaction<'_>,
+            claim: Claim,
+        ) -> InTransaction<'a, Result<bool, StoreError>> {
+            self.store.complete_in(transaction, claim)
+        }
+    };
+}
+
+/// Tells nothing.
+pub struct Silent<S> {
+    pub store: S,
+}
+
+impl<S: Store> Store for Silent<S> {
+    forward_the_rest!();
+    forward! { claim(node: NodeId, window: Duration, rooms: &[(Arc<str>, usize)]) -> Vec<Claimed>; }
+
+    async fn listen(&self, _: UnboundedSender<Notice>) {
+        std::future::pending().await
+    }
+}
+
+/// Panics when it should claim.
+pub struct Broken<S> {
+    pub store: S,
+}
+
+impl<S: Store> Store for Broken<S> {
+    forward_the_rest!();
+
+    async fn claim(
+        &self,
+        _: NodeId,
+        _: Duration,
+        _: &[(Arc<str>, usize)],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        panic!("as the test wants")
     }
 
     async fn listen(&self, notices: UnboundedSender<Notice>) {

@@ -1,5 +1,6 @@
 //! A proxy before the database, which cuts connections, lets them hang, or slows them down.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub enum Line {
     Hangs,
     /// Connections end, and new ones are refused.
     Cut,
+    /// The connections that there are never carry anything again, and nobody is told.
+    Dead,
 }
 
 pub struct Proxy {
@@ -67,7 +70,7 @@ async fn forward(
     loop {
         let read = tokio::select! {
             read = from.read(&mut buffer) => read,
-            _ = line.wait_for(|line| *line == Line::Cut) => return,
+            end = end_of(&mut line) => return end.await,
         };
         let Ok(length @ 1..) = read else { return };
         packets.fetch_add(1, Relaxed);
@@ -77,9 +80,19 @@ async fn forward(
             Line::Slow(delay) => tokio::time::sleep(delay).await,
             Line::Hangs => _ = line.wait_for(|line| *line != Line::Hangs).await,
             Line::Cut => return,
+            Line::Dead => std::future::pending().await,
         }
         if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
+    }
+}
+
+/// Waits until a connection ends, and returns how.
+async fn end_of(line: &mut watch::Receiver<Line>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let ended = line.wait_for(|line| matches!(line, Line::Cut | Line::Dead)).await;
+    match ended.as_deref() {
+        Ok(Line::Dead) => Box::pin(std::future::pending()),
+        _ => Box::pin(std::future::ready(())),
     }
 }

@@ -1,9 +1,9 @@
-//! The ends of runs. What hinders one of them hinders no other: rows that somebody has locked are passed
+//! The beginnings and the ends of runs. What hinders one of them hinders no other: rows that somebody has locked are passed
 //! over, and a statement that the server refuses is tried again in halves.
 
 use super::connect::{Call, is_locked, state_of};
 use super::{Inner, columns, micros, rows, sql};
-use crate::store::{Claim, End, Finished, Outcome, StoreError};
+use crate::store::{Claim, End, Finished, NodeId, Outcome, Started, StoreError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tokio_postgres::error::SqlState;
@@ -28,6 +28,29 @@ impl Failure<'_> {
 }
 
 impl Inner {
+    pub(super) async fn start(
+        &self,
+        NodeId(node): NodeId,
+        claims: &[Claim],
+    ) -> Result<Vec<Started>, StoreError> {
+        let mut call = self.ends.call("count the beginning of runs").await?;
+        let mut claims = claims.to_vec();
+        claims.sort_unstable();
+        let (ids, epochs) = columns(&claims);
+        let rows = call.query(sql::START, &[&node, &ids, &epochs]).await?;
+        let mut started: Vec<Started> = rows.iter().map(rows::started).collect::<Result<_, _>>()?;
+        let counted: HashSet<Claim> = started.iter().map(|started| started.claim).collect();
+        claims.retain(|claim| !counted.contains(claim));
+        if !claims.is_empty() {
+            // Somebody has locked their rows, or they are lost.
+            let (ids, epochs) = columns(&claims);
+            for row in &call.query(sql::HOLDING, &[&node, &ids, &epochs]).await? {
+                started.push(Started { claim: rows::claim(row)?, starts: 0 });
+            }
+        }
+        Ok(started)
+    }
+
     pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         let mut call = self.ends.call("end jobs").await?;
         let (mut done, mut failed) = (Vec::new(), Vec::new());

@@ -22,7 +22,7 @@ use self::nodes::Moves;
 use self::rows::{get, uuid};
 use super::{
     Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion, Joined,
-    KindStats, NodeId, Notice, Removed, Store, StoreError,
+    KindStats, NodeId, Notice, Removed, Started, Store, StoreError,
 };
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::time::{Reading, micros_up};
@@ -250,6 +250,20 @@ impl Store for Postgres {
         let most: Vec<i64> = rooms.iter().map(most).collect();
         let rows = call.query(sql::CLAIM, &[&node, &micros(window), &kinds, &most]).await?;
         rows.iter().map(rows::claimed).collect()
+    }
+
+    async fn holding(
+        &self,
+        NodeId(node): NodeId,
+        claims: &[Claim],
+    ) -> Result<Vec<Claim>, StoreError> {
+        let mut call = self.0.node.call("check claims").await?;
+        let (ids, epochs) = columns(claims);
+        call.query(sql::HOLDING, &[&node, &ids, &epochs]).await?.iter().map(rows::claim).collect()
+    }
+
+    async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>, StoreError> {
+        self.0.start(node, claims).await
     }
 
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {

@@ -2,7 +2,7 @@
 
 use super::connect::Described;
 use crate::job::{JobId, State, StoredJob};
-use crate::store::{Claim, Claimed, Inserted, KindStats, NodeId, Removed, StoreError};
+use crate::store::{Claim, Claimed, Inserted, KindStats, NodeId, Removed, Started, StoreError};
 use crate::time::Timestamp;
 use std::time::SystemTime;
 use tokio_postgres::Row;
@@ -55,7 +55,12 @@ pub(super) fn claimed(row: &Row) -> Result<Claimed, StoreError> {
         due: timestamp(row, 3)?,
         payload: get(row, 4)?,
         attempts: count(row, 5)?,
+        claims: count(row, 6)?,
     })
+}
+
+pub(super) fn started(row: &Row) -> Result<Started, StoreError> {
+    Ok(Started { claim: claim(row)?, starts: count(row, 2)? })
 }
 
 pub(super) fn inserted(row: &Row) -> Result<(Uuid, Inserted), StoreError> {

@@ -32,6 +32,8 @@ CREATE TABLE IF NOT EXISTS wheelwork_jobs (
     owner bigint,
     epoch bigint NOT NULL DEFAULT 0,
     attempts bigint NOT NULL DEFAULT 0,
+    claims bigint NOT NULL DEFAULT 0,
+    starts bigint NOT NULL DEFAULT 0,
     dead boolean NOT NULL DEFAULT false,
     error text
 );
@@ -183,14 +185,19 @@ WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
 ),
 stored AS (
-    INSERT INTO wheelwork_jobs (id, kind, key, due, payload, owner, epoch)
+    INSERT INTO wheelwork_jobs (id, kind, key, due, payload, owner, epoch, claims)
     SELECT
         id, kind, key, due, payload,
         CASE
             WHEN claim AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
             THEN (SELECT me.id FROM me)
         END,
-        (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+        (extract(epoch FROM statement_timestamp()) * 1000000)::bigint,
+        CASE
+            WHEN claim AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
+            THEN (SELECT count(*) FROM me)
+            ELSE 0
+        END
     FROM (
         SELECT
             id, kind, key, payload, claim,
@@ -230,10 +237,11 @@ near AS (
         FOR UPDATE SKIP LOCKED
     ) AS free
 )
-UPDATE wheelwork_jobs AS job SET owner = me.id, epoch = job.epoch + 1
+UPDATE wheelwork_jobs AS job
+SET owner = me.id, epoch = job.epoch + 1, claims = job.claims + 1
 FROM me
 WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
-RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts";
+RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims";
 
 /// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query whole: the planner must look each id up.
 /// A join would read the whole table if it was empty when its statistics were made.
@@ -269,12 +277,41 @@ WITH mine AS (
 UPDATE wheelwork_jobs AS job
 SET owner = NULL,
     attempts = attempts + 1,
+    claims = 0,
+    starts = 0,
     dead = mine.delay IS NULL,
     due = coalesce(statement_timestamp() + mine.delay * interval '1 microsecond', due),
     error = mine.error
 FROM mine
 WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
+
+/// Those of the claims ($2, $3) that the node $1 has. `OFFSET` as in `DONE`.
+pub(super) const HOLDING: &str = "
+SELECT job.id, job.epoch
+FROM unnest($2::uuid[], $3::bigint[]) AS held (id, epoch),
+LATERAL (
+    SELECT id, epoch FROM wheelwork_jobs
+    WHERE id = held.id AND epoch = held.epoch AND owner = $1
+    OFFSET 0
+) AS job";
+
+/// Counts the beginning of a run of each of the claims ($2, $3) that the node $1 has. Passes over rows that
+/// somebody has locked. `OFFSET` as in `DONE`.
+pub(super) const START: &str = "
+WITH mine AS (
+    SELECT held.id
+    FROM unnest($2::uuid[], $3::bigint[]) AS due (id, epoch),
+    LATERAL (
+        SELECT id FROM wheelwork_jobs
+        WHERE id = due.id AND epoch = due.epoch AND owner = $1
+        OFFSET 0
+        FOR UPDATE SKIP LOCKED
+    ) AS held
+)
+UPDATE wheelwork_jobs AS job SET starts = starts + 1
+WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
+RETURNING job.id, job.epoch, job.starts";
 
 /// Those of the claims ($1, $2) that are in the table, and whether they have an owner.
 pub(super) const LEFT: &str = "
@@ -309,6 +346,8 @@ moved AS (
     UPDATE wheelwork_jobs AS job
     SET owner = NULL,
         epoch = job.epoch + 1,
+        claims = 0,
+        starts = 0,
         dead = false,
         attempts = CASE WHEN dead THEN 0 ELSE attempts END,
         due = coalesce($2::timestamptz, statement_timestamp() + $3::bigint * interval '1 microsecond')

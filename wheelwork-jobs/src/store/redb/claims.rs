@@ -61,6 +61,10 @@ impl Claims {
         self.held.get(&claim.id).is_some_and(|&(_, epoch)| epoch == claim.epoch)
     }
 
+    pub(super) fn holds_for(&self, node: NodeId, claim: Claim) -> bool {
+        self.held.get(&claim.id) == Some(&(node, claim.epoch))
+    }
+
     /// Claims a job for a node, which must be alive. Returns the epoch.
     pub(super) fn claim(&mut self, node: NodeId, id: JobId) -> Option<u64> {
         if !self.is_alive(node) {

@@ -18,7 +18,7 @@ use self::tables::{Row, Tables, View};
 use self::writer::Writer;
 use super::{
     Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Inserted, Insertion,
-    Joined, KindStats, NodeId, Notice, Outcome, Removed, Store, StoreError,
+    Joined, KindStats, NodeId, Notice, Outcome, Removed, Started, Store, StoreError,
 };
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp};
@@ -260,13 +260,23 @@ impl Store for Redb {
                     let Some(epoch) = claims.claim(node, id) else { return Ok(all) };
                     let Some(row) = tables.row(id)? else { continue };
                     let claim = Claim { id, epoch };
-                    let Row { payload, attempts, .. } = row;
-                    all.push(Claimed { claim, kind: kind.clone(), due, payload, attempts });
+                    let (Row { payload, attempts, .. }, kind) = (row, kind.clone());
+                    all.push(Claimed { claim, kind, due, payload, attempts, claims: 1 });
                 }
             }
             Ok(all)
         })
         .await
+    }
+
+    async fn holding(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Claim>, StoreError> {
+        let held = lock(&self.0.claims);
+        Ok(claims.iter().copied().filter(|&claim| held.holds_for(node, claim)).collect())
+    }
+
+    async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>, StoreError> {
+        let held = self.holding(node, claims).await?.into_iter();
+        Ok(held.map(|claim| Started { claim, starts: 0 }).collect())
     }
 
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {

@@ -1,0 +1,81 @@
+//! Asks the store before certain jobs begin: whether their claim still holds, and how often they began.
+//!
+//! - While notices may be lost, a job may be cancelled whose node has not heard of it.
+//! - A job that was claimed before, and has not ended, may have ended its process. Each of its runs is
+//!   counted in the store before it begins, and after too many the job is buried.
+
+use super::Node;
+use super::finish::Ended;
+use super::held::Verdict;
+use crate::store::{Claim, End, Outcome, Started, Store};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+
+/// At most so many jobs go in one call.
+const BATCH: usize = 500;
+
+/// Jobs that wait for the answer of the store.
+#[derive(Default)]
+pub(super) struct Unsure {
+    claims: Mutex<VecDeque<Claim>>,
+    more: Notify,
+}
+
+impl Unsure {
+    pub(super) fn push(&self, claim: Claim) {
+        super::lock(&self.claims).push_back(claim);
+        self.more.notify_one();
+    }
+
+    fn take(&self) -> Vec<Claim> {
+        let mut claims = super::lock(&self.claims);
+        let some = claims.len().min(BATCH);
+        claims.drain(..some).collect()
+    }
+}
+
+/// Confirms for ever.
+pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
+    loop {
+        let claims = node.unsure.take();
+        if claims.is_empty() {
+            node.unsure.more.notified().await;
+        } else {
+            node.confirm(&claims).await;
+        }
+    }
+}
+
+impl<S: Store> Node<S> {
+    async fn confirm(&self, claims: &[Claim]) {
+        // Held meanwhile: the claims belong to this number.
+        let me = self.me.read().await;
+        let Some(number) = *me else { return };
+        let started = match self.store.start(number, claims).await {
+            Ok(started) => started,
+            Err(error) => {
+                // Without an answer a job is rather run in time. The lease says for how long.
+                self.note_error(&error);
+                claims.iter().map(|&claim| Started { claim, starts: 0 }).collect()
+            }
+        };
+        let started: HashMap<Claim, u32> =
+            started.into_iter().map(|Started { claim, starts }| (claim, starts)).collect();
+        for &claim in claims {
+            match started.get(&claim) {
+                Some(&starts) => self.begin_or_bury(claim, starts),
+                None => _ = self.drop_claim(claim),
+            }
+        }
+    }
+
+    fn begin_or_bury(&self, claim: Claim, starts: u32) {
+        let Verdict::Bury { kind } = self.confirmed(claim, starts) else { return };
+        let error = format!("it began {} times and never ended", starts - 1);
+        log::error!("{} {} is dead: {error}", self.kinds[kind], claim.id);
+        let end = End { claim, outcome: Outcome::Bury { error } };
+        // The queue is open: the node has the other end until it has stopped.
+        let _ = self.ends.send(Ended { end, in_transaction: false });
+    }
+}

@@ -1,0 +1,23 @@
+//! Hears what the store tells, and acts at once: a job that was cancelled must not begin.
+
+use super::Node;
+use crate::store::{Notice, Store};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Hears for ever.
+pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
+    let (notices, mut noticed) = mpsc::unbounded_channel();
+    let hear = async {
+        while let Some(notice) = noticed.recv().await {
+            match notice {
+                Notice::Look => node.look.notify_one(),
+                // The epoch says whether it is a claim of this node.
+                Notice::Drop(_, claim) => _ = node.drop_claim(claim),
+                Notice::Lost => node.lost_notices(),
+                Notice::Listening => node.listens(),
+            }
+        }
+    };
+    tokio::join!(node.store.listen(notices), hear);
+}

@@ -1,0 +1,138 @@
+//! The end of a node: because it is told to stop, or because a part of it has died.
+
+use super::{Node, lock};
+use crate::error::StopError;
+use crate::store::{Store, StoreError};
+use crate::time::far_future;
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
+
+/// How long the store has for the last call, beyond the limit of a stop.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The command to stop.
+pub(super) struct Stop {
+    /// Handlers that run longer are not waited for.
+    pub(super) limit: Duration,
+    pub(super) done: oneshot::Sender<Result<Stopped, StopError>>,
+}
+
+/// What a stop left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Jobs whose run had not begun. Other nodes can claim them at once.
+    pub given_back: usize,
+    /// Handlers that were still running at the end of the limit. They go on, and other nodes can run
+    /// their jobs as well.
+    pub still_running: usize,
+}
+
+/// The tasks of a node. None of them ends before the node stops.
+#[derive(Default)]
+pub(super) struct Parts(JoinSet<()>);
+
+impl Parts {
+    pub(super) fn start(&mut self, part: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(part);
+    }
+
+    /// A task of another runtime is a part as well.
+    pub(super) fn watch(&mut self, part: JoinHandle<()>) {
+        self.0.spawn(async {
+            match part.await.map_err(JoinError::try_into_panic) {
+                Ok(()) => {}
+                Err(Ok(panic)) => std::panic::resume_unwind(panic),
+                Err(Err(_)) => log::warn!("the runtime of the handlers has ended"),
+            }
+        });
+    }
+
+    /// Waits until a part has ended before its time. Returns why.
+    async fn fault(&mut self) -> String {
+        match self.0.join_next().await {
+            Some(Err(error)) => match error.try_into_panic() {
+                Ok(panic) => format!("it panicked: {}", text_of(&*panic)),
+                Err(error) => error.to_string(),
+            },
+            Some(Ok(())) | None => "a part of it has ended".to_owned(),
+        }
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
+}
+
+/// Notes the end of the node's thread, however that ends.
+struct Ending<'a, S: Store>(&'a Node<S>);
+
+impl<S: Store> Drop for Ending<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.died("its thread panicked".to_owned());
+        }
+        self.0.stopping.cancel();
+        self.0.ended.cancel();
+    }
+}
+
+impl<S: Store> Node<S> {
+    /// Lives until a stop, until the other end of `stop` is gone, or until a part has died.
+    pub(super) async fn live(self: Arc<Self>, mut stop: oneshot::Receiver<Stop>, mut parts: Parts) {
+        let _ending = Ending(&self);
+        let command = tokio::select! {
+            biased;
+            command = &mut stop => command.ok(),
+            fault = parts.fault() => {
+                self.died(fault);
+                None
+            }
+        };
+        let limit = command.as_ref().map_or(Duration::ZERO, |stop| stop.limit);
+        let stopped = self.wind_up(limit).await;
+        if let Err(error) = &stopped {
+            log::warn!("the claims were not given back: {error}");
+        }
+        if let Some(Stop { done, .. }) = command {
+            let _ = done.send(stopped); // the caller may have given up
+        }
+    }
+
+    /// Gives back what has not begun, waits for what runs, and leaves. Beats go on meanwhile.
+    async fn wind_up(&self, limit: Duration) -> Result<Stopped, StopError> {
+        let end = far_future(Instant::now(), limit);
+        self.stopping.cancel();
+        self.timer.stop_async().await;
+        let given_back = self.drop_unstarted();
+        while self.held().len() > 0 {
+            let settled = tokio::time::timeout_at(end.into(), self.settled.notified());
+            if settled.await.is_err() {
+                break;
+            }
+        }
+        let still_running = self.held().running();
+        let leaving = async {
+            match self.me.write().await.take() {
+                Some(me) => self.store.leave(me).await,
+                None => Ok(()),
+            }
+        };
+        let last = far_future(end.max(Instant::now()), GRACE);
+        match tokio::time::timeout_at(last.into(), leaving).await {
+            Ok(left) => left?,
+            Err(_) => return Err(StoreError::new("leave the nodes", "no answer in time").into()),
+        }
+        Ok(Stopped { given_back, still_running })
+    }
+
+    /// Notes why the node has died. The first cause counts.
+    pub(super) fn died(&self, fault: String) {
+        log::error!("the node has died: {fault}");
+        lock(&self.fault).get_or_insert(fault);
+    }
+}

@@ -1,0 +1,242 @@
+//! Looks for jobs.
+//!
+//! Each turn does what is due of this, none of it for long:
+//!
+//! - **join**, if the node has to change its number
+//! - **take over**, when the life of another node has lapsed
+//! - **check**, after each beat and whenever notices may have been lost: claims that do not hold any more
+//!   are dropped
+//! - **claim**, when a free job is due within the window
+
+use super::backoff::Backoff;
+use super::claim::Hunger;
+use super::{Node, lock, until};
+use crate::batch::Batch;
+use crate::store::{Claim, NodeId, Store, StoreError};
+use crate::time::far_future;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// At most so many claims are checked in one call.
+const BATCH: usize = 1_000;
+
+/// Before a take-over is tried again that has freed nothing: somebody has locked what is left.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Works until the node stops.
+pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
+    let kinds = node.kinds.len();
+    let mut work = Work { node, hunger: Hunger::new(kinds), check: None, fruitless: None };
+    let mut backoff = Backoff::default();
+    loop {
+        let pause = match work.turn().await {
+            Ok(()) => {
+                backoff = Backoff::default();
+                None
+            }
+            Err(error) => {
+                work.node.note_error(&error);
+                Some(backoff.next())
+            }
+        };
+        if !work.wait(pause).await {
+            return;
+        }
+    }
+}
+
+struct Work<S: Store> {
+    node: Arc<Node<S>>,
+    hunger: Hunger,
+    check: Option<Check>,
+    /// When a take-over was tried last that has freed nothing.
+    fruitless: Option<Instant>,
+}
+
+/// Claims that are being read again.
+struct Check {
+    /// The last one is due first.
+    left: Vec<Claim>,
+    batch: Batch,
+    /// How often notices were lost when it began.
+    lost: u64,
+}
+
+/// What the node hears of the others.
+#[derive(Default)]
+pub(super) struct Hearing {
+    /// How often notices may have been lost.
+    lost: u64,
+    listening: bool,
+    /// All claims that are due soon were read since it listens.
+    checked: bool,
+    check: bool,
+}
+
+impl<S: Store> Work<S> {
+    /// Waits until there is something to do, and at least for `pause`. False if the node stops.
+    async fn wait(&mut self, pause: Option<Duration>) -> bool {
+        let node = &self.node;
+        if let Some(pause) = pause {
+            tokio::select! {
+                () = node.stopping.cancelled() => {}
+                () = until(Some(far_future(Instant::now(), pause))) => {}
+            }
+        }
+        let busy = pause.is_some()
+            || self.hunger.is_some()
+            || self.check.is_some()
+            || node.must_rejoin.load(Ordering::Acquire);
+        let lapse = self.lapse();
+        tokio::select! {
+            biased;
+            () = node.stopping.cancelled() => return false,
+            () = node.look.notified() => self.hunger.look(),
+            () = node.lapse_changed.notified() => {}
+            () = std::future::ready(()), if busy => {}
+            () = until(lapse) => {}
+        }
+        true
+    }
+
+    /// When the life of another node lapses.
+    fn lapse(&self) -> Option<Instant> {
+        let lapse = (*lock(&self.node.lapse_at))?;
+        let not_before = self.fruitless.map_or(lapse, |at| far_future(at, PAUSE));
+        Some(if lapse <= Instant::now() { lapse.max(not_before) } else { lapse })
+    }
+
+    /// Does what is due. After an error, the rest is due again.
+    async fn turn(&mut self) -> Result<(), StoreError> {
+        if self.node.must_rejoin.load(Ordering::Acquire) {
+            self.node.join().await?;
+            self.node.beat_now.notify_one();
+            self.hunger.look();
+        }
+        let Some(me) = *self.node.me.read().await else { return Ok(()) };
+        if self.lapse().is_some_and(|at| Instant::now() >= at) {
+            self.take_over().await?;
+        }
+        self.check(me).await?;
+        if !self.node.must_rejoin.load(Ordering::Acquire) {
+            self.node.claim(me, &mut self.hunger).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_over(&mut self) -> Result<(), StoreError> {
+        let freed = self.node.store.take_over().await;
+        *lock(&self.node.lapse_at) = None;
+        self.node.beat_now.notify_one(); // finds the next one
+        let freed = freed?;
+        self.fruitless = (freed == 0).then(Instant::now);
+        if freed > 0 {
+            log::warn!("took over {freed} jobs of nodes that have died");
+            self.node.counts.taken_over.add(freed);
+            self.hunger.look();
+        }
+        Ok(())
+    }
+
+    /// Reads a batch of claims again.
+    async fn check(&mut self, me: NodeId) -> Result<(), StoreError> {
+        if let Some(lost) = self.node.take_check(self.check.as_ref().map(|check| check.lost)) {
+            let left = self.node.due_soon();
+            self.check = Some(Check { left, batch: Batch::new(BATCH), lost });
+        }
+        let Some(check) = &mut self.check else { return Ok(()) };
+        let some = check.left.split_off(check.left.len().saturating_sub(check.batch.size()));
+        if !some.is_empty() {
+            let begun = Instant::now();
+            match self.node.store.holding(me, &some).await {
+                Ok(holding) => {
+                    check.batch.took(some.len(), begun.elapsed());
+                    self.node.drop_all_but_of(&some, &holding);
+                }
+                Err(error) => {
+                    check.batch.failed();
+                    check.left.extend(some);
+                    return Err(error);
+                }
+            }
+        }
+        if check.left.is_empty() {
+            let lost = check.lost;
+            self.check = None;
+            self.node.checked(lost);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Store> Node<S> {
+    /// Takes a new number, and keeps what this node still owns. Drops what it has lost.
+    pub(super) async fn join(&self) -> Result<(), StoreError> {
+        let mut me = self.me.write().await;
+        let keep = self.held().claims();
+        let asked = Instant::now();
+        let joined = self.store.join(*me, &keep, self.liveness).await?;
+        if let Some(old) = *me {
+            let dropped = self.drop_all_but_of(&keep, &joined.kept);
+            let (NodeId(old), NodeId(new)) = (old, joined.node);
+            log::warn!("node {old} goes on as {new}, without {dropped} of its jobs");
+        }
+        *me = Some(joined.node);
+        self.must_rejoin.store(false, Ordering::Release);
+        self.prolong(asked);
+        self.clock().update(joined.clock);
+        Ok(())
+    }
+
+    /// Drops those of the claims that have not begun and are not kept. Returns how many that were.
+    fn drop_all_but_of(&self, claims: &[Claim], kept: &[Claim]) -> usize {
+        let kept: HashSet<_> = kept.iter().collect();
+        let gone = claims.iter().filter(|claim| !kept.contains(claim));
+        gone.filter(|claim| self.drop_claim(**claim)).count()
+    }
+
+    /// Whether a cancel may have been missed, so that the store must be asked before a job runs.
+    pub(super) fn is_deaf(&self) -> bool {
+        !lock(&self.hearing).checked
+    }
+
+    pub(super) fn is_listening(&self) -> bool {
+        lock(&self.hearing).listening
+    }
+
+    pub(super) fn lost_notices(&self) {
+        let mut hearing = lock(&self.hearing);
+        hearing.lost += 1;
+        (hearing.listening, hearing.checked) = (false, false);
+    }
+
+    pub(super) fn listens(&self) {
+        let mut hearing = lock(&self.hearing);
+        hearing.lost += 1;
+        (hearing.listening, hearing.checked, hearing.check) = (true, false, true);
+        drop(hearing);
+        self.look.notify_one();
+    }
+
+    /// Has the claims checked that are due soon.
+    pub(super) fn request_check(&self) {
+        lock(&self.hearing).check = true;
+        self.lapse_changed.notify_one();
+    }
+
+    /// How often notices were lost, if a check has to begin. `under_way` is the same for one that runs: it
+    /// goes on unless notices were lost since.
+    fn take_check(&self, under_way: Option<u64>) -> Option<u64> {
+        let mut hearing = lock(&self.hearing);
+        let wanted = std::mem::take(&mut hearing.check);
+        (wanted && under_way != Some(hearing.lost)).then_some(hearing.lost)
+    }
+
+    /// A check has ended that began when notices were lost so often.
+    fn checked(&self, lost: u64) {
+        let mut hearing = lock(&self.hearing);
+        hearing.checked |= hearing.listening && hearing.lost == lost;
+    }
+}

@@ -1,0 +1,144 @@
+//! A node that cannot go on: it says so, and it can be stopped.
+
+use crate::common::{self, connect, postgres, until};
+use crate::flaky::Broken;
+use crate::proxy::{Line, Proxy};
+use std::time::{Duration, Instant};
+use tokio_postgres::{Config, NoTls};
+use wheelwork_jobs::{
+    Condition, Job, Jobs, NewJob, OpenError, Postgres, ScheduleError, StopError, Store,
+};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+async fn fine<S: Store>(_: Job<u32, S>) -> Result<(), String> {
+    Ok(())
+}
+
+fn job() -> NewJob {
+    NewJob::new("n", &1).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_thread_has_died_says_so() {
+    let (store, _folder) = common::redb();
+    let jobs = Jobs::builder(Broken { store }).handle("n", fine).open().await.unwrap();
+    let died = jobs.ended().await.unwrap_err();
+    assert_eq!(died.to_string(), "the jobs have died: it panicked: as the test wants");
+    let reason = "it panicked: as the test wants".to_owned();
+    assert_eq!(jobs.health().condition, Condition::Died { reason });
+    assert!(!jobs.health().is_well() && jobs.metrics().died);
+    let refused = jobs.schedule(job()).await.unwrap_err();
+    assert!(matches!(&refused, ScheduleError::Died { .. }), "{refused}");
+    let stopped = jobs.stop(ms(0)).await.unwrap_err();
+    assert!(matches!(&stopped, StopError::Died { .. }), "{stopped}");
+}
+
+#[test]
+fn a_node_outlives_the_runtime_of_its_handlers_and_says_so() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (store, _folder) = common::redb();
+    let of_handlers = runtime();
+    let opening = Jobs::builder(store).handle("n", fine).open();
+    let jobs = of_handlers.block_on(opening).unwrap();
+    assert!(jobs.health().is_well());
+    drop(of_handlers);
+    let died = runtime().block_on(jobs.ended()).unwrap_err();
+    assert!(died.to_string().contains("ended"), "{died}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_column_is_an_error_and_no_panic() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    let builder = Jobs::builder(store).liveness(ms(1_500)).handle("n", fine);
+    let jobs = builder.open().await.unwrap();
+    jobs.schedule(job()).await.unwrap();
+    until("one is done", || jobs.metrics().done == 1).await;
+    let client = connect(&url).await;
+    let change = "ALTER TABLE wheelwork_jobs ALTER attempts TYPE integer";
+    client.batch_execute(change).await.unwrap();
+    let other = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    other.schedule(job()).await.unwrap();
+    until("an error is counted", || jobs.metrics().store_errors > 0).await;
+    assert!(jobs.list(wheelwork_jobs::Filter::default()).await.is_err());
+    assert!(jobs.health().is_well());
+    let back = "ALTER TABLE wheelwork_jobs ALTER attempts TYPE bigint";
+    client.batch_execute(back).await.unwrap();
+    until("the other is done", || jobs.metrics().done == 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_ends_though_the_database_hangs() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let proxy = Proxy::start(server.port()).await;
+    let config: Config = url.parse().unwrap();
+    let mut by_proxy = Config::new();
+    let database = config.get_dbname().unwrap();
+    by_proxy.host("127.0.0.1").port(proxy.port).user("postgres").dbname(database);
+    let limit = Duration::from_secs(300);
+    let jobs = Jobs::builder(Postgres::with(by_proxy, NoTls, limit)).handle("n", fine);
+    let jobs = jobs.open().await.unwrap();
+    proxy.set(Line::Hangs);
+    let (other, new) = (jobs.clone(), job());
+    let schedule = tokio::spawn(async move { other.schedule(new).await });
+    tokio::time::sleep(ms(100)).await;
+    let begun = Instant::now();
+    let stopped = jobs.stop(Duration::from_secs(1)).await;
+    assert!(matches!(&stopped, Err(StopError::Store(_))), "{stopped:?}");
+    assert!(begun.elapsed() < limit / 2, "it waited for the database");
+    assert!(schedule.await.unwrap().is_err());
+}
+
+/// Beats go on while a stop waits for handlers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_that_waits_for_long_keeps_what_runs() {
+    let Some(store) = common::postgres() else { return };
+    let begun = std::sync::Arc::new(tokio::sync::Notify::new());
+    let begins = begun.clone();
+    let slow = move |_: Job<u32, Postgres>| {
+        begins.notify_one();
+        async {
+            tokio::time::sleep(ms(4_000)).await;
+            Ok::<_, String>(())
+        }
+    };
+    let builder = Jobs::builder(store.clone()).liveness(ms(1_500)).handle("n", slow);
+    let jobs = builder.open().await.unwrap();
+    jobs.schedule(job()).await.unwrap();
+    begun.notified().await;
+    let other = Jobs::builder(store).liveness(ms(1_500)).handle("n", fine).open().await.unwrap();
+    let stopped = jobs.stop(Duration::from_secs(60)).await.unwrap();
+    assert_eq!((stopped.still_running, jobs.metrics().done), (0, 1));
+    assert_eq!((other.metrics().taken_over, other.metrics().fired), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_opens_with_all_connections_that_it_needs_or_not_at_all() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let client = connect(&url).await;
+    client.batch_execute("GRANT ALL ON SCHEMA public TO PUBLIC").await.unwrap();
+    for (limit, enough) in [(3, false), (5, true)] {
+        let role = format!("CREATE ROLE limited{limit} LOGIN CONNECTION LIMIT {limit}");
+        client.batch_execute(&role).await.unwrap();
+        client.batch_execute("DROP TABLE IF EXISTS wheelwork_jobs, wheelwork_nodes").await.unwrap();
+        client.batch_execute("DROP SEQUENCE IF EXISTS wheelwork_node_ids").await.unwrap();
+        let mut config: Config = url.parse().unwrap();
+        config.user(format!("limited{limit}"));
+        let store = Postgres::with(config, NoTls, Postgres::LIMIT);
+        match Jobs::builder(store).handle("n", fine).open().await {
+            Ok(jobs) => {
+                assert!(enough);
+                jobs.schedule(job()).await.unwrap();
+                until("it is done", || jobs.metrics().done == 1).await;
+                jobs.cancel(job().id()).await.unwrap();
+            }
+            Err(error) => assert!(!enough && matches!(error, OpenError::Store(_)), "{error}"),
+        }
+    }
+}
