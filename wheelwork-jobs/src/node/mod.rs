@@ -251,6 +251,8 @@ impl<S: Store> Node<S> {
         let mut parts = Parts::default();
         parts.start(insert::run(self.clone(), requests));
         parts.start(finish::run(self.clone(), ended));
+        let store = self.store.clone();
+        parts.start(async move { store.tend().await });
         if !self.handlers.is_empty() {
             parts.start(heartbeat::run(self.clone()));
             parts.start(hear::run(self.clone()));

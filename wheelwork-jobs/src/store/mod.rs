@@ -118,8 +118,8 @@ pub trait Store: Send + Sync + 'static {
         dead: bool,
     ) -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
 
-    /// Stores a job in a transaction of the user's, without a claim. The nodes are told after its commit
-    /// if it is due within the window.
+    /// Stores a job in a transaction of the user's, without a claim. If it is due within the window, the
+    /// nodes are told after its commit, by this call or by [`tend`](Self::tend).
     fn insert_in<'a>(
         &'a self,
         transaction: &'a Self::Transaction<'_>,
@@ -145,6 +145,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Counts the jobs of each kind. Reads all of them.
     fn stats(&self) -> impl Future<Output = Result<Vec<KindStats>, StoreError>> + Send;
+
+    /// What the store has to do beside its calls. Awaited for as long as the jobs are open.
+    fn tend(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
 
     /// Forwards what the database tells, for as long as it is awaited. Sends [`Notice::Lost`] when it finds
     /// that notices may get lost, at the latest when a beat fails or the next one is answered, and

@@ -20,7 +20,7 @@ const KEEPER: &str = r#"
 "$1/initdb" --pgdata "$2/data" --username postgres --auth trust --no-sync --locale C.UTF-8 >"$2/log" 2>&1 || exit 1
 serve() {
     "$1/postgres" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c fsync=off \
-        -c max_connections=200 >>"$2/log" 2>&1 &
+        -c max_connections=200 -c max_prepared_transactions=2 >>"$2/log" 2>&1 &
     server=$!
 }
 serve "$@"

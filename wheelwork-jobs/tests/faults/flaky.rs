@@ -141,6 +141,10 @@ impl<S: Store> Store for Flaky<S> {
         self.store.stats().await
     }
 
+    async fn tend(&self) {
+        self.store.tend().await;
+    }
+
     async fn listen(&self, notices: UnboundedSender<Notice>) {
         self.store.listen(notices).await;
     }
@@ -176,6 +180,10 @@ macro_rules! forward_the_rest {
             get(id: JobId) -> Option<StoredJob>;
             list(filter: &Filter) -> Vec<StoredJob>;
             stats() -> Vec<KindStats>;
+        }
+
+        async fn tend(&self) {
+            self.store.tend().await;
         }
 
         fn insert_in<'a>(

@@ -156,3 +156,41 @@ async fn a_job_that_was_cancelled_meanwhile_cannot_be_completed() {
     go_on.notify_one();
     until("it has found out", || jobs.metrics().lost == 1).await;
 }
+
+/// The commit of a transaction does not notify, and so waits for no other one. The library does it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_in_a_long_transaction_of_another_program_runs_after_its_commit() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = || Postgres::new(&url).unwrap();
+    // So long a liveness that no beat finds the job.
+    let hour = Duration::from_secs(3_600);
+    let builder = Jobs::builder(store()).liveness(hour).window(hour);
+    let node = builder.handle("n", idle).open().await.unwrap();
+    let other = Jobs::builder(store()).liveness(hour).window(hour).open().await.unwrap();
+    let mut client = common::connect(&url).await;
+    for (n, open_for) in [0, 30, 1_000].into_iter().enumerate() {
+        let transaction = client.transaction().await.unwrap();
+        let near = NewJob::new("n", &1).unwrap().due(ms(0));
+        other.schedule_in(&transaction, &near).await.unwrap();
+        other.schedule_in(&transaction, &NewJob::new("n", &1).unwrap()).await.unwrap();
+        tokio::time::sleep(ms(open_for)).await;
+        assert_eq!(node.metrics().done, 2 * n as u64);
+        transaction.commit().await.unwrap();
+        until("both are done", || node.metrics().done == 2 * (n as u64 + 1)).await;
+    }
+}
+
+/// A transaction that has notified cannot be prepared, and its commit waits for all others that notify.
+#[tokio::test]
+async fn a_transaction_of_a_user_does_not_notify() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let mut client = common::connect(&url).await;
+    let transaction = client.transaction().await.unwrap();
+    jobs.schedule_in(&transaction, &NewJob::new("n", &1).unwrap()).await.unwrap();
+    transaction.batch_execute("PREPARE TRANSACTION 'user'").await.unwrap();
+    drop(transaction);
+    client.batch_execute("ROLLBACK PREPARED 'user'").await.unwrap();
+}

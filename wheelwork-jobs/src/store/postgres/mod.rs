@@ -3,7 +3,8 @@
 //! - `sql`: every statement
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs
-//! - `ends`: the ends of runs
+//! - `open`: jobs in transactions of users
+//! - `ends`: the beginnings and the ends of runs
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
 //! - `listen`: what other nodes tell
@@ -13,12 +14,14 @@ mod ends;
 mod insert;
 mod listen;
 mod nodes;
+mod open;
 mod rows;
 mod sql;
 
 use self::connect::{Connector, Described, Limits, Link, is_locked};
 use self::listen::Ears;
 use self::nodes::Moves;
+use self::open::Open;
 use self::rows::{get, uuid};
 use super::{
     Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion, Joined,
@@ -62,6 +65,7 @@ struct Inner {
     /// For one call.
     limit: Duration,
     moves: Moves,
+    open: Open,
 }
 
 impl Postgres {
@@ -114,6 +118,7 @@ impl Postgres {
             reads: link(Duration::ZERO),
             limit,
             moves: Moves::default(),
+            open: Open::default(),
         }))
     }
 }
@@ -295,19 +300,7 @@ impl Store for Postgres {
         window: Duration,
         job: &'a NewJob,
     ) -> InTransaction<'a, Result<Insertion, StoreError>> {
-        Box::pin(async move {
-            let Columns { ids, kinds, keys, times, delays, payloads } = Columns::of([job]);
-            let (node, claim, window) = (None::<i64>, vec![false], micros(window));
-            let parameters: Parameters<'_, 9> =
-                [&node, &window, &ids, &kinds, &keys, &times, &delays, &payloads, &claim];
-            let failed = |error| StoreError::new("store a job", Described(error));
-            let rows = transaction.query(sql::INSERT, &parameters).await.map_err(failed)?;
-            if let Some(row) = rows.first() {
-                return Ok(Insertion::Stored(rows::inserted(row)?.1));
-            }
-            let known = transaction.query(sql::KNOWN, &[&ids]).await.map_err(failed)?;
-            Ok(if known.is_empty() { Insertion::KeyTaken } else { Insertion::AlreadyStored })
-        })
+        Box::pin(self.0.insert_in(transaction, window, job))
     }
 
     fn complete_in<'a>(
@@ -340,6 +333,10 @@ impl Store for Postgres {
         let mut call = self.0.reads.call("count jobs").await?;
         let rows = call.query(sql::STATS, &[]).await?;
         rows.iter().map(rows::stats).collect()
+    }
+
+    async fn tend(&self) {
+        self.0.tell_of_commits().await;
     }
 
     async fn listen(&self, notices: UnboundedSender<Notice>) {

@@ -217,6 +217,29 @@ SELECT
     END
 FROM stored";
 
+/// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
+/// the payload $6. If it is due within $7 microseconds, returns the number of the transaction.
+pub(super) const INSERT_IN: &str = "
+INSERT INTO wheelwork_jobs (id, kind, key, due, payload, epoch)
+VALUES (
+    $1, $2, $3, coalesce($4, statement_timestamp() + $5 * interval '1 microsecond'), $6,
+    (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+)
+ON CONFLICT DO NOTHING
+RETURNING
+    due,
+    CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END";
+
+/// Those of the transactions $1 that have ended. Tells the nodes to look if one has committed.
+pub(super) const ENDED: &str = "
+SELECT
+    number,
+    CASE WHEN status = 'committed' THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text END
+FROM (
+    SELECT number, txid_status(number) AS status FROM unnest($1::bigint[]) AS open (number)
+) AS open
+WHERE status IS DISTINCT FROM 'in progress'";
+
 /// Those of the ids $1 that are stored.
 pub(super) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
 
