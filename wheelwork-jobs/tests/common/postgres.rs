@@ -84,7 +84,7 @@ fn free_port() -> u16 {
 }
 
 /// A command that runs its arguments without the rights of root, and can write to the folder.
-fn as_unprivileged(folder: &Path) -> Command {
+pub fn as_unprivileged(folder: &Path) -> Command {
     if !nix::unistd::geteuid().is_root() {
         return Command::new("env");
     }

@@ -14,5 +14,6 @@ mod lost_answers;
 mod many;
 mod notices;
 mod poison;
+mod pools;
 mod proxy;
 mod queries;
