@@ -42,7 +42,9 @@ impl Hunger {
 
     /// Each kind may have jobs.
     pub(super) fn look(&mut self) {
-        self.unknown = (0..self.kinds).filter(|kind| !self.more.contains(kind)).collect();
+        let mut known = vec![false; self.kinds];
+        self.more.iter().for_each(|&kind| known[kind] = true);
+        self.unknown = (0..self.kinds).filter(|&kind| !known[kind]).collect();
     }
 
     pub(super) fn is_some(&self) -> bool {

@@ -2,15 +2,15 @@
 //!
 //! - While notices may be lost, a job may be cancelled whose node has not heard of it.
 //! - A job that was claimed before, and has not ended, may have ended its process. Each of its runs is
-//!   counted in the store before it begins, and after too many the job is buried.
+//!   counted in the store before it begins, and after too many the job is buried. It has its place among
+//!   those that run by then: what only waits is not counted.
 
 use super::Node;
 use super::finish::Ended;
-use super::held::Verdict;
 use crate::store::{Claim, End, Outcome, Started, Store};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 /// At most so many jobs go in one call.
 const BATCH: usize = 500;
@@ -18,17 +18,21 @@ const BATCH: usize = 500;
 /// Jobs that wait for the answer of the store.
 #[derive(Default)]
 pub(super) struct Unsure {
-    claims: Mutex<VecDeque<Claim>>,
+    /// Whoever waits is told by the drop of the sender.
+    claims: Mutex<VecDeque<(Claim, oneshot::Sender<()>)>>,
     more: Notify,
 }
 
 impl Unsure {
-    pub(super) fn push(&self, claim: Claim) {
-        super::lock(&self.claims).push_back(claim);
+    /// Waits until the store was asked.
+    pub(super) async fn ask(&self, claim: Claim) {
+        let (asked, answered) = oneshot::channel();
+        super::lock(&self.claims).push_back((claim, asked));
         self.more.notify_one();
+        let _ = answered.await;
     }
 
-    fn take(&self) -> Vec<Claim> {
+    fn take(&self) -> Vec<(Claim, oneshot::Sender<()>)> {
         let mut claims = super::lock(&self.claims);
         let some = claims.len().min(BATCH);
         claims.drain(..some).collect()
@@ -38,7 +42,7 @@ impl Unsure {
 /// Confirms for ever.
 pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
     loop {
-        let claims = node.unsure.take();
+        let (claims, _waiting): (Vec<_>, Vec<_>) = node.unsure.take().into_iter().unzip();
         if claims.is_empty() {
             node.unsure.more.notified().await;
         } else {
@@ -64,14 +68,14 @@ impl<S: Store> Node<S> {
             started.into_iter().map(|Started { claim, starts }| (claim, starts)).collect();
         for &claim in claims {
             match started.get(&claim) {
-                Some(&starts) => self.begin_or_bury(claim, starts),
+                Some(&starts) => self.confirm_or_bury(claim, starts),
                 None => _ = self.drop_claim(claim),
             }
         }
     }
 
-    fn begin_or_bury(&self, claim: Claim, starts: u32) {
-        let Verdict::Bury { kind } = self.confirmed(claim, starts) else { return };
+    fn confirm_or_bury(&self, claim: Claim, starts: u32) {
+        let Some(kind) = self.confirmed(claim, starts) else { return };
         let error = format!("it began {} times and never ended", starts - 1);
         log::error!("{} {} is dead: {error}", self.kinds[kind], claim.id);
         let end = End { claim, outcome: Outcome::Bury { error } };

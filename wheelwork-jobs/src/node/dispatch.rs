@@ -2,7 +2,7 @@
 
 use super::Node;
 use super::finish::Ended;
-use super::held::Begun;
+use super::held::{Begin, Begun};
 use crate::handler::Job;
 use crate::store::{Claim, End, Outcome, Store};
 use crate::time::Timestamp;
@@ -47,10 +47,25 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
             () = node.stopping.cancelled() => return,
             claim = node.queues[kind].pop() => claim,
         };
-        let Some(begun) = node.begin(claim) else { continue };
+        let begin = node.begin(claim);
+        if matches!(begin, Begin::No) {
+            continue;
+        }
         let node = node.clone();
         tokio::spawn(async move {
-            run_one(node, kind, claim, begun).await;
+            let begin = match begin {
+                Begin::Ask => {
+                    tokio::select! {
+                        () = node.unsure.ask(claim) => {}
+                        () = node.stopping.cancelled() => return,
+                    }
+                    node.begin(claim)
+                }
+                begin => begin,
+            };
+            if let Begin::Now(begun) = begin {
+                run_one(node, kind, claim, begun).await;
+            }
             drop(permit);
         });
     }

@@ -12,7 +12,6 @@ use super::{Node, lock, until};
 use crate::store::{Beat, Store, StoreError};
 use crate::time::{Reading, Step, far_future};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The database's clock is estimated. So much later it has surely reached the end of a life.
@@ -46,9 +45,6 @@ impl<S: Store> Node<S> {
         // Held for the whole beat: the answer is about this number.
         let me = self.me.read().await;
         let Some(number) = *me else { return Ok(()) };
-        if self.must_rejoin.load(Ordering::Acquire) {
-            return Ok(()); // the next beat is that of the new number
-        }
         let asked = Instant::now();
         let beat = self.store.beat(number, self.liveness, &self.kinds).await?;
         let Beat { alive, clock, next_lapse, next_due } = beat;

@@ -91,20 +91,21 @@ enum State {
     Ended,
 }
 
+/// Whether a job that is due begins.
+pub(super) enum Begin {
+    Now(Begun),
+    /// Only if the store says so.
+    Ask,
+    /// It is gone, or may not begin now.
+    No,
+}
+
 /// A job that begins to run.
 pub(super) struct Begun {
     pub(super) due: Timestamp,
     pub(super) payload: String,
     pub(super) attempts: u32,
     pub(super) claims: u32,
-}
-
-/// What becomes of a job after the answer of the store.
-pub(super) enum Verdict {
-    /// It begins, or is gone.
-    Go,
-    /// It has begun too often without an end.
-    Bury { kind: usize },
 }
 
 impl Held {
@@ -182,7 +183,8 @@ impl<S: Store> Node<S> {
         for Claimed { claim, kind, due, payload, attempts, claims } in claimed {
             let Some(&kind) = self.kind_numbers.get(&kind) else { continue };
             self.counts.claimed.add(1);
-            if held.dropped.contains(&claim) {
+            // Whoever stops gives them back.
+            if held.dropped.contains(&claim) || self.stopping.is_cancelled() {
                 continue;
             }
             let (state, confirmed) = (State::Waiting(None), false);
@@ -236,19 +238,22 @@ impl<S: Store> Node<S> {
         }
     }
 
-    /// Begins to run a job that is due. `None` if it is gone, or may not begin now.
-    pub(super) fn begin(self: &Arc<Self>, claim: Claim) -> Option<Begun> {
+    /// Begins to run a job that is due.
+    pub(super) fn begin(self: &Arc<Self>, claim: Claim) -> Begin {
         let mut held = self.held();
-        let job = held.jobs.get_mut(&claim)?;
+        let Some(job) = held.jobs.get_mut(&claim) else { return Begin::No };
+        if !matches!(job.state, State::Due) {
+            return Begin::No;
+        }
         let now = Instant::now();
         if now >= self.lease() {
             // The others may have it already. The node finds out soon, and drops it then.
+            job.confirmed = false;
             self.arm_at(job, claim, far_future(now, self.liveness / 30));
-            return None;
+            return Begin::No;
         }
         if !job.confirmed && (job.claims > 1 || self.is_deaf()) {
-            self.unsure.push(claim);
-            return None;
+            return Begin::Ask;
         }
         job.state = State::Running;
         let begun = Begun {
@@ -260,24 +265,20 @@ impl<S: Store> Node<S> {
         held.running += 1;
         self.counts.fired.add(1);
         self.counts.late_by(self.clock().least(now).since(begun.due));
-        Some(begun)
+        Begin::Now(begun)
     }
 
-    /// The store has answered that a job may begin, and how often it has begun with this time.
-    pub(super) fn confirmed(&self, claim: Claim, starts: u32) -> Verdict {
+    /// The store has answered that a job may begin, and how often it has begun with this time. Returns the
+    /// job's kind if that is too often: then its run has ended.
+    pub(super) fn confirmed(&self, claim: Claim, starts: u32) -> Option<usize> {
         let mut held = self.held();
-        let Some(job) = held.jobs.get_mut(&claim) else { return Verdict::Go };
-        if !matches!(job.state, State::Due) {
-            return Verdict::Go;
-        }
-        let kind = job.kind;
-        if starts > self.handlers[kind].kind.max_claims {
+        let job = held.jobs.get_mut(&claim).filter(|job| matches!(job.state, State::Due))?;
+        if starts > self.handlers[job.kind].kind.max_claims {
             job.state = State::Ended;
-            return Verdict::Bury { kind };
+            return Some(job.kind);
         }
         job.confirmed = true;
-        self.queues[kind].push(job.due, claim);
-        Verdict::Go
+        None
     }
 
     /// Notes that a run has ended.

@@ -3,8 +3,9 @@
 use crate::common::{self, until};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::Notify;
 use wheelwork_jobs::store::{Claim, Insert, NodeId, Store};
-use wheelwork_jobs::{Filter, Job, Jobs, Kind, NewJob};
+use wheelwork_jobs::{Filter, Job, Jobs, Kind, NewJob, Postgres};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -54,4 +55,39 @@ async fn a_job_that_begins_again_and_again_and_never_ends_is_buried() {
     assert!(node.revive(poison).await.unwrap());
     until("it is done as well", || node.metrics().done == 2).await;
     assert_eq!(runs.lock().unwrap()[1], (0, 1, 1));
+}
+
+/// The process of many jobs may end because of one: the others have not begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_what_begins_is_counted() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    store.prepare().await.unwrap();
+    let insert = |n: u32| Insert { job: NewJob::new("n", &n).unwrap(), claim: false };
+    store.insert(None, ms(1_000), &[0, 1, 2].map(insert)).await.unwrap();
+    assert_eq!(dying(&store).await.1.len(), 3);
+    assert_eq!(store.take_over().await.unwrap(), 3);
+    let (begins, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begun, goes_on) = (begins.clone(), go_on.clone());
+    let handle = move |_: Job<u32, _>| {
+        let (begun, goes_on) = (begun.clone(), goes_on.clone());
+        async move {
+            begun.notify_one();
+            goes_on.notified().await;
+            Ok::<_, String>(())
+        }
+    };
+    let kind = Kind::new("n").concurrency(1);
+    let node = Jobs::builder(store).handle(kind, handle).open().await.unwrap();
+    begins.notified().await;
+    let client = common::connect(&url).await;
+    let starts = "SELECT sum(starts)::bigint, min(claims) FROM wheelwork_jobs";
+    let row = client.query_one(starts, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 2));
+    until("all are done", || {
+        go_on.notify_one();
+        node.metrics().done == 3
+    })
+    .await;
 }

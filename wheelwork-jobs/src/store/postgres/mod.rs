@@ -41,7 +41,7 @@ use uuid::Uuid;
 /// Jobs in a PostgreSQL database, which many nodes share.
 ///
 /// The tables are made at the first use, in the first schema of the search path; their names begin with
-/// `wheelwork_`. A store has up to five connections, which are made when they are needed and again after
+/// `wheelwork_`. A store has up to six connections, which are made when they are needed and again after
 /// an error. Clones share them.
 ///
 /// Notices between nodes need `LISTEN` and `NOTIFY`, so connect to the database itself and not to a pool

@@ -7,10 +7,12 @@
 //!
 //! If the process ends before it has told, the next beat of any node finds the jobs.
 
+use super::connect::{is_locked, state_of};
 use super::rows::get;
 use super::{Columns, Described, Inner, micros, rows, sql};
 use crate::job::NewJob;
 use crate::store::{Inserted, Insertion, StoreError};
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -69,6 +71,8 @@ impl Open {
 
     fn asked(&self, asked: &[i64], ended: &[i64]) {
         let now = Instant::now();
+        let (asked, ended): (HashSet<&i64>, HashSet<&i64>) =
+            (asked.iter().collect(), ended.iter().collect());
         let mut all = self.transactions();
         all.retain(|open| !ended.contains(&open.number));
         for open in all.iter_mut().filter(|open| asked.contains(&open.number)) {
@@ -127,6 +131,11 @@ impl Inner {
             };
             match self.ended(&due).await {
                 Ok(ended) => self.open.asked(&due, &ended),
+                // The server does not know them: it was set back.
+                Err(error) if state_of(&error).is_some() && !is_locked(&error) => {
+                    log::warn!("{error}");
+                    self.open.asked(&due, &due);
+                }
                 Err(error) => {
                     log::warn!("{error}");
                     tokio::time::sleep(AFTER_ERROR).await;
