@@ -3,8 +3,8 @@
 use crate::common::{connect, postgres, until};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Config, NoTls};
-use wheelwork_jobs::store::Store;
-use wheelwork_jobs::{Job, Jobs, Postgres};
+use wheelwork_jobs::store::{Claim, Store};
+use wheelwork_jobs::{Job, JobId, Jobs, Postgres};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -69,4 +69,39 @@ async fn a_take_over_and_a_stop_end_however_many_jobs_there_are() {
     store.leave(left).await.unwrap();
     let owned = "SELECT count(*) FROM wheelwork_jobs WHERE owner IS NOT NULL";
     assert_eq!(client.query_one(owned, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+/// The statistics say that nobody owns anything, and a long transaction keeps all that was freed in the
+/// index of the owners.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_are_looked_up_by_their_ids() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let store = impatient(&url);
+    store.prepare().await.unwrap();
+    let node = store.join(None, &[], ms(60_000)).await.unwrap().node;
+    let mut old = connect(&url).await;
+    let keeps = old.transaction().await.unwrap();
+    let client = connect(&url).await;
+    let fill = format!(
+        "INSERT INTO wheelwork_jobs (id, kind, due, payload)
+            SELECT gen_random_uuid(), 'n', now(), 'null' FROM generate_series(1, 30000);
+        ANALYZE wheelwork_jobs;
+        ALTER TABLE wheelwork_jobs SET (autovacuum_enabled = off);
+        UPDATE wheelwork_jobs SET owner = {}, epoch = 7",
+        node.0
+    );
+    keeps.query("SELECT count(*) FROM wheelwork_jobs", &[]).await.unwrap();
+    client.batch_execute(&fill).await.unwrap();
+    let ids = client.query("SELECT id FROM wheelwork_jobs LIMIT 1000", &[]).await.unwrap();
+    let id = |row: &tokio_postgres::Row| row.get::<_, uuid::Uuid>(0).as_u128();
+    let claims = ids.iter().map(|row| Claim { id: JobId::from_u128(id(row)), epoch: 7 });
+    let claims: Vec<_> = claims.collect();
+    // Each takes half a minute by the owner.
+    for _ in 0..8 {
+        assert_eq!(store.holding(node, &claims).await.unwrap().len(), claims.len());
+        assert_eq!(store.start(node, &claims[..100]).await.unwrap().len(), 100);
+    }
+    let new = store.join(Some(node), &claims, ms(60_000)).await.unwrap();
+    assert_eq!(new.kept.len(), claims.len());
 }

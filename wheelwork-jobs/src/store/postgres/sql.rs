@@ -111,11 +111,12 @@ WITH mine AS (
     SELECT held.id
     FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch),
     LATERAL (
-        SELECT id FROM wheelwork_jobs
-        WHERE id = kept.id AND epoch = kept.epoch AND owner = ANY ($2::bigint[])
+        SELECT id, owner FROM wheelwork_jobs
+        WHERE id = kept.id AND epoch = kept.epoch
         OFFSET 0
         FOR UPDATE SKIP LOCKED
     ) AS held
+    WHERE held.owner = ANY ($2::bigint[])
 )
 UPDATE wheelwork_jobs AS job SET owner = $1
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
@@ -266,8 +267,9 @@ FROM me
 WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
 RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims";
 
-/// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query whole: the planner must look each id up.
-/// A join would read the whole table if it was empty when its statistics were made.
+/// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query
+/// whole: the planner must look each id up. A join would read the whole table if it was empty when its statistics were made. For the same reason the
+/// inner query says nothing of the owner, whose index can be long while its statistics say that it is empty.
 pub(super) const DONE: &str = "
 WITH mine AS (
     SELECT held.id
@@ -291,11 +293,12 @@ WITH mine AS (
     SELECT held.id, ended.delay, ended.error
     FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[]) AS ended (id, epoch, delay, error),
     LATERAL (
-        SELECT id FROM wheelwork_jobs
-        WHERE id = ended.id AND epoch = ended.epoch AND owner IS NOT NULL
+        SELECT id, owner FROM wheelwork_jobs
+        WHERE id = ended.id AND epoch = ended.epoch
         OFFSET 0
         FOR UPDATE SKIP LOCKED
     ) AS held
+    WHERE held.owner IS NOT NULL
 )
 UPDATE wheelwork_jobs AS job
 SET owner = NULL,
@@ -314,10 +317,11 @@ pub(super) const HOLDING: &str = "
 SELECT job.id, job.epoch
 FROM unnest($2::uuid[], $3::bigint[]) AS held (id, epoch),
 LATERAL (
-    SELECT id, epoch FROM wheelwork_jobs
-    WHERE id = held.id AND epoch = held.epoch AND owner = $1
+    SELECT id, epoch, owner FROM wheelwork_jobs
+    WHERE id = held.id AND epoch = held.epoch
     OFFSET 0
-) AS job";
+) AS job
+WHERE job.owner = $1";
 
 /// Counts the beginning of a run of each of the claims ($2, $3) that the node $1 has. Passes over rows that
 /// somebody has locked. `OFFSET` as in `DONE`.
@@ -326,11 +330,12 @@ WITH mine AS (
     SELECT held.id
     FROM unnest($2::uuid[], $3::bigint[]) AS due (id, epoch),
     LATERAL (
-        SELECT id FROM wheelwork_jobs
-        WHERE id = due.id AND epoch = due.epoch AND owner = $1
+        SELECT id, owner FROM wheelwork_jobs
+        WHERE id = due.id AND epoch = due.epoch
         OFFSET 0
         FOR UPDATE SKIP LOCKED
     ) AS held
+    WHERE held.owner = $1
 )
 UPDATE wheelwork_jobs AS job SET starts = starts + 1
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
