@@ -11,9 +11,9 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A store that gives up after half a second.
+/// A store that gives up after three seconds.
 fn impatient(url: &str) -> Postgres {
-    Postgres::with(url.parse::<Config>().unwrap(), NoTls, ms(500))
+    Postgres::with(url.parse::<Config>().unwrap(), NoTls, ms(3_000))
 }
 
 async fn fine(_: Job<u32, Postgres>) -> Result<(), String> {

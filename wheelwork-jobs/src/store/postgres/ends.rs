@@ -1,5 +1,5 @@
-//! The beginnings and the ends of runs. What hinders one of them hinders no other: rows that somebody has locked are passed
-//! over, and a statement that the server refuses is tried again in halves.
+//! The beginnings and the ends of runs. What hinders one of them hinders no other: rows that somebody has
+//! locked are passed over, and a statement that the server refuses is tried again in halves.
 
 use super::connect::{Call, is_locked, state_of};
 use super::{Inner, columns, micros, rows, sql};

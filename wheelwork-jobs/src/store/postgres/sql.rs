@@ -235,7 +235,10 @@ RETURNING
 pub(super) const ENDED: &str = "
 SELECT
     number,
-    CASE WHEN status = 'committed' THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text END
+    CASE
+        WHEN status = 'committed'
+        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
+    END
 FROM (
     SELECT number, txid_status(number) AS status FROM unnest($1::bigint[]) AS open (number)
 ) AS open
@@ -268,8 +271,9 @@ WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
 RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims";
 
 /// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query
-/// whole: the planner must look each id up. A join would read the whole table if it was empty when its statistics were made. For the same reason the
-/// inner query says nothing of the owner, whose index can be long while its statistics say that it is empty.
+/// whole: the planner must look each id up. A join would read the whole table if it was empty when its
+/// statistics were made. For the same reason the inner query says nothing of the owner, whose index can be
+/// long while its statistics say that it is empty.
 pub(super) const DONE: &str = "
 WITH mine AS (
     SELECT held.id
@@ -360,7 +364,10 @@ SELECT
     owner, epoch,
     CASE
         WHEN owner IS NOT NULL
-        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, concat_ws(' ', 'drop', owner, id, epoch))::text
+        THEN pg_notify(
+            'wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid,
+            concat_ws(' ', 'drop', owner, id, epoch)
+        )::text
     END
 FROM gone";
 
@@ -387,7 +394,10 @@ SELECT
     owner, epoch,
     CASE
         WHEN owner IS NOT NULL
-        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, concat_ws(' ', 'drop', owner, id, epoch))::text
+        THEN pg_notify(
+            'wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid,
+            concat_ws(' ', 'drop', owner, id, epoch)
+        )::text
     END,
     CASE
         WHEN due <= statement_timestamp() + $4::bigint * interval '1 microsecond'
