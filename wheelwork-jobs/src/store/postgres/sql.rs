@@ -290,8 +290,8 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
-/// errors $4. Passes over rows that somebody has locked. A job that is free already has had this failure. `OFFSET` as in `DONE`. The array leaves to the
-/// join only the rows that were found.
+/// errors $4. Passes over rows that somebody has locked. A job that is free already has had this failure.
+/// `OFFSET` as in `DONE`. The array leaves to the join only the rows that were found.
 pub(super) const FAILED: &str = "
 WITH mine AS (
     SELECT held.id, ended.delay, ended.error
