@@ -183,6 +183,8 @@ impl Conn {
         control.epoch = control.epoch.wrapping_add(1);
         let timeout = control.timeout.take();
         let wakers = std::mem::take(&mut control.wakers);
+        // Requests that end after their connection schedule no check.
+        self.armed.store(0, Ordering::Relaxed);
         drop(control);
         if let Some(timeout) = timeout {
             timeout.cancel();

@@ -1,7 +1,7 @@
 //! HTTP/2.
 
 use crate::frames::*;
-use crate::world::{Client, SECOND, TICK, World, limits, world};
+use crate::world::{Client, SECOND, TICK, World, limits, settle, world};
 use std::time::Duration;
 use wheelwork_http::{Effect, Limit, Rate};
 
@@ -380,5 +380,20 @@ fn a_reset_by_the_client_ends_its_request() {
         assert_eq!(world.cuts(), []);
         world.pass(TICK).await;
         assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+    });
+}
+
+/// The tasks of its streams end after the connection's.
+#[test]
+fn a_client_that_leaves_with_requests_in_flight_leaves_nothing_in_the_timer() {
+    world(limits().idle(SECOND), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send([get(1, "/never"), post(3, "/echo"), get(5, "/quiet")].concat()).await;
+        world.pass(2 * SECOND).await;
+        drop(client);
+        settle().await;
+        assert_eq!(world.server.connections(), 0);
+        assert_eq!(world.timer.pending_timeouts(), 0);
+        assert_eq!(world.cuts(), []);
     });
 }
