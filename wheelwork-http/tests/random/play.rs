@@ -51,7 +51,9 @@ pub(crate) fn play(random: &mut Random) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
         let clock = ManualClock::new();
-        let (connect, server, cuts) = start(&clock);
+        let timer = HashedWheelTimer::builder().tick_duration(TICK).clock(clock.clone());
+        let timer = timer.build().unwrap();
+        let (connect, server, cuts) = start(&timer);
         let mut players: Vec<_> = (1..).zip(scripts).map(Player::new).collect();
         let mut now = 0;
         for at in times(&players) {
@@ -69,18 +71,16 @@ pub(crate) fn play(random: &mut Random) {
             player.judge(cuts.lock().unwrap().remove(&player.number).unwrap_or_default());
         }
         settle().await;
-        assert_eq!(server.connections(), 0);
+        assert_eq!((server.connections(), timer.pending_timeouts()), (0, 0));
     });
 }
 
-fn start(clock: &ManualClock) -> (UnboundedSender<(DuplexStream, Peer)>, Server, Cuts) {
-    let timer = HashedWheelTimer::builder().tick_duration(TICK).clock(clock.clone());
-    let timer = timer.build().unwrap();
+fn start(timer: &HashedWheelTimer) -> (UnboundedSender<(DuplexStream, Peer)>, Server, Cuts) {
     let (connect, connections) = unbounded_channel();
     let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
     let cuts = Cuts::default();
-    let serving = serve(Connections(connections), service, limits()).timer(&timer).on_cut({
-        let (cuts, start) = (cuts.clone(), timer.now());
+    let serving = serve(Connections(connections), service, limits()).timer(timer).on_cut({
+        let (cuts, timer, start) = (cuts.clone(), timer.clone(), timer.now());
         move |cut| {
             let now = (timer.now() - start).as_millis() as u64;
             let port = cut.peer.address().unwrap().port();
