@@ -52,6 +52,7 @@ mod batch;
 mod error;
 mod handler;
 mod health;
+mod host;
 mod job;
 mod jobs;
 mod kind;

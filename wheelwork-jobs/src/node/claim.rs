@@ -6,10 +6,10 @@
 use super::Node;
 use super::held::Room;
 use crate::batch::Batch;
+use crate::host;
 use crate::store::{NodeId, Store, StoreError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// At most so many jobs are claimed in one call.
 const BATCH: usize = 1_000;
@@ -88,12 +88,12 @@ impl<S: Store> Node<S> {
         let asked: Vec<_> =
             rooms.iter().map(|(kind, room)| (self.kinds[*kind].clone(), room.size)).collect();
         let _claiming = self.claiming();
-        let begun = Instant::now();
+        let begun = host::now();
         match self.store.claim(me, self.window, &asked).await {
             Ok(claimed) => {
                 let all: usize = asked.iter().map(|(_, room)| room).sum();
                 let full = if claimed.len() >= all { hunger.batch.size() } else { claimed.len() };
-                hunger.batch.took(full, begun.elapsed());
+                hunger.batch.took(full, host::elapsed(begun));
                 let mut found: HashMap<Arc<str>, usize> = HashMap::new();
                 for job in &claimed {
                     *found.entry(job.kind.clone()).or_default() += 1;

@@ -4,6 +4,7 @@ use super::Node;
 use super::finish::Ended;
 use super::held::{Begin, Begun};
 use crate::handler::Job;
+use crate::host;
 use crate::store::{Claim, End, Outcome, Store};
 use crate::time::Timestamp;
 use std::collections::BTreeSet;
@@ -44,6 +45,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
     let permits = Arc::new(Semaphore::new(most));
     while let Ok(permit) = permits.clone().acquire_owned().await {
         let claim = tokio::select! {
+            biased;
             () = node.stopping.cancelled() => return,
             claim = node.queues[kind].pop() => claim,
         };
@@ -52,10 +54,11 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
             continue;
         }
         let node = node.clone();
-        tokio::spawn(async move {
+        host::spawn(async move {
             let begin = match begin {
                 Begin::Ask => {
                     tokio::select! {
+                        biased;
                         () = node.unsure.ask(claim) => {}
                         () = node.stopping.cancelled() => return,
                     }

@@ -5,6 +5,7 @@
 use super::Node;
 use super::backoff::Backoff;
 use crate::batch::Batch;
+use crate::host;
 use crate::store::{End, Finished, Outcome, Store};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut ended: UnboundedReceiv
     loop {
         let next = later.iter().map(|later| later.at).min();
         tokio::select! {
+            biased;
             received = ended.recv_many(&mut new, size.size()) => {
                 if received == 0 {
                     return;
@@ -44,16 +46,16 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut ended: UnboundedReceiv
         }
         let mut batch: Vec<(Ended, Backoff)> =
             new.drain(..).map(|ended| (ended, Backoff::default())).collect();
-        let now = Instant::now();
+        let now = host::now();
         let again = later.extract_if(.., |later| later.at <= now).take(size.size());
         batch.extend(again.map(|later| (later.ended, later.backoff)));
         let (again, pause) = tell(&node, &mut size, batch, &mut failures).await;
         for (ended, mut backoff) in again {
-            let at = Instant::now() + backoff.next();
+            let at = host::now() + backoff.next();
             later.push(Later { ended, at, backoff });
         }
         if !pause.is_zero() {
-            tokio::time::sleep(pause).await;
+            host::sleep(pause).await;
         }
     }
 }
@@ -66,7 +68,7 @@ async fn tell<S: Store>(
     failures: &mut Backoff,
 ) -> (Vec<(Ended, Backoff)>, Duration) {
     let ends: Vec<End> = batch.iter().map(|(ended, _)| ended.end.clone()).collect();
-    let begun = Instant::now();
+    let begun = host::now();
     let answers = match node.store.finish(&ends).await {
         Ok(answers) => answers,
         Err(error) => {
@@ -75,7 +77,7 @@ async fn tell<S: Store>(
             return (batch, failures.next());
         }
     };
-    size.took(ends.len(), begun.elapsed());
+    size.took(ends.len(), host::elapsed(begun));
     *failures = Backoff::default();
     let (mut told, mut again, mut near) = (Vec::new(), Vec::new(), false);
     for ((ended, backoff), answer) in batch.into_iter().zip(answers) {

@@ -9,6 +9,7 @@
 
 use super::backoff::Backoff;
 use super::{Node, lock, until};
+use crate::host;
 use crate::store::{Beat, Store, StoreError};
 use crate::time::{Reading, Step, far_future};
 use std::sync::Arc;
@@ -20,13 +21,14 @@ const MARGIN: Duration = Duration::from_millis(5);
 /// Beats for ever.
 pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
     let mut backoff = Backoff::default();
-    let mut beat_at = Instant::now();
+    let mut beat_at = host::now();
     loop {
         tokio::select! {
+            biased;
             () = until(Some(beat_at)) => {}
             () = node.beat_now.notified() => {}
         }
-        let asked = Instant::now();
+        let asked = host::now();
         match node.beat().await {
             Ok(()) => {
                 backoff = Backoff::default();
@@ -34,7 +36,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
             }
             Err(error) => {
                 node.note_error(&error);
-                beat_at = far_future(Instant::now(), backoff.next().min(node.liveness / 3));
+                beat_at = far_future(host::now(), backoff.next().min(node.liveness / 3));
             }
         }
     }
@@ -45,7 +47,7 @@ impl<S: Store> Node<S> {
         // Held for the whole beat: the answer is about this number.
         let me = self.me.read().await;
         let Some(number) = *me else { return Ok(()) };
-        let asked = Instant::now();
+        let asked = host::now();
         let beat = self.store.beat(number, self.liveness, &self.kinds).await?;
         let Beat { alive, clock, next_lapse, next_due } = beat;
         self.set_clock(clock);
@@ -59,7 +61,7 @@ impl<S: Store> Node<S> {
         let database = *self.clock();
         *lock(&self.lapse_at) = next_lapse.map(|lapse| database.instant_of(lapse) + MARGIN);
         self.lapse_changed.notify_one();
-        let horizon = database.least(Instant::now()).after(self.window);
+        let horizon = database.least(host::now()).after(self.window);
         if next_due.is_some_and(|due| due <= horizon) {
             self.look.notify_one();
         }

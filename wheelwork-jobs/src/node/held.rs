@@ -11,12 +11,12 @@
 //! stays until its end, and the store finds that its claim does not hold.
 
 use super::Node;
+use crate::host::{self, Timeout};
 use crate::store::{Claim, Claimed, Store};
 use crate::time::{Timestamp, far_future};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wheelwork::Timeout;
 
 /// So many drops are kept in mind at most.
 const MOST_DROPPED: usize = 10_000;
@@ -127,8 +127,11 @@ impl Held {
         self.running
     }
 
+    /// In the order of ids, so that the statements of all nodes lock rows in one order.
     pub(super) fn claims(&self) -> Vec<Claim> {
-        self.jobs.keys().copied().collect()
+        let mut claims: Vec<_> = self.jobs.keys().copied().collect();
+        claims.sort_unstable();
+        claims
     }
 
     fn remove(&mut self, claim: Claim) -> Option<HeldJob> {
@@ -198,7 +201,7 @@ impl<S: Store> Node<S> {
     /// Queues a job if it is due, and otherwise puts it into the wheel.
     fn arm(self: &Arc<Self>, held: &mut Held, claim: Claim) {
         let Some(job) = held.jobs.get_mut(&claim) else { return };
-        let now = Instant::now();
+        let now = host::now();
         let clock = *self.clock();
         if clock.least(now) >= job.due {
             job.state = State::Due;
@@ -245,7 +248,7 @@ impl<S: Store> Node<S> {
         if !matches!(job.state, State::Due) {
             return Begin::No;
         }
-        let now = Instant::now();
+        let now = host::now();
         if now >= self.lease() {
             // The others may have it already. The node finds out soon, and drops it then.
             job.confirmed = false;
@@ -328,7 +331,7 @@ impl<S: Store> Node<S> {
     /// What is due before the beat after the next one and has not begun, the earliest last.
     pub(super) fn due_soon(&self) -> Vec<Claim> {
         let two_beats = (self.liveness / 3).saturating_mul(2).saturating_add(MARGIN);
-        let horizon = self.clock().least(Instant::now()).after(two_beats);
+        let horizon = self.clock().least(host::now()).after(two_beats);
         let held = self.held();
         let mut soon: Vec<_> = held.unstarted().filter(|(due, _)| *due <= horizon).collect();
         drop(held);

@@ -5,6 +5,7 @@
 use super::Node;
 use super::held::Room;
 use crate::error::ScheduleError;
+use crate::host;
 use crate::job::{JobId, NewJob};
 use crate::store::{Claim, Claimed, Insert, Inserted, Insertion, NodeId, Store, StoreError};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut requests: mpsc::Receiv
                     waiting.give_up();
                     return node.stopping.cancelled().await;
                 }
-                let now = Instant::now();
+                let now = host::now();
                 let mut left = std::mem::take(&mut batch).into_iter().peekable();
                 while left.peek().is_some() {
                     let mut bytes = 0;
@@ -71,25 +72,25 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, mut requests: mpsc::Receiv
 impl Waiting {
     fn add(&mut self, busy: Vec<(Request, Instant)>) {
         if !busy.is_empty() {
-            self.at.get_or_insert_with(|| Instant::now() + PAUSE.0);
+            self.at.get_or_insert_with(|| host::now() + PAUSE.0);
             self.requests.extend(busy);
         }
     }
 
     async fn try_again<S: Store>(&mut self, node: &Arc<Node<S>>) {
-        let begun = Instant::now();
+        let begun = host::now();
         let some = self.requests.len().min(BATCH);
         let requests = self.requests.drain(..some).collect();
         // Without a claim: whoever ends this node need not wait for their keys.
         for (request, since) in store(node, requests, false).await {
-            if since.elapsed() >= PATIENCE {
+            if host::elapsed(since) >= PATIENCE {
                 request.give_up();
             } else {
                 self.requests.push((request, since));
             }
         }
-        let pause = (4 * begun.elapsed()).clamp(PAUSE.0, PAUSE.1);
-        self.at = (!self.requests.is_empty()).then(|| Instant::now() + pause);
+        let pause = (4 * host::elapsed(begun)).clamp(PAUSE.0, PAUSE.1);
+        self.at = (!self.requests.is_empty()).then(|| host::now() + pause);
     }
 
     fn give_up(self) {

@@ -40,6 +40,7 @@ use self::work::Hearing;
 use crate::error::{OpenError, ScheduleError, StopError};
 use crate::handler::Handler;
 use crate::health::{Condition, Health};
+use crate::host::{self, Runtime, Timer};
 use crate::job::{JobId, NewJob};
 use crate::metrics::{Counts, Metrics};
 use crate::store::{NodeId, Store, StoreError};
@@ -47,12 +48,9 @@ use crate::time::DatabaseClock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
-use tokio::runtime;
 use tokio::sync::{Notify, RwLock, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use wheelwork::HashedWheelTimer;
 
 /// So many calls of `schedule` wait for the store before further ones wait for room.
 const REQUESTS: usize = 4_096;
@@ -65,7 +63,7 @@ pub(crate) struct Node<S: Store> {
     handlers: Vec<Handler<S>>,
     kinds: Vec<Arc<str>>,
     kind_numbers: HashMap<Arc<str>, usize>,
-    timer: HashedWheelTimer,
+    timer: Timer,
     held: Mutex<Held>,
     clock: Mutex<DatabaseClock>,
     /// Until when no other node can have taken this one for dead.
@@ -104,7 +102,7 @@ pub(crate) struct Link<S: Store> {
     pub(crate) node: Arc<Node<S>>,
     requests: mpsc::Sender<Request>,
     stop: Mutex<Option<oneshot::Sender<Stop>>>,
-    runtime: runtime::Handle,
+    runtime: Runtime,
 }
 
 /// What a node is made of.
@@ -119,10 +117,7 @@ pub(crate) struct Settings<S: Store> {
 impl<S: Store> Link<S> {
     /// Starts a node on a thread of its own. Returns when it has joined the others.
     pub(crate) async fn open(settings: Settings<S>) -> Result<Self, OpenError> {
-        let handlers = runtime::Handle::try_current().map_err(|_| OpenError::NoRuntime)?;
-        let runtime = runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(OpenError::Thread)?;
-        let handle = runtime.handle().clone();
+        let handlers = Runtime::current().ok_or(OpenError::NoRuntime)?;
         let (requests, requested) = mpsc::channel(REQUESTS);
         let (stop, stopped) = oneshot::channel();
         let (opened, opening) = oneshot::channel();
@@ -138,12 +133,9 @@ impl<S: Store> Link<S> {
             let _ = opened.send(Ok(node.clone()));
             node.live(stopped, parts).await;
         };
-        let thread = thread::Builder::new().name("wheelwork-jobs".into());
-        thread.spawn(move || runtime.block_on(live)).map_err(OpenError::Thread)?;
+        let runtime = Runtime::start(live).map_err(OpenError::Thread)?;
         match opening.await {
-            Ok(node) => {
-                Ok(Self { node: node?, requests, stop: Mutex::new(Some(stop)), runtime: handle })
-            }
+            Ok(node) => Ok(Self { node: node?, requests, stop: Mutex::new(Some(stop)), runtime }),
             Err(_) => Err(OpenError::Thread(std::io::Error::other("it has ended"))),
         }
     }
@@ -195,14 +187,13 @@ impl<S: Store> Link<S> {
 impl<S: Store> Node<S> {
     async fn start(
         settings: Settings<S>,
-        handlers: &runtime::Handle,
+        handlers: &Runtime,
         requests: mpsc::Receiver<Request>,
     ) -> Result<(Arc<Self>, Parts), OpenError> {
         let store = Arc::new(settings.store);
         store.prepare().await?;
         let clock = DatabaseClock::new(store.clock().await?);
-        let timer = HashedWheelTimer::builder().tick_duration(settings.tick);
-        let timer = timer.thread_name("wheelwork-wheel").build()?;
+        let timer = host::timer(settings.tick)?;
         let kinds: Vec<_> = settings.handlers.iter().map(|h| h.kind.name.clone()).collect();
         let queues = kinds.iter().map(|_| DueQueue::default()).collect();
         let (ends, ended) = mpsc::unbounded_channel();
@@ -216,11 +207,11 @@ impl<S: Store> Node<S> {
             handlers: settings.handlers,
             timer,
             clock: Mutex::new(clock),
-            lease: Mutex::new(Instant::now()),
+            lease: Mutex::new(host::now()),
             counts: Counts::default(),
             me: RwLock::new(None),
             must_rejoin: AtomicBool::new(false),
-            last_beat: Mutex::new(Instant::now()),
+            last_beat: Mutex::new(host::now()),
             lapse_at: Mutex::new(None),
             lapse_changed: Notify::new(),
             beat_now: Notify::new(),
@@ -244,7 +235,7 @@ impl<S: Store> Node<S> {
     /// Starts the tasks of the node.
     fn parts(
         self: &Arc<Self>,
-        handlers: &runtime::Handle,
+        handlers: &Runtime,
         requests: mpsc::Receiver<Request>,
         ended: mpsc::UnboundedReceiver<Ended>,
     ) -> Parts {
@@ -275,13 +266,13 @@ impl<S: Store> Node<S> {
         let condition = match self.fault() {
             Some(reason) => Condition::Died { reason },
             None if self.stopping.is_cancelled() => Condition::Stopped,
-            None if !self.kinds.is_empty() && Instant::now() >= self.lease() => Condition::CutOff,
+            None if !self.kinds.is_empty() && host::now() >= self.lease() => Condition::CutOff,
             None => Condition::Working,
         };
         let is_node = !self.kinds.is_empty();
         Health {
             condition,
-            last_beat: is_node.then(|| lock(&self.last_beat).elapsed()),
+            last_beat: is_node.then(|| host::elapsed(*lock(&self.last_beat))),
             listening: is_node.then(|| self.is_listening()),
         }
     }
@@ -327,7 +318,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Waits until an instant, or for ever if there is none. Also after the timer has stopped.
 async fn until(at: Option<Instant>) {
     match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
+        Some(at) => host::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

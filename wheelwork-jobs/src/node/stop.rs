@@ -2,13 +2,13 @@
 
 use super::{Node, lock};
 use crate::error::StopError;
+use crate::host::{self, JoinError, JoinHandle, JoinSet};
 use crate::store::{Store, StoreError};
 use crate::time::far_future;
 use std::any::Any;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 /// How long the store has for the last call, beyond the limit of a stop.
 const GRACE: Duration = Duration::from_millis(500);
@@ -105,13 +105,13 @@ impl<S: Store> Node<S> {
 
     /// Gives back what has not begun, waits for what runs, and leaves. Beats go on meanwhile.
     async fn wind_up(&self, limit: Duration) -> Result<Stopped, StopError> {
-        let end = far_future(Instant::now(), limit);
+        let end = far_future(host::now(), limit);
         self.stopping.cancel();
         self.timer.stop_async().await;
         let given_back = self.drop_unstarted();
         while self.held().len() > 0 {
-            let settled = tokio::time::timeout_at(end.into(), self.settled.notified());
-            if settled.await.is_err() {
+            let settled = host::timeout_at(end, self.settled.notified());
+            if settled.await.is_none() {
                 break;
             }
         }
@@ -122,10 +122,10 @@ impl<S: Store> Node<S> {
                 None => Ok(()),
             }
         };
-        let last = far_future(end.max(Instant::now()), GRACE);
-        match tokio::time::timeout_at(last.into(), leaving).await {
-            Ok(left) => left?,
-            Err(_) => return Err(StoreError::new("leave the nodes", "no answer in time").into()),
+        let last = far_future(end.max(host::now()), GRACE);
+        match host::timeout_at(last, leaving).await {
+            Some(left) => left?,
+            None => return Err(StoreError::new("leave the nodes", "no answer in time").into()),
         }
         Ok(Stopped { given_back, still_running })
     }

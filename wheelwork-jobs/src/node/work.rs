@@ -12,6 +12,7 @@ use super::backoff::Backoff;
 use super::claim::Hunger;
 use super::{Node, lock, until};
 use crate::batch::Batch;
+use crate::host;
 use crate::store::{Claim, NodeId, Store, StoreError};
 use crate::time::far_future;
 use std::collections::HashSet;
@@ -81,8 +82,9 @@ impl<S: Store> Work<S> {
         let node = &self.node;
         if let Some(pause) = pause {
             tokio::select! {
+                biased;
                 () = node.stopping.cancelled() => {}
-                () = until(Some(far_future(Instant::now(), pause))) => {}
+                () = until(Some(far_future(host::now(), pause))) => {}
             }
         }
         let busy = pause.is_some()
@@ -105,7 +107,7 @@ impl<S: Store> Work<S> {
     fn lapse(&self) -> Option<Instant> {
         let lapse = (*lock(&self.node.lapse_at))?;
         let not_before = self.fruitless.map_or(lapse, |at| far_future(at, PAUSE));
-        Some(if lapse <= Instant::now() { lapse.max(not_before) } else { lapse })
+        Some(if lapse <= host::now() { lapse.max(not_before) } else { lapse })
     }
 
     /// Does what is due. After an error, the rest is due again.
@@ -116,7 +118,7 @@ impl<S: Store> Work<S> {
             self.hunger.look();
         }
         let Some(me) = *self.node.me.read().await else { return Ok(()) };
-        if self.lapse().is_some_and(|at| Instant::now() >= at) {
+        if self.lapse().is_some_and(|at| host::now() >= at) {
             self.take_over().await?;
         }
         self.check(me).await?;
@@ -131,7 +133,7 @@ impl<S: Store> Work<S> {
         *lock(&self.node.lapse_at) = None;
         self.node.beat_now.notify_one(); // finds the next one
         let freed = freed?;
-        self.fruitless = (freed == 0).then(Instant::now);
+        self.fruitless = (freed == 0).then(host::now);
         if freed > 0 {
             log::warn!("took over {freed} jobs of nodes that have died");
             self.node.counts.taken_over.add(freed);
@@ -149,10 +151,10 @@ impl<S: Store> Work<S> {
         let Some(check) = &mut self.check else { return Ok(()) };
         let some = check.left.split_off(check.left.len().saturating_sub(check.batch.size()));
         if !some.is_empty() {
-            let begun = Instant::now();
+            let begun = host::now();
             match self.node.store.holding(me, &some).await {
                 Ok(holding) => {
-                    check.batch.took(some.len(), begun.elapsed());
+                    check.batch.took(some.len(), host::elapsed(begun));
                     self.node.drop_all_but_of(&some, &holding);
                 }
                 Err(error) => {
@@ -176,7 +178,7 @@ impl<S: Store> Node<S> {
     pub(super) async fn join(&self) -> Result<(), StoreError> {
         let mut me = self.me.write().await;
         let keep = self.held().claims();
-        let asked = Instant::now();
+        let asked = host::now();
         let joined = self.store.join(*me, &keep, self.liveness).await?;
         if let Some(old) = *me {
             let dropped = self.drop_all_but_of(&keep, &joined.kept);

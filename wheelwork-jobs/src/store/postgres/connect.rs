@@ -12,15 +12,15 @@
 
 use super::listen::Ears;
 use super::sql;
+use crate::host::{self, JoinHandle, Runtime};
 use crate::store::StoreError;
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex as Lock, PoisonError};
 use std::time::Duration;
-use tokio::runtime::Handle;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::task::JoinHandle;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
@@ -38,7 +38,7 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(1);
 
 /// Makes connections. The ears hear its notifications.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     connect: Arc<dyn Fn(Option<Arc<Ears>>) -> Connecting + Send + Sync>,
     cancel: Arc<dyn Fn(CancelToken) -> Later<()> + Send + Sync>,
     /// The processes of the server that serve the connections.
@@ -58,17 +58,7 @@ impl Connector {
             let (config, tls) = (config.clone(), tls.clone());
             Box::pin(async move {
                 let (client, connection) = config.connect(tls).await?;
-                let ended = CancellationToken::new();
-                let driver = tokio::spawn(drive(connection, ears, ended.clone()));
-                Ok(Session {
-                    cancel: client.cancel_token(),
-                    client,
-                    statements: HashMap::new(),
-                    driver,
-                    runtime: Handle::current(),
-                    ended,
-                    backend: None,
-                })
+                Ok(Session::new(client, connection, ears))
             })
         };
         let cancel = move |token: CancelToken| -> Later<()> {
@@ -88,8 +78,8 @@ async fn drive<S, T>(
     ears: Option<Arc<Ears>>,
     ended: CancellationToken,
 ) where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
 {
     let _ending = Ending { ended, ears: ears.clone() };
     while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -130,9 +120,23 @@ struct Session {
     cancel: CancelToken,
     driver: JoinHandle<()>,
     /// Where the driver runs.
-    runtime: Handle,
+    runtime: Runtime,
     ended: CancellationToken,
     backend: Option<Backend>,
+}
+
+impl Session {
+    fn new<S, T>(client: Client, connection: Connection<S, T>, ears: Option<Arc<Ears>>) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let ended = CancellationToken::new();
+        let driver = host::spawn(drive(connection, ears, ended.clone()));
+        let (cancel, runtime) = (client.cancel_token(), Runtime::here());
+        let statements = HashMap::new();
+        Self { client, statements, cancel, driver, runtime, ended, backend: None }
+    }
 }
 
 /// The process of the server. No two connections share one.
@@ -209,9 +213,9 @@ impl Link {
                     slot.closing = None;
                 }
                 let connecting = self.connect(action);
-                match tokio::time::timeout(self.limits.call, connecting).await {
-                    Ok(connected) => connected.map_err(StoreError::undone)?,
-                    Err(_) => return Err(no_answer(action, self.limits.call).undone()),
+                match host::timeout(self.limits.call, connecting).await {
+                    Some(connected) => connected.map_err(StoreError::undone)?,
+                    None => return Err(no_answer(action, self.limits.call).undone()),
                 }
             }
         };
@@ -299,8 +303,8 @@ impl Call<'_> {
             };
             client.query(&prepared, parameters).await
         };
-        let answer = tokio::time::timeout(limit, query).await;
-        let Ok(answer) = answer else { return Err(no_answer(action, limit)) };
+        let answer = host::timeout(limit, query).await;
+        let Some(answer) = answer else { return Err(no_answer(action, limit)) };
         self.unanswered = client.is_closed();
         answer.map_err(|error| {
             statements.remove(statement); // its plan may be the cause
@@ -318,7 +322,7 @@ impl Call<'_> {
         };
         self.unanswered = true;
         let run = session.client.batch_execute(statements);
-        let Ok(answer) = tokio::time::timeout(limit, run).await else {
+        let Some(answer) = host::timeout(limit, run).await else {
             return Err(no_answer(action, limit));
         };
         answer.map_err(|error| StoreError::new(action, Described(error)))?;
@@ -338,7 +342,7 @@ impl Drop for Call<'_> {
         // A runtime that has ended drops this, and the connection has ended with it.
         let runtime = session.runtime.clone();
         self.slot.closing = Some(runtime.spawn(async move {
-            let _ = tokio::time::timeout(CANCEL_LIMIT, cancelling).await;
+            let _ = host::timeout(CANCEL_LIMIT, cancelling).await;
             session.driver.abort();
             let _ = session.driver.await; // then the socket is closed
         }));

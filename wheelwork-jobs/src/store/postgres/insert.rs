@@ -4,9 +4,10 @@
 use super::connect::{Call, is_locked, state_of};
 use super::rows::{get, uuid};
 use super::{Columns, Inner, Parameters, rows, sql};
+use crate::host;
 use crate::store::{Insert, Inserted, Insertion, StoreError};
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// How long jobs whose key is held are looked for among the others. Then all that are left count as busy.
@@ -20,7 +21,7 @@ impl Inner {
         jobs: &[Insert],
     ) -> Result<Vec<Insertion>, StoreError> {
         let mut call = self.inserts.call("store jobs").await?;
-        let begun = Instant::now();
+        let begun = host::now();
         let mut answers: Vec<Option<Insertion>> = jobs.iter().map(|_| None).collect();
         let (mut plain, mut keyed): (Vec<usize>, Vec<usize>) =
             (0..jobs.len()).partition(|&n| jobs[n].job.key.is_none());
@@ -43,7 +44,7 @@ impl Inner {
                 Err(error) if state_of(&error).is_none() => return Err(error),
                 Err(error) => {
                     let locked = is_locked(&error);
-                    if part.len() > 1 && !(locked && begun.elapsed() > SEPARATION) {
+                    if part.len() > 1 && !(locked && host::elapsed(begun) > SEPARATION) {
                         let (first, second) = part.split_at(part.len() / 2);
                         parts.extend([second, first]);
                     } else if locked {

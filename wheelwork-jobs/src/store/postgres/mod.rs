@@ -9,14 +9,14 @@
 //! - `rows`: what the rows of answers say
 //! - `listen`: what other nodes tell
 
-mod connect;
+pub(crate) mod connect;
 mod ends;
 mod insert;
 mod listen;
 mod nodes;
 mod open;
 mod rows;
-mod sql;
+pub(crate) mod sql;
 
 use self::connect::{Connector, Described, Limits, Link, is_locked};
 use self::listen::Ears;
@@ -27,11 +27,12 @@ use super::{
     Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion, Joined,
     KindStats, NodeId, Notice, Removed, Started, Store, StoreError,
 };
+use crate::host;
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::time::{Reading, micros_up};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
@@ -104,12 +105,16 @@ impl Postgres {
         if config.get_application_name().is_none() {
             config.application_name("wheelwork-jobs");
         }
-        let connector = Connector::new(config, tls);
+        Self::over(&Connector::new(config, tls), limit)
+    }
+
+    /// A store over connections that somebody else makes.
+    pub(crate) fn over(connector: &Connector, limit: Duration) -> Self {
         let limits = |lock| Limits { call: limit, lock };
-        let link = |lock| Link::new(&connector, limits(lock));
+        let link = |lock| Link::new(connector, limits(lock));
         let ears = Arc::<Ears>::default();
         Self(Arc::new(Inner {
-            life: Link::listening(&connector, limits(Self::PATIENCE), ears.clone()),
+            life: Link::listening(connector, limits(Self::PATIENCE), ears.clone()),
             ears,
             node: link(Self::PATIENCE),
             inserts: link(Self::KEY_PATIENCE),
@@ -132,15 +137,15 @@ impl Inner {
         statement: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        let begun = Instant::now();
+        let begun = host::now();
         let mut pause = FIRST_PAUSE;
         loop {
             let answer = self.calls.call(action).await?.query(statement, parameters).await;
             match answer {
-                Err(error) if is_locked(&error) && begun.elapsed() < self.limit => {}
+                Err(error) if is_locked(&error) && host::elapsed(begun) < self.limit => {}
                 answer => return answer,
             }
-            tokio::time::sleep(pause).await;
+            host::sleep(pause).await;
             pause = (2 * pause).min(LONGEST_PAUSE);
         }
     }
@@ -182,9 +187,9 @@ impl Store for Postgres {
     async fn clock(&self) -> Result<Reading, StoreError> {
         let mut call = self.0.inserts.call("read the clock").await?;
         call.query(sql::CLOCK, &[]).await?; // prepares the statement, and wakes the connection
-        let asked = Instant::now();
+        let asked = host::now();
         let rows = call.query(sql::CLOCK, &[]).await?;
-        let answered = Instant::now();
+        let answered = host::now();
         let shown = rows::timestamp(rows::one(&rows)?, 0)?;
         Ok(Reading { asked, shown, answered })
     }
@@ -217,9 +222,9 @@ impl Store for Postgres {
         let call = self.0.life.call("keep the node alive").await?;
         let mut call = call.within((liveness / 3).max(SHORTEST_BEAT));
         let kinds: Vec<&str> = kinds.iter().map(|kind| &**kind).collect();
-        let asked = Instant::now();
+        let asked = host::now();
         let rows = call.query(sql::BEAT, &[&node, &micros(liveness), &kinds]).await?;
-        let answered = Instant::now();
+        let answered = host::now();
         let row = rows::one(&rows)?;
         Ok(Beat {
             alive: get(row, 0)?,
@@ -346,11 +351,11 @@ impl Store for Postgres {
             match life.connected("listen to the other nodes").await {
                 Ok(ended) => {
                     ended.cancelled().await;
-                    tokio::time::sleep(AFTER_END).await;
+                    host::sleep(AFTER_END).await;
                 }
                 Err(error) => {
                     log::warn!("{error}");
-                    tokio::time::sleep(AFTER_ERROR).await;
+                    host::sleep(AFTER_ERROR).await;
                 }
             }
         }

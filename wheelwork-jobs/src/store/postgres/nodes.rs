@@ -12,6 +12,7 @@ use super::connect::Call;
 use super::rows::{self, get};
 use super::{Inner, columns, micros, sql};
 use crate::batch::Batch;
+use crate::host;
 use crate::store::{Claim, Joined, NodeId, StoreError};
 use crate::time::Reading;
 use std::collections::HashMap;
@@ -61,7 +62,7 @@ impl Moves {
     ) -> Result<T, StoreError> {
         let mut batch = self.batch();
         match &answer {
-            Ok(value) => batch.took(jobs(value), begun.elapsed()),
+            Ok(value) => batch.took(jobs(value), host::elapsed(begun)),
             Err(_) => batch.failed(),
         }
         answer
@@ -88,15 +89,15 @@ impl Inner {
         while let (Some(_), Some(_)) = (old, rest.first()) {
             let (batch, later) = rest.split_at(self.moves.batch().size().min(rest.len()));
             let (ids, epochs) = columns(batch);
-            let begun = Instant::now();
+            let begun = host::now();
             let rows = call.query(sql::KEEP, &[&node, &line, &ids, &epochs]).await;
             let rows = self.moves.took(begun, rows, |_| batch.len())?;
             for row in &rows {
                 kept.push(rows::claim(row)?);
             }
             rest = later;
-            if prolonged.elapsed() > liveness / 3 {
-                prolonged = Instant::now();
+            if host::elapsed(prolonged) > liveness / 3 {
+                prolonged = host::now();
                 call.query(sql::PROLONG, &[&node, &micros(liveness)]).await?;
             }
         }
@@ -116,12 +117,12 @@ impl Inner {
         line: &[i64],
         liveness: Duration,
     ) -> Result<(i64, Reading), StoreError> {
-        let asked = Instant::now();
+        let asked = host::now();
         if let Some(&last) = line.get(1..).and_then(<[i64]>::last) {
             let rows = call.query(sql::PROLONG, &[&last, &micros(liveness)]).await?;
             if let Some(row) = rows.first() {
                 let shown = rows::timestamp(row, 0)?;
-                return Ok((last, Reading { asked, shown, answered: Instant::now() }));
+                return Ok((last, Reading { asked, shown, answered: host::now() }));
             }
         }
         let rows = call.query(sql::NEXT_NODE, &[]).await?;
@@ -129,9 +130,9 @@ impl Inner {
         if let Some(old) = old {
             self.moves.successors().entry(old).or_default().push(node);
         }
-        let asked = Instant::now();
+        let asked = host::now();
         let rows = call.query(sql::NEW_NODE, &[&node, &micros(liveness)]).await?;
-        let answered = Instant::now();
+        let answered = host::now();
         let shown = rows::timestamp(rows::one(&rows)?, 0)?;
         Ok((node, Reading { asked, shown, answered }))
     }
@@ -165,12 +166,12 @@ impl Inner {
         ended: &[i64],
         time: Duration,
     ) -> Result<u64, StoreError> {
-        let turn = Instant::now();
+        let turn = host::now();
         let mut all = 0;
         loop {
             let size = self.moves.batch().size();
             let most = i64::try_from(size).unwrap_or(i64::MAX);
-            let begun = Instant::now();
+            let begun = host::now();
             let rows = call.query(sql::FREE, &[&ended, &most]).await;
             let rows = self.moves.took(begun, rows, |_| size)?;
             let freed = get::<i64>(rows::one(&rows)?, 0)?.unsigned_abs();
@@ -179,7 +180,7 @@ impl Inner {
                 call.query(sql::FORGET, &[&ended]).await?;
                 break;
             }
-            if turn.elapsed() >= time {
+            if host::elapsed(turn) >= time {
                 call.query(sql::TAKE_OVER_SOON, &[&ended]).await?;
                 break;
             }

@@ -10,6 +10,7 @@
 use super::connect::{is_locked, state_of};
 use super::rows::get;
 use super::{Columns, Described, Inner, micros, rows, sql};
+use crate::host;
 use crate::job::NewJob;
 use crate::store::{Inserted, Insertion, StoreError};
 use std::collections::HashSet;
@@ -51,7 +52,7 @@ impl Open {
     }
 
     fn add(&self, number: i64) {
-        let since = Instant::now();
+        let since = host::now();
         let mut all = self.transactions();
         let known = all.iter().rev().take(BATCH).any(|open| open.number == number);
         if !known && all.len() < MOST {
@@ -63,14 +64,14 @@ impl Open {
     /// Those to ask about now, or when that is.
     fn due(&self) -> Result<Vec<i64>, Option<Instant>> {
         let all = self.transactions();
-        let now = Instant::now();
+        let now = host::now();
         let due = all.iter().filter(|open| open.ask_at <= now).take(BATCH);
         let due: Vec<_> = due.map(|open| open.number).collect();
         if due.is_empty() { Err(all.iter().map(|open| open.ask_at).min()) } else { Ok(due) }
     }
 
     fn asked(&self, asked: &[i64], ended: &[i64]) {
-        let now = Instant::now();
+        let now = host::now();
         let (asked, ended): (HashSet<&i64>, HashSet<&i64>) =
             (asked.iter().collect(), ended.iter().collect());
         let mut all = self.transactions();
@@ -121,7 +122,7 @@ impl Inner {
             let due = match self.open.due() {
                 Ok(due) => due,
                 Err(Some(ask_at)) => {
-                    tokio::time::sleep_until(ask_at.into()).await;
+                    host::sleep_until(ask_at).await;
                     continue;
                 }
                 Err(None) => {
@@ -138,7 +139,7 @@ impl Inner {
                 }
                 Err(error) => {
                     log::warn!("{error}");
-                    tokio::time::sleep(AFTER_ERROR).await;
+                    host::sleep(AFTER_ERROR).await;
                 }
             }
         }

@@ -12,10 +12,10 @@
 
 /// Whether the last thing that `PREPARE` makes is there. `PREPARE` alone would not do: to find that an
 /// index exists, it waits for all transactions that have written to the table, and others wait for it.
-pub(super) const IS_PREPARED: &str = "SELECT to_regclass('wheelwork_jobs_dead') IS NOT NULL";
+pub(crate) const IS_PREPARED: &str = "SELECT to_regclass('wheelwork_jobs_dead') IS NOT NULL";
 
 /// Makes the tables, in one transaction. All of it can be run again.
-pub(super) const PREPARE: &str = "
+pub(crate) const PREPARE: &str = "
 BEGIN;
 SET LOCAL lock_timeout = 0;
 CREATE TABLE IF NOT EXISTS wheelwork_nodes (
@@ -50,7 +50,7 @@ COMMIT;
 /// statistics of a table say that was empty a minute ago. A scan that remains (of the few nodes) has an
 /// enormous cost then, for which PostgreSQL would compile the statement each time. A node that stands still
 /// in a transaction must not hold its locks.
-pub(super) const CONNECTED: &str = "
+pub(crate) const CONNECTED: &str = "
 SET enable_seqscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
@@ -60,21 +60,21 @@ SELECT pg_backend_pid();
 ";
 
 /// The channel of the notices: each table of jobs has its own, in whatever schema it is.
-pub(super) const CHANNEL: &str = "SELECT 'wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid";
+pub(crate) const CHANNEL: &str = "SELECT 'wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid";
 
-pub(super) const CLOCK: &str = "SELECT clock_timestamp()";
+pub(crate) const CLOCK: &str = "SELECT clock_timestamp()";
 
 /// The number of a new node.
-pub(super) const NEXT_NODE: &str = "SELECT nextval('wheelwork_node_ids')";
+pub(crate) const NEXT_NODE: &str = "SELECT nextval('wheelwork_node_ids')";
 
 /// Makes the node $1, which is alive for $2 microseconds.
-pub(super) const NEW_NODE: &str = "
+pub(crate) const NEW_NODE: &str = "
 INSERT INTO wheelwork_nodes (id, expires)
 VALUES ($1, statement_timestamp() + $2::bigint * interval '1 microsecond')
 RETURNING clock_timestamp()";
 
 /// Prolongs the life of the node $1 by $2 microseconds.
-pub(super) const PROLONG: &str = "
+pub(crate) const PROLONG: &str = "
 UPDATE wheelwork_nodes
 SET expires = statement_timestamp() + $2::bigint * interval '1 microsecond'
 WHERE id = $1
@@ -82,14 +82,14 @@ RETURNING clock_timestamp()";
 
 /// Ends the node $1: its row gets a negative number. Waits for claims of it that are under way. Others look
 /// after its jobs in $2 microseconds.
-pub(super) const END_NODE: &str = "
+pub(crate) const END_NODE: &str = "
 UPDATE wheelwork_nodes
 SET id = -id, expires = statement_timestamp() + $2::bigint * interval '1 microsecond'
 WHERE id = $1";
 
 /// Ends all nodes whose life has lapsed, and takes those up again that could not be emptied before. Passes
 /// over a row that somebody has locked: it must not hold up the others.
-pub(super) const END_LAPSED: &str = "
+pub(crate) const END_LAPSED: &str = "
 WITH lapsed AS (
     SELECT id FROM wheelwork_nodes WHERE expires < statement_timestamp() FOR UPDATE SKIP LOCKED
 )
@@ -99,14 +99,14 @@ WHERE id = ANY (ARRAY (SELECT lapsed.id FROM lapsed))
 RETURNING -id";
 
 /// Lets the next look after the ended nodes $1 at once.
-pub(super) const TAKE_OVER_SOON: &str = "
+pub(crate) const TAKE_OVER_SOON: &str = "
 UPDATE wheelwork_nodes SET expires = statement_timestamp() WHERE id = ANY (
     ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node))
 )";
 
 /// Gives to the node $1 the claims ($3, $4) that the nodes $2 still have. Passes over rows that somebody has
 /// locked. `OFFSET` as in `DONE`.
-pub(super) const KEEP: &str = "
+pub(crate) const KEEP: &str = "
 WITH mine AS (
     SELECT held.id
     FROM unnest($3::uuid[], $4::bigint[]) AS kept (id, epoch),
@@ -124,7 +124,7 @@ RETURNING job.id, job.epoch";
 
 /// Frees at most $2 jobs that the nodes $1 own, the earliest first, and counts them. Passes over rows that
 /// somebody has locked: a handler that is paused in its transaction must not hold up the others.
-pub(super) const FREE: &str = "
+pub(crate) const FREE: &str = "
 WITH owned AS (
     SELECT held.id
     FROM unnest($1::bigint[]) AS ended (node),
@@ -145,18 +145,18 @@ freed AS (
 SELECT count(*) FROM freed";
 
 /// Forgets those of the ended nodes $1 that own nothing any more.
-pub(super) const FORGET: &str = "
+pub(crate) const FORGET: &str = "
 DELETE FROM wheelwork_nodes
 WHERE id = ANY (ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node)))
     AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.owner = -wheelwork_nodes.id)";
 
 /// Tells the nodes to look for jobs.
-pub(super) const TELL: &str =
+pub(crate) const TELL: &str =
     "SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text";
 
 /// Prolongs the life of the node $1 by $2 microseconds. Reads the clock, the end of the next life, and
 /// the first free job of the kinds $3.
-pub(super) const BEAT: &str = "
+pub(crate) const BEAT: &str = "
 WITH beat AS (
     UPDATE wheelwork_nodes
     SET expires = statement_timestamp() + $2::bigint * interval '1 microsecond'
@@ -181,7 +181,7 @@ SELECT
 /// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8. The node
 /// $1 claims those with $9 that are due within $2 microseconds. The first epoch is the time: if a job is
 /// stored again after its end, no claim on the first one fits the second.
-pub(super) const INSERT: &str = "
+pub(crate) const INSERT: &str = "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
 ),
@@ -220,7 +220,7 @@ FROM stored";
 
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
 /// the payload $6. If it is due within $7 microseconds, returns the number of the transaction.
-pub(super) const INSERT_IN: &str = "
+pub(crate) const INSERT_IN: &str = "
 INSERT INTO wheelwork_jobs (id, kind, key, due, payload, epoch)
 VALUES (
     $1, $2, $3, coalesce($4, statement_timestamp() + $5 * interval '1 microsecond'), $6,
@@ -232,7 +232,7 @@ RETURNING
     CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END";
 
 /// Those of the transactions $1 that have ended. Tells the nodes to look if one has committed.
-pub(super) const ENDED: &str = "
+pub(crate) const ENDED: &str = "
 SELECT
     number,
     CASE
@@ -245,10 +245,10 @@ FROM (
 WHERE status IS DISTINCT FROM 'in progress'";
 
 /// Those of the ids $1 that are stored.
-pub(super) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
+pub(crate) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
 
 /// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 at most $4.
-pub(super) const CLAIM: &str = "
+pub(crate) const CLAIM: &str = "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
 ),
@@ -274,7 +274,7 @@ RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.c
 /// whole: the planner must look each id up. A join would read the whole table if it was empty when its
 /// statistics were made. For the same reason the inner query says nothing of the owner, whose index can be
 /// long while its statistics say that it is empty.
-pub(super) const DONE: &str = "
+pub(crate) const DONE: &str = "
 WITH mine AS (
     SELECT held.id
     FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
@@ -292,7 +292,7 @@ RETURNING job.id, job.epoch";
 /// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
 /// errors $4. Passes over rows that somebody has locked. A job that is free already has had this failure.
 /// `OFFSET` as in `DONE`. The array leaves to the join only the rows that were found.
-pub(super) const FAILED: &str = "
+pub(crate) const FAILED: &str = "
 WITH mine AS (
     SELECT held.id, ended.delay, ended.error
     FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[]) AS ended (id, epoch, delay, error),
@@ -317,7 +317,7 @@ WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Those of the claims ($2, $3) that the node $1 has. `OFFSET` as in `DONE`.
-pub(super) const HOLDING: &str = "
+pub(crate) const HOLDING: &str = "
 SELECT job.id, job.epoch
 FROM unnest($2::uuid[], $3::bigint[]) AS held (id, epoch),
 LATERAL (
@@ -329,7 +329,7 @@ WHERE job.owner = $1";
 
 /// Counts the beginning of a run of each of the claims ($2, $3) that the node $1 has. Passes over rows that
 /// somebody has locked. `OFFSET` as in `DONE`.
-pub(super) const START: &str = "
+pub(crate) const START: &str = "
 WITH mine AS (
     SELECT held.id
     FROM unnest($2::uuid[], $3::bigint[]) AS due (id, epoch),
@@ -346,7 +346,7 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch, job.starts";
 
 /// Those of the claims ($1, $2) that are in the table, and whether they have an owner.
-pub(super) const LEFT: &str = "
+pub(crate) const LEFT: &str = "
 SELECT job.id, job.epoch, job.owner IS NOT NULL
 FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
 LATERAL (
@@ -356,7 +356,7 @@ LATERAL (
 ) AS job";
 
 /// Deletes the job $1, and tells its owner.
-pub(super) const CANCEL: &str = "
+pub(crate) const CANCEL: &str = "
 WITH gone AS (
     DELETE FROM wheelwork_jobs WHERE id = $1 RETURNING id, owner, epoch
 )
@@ -373,7 +373,7 @@ FROM gone";
 
 /// Frees the job $1 with the due time $2, or the delay of $3 microseconds. Tells its owner, and all nodes
 /// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not.
-pub(super) const RESCHEDULE: &str = "
+pub(crate) const RESCHEDULE: &str = "
 WITH before AS (
     SELECT id, owner, epoch FROM wheelwork_jobs WHERE id = $1 AND dead = $5 FOR UPDATE
 ),
@@ -406,22 +406,22 @@ SELECT
 FROM moved";
 
 /// Deletes the job $1 of the epoch $2.
-pub(super) const COMPLETE: &str = "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2";
+pub(crate) const COMPLETE: &str = "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2";
 
 /// The job $1.
-pub(super) const GET: &str = "
+pub(crate) const GET: &str = "
 SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
 FROM wheelwork_jobs WHERE id = $1";
 
 /// At most $3 jobs of the kind $1 that are dead or not, as $2 says; NULL selects all.
-pub(super) const LIST: &str = "
+pub(crate) const LIST: &str = "
 SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
 FROM wheelwork_jobs
 WHERE ($1::text IS NULL OR kind = $1) AND ($2::bool IS NULL OR dead = $2)
 ORDER BY due, id
 LIMIT $3";
 
-pub(super) const STATS: &str = "
+pub(crate) const STATS: &str = "
 SELECT
     kind,
     count(*) FILTER (WHERE owner IS NULL AND NOT dead),
