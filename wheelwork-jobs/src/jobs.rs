@@ -236,6 +236,12 @@ impl<S: Store> Jobs<S> {
         }
     }
 
+    /// The number of the node, and what it holds that has not ended.
+    #[cfg(all(test, feature = "postgres"))]
+    pub(crate) fn holds(&self) -> (Option<crate::store::NodeId>, Vec<Claim>) {
+        self.0.node.holds()
+    }
+
     /// Stops. What has not begun is given back, and other nodes can claim it at once. Waits for the
     /// handlers that run, at most for `limit`, and half a second more for the store.
     ///

@@ -52,12 +52,18 @@ mod batch;
 mod error;
 mod handler;
 mod health;
+#[cfg(not(all(test, feature = "postgres")))]
+mod host;
+#[cfg(all(test, feature = "postgres"))]
+#[path = "sim/host.rs"]
 mod host;
 mod job;
 mod jobs;
 mod kind;
 mod metrics;
 mod node;
+#[cfg(all(test, feature = "postgres"))]
+mod sim;
 pub mod store;
 mod time;
 

@@ -321,6 +321,12 @@ impl<S: Store> Node<S> {
         held.drop_unstarted(claim)
     }
 
+    /// The number of the node, unless it changes just now, and what it holds.
+    #[cfg(all(test, feature = "postgres"))]
+    pub(crate) fn holds(&self) -> (Option<crate::store::NodeId>, Vec<Claim>) {
+        (self.me.try_read().ok().and_then(|me| *me), self.held().claims())
+    }
+
     /// Drops what has not begun. Returns how many that were.
     pub(super) fn drop_unstarted(&self) -> usize {
         let mut held = self.held();

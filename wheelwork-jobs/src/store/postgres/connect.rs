@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex as Lock, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
+#[cfg(test)]
+use tokio_postgres::NoTls;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
@@ -65,6 +67,35 @@ impl Connector {
             let tls = cancel_tls.clone();
             Box::pin(async move {
                 let _ = token.cancel_query(tls).await; // the statement may have ended meanwhile
+            })
+        };
+        let backends = Arc::default();
+        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends }
+    }
+
+    /// Makes connections over streams to a simulated server.
+    #[cfg(test)]
+    pub(crate) fn through<S, F>(dial: impl Fn() -> F + Clone + Send + Sync + 'static) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        F: Future<Output = S> + Send,
+    {
+        let mut config = Config::new();
+        config.user("simulated");
+        let cancel_dial = dial.clone();
+        let connect = move |ears: Option<Arc<Ears>>| -> Connecting {
+            let (config, dial) = (config.clone(), dial.clone());
+            Box::pin(async move {
+                let stream = dial().await;
+                let (client, connection) = config.connect_raw(stream, NoTls).await?;
+                Ok(Session::new(client, connection, ears))
+            })
+        };
+        let cancel = move |token: CancelToken| -> Later<()> {
+            let dial = cancel_dial.clone();
+            Box::pin(async move {
+                let stream = dial().await;
+                let _ = token.cancel_query_raw(stream, NoTls).await;
             })
         };
         let backends = Arc::default();

@@ -1,0 +1,179 @@
+//! What a history consists of, and how a seed makes one.
+
+use super::net::Line;
+use fastrand::Rng;
+
+/// So many nodes run at the same time.
+pub(super) const NODES: usize = 3;
+
+/// What the handler of a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It returns at once.
+    Quick,
+    /// It takes so many milliseconds.
+    Slow(u64),
+    /// It fails so often, and then succeeds.
+    Fails(u32),
+    Panics,
+    /// It completes the job in a transaction, which it commits after so many milliseconds.
+    InTransaction(u64),
+}
+
+/// A step of a history. Times are in milliseconds, nodes and jobs are numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Schedule {
+        node: usize,
+        job: u32,
+        due: u64,
+        key: Option<u8>,
+        act: Act,
+    },
+    /// Schedules in a transaction of a user's, which is open for a while.
+    ScheduleIn {
+        job: u32,
+        due: u64,
+        key: Option<u8>,
+        act: Act,
+        open: u64,
+        commits: bool,
+    },
+    Cancel {
+        node: usize,
+        job: u32,
+    },
+    Move {
+        node: usize,
+        job: u32,
+        due: u64,
+    },
+    /// A transaction of a user's locks the row of a job.
+    Lock {
+        job: u32,
+        lasts: u64,
+    },
+    /// A process stands still, as by SIGSTOP.
+    Pause {
+        node: usize,
+        lasts: u64,
+    },
+    /// A process is killed, and another begins later.
+    Kill {
+        node: usize,
+        lasts: u64,
+    },
+    /// A node stops, and another begins later.
+    Stop {
+        node: usize,
+        lasts: u64,
+    },
+    Network {
+        node: usize,
+        line: Line,
+        lasts: u64,
+    },
+    /// All connections of a node are half-open: nobody is told.
+    Silence {
+        node: usize,
+    },
+    CutListener {
+        node: usize,
+    },
+    SilenceListener {
+        node: usize,
+    },
+    /// Each statement takes up to so long, some of that with its locks.
+    SlowServer {
+        most: u64,
+        lasts: u64,
+    },
+    PauseServer {
+        lasts: u64,
+    },
+    CrashServer {
+        lasts: u64,
+    },
+    /// The database's clock is set.
+    Jump {
+        by: i64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) at: u64,
+    pub(super) what: What,
+}
+
+pub(super) const fn at(at: u64, what: What) -> Step {
+    Step { at, what }
+}
+
+/// The kinds of trouble, of which a history has a few.
+const TROUBLES: u32 = 13;
+
+/// The history of a seed: jobs and calls in the first 20 seconds, and trouble of some kinds.
+pub(super) fn history(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::with_seed(seed);
+    let mut steps = Vec::new();
+    let jobs = rng.u32(4..40);
+    for job in 0..jobs {
+        let at = rng.u64(0..15_000);
+        let due = if rng.bool() { rng.u64(0..500) } else { rng.u64(0..9_000) };
+        let key = (rng.u8(..6) == 0).then(|| rng.u8(..3));
+        let act = act(&mut rng);
+        let what = if rng.u8(..8) == 0 {
+            let open = if rng.bool() { rng.u64(1..500) } else { rng.u64(1..20_000) };
+            What::ScheduleIn { job, due, key, act, open, commits: rng.u8(..4) > 0 }
+        } else {
+            What::Schedule { node: rng.usize(..NODES), job, due, key, act }
+        };
+        steps.push(Step { at, what });
+        let node = rng.usize(..NODES);
+        let at = at + rng.u64(0..8_000);
+        match rng.u8(..8) {
+            0 => steps.push(Step { at, what: What::Cancel { node, job } }),
+            1 => steps.push(Step { at, what: What::Move { node, job, due: rng.u64(0..9_000) } }),
+            _ => {}
+        }
+    }
+    let kinds: Vec<u32> = (0..rng.u32(0..4)).map(|_| rng.u32(..TROUBLES)).collect();
+    for kind in kinds {
+        for _ in 0..rng.u32(1..5) {
+            steps.push(Step { at: rng.u64(500..20_000), what: trouble(kind, jobs, &mut rng) });
+        }
+    }
+    steps.sort_by_key(|step| step.at);
+    steps
+}
+
+fn act(rng: &mut Rng) -> Act {
+    match rng.u8(..10) {
+        0 | 1 => Act::Slow(rng.u64(1..1_500)),
+        2 => Act::Fails(rng.u32(1..3)),
+        3 => Act::Panics,
+        4 | 5 => Act::InTransaction(rng.u64(0..1_000)),
+        _ => Act::Quick,
+    }
+}
+
+fn trouble(kind: u32, jobs: u32, rng: &mut Rng) -> What {
+    let node = rng.usize(..NODES);
+    let lasts = if rng.bool() { rng.u64(10..1_500) } else { rng.u64(10..6_000) };
+    let line = [Line::Slow(rng.u64(2..400)), Line::Hangs, Line::Cut][rng.usize(..3)];
+    match kind {
+        0 => What::Pause { node, lasts },
+        1 => What::Kill { node, lasts },
+        2 => What::Stop { node, lasts },
+        3 => What::Network { node, line, lasts },
+        4 => What::Silence { node },
+        5 | 6 => What::CutListener { node },
+        7 => What::SilenceListener { node },
+        8 => What::SlowServer { most: rng.u64(1..700), lasts },
+        9 => What::PauseServer { lasts },
+        10 => What::CrashServer { lasts: lasts / 4 },
+        11 => What::Jump { by: rng.i64(-5_000..5_000) },
+        _ => What::Lock { job: rng.u32(..jobs), lasts: rng.u64(10..20_000) },
+    }
+}

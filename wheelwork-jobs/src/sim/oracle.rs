@@ -1,0 +1,460 @@
+//! Judges a history by what its users see: calls and their answers, runs and their ends.
+//!
+//! It knows nothing of the nodes' inside, so it judges the simulation and a real database alike. All
+//! instants are counted from the beginning of the history.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// What a history broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) rule: Rule,
+    pub(crate) what: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    /// A stored job is gone without a run that has succeeded.
+    Lost,
+    /// A job ran before its due time, by the database's clock.
+    Early,
+    /// A job ran after its cancel or its move had returned true.
+    Revoked,
+    /// Two transactions of handlers have completed one job.
+    Doubled,
+    /// A job ran again without a reason.
+    Repeated,
+    /// A job that is due has not run.
+    Late,
+    /// A run has ended, and the store does not know it.
+    EndNotStored,
+    /// A call of a user has no answer.
+    CallHangs,
+    /// A node holds what it does not own, or owns what it does not hold.
+    Ownership,
+    /// A node has more connections than it may.
+    Connections,
+}
+
+/// The times that bound what may happen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) liveness: Duration,
+    /// The longest time for one call of the store.
+    pub(crate) call: Duration,
+    /// The longest delay after a failure.
+    pub(crate) retry: Duration,
+    /// For what takes no time by the rules.
+    pub(crate) slack: Duration,
+}
+
+impl Limits {
+    fn beat(&self) -> Duration {
+        self.liveness / 3
+    }
+
+    /// A job runs at most so much late after a fault: its node's life ends, another node sees that at its
+    /// beat, and tries again after a second if the row was locked.
+    pub(crate) fn late(&self) -> Duration {
+        self.liveness + self.beat() + self.call + Duration::from_secs(1) + self.slack
+    }
+
+    /// While nothing is wrong: the notice was lost, and the next beat finds the job.
+    fn late_when_well(&self) -> Duration {
+        self.beat() + 2 * self.call + self.slack
+    }
+}
+
+/// When something was wrong for the last time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trouble(Option<Duration>);
+
+impl Trouble {
+    fn until(&mut self, at: Duration) {
+        self.0 = self.0.max(Some(at));
+    }
+
+    fn since(self, at: Duration) -> bool {
+        self.0.is_some_and(|last| last >= at)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Job {
+    /// By the database's clock, in microseconds.
+    due: u64,
+    stored: Option<Duration>,
+    changes: Vec<Change>,
+    runs: Vec<Run>,
+    /// A user has locked its row.
+    locked: Trouble,
+    effects: usize,
+}
+
+/// A cancel or a move.
+#[derive(Clone, Debug)]
+struct Change {
+    called: Duration,
+    /// When it returned, and what.
+    returned: Option<(Duration, Answer)>,
+    /// The new due time of a move.
+    due: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    True,
+    False,
+    /// Nobody knows whether it was done.
+    Failed,
+}
+
+#[derive(Clone, Debug)]
+struct Run {
+    node: usize,
+    epoch: u64,
+    due: u64,
+    begun: Duration,
+    ended: Option<(Duration, RunEnd)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    Done,
+    Failed,
+    /// Its process has ended.
+    Killed,
+}
+
+/// A run that begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begin {
+    pub(crate) job: u32,
+    pub(crate) node: usize,
+    pub(crate) epoch: u64,
+    pub(crate) due: u64,
+    /// When the node decided to run it: before a pause of its process, if one has just ended.
+    pub(crate) decided: Duration,
+    /// What the database's clock shows.
+    pub(crate) clock: u64,
+}
+
+/// A row of the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) epoch: u64,
+    pub(crate) owned: bool,
+    pub(crate) dead: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Oracle {
+    limits: Limits,
+    jobs: BTreeMap<u32, Job>,
+    /// Anything was wrong that can make any job late.
+    fault: Trouble,
+    /// A node could not reach the database.
+    contact: BTreeMap<usize, Trouble>,
+    /// A node could not hear notices.
+    hearing: BTreeMap<usize, Trouble>,
+    /// When the clock was set back, and by how much.
+    set_back: Vec<(Duration, Duration)>,
+    pub(crate) violation: Option<Violation>,
+}
+
+impl Oracle {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            jobs: BTreeMap::new(),
+            fault: Trouble::default(),
+            contact: BTreeMap::new(),
+            hearing: BTreeMap::new(),
+            set_back: Vec::new(),
+            violation: None,
+        }
+    }
+
+    /// Notes the first violation.
+    pub(crate) fn violated(&mut self, rule: Rule, what: impl fmt::Display) {
+        self.violation.get_or_insert_with(|| Violation { rule, what: what.to_string() });
+    }
+
+    fn job(&mut self, number: u32) -> &mut Job {
+        self.jobs.entry(number).or_default()
+    }
+
+    // What the history does.
+
+    /// Something is wrong until then.
+    pub(crate) fn fault(&mut self, until: Duration) {
+        self.fault.until(until);
+    }
+
+    /// A node cannot reach the database until then.
+    pub(crate) fn no_contact(&mut self, node: usize, until: Duration) {
+        self.fault.until(until);
+        self.contact.entry(node).or_default().until(until);
+        self.deaf(node, until + self.limits.call);
+    }
+
+    /// A node hears no notices until then.
+    pub(crate) fn deaf(&mut self, node: usize, until: Duration) {
+        self.hearing.entry(node).or_default().until(until);
+    }
+
+    pub(crate) fn clock_set(&mut self, now: Duration, back: Duration) {
+        self.fault.until(now);
+        if !back.is_zero() {
+            self.set_back.push((now, back));
+        }
+    }
+
+    pub(crate) fn locked(&mut self, job: u32, until: Duration) {
+        self.job(job).locked.until(until);
+    }
+
+    /// Somebody schedules a job. It may be stored from now on.
+    pub(crate) fn schedules(&mut self, job: u32, due: u64) {
+        self.job(job).due = due;
+    }
+
+    pub(crate) fn stored(&mut self, job: u32, now: Duration) {
+        self.job(job).stored.get_or_insert(now);
+    }
+
+    /// Somebody cancels a job, or moves it to `due`. Returns the number of the change.
+    pub(crate) fn changes(&mut self, job: u32, due: Option<u64>, now: Duration) -> usize {
+        let changes = &mut self.job(job).changes;
+        changes.push(Change { called: now, returned: None, due });
+        changes.len() - 1
+    }
+
+    pub(crate) fn changed(&mut self, job: u32, change: usize, answer: Answer, now: Duration) {
+        self.job(job).changes[change].returned = Some((now, answer));
+    }
+
+    /// A call without anything in its way began at `called`, and has its answer now.
+    pub(crate) fn answered(&mut self, call: &str, called: Duration, now: Duration) {
+        let most = 3 * self.limits.call + self.limits.slack;
+        if now > called + most && !self.fault.since(called) {
+            self.violated(Rule::CallHangs, format!("{call} took {:?}", now - called));
+        }
+    }
+
+    /// A handler begins. Returns the number of its run.
+    pub(crate) fn begins(&mut self, begin: Begin, now: Duration) -> usize {
+        self.judge_early(&begin, now);
+        self.judge_revoked(&begin, now);
+        self.judge_repeated(&begin, now);
+        let Begin { node, epoch, due, .. } = begin;
+        let runs = &mut self.job(begin.job).runs;
+        runs.push(Run { node, epoch, due, begun: now, ended: None });
+        runs.len() - 1
+    }
+
+    pub(crate) fn ends(&mut self, job: u32, run: usize, end: RunEnd, now: Duration) {
+        self.job(job).runs[run].ended.get_or_insert((now, end));
+    }
+
+    /// The handlers of a node will not go on.
+    pub(crate) fn killed(&mut self, node: usize, now: Duration) {
+        let runs = self.jobs.values_mut().flat_map(|job| &mut job.runs);
+        for run in runs.filter(|run| run.node == node) {
+            run.ended.get_or_insert((now, RunEnd::Killed));
+        }
+    }
+
+    /// Transactions of handlers that complete a job were committed so many times.
+    pub(crate) fn completed(&mut self, job: u32, times: usize) {
+        self.job(job).effects = times;
+        if times > 1 {
+            self.violated(Rule::Doubled, format!("job {job} was completed {times} times"));
+        }
+    }
+
+    // What is judged at once.
+
+    fn judge_early(&mut self, begin: &Begin, now: Duration) {
+        let Begin { job, node, due, clock, .. } = *begin;
+        let early = Duration::from_micros(due.saturating_sub(clock));
+        // The node finds out at its next beat.
+        let mut unseen = self.limits.beat() + self.limits.call + self.limits.slack;
+        if self.contact.get(&node).is_some_and(|t| t.since(now.saturating_sub(unseen))) {
+            unseen = self.limits.liveness + unseen;
+        }
+        let recent = self.set_back.iter().filter(|(at, _)| *at + unseen >= begin.decided);
+        let allowed: Duration = recent.map(|(_, by)| *by).sum();
+        if early > allowed {
+            self.violated(Rule::Early, format!("job {job} ran {early:?} early at {now:?}"));
+        }
+    }
+
+    /// How long after the answer a node can begin to run a job that was cancelled or moved: until it has the
+    /// notice; until its next beat, if the notice was lost; until the end of its life, if it cannot beat.
+    fn revocation(&self, node: usize, returned: Duration) -> Duration {
+        let Limits { liveness, call, slack, .. } = self.limits;
+        let since = |of: &BTreeMap<usize, Trouble>| {
+            of.get(&node).is_some_and(|t| t.since(returned.saturating_sub(call + slack)))
+        };
+        if since(&self.contact) {
+            liveness + slack
+        } else if since(&self.hearing) {
+            self.limits.beat() + call + slack
+        } else {
+            call + slack
+        }
+    }
+
+    fn judge_revoked(&mut self, begin: &Begin, now: Duration) {
+        let Begin { job, node, due, decided, .. } = *begin;
+        let changes = self.job(job).changes.clone();
+        let last_true = changes.iter().rev().find_map(|change| match change.returned {
+            Some((returned, Answer::True)) => Some((change, returned)),
+            _ => None,
+        });
+        let Some((last, returned)) = last_true else { return };
+        // What happened beside it or later may have undone it.
+        let others = changes.iter().filter(|c| c.called != last.called || c.due != last.due);
+        let mut beside = others.filter(|other| {
+            other.returned.is_none_or(|(at, answer)| at > last.called && answer != Answer::False)
+        });
+        if beside.next().is_some() || decided <= returned + self.revocation(node, returned) {
+            return;
+        }
+        let after = decided - returned;
+        match last.due {
+            None => self.violated(
+                Rule::Revoked,
+                format!("node {node} ran job {job} at {now:?}, {after:?} after its cancel"),
+            ),
+            Some(moved) if due < moved => self.violated(
+                Rule::Revoked,
+                format!(
+                    "node {node} ran job {job} at {now:?}, {after:?} after its move, too early"
+                ),
+            ),
+            Some(_) => {}
+        }
+    }
+
+    /// A run is repeated after a failure, a move, or a fault in which its node may have lost its claim.
+    fn judge_repeated(&mut self, begin: &Begin, now: Duration) {
+        let limits = self.limits;
+        let fault = self.fault;
+        let job = self.job(begin.job);
+        let Some(last) = job.runs.last() else { return };
+        let from = last.begun.saturating_sub(limits.call + limits.slack);
+        let failed = last.ended.is_some_and(|(_, end)| end != RunEnd::Done);
+        let moved = job.changes.iter().any(|c| {
+            c.due.is_some() && c.returned.is_none_or(|(_, answer)| answer != Answer::False)
+        });
+        if !failed && !moved && !fault.since(from) && !job.locked.since(from) {
+            let (number, first) = (begin.job, last.begun);
+            self.violated(Rule::Repeated, format!("job {number} ran at {first:?} and at {now:?}"));
+        }
+    }
+
+    // What is judged as time passes.
+
+    /// Judges what should have happened by now. `clock` is what the database's clock shows, `rows` what is in
+    /// the store.
+    pub(crate) fn judge(&mut self, now: Duration, clock: u64, rows: &BTreeMap<u32, Row>) {
+        let numbers: Vec<u32> = self.jobs.keys().copied().collect();
+        for number in numbers {
+            let row = rows.get(&number).copied();
+            if row.is_some() {
+                self.stored(number, now);
+            }
+            let verdict = self.jobs.get(&number).and_then(|job| {
+                let late = self.late(job, row, now, clock);
+                late.or_else(|| self.not_stored(job, row, now))
+            });
+            if let Some((rule, why)) = verdict {
+                self.violated(rule, format!("job {number} at {now:?}: {why}"));
+            }
+        }
+    }
+
+    fn late(
+        &self,
+        job: &Job,
+        row: Option<Row>,
+        now: Duration,
+        clock: u64,
+    ) -> Option<(Rule, String)> {
+        let stored = job.stored?;
+        let unknown = |change: &Change| change.returned.is_none_or(|(_, a)| a == Answer::Failed);
+        let is_over = job.effects > 0 || row.is_some_and(|row| row.dead);
+        if is_over || job.changes.iter().any(unknown) {
+            return None;
+        }
+        let done = job.changes.iter().filter(|c| matches!(c.returned, Some((_, Answer::True))));
+        let last = done.clone().next_back();
+        if last.is_some_and(|change| change.due.is_none()) {
+            return None; // it is cancelled
+        }
+        let moved = last.and_then(|change| change.returned).map(|(at, _)| at);
+        // After a move, those runs count that follow a run with the new due time.
+        let due = last.and_then(|change| change.due).unwrap_or(job.due);
+        let runs = job.runs.iter().skip_while(|run| moved.is_some() && run.due < due);
+        if runs.clone().any(|run| matches!(run.ended, None | Some((_, RunEnd::Done)))) {
+            return None;
+        }
+        let failed = runs.filter_map(|run| run.ended).map(|(at, _)| at + self.limits.retry).max();
+        let due = now.checked_sub(Duration::from_micros(clock.checked_sub(due)?))?;
+        let begin = [Some(stored), moved, failed, job.locked.0].into_iter().flatten();
+        let begin = begin.fold(due, Duration::max);
+        let late = if self.fault.since(begin.saturating_sub(self.limits.late())) {
+            let fault = self.fault.0.unwrap_or_default();
+            (now.checked_sub(begin.max(fault))?, self.limits.late())
+        } else {
+            (now.checked_sub(begin)?, self.limits.late_when_well())
+        };
+        let (by, most) = late;
+        (by > most).then(|| (Rule::Late, format!("it has not run for {by:?}")))
+    }
+
+    fn not_stored(&self, job: &Job, row: Option<Row>, now: Duration) -> Option<(Rule, String)> {
+        let row = row.filter(|row| row.owned)?;
+        let run = job.runs.iter().rfind(|run| run.epoch == row.epoch)?;
+        let (ended, _) = run.ended.filter(|(_, end)| *end == RunEnd::Done)?;
+        let since = [Some(ended), self.fault.0, job.locked.0].into_iter().flatten().max()?;
+        let by = now.checked_sub(since)?;
+        let why = || format!("its run at {:?} has ended, and the store does not know", run.begun);
+        (by > self.limits.late()).then(|| (Rule::EndNotStored, why()))
+    }
+
+    /// A node has so many connections, and may have `most`. What it has given up in trouble does not count.
+    pub(crate) fn connected(&mut self, node: &str, count: usize, most: usize, now: Duration) {
+        if count > most && !self.fault.since(now.saturating_sub(self.limits.late())) {
+            self.violated(Rule::Connections, format!("{node} has {count} at {now:?}"));
+        }
+    }
+
+    /// Judges the end, when nothing has been wrong for long.
+    pub(crate) fn judge_end(&mut self, rows: &BTreeMap<u32, Row>) {
+        for (number, job) in self.jobs.clone() {
+            let done = job.runs.iter().any(|run| matches!(run.ended, Some((_, RunEnd::Done))));
+            let done = done || job.effects > 0;
+            let changed =
+                |c: &Change| c.due.is_none() && !matches!(c.returned, Some((_, Answer::False)));
+            let cancelled = job.changes.iter().any(changed);
+            if job.stored.is_some() && !done && !cancelled && !rows.contains_key(&number) {
+                self.violated(
+                    Rule::Lost,
+                    format!("job {number} is gone, and never ran to its end"),
+                );
+            }
+        }
+    }
+
+    /// So many jobs have run to their end.
+    pub(crate) fn done(&self) -> usize {
+        let done =
+            |job: &&Job| job.runs.iter().any(|run| matches!(run.ended, Some((_, RunEnd::Done))));
+        self.jobs.values().filter(done).count()
+    }
+}

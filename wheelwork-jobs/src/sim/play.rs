@@ -1,0 +1,581 @@
+//! Plays a history.
+
+use super::history::{Act, NODES, Step, What};
+use super::net::Line;
+use super::oracle::{Answer, Begin, Limits, Oracle, Row, Rule, RunEnd, Violation};
+use super::server::Server;
+use super::statement::{EFFECT, LOCK_ROW};
+use super::world::{self, Home, Process};
+use crate::handler::Job;
+use crate::job::{JobId, NewJob, When};
+use crate::jobs::Jobs;
+use crate::kind::{Kind, Retry};
+use crate::store::postgres::Postgres;
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+const LIVENESS: Duration = ms(3_000);
+const WINDOW: Duration = ms(4_000);
+
+/// The longest time for one call.
+const LIMIT: Duration = ms(900);
+
+const LIMITS: Limits = Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, slack: ms(500) };
+
+/// The longest delay after a failure.
+const RETRY: Duration = ms(400);
+
+/// How often the oracle looks.
+const LOOK: Duration = ms(100);
+
+/// A node has five connections. As many again may have been given up a moment ago.
+const MOST_BACKENDS: usize = 10;
+
+/// What a history came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Played {
+    pub(super) done: usize,
+    /// The virtual time, and what it depends on: equal for equal seeds.
+    pub(super) print: u64,
+}
+
+#[derive(Clone)]
+struct Play(Arc<Inner>);
+
+struct Inner {
+    began: Instant,
+    server: Server,
+    oracle: Mutex<Oracle>,
+    acts: Mutex<BTreeMap<u32, Act>>,
+    slots: Mutex<Vec<Slot>>,
+    /// When the last trouble ends.
+    calm: Mutex<Duration>,
+    print: Mutex<u64>,
+}
+
+#[derive(Default)]
+struct Slot {
+    process: Option<Process>,
+    jobs: Option<Jobs<Postgres>>,
+    /// How often it was started.
+    life: u32,
+    paused: Option<Duration>,
+    /// The last pause: its begin and its end.
+    pause: (Duration, Duration),
+}
+
+/// Plays a history in a world of its own.
+pub(super) fn play(seed: u64, steps: &[Step]) -> Result<Played, Violation> {
+    let steps = steps.to_vec();
+    world::run(seed, async move {
+        let play = Play::new();
+        play.run(&steps).await
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn id(job: u32) -> JobId {
+    JobId::from_u128(u128::from(job))
+}
+
+impl Play {
+    fn new() -> Self {
+        Self(Arc::new(Inner {
+            began: world::now(),
+            server: Server::new(),
+            oracle: Mutex::new(Oracle::new(LIMITS)),
+            acts: Mutex::default(),
+            slots: Mutex::new((0..NODES).map(|_| Slot::default()).collect()),
+            calm: Mutex::default(),
+            print: Mutex::default(),
+        }))
+    }
+
+    fn now(&self) -> Duration {
+        world::now() - self.0.began
+    }
+
+    fn clock(&self) -> Timestamp {
+        self.0.server.db.clock()
+    }
+
+    fn oracle(&self) -> MutexGuard<'_, Oracle> {
+        lock(&self.0.oracle)
+    }
+
+    fn calm(&self, after: Duration) {
+        let mut calm = lock(&self.0.calm);
+        *calm = after.max(*calm);
+    }
+
+    /// Mixes something into the print.
+    fn print(&self, what: u64) {
+        let mut print = lock(&self.0.print);
+        *print = (*print ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    async fn run(&self, steps: &[Step]) -> Result<Played, Violation> {
+        for node in 0..NODES {
+            self.start(node);
+        }
+        for step in steps {
+            self.pass_until(ms(step.at)).await?;
+            self.step(step.what);
+        }
+        let last = steps.last().map_or(0, |step| step.at);
+        loop {
+            let calm = *lock(&self.0.calm);
+            let end = calm.max(ms(last + 10_000)) + LIMITS.late() + ms(1_000);
+            self.pass_until(end).await?;
+            if *lock(&self.0.calm) == calm {
+                break;
+            }
+        }
+        self.oracle().judge_end(&self.rows());
+        self.judge_ownership();
+        let mut oracle = self.oracle();
+        let done = oracle.done();
+        self.print(done as u64);
+        let print = *lock(&self.0.print);
+        oracle.violation.take().map_or(Ok(Played { done, print }), Err)
+    }
+
+    /// Lets the time pass, and judges.
+    async fn pass_until(&self, at: Duration) -> Result<(), Violation> {
+        loop {
+            let now = self.now();
+            if now >= at {
+                return Ok(());
+            }
+            world::sleep(LOOK.min(at - now)).await;
+            self.judge_connections();
+            self.judge_effects();
+            let rows = self.rows();
+            let clock = self.clock().as_micros();
+            let mut oracle = self.oracle();
+            oracle.judge(self.now(), clock, &rows);
+            if let Some(violation) = oracle.violation.take() {
+                return Err(violation);
+            }
+        }
+    }
+
+    fn rows(&self) -> BTreeMap<u32, Row> {
+        let state = self.0.server.db.state();
+        let rows = state.jobs.iter().map(|(id, row)| {
+            let (epoch, owned, dead) = (row.epoch.cast_unsigned(), row.owner.is_some(), row.dead);
+            (u32::try_from(*id).unwrap_or(u32::MAX), Row { epoch, owned, dead })
+        });
+        rows.collect()
+    }
+
+    fn judge_connections(&self) {
+        let counts = self.0.server.db.state().backends();
+        for (process, count) in counts {
+            let node = format!("{process:?}");
+            self.oracle().connected(&node, count, MOST_BACKENDS, self.now());
+        }
+    }
+
+    fn judge_effects(&self) {
+        let effects = self.0.server.db.state().effects.clone();
+        for (job, times) in effects {
+            self.oracle().completed(u32::try_from(job).unwrap_or(0), times);
+        }
+    }
+
+    /// At the end: who waits in a wheel is owned by its node, and who is owned is held by its owner.
+    fn judge_ownership(&self) {
+        let slots = lock(&self.0.slots);
+        let nodes = slots.iter().filter_map(|slot| slot.jobs.as_ref()).map(Jobs::holds);
+        let nodes: Vec<_> = nodes.collect();
+        let state = self.0.server.db.state();
+        let mut wrong = Vec::new();
+        for (me, held) in &nodes {
+            for claim in held {
+                let row = state.jobs.get(&claim.id.as_u128());
+                let owns = row.is_some_and(|row| {
+                    row.epoch.cast_unsigned() == claim.epoch && row.owner == me.map(|me| me.0)
+                });
+                if !owns {
+                    wrong.push(format!("{me:?} holds {claim:?}, and the store has {row:?}"));
+                }
+            }
+        }
+        for (id, row) in state.jobs.iter().filter(|(_, row)| row.owner.is_some()) {
+            let is_held = nodes.iter().any(|(me, held)| {
+                me.map(|me| me.0) == row.owner
+                    && held
+                        .iter()
+                        .any(|c| c.id.as_u128() == *id && c.epoch == row.epoch.cast_unsigned())
+            });
+            if !is_held {
+                wrong.push(format!("nobody holds job {id}: {row:?}"));
+            }
+        }
+        drop(state);
+        if let Some(wrong) = wrong.first() {
+            self.oracle().violated(Rule::Ownership, wrong);
+        }
+    }
+
+    // Nodes.
+
+    fn start(&self, node: usize) {
+        let mut slots = lock(&self.0.slots);
+        let slot = &mut slots[node];
+        if slot.process.is_some() {
+            return;
+        }
+        slot.life += 1;
+        let process = Process(2 + u32::try_from(node).unwrap_or(0) + 10 * slot.life);
+        slot.process = Some(process);
+        let play = self.clone();
+        let life = slot.life;
+        world::spawn(Home::of(process), async move { play.open(node, life, process).await });
+    }
+
+    async fn open(&self, node: usize, life: u32, process: Process) {
+        loop {
+            let play = self.clone();
+            let handle = move |job: Job<u32, Postgres>| {
+                let play = play.clone();
+                async move { play.handle(node, job).await }
+            };
+            let retry = Retry::default().attempts(1_000).first(ms(100)).longest(RETRY);
+            let kind = Kind::new("n").concurrency(8).most_held(50).retry(retry);
+            let builder = Jobs::builder(self.0.server.store(process, LIMIT)).handle(kind, handle);
+            match builder.liveness(LIVENESS).window(WINDOW).open().await {
+                Ok(jobs) => {
+                    let mut slots = lock(&self.0.slots);
+                    if slots[node].life == life {
+                        slots[node].jobs = Some(jobs);
+                    }
+                    return;
+                }
+                Err(_) => {
+                    self.oracle().fault(self.now() + ms(500));
+                    world::sleep(ms(100)).await;
+                }
+            }
+        }
+    }
+
+    fn jobs(&self, node: usize) -> Option<Jobs<Postgres>> {
+        lock(&self.0.slots)[node].jobs.clone()
+    }
+
+    async fn handle(&self, node: usize, job: Job<u32, Postgres>) -> Result<(), String> {
+        let number = job.payload;
+        let now = self.now();
+        let pause = lock(&self.0.slots)[node].pause;
+        let begin = Begin {
+            job: number,
+            node,
+            epoch: job.epoch,
+            due: Timestamp::from(job.due).as_micros(),
+            decided: if pause.1 == now { pause.0 } else { now },
+            clock: self.clock().as_micros(),
+        };
+        let run = self.oracle().begins(begin, now);
+        self.print(u64::try_from(now.as_nanos()).unwrap_or(0) + u64::from(number));
+        let act = lock(&self.0.acts).get(&number).copied().unwrap_or(Act::Quick);
+        let ending = Ending { play: self, job: number, run };
+        let result = self.act(act, &job).await;
+        drop(ending);
+        let end = if result.is_ok() { RunEnd::Done } else { RunEnd::Failed };
+        self.oracle().ends(number, run, end, self.now());
+        result
+    }
+
+    async fn act(&self, act: Act, job: &Job<u32, Postgres>) -> Result<(), String> {
+        match act {
+            Act::Quick => Ok(()),
+            Act::Slow(time) => {
+                world::sleep(ms(time)).await;
+                Ok(())
+            }
+            Act::Fails(times) if job.attempt <= times => Err("it fails".into()),
+            Act::Panics if job.attempt == 1 => resume_unwind(Box::new("it panics")), // in silence
+            Act::Fails(_) | Act::Panics => Ok(()),
+            Act::InTransaction(time) => {
+                self.complete(job, ms(time)).await.map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    async fn complete(
+        &self,
+        job: &Job<u32, Postgres>,
+        time: Duration,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let mut client = self.0.server.user().await?;
+        let transaction = client.transaction().await?;
+        transaction.execute(EFFECT, &[&i64::from(job.payload)]).await?;
+        job.complete_in(&transaction).await?;
+        world::sleep(time).await;
+        Ok(transaction.commit().await?)
+    }
+
+    // Steps.
+
+    fn step(&self, what: What) {
+        let now = self.now();
+        let lasting = |lasts: u64| now + ms(lasts);
+        self.print(u64::try_from(now.as_nanos()).unwrap_or(0));
+        match what {
+            What::Schedule { node, job, due, key, act } => {
+                let new = self.new_job(job, due, key, act);
+                self.user(move |play| async move { play.schedule(node, job, new).await });
+            }
+            What::ScheduleIn { job, due, key, act, open, commits } => {
+                let new = self.new_job(job, due, key, act);
+                self.calm(lasting(open));
+                self.user(move |play| async move {
+                    play.schedule_in(job, new, open, commits).await;
+                });
+            }
+            What::Cancel { node, job } => self.change(node, job, None),
+            What::Move { node, job, due } => self.change(node, job, Some(due)),
+            What::Lock { job, lasts } => {
+                self.calm(lasting(lasts));
+                self.user(move |play| async move { play.lock_row(job, lasts).await });
+            }
+            What::Pause { node, lasts } => self.pause(node, lasts),
+            What::Kill { node, lasts } => {
+                self.no_contact(node, lasting(lasts + 500));
+                self.kill(node);
+                self.later(lasts, move |play| play.start(node));
+            }
+            What::Stop { node, lasts } => {
+                self.no_contact(node, lasting(lasts + 2_500));
+                self.user(move |play| async move { play.stop(node, lasts).await });
+            }
+            What::Network { node, line, lasts } => {
+                self.no_contact(node, lasting(lasts) + LIMIT);
+                let Some(process) = lock(&self.0.slots)[node].process else { return };
+                self.0.server.net.set(process, line);
+                self.later(lasts, move |play| play.0.server.net.set(process, Line::Good));
+            }
+            What::Silence { node } => {
+                self.no_contact(node, now + LIVENESS / 3 + LIMIT);
+                if let Some(process) = lock(&self.0.slots)[node].process {
+                    self.0.server.net.silence(process);
+                }
+            }
+            What::CutListener { node } => {
+                self.deaf(node, now + ms(700));
+                if let Some(process) = lock(&self.0.slots)[node].process {
+                    self.0.server.net.reset_listener(process);
+                }
+            }
+            What::SilenceListener { node } => {
+                // The next beat has no answer.
+                self.no_contact(node, now + LIVENESS / 3 + LIMIT);
+                if let Some(process) = lock(&self.0.slots)[node].process {
+                    self.0.server.net.silence_listener(process);
+                }
+            }
+            What::SlowServer { most, lasts } => {
+                self.nobody_has_contact(lasting(lasts) + LIMIT);
+                self.0.server.db.state().slow = ms(most);
+                self.later(lasts, |play| play.0.server.db.state().slow = Duration::ZERO);
+            }
+            What::PauseServer { lasts } => {
+                self.nobody_has_contact(lasting(lasts) + LIMIT);
+                world::pause(super::db::Db::PROCESS);
+                self.later(lasts, |_| world::resume(super::db::Db::PROCESS));
+            }
+            What::CrashServer { lasts } => {
+                self.nobody_has_contact(lasting(lasts) + LIMIT + ms(1_000));
+                self.0.server.crash();
+                self.0.server.db.state().down = true;
+                self.later(lasts, |play| play.0.server.db.state().down = false);
+            }
+            What::Jump { by } => {
+                let (by, back) = (ms(by.unsigned_abs()), by < 0);
+                self.0.server.db.jump(by, back);
+                self.calm(now);
+                self.oracle().clock_set(now, if back { by } else { Duration::ZERO });
+            }
+        }
+    }
+
+    fn user<F: Future<Output = ()> + Send + 'static>(&self, call: impl FnOnce(Self) -> F) {
+        world::spawn(Home::of(Process(0)), call(self.clone()));
+    }
+
+    fn later(&self, after: u64, then: impl FnOnce(&Self) + Send + 'static) {
+        self.user(move |play| async move {
+            world::sleep(ms(after)).await;
+            then(&play);
+        });
+    }
+
+    fn no_contact(&self, node: usize, until: Duration) {
+        self.calm(until);
+        self.oracle().no_contact(node, until);
+    }
+
+    fn nobody_has_contact(&self, until: Duration) {
+        (0..NODES).for_each(|node| self.no_contact(node, until));
+    }
+
+    fn deaf(&self, node: usize, until: Duration) {
+        self.calm(until);
+        let mut oracle = self.oracle();
+        oracle.fault(until);
+        oracle.deaf(node, until);
+    }
+
+    fn new_job(&self, job: u32, due: u64, key: Option<u8>, act: Act) -> NewJob {
+        lock(&self.0.acts).insert(job, act);
+        let due = self.clock().after(ms(due));
+        self.oracle().schedules(job, due.as_micros());
+        let key = key.map(|key| format!("key-{key}"));
+        let (kind, payload) = ("n".into(), job.to_string());
+        NewJob { id: id(job), kind, key, when: When::At(due), payload }
+    }
+
+    async fn schedule(&self, node: usize, job: u32, new: NewJob) {
+        let Some(jobs) = self.jobs(node) else { return };
+        let (called, keyed) = (self.now(), new.key.is_some());
+        let answer = jobs.schedule(new).await;
+        drop(jobs);
+        let now = self.now();
+        let mut oracle = self.oracle();
+        if answer.is_ok() {
+            oracle.stored(job, now);
+        }
+        if !keyed {
+            oracle.answered("schedule", called, now);
+        }
+    }
+
+    async fn schedule_in(&self, job: u32, new: NewJob, open: u64, commits: bool) {
+        let Some(jobs) = (0..NODES).find_map(|node| self.jobs(node)) else { return };
+        let Ok(mut client) = self.0.server.user().await else { return };
+        let Ok(transaction) = client.transaction().await else { return };
+        let stored = jobs.schedule_in(&transaction, &new).await.is_ok();
+        drop(jobs);
+        world::sleep(ms(open)).await;
+        let committed = commits && transaction.commit().await.is_ok();
+        self.calm(self.now());
+        if stored && committed {
+            self.oracle().stored(job, self.now());
+        }
+    }
+
+    fn change(&self, node: usize, job: u32, due: Option<u64>) {
+        let due = due.map(|due| self.clock().after(ms(due)));
+        let change = self.oracle().changes(job, due.map(Timestamp::as_micros), self.now());
+        self.user(move |play| async move {
+            let called = play.now();
+            let Some(jobs) = play.jobs(node) else {
+                return play.oracle().changed(job, change, Answer::False, called);
+            };
+            let answer = match due {
+                None => jobs.cancel(id(job)).await,
+                Some(due) => jobs.reschedule(id(job), When::At(due)).await,
+            };
+            drop(jobs);
+            let answer = match answer {
+                Ok(true) => Answer::True,
+                Ok(false) => Answer::False,
+                Err(_) => Answer::Failed,
+            };
+            let now = play.now();
+            play.oracle().changed(job, change, answer, now);
+            play.oracle().answered("a change", called, now);
+        });
+    }
+
+    async fn lock_row(&self, job: u32, lasts: u64) {
+        let begun = self.now();
+        let until = begun + ms(lasts) + LIMIT;
+        self.oracle().locked(job, until);
+        let Ok(mut client) = self.0.server.user().await else { return };
+        let Ok(transaction) = client.transaction().await else { return };
+        let row = Uuid::from_u128(u128::from(job));
+        let _ = transaction.execute(LOCK_ROW, &[&row]).await;
+        world::sleep((begun + ms(lasts)).saturating_sub(self.now())).await;
+        drop(transaction);
+        let until = self.now();
+        self.oracle().locked(job, until + LIMIT);
+        self.calm(until);
+    }
+
+    fn pause(&self, node: usize, lasts: u64) {
+        let now = self.now();
+        self.no_contact(node, now + ms(lasts) + LIMIT);
+        let mut slots = lock(&self.0.slots);
+        let slot = &mut slots[node];
+        let Some(process) = slot.process.filter(|_| slot.paused.is_none()) else { return };
+        slot.paused = Some(now);
+        world::pause(process);
+        drop(slots);
+        self.later(lasts, move |play| {
+            let now = play.now();
+            let slot = &mut lock(&play.0.slots)[node];
+            if slot.process == Some(process) {
+                slot.pause = (slot.paused.take().unwrap_or(now), now);
+                world::resume(process);
+            }
+        });
+    }
+
+    fn kill(&self, node: usize) {
+        let mut slots = lock(&self.0.slots);
+        let slot = &mut slots[node];
+        let (process, jobs) = (slot.process.take(), slot.jobs.take());
+        slot.paused = None;
+        slot.life += 1;
+        drop(slots);
+        if let Some(process) = process {
+            world::kill(process);
+            self.0.server.net.reset(process);
+        }
+        drop(jobs);
+        self.oracle().killed(node, self.now());
+    }
+
+    async fn stop(&self, node: usize, lasts: u64) {
+        let jobs = lock(&self.0.slots)[node].jobs.take();
+        let Some(jobs) = jobs else { return };
+        let _ = world::within(ms(2_000), jobs.stop(ms(1_000))).await;
+        drop(jobs);
+        self.kill(node);
+        self.no_contact(node, self.now() + ms(lasts + 500));
+        world::sleep(ms(lasts)).await;
+        if lock(&self.0.slots)[node].process.is_none() {
+            self.start(node);
+        }
+    }
+}
+
+/// A panic of a handler ends its run.
+struct Ending<'a> {
+    play: &'a Play,
+    job: u32,
+    run: usize,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let now = self.play.now();
+            self.play.oracle().ends(self.job, self.run, RunEnd::Failed, now);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Histories that have broken a rule.
+
+use super::history::{Act, Step, What, at};
+use super::play::play;
+
+/// Plays a history in some orders.
+fn keeps_all_rules(steps: &[Step]) {
+    for seed in 0..4 {
+        let played = play(seed, steps);
+        assert!(played.is_ok(), "seed {seed}: {played:?}");
+    }
+}
+
+const fn schedule(node: usize, job: u32, due: u64) -> What {
+    What::Schedule { node, job, due, key: None, act: Act::Quick }
+}
+
+const fn with_key(node: usize, job: u32, due: u64) -> What {
+    What::Schedule { node, job, due, key: Some(0), act: Act::Quick }
+}
+
+/// A transaction of a user's that holds the same key.
+const fn key_held(job: u32, open: u64) -> What {
+    What::ScheduleIn { job, due: 0, key: Some(0), act: Act::Quick, open, commits: true }
+}
+
+/// Changes that are made at various times after the node has lost its connection.
+fn while_deaf(change: impl Fn(u32) -> What) -> Vec<Step> {
+    let mut steps = vec![at(1_500, What::CutListener { node: 1 })];
+    for job in 0..40 {
+        steps.push(at(1_000, schedule(1, job, 3_900)));
+        steps.push(at(1_500 + u64::from(job * job) / 2, change(job)));
+    }
+    steps.sort_by_key(|step| step.at);
+    steps
+}
+
+/// While the node listens again, it is told nothing.
+#[test]
+fn jobs_cancelled_while_their_node_could_not_hear_do_not_run() {
+    keeps_all_rules(&while_deaf(|job| What::Cancel { node: 2, job }));
+}
+
+#[test]
+fn jobs_moved_while_their_node_could_not_hear_do_not_run_at_the_old_time() {
+    keeps_all_rules(&while_deaf(|job| What::Move { node: 2, job, due: 8_000 }));
+}
+
+/// Nobody is told that the connection is half-open.
+#[test]
+fn a_job_cancelled_while_its_node_listens_in_vain_does_not_run() {
+    keeps_all_rules(&[
+        at(1_000, What::SilenceListener { node: 1 }),
+        at(1_100, schedule(1, 0, 3_900)),
+        at(1_600, What::Cancel { node: 2, job: 0 }),
+    ]);
+}
+
+/// The insertion of the key waits with its lock on the row of its node.
+#[test]
+fn a_transaction_that_holds_a_key_does_not_halt_the_nodes() {
+    let mut steps = vec![at(1_000, key_held(0, 20_000)), at(1_500, with_key(1, 1, 200))];
+    for job in 2..20 {
+        steps.push(at(1_000 + 500 * u64::from(job), schedule(1, job, 300)));
+    }
+    keeps_all_rules(&steps);
+}
+
+/// The jobs of the node that waits for the key are taken over by the others, or it runs them itself.
+#[test]
+fn a_transaction_that_holds_a_key_does_not_hold_up_the_jobs_of_its_node() {
+    let mut steps: Vec<_> = (2..12).map(|job| at(800, schedule(1, job, 8_000))).collect();
+    steps.extend([at(1_000, key_held(0, 20_000)), at(1_500, with_key(1, 1, 200))]);
+    keeps_all_rules(&steps);
+}
+
+/// The ends of all runs of a node go in the same statements.
+#[test]
+fn a_locked_row_does_not_stop_the_ends_of_other_jobs() {
+    let mut steps: Vec<_> = (0..10).map(|job| at(1_000, schedule(0, job, 1_000))).collect();
+    steps.push(at(1_500, What::Lock { job: 3, lasts: 20_000 }));
+    keeps_all_rules(&steps);
+}

@@ -1,0 +1,590 @@
+//! The statements of `store::postgres::sql`, each as PostgreSQL carries it out.
+//!
+//! A statement sees what was committed, and waits for rows that others have locked. Then it looks at the row
+//! again. It holds what it has locked until its transaction ends. Whether it passes over locked rows, its text
+//! says.
+
+use super::db::{Db, Fault, JobRow, Lock, Mode, NodeRow, State, Tx};
+use super::protocol::{Cell, Parameters, Type};
+use crate::job::JobId;
+use crate::store::postgres::sql;
+use crate::time::Timestamp;
+use std::sync::MutexGuard;
+use std::time::Duration;
+
+pub(super) type Rows = Vec<Vec<Cell>>;
+
+/// What handlers of the histories do in their transactions.
+pub(super) const EFFECT: &str = "INSERT INTO effects VALUES ($1)";
+
+/// What users of the histories do.
+pub(super) const LOCK_ROW: &str = "SELECT FROM wheelwork_jobs WHERE id = $1 FOR UPDATE";
+
+/// The types of the parameters and of the columns.
+pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
+    use Type::{Bool, Bools, Int, Ints, Text, Texts, Time, Times, Uuid, Uuids};
+    match text {
+        sql::IS_PREPARED => (&[], &[Bool]),
+        sql::CHANNEL => (&[], &[Text]),
+        sql::CLOCK => (&[], &[Time]),
+        sql::NEXT_NODE => (&[], &[Int]),
+        sql::NEW_NODE | sql::PROLONG => (&[Int, Int], &[Time]),
+        sql::END_NODE => (&[Int, Int], &[]),
+        sql::END_LAPSED => (&[], &[Int]),
+        sql::TAKE_OVER_SOON | sql::FORGET => (&[Ints], &[]),
+        sql::KEEP => (&[Int, Ints, Uuids, Ints], &[Uuid, Int]),
+        sql::FREE => (&[Ints, Int], &[Int]),
+        sql::TELL => (&[], &[Text]),
+        sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time]),
+        sql::INSERT => {
+            (&[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools], &[Uuid, Time, Int, Text])
+        }
+        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int], &[Time, Int]),
+        sql::ENDED => (&[Ints], &[Int, Text]),
+        sql::KNOWN => (&[Uuids], &[Uuid]),
+        sql::CLAIM => (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int]),
+        sql::HOLDING => (&[Int, Uuids, Ints], &[Uuid, Int]),
+        sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
+        sql::DONE => (&[Uuids, Ints], &[Uuid, Int]),
+        sql::FAILED => (&[Uuids, Ints, Ints, Texts], &[Uuid, Int]),
+        sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
+        sql::CANCEL => (&[Uuid], &[Int, Int, Text]),
+        sql::RESCHEDULE => (&[Uuid, Time, Int, Int, Bool], &[Int, Int, Text, Text]),
+        sql::COMPLETE => (&[Uuid, Int], &[]),
+        sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text]),
+        EFFECT => (&[Int], &[]),
+        LOCK_ROW => (&[Uuid], &[]),
+        other => panic!("the simulation does not know the statement {other}"),
+    }
+}
+
+/// A statement that runs.
+pub(super) struct Statement<'a> {
+    db: &'a Db,
+    tx: Tx,
+    /// `statement_timestamp()`
+    now: Timestamp,
+    lock_timeout: Option<Duration>,
+    text: &'a str,
+}
+
+type Done<T = ()> = Result<T, Fault>;
+
+fn micros(number: i64) -> Duration {
+    Duration::from_micros(number.max(0).unsigned_abs())
+}
+
+fn claim_of((id, row): &(u128, JobRow)) -> Vec<Cell> {
+    vec![Cell::Uuid(*id), Cell::Int(row.epoch)]
+}
+
+impl<'a> Statement<'a> {
+    pub(super) fn new(db: &'a Db, tx: Tx, lock_timeout: Option<Duration>, text: &'a str) -> Self {
+        Self { db, tx, now: db.clock(), lock_timeout, text }
+    }
+
+    /// Carries it out. `p` are its parameters, from 1.
+    pub(super) async fn run(&self, p: &Parameters) -> Done<Rows> {
+        match self.text {
+            sql::IS_PREPARED => Ok(vec![vec![Cell::Bool(true)]]),
+            sql::CHANNEL => Ok(vec![vec![Cell::Text("channel".into())]]),
+            sql::CLOCK => Ok(self.clock()),
+            sql::NEXT_NODE => Ok(vec![vec![Cell::Int(self.state().next_node())]]),
+            sql::NEW_NODE => {
+                let (id, expires) = (p.int(1), self.now.after(micros(p.int(2))));
+                self.state().set_node(self.tx, id, Some(NodeRow { id, expires }));
+                Ok(self.clock())
+            }
+            sql::PROLONG => {
+                let is_alive = self.prolong(p.int(1), micros(p.int(2))).await?;
+                Ok(if is_alive { self.clock() } else { vec![] })
+            }
+            sql::END_NODE => {
+                self.end_nodes(&[p.int(1)], micros(p.int(2)), |row| row.id > 0).await?;
+                Ok(vec![])
+            }
+            sql::END_LAPSED => self.end_lapsed().await,
+            sql::TAKE_OVER_SOON => self.take_over_soon(&p.ints(1)).await,
+            sql::KEEP => self.keep(p).await,
+            sql::FREE => self.free(&p.ints(1), p.int(2)).await,
+            sql::FORGET => self.forget(&p.ints(1)).await,
+            sql::TELL => {
+                self.look();
+                Ok(vec![vec![Cell::Text(String::new())]])
+            }
+            sql::BEAT => self.beat(p).await,
+            sql::INSERT => self.insert(p).await,
+            sql::INSERT_IN => self.insert_in(p).await,
+            sql::ENDED => Ok(self.ended(&p.ints(1))),
+            sql::KNOWN => {
+                let state = self.state();
+                let known = |id: &u128| state.job(self.tx, *id).is_some();
+                Ok(p.uuids(1).into_iter().filter(known).map(|id| vec![Cell::Uuid(id)]).collect())
+            }
+            sql::CLAIM => self.claim(p).await,
+            sql::DONE => self.done(p).await,
+            sql::FAILED => self.failed(p).await,
+            sql::LEFT => Ok(self.left(p)),
+            sql::HOLDING => Ok(self.holding(p)),
+            sql::START => self.start(p).await,
+            sql::CANCEL => self.cancel(p.uuid(1)).await,
+            sql::RESCHEDULE => self.reschedule(p).await,
+            sql::COMPLETE => self.complete(p.uuid(1), p.int(2)).await,
+            sql::GET => Ok(self.get(p.uuid(1))),
+            EFFECT => {
+                self.state().effect(self.tx, p.int(1));
+                Ok(vec![])
+            }
+            LOCK_ROW => {
+                self.wait_for_job(p.uuid(1), |_| true).await?;
+                Ok(vec![])
+            }
+            other => panic!("the simulation does not know the statement {other}"),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.db.state()
+    }
+
+    fn clock(&self) -> Rows {
+        vec![vec![Cell::Time(self.db.clock())]]
+    }
+
+    fn look(&self) {
+        self.state().notify(self.tx, "look".into());
+    }
+
+    /// `SKIP LOCKED`
+    fn skips(&self) -> bool {
+        self.text.contains("SKIP LOCKED")
+    }
+
+    async fn lock(&self, lock: &Lock, mode: Mode) -> Done {
+        self.db.lock(self.tx, lock, mode, self.lock_timeout).await
+    }
+
+    /// Locks the row of a job, after everybody who has it. `None` if it is gone, or not so any more.
+    async fn wait_for_job(
+        &self,
+        id: u128,
+        is_so: impl Fn(&JobRow) -> bool,
+    ) -> Done<Option<JobRow>> {
+        if !self.state().job(self.tx, id).is_some_and(&is_so) {
+            return Ok(None);
+        }
+        self.lock(&Lock::Job(id), Mode::Update).await?;
+        Ok(self.state().job(self.tx, id).filter(|row| is_so(row)).cloned())
+    }
+
+    /// Locks the row of a job, as `FOR UPDATE` in the text says.
+    async fn lock_job(&self, id: u128, is_so: impl Fn(&JobRow) -> bool) -> Done<Option<JobRow>> {
+        if !self.skips() {
+            return self.wait_for_job(id, is_so).await;
+        }
+        let mut state = self.state();
+        let found = state.job(self.tx, id).filter(|row| is_so(row)).cloned();
+        let Some(row) = found else { return Ok(None) };
+        Ok(state.try_lock(self.tx, &Lock::Job(id), Mode::Update)?.then_some(row))
+    }
+
+    /// Locks the jobs of these ids and epochs that are so.
+    async fn lock_claims(
+        &self,
+        ids: &[u128],
+        epochs: &[i64],
+        is_so: impl Fn(&JobRow) -> bool,
+    ) -> Done<Vec<(u128, JobRow)>> {
+        let mut found = Vec::new();
+        for (&id, &epoch) in ids.iter().zip(epochs) {
+            let row = self.lock_job(id, |row| row.epoch == epoch && is_so(row)).await?;
+            found.extend(row.map(|row| (id, row)));
+        }
+        Ok(found)
+    }
+
+    fn delete(&self, id: u128, row: &JobRow) -> Done {
+        let mut state = self.state();
+        if let Some(key) = &row.key {
+            state.try_lock(self.tx, &Lock::Key(key.clone()), Mode::Update)?;
+        }
+        state.set_job(self.tx, id, None);
+        Ok(())
+    }
+
+    fn set(&self, id: u128, row: JobRow) {
+        self.state().set_job(self.tx, id, Some(row));
+    }
+
+    fn node(&self, number: i64) -> Option<NodeRow> {
+        self.state().nodes_for(self.tx).remove(&number)
+    }
+
+    fn is_alive(&self, node: i64) -> bool {
+        self.node(node).is_some_and(|row| row.id == node)
+    }
+
+    /// The row of a live node, locked against its end. `None` if there is none.
+    async fn me(&self, node: i64) -> Done<Option<i64>> {
+        if !self.is_alive(node) {
+            return Ok(None);
+        }
+        self.lock(&Lock::Node(node), Mode::KeyShare).await?;
+        Ok(self.is_alive(node).then_some(node))
+    }
+
+    async fn prolong(&self, node: i64, by: Duration) -> Done<bool> {
+        if !self.is_alive(node) {
+            return Ok(false);
+        }
+        self.lock(&Lock::Node(node), Mode::NoKeyUpdate).await?;
+        let Some(row) = self.node(node).filter(|row| row.id == node) else { return Ok(false) };
+        let expires = self.now.after(by);
+        self.state().set_node(self.tx, node, Some(NodeRow { expires, ..row }));
+        Ok(true)
+    }
+
+    async fn end_nodes(
+        &self,
+        nodes: &[i64],
+        looked_after: Duration,
+        is_so: impl Fn(&NodeRow) -> bool,
+    ) -> Done<Rows> {
+        let mut ended = Vec::new();
+        for &number in nodes {
+            if !self.node(number).is_some_and(|row| is_so(&row)) {
+                continue;
+            }
+            let lock = Lock::Node(number);
+            if self.skips() {
+                if !self.state().try_lock(self.tx, &lock, Mode::Update)? {
+                    continue;
+                }
+            } else {
+                self.lock(&lock, Mode::Update).await?;
+            }
+            if self.node(number).is_some_and(|row| is_so(&row)) {
+                let row = NodeRow { id: -number, expires: self.now.after(looked_after) };
+                self.state().set_node(self.tx, number, Some(row));
+                ended.push(vec![Cell::Int(number)]);
+            }
+        }
+        Ok(ended)
+    }
+
+    async fn end_lapsed(&self) -> Done<Rows> {
+        let nodes: Vec<_> = self.state().nodes_for(self.tx).into_keys().collect();
+        let second = Duration::from_secs(1);
+        self.end_nodes(&nodes, second, |row| row.expires < self.now).await
+    }
+
+    async fn take_over_soon(&self, nodes: &[i64]) -> Done<Rows> {
+        for &number in nodes {
+            if self.node(number).is_some_and(|row| row.id < 0) {
+                self.lock(&Lock::Node(number), Mode::NoKeyUpdate).await?;
+                if let Some(row) = self.node(number) {
+                    let row = NodeRow { expires: self.now, ..row };
+                    self.state().set_node(self.tx, number, Some(row));
+                }
+            }
+        }
+        Ok(vec![])
+    }
+
+    async fn keep(&self, p: &Parameters) -> Done<Rows> {
+        let (new, old) = (p.int(1), p.ints(2));
+        let is_so = |row: &JobRow| row.owner.is_some_and(|owner| old.contains(&owner));
+        let mine = self.lock_claims(&p.uuids(3), &p.ints(4), is_so).await?;
+        for (id, row) in &mine {
+            self.set(*id, JobRow { owner: Some(new), ..row.clone() });
+        }
+        Ok(mine.iter().map(claim_of).collect())
+    }
+
+    async fn free(&self, nodes: &[i64], most: i64) -> Done<Rows> {
+        let mut freed = 0;
+        for &node in nodes {
+            for id in self.earliest(|row| row.owner == Some(node)) {
+                if freed == most {
+                    break;
+                }
+                if let Some(row) = self.lock_job(id, |row| row.owner == Some(node)).await? {
+                    self.set(id, JobRow { owner: None, ..row });
+                    freed += 1;
+                }
+            }
+        }
+        Ok(vec![vec![Cell::Int(freed)]])
+    }
+
+    async fn forget(&self, nodes: &[i64]) -> Done<Rows> {
+        for &number in nodes {
+            let is_empty = self.earliest(|row| row.owner == Some(number)).is_empty();
+            if is_empty && self.node(number).is_some_and(|row| row.id < 0) {
+                self.lock(&Lock::Node(number), Mode::Update).await?;
+                self.state().set_node(self.tx, number, None);
+            }
+        }
+        Ok(vec![])
+    }
+
+    /// The jobs that are so, in the order of their due times.
+    fn earliest(&self, is_so: impl Fn(&JobRow) -> bool) -> Vec<u128> {
+        let state = self.state();
+        let rows = state.jobs_for(self.tx);
+        let mut found: Vec<_> = rows.into_iter().filter(|(_, row)| is_so(row)).collect();
+        found.sort_by_key(|(id, row)| (row.due, *id));
+        found.into_iter().map(|(id, _)| id).collect()
+    }
+
+    async fn beat(&self, p: &Parameters) -> Done<Rows> {
+        let (node, kinds) = (p.int(1), p.texts(3));
+        let is_alive = self.prolong(node, micros(p.int(2))).await?;
+        let state = self.state();
+        let others = state.nodes.values().filter(|row| row.id != node);
+        let next_lapse = others.map(|row| row.expires).min();
+        let free = state.jobs.values().filter(|row| kinds.contains(&row.kind) && is_free(row));
+        let next_due = free.map(|row| row.due).min();
+        drop(state);
+        let (next_lapse, next_due) =
+            (Cell::of(next_lapse, Cell::Time), Cell::of(next_due, Cell::Time));
+        Ok(vec![vec![Cell::Bool(is_alive), next_lapse, next_due, Cell::Time(self.db.clock())]])
+    }
+
+    fn time_of(&self, at: Option<Timestamp>, delay: Option<i64>) -> Timestamp {
+        at.unwrap_or_else(|| self.now.after(micros(delay.unwrap_or(0))))
+    }
+
+    async fn insert(&self, p: &Parameters) -> Done<Rows> {
+        let (node, horizon) = (p.maybe_int(1), self.now.after(micros(p.int(2))));
+        let (ids, kinds, keys) = (p.uuids(3), p.texts(4), p.maybe_texts(5));
+        let (times, delays, payloads) = (p.maybe_times(6), p.maybe_ints(7), p.texts(8));
+        let may_claim = p.bools(9);
+        let mut me = None;
+        let mut stored = Vec::new();
+        for n in 0..ids.len() {
+            let due = self.time_of(times[n], delays[n]);
+            let owner = match node.filter(|_| may_claim[n] && due <= horizon) {
+                Some(node) => match me {
+                    Some(found) => found,
+                    None => *me.insert(self.me(node).await?),
+                },
+                None => None,
+            };
+            let epoch = self.now.as_micros().cast_signed();
+            let (kind, key, payload) = (kinds[n].clone(), keys[n].clone(), payloads[n].clone());
+            let claims = i64::from(owner.is_some());
+            let row = JobRow { kind, key, due, payload, owner, epoch, claims, ..JobRow::default() };
+            if !self.insert_row(ids[n], row).await? {
+                continue;
+            }
+            if owner.is_none() && due <= horizon {
+                self.look();
+            }
+            let claimed = Cell::of(owner.map(|_| epoch), Cell::Int);
+            stored.push(vec![Cell::Uuid(ids[n]), Cell::Time(due), claimed, Cell::Null]);
+        }
+        Ok(stored)
+    }
+
+    async fn insert_in(&self, p: &Parameters) -> Done<Rows> {
+        let due = self.time_of(p.maybe_time(4), p.maybe_int(5));
+        let row = JobRow {
+            kind: p.text(2),
+            key: p.maybe_text(3),
+            due,
+            payload: p.text(6),
+            epoch: self.now.as_micros().cast_signed(),
+            ..JobRow::default()
+        };
+        if !self.insert_row(p.uuid(1), row).await? {
+            return Ok(vec![]);
+        }
+        let is_near = due <= self.now.after(micros(p.int(7)));
+        let number = is_near.then_some(self.tx.cast_signed());
+        Ok(vec![vec![Cell::Time(due), Cell::of(number, Cell::Int)]])
+    }
+
+    fn ended(&self, transactions: &[i64]) -> Rows {
+        let mut ended = Vec::new();
+        for number in transactions {
+            let committed = self.state().has_committed(number.unsigned_abs());
+            if committed == Some(true) {
+                self.look();
+            }
+            ended.extend(committed.map(|_| vec![Cell::Int(*number), Cell::Null]));
+        }
+        ended
+    }
+
+    /// `ON CONFLICT DO NOTHING`: waits for whoever inserts or deletes the same id or key.
+    async fn insert_row(&self, id: u128, row: JobRow) -> Done<bool> {
+        let mut locks = vec![Lock::Job(id)];
+        locks.extend(row.key.clone().map(Lock::Key));
+        for lock in &locks {
+            self.lock(lock, Mode::Update).await?;
+            let state = self.state();
+            let rows = state.jobs_for(self.tx);
+            let taken = match lock {
+                Lock::Key(_) => rows.values().any(|other| other.key == row.key),
+                _ => rows.contains_key(&id),
+            };
+            drop(rows);
+            drop(state);
+            if taken {
+                locks.iter().for_each(|lock| self.db.unlock(self.tx, lock));
+                return Ok(false);
+            }
+        }
+        self.set(id, row);
+        Ok(true)
+    }
+
+    async fn claim(&self, p: &Parameters) -> Done<Rows> {
+        let (node, horizon) = (p.int(1), self.now.after(micros(p.int(2))));
+        // PostgreSQL is free to lock the row of the node before the jobs or after them.
+        let first = fastrand::bool();
+        let mut me = if first { self.me(node).await? } else { None };
+        let mut near = Vec::new();
+        for (kind, room) in p.texts(3).into_iter().zip(p.ints(4)) {
+            let is_so = |row: &JobRow| row.kind == kind && is_free(row) && row.due <= horizon;
+            let mut room = room;
+            for id in self.earliest(is_so) {
+                if room == 0 {
+                    break;
+                }
+                if let Some(row) = self.lock_job(id, is_so).await? {
+                    near.push((id, row));
+                    room -= 1;
+                }
+            }
+        }
+        if !first {
+            me = self.me(node).await?;
+        }
+        let Some(owner) = me else { return Ok(vec![]) };
+        let claim = |(id, row): (u128, JobRow)| {
+            let (epoch, claims) = (row.epoch + 1, row.claims + 1);
+            let row = JobRow { owner: Some(owner), epoch, claims, ..row };
+            self.set(id, row.clone());
+            let mut cells = claim_of(&(id, row.clone()));
+            let JobRow { kind, due, payload, attempts, .. } = row;
+            cells.extend([Cell::Text(kind), Cell::Time(due), Cell::Text(payload)]);
+            cells.extend([Cell::Int(attempts), Cell::Int(claims)]);
+            cells
+        };
+        Ok(near.into_iter().map(claim).collect())
+    }
+
+    async fn done(&self, p: &Parameters) -> Done<Rows> {
+        let mine = self.lock_claims(&p.uuids(1), &p.ints(2), |_| true).await?;
+        for (id, row) in &mine {
+            self.delete(*id, row)?;
+        }
+        Ok(mine.iter().map(claim_of).collect())
+    }
+
+    async fn failed(&self, p: &Parameters) -> Done<Rows> {
+        let (ids, delays, errors) = (p.uuids(1), p.maybe_ints(3), p.texts(4));
+        let mine = self.lock_claims(&ids, &p.ints(2), |row| row.owner.is_some()).await?;
+        for (id, row) in &mine {
+            let Some(n) = ids.iter().position(|other| other == id) else { continue };
+            let (dead, error) = (delays[n].is_none(), Some(errors[n].clone()));
+            let due = delays[n].map_or(row.due, |delay| self.now.after(micros(delay)));
+            let attempts = row.attempts + 1;
+            let (owner, claims, starts) = (None, 0, 0);
+            let row = row.clone();
+            self.set(*id, JobRow { owner, attempts, claims, starts, dead, due, error, ..row });
+        }
+        Ok(mine.iter().map(claim_of).collect())
+    }
+
+    fn left(&self, p: &Parameters) -> Rows {
+        let state = self.state();
+        let left = p.uuids(1).into_iter().zip(p.ints(2)).filter_map(|(id, epoch)| {
+            let row = state.job(self.tx, id).filter(|row| row.epoch == epoch)?;
+            Some(vec![Cell::Uuid(id), Cell::Int(epoch), Cell::Bool(row.owner.is_some())])
+        });
+        left.collect()
+    }
+
+    fn holding(&self, p: &Parameters) -> Rows {
+        let state = self.state();
+        let holding = p.uuids(2).into_iter().zip(p.ints(3)).filter_map(|(id, epoch)| {
+            let row = state.job(self.tx, id)?;
+            let holds = row.epoch == epoch && row.owner == Some(p.int(1));
+            holds.then(|| vec![Cell::Uuid(id), Cell::Int(epoch)])
+        });
+        holding.collect()
+    }
+
+    async fn start(&self, p: &Parameters) -> Done<Rows> {
+        let is_so = |row: &JobRow| row.owner == Some(p.int(1));
+        let mine = self.lock_claims(&p.uuids(2), &p.ints(3), is_so).await?;
+        let start = |(id, row): (u128, JobRow)| {
+            let starts = row.starts + 1;
+            let cells = [claim_of(&(id, row.clone())), vec![Cell::Int(starts)]].concat();
+            self.set(id, JobRow { starts, ..row });
+            cells
+        };
+        Ok(mine.into_iter().map(start).collect())
+    }
+
+    async fn cancel(&self, id: u128) -> Done<Rows> {
+        let Some(row) = self.wait_for_job(id, |_| true).await? else { return Ok(vec![]) };
+        self.delete(id, &row)?;
+        self.tell_owner(id, &row);
+        let owner = Cell::of(row.owner, Cell::Int);
+        Ok(vec![vec![owner, Cell::Int(row.epoch), Cell::Null]])
+    }
+
+    async fn reschedule(&self, p: &Parameters) -> Done<Rows> {
+        let (id, dead) = (p.uuid(1), p.bool(5));
+        let row = self.wait_for_job(id, |row| row.dead == dead).await?;
+        let Some(row) = row else { return Ok(vec![]) };
+        self.tell_owner(id, &row);
+        let before = vec![Cell::of(row.owner, Cell::Int), Cell::Int(row.epoch)];
+        let (due, epoch) = (self.time_of(p.maybe_time(2), p.maybe_int(3)), row.epoch + 1);
+        let attempts = if row.dead { 0 } else { row.attempts };
+        let (owner, dead, claims, starts) = (None, false, 0, 0);
+        self.set(id, JobRow { owner, epoch, dead, attempts, claims, starts, due, ..row });
+        if due <= self.now.after(micros(p.int(4))) {
+            self.look();
+        }
+        Ok(vec![[before, vec![Cell::Null, Cell::Null]].concat()])
+    }
+
+    fn tell_owner(&self, id: u128, row: &JobRow) {
+        if let Some(owner) = row.owner {
+            let notice = format!("drop {owner} {} {}", JobId::from_u128(id), row.epoch);
+            self.state().notify(self.tx, notice);
+        }
+    }
+
+    async fn complete(&self, id: u128, epoch: i64) -> Done<Rows> {
+        let row = self.wait_for_job(id, |row| row.epoch == epoch).await?;
+        let Some(row) = row else { return Ok(vec![]) };
+        self.delete(id, &row)?;
+        Ok(vec![vec![]])
+    }
+
+    fn get(&self, id: u128) -> Rows {
+        let Some(row) = self.state().job(self.tx, id).cloned() else { return vec![] };
+        let JobRow { kind, key, due, payload, attempts, dead, owner, error, .. } = row;
+        vec![vec![
+            Cell::Uuid(id),
+            Cell::Text(kind),
+            Cell::of(key, Cell::Text),
+            Cell::Time(due),
+            Cell::Text(payload),
+            Cell::Int(attempts),
+            Cell::Bool(dead),
+            Cell::Bool(owner.is_some()),
+            Cell::of(error, Cell::Text),
+        ]]
+    }
+}
+
+fn is_free(row: &JobRow) -> bool {
+    row.owner.is_none() && !row.dead
+}
