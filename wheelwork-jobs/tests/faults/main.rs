@@ -17,3 +17,4 @@ mod poison;
 mod pools;
 mod proxy;
 mod queries;
+mod whole;

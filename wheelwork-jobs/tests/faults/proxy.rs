@@ -1,8 +1,7 @@
 //! A proxy before the database, which cuts connections, lets them hang, or slows them down.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,9 +20,20 @@ pub enum Line {
     Dead,
 }
 
+/// What has become of the connections that listen: of those up to a number.
+#[derive(Clone, Copy, Default)]
+struct Listeners {
+    /// They never carry anything again, and nobody is told.
+    dead: u64,
+    /// They have ended.
+    cut: u64,
+}
+
 pub struct Proxy {
     pub port: u16,
     line: watch::Sender<Line>,
+    listeners: watch::Sender<Listeners>,
+    connections: Arc<AtomicU64>,
     queries: Arc<AtomicU64>,
 }
 
@@ -32,8 +42,9 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (line, watched) = watch::channel(Line::Good);
-        let queries = Arc::new(AtomicU64::new(0));
-        let count = queries.clone();
+        let (listeners, heard) = watch::channel(Listeners::default());
+        let (queries, connections) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (count, accepted) = (queries.clone(), connections.clone());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", database)).await else {
@@ -42,15 +53,33 @@ impl Proxy {
                 let (from_client, to_client) = client.into_split();
                 let (from_server, to_server) = server.into_split();
                 let none = Arc::new(AtomicU64::new(0));
-                tokio::spawn(forward(from_client, to_server, watched.clone(), count.clone()));
-                tokio::spawn(forward(from_server, to_client, watched.clone(), none));
+                let wire = Wire {
+                    number: accepted.fetch_add(1, Relaxed) + 1,
+                    listens: Arc::default(),
+                    line: watched.clone(),
+                    listeners: heard.clone(),
+                };
+                tokio::spawn(forward(from_client, to_server, wire.clone(), count.clone()));
+                tokio::spawn(forward(from_server, to_client, wire, none));
             }
         });
-        Self { port, line, queries }
+        Self { port, line, listeners, connections, queries }
     }
 
     pub fn set(&self, line: Line) {
         self.line.send_replace(line);
+    }
+
+    /// The connections that listen now never carry anything again, and nobody is told.
+    pub fn silence_listeners(&self) {
+        let dead = self.connections.load(Relaxed);
+        self.listeners.send_modify(|listeners| listeners.dead = dead);
+    }
+
+    /// The connections that listen now end.
+    pub fn cut_listeners(&self) {
+        let cut = self.connections.load(Relaxed);
+        self.listeners.send_modify(|listeners| listeners.cut = cut);
     }
 
     /// How many packets with a question went to the database. A query is one packet, or two with its
@@ -60,39 +89,69 @@ impl Proxy {
     }
 }
 
+/// One connection. Clones are the same one.
+#[derive(Clone)]
+struct Wire {
+    number: u64,
+    listens: Arc<AtomicBool>,
+    line: watch::Receiver<Line>,
+    listeners: watch::Receiver<Listeners>,
+}
+
+/// How a connection ends.
+enum End {
+    Cut,
+    /// Nobody is told.
+    Dead,
+}
+
+impl Wire {
+    /// Waits until it ends, and returns how.
+    async fn end(&mut self) -> End {
+        let (listens, number) = (self.listens.clone(), self.number);
+        let ended =
+            |heard: &Listeners| listens.load(Relaxed) && number <= heard.dead.max(heard.cut);
+        tokio::select! {
+            line = self.line.wait_for(|line| matches!(line, Line::Cut | Line::Dead)) => {
+                if line.is_ok_and(|line| *line == Line::Dead) { End::Dead } else { End::Cut }
+            }
+            heard = self.listeners.wait_for(ended) => {
+                if heard.is_ok_and(|heard| number <= heard.dead) { End::Dead } else { End::Cut }
+            }
+        }
+    }
+}
+
 async fn forward(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
-    mut line: watch::Receiver<Line>,
+    mut wire: Wire,
     packets: Arc<AtomicU64>,
 ) {
     let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = tokio::select! {
             read = from.read(&mut buffer) => read,
-            end = end_of(&mut line) => return end.await,
+            end = wire.end() => match end {
+                End::Dead => std::future::pending().await,
+                End::Cut => return,
+            },
         };
         let Ok(length @ 1..) = read else { return };
         packets.fetch_add(1, Relaxed);
-        let now = *line.borrow();
+        if buffer[..length].windows(7).any(|bytes| bytes == b"LISTEN ") {
+            wire.listens.store(true, Relaxed);
+        }
+        let now = *wire.line.borrow();
         match now {
             Line::Good => {}
             Line::Slow(delay) => tokio::time::sleep(delay).await,
-            Line::Hangs => _ = line.wait_for(|line| *line != Line::Hangs).await,
+            Line::Hangs => _ = wire.line.wait_for(|line| *line != Line::Hangs).await,
             Line::Cut => return,
             Line::Dead => std::future::pending().await,
         }
         if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
-    }
-}
-
-/// Waits until a connection ends, and returns how.
-async fn end_of(line: &mut watch::Receiver<Line>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    let ended = line.wait_for(|line| matches!(line, Line::Cut | Line::Dead)).await;
-    match ended.as_deref() {
-        Ok(Line::Dead) => Box::pin(std::future::pending()),
-        _ => Box::pin(std::future::ready(())),
     }
 }

@@ -1,0 +1,327 @@
+//! Nodes on a real database, behind bad networks, beside users who lock rows. The oracle of the simulation
+//! judges.
+//!
+//! `WHEELWORK_JOBS_FAULTS=60` lets the faults last 60 seconds.
+
+#[allow(dead_code)] // the simulation uses all of it
+#[path = "../../src/sim/oracle.rs"]
+mod oracle;
+
+use crate::common::{connect, postgres};
+use crate::proxy::{Line, Proxy};
+use oracle::{Answer, Begin, Limits, Oracle, Row, RunEnd};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Semaphore;
+use tokio_postgres::{Client, Config, NoTls};
+use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres, Retry, Timestamp};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+const NODES: usize = 3;
+const LIVENESS: Duration = ms(1_500);
+const LIMIT: Duration = ms(500);
+const RETRY: Duration = ms(200);
+
+/// The slack is for a machine that does other things as well.
+const LIMITS: Limits = Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, slack: ms(3_000) };
+
+/// After a look that is so late, this program itself stood still.
+const STALL: Duration = ms(300);
+
+#[derive(Clone)]
+struct Play(Arc<Inner>);
+
+struct Inner {
+    began: Instant,
+    direct: String,
+    oracle: Mutex<Oracle>,
+    nodes: Mutex<Vec<Jobs<Postgres>>>,
+    proxies: Vec<Proxy>,
+    new: Mutex<BTreeMap<u32, NewJob>>,
+    /// So many transactions of users are open at most.
+    transactions: Semaphore,
+}
+
+fn clock() -> u64 {
+    Timestamp::from(SystemTime::now()).as_micros()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Play {
+    async fn new() -> Option<Self> {
+        let server = postgres::server()?;
+        let direct = server.database();
+        let effects = "CREATE TABLE effects (n bigint NOT NULL)";
+        connect(&direct).await.batch_execute(effects).await.unwrap();
+        let mut proxies = Vec::new();
+        for _ in 0..NODES {
+            proxies.push(Proxy::start(server.port()).await);
+        }
+        let play = Self(Arc::new(Inner {
+            began: Instant::now(),
+            direct,
+            oracle: Mutex::new(Oracle::new(LIMITS)),
+            nodes: Mutex::default(),
+            proxies,
+            new: Mutex::default(),
+            transactions: Semaphore::new(30),
+        }));
+        for node in 0..NODES {
+            let opened = play.open(node).await;
+            lock(&play.0.nodes).push(opened);
+        }
+        Some(play)
+    }
+
+    async fn open(&self, node: usize) -> Jobs<Postgres> {
+        let direct: Config = self.0.direct.parse().unwrap();
+        let (database, port) = (direct.get_dbname().unwrap(), self.0.proxies[node].port);
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(port).user("postgres").dbname(database);
+        let play = self.clone();
+        let handle = move |job: Job<u32, Postgres>| {
+            let play = play.clone();
+            async move { play.handle(node, job).await }
+        };
+        let retry = Retry::default().attempts(1_000).first(ms(50)).longest(RETRY);
+        let kind = Kind::new("n").concurrency(16).retry(retry);
+        let builder = Jobs::builder(Postgres::with(config, NoTls, LIMIT)).handle(kind, handle);
+        builder.liveness(LIVENESS).window(ms(3_000)).open().await.unwrap()
+    }
+
+    fn now(&self) -> Duration {
+        self.0.began.elapsed()
+    }
+
+    fn oracle(&self) -> MutexGuard<'_, Oracle> {
+        lock(&self.0.oracle)
+    }
+
+    fn node(&self, node: usize) -> Jobs<Postgres> {
+        lock(&self.0.nodes)[node].clone()
+    }
+
+    async fn handle(&self, node: usize, job: Job<u32, Postgres>) -> Result<(), String> {
+        let (number, now) = (job.payload, self.now());
+        let due = Timestamp::from(job.due).as_micros();
+        let begin = Begin { job: number, node, epoch: 0, due, decided: now, clock: clock() };
+        let run = self.oracle().begins(begin, now);
+        let result = self.act(&job).await;
+        let end = if result.is_ok() { RunEnd::Done } else { RunEnd::Failed };
+        self.oracle().ends(number, run, end, self.now());
+        result
+    }
+
+    /// What a handler does depends on the number of its job.
+    async fn act(&self, job: &Job<u32, Postgres>) -> Result<(), String> {
+        match job.payload % 5 {
+            0 if job.attempt == 1 => Err("it fails".into()),
+            1 => {
+                tokio::time::sleep(ms(fastrand::u64(..500))).await;
+                Ok(())
+            }
+            2 => self.complete(job).await.map_err(|error| error.to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn complete(
+        &self,
+        job: &Job<u32, Postgres>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let mut client = connect(&self.0.direct).await;
+        let transaction = client.transaction().await?;
+        let number = i64::from(job.payload);
+        transaction.execute("INSERT INTO effects VALUES ($1)", &[&number]).await?;
+        job.complete_in(&transaction).await?;
+        tokio::time::sleep(ms(fastrand::u64(..300))).await;
+        Ok(transaction.commit().await?)
+    }
+
+    async fn user(self, job: u32, longest: Duration) {
+        let node = fastrand::usize(..NODES);
+        let due = SystemTime::now() + ms(fastrand::u64(..4_000));
+        let mut new = NewJob::new("n", &job).unwrap().due(due);
+        self.oracle().schedules(job, Timestamp::from(due).as_micros());
+        match fastrand::u8(..16) {
+            0 => return self.schedule_in(job, new.key("held"), longest).await,
+            1 => new = new.key("held"),
+            _ => {}
+        }
+        lock(&self.0.new).insert(job, new.clone());
+        if self.node(node).schedule(new).await.is_ok() {
+            self.oracle().stored(job, self.now());
+        }
+        tokio::time::sleep(ms(fastrand::u64(..3_000))).await;
+        match fastrand::u8(..8) {
+            0 => self.change(job, None).await,
+            1 => self.change(job, Some(ms(fastrand::u64(..5_000)))).await,
+            2 => self.lock_row(job, longest).await,
+            _ => {}
+        }
+    }
+
+    async fn schedule_in(&self, job: u32, new: NewJob, longest: Duration) {
+        let Ok(_permit) = self.0.transactions.acquire().await else { return };
+        let mut client = connect(&self.0.direct).await;
+        let transaction = client.transaction().await.unwrap();
+        let stored = self.node(0).schedule_in(&transaction, &new).await.is_ok();
+        tokio::time::sleep(longest.mul_f64(fastrand::f64())).await;
+        if transaction.commit().await.is_ok() && stored {
+            self.oracle().stored(job, self.now());
+        }
+    }
+
+    async fn change(&self, job: u32, delay: Option<Duration>) {
+        let Some(new) = lock(&self.0.new).get(&job).cloned() else { return };
+        let due = delay.map(|delay| SystemTime::now() + delay);
+        let at = due.map(|due| Timestamp::from(due).as_micros());
+        let change = self.oracle().changes(job, at, self.now());
+        let node = self.node(fastrand::usize(..NODES));
+        let answer = match due {
+            None => node.cancel(new.id()).await,
+            Some(due) => node.reschedule(new.id(), due).await,
+        };
+        let answer = match answer {
+            Ok(true) => Answer::True,
+            Ok(false) => Answer::False,
+            Err(_) => Answer::Failed,
+        };
+        self.oracle().changed(job, change, answer, self.now());
+    }
+
+    async fn lock_row(&self, job: u32, longest: Duration) {
+        let Ok(_permit) = self.0.transactions.acquire().await else { return };
+        let mut client = connect(&self.0.direct).await;
+        let transaction = client.transaction().await.unwrap();
+        let lasts = longest.mul_f64(fastrand::f64());
+        self.oracle().locked(job, self.now() + lasts + LIMIT);
+        let lock = "SELECT FROM wheelwork_jobs WHERE payload = $1 FOR UPDATE";
+        let _ = transaction.execute(lock, &[&job.to_string()]).await;
+        tokio::time::sleep(lasts).await;
+        let _ = transaction.rollback().await;
+        self.oracle().locked(job, self.now() + LIMIT);
+    }
+
+    /// Lets something be wrong with a node's network for a while.
+    async fn trouble(&self) {
+        let node = fastrand::usize(..NODES);
+        let proxy = &self.0.proxies[node];
+        let lasts = ms(fastrand::u64(50..1_500));
+        let until = self.now() + lasts + LIMIT + ms(200);
+        let line = match fastrand::u8(..7) {
+            0 => Line::Cut,
+            1 => Line::Hangs,
+            2 => Line::Slow(ms(fastrand::u64(1..200))),
+            3 => {
+                self.oracle().no_contact(node, until);
+                proxy.set(Line::Dead);
+                tokio::time::sleep(ms(50)).await;
+                proxy.set(Line::Good);
+                return tokio::time::sleep(lasts).await;
+            }
+            4 => {
+                proxy.silence_listeners();
+                self.oracle().no_contact(node, self.now() + LIVENESS / 3 + LIMIT);
+                return tokio::time::sleep(lasts).await;
+            }
+            _ => {
+                proxy.cut_listeners();
+                self.oracle().no_contact(node, self.now() + LIMIT);
+                return tokio::time::sleep(lasts).await;
+            }
+        };
+        self.oracle().no_contact(node, until);
+        proxy.set(line);
+        tokio::time::sleep(lasts).await;
+        proxy.set(Line::Good);
+        self.oracle().no_contact(node, self.now() + LIMIT + ms(200));
+    }
+
+    /// Judges until all jobs have ended, at least until an instant.
+    async fn judge_until(&self, end: Duration) {
+        let client = connect(&self.0.direct).await;
+        let mut looked = self.now();
+        loop {
+            tokio::time::sleep(ms(100)).await;
+            let rows = rows(&client).await;
+            let effects = effects(&client).await;
+            let now = self.now();
+            let mut oracle = self.oracle();
+            for (job, times) in effects {
+                oracle.completed(job, times);
+            }
+            if now - looked > STALL {
+                (0..NODES).for_each(|node| oracle.no_contact(node, now)); // the machine stood still
+            }
+            looked = now;
+            oracle.judge(now, clock(), &rows);
+            if let Some(violation) = &oracle.violation {
+                panic!("{:?}: {}", violation.rule, violation.what);
+            }
+            if now >= end && rows.is_empty() {
+                return oracle.judge_end(&rows);
+            }
+            assert!(now < end + ms(60_000), "these have not ended: {rows:?}");
+        }
+    }
+}
+
+async fn rows(client: &Client) -> BTreeMap<u32, Row> {
+    let rows = "SELECT payload::bigint, owner IS NOT NULL, dead FROM wheelwork_jobs";
+    let rows = client.query(rows, &[]).await.unwrap();
+    let row = |row: &tokio_postgres::Row| {
+        let number = u32::try_from(row.get::<_, i64>(0)).unwrap();
+        (number, Row { epoch: 0, owned: row.get(1), dead: row.get(2) })
+    };
+    rows.iter().map(row).collect()
+}
+
+async fn effects(client: &Client) -> Vec<(u32, usize)> {
+    let effects = "SELECT n, count(*) FROM effects GROUP BY n";
+    let effects = client.query(effects, &[]).await.unwrap();
+    let number = |row: &tokio_postgres::Row, column| row.get::<_, i64>(column);
+    let effect = |row| (number(row, 0) as u32, number(row, 1) as usize);
+    effects.iter().map(effect).collect()
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_behind_bad_networks_keep_all_rules_on_a_real_database() {
+    let Some(play) = Play::new().await else { return };
+    let lasts = Duration::from_secs(number("WHEELWORK_JOBS_FAULTS").unwrap_or(6));
+    let faults = play.clone();
+    tokio::spawn(async move {
+        while faults.now() < lasts {
+            faults.trouble().await;
+            tokio::time::sleep(ms(fastrand::u64(..2_000))).await;
+        }
+    });
+    let users = play.clone();
+    let scheduling = tokio::spawn(async move {
+        let mut all = tokio::task::JoinSet::new();
+        let mut job = 0;
+        while users.now() < lasts {
+            all.spawn(users.clone().user(job, lasts / 3));
+            job += 1;
+            tokio::time::sleep(ms(fastrand::u64(..60))).await;
+        }
+        while all.join_next().await.is_some() {}
+        job
+    });
+    play.judge_until(lasts + ms(8_000)).await;
+    let scheduled = scheduling.await.unwrap() as usize;
+    let oracle = play.oracle();
+    assert!(oracle.violation.is_none(), "{:?}", oracle.violation);
+    assert!(oracle.done() > scheduled / 2, "{} of {scheduled} jobs have run", oracle.done());
+}
