@@ -51,8 +51,8 @@ fn jobs_moved_while_their_node_could_not_hear_do_not_run_at_the_old_time() {
 fn a_job_cancelled_while_its_node_listens_in_vain_does_not_run() {
     keeps_all_rules(&[
         at(1_000, What::SilenceListener { node: 1 }),
-        at(1_100, schedule(1, 0, 3_900)),
-        at(1_600, What::Cancel { node: 2, job: 0 }),
+        at(1_100, schedule(1, 0, 3_950)),
+        at(1_150, What::Cancel { node: 2, job: 0 }),
     ]);
 }
 
