@@ -111,7 +111,7 @@ pub(super) const fn at(at: u64, what: What) -> Step {
 }
 
 /// The kinds of trouble, of which a history has a few.
-const TROUBLES: u32 = 13;
+const TROUBLES: u32 = 15;
 
 /// The history of a seed: jobs and calls in the first 20 seconds, and trouble of some kinds.
 pub(super) fn history(seed: u64) -> Vec<Step> {
@@ -173,6 +173,7 @@ fn trouble(kind: u32, jobs: u32, rng: &mut Rng) -> What {
         8 => What::SlowServer { most: rng.u64(1..700), lasts },
         9 => What::PauseServer { lasts },
         10 => What::CrashServer { lasts: lasts / 4 },
+        13 | 14 => What::Network { node, line: Line::Loses, lasts },
         11 => What::Jump { by: rng.i64(-5_000..5_000) },
         _ => What::Lock { job: rng.u32(..jobs), lasts: rng.u64(10..20_000) },
     }

@@ -16,6 +16,8 @@ pub(crate) enum Line {
     Slow(u64),
     /// Nothing arrives, and nobody is told. What was sent arrives later.
     Hangs,
+    /// What is asked arrives, but half of the answers end their connection instead.
+    Loses,
     /// Connections end, and new ones are refused.
     Cut,
 }
@@ -116,8 +118,8 @@ impl Wire {
         *self.end.borrow() == End::Silent
     }
 
-    /// The way of one message. An error says that the connection has ended.
-    pub(super) async fn pass(&self) -> Result<(), Fault> {
+    /// The way of one message to the server or back. An error says that the connection has ended.
+    pub(super) async fn pass(&self, back: bool) -> Result<(), Fault> {
         let (mut line, mut end) = (self.line.clone(), self.end.subscribe());
         loop {
             let now = *line.borrow_and_update();
@@ -126,7 +128,11 @@ impl Wire {
                 (End::Reset, _) | (_, Line::Cut) => return Err(Fault::Closed),
                 (End::Silent, _) => None,
                 (End::Open, Line::Hangs) => None,
-                (End::Open, Line::Good) => Some(1_000),
+                (End::Open, Line::Loses) if back && fastrand::bool() => {
+                    self.end.send_replace(End::Reset);
+                    return Err(Fault::Closed);
+                }
+                (End::Open, Line::Good | Line::Loses) => Some(1_000),
                 (End::Open, Line::Slow(ms)) => Some(1_000 * ms),
             };
             let passing = async {

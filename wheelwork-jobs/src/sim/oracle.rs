@@ -26,6 +26,8 @@ pub(crate) enum Rule {
     Doubled,
     /// A job ran again without a reason.
     Repeated,
+    /// A node ran what another had taken over: its own life had ended.
+    Superseded,
     /// A job that is due has not run.
     Late,
     /// A run has ended, and the store does not know it.
@@ -159,6 +161,8 @@ pub(crate) struct Oracle {
     contact: BTreeMap<usize, Trouble>,
     /// A node could not hear notices.
     hearing: BTreeMap<usize, Trouble>,
+    /// The clock was set.
+    clock: Trouble,
     /// When the clock was set back, and by how much.
     set_back: Vec<(Duration, Duration)>,
     pub(crate) violation: Option<Violation>,
@@ -172,6 +176,7 @@ impl Oracle {
             fault: Trouble::default(),
             contact: BTreeMap::new(),
             hearing: BTreeMap::new(),
+            clock: Trouble::default(),
             set_back: Vec::new(),
             violation: None,
         }
@@ -207,6 +212,7 @@ impl Oracle {
 
     pub(crate) fn clock_set(&mut self, now: Duration, back: Duration) {
         self.fault.until(now);
+        self.clock.until(now);
         if !back.is_zero() {
             self.set_back.push((now, back));
         }
@@ -249,6 +255,7 @@ impl Oracle {
         self.judge_early(&begin, now);
         self.judge_revoked(&begin, now);
         self.judge_repeated(&begin, now);
+        self.judge_superseded(&begin, now);
         let Begin { node, epoch, due, .. } = begin;
         let runs = &mut self.job(begin.job).runs;
         runs.push(Run { node, epoch, due, begun: now, ended: None });
@@ -357,6 +364,19 @@ impl Oracle {
         }
     }
 
+    /// Each claim has a greater epoch than the one before. If the clock was set, a life can seem to have ended.
+    fn judge_superseded(&mut self, begin: &Begin, now: Duration) {
+        let clock = self.clock.since(now.saturating_sub(2 * self.limits.liveness));
+        let job = self.job(begin.job);
+        let by = job.runs.iter().find(|run| run.epoch > begin.epoch && run.begun < begin.decided);
+        let Some((other, at)) = by.map(|run| (run.node, run.begun)) else { return };
+        if !clock && job.changes.is_empty() {
+            let Begin { job, node, .. } = begin;
+            let what = format!("node {node} ran job {job} at {now:?}, and {other} at {at:?}");
+            self.violated(Rule::Superseded, what);
+        }
+    }
+
     // What is judged as time passes.
 
     /// Judges what should have happened by now. `clock` is what the database's clock shows, `rows` what is in
@@ -424,7 +444,9 @@ impl Oracle {
         let since = [Some(ended), self.fault.0, job.locked.0].into_iter().flatten().max()?;
         let by = now.checked_sub(since)?;
         let why = || format!("its run at {:?} has ended, and the store does not know", run.begun);
-        (by > self.limits.late()).then(|| (Rule::EndNotStored, why()))
+        let well = !self.fault.since(ended.saturating_sub(self.limits.late()));
+        let most = if well { self.limits.late_when_well() } else { self.limits.late() };
+        (by > most).then(|| (Rule::EndNotStored, why()))
     }
 
     /// A node has so many connections, and may have `most`. What it has given up in trouble does not count.

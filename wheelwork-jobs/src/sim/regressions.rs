@@ -1,6 +1,7 @@
 //! Histories that have broken a rule.
 
 use super::history::{Act, Step, What, at};
+use super::net::Line;
 use super::play::play;
 
 /// Plays a history in some orders.
@@ -71,6 +72,22 @@ fn a_transaction_that_holds_a_key_does_not_halt_the_nodes() {
 fn a_transaction_that_holds_a_key_does_not_hold_up_the_jobs_of_its_node() {
     let mut steps: Vec<_> = (2..12).map(|job| at(800, schedule(1, job, 8_000))).collect();
     steps.extend([at(1_000, key_held(0, 20_000)), at(1_500, with_key(1, 1, 200))]);
+    keeps_all_rules(&steps);
+}
+
+/// The node does not know what it has claimed, and takes a new number.
+#[test]
+fn a_claim_whose_answer_is_lost_is_not_forgotten() {
+    let mut steps = vec![at(900, What::Network { node: 1, line: Line::Loses, lasts: 4_000 })];
+    let free = |job| What::ScheduleIn {
+        job,
+        due: 500,
+        key: None,
+        act: Act::Quick,
+        open: 1,
+        commits: true,
+    };
+    steps.extend((0..20).map(|job| at(1_000 + 200 * u64::from(job), free(job))));
     keeps_all_rules(&steps);
 }
 

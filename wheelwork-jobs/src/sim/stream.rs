@@ -23,18 +23,23 @@ pub(super) struct Far {
 
 /// Both sides of a connection.
 pub(super) fn connect(wire: &Wire) -> (Stream, Far) {
-    let carry = || {
+    let carry = |back| {
         let (near, from) = unbounded_channel();
         let (to, far) = unbounded_channel();
-        let carrier = carry(wire.clone(), from, to);
+        let carrier = carry_on(wire.clone(), back, from, to);
         world::spawn(Home::of(Process(0)), carrier);
         (near, far)
     };
-    let ((sent, requests), (answers, received)) = (carry(), carry());
+    let ((sent, requests), (answers, received)) = (carry(false), carry(true));
     (Stream { sent, received, left: Vec::new() }, Far { received: requests, sent: answers })
 }
 
-async fn carry(wire: Wire, mut from: UnboundedReceiver<Vec<u8>>, to: UnboundedSender<Vec<u8>>) {
+async fn carry_on(
+    wire: Wire,
+    back: bool,
+    mut from: UnboundedReceiver<Vec<u8>>,
+    to: UnboundedSender<Vec<u8>>,
+) {
     loop {
         let packet = tokio::select! {
             biased;
@@ -42,7 +47,7 @@ async fn carry(wire: Wire, mut from: UnboundedReceiver<Vec<u8>>, to: UnboundedSe
             packet = from.recv() => packet,
         };
         // The end of a connection passes as well.
-        if wire.pass().await.is_err() {
+        if wire.pass(back).await.is_err() {
             return;
         }
         let Some(packet) = packet else { return };
