@@ -332,6 +332,12 @@ impl Oracle {
             return;
         }
         let after = decided - returned;
+        // After a run with the new due time, a failure gives others.
+        let runs = self.jobs.get(&job).map(|job| &job.runs).into_iter().flatten();
+        let mut moved = runs.filter(|run| Some(run.due) >= last.due && run.begun >= last.called);
+        if last.due.is_some() && moved.next().is_some() {
+            return;
+        }
         match last.due {
             None => self.violated(
                 Rule::Revoked,

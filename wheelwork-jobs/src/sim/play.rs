@@ -36,8 +36,8 @@ const RETRY: Duration = ms(400);
 /// How often the oracle looks.
 const LOOK: Duration = ms(100);
 
-/// A node has five connections. As many again may have been given up a moment ago.
-const MOST_BACKENDS: usize = 10;
+/// A node has six connections, and closes one before it makes another in its place.
+const MOST_BACKENDS: usize = 6;
 
 /// What a history came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Play {
 
     fn judge_connections(&self) {
         let counts = self.0.server.db.state().backends();
-        for (process, count) in counts {
+        for (process, count) in counts.into_iter().filter(|(process, _)| process.0 > 1) {
             let node = format!("{process:?}");
             self.oracle().connected(&node, count, MOST_BACKENDS, self.now());
         }
