@@ -7,13 +7,19 @@
 
 use super::Node;
 use super::finish::Ended;
-use crate::store::{Claim, End, Outcome, Started, Store};
+use crate::host;
+use crate::store::{Claim, End, NodeId, Outcome, Started, Store};
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Notify, oneshot};
+use std::time::Duration;
+use tokio::sync::{Notify, RwLockReadGuard, oneshot};
 
 /// At most so many jobs go in one call.
 const BATCH: usize = 500;
+
+/// How often it is looked whether the node has its new number.
+const REJOINING: Duration = Duration::from_millis(20);
 
 /// Jobs that wait for the answer of the store.
 #[derive(Default)]
@@ -54,7 +60,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
 impl<S: Store> Node<S> {
     async fn confirm(&self, claims: &[Claim]) {
         // Held meanwhile: the claims belong to this number.
-        let me = self.me.read().await;
+        let me = self.settled_number().await;
         let Some(number) = *me else { return };
         let started = match self.store.start(number, claims).await {
             Ok(started) => started,
@@ -71,6 +77,19 @@ impl<S: Store> Node<S> {
                 Some(&starts) => self.confirm_or_bury(claim, starts),
                 None => _ = self.drop_claim(claim),
             }
+        }
+    }
+
+    /// The number of the node, when it need not change. While it changes, the successor may own the claims
+    /// already, and the answer about the old number would be that they are lost.
+    async fn settled_number(&self) -> RwLockReadGuard<'_, Option<NodeId>> {
+        loop {
+            let me = self.me.read().await;
+            if !self.must_rejoin.load(Ordering::Acquire) {
+                return me;
+            }
+            drop(me);
+            host::sleep(REJOINING).await;
         }
     }
 

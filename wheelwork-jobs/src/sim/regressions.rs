@@ -6,7 +6,11 @@ use super::play::play;
 
 /// Plays a history in some orders.
 fn keeps_all_rules(steps: &[Step]) {
-    for seed in 0..4 {
+    keeps_all_rules_in(4, steps);
+}
+
+fn keeps_all_rules_in(orders: u64, steps: &[Step]) {
+    for seed in 0..orders {
         let played = play(seed, steps);
         assert!(played.is_ok(), "seed {seed}: {played:?}");
     }
@@ -89,6 +93,18 @@ fn a_claim_whose_answer_is_lost_is_not_forgotten() {
     };
     steps.extend((0..20).map(|job| at(1_000 + 200 * u64::from(job), free(job))));
     keeps_all_rules(&steps);
+}
+
+/// The successor of its number owns the job already, and the node was not told. Meanwhile the job is due.
+#[test]
+fn a_job_that_is_due_while_its_node_takes_a_new_number_is_not_forgotten() {
+    let mut steps = vec![at(1_500, What::Network { node: 1, line: Line::Loses, lasts: 1_000 })];
+    for job in 0..40 {
+        steps.push(at(1_000, schedule(1, job, 500 + 50 * u64::from(job))));
+        steps.push(at(1_500 + 20 * u64::from(job), schedule(1, 100 + job, 9_000)));
+    }
+    steps.sort_by_key(|step| step.at);
+    keeps_all_rules_in(40, &steps);
 }
 
 /// The ends of all runs of a node go in the same statements.
