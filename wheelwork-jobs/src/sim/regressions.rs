@@ -82,16 +82,16 @@ fn a_transaction_that_holds_a_key_does_not_hold_up_the_jobs_of_its_node() {
 /// The node does not know what it has claimed, and takes a new number.
 #[test]
 fn a_claim_whose_answer_is_lost_is_not_forgotten() {
-    let mut steps = vec![at(900, What::Network { node: 1, line: Line::Loses, lasts: 4_000 })];
-    let free = |job| What::ScheduleIn {
-        job,
-        due: 500,
-        key: None,
-        act: Act::Quick,
-        open: 1,
-        commits: true,
-    };
-    steps.extend((0..20).map(|job| at(1_000 + 200 * u64::from(job), free(job))));
+    let mut steps = vec![
+        at(900, What::Pause { node: 0, lasts: 4_000 }),
+        at(900, What::Pause { node: 2, lasts: 4_000 }),
+        at(900, What::Network { node: 1, line: Line::Loses, lasts: 4_000 }),
+    ];
+    for job in 0..20 {
+        let (act, at_time) = (Act::Quick, 1_000 + 200 * u64::from(job));
+        let free = What::ScheduleIn { job, due: 500, key: None, act, open: 1, commits: true };
+        steps.push(at(at_time, free));
+    }
     keeps_all_rules(&steps);
 }
 
