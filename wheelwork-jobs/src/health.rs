@@ -29,8 +29,9 @@ impl Health {
 pub enum Condition {
     /// It works.
     Working,
-    /// The store has not answered for so long that other nodes may have taken over. It begins no handler
-    /// until it has an answer.
+    /// The store has not answered for so long that other nodes may have taken over, or it takes no ends of
+    /// runs, such as with a disk that is full. No handler begins until that is over. A
+    /// [`Redb`](crate::Redb) that has had an error of its disk must be opened again, in a new process.
     CutOff,
     /// It was stopped.
     Stopped,

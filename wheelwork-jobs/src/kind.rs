@@ -19,17 +19,19 @@ pub struct Kind {
     pub(crate) name: Arc<str>,
     pub(crate) concurrency: usize,
     pub(crate) most_held: usize,
+    pub(crate) most_held_bytes: usize,
     pub(crate) max_claims: u32,
     pub(crate) retry: Retry,
 }
 
 impl Kind {
-    /// The defaults: 64 at once, 20,000 held, 10 claims, the default [`Retry`].
+    /// The defaults: 64 at once, 20,000 and 64 MiB held, 10 claims, the default [`Retry`].
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
             concurrency: 64,
             most_held: 20_000,
+            most_held_bytes: 64 << 20,
             max_claims: 10,
             retry: Retry::default(),
         }
@@ -45,6 +47,14 @@ impl Kind {
     /// The other nodes claim the rest. At least 1.
     pub fn most_held(mut self, most_held: usize) -> Self {
         self.most_held = most_held.max(1);
+        self
+    }
+
+    /// How many bytes the payloads of these jobs may have that this node claims: 64 MiB by default. A claim
+    /// expects payloads as large as the largest of the last ones, so one call may exceed this. At least one
+    /// job is claimed, however large.
+    pub fn most_held_bytes(mut self, most_held_bytes: usize) -> Self {
+        self.most_held_bytes = most_held_bytes;
         self
     }
 

@@ -78,7 +78,7 @@ pub use node::Stopped;
 #[cfg(feature = "postgres")]
 pub use store::postgres::Postgres;
 #[cfg(feature = "redb")]
-pub use store::redb::Redb;
+pub use store::redb::{Redb, RedbTransaction};
 pub use store::{Filter, KindStats, Store, StoreError};
 pub use time::{Reading, Timestamp};
 

@@ -73,13 +73,13 @@ impl<S: Store> Node<S> {
         me: NodeId,
         hunger: &mut Hunger,
     ) -> Result<(), StoreError> {
-        if !hunger.is_some() {
+        if !hunger.is_some() || self.ends_fail() {
             return Ok(());
         }
         let (kinds, share) = hunger.next();
         let rooms: Vec<(usize, Room<'_, S>)> = kinds
             .iter()
-            .map(|&kind| (kind, self.reserve(kind, share)))
+            .map(|&kind| (kind, self.reserve(kind, share, None)))
             .filter(|(_, room)| room.size > 0)
             .collect();
         if rooms.is_empty() {

@@ -1,6 +1,9 @@
 //! Tells the store which runs have ended: all that have ended since the last call in one call.
 //!
 //! An end that cannot be stored now is told again after a while. It keeps no other end waiting.
+//!
+//! While the store takes no ends at all, the node claims nothing. Soon it begins nothing either: after a
+//! disk that is full, all that it runs would be run again.
 
 use super::Node;
 use super::backoff::Backoff;
@@ -13,6 +16,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 /// At most so many ends go in one call.
 const BATCH: usize = 1_000;
+
+/// Runs begin for so long while no end can be stored.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A run that has ended.
 pub(super) struct Ended {
@@ -73,12 +79,16 @@ async fn tell<S: Store>(
         Ok(answers) => answers,
         Err(error) => {
             node.note_error(&error);
+            super::lock(&node.ends_fail_since).get_or_insert_with(host::now);
             size.failed();
             return (batch, failures.next());
         }
     };
     size.took(ends.len(), host::elapsed(begun));
     *failures = Backoff::default();
+    if super::lock(&node.ends_fail_since).take().is_some() {
+        node.look.notify_one();
+    }
     let (mut told, mut again, mut near) = (Vec::new(), Vec::new(), false);
     for ((ended, backoff), answer) in batch.into_iter().zip(answers) {
         if answer == Finished::Later {
@@ -99,6 +109,17 @@ async fn tell<S: Store>(
 }
 
 impl<S: Store> Node<S> {
+    /// Whether the store took no ends when it was told last.
+    pub(super) fn ends_fail(&self) -> bool {
+        super::lock(&self.ends_fail_since).is_some()
+    }
+
+    /// The same, for so long that no run may begin.
+    pub(super) fn ends_fail_for_long(&self, now: Instant) -> bool {
+        let since = *super::lock(&self.ends_fail_since);
+        since.is_some_and(|since| now >= since + GRACE)
+    }
+
     fn count(&self, outcome: &Outcome, held: bool, in_transaction: bool) {
         let count = match outcome {
             Outcome::Done if held || in_transaction => &self.counts.done,

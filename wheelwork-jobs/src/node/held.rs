@@ -12,6 +12,8 @@
 
 use super::Node;
 use crate::host::{self, Timeout};
+use crate::job::NewJob;
+use crate::kind::Kind;
 use crate::store::{Claim, Claimed, Store};
 use crate::time::{Timestamp, far_future};
 use std::collections::{HashMap, HashSet};
@@ -39,6 +41,10 @@ pub(super) struct Held {
 #[derive(Clone, Default)]
 struct Count {
     held: usize,
+    /// The payloads of these.
+    bytes: usize,
+    /// About the largest payload of the last ones. 0 if there were none.
+    largest: usize,
     /// Room for claims that are under way.
     reserved: usize,
     /// Whether jobs were left in the store for want of room.
@@ -50,6 +56,32 @@ pub(super) struct Room<'a, S: Store> {
     node: &'a Node<S>,
     kind: usize,
     pub(super) size: usize,
+}
+
+impl Count {
+    /// For how many jobs there is room, if the largest has so many bytes.
+    fn room(&self, kind: &Kind, largest: usize) -> usize {
+        let taken = self.held + self.reserved;
+        let by_bytes = kind.most_held_bytes.saturating_sub(self.bytes) / largest.max(1);
+        let by_bytes = by_bytes.saturating_sub(self.reserved).max(usize::from(taken == 0));
+        kind.most_held.saturating_sub(taken).min(by_bytes)
+    }
+
+    /// What a claim has to expect.
+    fn largest(&self) -> usize {
+        if self.largest == 0 { NewJob::LONGEST_PAYLOAD } else { self.largest }
+    }
+
+    fn add(&mut self, bytes: usize) {
+        self.held += 1;
+        self.bytes += bytes;
+        self.largest = bytes.max(self.largest - self.largest / 64).max(1);
+    }
+
+    /// Whether a part of the room is free again.
+    fn has_room_again(&self, kind: &Kind) -> bool {
+        self.held <= kind.most_held / 4 * 3 && self.bytes <= kind.most_held_bytes / 4 * 3
+    }
 }
 
 impl<S: Store> Drop for Room<'_, S> {
@@ -76,6 +108,8 @@ struct HeldJob {
     due: Timestamp,
     state: State,
     payload: String,
+    /// The length of the payload, also when the handler has it.
+    bytes: usize,
     attempts: u32,
     claims: u32,
     /// The store was asked whether it may begin.
@@ -136,7 +170,9 @@ impl Held {
 
     fn remove(&mut self, claim: Claim) -> Option<HeldJob> {
         let job = self.jobs.remove(&claim)?;
-        self.kinds[job.kind].held -= 1;
+        let count = &mut self.kinds[job.kind];
+        count.held -= 1;
+        count.bytes -= job.bytes;
         Some(job)
     }
 
@@ -169,12 +205,18 @@ impl<S: Store> Node<S> {
         Claiming(self)
     }
 
-    /// Reserves room for claims of a kind: for `wanted`, or as many as the node may still hold.
-    pub(super) fn reserve(&self, kind: usize, wanted: usize) -> Room<'_, S> {
+    /// Reserves room for claims of a kind: for `wanted`, or as many as the node may still hold. `largest`
+    /// is the size of the largest payload, if it is known.
+    pub(super) fn reserve(
+        &self,
+        kind: usize,
+        wanted: usize,
+        largest: Option<usize>,
+    ) -> Room<'_, S> {
         let mut held = self.held();
         let count = &mut held.kinds[kind];
-        let most = self.handlers[kind].kind.most_held;
-        let size = most.saturating_sub(count.held + count.reserved).min(wanted);
+        let largest = largest.unwrap_or(count.largest());
+        let size = count.room(&self.handlers[kind].kind, largest).min(wanted);
         count.reserved += size;
         count.left_some |= size < wanted;
         Room { node: self, kind, size }
@@ -190,10 +232,10 @@ impl<S: Store> Node<S> {
             if held.dropped.contains(&claim) || self.stopping.is_cancelled() {
                 continue;
             }
-            let (state, confirmed) = (State::Waiting(None), false);
-            let job = HeldJob { kind, due, state, payload, attempts, claims, confirmed };
+            let (state, confirmed, bytes) = (State::Waiting(None), false, payload.len());
+            let job = HeldJob { kind, due, state, payload, bytes, attempts, claims, confirmed };
             held.jobs.insert(claim, job);
-            held.kinds[kind].held += 1;
+            held.kinds[kind].add(bytes);
             self.arm(&mut held, claim);
         }
     }
@@ -249,8 +291,8 @@ impl<S: Store> Node<S> {
             return Begin::No;
         }
         let now = host::now();
-        if now >= self.lease() {
-            // The others may have it already. The node finds out soon, and drops it then.
+        if self.is_cut_off(now) {
+            // The others may have it already, or run it again. If so, the node finds out and drops it.
             job.confirmed = false;
             self.arm_at(job, claim, far_future(now, self.liveness / 30));
             return Begin::No;
@@ -301,7 +343,7 @@ impl<S: Store> Node<S> {
         }
         let mut room_again = false;
         for (kind, count) in held.kinds.iter_mut().enumerate() {
-            if count.left_some && count.held <= self.handlers[kind].kind.most_held * 3 / 4 {
+            if count.left_some && count.has_room_again(&self.handlers[kind].kind) {
                 count.left_some = false;
                 room_again = true;
             }

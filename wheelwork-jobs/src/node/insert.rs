@@ -158,14 +158,16 @@ impl<S: Store> Node<S> {
     /// Chooses which jobs the node may claim: those whose handler it has, as far as it has room. The room
     /// is reserved.
     fn choose(&self, me: Option<NodeId>, jobs: Vec<NewJob>) -> (Vec<Insert>, Vec<Room<'_, S>>) {
-        let may_claim = me.is_some() && !self.stopping.is_cancelled();
-        let mut wanted = vec![0; self.kinds.len()];
+        let may_claim = me.is_some() && !self.stopping.is_cancelled() && !self.ends_fail();
+        let mut wanted = vec![(0, 0); self.kinds.len()];
         let kind_of = |job: &NewJob| self.kind_numbers.get(&job.kind).filter(|_| may_claim);
-        for &kind in jobs.iter().filter_map(kind_of) {
-            wanted[kind] += 1;
+        for (&kind, job) in jobs.iter().filter_map(|job| Some((kind_of(job)?, job))) {
+            let (number, largest) = &mut wanted[kind];
+            *number += 1;
+            *largest = job.payload.len().max(*largest);
         }
-        let rooms = wanted.into_iter().enumerate().map(|(kind, wanted)| self.reserve(kind, wanted));
-        let rooms: Vec<_> = rooms.collect();
+        let reserve = |(kind, (number, largest))| self.reserve(kind, number, Some(largest));
+        let rooms: Vec<_> = wanted.into_iter().enumerate().map(reserve).collect();
         let mut left: Vec<_> = rooms.iter().map(|room| room.size).collect();
         let choose = |job: NewJob| {
             let left = kind_of(&job).map(|&kind| &mut left[kind]).filter(|left| **left > 0);

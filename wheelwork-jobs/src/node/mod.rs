@@ -95,6 +95,8 @@ pub(crate) struct Node<S: Store> {
     /// The node's thread does nothing any more.
     ended: CancellationToken,
     ends: mpsc::UnboundedSender<Ended>,
+    /// Since when the store takes no ends.
+    ends_fail_since: Mutex<Option<Instant>>,
 }
 
 /// How the rest of the program reaches a node.
@@ -224,6 +226,7 @@ impl<S: Store> Node<S> {
             fault: Mutex::new(None),
             ended: CancellationToken::new(),
             ends,
+            ends_fail_since: Mutex::new(None),
         });
         if !node.handlers.is_empty() {
             node.join().await?;
@@ -266,7 +269,7 @@ impl<S: Store> Node<S> {
         let condition = match self.fault() {
             Some(reason) => Condition::Died { reason },
             None if self.stopping.is_cancelled() => Condition::Stopped,
-            None if !self.kinds.is_empty() && host::now() >= self.lease() => Condition::CutOff,
+            None if !self.kinds.is_empty() && self.is_cut_off(host::now()) => Condition::CutOff,
             None => Condition::Working,
         };
         let is_node = !self.kinds.is_empty();
@@ -295,8 +298,9 @@ impl<S: Store> Node<S> {
         lock(&self.clock)
     }
 
-    fn lease(&self) -> Instant {
-        *lock(&self.lease)
+    /// Whether no run may begin: another node may have its job, or its end cannot be stored.
+    fn is_cut_off(&self, now: Instant) -> bool {
+        now >= *lock(&self.lease) || self.ends_fail_for_long(now)
     }
 
     /// Makes the node take a new number, because it may own jobs that it does not know of.

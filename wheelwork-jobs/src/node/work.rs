@@ -88,7 +88,7 @@ impl<S: Store> Work<S> {
             }
         }
         let busy = pause.is_some()
-            || self.hunger.is_some()
+            || (self.hunger.is_some() && !node.ends_fail())
             || self.check.is_some()
             || node.must_rejoin.load(Ordering::Acquire);
         let lapse = self.lapse();

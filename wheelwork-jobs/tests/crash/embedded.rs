@@ -2,8 +2,9 @@
 
 use crate::common::until;
 use crate::process::{Process, kills, some_time, task};
-use redb::{ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableTable, TableDefinition};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Redb, Retry};
@@ -15,15 +16,15 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-async fn work(store: Redb, job: Job<u64, Redb>) -> Result<(), redb::Error> {
-    let transaction = store.database().begin_write()?;
-    job.complete_in(&transaction).await.map_err(|_| redb::Error::PreviousIo)?;
+async fn work(store: Redb, job: Job<u64, Redb>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let transaction = store.begin_write().await?;
+    job.complete_in(&transaction).await?;
     {
         let mut effects = transaction.open_table(EFFECTS)?;
         let before = effects.get(job.payload)?.map_or(0, |count| count.value());
         effects.insert(job.payload, before + 1)?;
     }
-    Ok(transaction.commit()?)
+    Ok(transaction.commit().await?)
 }
 
 async fn open(store: &Redb) -> Jobs<Redb> {
@@ -96,7 +97,7 @@ async fn no_job_of_a_file_is_lost_or_done_twice_when_its_process_is_killed() {
         tokio::time::sleep(ms(10)).await;
     }
     until("all are settled", || jobs.metrics().held == 0).await;
-    let read = store.database().begin_read().unwrap();
+    let read = store.begin_read().unwrap();
     let effects = read.open_table(EFFECTS).unwrap();
     let effects: BTreeMap<u64, u64> = effects
         .iter()

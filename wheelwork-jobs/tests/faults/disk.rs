@@ -17,6 +17,7 @@ struct State {
     /// The writes since the last sync.
     unsynced: Vec<Write>,
     room: Option<usize>,
+    failed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -55,6 +56,11 @@ impl Disk {
         Disk(Arc::new(Mutex::new(state)))
     }
 
+    /// Lets each write fail from now on.
+    pub fn fail(&self) {
+        self.state().failed = true;
+    }
+
     /// Lets the disk grow to this many bytes more, and not beyond.
     pub fn set_room(&self, more: Option<usize>) {
         let mut state = self.state();
@@ -78,7 +84,7 @@ impl StorageBackend for Disk {
     fn set_len(&self, length: u64) -> io::Result<()> {
         let length = usize::try_from(length).unwrap();
         let mut state = self.state();
-        if state.room.is_some_and(|room| length > room) {
+        if state.failed || state.room.is_some_and(|room| length > room) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         state.seen.resize(length, 0);
@@ -97,7 +103,7 @@ impl StorageBackend for Disk {
         let begin = usize::try_from(offset).unwrap();
         let mut state = self.state();
         let end = begin + data.len();
-        if end > state.seen.len() {
+        if state.failed || end > state.seen.len() {
             return Err(io::ErrorKind::StorageFull.into());
         }
         state.seen[begin..end].copy_from_slice(data);

@@ -4,9 +4,13 @@ use crate::common::until;
 use crate::disk::Disk;
 use redb::Database;
 use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wheelwork_jobs::{Filter, Job, JobId, Jobs, NewJob, Redb, ScheduleError};
+use wheelwork_jobs::{
+    Condition, Filter, Job, JobId, Jobs, Kind, NewJob, Redb, ScheduleError, StoreError,
+};
 
 fn store(disk: &Disk) -> Redb {
     let database = Database::builder().create_with_backend(disk.clone()).unwrap();
@@ -75,4 +79,95 @@ async fn a_full_disk_is_an_error_that_gives_the_job_back_and_loses_nothing() {
         Ok(_) | Err(ScheduleError::AlreadyStored { .. }) => {}
         Err(other) => panic!("{other}"),
     }
+}
+
+/// Runs whose ends cannot be stored would be done again by the next process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_handler_begins_while_ends_cannot_be_stored() {
+    let disk = Disk::default();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    let handle = move |_: Job<Vec<usize>, _>| {
+        counted.fetch_add(1, SeqCst);
+        async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok::<_, String>(())
+        }
+    };
+    let kind = Kind::new("n").concurrency(1);
+    let jobs = Jobs::builder(store(&disk)).handle(kind, handle).open().await.unwrap();
+    let soon = |n| NewJob::new("n", &vec![n; 50]).unwrap().due(Duration::from_millis(500));
+    assert!(jobs.schedule_all((0..2_000).map(soon)).await.iter().all(Result::is_ok));
+    disk.fail();
+    until("it tells that it is cut off", || jobs.health().condition == Condition::CutOff).await;
+    let before = runs.load(SeqCst);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let after = runs.load(SeqCst);
+    assert!(after <= before + 1, "{before} runs, and then {after}");
+    assert!(after < 2_000);
+}
+
+#[test]
+fn an_empty_file_is_no_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.redb");
+    fs::write(&file, "").unwrap();
+    let refused: Result<Redb, StoreError> = Redb::open(&file);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("the file is empty"), "{text}");
+    assert_eq!(fs::metadata(&file).unwrap().len(), 0);
+}
+
+/// A node that claims 40 jobs of 100,000 bytes may hold ten of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_holds_at_most_so_many_bytes() {
+    let handle = |_: Job<String, _>| async { Ok::<_, String>(()) };
+    let kind = Kind::new("n").most_held_bytes(1_000_020);
+    let disk = Disk::default();
+    let large = |seconds| {
+        let payload = "x".repeat(99_998);
+        NewJob::new("n", &payload).unwrap().due(Duration::from_secs(seconds))
+    };
+    let jobs = Jobs::builder(store(&disk)).handle(kind, handle).open().await.unwrap();
+    assert!(jobs.schedule_all((0..40).map(|_| large(20))).await.iter().all(Result::is_ok));
+    assert_eq!(jobs.metrics().held, 10);
+    for job in jobs.list(Filter::default()).await.unwrap() {
+        jobs.reschedule(job.id, Duration::from_millis(1)).await.unwrap();
+    }
+    until("all are done", || jobs.metrics().done == 40).await;
+}
+
+/// Twenty handlers share two threads, and await in their transactions. A call that blocked its thread until
+/// the previous transaction ends would keep that one from ending.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_await_in_write_transactions() {
+    let store = store(&Disk::default());
+    let shared = store.clone();
+    let handle = move |job: Job<u32, Redb>| {
+        let store = shared.clone();
+        async move {
+            let transaction = store.begin_write().await.map_err(|e| e.to_string())?;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            job.complete_in(&transaction).await.map_err(|e| e.to_string())?;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            transaction.commit().await.map_err(|e| e.to_string())
+        }
+    };
+    let kind = Kind::new("n").concurrency(20);
+    let jobs = Jobs::builder(store).handle(kind, handle).open().await.unwrap();
+    let batch = (0..100).map(|n| NewJob::new("n", &n).unwrap());
+    assert!(jobs.schedule_all(batch).await.iter().all(Result::is_ok));
+    until("all are done", || jobs.metrics().done == 100).await;
+}
+
+/// A task that awaits a change of the jobs in its own write transaction waits for itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_waits_for_its_own_transaction_is_told() {
+    let store = store(&Disk::default()).with_limit(Duration::from_millis(200));
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    let transaction = store.begin_write().await.unwrap();
+    let refused = jobs.schedule(far(1)).await.unwrap_err();
+    assert!(refused.to_string().contains("a write transaction is open for"), "{refused}");
+    drop(transaction);
+    jobs.schedule(refused.into_job()).await.unwrap();
 }

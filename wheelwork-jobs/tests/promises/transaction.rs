@@ -1,7 +1,7 @@
 //! Jobs in transactions of the user's.
 
 use crate::common::{self, until};
-use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -25,15 +25,15 @@ async fn a_job_in_a_transaction_of_redb_exists_if_it_commits() {
     let (store, _folder) = common::redb();
     let jobs = Jobs::builder(store.clone()).handle("n", idle).open().await.unwrap();
     let job = || NewJob::new("n", &1).unwrap().key("k");
-    let aborted = store.database().begin_write().unwrap();
+    let aborted = store.begin_write().await.unwrap();
     jobs.schedule_in(&aborted, &job()).await.unwrap();
     let twice = jobs.schedule_in(&aborted, &job()).await;
     assert!(matches!(twice, Err(ScheduleError::KeyTaken { .. })));
-    aborted.abort().unwrap();
-    let committed = store.database().begin_write().unwrap();
+    drop(aborted);
+    let committed = store.begin_write().await.unwrap();
     jobs.schedule_in(&committed, &job()).await.unwrap();
     assert_eq!(jobs.metrics().fired, 0);
-    committed.commit().unwrap();
+    committed.commit().await.unwrap();
     until("it is done", || jobs.metrics().done == 1).await;
     assert_eq!(jobs.metrics().fired, 1);
 }
@@ -67,7 +67,7 @@ async fn work_in_the_transaction_of_redb_is_done_once_though_handlers_fail() {
     let handle = move |job: Job<u32, Redb>| {
         let store = database.clone();
         async move {
-            let transaction = store.database().begin_write().map_err(|e| e.to_string())?;
+            let transaction = store.begin_write().await.map_err(|e| e.to_string())?;
             job.complete_in(&transaction).await.map_err(|e| e.to_string())?;
             {
                 let mut effects = transaction.open_table(EFFECTS).unwrap();
@@ -77,7 +77,7 @@ async fn work_in_the_transaction_of_redb_is_done_once_though_handlers_fail() {
             if job.attempt == 1 && job.payload.is_multiple_of(2) {
                 return Err("before the commit".to_owned());
             }
-            transaction.commit().unwrap();
+            transaction.commit().await.unwrap();
             if job.payload % 4 == 1 { Err("after the commit".to_owned()) } else { Ok(()) }
         }
     };
@@ -86,7 +86,7 @@ async fn work_in_the_transaction_of_redb_is_done_once_though_handlers_fail() {
     let batch = (0..20).map(|n| NewJob::new("n", &n).unwrap());
     assert!(jobs.schedule_all(batch).await.iter().all(Result::is_ok));
     until("all have ended", || jobs.metrics().done + jobs.metrics().lost == 20).await;
-    let read = store.database().begin_read().unwrap();
+    let read = store.begin_read().unwrap();
     let effects = read.open_table(EFFECTS).unwrap();
     assert!(effects.iter().unwrap().all(|entry| entry.unwrap().1.value() == 1));
     let metrics = jobs.metrics();

@@ -10,10 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::SystemTime;
 
+const EMPTY: &str = "the file is empty: expected a database, or no file";
+
 /// Opens a database, or creates it.
 pub(super) fn open_or_create(path: &Path) -> Result<Database, Error> {
-    if !path.exists() {
-        create(path)?;
+    match fs::metadata(path) {
+        // What is left of a file that was cut off would become a store without jobs.
+        Ok(found) if found.len() == 0 => return Err(Error::Io(io::Error::other(EMPTY))),
+        Ok(_) => {}
+        Err(_) => create(path)?,
     }
     // Creates it here only if the file system has no links.
     Ok(Database::create(path)?)

@@ -3,6 +3,7 @@
 //! - `tables`: the rows, and every change of them
 //! - `claims`: who has claimed what, in memory alone
 //! - `create`: a new file, which has its name only when it is whole
+//! - `turn`: who may write, and the transactions of users
 //! - `writer`: the thread that writes, with one commit for all that waits
 //!
 //! No claim is written to the file: a process that ends has lost all its claims, and the file can have
@@ -11,10 +12,14 @@
 mod claims;
 mod create;
 mod tables;
+mod turn;
 mod writer;
+
+pub use self::turn::RedbTransaction;
 
 use self::claims::Claims;
 use self::tables::{Row, Tables, View};
+use self::turn::Turns;
 use self::writer::Writer;
 use super::{
     Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Inserted, Insertion,
@@ -22,7 +27,7 @@ use super::{
 };
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp};
-use ::redb::{Database, WriteTransaction};
+use ::redb::{Database, ReadTransaction, ReadableDatabase};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +41,8 @@ use tokio::sync::mpsc::UnboundedSender;
 ///
 /// Clones share the file. A write transaction of yours keeps all other writes waiting, those of the jobs
 /// too: keep it short, and await nothing of [`Jobs`](crate::Jobs) in it except
-/// [`schedule_in`](crate::Jobs::schedule_in) and [`complete_in`](crate::Job::complete_in).
+/// [`schedule_in`](crate::Jobs::schedule_in) and [`complete_in`](crate::Job::complete_in). Whatever waits
+/// for it longer than the [limit](Self::with_limit) fails.
 ///
 /// The clock of this store is the system's. After an error of the disk `redb` refuses all further
 /// writes: open the file again, in a new process.
@@ -45,6 +51,7 @@ pub struct Redb(Arc<Inner>);
 
 struct Inner {
     database: Arc<Database>,
+    turns: Turns,
     writer: Writer,
     claims: Arc<Mutex<Claims>>,
     listeners: Arc<Mutex<Vec<UnboundedSender<Notice>>>>,
@@ -56,7 +63,7 @@ impl Redb {
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened, is no database, or is open elsewhere.
+    /// If the file cannot be opened, is empty or no database, or is open elsewhere.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let database = create::open_or_create(path.as_ref())
             .map_err(|error| StoreError::new("open the file", error))?;
@@ -64,22 +71,72 @@ impl Redb {
     }
 
     /// Keeps jobs in a database of yours, in tables whose names begin with `wheelwork_`. At most one
-    /// `Redb` may be made from one database.
+    /// `Redb` may be made from one database. Begin write transactions by [`begin_write`](Self::begin_write):
+    /// `redb`'s own method blocks its thread until the one before it has ended.
     ///
     /// # Errors
     ///
     /// If the thread that writes cannot start.
     pub fn with(database: Arc<Database>) -> Result<Self, StoreError> {
         let claims = Arc::new(Mutex::new(Claims::default()));
-        let writer = Writer::start(database.clone(), claims.clone())
+        let turns = Turns::new(Self::LIMIT);
+        let writer = Writer::start(database.clone(), claims.clone(), turns.clone())
             .map_err(|error| StoreError::new("start its thread", error))?;
         let listeners = Arc::default();
-        Ok(Self(Arc::new(Inner { database, writer, claims, listeners })))
+        Ok(Self(Arc::new(Inner { database, turns, writer, claims, listeners })))
     }
 
-    /// The database, for transactions of yours.
-    pub fn database(&self) -> &Database {
-        &self.0.database
+    /// The default limit for the wait for a write transaction.
+    pub const LIMIT: Duration = Duration::from_secs(10);
+
+    /// How long a change waits for the end of another write transaction, before it fails without having
+    /// done anything: a task that awaits a change of the jobs in its own transaction waits for itself. Holds
+    /// for all clones.
+    pub fn with_limit(self, limit: Duration) -> Self {
+        self.0.turns.set_limit(limit);
+        self
+    }
+
+    /// Begins a write transaction of yours, after the ones before it. Waits without blocking the thread, so
+    /// that other tasks can await in theirs.
+    ///
+    /// ```
+    /// # use wheelwork_jobs::{Jobs, NewJob, Redb};
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = Redb::open(folder.path().join("jobs.redb"))?;
+    /// let jobs = Jobs::open(store.clone()).await?;
+    /// let transaction = store.begin_write().await?;
+    /// let id = jobs.schedule_in(&transaction, &NewJob::new("mail", &17)?).await?;
+    /// transaction.commit().await?;
+    /// assert!(jobs.get(id).await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If another write transaction is open for longer than the [limit](Self::with_limit), or after an
+    /// error of the disk.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its time enabled. A blocking handler begins by
+    /// `tokio::runtime::Handle::current().block_on(store.begin_write())`.
+    pub async fn begin_write(&self) -> Result<RedbTransaction, StoreError> {
+        let begun = self.0.turns.begin(&self.0.database).await;
+        begun.map_err(|error| StoreError::new("begin a transaction", error).undone())
+    }
+
+    /// Begins a read transaction of yours: a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// After an error of the disk.
+    pub fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+        let begun = self.0.database.begin_read();
+        begun.map_err(|error| StoreError::new("begin a transaction", error).undone())
     }
 
     /// Changes the tables in the thread that writes.
@@ -111,7 +168,7 @@ impl Redb {
 
     fn insert_now(
         &self,
-        transaction: &WriteTransaction,
+        transaction: &RedbTransaction,
         window: Duration,
         job: &NewJob,
     ) -> Result<Insertion, ::redb::Error> {
@@ -155,7 +212,7 @@ fn due_of(when: When, now: Timestamp) -> Timestamp {
 }
 
 impl Store for Redb {
-    type Transaction<'t> = WriteTransaction;
+    type Transaction<'t> = RedbTransaction;
 
     async fn prepare(&self) -> Result<(), StoreError> {
         // The tables are created when they are opened for the first time.

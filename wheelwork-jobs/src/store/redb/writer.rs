@@ -3,11 +3,13 @@
 use super::claims::Claims;
 use super::lock;
 use super::tables::Tables;
+use super::turn::{RedbTransaction, Turns, WriteError};
 use crate::store::StoreError;
 use ::redb::{Database, Error};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use tokio::runtime;
 use tokio::sync::oneshot;
 
 /// At most so many changes share a commit.
@@ -16,10 +18,10 @@ const GROUP: usize = 1_000;
 /// A change of the tables that somebody waits for.
 trait Change: Send {
     /// Changes the tables. An error rolls back the whole group.
-    fn run(&mut self, tables: &mut Tables<'_>, claims: &mut Claims) -> Result<(), Arc<Error>>;
+    fn run(&mut self, tables: &mut Tables<'_>, claims: &mut Claims) -> Result<(), Arc<WriteError>>;
 
     /// Tells the caller what has become of it.
-    fn answer(self: Box<Self>, committed: Result<(), Arc<Error>>);
+    fn answer(self: Box<Self>, committed: Result<(), Arc<WriteError>>);
 }
 
 struct Waiting<T, F> {
@@ -34,18 +36,21 @@ where
     T: Send,
     F: FnOnce(&mut Tables<'_>, &mut Claims) -> Result<T, Error> + Send,
 {
-    fn run(&mut self, tables: &mut Tables<'_>, claims: &mut Claims) -> Result<(), Arc<Error>> {
+    fn run(&mut self, tables: &mut Tables<'_>, claims: &mut Claims) -> Result<(), Arc<WriteError>> {
         if let Some(change) = self.change.take() {
-            self.value = Some(change(tables, claims)?);
+            self.value = Some(change(tables, claims).map_err(WriteError::Redb)?);
         }
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), Arc<Error>>) {
+    fn answer(self: Box<Self>, committed: Result<(), Arc<WriteError>>) {
         let Self { action, value, caller, .. } = *self;
         let answer = match (committed, value) {
             (Ok(()), Some(value)) => Ok(value),
             (Ok(()), None) => Err(StoreError::new(action, "it was not tried")),
+            (Err(error), _) if matches!(*error, WriteError::Busy(_)) => {
+                Err(StoreError::new(action, error).undone())
+            }
             (Err(error), _) => Err(StoreError::new(action, error)),
         };
         let _ = caller.send(answer); // the caller may have given up
@@ -59,10 +64,16 @@ impl Writer {
     pub(super) fn start(
         database: Arc<Database>,
         claims: Arc<Mutex<Claims>>,
+        turns: Turns,
     ) -> std::io::Result<Self> {
         let (sender, changes) = channel();
         let named = thread::Builder::new().name("wheelwork-redb".into());
-        named.spawn(move || run(&database, &claims, &changes))?;
+        // Waits for turns.
+        let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
+        named.spawn(move || {
+            let begin = || runtime.block_on(turns.begin(&database));
+            run(begin, &claims, &changes);
+        })?;
         Ok(Self(sender))
     }
 
@@ -80,11 +91,13 @@ impl Writer {
     }
 }
 
-fn run(database: &Database, claims: &Mutex<Claims>, changes: &Receiver<Box<dyn Change>>) {
+type Begun = Result<RedbTransaction, WriteError>;
+
+fn run(begin: impl Fn() -> Begun, claims: &Mutex<Claims>, changes: &Receiver<Box<dyn Change>>) {
     while let Ok(first) = changes.recv() {
         let mut group = vec![first];
         group.extend(changes.try_iter().take(GROUP - 1));
-        let committed = commit(database, claims, &mut group);
+        let committed = commit(begin(), claims, &mut group);
         match committed {
             Ok(()) => lock(claims).committed(),
             Err(_) => lock(claims).rolled_back(),
@@ -96,20 +109,19 @@ fn run(database: &Database, claims: &Mutex<Claims>, changes: &Receiver<Box<dyn C
 }
 
 fn commit(
-    database: &Database,
+    transaction: Begun,
     claims: &Mutex<Claims>,
     group: &mut [Box<dyn Change>],
-) -> Result<(), Arc<Error>> {
-    let failed = |error: Error| Arc::new(error);
-    let transaction = database.begin_write().map_err(|error| failed(error.into()))?;
-    let mut tables = Tables::open(&transaction).map_err(failed)?;
+) -> Result<(), Arc<WriteError>> {
+    let transaction = transaction?;
+    let mut tables = Tables::open(&transaction).map_err(WriteError::Redb)?;
     for change in group {
         change.run(&mut tables, &mut lock(claims))?;
     }
     let changed = tables.is_changed();
     drop(tables);
     if changed {
-        transaction.commit().map_err(|error| failed(error.into()))
+        Ok(transaction.commit_now()?)
     } else {
         Ok(()) // its drop rolls it back, without a write to the disk
     }
