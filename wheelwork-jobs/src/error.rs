@@ -122,6 +122,9 @@ pub enum OpenError {
         /// The liveness that was given.
         liveness: Duration,
     },
+    /// The tables are missing, and were not to be created.
+    #[error("no tables of jobs: expected a store in which jobs were scheduled before")]
+    NoTables,
     /// `open` was called outside a tokio runtime.
     #[error("no tokio runtime: expected `open` to be called in one, which runs the handlers")]
     NoRuntime,

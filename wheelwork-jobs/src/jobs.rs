@@ -53,6 +53,7 @@ impl<S: Store> Jobs<S> {
             window: Duration::from_secs(30),
             liveness: Duration::from_secs(30),
             tick: Duration::from_millis(1),
+            create_tables: true,
         }
     }
 
@@ -272,6 +273,7 @@ pub struct JobsBuilder<S: Store> {
     window: Duration,
     liveness: Duration,
     tick: Duration,
+    create_tables: bool,
 }
 
 impl<S: Store> JobsBuilder<S> {
@@ -325,6 +327,13 @@ impl<S: Store> JobsBuilder<S> {
         self
     }
 
+    /// Whether to create the tables if they are missing: yes by default. If not, [`open`](Self::open) fails
+    /// with [`OpenError::NoTables`] then.
+    pub fn create_tables(mut self, create_tables: bool) -> Self {
+        self.create_tables = create_tables;
+        self
+    }
+
     /// Opens the store, and begins to run jobs.
     ///
     /// # Errors
@@ -332,7 +341,7 @@ impl<S: Store> JobsBuilder<S> {
     /// If two handlers have one kind, a setting is out of range, the store fails, a thread cannot start,
     /// or outside a tokio runtime.
     pub async fn open(self) -> Result<Jobs<S>, OpenError> {
-        let Self { store, handlers, window, liveness, tick } = self;
+        let Self { store, handlers, window, liveness, tick, create_tables } = self;
         if liveness < Duration::from_millis(100) {
             return Err(OpenError::LivenessTooShort { liveness });
         }
@@ -352,7 +361,8 @@ impl<S: Store> JobsBuilder<S> {
                 return Err(OpenError::NoConcurrency { kind: named() });
             }
         }
-        let link = Link::open(Settings { store, handlers, window, liveness, tick }).await?;
+        let link =
+            Link::open(Settings { store, handlers, window, liveness, tick, create_tables }).await?;
         Ok(Jobs(Arc::new(link)))
     }
 }

@@ -114,6 +114,7 @@ pub(crate) struct Settings<S: Store> {
     pub(crate) window: Duration,
     pub(crate) liveness: Duration,
     pub(crate) tick: Duration,
+    pub(crate) create_tables: bool,
 }
 
 impl<S: Store> Link<S> {
@@ -193,7 +194,11 @@ impl<S: Store> Node<S> {
         requests: mpsc::Receiver<Request>,
     ) -> Result<(Arc<Self>, Parts), OpenError> {
         let store = Arc::new(settings.store);
-        store.prepare().await?;
+        if settings.create_tables {
+            store.prepare().await?;
+        } else if !store.is_prepared().await? {
+            return Err(OpenError::NoTables);
+        }
         let clock = DatabaseClock::new(store.clock().await?);
         let timer = host::timer(settings.tick)?;
         let kinds: Vec<_> = settings.handlers.iter().map(|h| h.kind.name.clone()).collect();

@@ -33,6 +33,9 @@ pub trait Store: Send + Sync + 'static {
     /// Creates what is missing in the database. Called first.
     fn prepare(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
+    /// Whether all is there that [`prepare`](Self::prepare) creates.
+    fn is_prepared(&self) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
     /// Reads the database's clock.
     fn clock(&self) -> impl Future<Output = Result<Reading, StoreError>> + Send;
 
@@ -364,12 +367,19 @@ pub struct Filter {
     pub dead: Option<bool>,
     /// At most so many; 0 means 100.
     pub limit: usize,
+    /// Only those behind a job that is due then and has this id: the last one of the previous page.
+    pub after: Option<(std::time::SystemTime, JobId)>,
 }
 
 impl Filter {
     #[cfg(any(feature = "redb", feature = "postgres"))]
     fn at_most(&self) -> usize {
         if self.limit == 0 { 100 } else { self.limit }
+    }
+
+    #[cfg(feature = "redb")]
+    fn is_behind(&self, due: Timestamp, id: JobId) -> bool {
+        self.after.is_none_or(|(after, last)| (due, id) > (after.into(), last))
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -113,6 +114,27 @@ impl Server {
     pub fn restart(&self) {
         let mut keeper = self.keeper.lock().unwrap();
         writeln!(keeper.stdin.as_mut().unwrap()).unwrap();
+    }
+
+    /// Takes encrypted connections alone from now on.
+    pub fn encrypt(&self, key: &Path, certificate: &Path) {
+        let data = PathBuf::from(self.psql("postgres", "SHOW data_directory"));
+        for (from, name) in [(key, "server.key"), (certificate, "server.crt")] {
+            // The server reads its own files only.
+            let to = data.join(name);
+            std::fs::copy(from, &to).unwrap();
+            let owner = std::fs::metadata(&data).unwrap();
+            let (user, group) = (owner.uid(), owner.gid());
+            std::os::unix::fs::chown(&to, Some(user), Some(group)).unwrap();
+            std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        self.psql("postgres", "ALTER SYSTEM SET ssl = on");
+        let access = std::fs::read_to_string(data.join("pg_hba.conf")).unwrap();
+        let encrypted = access.lines().map(|line| line.replacen("host ", "hostssl ", 1));
+        let encrypted: Vec<_> = encrypted.collect();
+        std::fs::write(data.join("pg_hba.conf"), encrypted.join("\n") + "\n").unwrap();
+        self.psql("postgres", "SELECT pg_reload_conf()");
+        std::thread::sleep(Duration::from_secs(1)); // the reload has no answer
     }
 
     /// A new database.

@@ -36,6 +36,10 @@ impl<S: Store> Store for Flaky<S> {
         self.store.prepare().await
     }
 
+    async fn is_prepared(&self) -> Result<bool, StoreError> {
+        self.store.is_prepared().await
+    }
+
     async fn clock(&self) -> Result<Reading, StoreError> {
         self.store.clock().await
     }
@@ -166,6 +170,7 @@ macro_rules! forward_the_rest {
 
         forward! {
             prepare() -> ();
+            is_prepared() -> bool;
             clock() -> Reading;
             join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
             leave(node: NodeId) -> ();

@@ -4,6 +4,7 @@
 mod common;
 mod program;
 mod refusals;
+mod tls;
 
 use common::{Shared, postgres, redb};
 use program::{Program, Ran};
@@ -12,7 +13,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Postgres, Retry};
+use wheelwork_jobs::{Filter, Job, JobId, Jobs, Kind, NewJob, Postgres, Retry};
 
 /// What each test finds in the store.
 struct Stored {
@@ -156,4 +157,105 @@ fn stats_count_the_jobs_of_each_kind() {
         assert!(table.starts_with(" kind"), "{table}");
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     });
+}
+
+/// A kind of 60 characters leaves the id on one line.
+#[test]
+fn an_id_is_on_one_line_beside_a_long_kind_and_a_date_is_one_beyond_9999() {
+    let (store, folder) = redb();
+    let late = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+    let kind = format!("{}\u{1b}[2J\u{9b}\n", "k".repeat(60));
+    let id = Runtime::new().unwrap().block_on(async {
+        let jobs = Jobs::open(store).await.unwrap();
+        let id = jobs.schedule(NewJob::new(&kind, &"\u{9b}").unwrap().due(late)).await.unwrap();
+        jobs.stop(Duration::ZERO).await.unwrap();
+        id
+    });
+    let file = folder.path().join("jobs.redb");
+    wait_until_closed(&file);
+    let program = Program::new("--store", file.to_str().unwrap());
+    let list = program.run(&["list"]).out;
+    assert!(list.contains(&id.to_string()), "{list}");
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    let raw = program.run(&["list", "--json"]).out;
+    for text in [list, raw.clone(), program.run(&["show", &id.to_string()]).out] {
+        assert!(text.trim_end().chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    }
+    let json: Value = serde_json::from_str(&raw).unwrap();
+    assert_eq!((&json[0]["kind"], &json[0]["payload"]), (&json!(kind), &json!("\u{9b}")));
+    assert_eq!(json[0]["due"], json!("9999-12-31T23:59:59Z"));
+}
+
+#[test]
+fn a_database_without_jobs_is_refused_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("other.redb");
+    drop(::redb::Database::create(&file).unwrap());
+    let refused = Program::new("--store", file.to_str().unwrap()).run(&["list"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("no tables of jobs"), "{}", refused.err);
+
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let refused = Program::new("--postgres", &url).run(&["list"]);
+    assert!(refused.code == 1 && refused.err.contains("no tables of jobs"), "{}", refused.err);
+    let name = url.rsplit('/').next().unwrap();
+    let tables = server.psql(name, "SELECT count(*) FROM pg_class WHERE relname ~ 'wheelwork'");
+    assert_eq!(tables, "0");
+}
+
+/// The first page of 200,000 jobs is read by the indexes, and pages follow each other.
+#[test]
+fn a_list_of_many_jobs_is_read_by_an_index() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let runtime = Runtime::new().unwrap();
+    let jobs = runtime.block_on(Jobs::open(Postgres::new(&url).unwrap())).unwrap();
+    let name = url.rsplit('/').next().unwrap();
+    server.psql(
+        name,
+        "INSERT INTO wheelwork_jobs (id, kind, due, payload, dead, owner)
+         SELECT gen_random_uuid(), 'k' || n % 3, now() + n * interval '1 second', 'null', n % 4 = 0,
+             CASE WHEN n % 4 = 1 THEN n % 3 END
+         FROM generate_series(1, 200000) AS n",
+    );
+    let (mut after, mut seen) = (None, Vec::new());
+    for _ in 0..3 {
+        let filter = Filter { limit: 10, after, ..Filter::default() };
+        let page = runtime.block_on(jobs.list(filter)).unwrap();
+        assert_eq!(page.len(), 10);
+        after = page.last().map(|job| (job.due, job.id));
+        seen.extend(page.iter().map(|job| job.due));
+    }
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(seen[29].duration_since(seen[0]).unwrap(), Duration::from_secs(29));
+    let read = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables
+         WHERE relname = 'wheelwork_jobs'";
+    runtime.block_on(jobs.stop(Duration::ZERO)).unwrap();
+    std::thread::sleep(Duration::from_secs(1)); // a connection that ends tells its counts
+    let read: u64 = server.psql(name, read).parse().unwrap();
+    assert!(read < 10_000, "three pages have read {read} rows");
+}
+
+/// A node fails each job again as fast as the program revives it.
+#[test]
+fn a_retry_of_all_ends_though_they_fail_again() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let runtime = Runtime::new().unwrap();
+    let node = runtime.block_on(async {
+        let fail = |_: Job<u8, Postgres>| async { Err::<(), _>("no") };
+        let kind = Kind::new("print").retry(Retry::never());
+        let store = Postgres::new(&url).unwrap();
+        let node = Jobs::builder(store).handle(kind, fail).open().await.unwrap();
+        let all = node.schedule_all((0..50).map(|n| NewJob::new("print", &n).unwrap())).await;
+        assert!(all.iter().all(Result::is_ok));
+        while node.metrics().buried < 50 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        node
+    });
+    let out = Program::new("--postgres", &url).run(&["retry", "--all"]).out;
+    assert_eq!(out, "retried 50 jobs\n");
+    runtime.block_on(node.stop(Duration::from_secs(10))).unwrap();
 }

@@ -33,8 +33,17 @@ impl Program {
 }
 
 pub fn run<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Ran {
+    run_with(&[], arguments)
+}
+
+/// The same, with variables of the environment.
+pub fn run_with<'a>(
+    variables: &[(&str, &str)],
+    arguments: impl IntoIterator<Item = &'a str>,
+) -> Ran {
     let mut program = Command::new(env!("CARGO_BIN_EXE_wheelwork-jobs"));
     program.env_remove("WHEELWORK_JOBS_STORE").env_remove("WHEELWORK_JOBS_POSTGRES");
+    program.envs(variables.iter().copied());
     let output = program.args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }

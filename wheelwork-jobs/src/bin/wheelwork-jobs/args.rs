@@ -33,6 +33,10 @@ pub(crate) struct StoreArgs {
     pub(crate) store: Option<PathBuf>,
 
     /// A PostgreSQL database, such as postgres://user@host/name
+    ///
+    /// What it does not say comes from PGHOST and its like and from ~/.pgpass, as
+    /// in psql; all of it if the text is empty. Connections are encrypted with
+    /// sslmode=require.
     #[arg(long, value_name = "URL", env = "WHEELWORK_JOBS_POSTGRES", hide_env_values = true)]
     pub(crate) postgres: Option<String>,
 }

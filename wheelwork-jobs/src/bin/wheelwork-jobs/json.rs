@@ -1,15 +1,15 @@
-//! Jobs and counts as JSON. A payload is a part of the document, not a text in it.
+//! Jobs and counts as JSON. A payload is a part of the document, not a text in it. Times are as in RFC 3339.
 
 use crate::table::{exact, state};
 use serde_json::{Value, json};
 use wheelwork_jobs::{JobId, KindStats, StoredJob};
 
 pub(crate) fn jobs(jobs: &[StoredJob]) -> String {
-    Value::Array(jobs.iter().map(job_value).collect()).to_string()
+    text(&Value::Array(jobs.iter().map(job_value).collect()))
 }
 
 pub(crate) fn job(job: &StoredJob) -> String {
-    job_value(job).to_string()
+    text(&job_value(job))
 }
 
 fn job_value(job: &StoredJob) -> Value {
@@ -41,10 +41,23 @@ pub(crate) fn stats(kinds: &[KindStats]) -> String {
             "next_due": kind.next_due.map(exact),
         })
     };
-    Value::Array(kinds.iter().map(kind).collect()).to_string()
+    text(&Value::Array(kinds.iter().map(kind).collect()))
 }
 
 pub(crate) fn changed(verb: &str, done: &[JobId], refused: &[JobId]) -> String {
     let texts = |ids: &[JobId]| ids.iter().map(JobId::to_string).collect::<Vec<_>>();
-    json!({ verb: texts(done), "refused": texts(refused) }).to_string()
+    text(&json!({ verb: texts(done), "refused": texts(refused) }))
+}
+
+/// On one line. JSON may contain characters after ASCII that control a terminal.
+fn text(value: &Value) -> String {
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if c.is_control() {
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    text
 }

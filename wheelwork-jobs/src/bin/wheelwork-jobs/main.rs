@@ -21,7 +21,7 @@ async fn main() -> ExitCode {
     match run::run(Args::parse()).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", table::printable(&error.to_string()));
             ExitCode::FAILURE
         }
     }

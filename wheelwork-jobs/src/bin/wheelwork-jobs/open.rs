@@ -35,9 +35,9 @@ pub(crate) fn open(args: StoreArgs) -> Result<Opened, OpenError> {
                 Err(source) => Err(OpenError::Embedded { path, source }),
             }
         }
-        // The group of the two arguments makes sure that this one is there.
+        // The group of the two arguments makes sure that this one is there. It may be empty.
         StoreArgs { postgres, .. } => {
-            let store = Postgres::new(&postgres.unwrap_or_default());
+            let store = Postgres::from_environment(&postgres.unwrap_or_default());
             store.map(Opened::Shared).map_err(OpenError::Shared)
         }
     }

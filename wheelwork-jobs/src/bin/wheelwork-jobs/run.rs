@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use wheelwork_jobs::{Filter, JobId, Jobs, OpenError, StopError, Store, StoreError};
 
-/// So many dead jobs are revived before the next ones are looked for.
+/// So many dead jobs are listed at once.
 const BATCH: usize = 1_000;
 
 /// Why a command did not do all that it was asked for.
@@ -37,7 +37,8 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, RunError> {
 }
 
 async fn run_on<S: Store>(store: S, json: bool, command: Command) -> Result<ExitCode, RunError> {
-    let jobs = Jobs::open(store).await?;
+    // A misspelt name must not get the tables of a store.
+    let jobs = Jobs::builder(store).create_tables(false).open().await?;
     let code = obey(&jobs, json, command).await?;
     jobs.stop(Duration::from_secs(5)).await?;
     Ok(code)
@@ -52,7 +53,7 @@ async fn obey<S: Store>(
         Command::List { kind, dead, alive, limit } => {
             let dead = (dead || alive).then_some(dead);
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            let found = jobs.list(Filter { kind, dead, limit }).await?;
+            let found = jobs.list(Filter { kind, dead, limit, after: None }).await?;
             print(if json { json::jobs(&found) } else { table::jobs(&found, SystemTime::now()) })?;
         }
         Command::Show { id } => {
@@ -90,20 +91,24 @@ async fn retry<S: Store>(jobs: &Jobs<S>, ids: Vec<JobId>) -> Result<Changed, Run
     Ok(changed)
 }
 
+/// Retries each of the jobs once that are dead now: those that fail again meanwhile stay dead.
 async fn retry_all<S: Store>(jobs: &Jobs<S>, kind: Option<String>) -> Result<Changed, RunError> {
-    let mut changed = Changed::default();
+    let mut dead = Vec::new();
+    let mut after = None;
     loop {
-        let filter = Filter { kind: kind.clone(), dead: Some(true), limit: BATCH };
-        let before = changed.done.len();
-        for job in jobs.list(filter).await? {
-            if jobs.revive(job.id).await? {
-                changed.done.push(job.id);
-            }
-        }
-        if changed.done.len() == before {
-            return Ok(changed);
+        let filter = Filter { kind: kind.clone(), dead: Some(true), limit: BATCH, after };
+        let page = jobs.list(filter).await?;
+        let Some(last) = page.last() else { break };
+        after = Some((last.due, last.id));
+        dead.extend(page.iter().map(|job| job.id));
+    }
+    let mut changed = Changed::default();
+    for id in dead {
+        if jobs.revive(id).await? {
+            changed.done.push(id);
         }
     }
+    Ok(changed)
 }
 
 /// The jobs that a command has changed, and those that it could not.

@@ -1,7 +1,8 @@
 //! Jobs and counts as tables of at most 80 columns.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use jiff::Timestamp;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, date};
 use std::time::SystemTime;
 use wheelwork_jobs::{KindStats, State, StoredJob};
 
@@ -37,6 +38,12 @@ pub(crate) fn jobs(jobs: &[StoredJob], now: SystemTime) -> String {
         ]);
     }
     align_right(&mut table, 4..5);
+    for column in [0, 2, 3, 4] {
+        // An id on two lines cannot be copied. The kind takes what is left.
+        if let Some(column) = table.column_mut(column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
     table.trim_fmt()
 }
 
@@ -84,9 +91,12 @@ pub(crate) fn state(state: State) -> &'static str {
     }
 }
 
-/// Such as `2026-11-22T08:12:00Z`.
+/// Such as `2026-11-22T08:12:00Z`, as RFC 3339 has it, in UTC. Up to the end of the year 9999.
 pub(crate) fn exact(time: SystemTime) -> String {
-    Timestamp::try_from(time).map_or_else(|_| format!("{time:?}"), |time| time.to_string())
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = SignedDuration::try_from(since).unwrap_or(SignedDuration::MAX);
+    let exact = date(1970, 1, 1).at(0, 0, 0, 0).saturating_add(since);
+    format!("{}Z", exact.min(DateTime::MAX))
 }
 
 /// Such as `in 3h 12m`, by the clock of this machine.
@@ -110,7 +120,19 @@ fn short(seconds: u64) -> String {
     format!("{seconds}s")
 }
 
-/// Without the characters that would move the cursor or color the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+/// With escapes for the characters that would move the cursor, color the terminal, or turn the order of
+/// the letters around.
+pub(crate) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => printable.extend(c.escape_default()),
+            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                printable.extend(c.escape_unicode());
+            }
+            c if c.is_control() => printable.extend(c.escape_unicode()),
+            c => printable.push(c),
+        }
+    }
+    printable
 }

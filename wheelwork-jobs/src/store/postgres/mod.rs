@@ -8,6 +8,7 @@
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
 //! - `listen`: what other nodes tell
+//! - `url`: where the database is; `tls`: encrypted connections
 
 pub(crate) mod connect;
 mod ends;
@@ -17,12 +18,18 @@ mod nodes;
 mod open;
 mod rows;
 pub(crate) mod sql;
+#[cfg(feature = "tls")]
+mod tls;
+mod url;
 
 use self::connect::{Connector, Described, Limits, Link, is_locked};
 use self::listen::Ears;
 use self::nodes::Moves;
 use self::open::Open;
 use self::rows::{get, uuid};
+#[cfg(feature = "tls")]
+use self::tls::Rustls;
+use self::url::Target;
 use super::{
     Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion, Joined,
     KindStats, NodeId, Notice, Removed, Started, Store, StoreError,
@@ -30,10 +37,12 @@ use super::{
 use crate::host;
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::time::{Reading, micros_up};
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, NoTls, Row, Socket};
@@ -71,14 +80,46 @@ struct Inner {
 
 impl Postgres {
     /// A store in the database that a URL names: `postgres://user@host/database`, or `host=... user=...`.
-    /// Connects without TLS, and not before [`Jobs`](crate::Jobs) is opened.
+    /// Does not connect before [`Jobs`](crate::Jobs) is opened.
+    ///
+    /// The connection is encrypted with `sslmode=require` (or `verify-full`) in the URL, which needs the
+    /// feature `tls`. The server's certificate must fit its host name, and descend from one in the PEM file
+    /// that `sslrootcert` names, or from one that the system trusts. All other modes go without encryption.
     ///
     /// # Errors
     ///
-    /// If the URL cannot be read.
+    /// If the URL or the certificates cannot be read.
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        let config = url.parse::<Config>();
-        let config = config.map_err(|error| StoreError::new("read its URL", Described(error)))?;
+        Self::at(Target::of_url(url))
+    }
+
+    /// The same, with the variables of the environment for what the URL does not say, as `psql` does: `PGHOST`,
+    /// `PGPORT`, `PGDATABASE`, `PGUSER`, `PGPASSWORD`, `PGAPPNAME`, `PGOPTIONS`, `PGCONNECT_TIMEOUT`,
+    /// `PGSSLMODE`, `PGSSLROOTCERT`, and for the password the file `~/.pgpass` or `PGPASSFILE`, if only its
+    /// owner can read it. The URL may be empty.
+    ///
+    /// # Errors
+    ///
+    /// If the URL, a variable or the certificates cannot be read.
+    pub fn from_environment(url: &str) -> Result<Self, StoreError> {
+        Self::at(Target::of_environment(url, |name| std::env::var(name).ok()))
+    }
+
+    fn at(target: Result<Target, Box<dyn Error + Send + Sync>>) -> Result<Self, StoreError> {
+        let target = target.map_err(|error| StoreError::new("read its URL", error.to_string()))?;
+        #[cfg(feature = "tls")]
+        if target.needs_tls() {
+            let rustls = Rustls::new(target.roots.as_deref());
+            let rustls = rustls.map_err(|error| StoreError::new("read certificates", error))?;
+            return Ok(Self::with(target.config, rustls, Self::LIMIT));
+        }
+        #[cfg(not(feature = "tls"))]
+        if target.needs_tls() {
+            let missing = "it needs the feature `tls` of wheelwork-jobs";
+            return Err(StoreError::new("encrypt its connections", missing));
+        }
+        let mut config = target.config;
+        config.ssl_mode(SslMode::Disable);
         Ok(Self::with(config, NoTls, Self::LIMIT))
     }
 
@@ -166,6 +207,12 @@ const AFTER_ERROR: Duration = Duration::from_millis(500);
 
 impl Store for Postgres {
     type Transaction<'t> = tokio_postgres::Transaction<'t>;
+
+    async fn is_prepared(&self) -> Result<bool, StoreError> {
+        let mut call = self.0.inserts.call("look for its tables").await?;
+        let rows = call.query(sql::IS_PREPARED, &[]).await?;
+        get(rows::one(&rows)?, 0)
+    }
 
     async fn prepare(&self) -> Result<(), StoreError> {
         // Nodes that create the tables at the same time can hinder each other: then they exist next time.
@@ -330,7 +377,9 @@ impl Store for Postgres {
     async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>, StoreError> {
         let mut call = self.0.reads.call("list jobs").await?;
         let most = i64::try_from(filter.at_most()).unwrap_or(i64::MAX);
-        let rows = call.query(sql::LIST, &[&filter.kind, &filter.dead, &most]).await?;
+        let (due, id) = filter.after.map(|(due, id)| (due, uuid(id))).unzip();
+        let parameters: Parameters<'_, 5> = [&filter.kind, &filter.dead, &most, &due, &id];
+        let rows = call.query(sql::LIST, &parameters).await?;
         rows.iter().map(rows::stored).collect()
     }
 

@@ -47,11 +47,13 @@ COMMIT;
 ";
 
 /// Run on each connection. Each statement of this store touches few rows by an index, whatever the
-/// statistics of a table say that was empty a minute ago. A scan that remains (of the few nodes) has an
+/// statistics of a table say that was empty a minute ago, and in the order of the index, up to its limit. A scan that remains (of the few nodes) has an
 /// enormous cost then, for which PostgreSQL would compile the statement each time. A node that stands still
 /// in a transaction must not hold its locks.
 pub(crate) const CONNECTED: &str = "
 SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET jit = off;
@@ -413,11 +415,62 @@ pub(crate) const GET: &str = "
 SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
 FROM wheelwork_jobs WHERE id = $1";
 
-/// At most $3 jobs of the kind $1 that are dead or not, as $2 says; NULL selects all.
+/// At most $3 jobs of the kind $1 that are dead or not, as $2 says, behind the due time $4 and the id $5; NULL
+/// selects all. Reads so many of each free kind, of each owner, and of the dead, each by its index. (Only a
+/// kind that is asked for is looked for among the owned and the dead ones.)
 pub(crate) const LIST: &str = "
+WITH RECURSIVE kinds (kind) AS (
+    (
+        SELECT kind FROM wheelwork_jobs
+        WHERE owner IS NULL AND NOT dead AND ($1::text IS NULL OR kind = $1)
+        ORDER BY kind LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT job.kind FROM wheelwork_jobs AS job
+        WHERE job.owner IS NULL AND NOT job.dead AND job.kind > kinds.kind AND $1::text IS NULL
+        ORDER BY job.kind LIMIT 1
+    )
+    FROM kinds WHERE kinds.kind IS NOT NULL
+),
+owners (owner) AS (
+    (SELECT owner FROM wheelwork_jobs WHERE owner IS NOT NULL ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (
+        SELECT job.owner FROM wheelwork_jobs AS job
+        WHERE job.owner > owners.owner ORDER BY job.owner LIMIT 1
+    )
+    FROM owners WHERE owners.owner IS NOT NULL
+),
+found AS (
+    SELECT job.* FROM kinds, LATERAL (
+        SELECT * FROM wheelwork_jobs
+        WHERE owner IS NULL AND NOT dead AND kind = kinds.kind
+            AND due >= coalesce($4::timestamptz, '-infinity')
+            AND ($4::timestamptz IS NULL OR (due, id) > ($4, $5::uuid))
+        ORDER BY due, id LIMIT $3
+    ) AS job
+    WHERE $2::bool IS DISTINCT FROM true
+    UNION ALL
+    SELECT job.* FROM owners, LATERAL (
+        SELECT * FROM wheelwork_jobs
+        WHERE owner = owners.owner AND ($1::text IS NULL OR kind = $1)
+            AND due >= coalesce($4::timestamptz, '-infinity')
+            AND ($4::timestamptz IS NULL OR (due, id) > ($4, $5::uuid))
+        ORDER BY due, id LIMIT $3
+    ) AS job
+    WHERE $2::bool IS DISTINCT FROM true
+    UNION ALL
+    (
+        SELECT * FROM wheelwork_jobs
+        WHERE dead AND $2::bool IS DISTINCT FROM false AND ($1::text IS NULL OR kind = $1)
+            AND due >= coalesce($4::timestamptz, '-infinity')
+            AND ($4::timestamptz IS NULL OR (due, id) > ($4, $5::uuid))
+        ORDER BY due, id LIMIT $3
+    )
+)
 SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
-FROM wheelwork_jobs
-WHERE ($1::text IS NULL OR kind = $1) AND ($2::bool IS NULL OR dead = $2)
+FROM found
 ORDER BY due, id
 LIMIT $3";
 

@@ -223,6 +223,11 @@ impl Store for Redb {
         .await
     }
 
+    async fn is_prepared(&self) -> Result<bool, StoreError> {
+        let begun = self.begin_read()?;
+        View::is_there(&begun).map_err(|error| StoreError::new("look for its tables", error))
+    }
+
     async fn clock(&self) -> Result<Reading, StoreError> {
         Ok(reading())
     }

@@ -8,10 +8,11 @@ use super::claims::Claims;
 use crate::job::{JobId, NewJob};
 use crate::time::Timestamp;
 use ::redb::{
-    Database, Error, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition,
-    TableError, WriteTransaction,
+    Database, Error, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, Table,
+    TableDefinition, TableError, WriteTransaction,
 };
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Due, attempts, dead, kind, key, payload, error.
@@ -195,6 +196,25 @@ impl<'t> Tables<'t> {
     }
 }
 
+/// The first places of those that were added.
+struct First {
+    places: BTreeSet<(Timestamp, JobId)>,
+    most: usize,
+}
+
+impl First {
+    fn of(filter: &Filter) -> Self {
+        Self { places: BTreeSet::new(), most: filter.at_most() }
+    }
+
+    fn add(&mut self, due: Timestamp, id: JobId) {
+        self.places.insert((due, id));
+        if self.places.len() > self.most {
+            self.places.pop_last();
+        }
+    }
+}
+
 /// The tables in a snapshot.
 pub(super) struct View {
     jobs: ReadOnlyTable<u128, Fields>,
@@ -203,6 +223,15 @@ pub(super) struct View {
 }
 
 impl View {
+    /// Whether there are tables of jobs.
+    pub(super) fn is_there(transaction: &ReadTransaction) -> Result<bool, Error> {
+        match transaction.open_table(JOBS) {
+            Ok(_) => Ok(true),
+            Err(TableError::TableDoesNotExist(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     pub(super) fn open(database: &Database) -> Result<Self, Error> {
         let transaction = database.begin_read()?;
         let open = || -> Result<Self, TableError> {
@@ -239,38 +268,47 @@ impl View {
         Ok(None)
     }
 
-    /// The jobs that a filter selects, the earliest first.
+    /// The jobs that a filter selects, the earliest first. Reads no more than these of those that are not
+    /// dead, and all that are dead.
     pub(super) fn list(&self, filter: &Filter) -> Result<Vec<(JobId, Row)>, Error> {
-        let mut found = Vec::new();
+        let mut first = First::of(filter);
         if filter.dead != Some(true) {
             let kinds = match &filter.kind {
                 Some(kind) => vec![kind.clone()],
                 None => self.kinds()?,
             };
+            let after = filter.after.map_or(0, |(due, _)| Timestamp::from(due).as_micros());
             for kind in kinds {
-                let first = (&*kind, 0, 0)..=(&*kind, u64::MAX, u128::MAX);
-                for place in self.due.range(first)?.take(filter.at_most()) {
-                    self.push(place?.0.value().2, &mut found)?;
+                let places = (&*kind, after, 0)..=(&*kind, u64::MAX, u128::MAX);
+                let mut left = filter.at_most();
+                for place in self.due.range(places)? {
+                    let (_, due, id) = place?.0.value();
+                    let (due, id) = (Timestamp::from_micros(due), JobId::from_u128(id));
+                    if filter.is_behind(due, id) {
+                        first.add(due, id);
+                        left -= 1;
+                    }
+                    if left == 0 {
+                        break;
+                    }
                 }
             }
         }
         if filter.dead != Some(false) {
             for entry in self.dead.iter()? {
-                self.push(entry?.0.value(), &mut found)?;
-            }
-            if let Some(kind) = &filter.kind {
-                found.retain(|(_, row)| row.kind == *kind);
+                let id = JobId::from_u128(entry?.0.value());
+                let Some(row) = self.row(id)? else { continue };
+                let is_of_kind = filter.kind.as_ref().is_none_or(|kind| row.kind == *kind);
+                if is_of_kind && filter.is_behind(row.due, id) {
+                    first.add(row.due, id);
+                }
             }
         }
-        found.sort_by_key(|(id, row)| (row.due, *id));
-        found.truncate(filter.at_most());
+        let mut found = Vec::new();
+        for (_, id) in first.places {
+            found.extend(self.row(id)?.map(|row| (id, row)));
+        }
         Ok(found)
-    }
-
-    fn push(&self, id: u128, found: &mut Vec<(JobId, Row)>) -> Result<(), Error> {
-        let id = JobId::from_u128(id);
-        found.extend(self.row(id)?.map(|row| (id, row)));
-        Ok(())
     }
 
     /// The kinds of all jobs that are not dead.

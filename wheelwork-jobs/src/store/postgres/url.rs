@@ -1,0 +1,270 @@
+//! Where the database is, as `psql` finds it: a URL, then the variables `PG*`, then the file `.pgpass`.
+
+use super::connect::Described;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+type Fault = Box<dyn Error + Send + Sync>;
+
+/// How to reach a database.
+pub(super) struct Target {
+    pub(super) config: Config,
+    /// The certificates that the server's must descend from. `None` means those of the system.
+    pub(super) roots: Option<PathBuf>,
+}
+
+impl Target {
+    /// Reads a URL, or words such as `host=... user=...`.
+    pub(super) fn of_url(url: &str) -> Result<Self, Fault> {
+        let (url, roots) = without_certificates(url);
+        let config = url.parse().map_err(|error| Described(error).to_string())?;
+        Ok(Self { config, roots })
+    }
+
+    /// The same, with the variables of an environment for what the URL does not say.
+    pub(super) fn of_environment(
+        url: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Fault> {
+        let Self { mut config, mut roots } = Self::of_url(url)?;
+        let words = variables_as_words(&config, says_tls(url), &variable);
+        let more: Config = words.parse()?;
+        let named = || variable("PGSSLROOTCERT").filter(|named| named != "system");
+        roots = roots.or_else(|| named().map(PathBuf::from));
+        add(&mut config, &more);
+        if config.get_password().is_none()
+            && let Some(password) = password_of(&config, &variable)
+        {
+            config.password(password);
+        }
+        Ok(Self { config, roots })
+    }
+
+    /// Whether the connection must be encrypted. Nothing is gained by encryption without a certificate that
+    /// is verified, so `prefer` goes without.
+    pub(super) fn needs_tls(&self) -> bool {
+        self.config.get_ssl_mode() == SslMode::Require
+    }
+}
+
+/// Takes out what `tokio_postgres` does not read: `sslrootcert`, and the modes `verify-ca` and `verify-full`.
+/// Each encrypted connection is verified in full.
+fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
+    let mut roots = None;
+    let mut keep = |word: &str| -> Option<String> {
+        match word.split_once('=') {
+            Some(("sslrootcert", "system")) => None,
+            Some(("sslrootcert", path)) => {
+                roots = Some(PathBuf::from(decoded(path.trim_matches('\''))));
+                None
+            }
+            Some(("sslmode", "verify-ca" | "verify-full")) => Some("sslmode=require".to_owned()),
+            Some(("sslmode", "allow")) => Some("sslmode=prefer".to_owned()),
+            _ => Some(word.to_owned()),
+        }
+    };
+    let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
+    let rest = if is_url {
+        match url.split_once('?') {
+            Some((place, query)) => {
+                let query: Vec<_> = query.split('&').filter_map(keep).collect();
+                format!("{place}?{}", query.join("&"))
+            }
+            None => url.to_owned(),
+        }
+    } else if url.contains("sslrootcert") || url.contains("sslmode") {
+        let words: Vec<_> = url.split_ascii_whitespace().filter_map(&mut keep).collect();
+        words.join(" ")
+    } else {
+        url.to_owned()
+    };
+    (rest, roots)
+}
+
+fn says_tls(url: &str) -> bool {
+    url.contains("sslmode=")
+}
+
+/// `%2F` and the like.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let hex = more.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &more[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What the variables say and the configuration does not, in words of a configuration.
+fn variables_as_words(
+    config: &Config,
+    says_tls: bool,
+    variable: &impl Fn(&str) -> Option<String>,
+) -> String {
+    let no_host = config.get_hosts().is_empty() && config.get_hostaddrs().is_empty();
+    let wanted = [
+        ("PGHOST", "host", no_host),
+        ("PGPORT", "port", config.get_ports().is_empty()),
+        ("PGDATABASE", "dbname", config.get_dbname().is_none()),
+        ("PGUSER", "user", config.get_user().is_none()),
+        ("PGPASSWORD", "password", config.get_password().is_none()),
+        ("PGAPPNAME", "application_name", config.get_application_name().is_none()),
+        ("PGOPTIONS", "options", config.get_options().is_none()),
+        ("PGCONNECT_TIMEOUT", "connect_timeout", config.get_connect_timeout().is_none()),
+    ];
+    let mut words: Vec<String> = Vec::new();
+    for (name, word, wanted) in wanted {
+        if let Some(value) = variable(name).filter(|_| wanted) {
+            words.push(format!("{word}='{}'", value.replace('\\', "\\\\").replace('\'', "\\'")));
+        }
+    }
+    let mode = variable("PGSSLMODE").filter(|_| !says_tls);
+    let mode = match mode.as_deref() {
+        Some("require" | "verify-ca" | "verify-full") => Some("require"),
+        Some("disable") => Some("disable"),
+        _ => None,
+    };
+    words.extend(mode.map(|mode| format!("sslmode='{mode}'")));
+    words.join(" ")
+}
+
+/// Adds what `more` says.
+fn add(config: &mut Config, more: &Config) {
+    for host in more.get_hosts() {
+        match host {
+            Host::Tcp(name) => config.host(name),
+            #[cfg(unix)]
+            Host::Unix(folder) => config.host_path(folder),
+        };
+    }
+    more.get_ports().iter().for_each(|&port| _ = config.port(port));
+    more.get_dbname().map(|name| config.dbname(name));
+    more.get_user().map(|user| config.user(user));
+    more.get_password().map(|password| config.password(password));
+    more.get_application_name().map(|name| config.application_name(name));
+    more.get_options().map(|options| config.options(options));
+    more.get_connect_timeout().map(|limit| config.connect_timeout(*limit));
+    if more.get_ssl_mode() != SslMode::Prefer {
+        config.ssl_mode(more.get_ssl_mode());
+    }
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        config.host("localhost");
+    }
+}
+
+/// The password in the file `.pgpass`. A file that others may read is not used.
+fn password_of(config: &Config, variable: &impl Fn(&str) -> Option<String>) -> Option<String> {
+    let home = || Some(Path::new(&variable("HOME")?).join(".pgpass"));
+    let path = variable("PGPASSFILE").map(PathBuf::from).or_else(home)?;
+    let text = std::fs::read_to_string(&path).ok()?;
+    if !is_private(&path) {
+        log::warn!("{path:?} is not used: expected that only its owner can read it");
+        return None;
+    }
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        _ => "localhost".to_owned(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let user = config.get_user()?;
+    let wanted = [&host, &*port, config.get_dbname().unwrap_or(user), user];
+    text.lines().find_map(|line| password_in(line, wanted))
+}
+
+#[cfg(unix)]
+fn is_private(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 == 0)
+}
+
+#[cfg(not(unix))]
+fn is_private(_: &Path) -> bool {
+    true
+}
+
+/// The password of a line `host:port:database:user:password`, if the other four fit.
+fn password_in(line: &str, wanted: [&str; 4]) -> Option<String> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            ':' if fields.len() < 5 => fields.push(String::new()),
+            c => {
+                let c = if c == '\\' { characters.next().unwrap_or(c) } else { c };
+                fields.last_mut()?.push(c);
+            }
+        }
+    }
+    let password = (fields.len() == 5).then(|| fields.pop()).flatten()?;
+    let fits = |(field, wanted): (&String, &str)| field == "*" || field == wanted;
+    fields.iter().zip(wanted).all(fits).then_some(password)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_pgpass_fits_with_stars_and_escapes() {
+        let wanted = ["db.example", "5432", "shop", "anna"];
+        let password = |line| password_in(line, wanted);
+        assert_eq!(password("db.example:5432:shop:anna:secret"), Some("secret".into()));
+        assert_eq!(password("*:*:*:anna:a\\:b\\\\c:d"), Some("a:b\\c:d".into()));
+        assert_eq!(password("db.example:5433:*:*:secret"), None);
+        assert_eq!(password("#*:*:*:*:secret"), None);
+        assert_eq!(password("*:*:*:secret"), None);
+    }
+
+    #[test]
+    fn variables_say_what_the_url_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pass");
+        std::fs::write(&file, "db:6432:shop:anna:it's\n").unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&file, private).unwrap();
+        let variable = |name: &str| match name {
+            "PGHOST" => Some("db".to_owned()),
+            "PGPORT" => Some("6432".to_owned()),
+            "PGUSER" => Some("anna".to_owned()),
+            "PGDATABASE" => Some("other".to_owned()),
+            "PGSSLMODE" => Some("verify-full".to_owned()),
+            "PGOPTIONS" => Some("-c search_path='a b'".to_owned()),
+            "PGPASSFILE" => Some(file.to_str().unwrap().to_owned()),
+            _ => None,
+        };
+        let target = Target::of_environment("dbname=shop", variable).unwrap();
+        let config = &target.config;
+        assert_eq!(config.get_hosts(), [Host::Tcp("db".into())]);
+        assert_eq!((config.get_ports(), config.get_dbname()), (&[6432][..], Some("shop")));
+        assert_eq!(config.get_password(), Some(&b"it's"[..]));
+        assert_eq!(config.get_options(), Some("-c search_path='a b'"));
+        assert!(target.needs_tls());
+        let target = Target::of_environment("postgres://u@h/d?sslmode=disable", variable).unwrap();
+        assert!(!target.needs_tls() && target.config.get_user() == Some("u"));
+    }
+
+    #[test]
+    fn certificates_are_taken_out_of_a_url() {
+        let url = "postgres://u@h/d?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem";
+        let target = Target::of_url(url).unwrap();
+        assert!(target.needs_tls());
+        assert_eq!(target.roots, Some("/etc/ca.pem".into()));
+        assert!(!Target::of_url("host=h user=u").unwrap().needs_tls());
+        assert!(Target::of_url("postgres://u@h/d?sslmode=maybe").is_err());
+    }
+}
