@@ -10,9 +10,10 @@ use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
 
 /// What a handler gets.
 pub struct Job<P, S: Store> {
@@ -31,7 +32,49 @@ pub struct Job<P, S: Store> {
     pub claims: u32,
     pub(crate) epoch: u64,
     pub(crate) store: Arc<S>,
-    pub(crate) in_transaction: Arc<AtomicBool>,
+    pub(crate) told: Arc<Told>,
+    pub(crate) cancellation: CancellationToken,
+}
+
+/// What a handler tells beside its result.
+#[derive(Default)]
+pub(crate) struct Told {
+    /// The job was completed in a transaction: its row may be gone already.
+    pub(crate) in_transaction: AtomicBool,
+    snooze: Mutex<Option<Duration>>,
+}
+
+impl Told {
+    pub(crate) fn snooze(&self) -> Option<Duration> {
+        *self.snooze.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P, S: Store> Job<P, S> {
+    /// Puts the job off: if the handler returns `Ok` after this, the job is not done, but runs again after
+    /// the delay, with the same number of the attempt. A call of [`complete_in`](Self::complete_in) counts
+    /// more.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork_jobs::{Job, Redb};
+    /// async fn deliver(job: Job<String, Redb>) -> Result<(), String> {
+    ///     # let is_open = |_: &str| false;
+    ///     if !is_open(&job.payload) {
+    ///         job.snooze(Duration::from_secs(3600));
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn snooze(&self, delay: Duration) {
+        *self.told.snooze.lock().unwrap_or_else(PoisonError::into_inner) = Some(delay);
+    }
+
+    /// Is cancelled when the run should end: at the [time limit](crate::Kind::time_limit) of the kind, and when
+    /// the node hears that the job was cancelled, moved or taken over.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancellation
+    }
 }
 
 impl<P: Sync, S: Store> Job<P, S> {
@@ -52,7 +95,7 @@ impl<P: Sync, S: Store> Job<P, S> {
             if !completing.await? {
                 return Err(CompleteError::Lost { id: self.id });
             }
-            self.in_transaction.store(true, Ordering::Relaxed);
+            self.told.in_transaction.store(true, Ordering::Relaxed);
             Ok(())
         })
     }
@@ -62,8 +105,8 @@ impl<S: Store> Job<String, S> {
     /// Reads the payload.
     pub(crate) fn parse<P: DeserializeOwned>(self) -> Result<Job<P, S>, serde_json::Error> {
         let payload = serde_json::from_str(&self.payload)?;
-        let Self { id, kind, due, attempt, claims, epoch, store, in_transaction, .. } = self;
-        Ok(Job { id, kind, payload, due, attempt, claims, epoch, store, in_transaction })
+        let Self { id, kind, due, attempt, claims, epoch, store, told, cancellation, .. } = self;
+        Ok(Job { id, kind, payload, due, attempt, claims, epoch, store, told, cancellation })
     }
 }
 
@@ -88,6 +131,8 @@ type Running = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 /// A handler and how its jobs are run.
 pub(crate) struct Handler<S: Store> {
     pub(crate) kind: Kind,
+    /// Whether its runs cannot be dropped.
+    pub(crate) is_blocking: bool,
     run: Box<dyn Fn(Job<String, S>) -> Running + Send + Sync>,
 }
 
@@ -107,7 +152,7 @@ impl<S: Store> Handler<S> {
                 handle(job).await.map_err(|error| error.to_string())
             })
         };
-        Self { kind, run: Box::new(run) }
+        Self { kind, is_blocking: false, run: Box::new(run) }
     }
 
     pub(crate) fn blocking<P, F, E>(kind: Kind, handle: F) -> Self
@@ -133,7 +178,7 @@ impl<S: Store> Handler<S> {
                 }
             })
         };
-        Self { kind, run: Box::new(run) }
+        Self { kind, is_blocking: true, run: Box::new(run) }
     }
 
     /// Runs a job. A panic is a failure.

@@ -3,17 +3,20 @@
 use crate::error::{DiedError, OpenError, ScheduleError, StopError};
 use crate::handler::{Handler, Job};
 use crate::health::Health;
-use crate::job::{JobId, NewJob, StoredJob, When};
+use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped, busy};
 use crate::store::{
-    Claim, Filter, InTransaction, Insertion, KindStats, Removed, Store, StoreError,
+    Claim, Filter, InTransaction, Insertion, KindStats, Removed, Replaced, Store, StoreError,
 };
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+/// So many dead jobs are deleted in one step.
+const PRUNED: usize = 1_000;
 
 /// Delayed jobs in a store.
 ///
@@ -123,6 +126,39 @@ impl<S: Store> Jobs<S> {
         })
     }
 
+    /// Stores a job in place of the one that has its key, in one step: at no time is there none, or are
+    /// there two. Returns the job that it has replaced. A job without a key replaces nothing.
+    ///
+    /// The other job may be dead, or run already: then its handler goes on, as after a [`cancel`](Self::cancel).
+    ///
+    /// # Errors
+    ///
+    /// If the key is too long, the very job is stored already, or the store fails. The job comes back in the
+    /// error.
+    pub async fn replace(&self, job: NewJob) -> Result<Option<JobId>, ScheduleError> {
+        if job.has_long_key() {
+            return Err(ScheduleError::LongKey { job: Box::new(job) });
+        }
+        let (window, new) = (self.0.node.window, job.clone());
+        let replacing = move |store: Arc<S>| async move { store.replace(window, &new).await };
+        let job = Box::new(job);
+        let Replaced { insertion, before } = match self.0.call(replacing).await {
+            Ok(replaced) => replaced,
+            Err(source) => return Err(ScheduleError::Store { job, source }),
+        };
+        match insertion {
+            Insertion::Stored(_) => {}
+            Insertion::AlreadyStored => return Err(ScheduleError::AlreadyStored { job }),
+            Insertion::KeyTaken => return Err(ScheduleError::KeyTaken { job }),
+            Insertion::Busy => return Err(ScheduleError::Store { job, source: busy() }),
+            Insertion::Refused(source) => return Err(ScheduleError::Store { job, source }),
+        }
+        Ok(before.map(|(id, removed)| {
+            self.drop_removed(id, Some(removed));
+            id
+        }))
+    }
+
     /// Deletes a job. False if there is none.
     ///
     /// A handler that runs already goes on, but its job cannot be completed in a transaction any more. If
@@ -145,6 +181,75 @@ impl<S: Store> Jobs<S> {
     /// If the store fails.
     pub async fn reschedule(&self, id: JobId, when: impl Into<When>) -> Result<bool, StoreError> {
         self.move_job(id, when.into(), false).await
+    }
+
+    /// The job that has a key, as it is stored. `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn get_by_key(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
+        let key = key.to_owned();
+        self.0.call(move |store| async move { store.find(&key).await }).await
+    }
+
+    /// Deletes the job that has a key, as [`cancel`](Self::cancel) does. False if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn cancel_by_key(&self, key: &str) -> Result<bool, StoreError> {
+        // A job keeps its key as long as it is stored. If it ends between the two calls, another may have it.
+        while let Some(job) = self.get_by_key(key).await? {
+            if self.cancel(job.id).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Moves the job that has a key, as [`reschedule`](Self::reschedule) does. False if there is none, or it is
+    /// dead.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn reschedule_by_key(
+        &self,
+        key: &str,
+        when: impl Into<When>,
+    ) -> Result<bool, StoreError> {
+        let when = when.into();
+        while let Some(job) = self.get_by_key(key).await? {
+            if job.state == State::Dead {
+                break;
+            }
+            if self.reschedule(job.id, when).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Deletes the dead jobs that were due before a time, of one kind or of all. Returns how many that were.
+    /// Goes on in small steps until there are none.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails. Some may be deleted then.
+    pub async fn prune(&self, kind: Option<&str>, before: SystemTime) -> Result<u64, StoreError> {
+        let mut all = 0;
+        loop {
+            let (kind, before) = (kind.map(str::to_owned), before.into());
+            let pruning = move |store: Arc<S>| async move {
+                store.prune(kind.as_deref(), before, PRUNED).await
+            };
+            let pruned = self.0.call(pruning).await?;
+            all += pruned as u64;
+            if pruned < PRUNED {
+                return Ok(all);
+            }
+        }
     }
 
     /// Runs a dead job at once, with new attempts. False if there is no such job, or it is not dead.

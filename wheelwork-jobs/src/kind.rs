@@ -21,6 +21,7 @@ pub struct Kind {
     pub(crate) most_held: usize,
     pub(crate) most_held_bytes: usize,
     pub(crate) max_claims: u32,
+    pub(crate) time_limit: Option<Duration>,
     pub(crate) retry: Retry,
 }
 
@@ -33,6 +34,7 @@ impl Kind {
             most_held: 20_000,
             most_held_bytes: 64 << 20,
             max_claims: 10,
+            time_limit: None,
             retry: Retry::default(),
         }
     }
@@ -64,6 +66,17 @@ impl Kind {
     /// A job that ends its process each time it runs would take down one node after the other.
     pub fn max_claims(mut self, max_claims: u32) -> Self {
         self.max_claims = max_claims.max(1);
+        self
+    }
+
+    /// After [`time_limit`](Self::time_limit), a handler has so long to return.
+    pub const GRACE: Duration = Duration::from_secs(5);
+
+    /// How long a run may take: without a limit by default. Then its
+    /// [`cancellation`](crate::Job::cancellation) is cancelled. An async handler that has not returned after
+    /// [`GRACE`](Self::GRACE) is dropped, and the attempt has failed. A handler that blocks cannot be dropped.
+    pub fn time_limit(mut self, time_limit: Duration) -> Self {
+        self.time_limit = Some(time_limit);
         self
     }
 

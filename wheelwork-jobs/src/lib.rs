@@ -81,6 +81,7 @@ pub use store::postgres::Postgres;
 pub use store::redb::{Redb, RedbTransaction};
 pub use store::{Filter, KindStats, Store, StoreError};
 pub use time::{Reading, Timestamp};
+pub use tokio_util::sync::CancellationToken;
 
 // A transaction of yours must be of the same version.
 #[cfg(feature = "redb")]

@@ -19,6 +19,8 @@ pub struct Metrics {
     pub done: u64,
     /// Failures after which a job runs again.
     pub retried: u64,
+    /// Runs whose handler has put the job off.
+    pub snoozed: u64,
     /// Failures after which a job was dead.
     pub buried: u64,
     /// Runs whose claim did not hold any more at their end: cancelled, rescheduled or taken over meanwhile.
@@ -87,6 +89,7 @@ pub(crate) struct Counts {
     pub(crate) fired: Count,
     pub(crate) done: Count,
     pub(crate) retried: Count,
+    pub(crate) snoozed: Count,
     pub(crate) buried: Count,
     pub(crate) lost: Count,
     pub(crate) taken_over: Count,
@@ -121,6 +124,7 @@ impl Counts {
             fired: self.fired.get(),
             done: self.done.get(),
             retried: self.retried.get(),
+            snoozed: self.snoozed.get(),
             buried: self.buried.get(),
             lost: self.lost.get(),
             taken_over: self.taken_over.get(),

@@ -3,14 +3,17 @@
 use super::Node;
 use super::finish::Ended;
 use super::held::{Begin, Begun};
-use crate::handler::Job;
-use crate::host;
+use crate::handler::{Job, Told};
+use crate::host::{self, Timeout};
+use crate::kind::Kind;
 use crate::store::{Claim, End, Outcome, Store};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, far_future};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 /// The most characters that are stored of an error's text.
 const LONGEST_ERROR: usize = 2_000;
@@ -75,8 +78,8 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
 }
 
 async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun: Begun) {
-    let Begun { due, payload, attempts, claims } = begun;
-    let in_transaction = Arc::new(AtomicBool::new(false));
+    let Begun { due, payload, attempts, claims, cancellation } = begun;
+    let told = Arc::new(Told::default());
     let job = Job {
         id: claim.id,
         kind: node.handlers[kind].kind.name.clone(),
@@ -86,10 +89,54 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         claims,
         epoch: claim.epoch,
         store: node.store.clone(),
-        in_transaction: in_transaction.clone(),
+        told: told.clone(),
+        cancellation: cancellation.clone(),
     };
-    let mut run = Run { node: &node, kind, claim, attempts, in_transaction, result: None };
-    run.result = Some(node.handlers[kind].run(job).await);
+    let mut run = Run { node: &node, kind, claim, attempts, told, result: None };
+    let limit = TimeLimit::begin(&node, kind, cancellation);
+    let result = tokio::select! {
+        biased;
+        result = node.handlers[kind].run(job) => result,
+        () = limit.over.cancelled() => Err(limit.error()),
+    };
+    run.result = Some(result);
+}
+
+/// The time that a run has. The drop ends it.
+struct TimeLimit {
+    limit: Option<Duration>,
+    /// The run must end.
+    over: CancellationToken,
+    timeouts: Vec<Timeout>,
+}
+
+impl TimeLimit {
+    fn begin<S: Store>(node: &Node<S>, kind: usize, cancellation: CancellationToken) -> Self {
+        let handler = &node.handlers[kind];
+        let limit = handler.kind.time_limit;
+        let over = CancellationToken::new();
+        let mut timeouts = Vec::new();
+        if let Some(limit) = limit {
+            let end = far_future(host::now(), limit);
+            // An error means that the node stops, which has a limit of its own.
+            timeouts.extend(node.timer.new_timeout_at(move || cancellation.cancel(), end).ok());
+            if !handler.is_blocking {
+                let (end, over) = (far_future(end, Kind::GRACE), over.clone());
+                timeouts.extend(node.timer.new_timeout_at(move || over.cancel(), end).ok());
+            }
+        }
+        Self { limit, over, timeouts }
+    }
+
+    fn error(&self) -> String {
+        format!("it ran longer than {:?}", self.limit.unwrap_or_default() + Kind::GRACE)
+    }
+}
+
+impl Drop for TimeLimit {
+    fn drop(&mut self) {
+        self.timeouts.iter().for_each(|timeout| _ = timeout.cancel());
+    }
 }
 
 /// A run. Its drop reports its end, also if the runtime drops it half-way.
@@ -98,7 +145,7 @@ struct Run<'a, S: Store> {
     kind: usize,
     claim: Claim,
     attempts: u32,
-    in_transaction: Arc<AtomicBool>,
+    told: Arc<Told>,
     result: Option<Result<(), String>>,
 }
 
@@ -107,17 +154,26 @@ impl<S: Store> Drop for Run<'_, S> {
         let Self { node, claim, .. } = *self;
         let dropped = || Err("the runtime dropped the handler".to_owned());
         let outcome = match self.result.take().unwrap_or_else(dropped) {
-            Ok(()) => Outcome::Done,
+            Ok(()) => self.end_well(),
             Err(error) => self.outcome_of(error),
         };
         node.end(claim);
-        let in_transaction = self.in_transaction.load(Ordering::Relaxed);
+        let in_transaction = self.told.in_transaction.load(Ordering::Relaxed);
         // The queue is open: the node has the other end until it has stopped.
         let _ = node.ends.send(Ended { end: End { claim, outcome }, in_transaction });
     }
 }
 
 impl<S: Store> Run<'_, S> {
+    fn end_well(&self) -> Outcome {
+        match self.told.snooze() {
+            Some(delay) if !self.told.in_transaction.load(Ordering::Relaxed) => {
+                Outcome::Snooze { delay }
+            }
+            _ => Outcome::Done,
+        }
+    }
+
     fn outcome_of(&self, error: String) -> Outcome {
         let kind = &self.node.handlers[self.kind].kind;
         let (name, id, attempt) = (&kind.name, self.claim.id, self.attempts.saturating_add(1));

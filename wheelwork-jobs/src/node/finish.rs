@@ -97,7 +97,10 @@ async fn tell<S: Store>(
         }
         let Ended { end, in_transaction } = ended;
         node.count(&end.outcome, answer == Finished::Held, in_transaction);
-        near |= matches!(end.outcome, Outcome::Retry { delay, .. } if delay <= node.window);
+        near |= match end.outcome {
+            Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
+            Outcome::Done | Outcome::Bury { .. } => false,
+        };
         told.push(end.claim);
     }
     let room_again = node.forget(told);
@@ -126,6 +129,7 @@ impl<S: Store> Node<S> {
             _ if !held => &self.counts.lost,
             Outcome::Done => &self.counts.done,
             Outcome::Retry { .. } => &self.counts.retried,
+            Outcome::Snooze { .. } => &self.counts.snoozed,
             Outcome::Bury { .. } => &self.counts.buried,
         };
         count.add(1);

@@ -19,6 +19,7 @@ use crate::time::{Timestamp, far_future};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// So many drops are kept in mind at most.
 const MOST_DROPPED: usize = 10_000;
@@ -121,7 +122,8 @@ enum State {
     Waiting(Option<Timeout>),
     /// In the queue of its kind.
     Due,
-    Running,
+    /// Its token tells the handler to end.
+    Running(CancellationToken),
     Ended,
 }
 
@@ -140,6 +142,7 @@ pub(super) struct Begun {
     pub(super) payload: String,
     pub(super) attempts: u32,
     pub(super) claims: u32,
+    pub(super) cancellation: CancellationToken,
 }
 
 impl Held {
@@ -185,11 +188,15 @@ impl Held {
             .map(|(claim, job)| (job.due, *claim))
     }
 
-    /// False if it has begun, or is not held.
+    /// False if it has begun, or is not held. A handler that runs is told to end.
     fn drop_unstarted(&mut self, claim: Claim) -> bool {
-        let started = |job: &HeldJob| matches!(job.state, State::Running | State::Ended);
-        if self.jobs.get(&claim).is_none_or(started) {
-            return false;
+        match self.jobs.get(&claim).map(|job| &job.state) {
+            Some(State::Waiting(_) | State::Due) => {}
+            Some(State::Running(cancellation)) => {
+                cancellation.cancel();
+                return false;
+            }
+            Some(State::Ended) | None => return false,
         }
         if let Some(HeldJob { state: State::Waiting(Some(timeout)), .. }) = self.remove(claim) {
             timeout.cancel();
@@ -300,12 +307,14 @@ impl<S: Store> Node<S> {
         if !job.confirmed && (job.claims > 1 || self.is_deaf()) {
             return Begin::Ask;
         }
-        job.state = State::Running;
+        let cancellation = CancellationToken::new();
+        job.state = State::Running(cancellation.clone());
         let begun = Begun {
             due: job.due,
             payload: std::mem::take(&mut job.payload),
             attempts: job.attempts,
             claims: job.claims,
+            cancellation,
         };
         held.running += 1;
         self.counts.fired.add(1);

@@ -50,6 +50,9 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
         sql::CANCEL => (&[Uuid], &[Int, Int, Text]),
         sql::RESCHEDULE => (&[Uuid, Time, Int, Int, Bool], &[Int, Int, Text, Text]),
+        sql::REPLACE => {
+            (&[Uuid, Text, Text, Time, Int, Text, Int], &[Int, Int, Uuid, Time, Text, Text])
+        }
         sql::COMPLETE => (&[Uuid, Int], &[]),
         sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text]),
         EFFECT => (&[Int], &[]),
@@ -128,6 +131,7 @@ impl<'a> Statement<'a> {
             sql::HOLDING => Ok(self.holding(p)),
             sql::START => self.start(p).await,
             sql::CANCEL => self.cancel(p.uuid(1)).await,
+            sql::REPLACE => self.replace(p).await,
             sql::RESCHEDULE => self.reschedule(p).await,
             sql::COMPLETE => self.complete(p.uuid(1), p.int(2)).await,
             sql::GET => Ok(self.get(p.uuid(1))),
@@ -485,13 +489,14 @@ impl<'a> Statement<'a> {
     }
 
     async fn failed(&self, p: &Parameters) -> Done<Rows> {
-        let (ids, delays, errors) = (p.uuids(1), p.maybe_ints(3), p.texts(4));
+        let (ids, delays, errors) = (p.uuids(1), p.maybe_ints(3), p.maybe_texts(4));
         let mine = self.lock_claims(&ids, &p.ints(2), |row| row.owner.is_some()).await?;
         for (id, row) in &mine {
             let Some(n) = ids.iter().position(|other| other == id) else { continue };
-            let (dead, error) = (delays[n].is_none(), Some(errors[n].clone()));
+            let (dead, counts) = (delays[n].is_none(), i64::from(errors[n].is_some()));
+            let error = errors[n].clone().or_else(|| row.error.clone());
             let due = delays[n].map_or(row.due, |delay| self.now.after(micros(delay)));
-            let attempts = row.attempts + 1;
+            let attempts = row.attempts + counts;
             let (owner, claims, starts) = (None, 0, 0);
             let row = row.clone();
             self.set(*id, JobRow { owner, attempts, claims, starts, dead, due, error, ..row });
@@ -552,6 +557,41 @@ impl<'a> Statement<'a> {
             self.look();
         }
         Ok(vec![[before, vec![Cell::Null, Cell::Null]].concat()])
+    }
+
+    async fn replace(&self, p: &Parameters) -> Done<Rows> {
+        let (id, key) = (p.uuid(1), p.text(3));
+        self.lock(&Lock::Key(key.clone()), Mode::Update).await?;
+        let of_key = |state: &State| {
+            let mut rows = state.jobs_for(self.tx).into_iter();
+            rows.find(|(_, row)| row.key.as_ref() == Some(&key)).map(|(id, _)| id)
+        };
+        let before = of_key(&self.state()).filter(|before| *before != id);
+        let mut cells = vec![Cell::Null, Cell::Null, Cell::Null];
+        if let Some(before) = before {
+            let row = self.wait_for_job(before, |row| row.key.as_ref() == Some(&key)).await?;
+            let Some(row) = row else { return Ok(vec![]) };
+            self.delete(before, &row)?;
+            self.tell_owner(before, &row);
+            cells = vec![Cell::of(row.owner, Cell::Int), Cell::Int(row.epoch), Cell::Uuid(before)];
+        }
+        let due = self.time_of(p.maybe_time(4), p.maybe_int(5));
+        let row = JobRow {
+            kind: p.text(2),
+            key: Some(key),
+            due,
+            payload: p.text(6),
+            epoch: self.now.as_micros().cast_signed(),
+            ..JobRow::default()
+        };
+        if !self.insert_row(id, row).await? {
+            return Ok(vec![]);
+        }
+        if due <= self.now.after(micros(p.int(7))) {
+            self.look();
+        }
+        cells.extend([Cell::Time(due), Cell::Null, Cell::Null]);
+        Ok(vec![cells])
     }
 
     fn tell_owner(&self, id: u128, row: &JobRow) {

@@ -121,6 +121,23 @@ pub trait Store: Send + Sync + 'static {
         dead: bool,
     ) -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
 
+    /// Stores a job without a claim, in place of the one that has its key, in one step. Tells the owner of
+    /// that one, and the nodes if the new one is due within the window.
+    fn replace(
+        &self,
+        window: Duration,
+        job: &NewJob,
+    ) -> impl Future<Output = Result<Replaced, StoreError>> + Send;
+
+    /// Deletes dead jobs, of one kind or all, that were due before a time. At most so many. Returns how many
+    /// that were.
+    fn prune(
+        &self,
+        kind: Option<&str>,
+        before: Timestamp,
+        most: usize,
+    ) -> impl Future<Output = Result<usize, StoreError>> + Send;
+
     /// Stores a job in a transaction of the user's, without a claim. If it is due within the window, the
     /// nodes are told after its commit, by this call or by [`tend`](Self::tend).
     fn insert_in<'a>(
@@ -139,6 +156,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// One job.
     fn get(&self, id: JobId) -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
+
+    /// The job that has a key.
+    fn find(&self, key: &str)
+    -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
 
     /// The jobs that a filter selects, the earliest first.
     fn list(
@@ -320,6 +341,11 @@ pub enum Outcome {
         /// Why it failed.
         error: String,
     },
+    /// It runs again after the delay. The attempt does not count.
+    Snooze {
+        /// From now.
+        delay: Duration,
+    },
     /// It is dead. The attempt counts as failed.
     Bury {
         /// Why it failed.
@@ -343,6 +369,15 @@ pub enum Finished {
 pub struct Removed {
     /// The owner that it had, and the epoch of the owner's claim.
     pub owner: Option<(NodeId, u64)>,
+}
+
+/// What has become of a job that was to replace another one.
+#[derive(Debug)]
+pub struct Replaced {
+    /// What has become of it. Never that the key is taken.
+    pub insertion: Insertion,
+    /// The job that it has replaced.
+    pub before: Option<(JobId, Removed)>,
 }
 
 /// What the database tells a node.

@@ -6,9 +6,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
     Beat, Claim, Claimed, End, Finished, InTransaction, Insert, Insertion, Joined, NodeId, Notice,
-    Removed, Started, Store,
+    Removed, Replaced, Started, Store,
 };
-use wheelwork_jobs::{Filter, JobId, KindStats, NewJob, Reading, StoreError, StoredJob, When};
+use wheelwork_jobs::{
+    Filter, JobId, KindStats, NewJob, Reading, StoreError, StoredJob, Timestamp, When,
+};
 
 pub struct Flaky<S> {
     pub store: S,
@@ -137,6 +139,23 @@ impl<S: Store> Store for Flaky<S> {
         self.store.get(id).await
     }
 
+    async fn find(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
+        self.store.find(key).await
+    }
+
+    async fn replace(&self, window: Duration, job: &NewJob) -> Result<Replaced, StoreError> {
+        flaky(self.store.replace(window, job)).await
+    }
+
+    async fn prune(
+        &self,
+        kind: Option<&str>,
+        before: Timestamp,
+        most: usize,
+    ) -> Result<usize, StoreError> {
+        flaky(self.store.prune(kind, before, most)).await
+    }
+
     async fn list(&self, filter: &Filter) -> Result<Vec<StoredJob>, StoreError> {
         self.store.list(filter).await
     }
@@ -183,6 +202,9 @@ macro_rules! forward_the_rest {
             cancel(id: JobId) -> Option<Removed>;
             reschedule(id: JobId, when: When, window: Duration, dead: bool) -> Option<Removed>;
             get(id: JobId) -> Option<StoredJob>;
+            find(key: &str) -> Option<StoredJob>;
+            replace(window: Duration, job: &NewJob) -> Replaced;
+            prune(kind: Option<&str>, before: Timestamp, most: usize) -> usize;
             list(filter: &Filter) -> Vec<StoredJob>;
             stats() -> Vec<KindStats>;
         }

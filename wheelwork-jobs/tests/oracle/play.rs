@@ -7,7 +7,7 @@ use proptest::test_runner::TestCaseError;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 use wheelwork_jobs::store::{
-    self, Claim, End, Finished, Insert, Insertion, NodeId, Removed, Store,
+    self, Claim, End, Finished, Insert, Insertion, NodeId, Removed, Replaced, Store,
 };
 use wheelwork_jobs::{Filter, NewJob, State, Timestamp, When};
 
@@ -70,6 +70,8 @@ impl<S: Store> Play<S> {
             Step::Claim(slot, a, b) => self.claim(*slot, [*a, *b]).await,
             Step::Finish(ends) => self.finish(ends).await,
             Step::Cancel(number) => self.cancel(*number).await,
+            Step::Replace(new) => self.replace(new).await,
+            Step::Prune(kind, most) => self.prune(kind.map(|kind| KINDS[kind]), *most).await,
             Step::Reschedule(number, time, dead) => self.reschedule(*number, *time, *dead).await,
         }
     }
@@ -258,13 +260,15 @@ impl<S: Store> Play<S> {
             }
             let stored = self.store.get(claim.id).await.unwrap().unwrap();
             let job = self.model.jobs.get_mut(&claim.id).unwrap();
-            job.attempts += 1;
             job.owner = None;
-            job.error = Some("as the test wants".to_owned());
+            if !matches!(outcome, Outcome::Snooze(_)) {
+                job.attempts += 1;
+                job.error = Some("as the test wants".to_owned());
+            }
             match outcome {
                 Outcome::Done => {}
                 Outcome::Bury => job.dead = true,
-                Outcome::Retry(time) => {
+                Outcome::Retry(time) | Outcome::Snooze(time) => {
                     // Only the store knows when it was.
                     job.due = stored.due.into();
                     let earliest = before.after(delay(time));
@@ -295,6 +299,52 @@ impl<S: Store> Play<S> {
             }
         }
         self.check_removed(removed, before.as_ref())
+    }
+
+    async fn replace(&mut self, new: &New) -> Checked {
+        let job = self.new_job(&New { key: new.key.or(Some(0)), ..new.clone() }).job;
+        self.all_jobs.push(job.clone());
+        let Replaced { insertion, before } = self.store.replace(WINDOW, &job).await.unwrap();
+        let key = job.unique_key().map(str::to_owned);
+        let of_key = self.model.jobs.iter().find(|(_, other)| other.key == key);
+        let expected = of_key.map(|(id, job)| (*id, job.clone()));
+        prop_assert_eq!(before.map(|(id, _)| id), expected.as_ref().map(|(id, _)| *id));
+        self.check_removed(before.map(|(_, r)| r), expected.as_ref().map(|(_, job)| job))?;
+        let Insertion::Stored(stored) = insertion else {
+            return Err(TestCaseError::fail(format!("{job:?}: {insertion:?}")));
+        };
+        prop_assert_eq!(stored.claimed, None);
+        expected.map(|(id, _)| self.model.jobs.remove(&id));
+        let model = ModelJob {
+            kind: KINDS[new.kind],
+            key,
+            due: stored.due,
+            attempts: 0,
+            dead: false,
+            owner: None,
+            epoch: None,
+            error: None,
+        };
+        self.model.jobs.insert(job.id(), model);
+        Ok(())
+    }
+
+    async fn prune(&mut self, kind: Option<&str>, most: usize) -> Checked {
+        let before = self.horizon();
+        let old = |job: &ModelJob| {
+            job.dead && job.due < before && kind.is_none_or(|kind| job.kind == kind)
+        };
+        let ids = self.model.jobs.iter().filter(|(_, job)| old(job)).map(|(id, _)| *id);
+        let old: Vec<_> = ids.collect();
+        let pruned = self.store.prune(kind, before, most).await.unwrap();
+        prop_assert_eq!(pruned, old.len().min(most));
+        // Which ones, only the store knows.
+        for id in old {
+            if self.store.get(id).await.unwrap().is_none() {
+                self.model.jobs.remove(&id);
+            }
+        }
+        Ok(())
     }
 
     fn check_removed(&self, removed: Option<Removed>, before: Option<&ModelJob>) -> Checked {
@@ -342,6 +392,7 @@ fn end(claim: Claim, outcome: Outcome) -> End {
     let outcome = match outcome {
         Outcome::Done => store::Outcome::Done,
         Outcome::Retry(time) => store::Outcome::Retry { delay: delay(time), error },
+        Outcome::Snooze(time) => store::Outcome::Snooze { delay: delay(time) },
         Outcome::Bury => store::Outcome::Bury { error },
     };
     End { claim, outcome }

@@ -30,6 +30,7 @@ pub struct New {
 pub enum Outcome {
     Done,
     Retry(Time),
+    Snooze(Time),
     Bury,
 }
 
@@ -50,6 +51,10 @@ pub enum Step {
     Finish(Vec<(usize, Outcome)>),
     Cancel(usize),
     Reschedule(usize, Time, bool),
+    /// Stores a job in place of the one that has its key.
+    Replace(New),
+    /// Deletes dead jobs that were due within the window, of one kind or all: at most so many.
+    Prune(Option<usize>, usize),
 }
 
 fn time() -> impl Strategy<Value = Time> {
@@ -62,7 +67,7 @@ fn new() -> impl Strategy<Value = New> {
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
-    prop_oneof![3 => Just(Outcome::Done), 2 => time().prop_map(Outcome::Retry), 1 => Just(Outcome::Bury)]
+    prop_oneof![3 => Just(Outcome::Done), 2 => time().prop_map(Outcome::Retry), 1 => time().prop_map(Outcome::Snooze), 1 => Just(Outcome::Bury)]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -80,6 +85,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => vec((number(), outcome()), 1..4).prop_map(Step::Finish),
         2 => number().prop_map(Step::Cancel),
         3 => (number(), time(), any::<bool>()).prop_map(|(n, time, dead)| Step::Reschedule(n, time, dead)),
+        2 => new().prop_map(Step::Replace),
+        1 => (option::of(0..KINDS.len()), 1..4_usize).prop_map(|(kind, most)| Step::Prune(kind, most)),
     ]
 }
 

@@ -6,6 +6,8 @@ mod common;
 mod change;
 mod fail;
 mod fire;
+mod keys;
+mod limits;
 mod nodes;
 mod settings;
 mod stop;

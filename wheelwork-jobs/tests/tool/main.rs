@@ -145,6 +145,22 @@ fn all_dead_jobs_of_a_kind_are_retried() {
 }
 
 #[test]
+fn dead_jobs_are_pruned_by_age() {
+    on_both(|program, stored| {
+        assert_eq!(program.run(&["prune", "--older-than", "1h"]).out, "pruned 0 jobs\n");
+        let other = ["prune", "--older-than", "0s", "--kind", "mail"];
+        assert_eq!(program.run(&other).out, "pruned 0 jobs\n");
+        assert_eq!(program.json(&["prune", "--older-than", "0s"]), json!({"pruned": 1}));
+        assert_eq!(program.run(&["show", &stored.dead.to_string()]).code, 1);
+        assert_eq!(program.run(&["show", &stored.waiting.to_string()]).code, 0);
+        for wrong in ["", "d", "5", "5w", "-1s", "5\u{e4}", "999999999999999999d"] {
+            let refused = program.run(&["prune", &format!("--older-than={wrong}")]);
+            assert_eq!(refused.code, 2, "{wrong:?}: {}", refused.out);
+        }
+    });
+}
+
+#[test]
 fn stats_count_the_jobs_of_each_kind() {
     on_both(|program, _| {
         let stats = program.json(&["stats"]);

@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 use wheelwork_jobs::JobId;
 
 /// Shows and changes the jobs of a store.
@@ -82,6 +83,31 @@ pub(crate) enum Command {
         #[arg(long, requires = "all")]
         kind: Option<String>,
     },
+    /// Delete dead jobs that were due long ago
+    Prune {
+        /// How long ago, such as 30d, 12h or 0s
+        #[arg(long, value_name = "TIME", value_parser = time)]
+        older_than: Duration,
+        /// Only jobs of this kind
+        #[arg(long)]
+        kind: Option<String>,
+    },
     /// Count the jobs of each kind; reads all of them
     Stats,
+}
+
+/// Reads a number with its unit.
+fn time(text: &str) -> Result<Duration, String> {
+    let expected = || format!("{text:?} is no time: expected a number and d, h, m or s");
+    let (number, unit) =
+        text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(expected)?;
+    let seconds = match unit {
+        "d" => 86_400,
+        "h" => 3_600,
+        "m" => 60,
+        "s" => 1,
+        _ => return Err(expected()),
+    };
+    let number: u64 = number.parse().map_err(|_| expected())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
 }

@@ -49,6 +49,10 @@ pub(crate) fn changed(verb: &str, done: &[JobId], refused: &[JobId]) -> String {
     text(&json!({ verb: texts(done), "refused": texts(refused) }))
 }
 
+pub(crate) fn pruned(number: u64) -> String {
+    text(&json!({ "pruned": number }))
+}
+
 /// On one line. JSON may contain characters after ASCII that control a terminal.
 fn text(value: &Value) -> String {
     let mut text = String::new();

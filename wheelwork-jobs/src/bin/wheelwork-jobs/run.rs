@@ -68,6 +68,12 @@ async fn obey<S: Store>(
                 table::stats(&kinds, SystemTime::now())
             })?;
         }
+        Command::Prune { older_than, kind } => {
+            let before = SystemTime::now().checked_sub(older_than);
+            let before = before.unwrap_or(SystemTime::UNIX_EPOCH);
+            let pruned = jobs.prune(kind.as_deref(), before).await?;
+            print(if json { json::pruned(pruned) } else { format!("pruned {}", jobs_of(pruned)) })?;
+        }
         Command::Cancel { ids } => {
             let mut changed = Changed::default();
             for id in ids {
@@ -127,16 +133,20 @@ impl Changed {
         if json {
             print(json::changed(verb, &self.done, &self.refused))?;
         } else {
-            print(match self.done.len() {
-                1 => format!("{verb} 1 job"),
-                many => format!("{verb} {many} jobs"),
-            })?;
+            print(format!("{verb} {}", jobs_of(self.done.len() as u64)))?;
         }
         for id in &self.refused {
             eprintln!("error: not {verb}: {id}: {expected}");
         }
         let all = self.refused.is_empty();
         Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn jobs_of(number: u64) -> String {
+    match number {
+        1 => "1 job".to_owned(),
+        many => format!("{many} jobs"),
     }
 }
 

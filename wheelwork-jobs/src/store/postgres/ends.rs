@@ -13,7 +13,8 @@ struct Failure<'a> {
     claim: Claim,
     /// In microseconds. `None` buries the job.
     delay: Option<i64>,
-    error: Cow<'a, str>,
+    /// `None` if the attempt does not count.
+    error: Option<Cow<'a, str>>,
 }
 
 impl Failure<'_> {
@@ -22,7 +23,8 @@ impl Failure<'_> {
         let escape = |c: char| {
             if c.is_ascii() { c.to_string() } else { c.escape_default().to_string() }
         };
-        let error = Cow::Owned(self.error.chars().map(escape).collect());
+        let in_ascii = |error: &Cow<'_, str>| Cow::Owned(error.chars().map(escape).collect());
+        let error = self.error.as_ref().map(in_ascii);
         Self { claim: self.claim, delay: self.delay, error }
     }
 }
@@ -60,10 +62,11 @@ impl Inner {
                     done.push(*claim);
                     continue;
                 }
-                Outcome::Retry { delay, error } => (Some(micros(*delay)), error),
-                Outcome::Bury { error } => (None, error),
+                Outcome::Retry { delay, error } => (Some(micros(*delay)), Some(error.into())),
+                Outcome::Snooze { delay } => (Some(micros(*delay)), None),
+                Outcome::Bury { error } => (None, Some(error.into())),
             };
-            failed.push(Failure { claim: *claim, delay, error: error.into() });
+            failed.push(Failure { claim: *claim, delay, error });
         }
         // In one order everywhere, so that two statements never wait for each other.
         done.sort_unstable();
@@ -134,7 +137,7 @@ async fn update(
     let claims: Vec<_> = failed.iter().map(|failure| failure.claim).collect();
     let (ids, epochs) = columns(&claims);
     let delays: Vec<_> = failed.iter().map(|failure| failure.delay).collect();
-    let errors: Vec<_> = failed.iter().map(|failure| &*failure.error).collect();
+    let errors: Vec<_> = failed.iter().map(|failure| failure.error.as_deref()).collect();
     call.query(sql::FAILED, &[&ids, &epochs, &delays, &errors]).await
 }
 

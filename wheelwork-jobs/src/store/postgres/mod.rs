@@ -2,7 +2,7 @@
 //!
 //! - `sql`: every statement
 //! - `connect`: connections, which are made again after an error
-//! - `insert`: new jobs
+//! - `insert`: new jobs; `replace`: those that take the place of others
 //! - `open`: jobs in transactions of users
 //! - `ends`: the beginnings and the ends of runs
 //! - `nodes`: nodes that come and go
@@ -16,6 +16,7 @@ mod insert;
 mod listen;
 mod nodes;
 mod open;
+mod replace;
 mod rows;
 pub(crate) mod sql;
 #[cfg(feature = "tls")]
@@ -32,11 +33,11 @@ use self::tls::Rustls;
 use self::url::Target;
 use super::{
     Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion, Joined,
-    KindStats, NodeId, Notice, Removed, Started, Store, StoreError,
+    KindStats, NodeId, Notice, Removed, Replaced, Started, Store, StoreError,
 };
 use crate::host;
 use crate::job::{JobId, NewJob, StoredJob, When};
-use crate::time::{Reading, micros_up};
+use crate::time::{Reading, Timestamp, micros_up};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -346,6 +347,21 @@ impl Store for Postgres {
         rows.first().map(rows::removed).transpose()
     }
 
+    async fn replace(&self, window: Duration, job: &NewJob) -> Result<Replaced, StoreError> {
+        self.0.replace(micros(window), job).await
+    }
+
+    async fn prune(
+        &self,
+        kind: Option<&str>,
+        before: Timestamp,
+        most: usize,
+    ) -> Result<usize, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let parameters: Parameters<'_, 3> = [&kind, &SystemTime::from(before), &most];
+        Ok(self.0.change("prune dead jobs", sql::PRUNE, &parameters).await?.len())
+    }
+
     fn insert_in<'a>(
         &'a self,
         transaction: &'a Self::Transaction<'_>,
@@ -371,6 +387,12 @@ impl Store for Postgres {
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         let mut call = self.0.reads.call("read a job").await?;
         let rows = call.query(sql::GET, &[&uuid(id)]).await?;
+        rows.first().map(rows::stored).transpose()
+    }
+
+    async fn find(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
+        let mut call = self.0.reads.call("find a job").await?;
+        let rows = call.query(sql::FIND, &[&key]).await?;
         rows.first().map(rows::stored).transpose()
     }
 

@@ -2,7 +2,9 @@
 
 use super::connect::Described;
 use crate::job::{JobId, State, StoredJob};
-use crate::store::{Claim, Claimed, Inserted, KindStats, NodeId, Removed, Started, StoreError};
+use crate::store::{
+    Claim, Claimed, Inserted, Insertion, KindStats, NodeId, Removed, Replaced, Started, StoreError,
+};
 use crate::time::Timestamp;
 use std::time::SystemTime;
 use tokio_postgres::Row;
@@ -72,6 +74,16 @@ pub(super) fn inserted(row: &Row) -> Result<(Uuid, Inserted), StoreError> {
 pub(super) fn removed(row: &Row) -> Result<Removed, StoreError> {
     let epoch = epoch(row, 1)?;
     Ok(Removed { owner: get::<Option<i64>>(row, 0)?.map(|node| (NodeId(node), epoch)) })
+}
+
+/// As `removed`, then the id and the due time of the new job.
+pub(super) fn replaced(row: &Row) -> Result<Replaced, StoreError> {
+    let before = match get::<Option<Uuid>>(row, 2)? {
+        Some(id) => Some((JobId::from_u128(id.as_u128()), removed(row)?)),
+        None => None,
+    };
+    let inserted = Inserted { due: timestamp(row, 3)?, claimed: None };
+    Ok(Replaced { insertion: Insertion::Stored(inserted), before })
 }
 
 pub(super) fn stored(row: &Row) -> Result<StoredJob, StoreError> {

@@ -292,8 +292,9 @@ WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Frees or buries jobs after a failure: ids $1, epochs $2, delays in microseconds $3 or NULL to bury,
-/// errors $4. Passes over rows that somebody has locked. A job that is free already has had this failure.
-/// `OFFSET` as in `DONE`. The array leaves to the join only the rows that were found.
+/// errors $4 or NULL if there was none: then the attempt does not count. Passes over rows that somebody has
+/// locked. A job that is free already has had this failure. `OFFSET` as in `DONE`. The array leaves to the
+/// join only the rows that were found.
 pub(crate) const FAILED: &str = "
 WITH mine AS (
     SELECT held.id, ended.delay, ended.error
@@ -308,12 +309,12 @@ WITH mine AS (
 )
 UPDATE wheelwork_jobs AS job
 SET owner = NULL,
-    attempts = attempts + 1,
+    attempts = attempts + CASE WHEN mine.error IS NULL THEN 0 ELSE 1 END,
     claims = 0,
     starts = 0,
     dead = mine.delay IS NULL,
     due = coalesce(statement_timestamp() + mine.delay * interval '1 microsecond', due),
-    error = mine.error
+    error = coalesce(mine.error, job.error)
 FROM mine
 WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
@@ -406,6 +407,53 @@ SELECT
         THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
     END
 FROM moved";
+
+/// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
+/// the payload $6, in place of the job that has the key. Tells its owner, and all nodes if the new one is due
+/// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored.
+pub(crate) const REPLACE: &str = "
+WITH before AS (
+    SELECT id, owner, epoch FROM wheelwork_jobs WHERE key = $3 FOR UPDATE
+),
+stored AS (
+    INSERT INTO wheelwork_jobs AS job (id, kind, key, due, payload, epoch)
+    VALUES (
+        $1, $2, $3, coalesce($4::timestamptz, statement_timestamp() + $5::bigint * interval '1 microsecond'),
+        $6, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+    )
+    ON CONFLICT (key) WHERE key IS NOT NULL DO UPDATE
+    SET id = excluded.id, kind = excluded.kind, due = excluded.due, payload = excluded.payload,
+        owner = NULL, epoch = excluded.epoch, attempts = 0, claims = 0, starts = 0, dead = false, error = NULL
+    WHERE job.id = (SELECT before.id FROM before) AND job.id <> excluded.id
+    RETURNING due
+)
+SELECT
+    before.owner, before.epoch, before.id, stored.due,
+    CASE
+        WHEN before.owner IS NOT NULL
+        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, concat_ws(' ', 'drop', before.owner, before.id, before.epoch))::text
+    END,
+    CASE
+        WHEN stored.due <= statement_timestamp() + $7::bigint * interval '1 microsecond'
+        THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
+    END
+FROM stored LEFT JOIN before ON true";
+
+/// Deletes at most $3 dead jobs of the kind $1, or of all if that is NULL, that were due before $2.
+pub(crate) const PRUNE: &str = "
+DELETE FROM wheelwork_jobs WHERE id = ANY (ARRAY (
+    SELECT id FROM wheelwork_jobs
+    WHERE dead AND due < $2 AND ($1::text IS NULL OR kind = $1)
+    ORDER BY due
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+))
+RETURNING id";
+
+/// The job with the key $1.
+pub(crate) const FIND: &str = "
+SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
+FROM wheelwork_jobs WHERE key = $1";
 
 /// Deletes the job $1 of the epoch $2.
 pub(crate) const COMPLETE: &str = "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2";

@@ -23,7 +23,7 @@ use self::turn::Turns;
 use self::writer::Writer;
 use super::{
     Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Inserted, Insertion,
-    Joined, KindStats, NodeId, Notice, Outcome, Removed, Started, Store, StoreError,
+    Joined, KindStats, NodeId, Notice, Outcome, Removed, Replaced, Started, Store, StoreError,
 };
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp};
@@ -391,6 +391,48 @@ impl Store for Redb {
         .await
     }
 
+    async fn replace(&self, window: Duration, job: &NewJob) -> Result<Replaced, StoreError> {
+        let (job, listeners) = (job.clone(), self.0.listeners.clone());
+        self.write("replace a job", move |tables, claims| {
+            let mut before = None;
+            if tables.row(job.id)?.is_none()
+                && let Some(id) = tables.find(job.key.as_deref())?
+            {
+                tables.remove(id)?;
+                before = Some((id, disown(id, claims, &listeners)));
+            }
+            let now = now();
+            let due = due_of(job.when, now);
+            if let Some(insertion) = tables.insert(&job, due)? {
+                return Ok(Replaced { insertion, before });
+            }
+            claims.freed(&job.kind, due, job.id);
+            if due <= now.after(window) {
+                Self::tell(&listeners, Notice::Look); // a look waits for this commit
+            }
+            let insertion = Insertion::Stored(Inserted { due, claimed: None });
+            Ok(Replaced { insertion, before })
+        })
+        .await
+    }
+
+    async fn prune(
+        &self,
+        kind: Option<&str>,
+        before: Timestamp,
+        most: usize,
+    ) -> Result<usize, StoreError> {
+        let kind = kind.map(str::to_owned);
+        self.write("prune dead jobs", move |tables, _| {
+            let old = tables.dead_before(kind.as_deref(), before, most)?;
+            for &id in &old {
+                tables.remove(id)?;
+            }
+            Ok(old.len())
+        })
+        .await
+    }
+
     fn insert_in<'a>(
         &'a self,
         transaction: &'a Self::Transaction<'_>,
@@ -419,6 +461,14 @@ impl Store for Redb {
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         self.read("read a job", move |view, claims| {
             Ok(view.row(id)?.map(|row| stored(id, row, &lock(claims))))
+        })
+        .await
+    }
+
+    async fn find(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
+        let key = key.to_owned();
+        self.read("find a job", move |view, claims| {
+            Ok(view.find(&key)?.map(|(id, row)| stored(id, row, &lock(claims))))
         })
         .await
     }
@@ -462,16 +512,19 @@ fn finish(
     }
     let (delay, error) = match outcome {
         Outcome::Done => return Ok(tables.remove(claim.id)?.is_some()),
-        Outcome::Retry { delay, error } => (Some(delay), error),
-        Outcome::Bury { error } => (None, error),
+        Outcome::Retry { delay, error } => (Some(delay), Some(error)),
+        Outcome::Snooze { delay } => (Some(delay), None),
+        Outcome::Bury { error } => (None, Some(error)),
     };
     let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
     match delay {
         Some(delay) => row.due = now().after(delay),
         None => row.dead = true,
     }
-    row.attempts = row.attempts.saturating_add(1);
-    row.error = Some(error);
+    if error.is_some() {
+        row.attempts = row.attempts.saturating_add(1);
+        row.error = error;
+    }
     tables.replace(claim.id, &row)?;
     claims.freed(&row.kind, row.due, claim.id);
     Ok(true)

@@ -119,6 +119,31 @@ impl<'t> Tables<'t> {
         Ok(None)
     }
 
+    /// The job that has a key.
+    pub(super) fn find(&self, key: Option<&str>) -> Result<Option<JobId>, Error> {
+        let Some(key) = key else { return Ok(None) };
+        Ok(self.keys.get(key)?.map(|id| JobId::from_u128(id.value())))
+    }
+
+    /// At most so many dead jobs that were due before a time.
+    pub(super) fn dead_before(
+        &self,
+        kind: Option<&str>,
+        before: Timestamp,
+        most: usize,
+    ) -> Result<Vec<JobId>, Error> {
+        let mut old = Vec::new();
+        for entry in self.dead.iter()? {
+            if old.len() == most {
+                break;
+            }
+            let id = JobId::from_u128(entry?.0.value());
+            let is_old = |row: &Row| row.due < before && kind.is_none_or(|kind| row.kind == kind);
+            old.extend(self.row(id)?.filter(is_old).map(|_| id));
+        }
+        Ok(old)
+    }
+
     /// Deletes a job.
     pub(super) fn remove(&mut self, id: JobId) -> Result<Option<Row>, Error> {
         let number = id.as_u128();
@@ -220,6 +245,7 @@ pub(super) struct View {
     jobs: ReadOnlyTable<u128, Fields>,
     due: ReadOnlyTable<Place, ()>,
     dead: ReadOnlyTable<u128, ()>,
+    keys: ReadOnlyTable<&'static str, u128>,
 }
 
 impl View {
@@ -239,6 +265,7 @@ impl View {
                 jobs: transaction.open_table(JOBS)?,
                 due: transaction.open_table(DUE)?,
                 dead: transaction.open_table(DEAD)?,
+                keys: transaction.open_table(KEYS)?,
             })
         };
         Ok(open()?)
@@ -246,6 +273,12 @@ impl View {
 
     pub(super) fn row(&self, id: JobId) -> Result<Option<Row>, Error> {
         row_of(&self.jobs, id)
+    }
+
+    pub(super) fn find(&self, key: &str) -> Result<Option<(JobId, Row)>, Error> {
+        let Some(id) = self.keys.get(key)? else { return Ok(None) };
+        let id = JobId::from_u128(id.value());
+        Ok(self.row(id)?.map(|row| (id, row)))
     }
 
     /// When the first free job of a kind is due.

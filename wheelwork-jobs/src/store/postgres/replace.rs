@@ -1,0 +1,36 @@
+//! New jobs that take the place of others with the same key.
+
+use super::connect::state_of;
+use super::{Columns, Inner, Parameters, rows, sql};
+use crate::host;
+use crate::job::NewJob;
+use crate::store::{Insertion, Replaced, StoreError};
+use tokio_postgres::error::SqlState;
+
+impl Inner {
+    /// Tries again if somebody else has stored or ended a job with the key meanwhile.
+    pub(super) async fn replace(&self, window: i64, job: &NewJob) -> Result<Replaced, StoreError> {
+        let begun = host::now();
+        let columns = Columns::of([job]);
+        let Columns { ids, kinds, keys, times, delays, payloads } = &columns;
+        let parameters: Parameters<'_, 7> =
+            [&ids[0], &kinds[0], &keys[0], &times[0], &delays[0], &payloads[0], &window];
+        while host::elapsed(begun) < self.limit {
+            match self.change("replace a job", sql::REPLACE, &parameters).await {
+                Ok(answer) => {
+                    if let Some(row) = answer.first() {
+                        return rows::replaced(row);
+                    }
+                }
+                // Two jobs of one id, which have two keys.
+                Err(error) if state_of(&error) == Some(&SqlState::UNIQUE_VIOLATION) => {}
+                Err(error) => return Err(error),
+            }
+            let known = self.change("replace a job", sql::KNOWN, &[ids]).await?;
+            if !known.is_empty() {
+                return Ok(Replaced { insertion: Insertion::AlreadyStored, before: None });
+            }
+        }
+        Ok(Replaced { insertion: Insertion::Busy, before: None })
+    }
+}
