@@ -16,6 +16,8 @@ pub(super) enum Act {
     /// It fails so often, and then succeeds.
     Fails(u32),
     Panics,
+    /// It puts the job off so often.
+    Snoozes(u32),
     /// It completes the job in a transaction, which it commits after so many milliseconds.
     InTransaction(u64),
 }
@@ -38,6 +40,14 @@ pub(super) enum What {
         act: Act,
         open: u64,
         commits: bool,
+    },
+    /// Schedules in place of the job that has the key.
+    Replace {
+        node: usize,
+        job: u32,
+        due: u64,
+        key: u8,
+        act: Act,
     },
     Cancel {
         node: usize,
@@ -126,6 +136,8 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
         let what = if rng.u8(..8) == 0 {
             let open = if rng.bool() { rng.u64(1..500) } else { rng.u64(1..20_000) };
             What::ScheduleIn { job, due, key, act, open, commits: rng.u8(..4) > 0 }
+        } else if let Some(key) = key.filter(|_| rng.bool()) {
+            What::Replace { node: rng.usize(..NODES), job, due, key, act }
         } else {
             What::Schedule { node: rng.usize(..NODES), job, due, key, act }
         };
@@ -152,7 +164,8 @@ fn act(rng: &mut Rng) -> Act {
     match rng.u8(..10) {
         0 | 1 => Act::Slow(rng.u64(1..1_500)),
         2 => Act::Fails(rng.u32(1..3)),
-        3 => Act::Panics,
+        3 if rng.bool() => Act::Panics,
+        3 => Act::Snoozes(rng.u32(1..3)),
         4 | 5 => Act::InTransaction(rng.u64(0..1_000)),
         _ => Act::Quick,
     }

@@ -55,6 +55,8 @@ struct Inner {
     server: Server,
     oracle: Mutex<Oracle>,
     acts: Mutex<BTreeMap<u32, Act>>,
+    /// The jobs that were scheduled with each key.
+    keys: Mutex<BTreeMap<u8, Vec<u32>>>,
     slots: Mutex<Vec<Slot>>,
     /// When the last trouble ends.
     calm: Mutex<Duration>,
@@ -96,6 +98,7 @@ impl Play {
             server: Server::new(),
             oracle: Mutex::new(Oracle::new(LIMITS)),
             acts: Mutex::default(),
+            keys: Mutex::default(),
             slots: Mutex::new((0..NODES).map(|_| Slot::default()).collect()),
             calm: Mutex::default(),
             print: Mutex::default(),
@@ -294,7 +297,8 @@ impl Play {
         let ending = Ending { play: self, job: number, run };
         let result = self.act(act, &job).await;
         drop(ending);
-        let end = if result.is_ok() { RunEnd::Done } else { RunEnd::Failed };
+        let again = result.is_err() || matches!(act, Act::Snoozes(1..));
+        let end = if again { RunEnd::Failed } else { RunEnd::Done };
         self.oracle().ends(number, run, end, self.now());
         result
     }
@@ -308,7 +312,12 @@ impl Play {
             }
             Act::Fails(times) if job.attempt <= times => Err("it fails".into()),
             Act::Panics if job.attempt == 1 => resume_unwind(Box::new("it panics")), // in silence
-            Act::Fails(_) | Act::Panics => Ok(()),
+            Act::Fails(_) | Act::Panics | Act::Snoozes(0) => Ok(()),
+            Act::Snoozes(times) => {
+                lock(&self.0.acts).insert(job.payload, Act::Snoozes(times - 1));
+                job.snooze(ms(100 * u64::from(times)));
+                Ok(())
+            }
             Act::InTransaction(time) => {
                 self.complete(job, ms(time)).await.map_err(|error| error.to_string())
             }
@@ -345,6 +354,10 @@ impl Play {
                 self.user(move |play| async move {
                     play.schedule_in(job, new, open, commits).await;
                 });
+            }
+            What::Replace { node, job, due, key, act } => {
+                let new = self.new_job(job, due, Some(key), act);
+                self.replace(node, job, new, key);
             }
             What::Cancel { node, job } => self.change(node, job, None),
             What::Move { node, job, due } => self.change(node, job, Some(due)),
@@ -443,6 +456,9 @@ impl Play {
         lock(&self.0.acts).insert(job, act);
         let due = self.clock().after(ms(due));
         self.oracle().schedules(job, due.as_micros());
+        if let Some(key) = key {
+            lock(&self.0.keys).entry(key).or_default().push(job);
+        }
         let key = key.map(|key| format!("key-{key}"));
         let (kind, payload) = ("n".into(), job.to_string());
         NewJob { id: id(job), kind, key, when: When::At(due), payload }
@@ -498,6 +514,42 @@ impl Play {
             let now = play.now();
             play.oracle().changed(job, change, answer, now);
             play.oracle().answered("a change", called, now);
+        });
+    }
+
+    fn jobs_of_key(&self, key: u8) -> Vec<u32> {
+        lock(&self.0.keys).get(&key).cloned().unwrap_or_default()
+    }
+
+    /// To its users, a job that is replaced is cancelled. Which one that is, the answer says.
+    fn replace(&self, node: usize, job: u32, new: NewJob, key: u8) {
+        self.user(move |play| async move {
+            let called = play.now();
+            let Some(jobs) = play.jobs(node) else { return };
+            let cancels = |rival: u32| (rival, play.oracle().changes(rival, None, called));
+            let mut rivals = play.jobs_of_key(key);
+            rivals.retain(|rival| *rival != job);
+            let mut rivals: Vec<_> = rivals.into_iter().map(cancels).collect();
+            let answer = jobs.replace(new).await;
+            drop(jobs);
+            let now = play.now();
+            // One may have been scheduled meanwhile.
+            for rival in play.jobs_of_key(key) {
+                if rival != job && rivals.iter().all(|(known, _)| *known != rival) {
+                    rivals.push((rival, play.oracle().changes(rival, None, called)));
+                }
+            }
+            for (rival, change) in rivals {
+                let answer = match &answer {
+                    Ok(Some(replaced)) if *replaced == id(rival) => Answer::True,
+                    Ok(_) => Answer::False,
+                    Err(_) => Answer::Failed,
+                };
+                play.oracle().changed(rival, change, answer, now);
+            }
+            if answer.is_ok() {
+                play.oracle().stored(job, now);
+            }
         });
     }
 
