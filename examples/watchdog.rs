@@ -10,11 +10,11 @@ use wheelwork::{HashedWheelTimer, Watchdog, WatchdogEvent, Watched};
 const LIMIT: Duration = Duration::from_millis(100);
 const BLOCKED: Duration = Duration::from_secs(1);
 
-/// A task of the runtime. While the runtime polls it, the runtime is alive.
+/// A task of the runtime. While the runtime polls it, the runtime is alive. A stop of the timer ends it.
 async fn heartbeat(timer: HashedWheelTimer, runtime: Watched) {
-    loop {
+    let Ok(mut beats) = timer.interval(LIMIT / 4) else { return };
+    while beats.tick().await.is_some() {
         runtime.feed();
-        timer.sleep(LIMIT / 4).await;
     }
 }
 

@@ -53,7 +53,11 @@ pub async fn serve(
             () = &mut shutdown => break,
         };
         let Ok((socket, _)) = accepted else {
-            timer.sleep(ACCEPT_AGAIN).await;
+            let mut pause = timer.sleep(ACCEPT_AGAIN);
+            (&mut pause).await;
+            if pause.was_stopped() {
+                break; // this loop would spin
+            }
             continue;
         };
         let _ = socket.set_nodelay(true); // only slower without

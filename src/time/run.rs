@@ -43,23 +43,27 @@ impl ManualClock {
     /// use std::time::Duration;
     /// use wheelwork::{HashedWheelTimer, ManualClock};
     ///
-    /// /// Tries at 0, 100 and 300 ms.
-    /// async fn retry(timer: &HashedWheelTimer, mut attempt: impl FnMut() -> bool) -> u32 {
+    /// /// Tries at 0, 100 and 300 ms, and so on, ten times at most.
+    /// async fn retry(timer: &HashedWheelTimer, mut attempt: impl FnMut() -> bool) -> Option<u32> {
     ///     let mut pause = Duration::from_millis(100);
-    ///     for number in 1.. {
+    ///     for number in 1..=10 {
     ///         if attempt() {
-    ///             return number;
+    ///             return Some(number);
     ///         }
-    ///         timer.sleep(pause).await;
+    ///         let mut sleep = timer.sleep(pause);
+    ///         (&mut sleep).await;
+    ///         if sleep.was_stopped() {
+    ///             break; // each further sleep would be ready at once
+    ///         }
     ///         pause *= 2;
     ///     }
-    ///     unreachable!()
+    ///     None
     /// }
     ///
     /// let clock = ManualClock::new();
     /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
     /// let works_at_last = || clock.elapsed() >= Duration::from_millis(250);
-    /// assert_eq!(clock.run(retry(&timer, works_at_last)), 3);
+    /// assert_eq!(clock.run(retry(&timer, works_at_last)), Some(3));
     /// assert_eq!(clock.elapsed(), Duration::from_millis(300));
     /// # Ok::<(), wheelwork::BuildError>(())
     /// ```
