@@ -1,11 +1,11 @@
 //! The watchdog: what it tells, when and where, and that it tells while a runtime is blocked.
 
 use crate::common::{Record, TICK, manual, manual_with, ms};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 use wheelwork::executor::ThreadPool;
-use wheelwork::{HashedWheelTimer, ManualClock, RefusalReason, Watchdog, WatchdogEvent};
+use wheelwork::{HashedWheelTimer, ManualClock, RefusalReason, Watchdog, WatchdogEvent, Watched};
 
 type Told = Record<(String, WatchdogEvent)>;
 
@@ -113,9 +113,50 @@ fn rule_05_it_goes_on_after_a_panic_of_its_callback() {
         record.push(event);
         panic!("a bad callback");
     });
-    let _watched = watchdog.watch("it", SECOND).unwrap();
+    let watched = watchdog.watch("it", SECOND).unwrap();
     clock.advance_through(SECOND * 3);
-    assert_eq!(calls.len(), 3);
+    assert_eq!((calls.take().len(), timer.metrics().panicked), (3, 3));
+    watched.feed(); // the panic does not reach this thread
+    assert_eq!(calls.take(), [WatchdogEvent::Recovered { unfed_for: SECOND * 3 }]);
+    assert_eq!(timer.metrics().panicked, 4);
+    clock.advance_through(SECOND);
+    assert_eq!(calls.take(), [WatchdogEvent::Stuck { unfed_for: SECOND, first: true }]);
+}
+
+/// A feed from within a report is a feed, and its recovery follows with the next one.
+#[test]
+fn its_callback_may_feed() {
+    let (timer, clock) = manual();
+    let told = Record::new();
+    let (record, it) = (told.clone(), Arc::new(OnceLock::<Watched>::new()));
+    let fed = it.clone();
+    let watchdog = Watchdog::new(&timer, move |_: &str, event| {
+        record.push(event);
+        fed.get().unwrap().feed();
+    });
+    it.set(watchdog.watch("it", SECOND).unwrap()).unwrap();
+    clock.advance_through(SECOND);
+    assert_eq!(told.take(), [WatchdogEvent::Stuck { unfed_for: SECOND, first: true }]);
+    it.get().unwrap().feed();
+    assert_eq!(told.take(), [WatchdogEvent::Recovered { unfed_for: SECOND }]);
+    timer.stop().unwrap(); // the callback keeps the thing, and the thing keeps the callback
+}
+
+/// The executor of its timer is stuck too, and holds no report.
+#[test]
+fn it_tells_on_the_worker() {
+    let held = Mutex::new(Vec::new());
+    let executor = move |job| {
+        held.lock().unwrap().push(job); // and runs none
+        Ok(())
+    };
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(executor));
+    let (watchdog, told) = watchdog(&timer);
+    let watched = watchdog.watch("it", SECOND).unwrap();
+    clock.advance(SECOND);
+    clock.advance(SECOND);
+    assert_eq!(told.take(), [stuck(SECOND, true), stuck(SECOND * 2, false)]);
+    drop(watched);
 }
 
 /// Many threads feed one thing that was reported. One of them tells of the recovery.

@@ -22,6 +22,8 @@ pub(super) struct Manager<T> {
     pub(super) ticks: TickScale,
     pub(super) ticks_per_second: u64,
     pub(super) deliver: Box<Deliver<T>>,
+    /// Whether the checks and the callback run on the worker even if the timer has an executor.
+    pub(super) on_worker: bool,
     /// The bits of the factor. Relaxed: a thread that lowers it takes the lock of each shard
     /// afterwards.
     scale: AtomicU64,
@@ -32,7 +34,7 @@ pub(super) struct Manager<T> {
 }
 
 impl<T> Manager<T> {
-    pub(super) fn new(timer: HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
+    pub(super) fn new(timer: HashedWheelTimer, deliver: Box<Deliver<T>>, on_worker: bool) -> Self {
         let tick = NonZeroU64::new(nanos(timer.tick_duration())).unwrap_or(NonZeroU64::MIN);
         let ticks = TickScale::new(tick);
         Self {
@@ -41,6 +43,7 @@ impl<T> Manager<T> {
             ticks_per_second: ticks.tick_not_before(nanos(Duration::from_secs(1))),
             timer,
             deliver,
+            on_worker,
             scale: AtomicU64::new(Scale::ONE.0.to_bits()),
             panicked: AtomicU64::new(0),
             reported: std::array::from_fn(|_| AtomicU64::new(0)),

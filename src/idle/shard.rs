@@ -34,8 +34,9 @@ use super::watch::Watch;
 use crate::base::isolate;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, thread};
-use crate::timeout::{Internal, Next, Run, TimerTask};
+use crate::timeout::{Internal, Kind, Next, Run, TimerTask};
 use crate::timer::{RefusalReason, ScheduleError};
+use std::time::Instant;
 
 /// How often a check yields to a thread that waits for the lock. This takes 100 us or more, enough
 /// for that thread to wake up.
@@ -142,7 +143,7 @@ impl<T: Send + 'static> Shard<T> {
         let tick = contents.seats.next_check();
         let check = Check { shard: Some(self.clone()), epoch };
         let due = self.manager.start_of(tick);
-        let scheduled = self.manager.timer.schedule_internal(check, due);
+        let scheduled = self.schedule(check, Some(due));
         let timeout = scheduled.map_err(|error| error.map(Check::retire))?;
         contents.epoch = epoch;
         contents.check = Some(Pending { timeout, tick, skipped: 0 });
@@ -211,11 +212,8 @@ impl<T: Send + 'static> Shard<T> {
 
         let epoch = contents.epoch + 1;
         let check = Check { shard: Some(self.clone()), epoch };
-        let scheduled = match is_left || continues_search {
-            true => self.manager.timer.schedule_internal_now(check),
-            false => self.manager.timer.schedule_internal(check, self.manager.start_of(next)),
-        };
-        match scheduled {
+        let at_once = is_left || continues_search;
+        match self.schedule(check, (!at_once).then(|| self.manager.start_of(next))) {
             Ok(timeout) => {
                 contents.epoch = epoch;
                 // Keeps a past tick: otherwise leftovers would reschedule the check.
@@ -226,6 +224,30 @@ impl<T: Send + 'static> Shard<T> {
                 error.into_task().retire();
                 false
             }
+        }
+    }
+
+    /// Schedules a check, for the present tick if there is no `due`.
+    fn schedule(
+        &self,
+        check: Check<T>,
+        due: Option<Instant>,
+    ) -> Result<Internal, ScheduleError<Check<T>>> {
+        if self.manager.on_worker {
+            self.schedule_task(OnWorker(check), due).map_err(|error| error.map(|task| task.0))
+        } else {
+            self.schedule_task(check, due)
+        }
+    }
+
+    fn schedule_task<C: TimerTask>(
+        &self,
+        task: C,
+        due: Option<Instant>,
+    ) -> Result<Internal, ScheduleError<C>> {
+        match due {
+            Some(due) => self.manager.timer.schedule_internal(task, due),
+            None => self.manager.timer.schedule_internal_now(task),
         }
     }
 
@@ -363,6 +385,18 @@ impl<T: Send + 'static> Drop for Check<T> {
             shard.check_lost(self.epoch);
         }
     }
+}
+
+/// A check that runs on the worker, even if the timer has an executor.
+struct OnWorker<T: Send + 'static>(Check<T>);
+
+impl<T: Send + 'static> TimerTask for OnWorker<T> {
+    fn run(self, run: &Run<'_>) -> Next<Self> {
+        self.0.run(run).map(OnWorker)
+    }
+
+    // Like a check, it always returns `Next::done`.
+    const KIND: Kind = Kind::WAKE;
 }
 
 #[cfg(all(test, not(loom)))]

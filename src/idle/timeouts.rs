@@ -105,7 +105,15 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     where
         F: Fn(&mut T, IdleEvent) -> Answer + Send + Sync + 'static,
     {
-        Self::with(timer, Box::new(move |batch| one_by_one(batch, &on_idle)))
+        Self::with(timer, Box::new(move |batch| one_by_one(batch, &on_idle)), false)
+    }
+
+    /// Like [`new`](Self::new), but everything runs on the worker, even if the timer has an executor.
+    pub(crate) fn on_worker<F>(timer: &HashedWheelTimer, on_idle: F) -> Self
+    where
+        F: Fn(&mut T, IdleEvent) -> Answer + Send + Sync + 'static,
+    {
+        Self::with(timer, Box::new(move |batch| one_by_one(batch, &on_idle)), true)
     }
 
     /// Like [`new`](Self::new), but each job makes a single call with all of its connections. Use
@@ -138,11 +146,15 @@ impl<T: Send + 'static> IdleTimeouts<T> {
         F: Fn(&mut [Idle<T>]) + Send + Sync + 'static,
     {
         let deliver = move |batch: &mut [Idle<T>]| u64::from(isolate::panics(|| on_idle(batch)));
-        Self::with(timer, Box::new(deliver))
+        Self::with(timer, Box::new(deliver), false)
     }
 
-    pub(super) fn with(timer: &HashedWheelTimer, deliver: Box<Deliver<T>>) -> Self {
-        let manager = Arc::new(Manager::new(timer.clone(), deliver));
+    pub(super) fn with(
+        timer: &HashedWheelTimer,
+        deliver: Box<Deliver<T>>,
+        on_worker: bool,
+    ) -> Self {
+        let manager = Arc::new(Manager::new(timer.clone(), deliver, on_worker));
         let shards =
             (0..spread::shard_count()).map(|_| Arc::new(Shard::new(manager.clone()))).collect();
         Self { manager, shards }

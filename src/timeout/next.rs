@@ -74,7 +74,7 @@ impl<T> Next<T> {
         Self(Some((task, When::Missed(deadline))))
     }
 
-    pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> Next<U> {
+    pub(crate) fn map<U>(self, into: impl FnOnce(T) -> U) -> Next<U> {
         Next(self.0.map(|(task, when)| (into(task), when)))
     }
 

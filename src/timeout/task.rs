@@ -102,8 +102,8 @@ pub trait TimerTask: Sized + Send + 'static {
 pub struct Kind {
     /// `run` always returns [`Next::done`].
     pub(crate) runs_once: bool,
-    /// The task only wakes a waker. It then runs on the worker, even if the timer has an executor, and a
-    /// stop cancels it instead of returning it.
+    /// The task only wakes a waker, or is the watchdog's. It then runs on the worker, even if the timer has an
+    /// executor, and a stop cancels it instead of returning it.
     pub(crate) only_wakes: bool,
 }
 

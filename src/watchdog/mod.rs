@@ -1,12 +1,14 @@
-//! The watchdog: it tells on the timer's thread that a task, a runtime or a shard is stuck.
+//! The watchdog: it tells on the timer's worker that a task, a runtime or a shard is stuck.
 //!
 //! A watched thing is a connection of an idle manager that nobody reads or writes: to feed it is a touch. This
 //! file adds its name and its recovery. All else, the races included, is the idle manager's.
 //!
-//! **The order of a report and its recovery.** `Stall::tell` sets `told` after the callback has returned. A feed
-//! that finds it set clears it and reports the recovery. So a recovery comes after its report, and each first
-//! report has at most one recovery. A feed during the callback leaves the recovery to the next feed.
+//! **The order of a report and its recovery.** `Stall::tell` sets `told` after the callback has returned, or has
+//! panicked. A feed that finds it set clears it and reports the recovery. So a recovery comes after its report, and
+//! each first report has at most one recovery. A feed during the callback leaves the recovery to the next feed.
 
+use crate::base::isolate;
+use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
 use crate::timer::{HashedWheelTimer, RefusalReason};
@@ -15,8 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Reports what has not been fed for its limit: a thread, a runtime, a shard.
 ///
-/// The timer has a thread of its own. So it tells that a runtime is stuck while that runtime cannot do anything
-/// itself. [The guide](crate::guide::a_watchdog) says how to watch what.
+/// The timer has a worker thread of its own. So it tells that a runtime is stuck while that runtime cannot do
+/// anything itself, even if the runtime is the timer's executor. [The guide](crate::guide::a_watchdog) says how to watch what.
 ///
 /// Clones are handles to the same watchdog. It keeps its timer alive while a clone exists, or while
 /// something is watched.
@@ -56,6 +58,16 @@ struct Shared {
     tell: Box<Tell>,
 }
 
+impl Shared {
+    /// Calls the user's callback, and counts its panic.
+    fn tell(&self, name: &str, event: WatchdogEvent) {
+        if isolate::panics(|| (self.tell)(name, event)) {
+            self.timer.context().counts.worker.task_panicked();
+            warning!("the callback of a watchdog panicked");
+        }
+    }
+}
+
 /// Gets the name of a watched thing, and what has happened.
 type Tell = dyn Fn(&str, WatchdogEvent) + Send + Sync;
 
@@ -82,14 +94,16 @@ type Tell = dyn Fn(&str, WatchdogEvent) + Send + Sync;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchdogEvent {
-    /// It has not been fed for its limit. Told again after each further limit, until it is fed.
+    /// It has not been fed for its limit. Told on the timer's worker, and again after each further limit, until
+    /// it is fed.
     Stuck {
         /// The time since it was last fed.
         unfed_for: Duration,
         /// Whether this is the first report since then.
         first: bool,
     },
-    /// It was fed again. Told by that feed, on its thread.
+    /// It was fed again. Told by that feed, on its thread. If the thing is dropped while it is stuck, no recovery
+    /// is told.
     Recovered {
         /// The time from the feed before the report to this one.
         unfed_for: Duration,
@@ -99,8 +113,15 @@ pub enum WatchdogEvent {
 impl Watchdog {
     /// Creates a watchdog that calls `tell` with the name of a watched thing, and with what has happened.
     ///
-    /// `tell` runs as a task of the timer: on its worker, or on its executor. A recovery is told on the thread that
-    /// feeds. A panic on the timer is caught, and the thing stays watched. Calls for two things may overlap.
+    /// A report is told on the timer's worker, even if the timer has an executor, because the executor may be what
+    /// is stuck. So keep `tell` short. A recovery is told on the thread that feeds. Calls for two things may
+    /// overlap.
+    ///
+    /// A panic of `tell` is caught, on both threads, and counted in [`Metrics::panicked`](crate::Metrics::panicked).
+    /// The thing stays watched, and the report counts as told.
+    ///
+    /// `tell` may feed the thing itself. A feed within its first report is told as a recovery by the next feed, and
+    /// one within a further report calls `tell` from within `tell`: hold no lock there.
     pub fn new<F>(timer: &HashedWheelTimer, tell: F) -> Self
     where
         F: Fn(&str, WatchdogEvent) + Send + Sync + 'static,
@@ -110,13 +131,14 @@ impl Watchdog {
             let shared = shared.clone();
             move |stall: &mut Arc<Stall>, event| stall.tell(event, &shared)
         };
-        Self { idle: IdleTimeouts::new(timer, on_idle), shared }
+        Self { idle: IdleTimeouts::on_worker(timer, on_idle), shared }
     }
 
     /// Watches a thing that feeds the watchdog at least once in each `limit`. It counts as fed now.
     ///
     /// It is reported once it has not been fed for `limit`: never earlier, and later by less than a tick, plus
-    /// scheduling. [`Duration::MAX`] never passes.
+    /// scheduling. [`Duration::MAX`] never passes. With a limit shorter than a tick, it is reported in each tick
+    /// before which it was not fed within the limit. Zero is such a limit: it does not turn the watching off.
     ///
     /// It costs what [`IdleTimeouts::watch`] costs. The timer's limit of pending timeouts does not apply.
     ///
@@ -151,7 +173,7 @@ impl fmt::Debug for Watchdog {
     }
 }
 
-/// A watched thing, from [`Watchdog::watch`]. Its drop ends the watching.
+/// A watched thing, from [`Watchdog::watch`]. Its drop ends the watching. A drop while it is stuck tells no recovery.
 ///
 /// Threads that work on one thing share it by reference or in an [`Arc`](std::sync::Arc).
 ///
@@ -190,7 +212,8 @@ pub struct Watched {
 impl Watched {
     /// Feeds the watchdog. O(1): a clock read, a store and a load. It allocates nothing and takes no lock.
     ///
-    /// If the thing was reported as stuck, this call tells of its recovery.
+    /// If the thing was reported as stuck, this call tells of its recovery. A panic of the callback does not reach
+    /// the caller.
     #[inline]
     pub fn feed(&self) {
         self.watch.record_read();
@@ -238,18 +261,22 @@ impl fmt::Debug for Watched {
 /// # Examples
 ///
 /// ```
+/// # use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
 /// # use std::time::Duration;
 /// use wheelwork::{HashedWheelTimer, ManualClock, Watchdog};
 ///
 /// let clock = ManualClock::new();
 /// let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
-/// let watchdog = Watchdog::new(&timer, |name, event| panic!("{name}: {event:?}"));
+/// let told = Arc::new(AtomicU32::new(0));
+/// let count = told.clone();
+/// let watchdog = Watchdog::new(&timer, move |_, _| drop(count.fetch_add(1, Ordering::Relaxed)));
 /// let watched = watchdog.watch("event loop", Duration::from_secs(5))?;
 /// {
 ///     let _polls = watched.paused();
 ///     clock.advance_through(Duration::from_secs(3600)); // there are no events
 /// }
 /// assert_eq!(watched.unfed_for(), Duration::ZERO);
+/// assert_eq!(told.load(Ordering::Relaxed), 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -278,7 +305,7 @@ impl Stall {
         if kind == IdleKind::TimerStopped {
             return Answer::StopWatching;
         }
-        (shared.tell)(&self.name, WatchdogEvent::Stuck { unfed_for: silent_for, first });
+        shared.tell(&self.name, WatchdogEvent::Stuck { unfed_for: silent_for, first });
         if first {
             *self.last_fed.lock() = shared.timer.now().checked_sub(silent_for);
             self.told.store(true, Ordering::Release);
@@ -292,7 +319,7 @@ impl Stall {
             let last_fed = self.last_fed.lock().take();
             let unfed_for = last_fed.map(|fed| shared.timer.now().saturating_duration_since(fed));
             let unfed_for = unfed_for.unwrap_or_default();
-            (shared.tell)(&self.name, WatchdogEvent::Recovered { unfed_for });
+            shared.tell(&self.name, WatchdogEvent::Recovered { unfed_for });
         }
     }
 }

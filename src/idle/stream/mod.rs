@@ -62,7 +62,7 @@ pub struct IdleStreams(IdleTimeouts<Arc<Signal>>);
 impl IdleStreams {
     /// Creates a manager of streams. It wakes the tasks of idle streams on the executor of `timer`.
     pub fn new(timer: &HashedWheelTimer) -> Self {
-        Self(IdleTimeouts::with(timer, Box::new(report)))
+        Self(IdleTimeouts::with(timer, Box::new(report), false))
     }
 
     /// Wraps a stream, which counts as active now. Costs what
