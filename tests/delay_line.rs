@@ -1,7 +1,8 @@
 //! The list for timeouts of one delay, against a plain vector.
 
 use proptest::prelude::*;
-use wheelwork::wheel::{DelayLine, Key};
+use std::time::{Duration, Instant};
+use wheelwork::wheel::{DelayLine, Key, Ticks};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -106,4 +107,54 @@ fn rule_10_time_saturates_and_does_not_go_back() {
     assert_eq!(line.iter().map(|(_, tick, _)| tick).collect::<Vec<_>>(), [15, 15]);
     assert!(line.pop(14).is_none());
     assert_eq!(line.pop(15).map(|expired| expired.value), Some("first"));
+}
+
+proptest! {
+    #[test]
+    fn rule_02_no_value_is_early_at_random_instants(
+        tick in 1u64..50,
+        delay in 0u64..200,
+        speed in prop_oneof![Just(1.0), Just(0.5), Just(3.0)],
+        steps in prop::collection::vec((0u64..30, any::<bool>()), 1..200),
+    ) {
+        let [tick, delay] = [tick, delay].map(Duration::from_nanos);
+        let mut now = Instant::now();
+        let mut ticks = Ticks::new(tick, now).unwrap();
+        ticks.set_speed(now, speed).unwrap();
+        let mut line = DelayLine::for_duration(delay, &ticks);
+        let (mut keys, most) = (Vec::new(), if delay.as_nanos() % tick.as_nanos() == 0 { 1 } else { 2 });
+        for (pass, inserts) in steps {
+            now += Duration::from_nanos(pass);
+            while let Some(expired) = line.pop(ticks.at(now)) {
+                prop_assert!(ticks.elapsed(now) >= expired.value + delay);
+                let deadline = ticks.tick_duration() * u32::try_from(expired.deadline).unwrap();
+                prop_assert!(deadline <= expired.value + delay + most * tick);
+            }
+            match keys.last() {
+                Some(&key) if !inserts => {
+                    if line.renew(ticks.at(now), key) {
+                        *line.get_mut(key).unwrap() = ticks.elapsed(now);
+                    }
+                }
+                _ => keys.push(line.insert(ticks.at(now), ticks.elapsed(now))),
+            }
+        }
+    }
+}
+
+#[test]
+fn rule_02_a_pop_at_an_earlier_tick_takes_out_nothing_early() {
+    let mut line = DelayLine::new(5);
+    line.insert(0, "due at tick 5");
+    line.insert(9, "later");
+    assert!(line.pop(4).is_none());
+    assert_eq!(line.pop(5).map(|expired| expired.value), Some("due at tick 5"));
+}
+
+#[test]
+fn rule_10_a_delay_of_the_longest_duration_never_ends() {
+    let ticks = Ticks::new(Duration::from_millis(1), Instant::now()).unwrap();
+    let mut line = DelayLine::for_duration(Duration::MAX, &ticks);
+    line.insert(7, "never");
+    assert_eq!((line.next_expiry(), line.delay()), (None, u64::MAX));
 }

@@ -8,9 +8,11 @@
 //! 2. The entries in the list are the used slots of the slab.
 
 use super::key::{Expired, Key};
+use super::ticks::Ticks;
 use crate::base::slab::{Slab, Slot};
 use std::fmt;
 use std::iter::successors;
+use std::time::Duration;
 
 /// The end of the list.
 const NONE: u32 = u32::MAX;
@@ -21,11 +23,38 @@ const NONE: u32 = u32::MAX;
 /// buckets. Each call is O(1) and touches at most three entries, and nothing is read before it is due. An entry
 /// takes 24 bytes besides the value, and a removed one leaves nothing behind.
 ///
-/// Like the wheels, it is pure: the caller tells it the time in ticks of any length. [`Ticks`](super::Ticks)
-/// computes them from instants. Time never goes back: an earlier tick than the latest that it was told counts as
-/// that one. Tick `u64::MAX` never comes.
+/// Like the wheels, it is pure: the caller tells it the time in ticks of any length. Tick `u64::MAX` never comes.
+///
+/// - **With ticks of your own**, [`new`](Self::new) is exact: a value is due `delay` ticks after its insertion.
+/// - **With instants**, [`Ticks`] counts the ticks, and [`for_duration`](Self::for_duration) makes the line. Do not
+///   divide the duration by the tick yourself: [`Ticks::at`] rounds down, so a value would be early by up to a tick.
+/// - **Time never goes back** for insertions and renewals: an earlier tick than the latest that the line was told
+///   counts as that one. [`pop`](Self::pop) and [`expire`](Self::expire) take out only what is due at the tick that
+///   they are told.
 ///
 /// # Examples
+///
+/// With instants. Every call gets the tick of the present:
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use wheelwork::wheel::{DelayLine, Ticks};
+///
+/// let (start, ms) = (Instant::now(), Duration::from_millis(1));
+/// let ticks = Ticks::new(10 * ms, start)?;
+/// let mut idle = DelayLine::for_duration(30 * ms, &ticks);
+/// let anna = idle.insert(ticks.at(start + 9 * ms), "anna");
+/// idle.insert(ticks.at(start + 12 * ms), "bert");
+/// idle.renew(ticks.at(start + 25 * ms), anna); // anna was active
+///
+/// let next = idle.next_expiry().and_then(|tick| ticks.start_of(tick));
+/// assert_eq!(next, Some(start + 50 * ms)); // bert's 30 ms end at 42 ms: late by less than a tick
+/// assert!(idle.pop(ticks.at(start + 49 * ms)).is_none());
+/// assert_eq!(idle.pop(ticks.at(start + 50 * ms)).map(|expired| expired.value), Some("bert"));
+/// # Ok::<(), wheelwork::wheel::ZeroDurationError>(())
+/// ```
+///
+/// With ticks of your own:
 ///
 /// ```
 /// use wheelwork::wheel::DelayLine;
@@ -110,9 +139,20 @@ impl<T> Slot for Entry<T> {
 }
 
 impl<T> DelayLine<T> {
-    /// An empty line of timeouts that are due `delay` ticks after their insertion. It allocates nothing.
+    /// An empty line of timeouts that are due `delay` ticks after their insertion. It allocates nothing. For a
+    /// delay in real time, use [`for_duration`](Self::for_duration).
     pub fn new(delay: u64) -> Self {
         Self { delay, now: 0, entries: Slab::with_limit(NONE as usize), front: NONE, back: NONE }
+    }
+
+    /// An empty line of timeouts that are due `delay` after their insertion, for a caller that passes
+    /// [`ticks.at(now)`](Ticks::at) to each call. It allocates nothing.
+    ///
+    /// No value is early. It is late by at most a tick if `delay` is a multiple of the tick, else by less than two.
+    /// For that, the delay is rounded up to ticks, and one is added: the tick of the insertion has begun before it.
+    /// Like the tick, `delay` is in the own time of `ticks`. One beyond 584 years never ends.
+    pub fn for_duration(delay: Duration, ticks: &Ticks) -> Self {
+        Self::new(ticks.lasting(delay).saturating_add(1))
     }
 
     /// Allocates the memory of `capacity` values now, and keeps it. While the line holds no more values, an
@@ -166,7 +206,8 @@ impl<T> DelayLine<T> {
         self.holds(key).then(|| self.take(key.index))?.map(|expired| expired.value)
     }
 
-    /// Takes out the first value, if it is due up to and including tick `now`. Between two calls, the caller
+    /// Takes out the first value, if it is due up to and including tick `now`. An earlier tick than one before
+    /// takes out less, and nothing early. Between two calls, the caller
     /// may change the line. Values come in the order of their insertion or last renewal.
     #[inline]
     pub fn pop(&mut self, now: u64) -> Option<Expired<T>> {
@@ -186,7 +227,8 @@ impl<T> DelayLine<T> {
         count
     }
 
-    /// The tick at which the first value is due: exact.
+    /// The tick at which the first value is due: exact. `None` if the line is empty, or if no value ever comes
+    /// due.
     #[inline]
     pub fn next_expiry(&self) -> Option<u64> {
         let front = self.entries.get(self.front)?;
@@ -231,7 +273,7 @@ impl<T> DelayLine<T> {
         entries.filter_map(|(index, entry)| entry.content(index))
     }
 
-    /// The delay of all values, in ticks.
+    /// The delay of all values, in ticks, with the tick that [`for_duration`](Self::for_duration) adds.
     pub fn delay(&self) -> u64 {
         self.delay
     }

@@ -96,7 +96,9 @@ impl Ticks {
         Ok(Self { tick, real: start, own: 0, speed: REAL_TIME, is_paused: false })
     }
 
-    /// The tick that has begun last.
+    /// The tick that has begun last: the present, for [`pop`](super::Wheel::pop). It is rounded down, so a deadline
+    /// that is worked out from it can be early: [`after`](Self::after) and
+    /// [`DelayLine::for_duration`](super::DelayLine::for_duration) are not.
     #[inline]
     pub fn at(&self, now: Instant) -> u64 {
         self.own_at(now) / self.tick
@@ -187,6 +189,11 @@ impl Ticks {
         let real = nanos(now.saturating_duration_since(self.real));
         let scaled = (u128::from(real) * u128::from(self.speed)) >> SPEED_BITS;
         self.own.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+
+    /// The number of ticks that last at least `delay`, and `u64::MAX` beyond 584 years.
+    pub(super) fn lasting(&self, delay: Duration) -> u64 {
+        self.tick_not_before(nanos(delay))
     }
 
     /// No rounding to steps as in `time::tick`: these ticks may be shorter than a step.
