@@ -100,6 +100,23 @@ impl<T, S: Structure> TimedWheel<T, S> {
 
     /// Expires at most about `limit` values. Returns true if nothing is due any more; see
     /// [`Wheel::expire_at_most`].
+    ///
+    /// The callback gets the wheel in ticks. To insert there by instants, copy the [`Ticks`] before, which are `Copy`:
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # use wheelwork::wheel::{HashedWheel, Ticks, TimedWheel};
+    /// # let (now, ms) = (Instant::now(), Duration::from_millis(1));
+    /// # let mut wheel = TimedWheel::new(HashedWheel::new(64)?, Ticks::new(10 * ms, now)?);
+    /// # wheel.insert(now, 10 * ms, "again");
+    /// # let now = now + 20 * ms;
+    /// let ticks = *wheel.ticks();
+    /// let _all = wheel.expire_at_most(now, 1000, |wheel, expired| {
+    ///     wheel.insert(ticks.after(now, 50 * ms), expired.value);
+    /// });
+    /// # assert_eq!(wheel.next_deadline(), Some(now + 50 * ms));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use = "values may still be due"]
     pub fn expire_at_most(
         &mut self,
@@ -111,7 +128,7 @@ impl<T, S: Structure> TimedWheel<T, S> {
     }
 
     /// The instant at which the caller should come again. No value expires before it. `None` if the wheel is
-    /// empty, or while time is paused.
+    /// empty, if no value ever comes due (a delay beyond 584 years), or while time is paused.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.ticks.start_of(self.wheel.next_expiry()?)
     }

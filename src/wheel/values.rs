@@ -422,7 +422,8 @@ impl<T, S: Structure> Wheel<T, S> {
 
     /// The next tick at which the caller should tell the wheel the time. No value expires before
     /// it. It is too early if its value has been removed or moved to a later tick meanwhile, but it is
-    /// never too late. Until a pass has ended, it is not after the last tick of that pass.
+    /// never too late. Until a pass has ended, it is not after the last tick of that pass. `None` if the wheel is
+    /// empty, or if all its values are at tick `u64::MAX`, which never comes.
     pub fn next_expiry(&self) -> Option<u64> {
         // Until the pass ends, a structure keeps some values in no bucket.
         let passing = self.pass.as_ref().map(Pass::next_tick);

@@ -154,7 +154,8 @@ impl LocalTimer {
     /// let mut year = pin!(timer.sleep(365 * day));
     /// let mut cx = Context::from_waker(Waker::noop()); // of your executor
     /// while year.as_mut().poll(&mut cx).is_pending() {
-    ///     clock.advance(timer.time_to_park().expect("somebody waits"));
+    ///     let Some(next) = timer.time_to_park() else { break }; // nothing happens any more
+    ///     clock.advance(next);
     ///     timer.turn();
     /// }
     /// # Ok::<(), wheelwork::wheel::ZeroDurationError>(())
@@ -249,14 +250,15 @@ impl LocalTimer {
         next.map(|expired| expired.value.wake()).is_some()
     }
 
-    /// The instant of the next turn: the loop may park until then. `None` if nobody waits. It may be too
-    /// early if a sleep was dropped or reset, but it is never too late.
+    /// The instant of the next turn: the loop may park until then. `None` if nobody waits, or if all wait for
+    /// ever: the loop may park until something else wakes it. It may be too early if a sleep was dropped or reset, but
+    /// it is never too late.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.0.wheel.borrow().next_deadline()
     }
 
     /// The time until [`next_deadline`](Self::next_deadline), zero if it has come: the limit for the loop's
-    /// `poll`. `None` if nobody waits.
+    /// `poll`. `None`, as there, if nobody waits, or if all wait for ever.
     pub fn time_to_park(&self) -> Option<Duration> {
         self.next_deadline().map(|next| next.saturating_duration_since(self.now()))
     }
