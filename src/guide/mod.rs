@@ -5,6 +5,7 @@
 //! | answer each request in time, or give up | [request deadlines](request_deadlines) |
 //! | close connections that are silent | [idle connections](idle_connections) |
 //! | ping WebSocket clients | [WebSocket pings](websocket_pings) |
+//! | expire the entries of a map or cache | [expiring maps](expiring_maps) |
 //! | limit what an HTTP server waits for | [HTTP servers](http_servers) |
 //! | repeat something, or try it again | [periodic work](periodic_work) |
 //! | sleep and limit futures | [in async programs](async_programs) |
@@ -31,6 +32,9 @@ pub mod idle_connections {}
 
 #[doc = include_str!("websocket_pings.md")]
 pub mod websocket_pings {}
+
+#[doc = include_str!("expiring_maps.md")]
+pub mod expiring_maps {}
 
 #[doc = include_str!("http_servers.md")]
 pub mod http_servers {}
