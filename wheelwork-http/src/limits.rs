@@ -181,9 +181,10 @@ impl Limits {
         self.for_each_request(|request| request.body_total(limit))
     }
 
-    /// From the complete header to the head of the answer. The clock starts anew with each chunk of the body that
-    /// arrives, so an upload does not count as work of the handler. At the end, the handler's future is dropped, and
-    /// the answer is 503, or what [`handler_status`](Self::handler_status) says. A gRPC call is answered
+    /// From the complete header to the head of the answer. While the handler waits for the body, the body's limits
+    /// run instead, and this clock starts anew with each chunk that arrives. So an upload does not count as work of the
+    /// handler, and this limit may be shorter than [`body`](Self::body). If all limits of the body are off, this one
+    /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what [`handler_status`](Self::handler_status) says. A gRPC call is answered
     /// with the status `DEADLINE_EXCEEDED`.
     #[must_use]
     pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
@@ -291,6 +292,11 @@ impl RequestLimits {
         response: None,
         response_rate: None,
     };
+
+    /// Whether a limit runs while the handler waits for the body.
+    pub(crate) fn limit_the_body(&self) -> bool {
+        self.body.is_some() || self.body_rate.is_some() || self.body_total.is_some()
+    }
 
     /// See [`Limits::handler`].
     #[must_use]

@@ -22,7 +22,8 @@ pub(crate) struct Record {
 struct Live {
     /// The limits, if a route has changed them.
     own: Option<Box<RequestLimits>>,
-    /// Since when the handler works; 0 is not now.
+    /// Since when the handler works; 0 is not now. While it waits for the body, this clock stands still, and
+    /// begins anew afterwards.
     handler_since: u64,
     /// The first wait for the body; 0 is none.
     body_since: u64,
@@ -44,6 +45,15 @@ impl Live {
         self.own.as_deref().unwrap_or(server)
     }
 
+    /// The handler works again, if it has not answered. Returns its deadline.
+    fn restart_handler(&mut self, server: &RequestLimits, now: u64) -> Option<u64> {
+        if self.handler_since == 0 {
+            return None;
+        }
+        self.handler_since = now;
+        Some(after(now, self.limits(server).handler))
+    }
+
     fn deadline(&self, server: &RequestLimits) -> u64 {
         let deadlines = self.deadlines(self.limits(server));
         deadlines.into_iter().map(|(at, _)| at).min().unwrap_or(NEVER)
@@ -53,8 +63,11 @@ impl Live {
     fn deadlines(&self, limits: &RequestLimits) -> [(u64, Due); 4] {
         let begun = |since, limit| if since == 0 { NEVER } else { after(since, limit) };
         let total = if self.body.is_waiting() { limits.body_total } else { None };
+        // Some limit always runs: without one for the body, the handler's goes on.
+        let handler =
+            if self.body.is_waiting() && limits.limit_the_body() { None } else { limits.handler };
         [
-            (begun(self.handler_since, limits.handler), Due::Handler),
+            (begun(self.handler_since, handler), Due::Handler),
             (begun(self.body_since, total), Due::BodyTotal),
             (self.body.deadline(&body_bounds(limits)), Due::Body),
             (self.response.deadline(&response_bounds(limits)), Due::Response),
@@ -159,26 +172,46 @@ impl Record {
     /// The handler waits for the body. Returns the next deadline. Look at `passed` afterwards.
     pub(crate) fn body_waits(&self, server: &RequestLimits, now: u64, waker: &Waker) -> u64 {
         let mut live = self.live();
-        if !live.body_waker.as_ref().is_some_and(|former| former.will_wake(waker)) {
-            live.body_waker = Some(waker.clone());
-        }
+        let is_known = live.body_waker.as_ref().is_some_and(|former| former.will_wake(waker));
+        let former = if is_known { None } else { live.body_waker.replace(waker.clone()) };
         live.body.wait(now);
         if live.body_since == 0 {
             live.body_since = now;
         }
-        live.deadline(server)
+        let deadline = live.deadline(server);
+        drop(live);
+        drop(former); // its task may go with it, and a body of that task takes a lock
+        deadline
     }
 
-    /// A chunk of the body has come, or its end.
-    pub(crate) fn body_came(&self, bytes: u64, now: impl FnOnce() -> u64) {
+    /// A chunk of the body has come, or its end. Returns a deadline that begins now.
+    pub(crate) fn body_came(
+        &self,
+        bytes: u64,
+        server: &RequestLimits,
+        now: impl FnOnce() -> u64,
+    ) -> Option<u64> {
         let mut live = self.live();
         let is_used = live.body.is_waiting() || live.handler_since != 0;
         let now = if is_used { now() } else { 0 };
         live.body.progress(bytes, now);
         live.body.pause(now);
-        if live.handler_since != 0 {
-            live.handler_since = now;
+        live.restart_handler(server, now)
+    }
+
+    /// Nobody reads the body any more. Returns a deadline that begins now.
+    pub(crate) fn body_dropped(
+        &self,
+        server: &RequestLimits,
+        now: impl FnOnce() -> u64,
+    ) -> Option<u64> {
+        let mut live = self.live();
+        if !live.body.is_waiting() || self.passed().is_some() {
+            return None;
         }
+        let now = now();
+        live.body.pause(now);
+        live.restart_handler(server, now)
     }
 
     /// h2 has got bytes to send. Returns a deadline, if it had none before.

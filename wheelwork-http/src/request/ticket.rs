@@ -29,7 +29,14 @@ impl Link {
     }
 
     pub(super) fn body_came(&self, bytes: usize) {
-        self.record.body_came(bytes as u64, || self.conn.now());
+        let deadline = self.record.body_came(bytes as u64, self.server(), || self.conn.now());
+        self.arm(deadline);
+    }
+
+    /// Nobody reads the body any more.
+    pub(super) fn body_dropped(&self) {
+        let deadline = self.record.body_dropped(self.server(), || self.conn.now());
+        self.arm(deadline);
     }
 
     /// h2 has got bytes to send.

@@ -29,6 +29,21 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             let body = request.into_body().collect().await?.to_bytes();
             full(format!("{} bytes", body.len()))
         }
+        "/echo-never" => {
+            request.into_body().collect().await?;
+            std::future::pending().await
+        }
+        "/give-up" => {
+            // Waits for the body once, and then drops it.
+            let mut body = request.into_body();
+            std::future::poll_fn(|cx| {
+                let _ = Pin::new(&mut body).poll_frame(cx);
+                Poll::Ready(())
+            })
+            .await;
+            drop(body);
+            std::future::pending().await
+        }
         "/early" => {
             // The head is sent before the body has come.
             tokio::spawn(async { request.into_body().collect().await.map(drop) });

@@ -151,6 +151,61 @@ fn an_upload_does_not_count_as_work_of_the_handler() {
 }
 
 #[test]
+fn a_handler_limit_shorter_than_the_bodys_does_not_run_while_the_handler_waits() {
+    world(limits().handler(5 * SECOND), async |world| {
+        let mut client = world.connect().await;
+        client.send(post("/echo", 3)).await;
+        for _ in 0..3 {
+            world.pass(22 * SECOND).await;
+            client.send("x").await;
+        }
+        assert!(client.text().ends_with("3 bytes"));
+        assert_eq!(world.cuts(), []);
+        client.send(post("/echo", 3)).await;
+        let cut = (Limit::Body, Effect::Request);
+        let answer = is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    });
+}
+
+#[test]
+fn the_handlers_clock_begins_anew_when_the_body_has_come() {
+    world(limits().handler(5 * SECOND), async |world| {
+        let mut client = world.connect().await;
+        client.send(post("/echo-never", 1)).await;
+        world.pass(22 * SECOND).await;
+        client.send("x").await;
+        let cut = (Limit::Handler, Effect::Request);
+        let answer = is_cut_after(&world, &mut client, 5 * SECOND, cut).await;
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    });
+}
+
+#[test]
+fn a_handler_that_has_dropped_the_body_does_not_wait_for_it() {
+    for handler in [5 * SECOND, 50 * SECOND] {
+        world(limits().handler(handler), async |world| {
+            let mut client = world.connect().await;
+            client.send(post("/give-up", 1)).await;
+            let cut = (Limit::Handler, Effect::Request);
+            let answer = is_cut_after(&world, &mut client, handler, cut).await;
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        });
+    }
+}
+
+#[test]
+fn without_limits_of_the_body_the_handlers_clock_runs_during_the_wait() {
+    world(limits().handler(5 * SECOND).body(None), async |world| {
+        let mut client = world.connect().await;
+        client.send(post("/echo", 1)).await;
+        let cut = (Limit::Handler, Effect::Request);
+        let answer = is_cut_after(&world, &mut client, 5 * SECOND, cut).await;
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    });
+}
+
+#[test]
 fn a_body_that_stops_is_answered_with_408() {
     world(limits(), async |world| {
         let mut client = world.connect().await;

@@ -173,6 +173,37 @@ fn a_grpc_call_is_answered_with_deadline_exceeded() {
 }
 
 #[test]
+fn a_handler_limit_shorter_than_the_bodys_does_not_run_while_the_handler_waits() {
+    world(limits().handler(5 * SECOND), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(post(1, "/echo")).await;
+        for _ in 0..3 {
+            world.pass(22 * SECOND).await;
+            client.send(data(1, 1)).await;
+        }
+        client.frames().await;
+        assert_eq!(world.cuts(), []);
+        let cut = (Limit::Body, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 23 * SECOND, cut).await;
+        assert_eq!((frames[0].kind, frames[0].stream), (HEADERS, 1));
+    });
+}
+
+#[test]
+fn the_handlers_clock_begins_anew_when_the_body_has_come() {
+    world(limits().handler(5 * SECOND), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(post(1, "/echo-never")).await;
+        world.pass(22 * SECOND).await;
+        client.send(frame(DATA, END_STREAM, 1, b"x")).await;
+        client.frames().await;
+        let cut = (Limit::Handler, Effect::Request);
+        let frames = is_cut_after(&world, &mut client, 5 * SECOND, cut).await;
+        assert_eq!((kinds(&frames), frames[0].stream), (vec![HEADERS], 1));
+    });
+}
+
+#[test]
 fn a_body_that_stops_is_answered_with_408() {
     world(limits(), async |world| {
         let mut client = world.connect_http2().await;
