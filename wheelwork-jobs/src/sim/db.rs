@@ -4,6 +4,7 @@
 //! transaction. Who waits for a lock holds those that it has. Whoever waits in a circle for a second, fails.
 //! Waiting is not in order: when a transaction ends, any of those who wait goes first.
 
+use super::fault::Fault;
 use super::net::Wire;
 use super::world::{self, Process};
 use crate::time::Timestamp;
@@ -60,37 +61,6 @@ pub(super) enum Mode {
 impl Mode {
     fn agrees_with(self, other: Self) -> bool {
         self.min(other) == Self::KeyShare && self.max(other) != Self::Update
-    }
-}
-
-/// Why a statement failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
-    #[error("deadlock detected")]
-    Deadlock,
-    #[error("canceling statement due to lock timeout")]
-    LockTimeout,
-    #[error("canceling statement due to statement timeout")]
-    StatementTimeout,
-    #[error("canceling statement due to user request")]
-    Cancelled,
-    #[error("current transaction is aborted")]
-    Aborted,
-    /// Of the network.
-    #[error("connection closed")]
-    Closed,
-}
-
-impl Fault {
-    /// Its SQLSTATE.
-    pub(super) fn code(self) -> &'static str {
-        match self {
-            Self::Deadlock => "40P01",
-            Self::LockTimeout => "55P03",
-            Self::StatementTimeout | Self::Cancelled => "57014",
-            Self::Aborted => "25P02",
-            Self::Closed => "08006",
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! - `world`: virtual time, processes, and the order of their tasks
 //! - `host`: what the nodes use of it instead of the module `host`
-//! - `db`: tables, transactions and locks; `statement`: the statements
+//! - `db`: tables, transactions and locks; `statement`: the statements; `fault`: why one failed
 //! - `net`, `stream`: the network and its connections; `protocol`: what passes them
 //! - `server`: a backend for each connection
 //! - `history`: steps, and how a seed makes them; `play`: how they are played
@@ -14,6 +14,7 @@
 //! - `regressions`: histories that have broken a rule
 
 mod db;
+mod fault;
 mod history;
 mod net;
 mod oracle;

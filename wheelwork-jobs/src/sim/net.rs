@@ -1,6 +1,6 @@
 //! The network between the processes of the clients and the server.
 
-use super::db::Fault;
+use super::fault::Fault;
 use super::world::{self, Process};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

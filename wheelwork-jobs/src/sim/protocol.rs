@@ -1,6 +1,6 @@
 //! The messages between a client and the server, as far as `tokio_postgres` sends and expects them.
 
-use super::db::Fault;
+use super::fault::Fault;
 use crate::time::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 

@@ -3,7 +3,8 @@
 //! A backend that carries out a statement does not look at its connection. So it goes on, with its locks, when
 //! the client has given up, and what it then commits is committed.
 
-use super::db::{Backend, Db, Fault, Transaction};
+use super::db::{Backend, Db, Transaction};
+use super::fault::Fault;
 use super::net::{Net, Wire};
 use super::protocol::{Answer, Message, Opening, Parameters, Reader};
 use super::statement::{Rows, Statement, shape};

@@ -4,7 +4,8 @@
 //! again. It holds what it has locked until its transaction ends. Whether it passes over locked rows, its text
 //! says.
 
-use super::db::{Db, Fault, JobRow, Lock, Mode, NodeRow, State, Tx};
+use super::db::{Db, JobRow, Lock, Mode, NodeRow, State, Tx};
+use super::fault::Fault;
 use super::protocol::{Cell, Parameters, Type};
 use crate::job::JobId;
 use crate::store::postgres::sql;

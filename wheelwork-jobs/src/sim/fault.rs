@@ -1,0 +1,32 @@
+//! Why a statement failed, as PostgreSQL says it.
+
+/// Why a statement failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("deadlock detected")]
+    Deadlock,
+    #[error("canceling statement due to lock timeout")]
+    LockTimeout,
+    #[error("canceling statement due to statement timeout")]
+    StatementTimeout,
+    #[error("canceling statement due to user request")]
+    Cancelled,
+    #[error("current transaction is aborted")]
+    Aborted,
+    /// Of the network.
+    #[error("connection closed")]
+    Closed,
+}
+
+impl Fault {
+    /// Its SQLSTATE.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Self::Deadlock => "40P01",
+            Self::LockTimeout => "55P03",
+            Self::StatementTimeout | Self::Cancelled => "57014",
+            Self::Aborted => "25P02",
+            Self::Closed => "08006",
+        }
+    }
+}
