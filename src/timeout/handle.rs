@@ -183,7 +183,8 @@ impl Timeout {
         self.slot().phase().is_pending()
     }
 
-    /// Whether the timeout was cancelled before its task could run, or run again.
+    /// Whether the timeout was cancelled before its task could run, or run again. Of a cancel during a run, it
+    /// becomes true after that run, if the task asks to go on.
     pub fn is_cancelled(&self) -> bool {
         self.slot().phase() == Phase::Cancelled
     }

@@ -11,8 +11,17 @@ impl Timeout {
     /// Use it if a value lies in the task, such as a request that is to be answered after all.
     /// [`Task::downcast`] returns a task of a type of yours. A task of any type can be scheduled again.
     ///
-    /// `None` if this call did not end the timeout while it was pending. If the task runs, its run has it, and
-    /// no further run starts, as after `cancel`.
+    /// `None` if this call did not end the timeout while it was pending:
+    ///
+    /// | the timeout | the task |
+    /// |---|---|
+    /// | runs | is in its run, and no further run starts. If it asks for one, it goes to `cancelled` then |
+    /// | waits in an executor for a further run | goes to `cancelled` on the executor, without that run |
+    /// | waits in an executor for its first run | goes to that run, as above |
+    /// | has run, or was cancelled | is gone |
+    /// | was returned by [`stop`](crate::HashedWheelTimer::stop) | is in the [`Unprocessed`](crate::Unprocessed) |
+    ///
+    /// So a type whose value must not be lost also implements [`cancelled`](crate::TimerTask::cancelled).
     ///
     /// # Examples
     ///

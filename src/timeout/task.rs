@@ -53,6 +53,7 @@ use std::fmt;
     message = "`{Self}` is not a task of a timer",
     note = "a closure is a task if it takes no argument, returns `()`, and is `Send + 'static`",
     note = "for a closure that takes its run, write `wheelwork::task_fn(|run| ..)`",
+    note = "a closure that takes its run and was bound to a variable needs a type: `|run: &Run<'_>| ..`",
     note = "for a future, spawn it inside the closure, or await `timer.sleep(delay)`"
 )]
 pub trait TimerTask: Sized + Send + 'static {
@@ -68,10 +69,14 @@ pub trait TimerTask: Sized + Send + 'static {
     /// | while pending | on the thread that cancels, before `cancel` returns |
     /// | during a run that returns [`Next::after`] or [`Next::at`] | after the run, on its thread |
     /// | while its job waits in an executor, if `cancel` returned true | on the executor, instead of the run |
+    /// | in one of the last two ways, by `cancel_and_take`, which returned `None` | the same |
+    /// | while pending, by [`cancel_and_take`](Timeout::cancel_and_take) | not called: the caller gets the task |
     /// | because an executor drops its job | on the thread that drops it |
     /// | by the drop of the last handle of the timer | on the worker |
+    /// | returned by [`stop`](crate::HashedWheelTimer::stop) | not called |
     ///
-    /// It is not called after a run that returns [`Next::done`] or panics.
+    /// It is not called after a run that returns [`Next::done`] or panics. A timeout that `stop` returns is not
+    /// cancelled: its task is in the [`Unprocessed`](crate::Unprocessed), and dropping that calls nothing.
     fn cancelled(self, timeout: &Timeout) {
         let _ = timeout;
     }
@@ -118,7 +123,8 @@ impl Kind {
     message = "a task returns nothing, but this closure returns `{Self}`",
     label = "returns `{Self}`",
     note = "end the closure's last statement with a semicolon: `|| {{ work(); }}`",
-    note = "to ignore a `Result`, write `|| {{ let _ = work(); }}`"
+    note = "to ignore a `Result`, write `|| {{ let _ = work(); }}`",
+    note = "to run again, implement `TimerTask`, whose `run` returns a `Next`"
 )]
 pub trait TaskOutput {}
 

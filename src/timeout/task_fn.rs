@@ -8,7 +8,10 @@ use std::fmt;
 /// Makes a task of a closure that takes its [`Run`]: the timeout that expires, its deadline, and the time.
 ///
 /// A closure without an argument is a task itself. A task that runs again, or that is told of its cancel,
-/// is a type of your own that implements [`TimerTask`].
+/// is a type of your own that implements [`TimerTask`]: this closure returns nothing, also no [`Next`].
+///
+/// Write the closure in the call. If it was bound to a variable before, the compiler needs its type:
+/// `let task = |run: &Run<'_>| ..`.
 ///
 /// # Examples
 ///
