@@ -27,6 +27,7 @@
 //! [async programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
 //! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [sizing](guide::sizing),
 //! [watching it](guide::watching), [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop),
+//! [jobs that survive](guide::jobs),
 //! and how to port code from
 //! [Netty](guide::from_netty), [`ScheduledThreadPoolExecutor`](guide::from_scheduled_executor) and
 //! [tokio](guide::from_tokio).

@@ -1,4 +1,4 @@
-//! The guide: a chapter for each task. Each ends with a whole small program.
+//! The guide: a chapter for each task. Most end with a whole small program.
 //!
 //! | to do this | read |
 //! |---|---|

@@ -51,7 +51,8 @@ pub(super) struct Handle {
 }
 
 impl HashedWheelTimer {
-    /// Runs `task` once, `delay` from now, unless the timeout is cancelled first.
+    /// Runs `task` once, `delay` from now, unless the timeout is cancelled first. A task is a closure, or a type
+    /// of your own that implements [`TimerTask`]. For a closure that takes its run: [`task_fn`](crate::task_fn).
     ///
     /// The task never runs early, measured by [`Instant`]. While the worker keeps up, it is late by
     /// less than a tick plus scheduling. [`Duration::ZERO`] means the next tick, [`Duration::MAX`]
@@ -99,9 +100,9 @@ impl HashedWheelTimer {
     /// # Examples
     ///
     /// ```
-    /// # use std::time::{Duration, Instant};
+    /// # use std::time::Duration;
     /// # let timer = wheelwork::HashedWheelTimer::new()?;
-    /// let arrival = Instant::now(); // the request may wait in a queue from now on
+    /// let arrival = timer.now(); // the request may wait in a queue from now on
     /// let deadline = arrival + Duration::from_secs(5);
     /// let timeout = timer.new_timeout_at(|| println!("too late"), deadline)?;
     /// assert!(timeout.deadline() >= Some(deadline)); // rounded up to 8 ns
@@ -118,7 +119,9 @@ impl HashedWheelTimer {
 
     /// Runs `task` repeatedly, until its timeout is cancelled, the timer stops, the task panics, or
     /// it returns [`ControlFlow::Break`](std::ops::ControlFlow::Break). A closure that returns
-    /// nothing goes on. Further runs allocate nothing. During a run, the timeout is not pending.
+    /// nothing goes on. Further runs allocate nothing. During a run, the timeout is not pending. The closure takes
+    /// no argument: for a task that sees its [`Run`](crate::Run), implement [`TimerTask`] and return
+    /// [`Next::after`](crate::Next::after).
     ///
     /// A [`Duration`] as the period means [`Period::fixed_rate`].
     ///
