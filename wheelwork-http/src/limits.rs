@@ -295,7 +295,8 @@ impl RequestLimits {
 
     /// Whether a limit runs while the handler waits for the body.
     pub(crate) fn limit_the_body(&self) -> bool {
-        self.body.is_some() || self.body_rate.is_some() || self.body_total.is_some()
+        let has_rate = self.body_rate.is_some_and(|rate| rate.bytes_per_second > 0);
+        self.body.is_some() || has_rate || self.body_total.is_some()
     }
 
     /// See [`Limits::handler`].

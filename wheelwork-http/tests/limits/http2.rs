@@ -191,7 +191,7 @@ fn a_handler_limit_shorter_than_the_bodys_does_not_run_while_the_handler_waits()
 
 #[test]
 fn the_handlers_clock_begins_anew_when_the_body_has_come() {
-    world(limits().handler(5 * SECOND), async |world| {
+    world(limits().handler(5 * SECOND).body(60 * SECOND), async |world| {
         let mut client = world.connect_http2().await;
         client.send(post(1, "/echo-never")).await;
         world.pass(22 * SECOND).await;
