@@ -60,8 +60,12 @@ async fn a_take_over_and_a_stop_end_however_many_jobs_there_are() {
         assert!(begun.elapsed() < Duration::from_secs(60), "only {freed} were freed");
         freed += store.take_over().await.unwrap_or(0);
     }
+    // The call that frees the last jobs may run out of time before it forgets the node: the next one does.
     let nodes = "SELECT count(*) FROM wheelwork_nodes";
-    assert_eq!(client.query_one(nodes, &[]).await.unwrap().get::<_, i64>(0), 0);
+    while client.query_one(nodes, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the node is not forgotten");
+        assert_eq!(store.take_over().await.unwrap_or(0), 0);
+    }
 
     let left = store.join(None, &[], ms(60_000)).await.unwrap().node;
     let own = format!("UPDATE wheelwork_jobs SET owner = {}", left.0);
