@@ -513,3 +513,23 @@ fn rule_09_a_runtime_that_moves_the_clock_may_be_the_executor() {
         assert!((397..=401).contains(&expired), "{expired} runs");
     }
 }
+
+/// The worker may hand over a job just after the runtime has found that it has nothing to do.
+#[test]
+fn rule_09_a_thread_that_moves_the_clock_may_have_a_job_to_run() {
+    let (sender, jobs) = mpsc::channel();
+    let sender = Mutex::new(sender);
+    let hands = move |job: Job| sender.lock().unwrap().send(job).map_err(|back| back.0);
+    let (timer, clock) = manual_with(HashedWheelTimer::builder().executor(hands));
+    timer.new_timeout(|| (), TICK).unwrap();
+    timer.new_timeout(|| (), 5 * TICK).unwrap();
+    clock.advance(TICK);
+    let (done, answers) = mpsc::channel();
+    let idle = clock.clone();
+    std::thread::spawn(move || done.send(idle.advance_when_idle()));
+    let answer = answers.recv_timeout(Duration::from_secs(10));
+    assert_eq!((answer, clock.elapsed()), (Ok(true), TICK), "it looks for the job again");
+    jobs.try_iter().for_each(Job::run);
+    assert!(clock.advance_when_idle());
+    assert_eq!(clock.elapsed(), 5 * TICK);
+}

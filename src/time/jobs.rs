@@ -58,6 +58,12 @@ impl Jobs {
         self.counts.lock().begun
     }
 
+    /// Whether a job has not ended yet.
+    pub(super) fn are_running(&self) -> bool {
+        let counts = self.counts.lock();
+        counts.ended < counts.begun
+    }
+
     /// Waits until all jobs have ended.
     pub(super) fn wait(&self) {
         if !self.wait_until(Instant::now().checked_add(LONG)) {

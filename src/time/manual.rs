@@ -49,6 +49,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub struct ManualClock(Arc<Inner>);
 
+/// How long a thread that may have to run jobs itself waits for those of others.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 struct Inner {
     origin: Instant,
     /// Nanoseconds since `origin`. The acquire load in `elapsed` pairs with the release of the
@@ -197,9 +200,10 @@ impl ManualClock {
     /// Moves the time to the start of the next tick in which something is due. For a runtime, which calls it
     /// when none of its tasks is ready: see [tests with virtual time](crate::guide::virtual_time#on-tokio).
     ///
-    /// Unlike [`advance_to_next`](Self::advance_to_next), it first waits for the jobs of executors that were
-    /// handed over before, and returns before those that it causes have run. So the runtime may run them itself.
-    /// If there were missed runs to hand over, it does so, and moves the time in the next call.
+    /// Unlike [`advance_to_next`](Self::advance_to_next), it waits for the jobs of executors for a millisecond
+    /// only, and returns before those that it causes have run. So the runtime may run them itself. While jobs
+    /// have not ended, or if there were missed runs to hand over, the time stands still: the next call moves
+    /// it.
     ///
     /// False if nothing is pending, or only waits for ever, and in a task of a timer.
     ///
@@ -224,8 +228,8 @@ impl ManualClock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn advance_when_idle(&self) -> bool {
-        if !Jobs::is_in_one() {
-            self.timers().iter().for_each(|timer| timer.jobs().wait());
+        if !Jobs::is_in_one() && !self.wait_for_jobs() {
+            return true; // perhaps this thread has to run them
         }
         self.advance_if(|| true)
     }
@@ -236,7 +240,14 @@ impl ManualClock {
         let timers = self.timers();
         let begun = || timers.iter().map(|timer| timer.jobs().begun()).sum::<u64>();
         let begun_before = begun();
-        if Jobs::is_in_one() || !catch_up(&timers) {
+        if Jobs::is_in_one() {
+            return false;
+        }
+        // A job that runs now may leave a missed run of its series, which the worker would not have handed over.
+        if timers.iter().any(|timer| timer.jobs().are_running()) {
+            return true;
+        }
+        if !catch_up(&timers) {
             return false;
         }
         if begun() != begun_before || !may_move() {
@@ -250,9 +261,10 @@ impl ManualClock {
         true
     }
 
-    /// Waits until the jobs of all timers have ended. False if `limit` comes first.
-    pub(super) fn wait_for_jobs(&self, limit: Instant) -> bool {
-        self.timers().iter().all(|timer| timer.jobs().wait_until(Some(limit)))
+    /// Waits a moment until the jobs of all timers have ended. False if some have not.
+    pub(super) fn wait_for_jobs(&self) -> bool {
+        let limit = Instant::now().checked_add(A_MOMENT);
+        self.timers().iter().all(|timer| timer.jobs().wait_until(limit))
     }
 
     /// Waits until each timer has done what is due by now, and until the executors' jobs have ended. False

@@ -19,9 +19,6 @@ const MAIN: u64 = 0;
 /// While nothing is pending in the timers, another thread may schedule something without waking a future.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// How long a run waits for jobs before it looks whether a future was woken.
-const A_MOMENT: Duration = Duration::from_millis(1);
-
 impl ManualClock {
     /// Runs a future to its end. Whenever it waits, the clock moves to what is due next, like
     /// [`advance_to_next`](Self::advance_to_next). So a test needs no step size, and an hour of sleeps takes
@@ -117,7 +114,7 @@ impl ManualClock {
             }
             let woken = &tasks.0.woken;
             // One of these futures may run the jobs, so it is polled while others run.
-            let jobs_run = !self.wait_for_jobs(Instant::now() + A_MOMENT);
+            let jobs_run = !self.wait_for_jobs();
             if !jobs_run && !self.advance_if(|| woken.is_empty()) {
                 woken.wait();
             }
