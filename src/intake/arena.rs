@@ -123,12 +123,12 @@ impl<P> Arena<P> {
         if self.user.load(Ordering::Relaxed) == OWNED { EMPTY_KEPT } else { 0 }
     }
 
-    /// Drops the empty chunks of the pool, except for the few that stay, and passes their
-    /// numbers to `released`. Only the worker calls it. Returns false if another thread uses the list
-    /// of chunks: the worker tries again later.
-    pub(super) fn release(&self, mut released: impl FnMut(u32)) -> bool {
+    /// Visits the next `visited` chunks of the pool. Drops the empty ones, except for the few that stay, and
+    /// passes their numbers to `released`. Only the worker calls it. Returns false if another thread uses
+    /// the list of chunks: the worker tries again later.
+    pub(super) fn release(&self, visited: usize, mut released: impl FnMut(u32)) -> bool {
         let Some(mut chunks) = self.chunks.try_lock() else { return false };
-        for _ in 0..self.pool.len() {
+        for _ in 0..visited {
             let Some(chunk) = self.pool.pop() else { break };
             if chunk.is_empty() && self.has_chunks_to_release() {
                 self.uncount_empty();

@@ -31,7 +31,7 @@ pub(crate) struct Context {
     pub(crate) counts: Counts,
     /// See `sweep_request`.
     pub(super) sweep_requested: AtomicBool,
-    /// See `release_request`.
+    /// See `release`.
     pub(super) release_requested: AtomicBool,
     /// The number of buckets of the wheel.
     pub(super) buckets: usize,

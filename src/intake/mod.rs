@@ -16,7 +16,7 @@
 //! - `alarm`: when a producer wakes the worker
 //! - `catch_up`: timeouts that must run at once
 //! - `sweep_request`: when the worker sweeps dead entries out of the wheel
-//! - `release_request`: when the worker drops empty chunks
+//! - `release`: how the worker drops empty chunks, and when
 //! - `closing`: the word by which a timer is closed
 //! - `limit`: the limit of pending timeouts
 //! - `context`: what all handles of one timer share with its worker: all of the above, and the clock
@@ -39,7 +39,7 @@ mod pending;
 #[allow(unsafe_code)] // the file explains why
 mod pinned;
 mod registry;
-mod release_request;
+mod release;
 #[allow(unsafe_code)] // the file explains why
 mod slot;
 mod sweep_request;
@@ -52,5 +52,6 @@ pub(crate) use known_chunks::{FileChunk, KnownChunks, is_look};
 pub(crate) use owner::Owner;
 pub(crate) use pinned::PinnedChunk;
 pub(crate) use registry::Registry;
+pub(crate) use release::{Release, Step};
 pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, version_of};
 pub(crate) use sweep_request::{DEAD_ALLOWED, DEAD_PER_CHECK};

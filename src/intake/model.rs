@@ -687,7 +687,7 @@ fn rule_01_retirement_against_a_new_owner() {
         };
         turn();
         worker.chunks.discover(&registry);
-        registry.release(|id| worker.chunks.forget(id));
+        registry.release_all(|id| worker.chunks.forget(id));
         second.join().unwrap();
         worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
@@ -814,7 +814,7 @@ fn rule_04_each_slot_is_returned_once() {
             assert_eq!(arena.pool.len(), chunks, "each chunk is in the pool once");
             assert!(registry.context.is_release_requested());
             let mut released = 0;
-            assert!(arena.release(|_| released += 1));
+            assert!(arena.release(arena.pool.len(), |_| released += 1));
             assert_eq!(
                 (released, arena.chunks.lock().len()),
                 (chunks, 0),
@@ -845,14 +845,14 @@ fn release_against_a_new_owner() {
             })
         };
         worker.look(NOW);
-        registry.release(|id| worker.chunks.forget(id));
+        registry.release_all(|id| worker.chunks.forget(id));
         assert!(canceller.join().unwrap().is_some());
         let (chunk, offset) = producer.join().unwrap();
         worker.look(NOW);
         assert_eq!(worker.expire(NOW), [2]);
         assert!(chunk.slot(offset).unpin(1));
         chunk.give_back(1 << offset);
-        while !registry.release(|id| worker.chunks.forget(id)) {}
+        while !registry.release_all(|id| worker.chunks.forget(id)) {}
         assert_eq!((arena.chunks.lock().len(), arena.has_chunks_to_release()), (0, false));
     });
 }

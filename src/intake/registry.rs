@@ -13,6 +13,7 @@
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
+use super::release::Release;
 use super::slot::{Emptied, Phase, Slot};
 use crate::base::sync::{Arc, AtomicU32, Mutex, Ordering, SegQueue};
 use crate::metrics::{Tally, ThreadMetrics};
@@ -89,7 +90,7 @@ impl<P: Send + 'static> Registry<P> {
 
     /// Forgets the arenas that the worker has retired, and keeps their counts. False if another thread uses
     /// the lists: the worker tries again later.
-    fn forget_retired(&self) -> bool {
+    pub(super) fn forget_retired(&self) -> bool {
         let Some(mut arenas) = self.arenas.try_lock() else { return false };
         if !arenas.iter().any(|arena| arena.is_retired()) {
             return true;
@@ -152,24 +153,15 @@ impl<P: Send + 'static> Registry<P> {
         if self.new_chunks.is_empty() { None } else { self.new_chunks.pop() }
     }
 
-    /// Drops the empty chunks of all arenas, except for the few that each arena keeps, and then the arenas of
-    /// ended threads that have no chunk. Passes the numbers of the chunks to `released`. Only the worker
-    /// calls it. Returns false if it must try again, because another thread uses a list.
-    pub(crate) fn release(&self, mut released: impl FnMut(u32)) -> bool {
-        let Some(arenas) = self.arenas.try_lock().map(|arenas| arenas.clone()) else {
-            return false;
-        };
-        let mut done = true;
-        for arena in arenas {
-            if arena.has_chunks_to_release() {
-                done &= arena.release(|id| {
-                    released(id);
-                    self.recycled.push(id);
-                });
-            }
-            done &= arena.retire().is_some();
-        }
-        done & self.forget_retired()
+    /// Begins a release. `None` if another thread uses the list of arenas: the worker tries again later.
+    pub(crate) fn begin_release(&self) -> Option<Release<P>> {
+        let arenas = self.arenas.try_lock()?.clone();
+        Some(Release::new(arenas))
+    }
+
+    /// Gives the number of a dropped chunk to a next one.
+    pub(super) fn recycle(&self, id: u32) {
+        self.recycled.push(id);
     }
 
     /// The chunk with this number.

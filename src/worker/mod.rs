@@ -38,7 +38,7 @@ use crate::base::logging::warning;
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::context::Context;
-use crate::intake::{CatchUp, DEAD_ALLOWED, KnownChunks};
+use crate::intake::{CatchUp, DEAD_ALLOWED, KnownChunks, Release};
 use crate::time::Pace;
 use crate::timeout::Erased;
 use crate::wheel::{Batch, Due, Exact, Filing, Token};
@@ -69,7 +69,9 @@ pub(crate) struct Worker<W> {
     missed: Vec<CatchUp>,
     /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
     ran: u64,
-    /// Chunks are released only from this time on.
+    /// The release in progress.
+    releasing: Option<Release<Erased>>,
+    /// No release begins before this time.
     release_from: u64,
     /// Whether a sweep of the wheel is in progress.
     sweeping: bool,
@@ -113,6 +115,7 @@ impl<W: Exact> Worker<W> {
             named: None,
             missed: Vec::new(),
             ran: 0,
+            releasing: None,
             release_from: 0,
             sweeping: false,
             confirmed: None,

@@ -1,9 +1,10 @@
 //! Release: drops empty chunks.
 //!
-//! It happens at most once per second. So bursts that follow each other use the same chunks, and do not wake
-//! the worker each time. `intake/release_request` says who asks for it.
+//! It begins at most once per second. So bursts that follow each other use the same chunks, and do not wake
+//! the worker each time. Each pass drops a few (see `intake/release`).
 
 use super::Worker;
+use crate::intake::Step;
 use crate::time::tick::NEVER;
 use crate::wheel::Exact;
 
@@ -11,23 +12,27 @@ use crate::wheel::Exact;
 const RELEASE_EVERY: u64 = 1_000_000_000;
 
 impl<W: Exact> Worker<W> {
-    /// Drops empty chunks if a release is requested, and the last release is long enough ago. Returns true if the
-    /// worker must try again.
+    /// Begins or continues a release if one is requested, and the last one is long enough ago. Returns true if
+    /// there is more to do.
     pub(super) fn release(&mut self) -> bool {
-        if !self.context().is_release_requested() || self.known < self.release_from {
-            return false;
+        let Self { control, chunks, releasing, .. } = self;
+        if releasing.is_none() {
+            if !control.context.is_release_requested() || self.known < self.release_from {
+                return false;
+            }
+            control.context.begin_release();
+            *releasing = control.registry.begin_release();
         }
-        let Self { control, chunks, .. } = self;
-        control.context.begin_release();
         // First, because a chunk may have been used and emptied since the last pass.
         chunks.discover(&control.registry);
-        let done = control.registry.release(|id| chunks.forget(id));
-        if done {
-            self.release_from = self.known.saturating_add(RELEASE_EVERY);
-        } else {
-            self.control.context.request_release();
+        let step = releasing.as_mut().map(|it| it.step(&control.registry, |id| chunks.forget(id)));
+        match step {
+            Some(Step::More) => return true,
+            Some(Step::Done) => self.release_from = self.known.saturating_add(RELEASE_EVERY),
+            Some(Step::Again) | None => control.context.request_release(),
         }
-        !done
+        *releasing = None;
+        step != Some(Step::Done)
     }
 
     /// The tick in which chunks are to be released.

@@ -482,6 +482,24 @@ fn rule_02_a_release_forgets_no_new_timeout() {
     assert_eq!(next_due(&mut worker, 1000).len(), 1);
 }
 
+/// To drop a million chunks takes a second. A pass drops a few, and the worker does not sleep before all are.
+#[test]
+fn rule_02_a_long_release_takes_many_passes() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(1000 * SLOTS);
+    producer.cancel(0..1000 * SLOTS);
+    producer.handles.clear();
+    producer.scheduled.clear();
+    let mut passes = 1;
+    while worker.release() {
+        passes += 1;
+    }
+    assert!((3..10).contains(&passes), "{passes}");
+    assert!(!worker.context().is_release_requested());
+    assert!(worker.control.registry.thread_metrics()[0].slots < 50 * SLOTS as u64);
+}
+
 #[test]
 fn rule_04_dropping_the_last_handle_frees_the_slot() {
     let worker = worker();

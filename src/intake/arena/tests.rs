@@ -6,6 +6,10 @@ impl Producer {
     fn arena(&self) -> &Arena<u32> {
         &self.owner.arena
     }
+
+    fn release(&self, released: impl FnMut(u32)) -> bool {
+        self.arena().release(self.arena().pool.len(), released)
+    }
 }
 
 /// A burst of 40 chunks that are all empty again. The last one is owned.
@@ -28,10 +32,10 @@ fn rule_04_all_but_a_few_empty_chunks_are_dropped() {
     let mut released = Vec::new();
     {
         let _others = arena.chunks.lock();
-        assert!(!arena.release(|id| released.push(id)), "it does not wait for the lock");
+        assert!(!producer.release(|id| released.push(id)), "it does not wait for the lock");
     }
     assert!(released.is_empty() && arena.has_chunks_to_release());
-    assert!(arena.release(|id| released.push(id)));
+    assert!(producer.release(|id| released.push(id)));
     assert_eq!((released.len(), arena.pool.len()), (39 - EMPTY_KEPT, EMPTY_KEPT));
     assert_eq!(arena.chunks.lock().len(), 1 + EMPTY_KEPT);
     assert!(!arena.has_chunks_to_release());
@@ -52,7 +56,7 @@ fn rule_01_chunks_with_a_timeout_are_not_dropped() {
     let (used, unused): (Vec<_>, Vec<_>) = places.iter().partition(|(_, offset)| *offset == 7);
     unused.into_iter().for_each(end_elsewhere);
     assert!(!producer.arena().has_chunks_to_release());
-    assert!(producer.arena().release(|id| panic!("chunk {id} is not empty")));
+    assert!(producer.release(|id| panic!("chunk {id} is not empty")));
     assert_eq!((producer.arena().pool.len(), used.len()), (39, 40));
 }
 
@@ -65,7 +69,7 @@ fn rule_04_only_empty_chunks_are_dropped() {
         places.iter().partition(|(chunk, offset)| chunk.id < 10 && *offset == 7);
     unused.into_iter().for_each(end_elsewhere);
     let mut released = Vec::new();
-    assert!(producer.arena().release(|id| released.push(id)));
+    assert!(producer.release(|id| released.push(id)));
     assert!(!released.is_empty() && released.iter().all(|&id| id >= 10), "{released:?}");
     assert_eq!(used.len(), 10);
 }
@@ -77,7 +81,7 @@ fn rule_01_reused_chunks_are_not_dropped() {
     drop(places);
     producer.arm(40 * SLOTS);
     assert!(!producer.arena().has_chunks_to_release());
-    assert!(producer.arena().release(|id| panic!("chunk {id} is not empty")));
+    assert!(producer.release(|id| panic!("chunk {id} is not empty")));
 }
 
 /// Whatever number of chunks a thread has left, its arena is retired once they are empty.
@@ -94,7 +98,7 @@ fn rule_04_the_arena_of_an_ended_thread_is_retired() {
         let arena = owner.arena.clone();
         drop(owner);
         assert!(registry.context.is_release_requested());
-        assert!(registry.release(|_| ()));
+        assert!(registry.release_all(|_| ()));
         assert!(arena.is_retired() && registry.thread_metrics().is_empty(), "{chunks} chunks");
     }
 }

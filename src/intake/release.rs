@@ -1,0 +1,141 @@
+//! Release: how the worker drops empty chunks, a few in each pass, and who requests it.
+//!
+//! A thread that frees slots requests a release once its arena has too many empty chunks (see `arena`). To
+//! free a chunk takes about a microsecond, and there may be a million of them, so the worker does other things
+//! between two steps of a release.
+
+use super::arena::Arena;
+use super::context::Context;
+use super::registry::Registry;
+use crate::base::sync::{Arc, Ordering};
+
+/// The number of chunks that one step visits. It takes some 0.2 ms if all of them are dropped.
+pub(crate) const CHUNKS_PER_STEP: usize = 256;
+
+impl Context {
+    /// Wakes the worker to drop empty chunks.
+    pub(crate) fn request_release(&self) {
+        // Release: a release that begins later finds what the caller has counted.
+        if !self.release_requested.swap(true, Ordering::Release) {
+            self.alarm.call();
+        }
+    }
+
+    pub(crate) fn is_release_requested(&self) -> bool {
+        self.release_requested.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn begin_release(&self) {
+        // A swap, so that the worker reads the arenas after it.
+        self.release_requested.swap(false, Ordering::Acquire);
+    }
+}
+
+/// A release in progress.
+pub(crate) struct Release<P> {
+    /// The arenas that are left to visit. The last one is next.
+    arenas: Vec<Arc<Arena<P>>>,
+    /// How many chunks in the pool of the next arena are left to visit, once the visit has begun.
+    left: Option<usize>,
+    /// Whether all lists could be used so far.
+    done: bool,
+}
+
+/// What a step of a release says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// There is more to visit.
+    More,
+    /// The release has ended.
+    Done,
+    /// The release has ended, but another thread used a list: there must be another one.
+    Again,
+}
+
+impl<P: Send + 'static> Release<P> {
+    pub(super) fn new(arenas: Vec<Arc<Arena<P>>>) -> Self {
+        Self { arenas, left: None, done: true }
+    }
+
+    /// Visits the next few chunks. Drops the empty ones, except for the few that each arena keeps, and
+    /// the arenas of ended threads that have no chunk. Passes the numbers of the dropped chunks to `released`.
+    pub(crate) fn step(&mut self, registry: &Registry<P>, mut released: impl FnMut(u32)) -> Step {
+        let mut budget = CHUNKS_PER_STEP;
+        while let Some(arena) = self.arenas.last() {
+            if arena.has_chunks_to_release() {
+                let left = self.left.take().unwrap_or_else(|| arena.pool.len());
+                let visited = left.min(budget);
+                self.done &= arena.release(visited, |id| {
+                    released(id);
+                    registry.recycle(id);
+                });
+                budget -= visited;
+                if visited < left {
+                    self.left = Some(left - visited);
+                    return Step::More;
+                }
+            }
+            self.left = None;
+            self.done &= arena.retire().is_some();
+            self.arenas.pop();
+        }
+        self.done &= registry.forget_retired();
+        if self.done { Step::Done } else { Step::Again }
+    }
+}
+
+#[cfg(test)]
+impl<P: Send + 'static> Registry<P> {
+    /// A whole release. False if there must be another one.
+    pub(super) fn release_all(&self, mut released: impl FnMut(u32)) -> bool {
+        let Some(mut release) = self.begin_release() else { return false };
+        loop {
+            match release.step(self, &mut released) {
+                Step::More => {}
+                step => return step == Step::Done,
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::intake::SLOTS;
+    use crate::intake::test_producer::{Producer, end_elsewhere};
+
+    /// A step visits so many chunks, and all steps visit all chunks, those with a timeout included.
+    #[test]
+    fn rule_02_a_long_release_goes_on_step_by_step() {
+        let chunks = 3 * CHUNKS_PER_STEP;
+        let mut producer = Producer::new();
+        let places = producer.arm(chunks * SLOTS);
+        let ended = places.iter().filter(|(chunk, _)| chunk.id % 4 != 0);
+        ended.for_each(end_elsewhere);
+        let registry = &producer.registry;
+        let mut release = registry.begin_release().expect("no thread has the lock");
+        let (mut steps, mut released) = (Vec::new(), 0);
+        while steps.last().is_none_or(|&(step, _)| step == Step::More) {
+            let before = released;
+            let step = release.step(registry, |_| released += 1);
+            steps.push((step, released - before));
+        }
+        assert!(steps.iter().all(|&(_, n)| n <= CHUNKS_PER_STEP), "{steps:?}");
+        assert_eq!(steps.len(), 3, "{steps:?}");
+        assert!(released > chunks * 3 / 4 - 20, "{steps:?}");
+        assert!(!producer.owner.arena.has_chunks_to_release());
+    }
+
+    #[test]
+    fn a_release_is_requested_once() {
+        let context = Context::of_this_thread(None, 8);
+        context.request_release();
+        assert!(context.is_release_requested() && context.was_woken());
+        context.request_release();
+        assert!(!context.was_woken(), "the release is already requested");
+        context.begin_release();
+        assert!(!context.is_release_requested());
+        context.request_release();
+        assert!(context.was_woken());
+    }
+}
