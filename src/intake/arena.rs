@@ -14,7 +14,7 @@ use super::chunk::{Chunk, Home, SLOTS};
 use super::context::Context;
 use crate::base::sync::{Arc, AtomicU8, AtomicU64, AtomicUsize, Mutex, Ordering, SegQueue, fence};
 use crate::metrics::{Tally, ThreadMetrics};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 const OWNED: u8 = 0;
 const IDLE: u8 = 1;
@@ -43,8 +43,9 @@ pub(crate) struct Arena<P> {
     /// The number of chunks in the pool, or on their way there, that have no used slot.
     /// It wraps for a moment if a chunk is uncounted before it is counted.
     empty: AtomicUsize,
-    /// All chunks, by number. The worker waits for this lock only to end the timer; see `registry`.
-    pub(super) chunks: Mutex<HashMap<u32, Arc<Chunk<P>>>>,
+    /// All chunks, by number. The worker waits for this lock only to end the timer; see `registry`. A hash map would
+    /// stop the thread while it grows.
+    pub(super) chunks: Mutex<BTreeMap<u32, Arc<Chunk<P>>>>,
 }
 
 impl<P> Arena<P> {
@@ -60,7 +61,7 @@ impl<P> Arena<P> {
             context,
             pool: SegQueue::new(),
             empty: AtomicUsize::new(0),
-            chunks: Mutex::new(HashMap::new()),
+            chunks: Mutex::new(BTreeMap::new()),
         })
     }
 
@@ -139,14 +140,11 @@ impl<P> Arena<P> {
                 self.pool.push(chunk);
             }
         }
-        if chunks.len() < chunks.capacity() / 4 {
-            chunks.shrink_to_fit();
-        }
         true
     }
 
     /// Takes all chunks out of the list, because the timer ends. The caller orphans them.
-    pub(super) fn take_chunks(&self) -> HashMap<u32, Arc<Chunk<P>>> {
+    pub(super) fn take_chunks(&self) -> BTreeMap<u32, Arc<Chunk<P>>> {
         std::mem::take(&mut *self.chunks.lock())
     }
 

@@ -201,9 +201,7 @@ impl<P: Send + 'static> Registry<P> {
             let end = if arena.internal { Phase::Cancelled } else { end };
             let (mut count, mut unqueued) = (0, 0);
             // In the order in which they were made: about that of their memory, and that of the deadlines.
-            let mut chunks: Vec<_> = arena.take_chunks().into_values().collect();
-            chunks.sort_unstable_by_key(|chunk| chunk.id);
-            for chunk in chunks {
+            for chunk in arena.take_chunks().into_values() {
                 for (offset, slot) in chunk.slots().enumerate() {
                     let Some(Emptied { deadline, filed }) = slot.empty(end) else { continue };
                     count += 1;
