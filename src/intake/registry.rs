@@ -13,7 +13,6 @@
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
-use super::release::Release;
 use super::slot::{Emptied, Phase, Slot};
 use crate::base::sync::{Arc, AtomicU32, Mutex, Ordering, SegQueue};
 use crate::metrics::{Tally, ThreadMetrics};
@@ -153,10 +152,9 @@ impl<P: Send + 'static> Registry<P> {
         if self.new_chunks.is_empty() { None } else { self.new_chunks.pop() }
     }
 
-    /// Begins a release. `None` if another thread uses the list of arenas: the worker tries again later.
-    pub(crate) fn begin_release(&self) -> Option<Release<P>> {
-        let arenas = self.arenas.try_lock()?.clone();
-        Some(Release::new(arenas))
+    /// All arenas. `None` if another thread uses their list.
+    pub(super) fn try_arenas(&self) -> Option<Vec<Arc<Arena<P>>>> {
+        self.arenas.try_lock().map(|arenas| arenas.clone())
     }
 
     /// Gives the number of a dropped chunk to a next one.

@@ -53,8 +53,9 @@ pub(crate) enum Step {
 }
 
 impl<P: Send + 'static> Release<P> {
-    pub(super) fn new(arenas: Vec<Arc<Arena<P>>>) -> Self {
-        Self { arenas, left: None, done: true }
+    /// `None` if another thread uses the list of arenas: the worker tries again later.
+    pub(crate) fn begin(registry: &Registry<P>) -> Option<Self> {
+        Some(Self { arenas: registry.try_arenas()?, left: None, done: true })
     }
 
     /// Visits the next few chunks. Drops the empty ones, except for the few that each arena keeps, and
@@ -88,7 +89,7 @@ impl<P: Send + 'static> Release<P> {
 impl<P: Send + 'static> Registry<P> {
     /// A whole release. False if there must be another one.
     pub(super) fn release_all(&self, mut released: impl FnMut(u32)) -> bool {
-        let Some(mut release) = self.begin_release() else { return false };
+        let Some(mut release) = Release::begin(self) else { return false };
         loop {
             match release.step(self, &mut released) {
                 Step::More => {}
@@ -113,7 +114,7 @@ mod tests {
         let ended = places.iter().filter(|(chunk, _)| chunk.id % 4 != 0);
         ended.for_each(end_elsewhere);
         let registry = &producer.registry;
-        let mut release = registry.begin_release().expect("no thread has the lock");
+        let mut release = Release::begin(registry).expect("no thread has the lock");
         let (mut steps, mut released) = (Vec::new(), 0);
         while steps.last().is_none_or(|&(step, _)| step == Step::More) {
             let before = released;

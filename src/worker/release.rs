@@ -4,7 +4,7 @@
 //! the worker each time. Each pass drops a few (see `intake/release`).
 
 use super::Worker;
-use crate::intake::Step;
+use crate::intake::{Release, Step};
 use crate::time::tick::NEVER;
 use crate::wheel::Exact;
 
@@ -21,7 +21,7 @@ impl<W: Exact> Worker<W> {
                 return false;
             }
             control.context.begin_release();
-            *releasing = control.registry.begin_release();
+            *releasing = Release::begin(&control.registry);
         }
         // First, because a chunk may have been used and emptied since the last pass.
         chunks.discover(&control.registry);
