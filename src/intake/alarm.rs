@@ -1,4 +1,5 @@
-//! Sleeping and waking: when a producer wakes the worker.
+//! Sleeping and waking: when a producer wakes the worker. The worker says until which deadline it must be woken.
+//! A producer with such a deadline wakes it, unless another has done so already.
 //!
 //! Concepts:
 //!

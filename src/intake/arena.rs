@@ -20,9 +20,6 @@ const OWNED: u8 = 0;
 const IDLE: u8 = 1;
 const RETIRED: u8 = 2;
 
-/// The number of empty chunks that the arena of a thread keeps for the next burst.
-const EMPTY_KEPT: usize = if cfg!(loom) { 0 } else { 16 };
-
 /// See the head.
 #[repr(align(128))] // no two threads write to one pair of cache lines
 pub(crate) struct Arena<P> {
@@ -30,7 +27,7 @@ pub(crate) struct Arena<P> {
     pub(super) next_sequence: AtomicU64,
     /// The counts of the arena's thread.
     pub(crate) tally: Arc<Tally>,
-    /// Whether this is the arena of the crate's own timeouts. Its tally is `Context::internals`.
+    /// Whether this is the arena of the crate's own timeouts. Its tally is `Counts::internals`.
     pub(crate) internal: bool,
     /// Its number among the timer's arenas.
     number: u32,
@@ -98,49 +95,17 @@ impl<P> Arena<P> {
         self.user.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    fn has_more_empty_than(&self, kept: usize) -> bool {
-        self.empty.load(Ordering::Relaxed) as isize > kept as isize
+    pub(super) fn is_owned(&self) -> bool {
+        self.user.load(Ordering::Relaxed) == OWNED
+    }
+
+    /// The number of empty chunks in the pool, or on their way there.
+    pub(super) fn empty_chunks(&self) -> usize {
+        usize::try_from(self.empty.load(Ordering::Relaxed) as isize).unwrap_or(0)
     }
 
     pub(super) fn uncount_empty(&self) {
         self.empty.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Whether the worker should `release` chunks.
-    pub(super) fn has_chunks_to_release(&self) -> bool {
-        self.has_more_empty_than(self.kept())
-    }
-
-    /// Wants a release if it is worth its cost. A large pool may have more empty chunks.
-    fn consider_release(&self) {
-        let kept = self.kept();
-        if self.has_more_empty_than(if kept > 0 { kept + self.pool.len() / 4 } else { 0 }) {
-            self.context.request_release();
-        }
-    }
-
-    /// The number of empty chunks that stay for the next burst of the arena's thread.
-    fn kept(&self) -> usize {
-        if self.user.load(Ordering::Relaxed) == OWNED { EMPTY_KEPT } else { 0 }
-    }
-
-    /// Visits the next `visited` chunks of the pool. Drops the empty ones, except for the few that stay, and
-    /// passes their numbers to `released`. Only the worker calls it. Returns false if another thread uses
-    /// the list of chunks: the worker tries again later.
-    pub(super) fn release(&self, visited: usize, mut released: impl FnMut(u32)) -> bool {
-        let Some(mut chunks) = self.chunks.try_lock() else { return false };
-        for _ in 0..visited {
-            let Some(chunk) = self.pool.pop() else { break };
-            if chunk.is_empty() && self.has_chunks_to_release() {
-                self.uncount_empty();
-                chunk.set_released();
-                chunks.remove(&chunk.id);
-                released(chunk.id);
-            } else {
-                self.pool.push(chunk);
-            }
-        }
-        true
     }
 
     /// Takes all chunks out of the list, because the timer ends. The caller orphans them.

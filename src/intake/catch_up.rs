@@ -1,7 +1,9 @@
-//! Catching up: timeouts that must run within the worker's present pass, without waiting for a tick.
+//! Catching up: timeouts that run at once, without a look and without a wait for the next tick: missed runs
+//! that an executor has asked for, and internal timeouts of this tick. (A missed run that is asked for on the
+//! worker waits in `Worker::missed`.) If the tick ends first, the others run in the next pass.
 //!
-//! An example is a missed run of a periodic timeout. Its entry does not go through the pending queue, but
-//! through `catching_up`. The thread that pushes it there wakes the worker afterwards. The worker checks the
+//! Such an entry does not go through the pending queue, but through `catching_up`. The thread that pushes it
+//! there wakes the worker afterwards. The worker checks the
 //! queue between arming the alarm and its sleep. So it finds the entry, or its sleep ends immediately.
 
 use super::context::Context;

@@ -1,9 +1,11 @@
-//! The state that all handles of one timer share with its worker.
+//! What all parts of one timer use: its clock, tick, alarm, pending queue, limit and counts, and whether it is
+//! closed. Each chunk refers to it.
 
 use super::alarm::Alarm;
 use super::limit::Limit;
 use super::pending::Pending;
-use crate::base::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue};
+use super::slot::Phase;
+use crate::base::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue, fence};
 use crate::metrics::Counts;
 use crate::time::Timebase;
 use crate::time::tick::{DEADLINE_STEP, TickScale};
@@ -13,6 +15,15 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU32;
 use std::sync::{OnceLock, Weak};
 
+/// The timer admits nothing more, and its worker ends.
+const CLOSED: u8 = 1;
+
+/// Nobody will collect the pending timeouts, so they are cancelled and not returned.
+const CANCELS: u8 = 2;
+
+/// A thread has begun to empty the slots.
+const EMPTIED: u8 = 4;
+
 /// A timer's clock, alarm, counts and limit.
 pub(crate) struct Context {
     pub(crate) time: Timebase,
@@ -20,8 +31,8 @@ pub(crate) struct Context {
     pub(crate) alarm: Alarm,
     pub(crate) pending: Pending,
     limit: Option<Limit>,
-    /// See `closing`.
-    pub(super) closing: AtomicU8,
+    /// Whether the timer is closed, and how far it is. The head of `worker/end` has the protocol.
+    closing: AtomicU8,
     /// What is scheduled from now on is not due before this time, which is just after the begin of the tick
     /// that the worker expires. So it is due in the next tick (see `worker/tick_queue`).
     floor: AtomicU64,
@@ -109,6 +120,48 @@ impl Context {
     #[inline]
     pub(crate) fn ended(&self, timeouts: usize) {
         self.limit.iter().for_each(|limit| limit.release(timeouts));
+    }
+}
+
+impl Context {
+    /// Closes the timer. Its pending timeouts will be returned.
+    pub(crate) fn close(&self) {
+        self.set(CLOSED);
+    }
+
+    /// Closes the timer, or has closed it before. Its pending timeouts will be cancelled.
+    pub(crate) fn close_and_cancel(&self) {
+        self.set(CLOSED | CANCELS);
+    }
+
+    pub(super) fn begin_emptying(&self) {
+        self.set(EMPTIED);
+    }
+
+    /// The fence is that of the closing, or of the emptying thread.
+    fn set(&self, bits: u8) {
+        self.closing.fetch_or(bits, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn has(&self, bit: u8) -> bool {
+        self.closing.load(Ordering::Relaxed) & bit != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.has(CLOSED)
+    }
+
+    /// Whether a timeout that goes on may be too late for the emptying.
+    pub(crate) fn is_emptied(&self) -> bool {
+        self.has(EMPTIED)
+    }
+
+    /// How the end of the timer ends its pending timeouts.
+    pub(crate) fn end_of_pending(&self) -> Phase {
+        if self.has(CANCELS) { Phase::Cancelled } else { Phase::Returned }
     }
 }
 

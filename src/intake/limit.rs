@@ -1,11 +1,11 @@
 //! The limit of pending timeouts: one counter, which all threads share.
 //!
-//! Each timeout holds one *permit* from its admission until it ends. A timeout that goes on after a run, or
-//! that belongs to a future, cannot be refused, so it may hold a permit beyond the limit. Then nothing is
-//! admitted until enough others have ended.
+//! Each timeout holds one *permit* while it is pending: from its admission until its run begins, or until it is
+//! cancelled or returned. A timeout that goes on after a run, or that belongs to a future, cannot be refused, so
+//! it may hold a permit beyond the limit. Then nothing is admitted until enough others have given theirs back.
 //!
-//! A permit is released before the end is counted in a tally. So whoever sees by the counts that a timeout
-//! has ended also finds its permit. All accesses are relaxed: the counts' release and acquire order them.
+//! A permit is released before a tally counts that the timeout is no longer pending. So whoever sees that by
+//! the counts also finds its permit. All accesses are relaxed: the counts' release and acquire order them.
 
 use crate::base::sync::{AtomicUsize, Ordering::Relaxed};
 use std::num::NonZeroUsize;

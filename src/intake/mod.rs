@@ -17,7 +17,6 @@
 //! - `catch_up`: timeouts that must run at once
 //! - `sweep_request`: when the worker sweeps dead entries out of the wheel
 //! - `release`: how the worker drops empty chunks, and when
-//! - `closing`: the word by which a timer is closed
 //! - `limit`: the limit of pending timeouts
 //! - `context`: what all handles of one timer share with its worker: all of the above, and the clock
 //! - `test_producer`: a thread that schedules, for the tests
@@ -27,7 +26,6 @@ mod announce;
 mod arena;
 mod catch_up;
 mod chunk;
-mod closing;
 pub(crate) mod context;
 mod known_chunks;
 mod limit;

@@ -7,20 +7,21 @@
 //! - `announced` is the same time, as far as the chunk's owner knows it.
 //! - `wanted` is the time by which the owner wants a look, until the worker takes it in.
 //! - To *announce* a New slot is to make sure that the worker looks at its chunk by its deadline. If no
-//!   look is promised by then, the thread pushes an *entry* onto the queue: the chunk and the deadline. The
-//!   owner has at most one entry in the queue: it lowers `wanted`, and pushes only if that was never. So a
-//!   burst of random deadlines needs one entry for each chunk, and not five.
+//!   look is promised by then, the thread pushes an *entry* onto the queue: the chunk and the deadline. For
+//!   what it arms, the owner lowers `wanted`, and pushes only if that was never. So a burst of random deadlines
+//!   usually needs one entry for each chunk, and not five.
 //!
 //! | step | a producer that has armed or moved a slot | the worker, at a look |
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
-//! | 2 | if the deadline is before `announced` (the owner) or `look_by` (another thread): the owner lowers `announced` and `wanted`; pushes an entry, fence | reads the slots |
+//! | 2 | the owner, for a slot that it armed: if the deadline is before `announced`, lowers that and `wanted`. Any thread, for a slot that it moved: if the deadline is before `look_by`. Then pushes an entry, fence | reads the slots |
 //! | 3 | wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
 //!
 //! The worker takes in the whole queue in each pass, and again before it sleeps. With an entry, it takes
-//! `wanted`, which is then never. If the entry's deadline or the wanted one is before `look_by`, it lowers `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a
-//! timeout that is far away costs the worker only a share of its chunk's entry. One that is cancelled
-//! before the look costs nothing more.
+//! `wanted`, which is then never. If the entry's deadline or the wanted one is before `look_by`, it lowers
+//! `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a timeout that is far
+//! away costs the worker only a share of its chunk's entry. One that is cancelled before the look costs
+//! nothing more.
 //!
 //! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.
 //! If that of the producer's step 1 comes before that of the look, the look finds the slot New. If not, the

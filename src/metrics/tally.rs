@@ -1,10 +1,11 @@
 //! Tallies: counts of events, which threads keep without sharing cache lines.
 //!
-//! Each arena has a tally that only its thread writes, with a load and a store. The worker has one too.
-//! All threads that have no arena in the timer, or that run jobs, share one more tally, and write it
-//! with read-modify-writes. A total is the sum over all tallies.
+//! Each arena has a tally that only its thread writes, with a load and a store. A thread uses it if this
+//! timer is the last one that it has used. The worker has one too. All others, and what runs on an executor,
+//! share one more tally (`Counts::by_others`), and write it with read-modify-writes. A total is the sum over
+//! all tallies. To add a count, begin here: `Totals` and the public `Metrics` follow.
 //!
-//! Internal timeouts have a tally of their own (`Context::internals`), which is in no public total. The
+//! Internal timeouts have a tally of their own (`Counts::internals`), which is in no public total. The
 //! lock of their owner guards `scheduled` there. Its other counts have several writers.
 //!
 //! **A total is exact once the counting threads have returned from their calls, and the number of

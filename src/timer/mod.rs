@@ -1,7 +1,8 @@
 //! The public timer: `HashedWheelTimer`, its builder and its errors.
 //!
 //! - `builder`: checks the settings, and starts the worker's thread
-//! - `handle`: `HashedWheelTimer` and its methods
+//! - `handle`: `HashedWheelTimer`, how it schedules and reports
+//! - `stop`: how it stops
 //! - `weak`: `WeakTimer`, which does not keep its timer alive
 //! - `global`: the timer of the whole process
 //! - `error`: the errors of building, scheduling and stopping
@@ -16,6 +17,7 @@ mod handle;
 mod model;
 #[cfg(feature = "metrics")]
 mod publish;
+mod stop;
 mod weak;
 
 pub use builder::{Builder, WheelKind};

@@ -3,8 +3,8 @@
 //! A structure does not know that a timeout was cancelled (its entry is *dead*) or pushed back (its
 //! entry lies in a tick that is too early). The search asks the owner of the deadlines about each
 //! entry. It drops dead entries and refiles those that are due later. An entry that is due beyond the
-//! structure's reach is refiled only if it lies in the nearer half of this reach. Otherwise each search
-//! would move it on by the time that has passed.
+//! structure's reach is refiled only if it lies in the nearer half of this reach. In the farther half it counts
+//! as found. Otherwise each search would move it on by the time that has passed.
 
 use super::token::Due;
 

@@ -1,4 +1,5 @@
-//! The filing: a structure with the agenda of its due tokens, and the number of its entries.
+//! The filing holds all tokens of one owner: in the buckets of a *structure*; or taken out and due, on the
+//! *agenda*; or apart, beyond the structure's reach. It counts their entries.
 //!
 //! An owner files tokens here. It alone knows what a token stands for. If it ends or moves what a
 //! token stands for, the entry stays where it is. Such an entry is *dead*, or comes out too early.
@@ -6,8 +7,8 @@
 //!
 //! A structure reaches only so many ticks ahead. A token that is due later comes out at the end of its
 //! reach, and is filed again. It can then come after a younger one of its tick. An owner that needs
-//! the order of insertion has such tokens wait apart, in a sorted map, until their tick comes into
-//! reach. Until then, nobody can file a younger one under that tick.
+//! the order of insertion, as the public wheels do, has such tokens wait apart, in a sorted map, until their tick
+//! comes into reach. Until then, nobody can file a younger one under that tick.
 //!
 //! The owner also knows how many tokens are live. All other entries are dead. A sweep visits every
 //! bucket and every entry, so it is worth its cost when it can drop as many.

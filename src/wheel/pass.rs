@@ -1,8 +1,8 @@
-//! A pass: the expiry of everything that is due up to a tick. The caller may stop it after any value, and
-//! insert, move and remove values before it goes on. A structure knows the last tick of its pass, so this
-//! tick does not change.
+//! A pass of the public wheels: the expiry of everything that is due up to a tick. The caller may stop it after
+//! any value, and insert, move and remove values before it goes on. A structure knows the last tick of its pass,
+//! so this tick does not change.
 //!
-//! Meanwhile a structure stands between two times. It accepts only ticks after the pass. A token that is
+//! Meanwhile a structure accepts only ticks after the pass. A token that is
 //! filed for an earlier tick waits here, in the order of ticks. It is younger than all tokens of that tick
 //! that are in the filing, so it comes after them.
 

@@ -169,8 +169,8 @@ pub(crate) trait Exact: TokenWheel {
     }
 }
 
-/// The position of a sweep between two calls. A sweep visits one unit after the other: a bucket, a
-/// or a part of a bucket.
+/// The position of a sweep between two calls. A sweep visits one unit after the other: a bucket,
+/// or a part of one.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SweepPosition {
     unit: usize,

@@ -1,9 +1,10 @@
 //! Drain: moves timeouts that are not due yet into the wheel.
 //!
 //! After a look, once the due timeouts of the pass have run, the worker *files* the nearest three quarters of
-//! the chunk's other timeouts: it inserts their entries into the wheel, each with its remaining rounds. The
-//! chunk goes back into the wheel under its next deadline. So the worker looks at a chunk some three times in
-//! its life, and not at each deadline. What is cancelled before it is filed leaves no dead entry.
+//! the chunk's other timeouts, or all if they are few: it inserts their entries into the wheel, which keeps the
+//! remaining rounds of each. If others stay behind, the chunk goes back into the wheel under the earliest of
+//! their deadlines. So the worker looks at a chunk some three times in its life, and not at each deadline. What
+//! is cancelled before it is filed leaves no dead entry.
 
 use super::Worker;
 use crate::intake::SLOTS;

@@ -1,8 +1,8 @@
-//! Look: takes in the pending queue, and finds the timeouts that are due in the next tick.
+//! Look: takes in the pending queue, and finds the timeouts that are due, tick by tick.
 //!
 //! The pending queue says by when the worker must look at which chunk (see `intake/pending`). The chunk is
-//! filed in the wheel under that time, as a timeout is. A look passes on the timeouts that are due, in
-//! the order of scheduling (see `tick_queue`). The others are left to `drain`.
+//! filed in the wheel under that time, as a timeout is. A look passes the timeouts that are due to
+//! `tick_queue`, which sorts them. The others are left to `drain`.
 
 use super::Worker;
 use super::expire::PREFETCHED_AHEAD;

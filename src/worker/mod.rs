@@ -3,9 +3,9 @@
 //!
 //! The worker owns the wheel. It shares four things with other threads: the slots (`intake/slot`), the
 //! pending queue (`intake/pending`), the alarm that wakes it (`intake/alarm`) and the end of the timer (`end`).
-//! The protocol of each is at the head of its file. The worker waits for no lock: if another thread has one, it
-//! tries again later. It waits for a producer only if it pops from a queue (`SegQueue`) while that
-//! producer's push to the same place is in progress.
+//! The protocol of each is at the head of its file. On the system's clock, the worker waits for no lock before
+//! its end: if another thread has one, it tries again later. It waits for a producer only if it pops from a
+//! queue (`SegQueue`) while that producer's push to the same place is in progress.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!
@@ -129,7 +129,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Runs the heartbeat until the timer is closed.
+    /// One pass after the other, until the timer is closed.
     pub(crate) fn run(&mut self) {
         while !self.context().is_closed() {
             let request = self.request_to_catch_up();

@@ -1,7 +1,8 @@
 //! Release: drops empty chunks.
 //!
-//! It begins at most once per second. So bursts that follow each other use the same chunks, and do not wake
-//! the worker each time. Each pass drops a few (see `intake/release`).
+//! After a complete release, the next one begins a second later at the earliest. So bursts that follow each
+//! other use the same chunks, and do not wake the worker each time. If another thread had a list, the worker
+//! tries again in its next pass. Each pass visits a few chunks (see `intake/release`).
 
 use super::Worker;
 use crate::intake::{Release, Step};

@@ -3,9 +3,9 @@
 //! They come out of the wheel as *sources*: single timeouts, and chunks to look at (see `intake/pending`).
 //! The sources are sorted by arena and sequence number, unless they are in order already. A chunk stands
 //! at the lower bound of its sequence numbers, `Chunk::from`. The worker looks at a chunk when its turn
-//! comes. The chunk's due timeouts form a *group*, together with those of all further sources that may
-//! come before its last one. Nearly always, that is the chunk alone, in order. So a burst runs chunk by
-//! chunk, while the slots are in the processor's cache.
+//! comes. The chunk's due timeouts form a *group*. Each next source of the same arena joins the group if it does
+//! not stand after the group's last timeout; then the group is sorted. Nearly always, the group is one chunk, in
+//! order. So a burst runs chunk by chunk, while the slots are in the processor's cache.
 //!
 //! **The order of one thread is established here, and nowhere before.** If a timeout is due in a tick, so
 //! is each that its thread scheduled before it for the same tick:

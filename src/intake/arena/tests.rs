@@ -1,5 +1,6 @@
 use super::*;
 use crate::intake::chunk::SLOTS;
+use crate::intake::release::EMPTY_KEPT;
 use crate::intake::test_producer::{Place, Producer, end_elsewhere};
 
 impl Producer {

@@ -1,4 +1,5 @@
-//! The state that a timer's handles and its worker share, and what both do to end the timer.
+//! What only the timer's own handles and its worker share: the registry, the progress of the end, the internal
+//! timeouts and the running one. Both end the timer through it.
 
 use super::emptying::empty;
 use super::progress::Progress;

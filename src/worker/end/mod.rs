@@ -2,16 +2,16 @@
 //!
 //! Concepts:
 //!
-//! - A *closed* timer admits no timeout, and its worker leaves the heartbeat.
+//! - A *closed* timer admits no timeout, and its worker leaves its loop (`Worker::run`).
 //! - To *empty* the slots is to end all pending timeouts: they are returned, or cancelled if nobody is left to
 //!   collect them. To *finish* the timer is to empty the slots and to report the end. It happens once.
 //! - A timeout is *unprocessed* if the emptying has returned it.
 //!
 //! | state | where | says | a test that fails without it |
 //! |---|---|---|---|
-//! | CLOSED | `intake/closing` | a stop, the drop of the last handle, or the end of the worker has closed the timer | `rule_01_admission_against_close` |
-//! | CANCELS | `intake/closing` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |
-//! | EMPTIED | `intake/closing` | a thread has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
+//! | CLOSED | `intake/context` | a stop, the drop of the last handle, or the end of the worker has closed the timer | `rule_01_admission_against_close` |
+//! | CANCELS | `intake/context` | the last handle was dropped, also after a stop that gave up waiting | `rule_01_a_drop_leaves_no_timeout_uncollected` |
+//! | EMPTIED | `intake/context` | a thread has begun to empty the slots | `rule_01_close_against_a_run_that_goes_on` |
 //! | Emptying, with its process | `progress` | the same, for the threads that wait and for a forked child | `rule_09_a_stop_and_the_worker_both_finish`, `rule_01_a_forked_child_*` |
 //! | Finished | `progress` | the unprocessed timeouts are reported | `rule_09_two_threads_stop_one_timer` |
 //! | the name, and `asking` | `running` | the worker is busy with a timeout | `a_handle_to_the_running_timeout_does_not_affect_the_next` |

@@ -1,0 +1,143 @@
+//! Stopping: what `stop`, `stop_timeout` and the drop of the last handle promise. How a timer ends is in
+//! `worker/end`.
+
+use super::error::StopError;
+use super::handle::{Handle, HashedWheelTimer};
+use crate::base::sync::thread::JoinHandle;
+use crate::timeout::{Unprocessed, forget};
+use std::time::{Duration, Instant};
+
+impl HashedWheelTimer {
+    /// Ends the timer and returns the timeouts that have not expired, ordered by deadline.
+    ///
+    /// From now on, every `new_timeout` is refused, and no more timeouts are handed to the
+    /// executor. If the task that runs at that moment asks to run again, its timeout is returned too. If
+    /// several threads stop a timer, all of them return after its end, and each timeout goes to exactly
+    /// one of them. The idle managers of the timer report their connections
+    /// ([`TimerStopped`](crate::idle::IdleKind::TimerStopped)).
+    ///
+    /// # Blocking
+    ///
+    /// The call waits, without a limit, for a task that runs on the worker at that moment, or for an
+    /// executor that is taking a job at that moment. It does not wait for jobs that an executor has
+    /// already taken. The first caller also waits until the worker's thread has ended. Before its end,
+    /// this thread runs the reports of the idle managers, drops the executor, and drops the thread-locals
+    /// that tasks have used there.
+    ///
+    /// In async code, await [`stop_async`](Self::stop_async) instead.
+    ///
+    /// # In a forked child
+    ///
+    /// A child of `fork` has a copy of the timer, but not its worker's thread: nothing expires there, and the
+    /// drop of the last handle cancels nothing. A stop of any kind ends the copy itself. It waits for nothing,
+    /// and returns what is pending in the child. A task that ran during the fork is not among it, and the
+    /// executor is not dropped. As with every lock, this is safe only if no other thread of the parent was
+    /// within a call of the timer during the fork. The parent's timer is not affected.
+    ///
+    /// # Errors
+    ///
+    /// If a task on the timer's own worker calls it, because the worker would wait for itself. Two timers
+    /// whose tasks stop each other would wait for ever. Use [`stop_timeout`](Self::stop_timeout) in such tasks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let timer = wheelwork::HashedWheelTimer::new()?;
+    /// timer.new_timeout(|| println!("flush"), Duration::from_secs(30))?;
+    /// for unprocessed in timer.stop()? {
+    ///     unprocessed.run(); // now, on this thread
+    /// }
+    /// assert!(timer.new_timeout(|| (), Duration::ZERO).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stop(&self) -> Result<Vec<Unprocessed>, StopError> {
+        self.stop_until(None)
+    }
+
+    /// Stops the timer as [`stop`](Self::stop) does, but waits for at most `limit`. It waits neither for
+    /// the end of the worker's thread nor for the drop of the executor.
+    ///
+    /// It fails only if a task keeps the worker busy. If the worker runs no task and hands none over, the
+    /// call ends the timer itself, without the worker. This works even with a limit of zero, and even if
+    /// the worker's thread does not get a processor.
+    ///
+    /// # Blocking
+    ///
+    /// The call never waits longer than `limit` for a task. To end the returned timeouts and to sort them takes
+    /// additional time, about proportional to their number. If another thread has begun to do so, the call
+    /// waits for that thread.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `stop`, and [`StopError::StillRunning`] if the worker is still busy with a task. This
+    /// error has the thread's name and the task's timeout. The timer is closed anyway, and nothing more runs after that task.
+    /// Pending timeouts stay pending until the task ends. Call again to get them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::{sync::mpsc, time::Duration};
+    /// # use wheelwork::{HashedWheelTimer, StopError};
+    /// # let timer = HashedWheelTimer::builder().tick_duration(Duration::from_millis(1)).build()?;
+    /// # let (begun, has_begun) = mpsc::channel();
+    /// # let (release, released) = mpsc::channel::<()>();
+    /// let hanging = timer.new_timeout(
+    ///     move || {
+    ///         begun.send(()).unwrap();
+    ///         let _ = released.recv(); // blocks the worker
+    ///     },
+    ///     Duration::ZERO,
+    /// )?;
+    /// # has_begun.recv()?;
+    /// match timer.stop_timeout(Duration::from_millis(10)) {
+    ///     Err(StopError::StillRunning { timeout, .. }) => assert_eq!(timeout, Some(hanging)),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # drop(release);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stop_timeout(&self, limit: Duration) -> Result<Vec<Unprocessed>, StopError> {
+        self.stop_until(Some(limit))
+    }
+
+    fn stop_until(&self, limit: Option<Duration>) -> Result<Vec<Unprocessed>, StopError> {
+        let control = &*self.0.control;
+        if control.context.alarm.parker().is_current_thread() {
+            return Err(StopError::FromWorker);
+        }
+        control.begin_stop();
+        if let Some(limit) = limit {
+            // A limit beyond the last `Instant` is no limit.
+            let until = Instant::now().checked_add(limit);
+            let running = || StopError::StillRunning {
+                limit,
+                thread: control.context.name().to_owned(),
+                timeout: control.running(),
+            };
+            return control.finish_until(until).ok_or_else(running);
+        }
+        let unprocessed = control.progress.wait_finished(None).unwrap_or_default();
+        if control.is_forked() {
+            return Ok(unprocessed); // there is no thread to join
+        }
+        // The drop of the executor and of the values that tasks have stored in the thread may take
+        // longer than any limit. A panic there ends with the thread.
+        let thread = self.0.thread.lock().take();
+        thread.map(JoinHandle::join);
+        Ok(unprocessed)
+    }
+
+    /// Whether the timer has ended after a stop: nothing runs on its worker any more, and no more jobs
+    /// are handed to the executor. The worker's thread may end a little later.
+    pub fn is_stopped(&self) -> bool {
+        self.0.control.progress.is_finished()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.control.cancel();
+        forget(&self.control.context);
+    }
+}
