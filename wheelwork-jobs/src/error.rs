@@ -125,6 +125,28 @@ pub enum OpenError {
     /// The tables are missing, and were not to be created.
     #[error("no tables of jobs: expected a store in which jobs were scheduled before")]
     NoTables,
+    /// The tables have an older version, and were not to be changed.
+    #[error(
+        "tables of jobs of version {found}: expected version {known}, which a node or \
+         `wheelwork-jobs migrate` makes of them"
+    )]
+    OlderTables {
+        /// The version of the tables.
+        found: u32,
+        /// The version of this crate.
+        known: u32,
+    },
+    /// A newer version of this crate has changed the tables.
+    #[error(
+        "tables of jobs of version {found}: expected at most version {known}, which this version of \
+         wheelwork-jobs knows"
+    )]
+    NewerTables {
+        /// The version of the tables.
+        found: u32,
+        /// The version of this crate.
+        known: u32,
+    },
     /// `open` was called outside a tokio runtime.
     #[error("no tokio runtime: expected `open` to be called in one, which runs the handlers")]
     NoRuntime,

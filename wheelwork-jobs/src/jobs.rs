@@ -432,8 +432,9 @@ impl<S: Store> JobsBuilder<S> {
         self
     }
 
-    /// Whether to create the tables if they are missing: yes by default. If not, [`open`](Self::open) fails
-    /// with [`OpenError::NoTables`] then.
+    /// Whether to create the tables if they are missing, or to bring older ones to the version of this crate: yes
+    /// by default. If not, [`open`](Self::open) fails with [`OpenError::NoTables`] or
+    /// [`OpenError::OlderTables`] then.
     pub fn create_tables(mut self, create_tables: bool) -> Self {
         self.create_tables = create_tables;
         self
@@ -443,8 +444,8 @@ impl<S: Store> JobsBuilder<S> {
     ///
     /// # Errors
     ///
-    /// If two handlers have one kind, a setting is out of range, the store fails, a thread cannot start,
-    /// or outside a tokio runtime.
+    /// If two handlers have one kind, a setting is out of range, the store fails or has tables of a newer
+    /// version, a thread cannot start, or outside a tokio runtime.
     pub async fn open(self) -> Result<Jobs<S>, OpenError> {
         let Self { store, handlers, window, liveness, tick, create_tables } = self;
         if liveness < Duration::from_millis(100) {

@@ -194,11 +194,7 @@ impl<S: Store> Node<S> {
         requests: mpsc::Receiver<Request>,
     ) -> Result<(Arc<Self>, Parts), OpenError> {
         let store = Arc::new(settings.store);
-        if settings.create_tables {
-            store.prepare().await?;
-        } else if !store.is_prepared().await? {
-            return Err(OpenError::NoTables);
-        }
+        prepare(&*store, settings.create_tables).await?;
         let clock = DatabaseClock::new(store.clock().await?);
         let timer = host::timer(settings.tick)?;
         let kinds: Vec<_> = settings.handlers.iter().map(|h| h.kind.name.clone()).collect();
@@ -318,6 +314,21 @@ impl<S: Store> Node<S> {
         self.counts.store_errors.add(1);
         log::warn!("{error}");
     }
+}
+
+/// Makes sure that the tables have the version of the store.
+async fn prepare<S: Store>(store: &S, create_tables: bool) -> Result<(), OpenError> {
+    let (found, known) = (store.version().await?, S::VERSION);
+    if found > known {
+        return Err(OpenError::NewerTables { found, known });
+    }
+    match found {
+        _ if found == known => {}
+        _ if create_tables => store.prepare().await?,
+        0 => return Err(OpenError::NoTables),
+        _ => return Err(OpenError::OlderTables { found, known }),
+    }
+    Ok(())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,7 +8,8 @@ use super::db::{Db, JobRow, Lock, Mode, NodeRow, State, Tx};
 use super::fault::Fault;
 use super::protocol::{Cell, Parameters, Type};
 use crate::job::JobId;
-use crate::store::postgres::sql;
+use crate::store::Store;
+use crate::store::postgres::{Postgres, sql};
 use crate::time::Timestamp;
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -25,7 +26,8 @@ pub(super) const LOCK_ROW: &str = "SELECT FROM wheelwork_jobs WHERE id = $1 FOR 
 pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
     use Type::{Bool, Bools, Int, Ints, Text, Texts, Time, Times, Uuid, Uuids};
     match text {
-        sql::IS_PREPARED => (&[], &[Bool]),
+        sql::FOUND => (&[], &[Bool, Bool]),
+        sql::VERSION => (&[], &[Int]),
         sql::CHANNEL => (&[], &[Text]),
         sql::CLOCK => (&[], &[Time]),
         sql::NEXT_NODE => (&[], &[Int]),
@@ -90,7 +92,8 @@ impl<'a> Statement<'a> {
     /// Carries it out. `p` are its parameters, from 1.
     pub(super) async fn run(&self, p: &Parameters) -> Done<Rows> {
         match self.text {
-            sql::IS_PREPARED => Ok(vec![vec![Cell::Bool(true)]]),
+            sql::FOUND => Ok(vec![vec![Cell::Bool(true), Cell::Bool(true)]]),
+            sql::VERSION => Ok(vec![vec![Cell::Int(Postgres::VERSION.into())]]),
             sql::CHANNEL => Ok(vec![vec![Cell::Text("channel".into())]]),
             sql::CLOCK => Ok(self.clock()),
             sql::NEXT_NODE => Ok(vec![vec![Cell::Int(self.state().next_node())]]),

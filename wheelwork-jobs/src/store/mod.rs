@@ -30,11 +30,14 @@ pub trait Store: Send + Sync + 'static {
     /// A transaction of the user's in the same database.
     type Transaction<'t>: Sync;
 
-    /// Creates what is missing in the database. Called first.
-    fn prepare(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// The version of the tables that this store works with.
+    const VERSION: u32;
 
-    /// Whether all is there that [`prepare`](Self::prepare) creates.
-    fn is_prepared(&self) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    /// The version of the tables in the database. 0 if there are none. Called first.
+    fn version(&self) -> impl Future<Output = Result<u32, StoreError>> + Send;
+
+    /// Creates the tables, or brings older ones to [`VERSION`](Self::VERSION). Leaves newer ones as they are.
+    fn prepare(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Reads the database's clock.
     fn clock(&self) -> impl Future<Output = Result<Reading, StoreError>> + Send;

@@ -38,8 +38,10 @@ impl<S: Store> Store for Flaky<S> {
         self.store.prepare().await
     }
 
-    async fn is_prepared(&self) -> Result<bool, StoreError> {
-        self.store.is_prepared().await
+    const VERSION: u32 = S::VERSION;
+
+    async fn version(&self) -> Result<u32, StoreError> {
+        self.store.version().await
     }
 
     async fn clock(&self) -> Result<Reading, StoreError> {
@@ -186,10 +188,11 @@ macro_rules! forward {
 macro_rules! forward_the_rest {
     () => {
         type Transaction<'t> = S::Transaction<'t>;
+        const VERSION: u32 = S::VERSION;
 
         forward! {
             prepare() -> ();
-            is_prepared() -> bool;
+            version() -> u32;
             clock() -> Reading;
             join(old: Option<NodeId>, keep: &[Claim], liveness: Duration) -> Joined;
             leave(node: NodeId) -> ();

@@ -64,7 +64,7 @@ async fn a_database_that_is_away_is_an_error() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let store = Postgres::new(&format!("postgres://postgres@{nobody}/test")).unwrap();
     let error = Jobs::open(store).await.unwrap_err().to_string();
-    assert!(error.starts_with("the store failed to create its tables: "), "{error}");
+    assert!(error.starts_with("the store failed to look for its tables: "), "{error}");
     let (_store, folder) = common::redb();
     let error = Redb::open(folder.path()).unwrap_err().to_string();
     assert!(error.starts_with("the store failed to open the file: "), "{error}");

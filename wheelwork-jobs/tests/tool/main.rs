@@ -4,6 +4,7 @@
 mod common;
 mod program;
 mod refusals;
+mod schema;
 mod tls;
 
 use common::{Shared, postgres, redb};

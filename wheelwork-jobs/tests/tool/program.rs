@@ -43,6 +43,7 @@ pub fn run_with<'a>(
 ) -> Ran {
     let mut program = Command::new(env!("CARGO_BIN_EXE_wheelwork-jobs"));
     program.env_remove("WHEELWORK_JOBS_STORE").env_remove("WHEELWORK_JOBS_POSTGRES");
+    program.env_remove("WHEELWORK_JOBS_PREFIX");
     program.envs(variables.iter().copied());
     let output = program.args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();

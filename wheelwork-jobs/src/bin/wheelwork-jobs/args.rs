@@ -27,8 +27,18 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
 pub(crate) struct StoreArgs {
+    #[command(flatten)]
+    pub(crate) place: Place,
+
+    /// What the names of the tables in PostgreSQL have before `wheelwork_`
+    #[arg(long, env = "WHEELWORK_JOBS_PREFIX", global = true)]
+    pub(crate) prefix: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+pub(crate) struct Place {
     /// The file of an embedded store
     #[arg(long, value_name = "FILE", env = "WHEELWORK_JOBS_STORE")]
     pub(crate) store: Option<PathBuf>,
@@ -94,6 +104,16 @@ pub(crate) enum Command {
     },
     /// Count the jobs of each kind; reads all of them
     Stats,
+    /// Bring older tables to the version of this program
+    ///
+    /// A node does the same when it is opened.
+    Migrate,
+    /// Print the SQL that makes the tables in PostgreSQL; needs no store
+    Schema {
+        /// Only what changes tables of this version
+        #[arg(long, value_name = "VERSION", default_value_t = 0)]
+        from: u32,
+    },
 }
 
 /// Reads a number with its unit.

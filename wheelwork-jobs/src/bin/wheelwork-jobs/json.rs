@@ -53,6 +53,10 @@ pub(crate) fn pruned(number: u64) -> String {
     text(&json!({ "pruned": number }))
 }
 
+pub(crate) fn migrated(from: u32, to: u32) -> String {
+    text(&json!({ "from": from, "to": to }))
+}
+
 /// On one line. JSON may contain characters after ASCII that control a terminal.
 fn text(value: &Value) -> String {
     let mut text = String::new();

@@ -1,6 +1,8 @@
 //! The store that the command line names.
 
-use crate::args::StoreArgs;
+use crate::args::{Args, Place, StoreArgs};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use std::path::PathBuf;
 use wheelwork_jobs::{Postgres, Redb, StoreError};
 
@@ -22,11 +24,14 @@ pub(crate) enum OpenError {
     Embedded { path: PathBuf, source: StoreError },
     #[error("cannot use the database: {0}; expected a URL such as postgres://user@host/name")]
     Shared(StoreError),
+    #[error(transparent)]
+    Prefix(StoreError),
 }
 
-pub(crate) fn open(args: StoreArgs) -> Result<Opened, OpenError> {
-    match args {
-        StoreArgs { store: Some(path), .. } => {
+/// Ends the program if the command line names none.
+pub(crate) fn open(StoreArgs { place, prefix }: StoreArgs) -> Result<Opened, OpenError> {
+    match place {
+        Place { store: Some(path), .. } => {
             if !path.is_file() {
                 return Err(OpenError::Missing(path));
             }
@@ -35,10 +40,18 @@ pub(crate) fn open(args: StoreArgs) -> Result<Opened, OpenError> {
                 Err(source) => Err(OpenError::Embedded { path, source }),
             }
         }
-        // The group of the two arguments makes sure that this one is there. It may be empty.
-        StoreArgs { postgres, .. } => {
-            let store = Postgres::from_environment(&postgres.unwrap_or_default());
-            store.map(Opened::Shared).map_err(OpenError::Shared)
+        // The URL may be empty.
+        Place { postgres: Some(url), .. } => {
+            let store = Postgres::from_environment(&url).map_err(OpenError::Shared)?;
+            match prefix {
+                Some(prefix) => store.with_prefix(&prefix).map_err(OpenError::Prefix),
+                None => Ok(store),
+            }
+            .map(Opened::Shared)
+        }
+        Place { store: None, postgres: None } => {
+            let missing = "no store: expected --store <FILE> or --postgres <URL>";
+            Args::command().error(ErrorKind::MissingRequiredArgument, missing).exit()
         }
     }
 }

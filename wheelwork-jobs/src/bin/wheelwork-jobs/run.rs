@@ -6,7 +6,7 @@ use crate::{json, table};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use wheelwork_jobs::{Filter, JobId, Jobs, OpenError, StopError, Store, StoreError};
+use wheelwork_jobs::{Filter, JobId, Jobs, OpenError, Postgres, StopError, Store, StoreError};
 
 /// So many dead jobs are listed at once.
 const BATCH: usize = 1_000;
@@ -30,6 +30,10 @@ pub(crate) enum RunError {
 
 pub(crate) async fn run(args: Args) -> Result<ExitCode, RunError> {
     let Args { store, json, command } = args;
+    if let Command::Schema { from } = command {
+        print(Postgres::schema(from, store.prefix.as_deref())?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match open(store)? {
         Opened::Embedded(store) => run_on(store, json, command).await,
         Opened::Shared(store) => run_on(store, json, command).await,
@@ -37,11 +41,28 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, RunError> {
 }
 
 async fn run_on<S: Store>(store: S, json: bool, command: Command) -> Result<ExitCode, RunError> {
+    if let Command::Migrate = command {
+        return migrate(&store, json).await;
+    }
     // A misspelt name must not get the tables of a store.
     let jobs = Jobs::builder(store).create_tables(false).open().await?;
     let code = obey(&jobs, json, command).await?;
     jobs.stop(Duration::from_secs(5)).await?;
     Ok(code)
+}
+
+async fn migrate<S: Store>(store: &S, json: bool) -> Result<ExitCode, RunError> {
+    let from = match store.version().await? {
+        0 => return Err(OpenError::NoTables.into()),
+        found if found > S::VERSION => {
+            return Err(OpenError::NewerTables { found, known: S::VERSION }.into());
+        }
+        found => found,
+    };
+    store.prepare().await?;
+    let to = S::VERSION;
+    print(if json { json::migrated(from, to) } else { format!("version {from} is now {to}") })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn obey<S: Store>(
@@ -68,6 +89,8 @@ async fn obey<S: Store>(
                 table::stats(&kinds, SystemTime::now())
             })?;
         }
+        // Those have been obeyed without jobs.
+        Command::Migrate | Command::Schema { .. } => {}
         Command::Prune { older_than, kind } => {
             let before = SystemTime::now().checked_sub(older_than);
             let before = before.unwrap_or(SystemTime::UNIX_EPOCH);

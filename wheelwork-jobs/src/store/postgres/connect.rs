@@ -11,6 +11,7 @@
 //! with an answer, and a node never has more backends than links.
 
 use super::listen::Ears;
+use super::schema::Prefix;
 use super::sql;
 use crate::host::{self, JoinHandle, Runtime};
 use crate::store::StoreError;
@@ -45,6 +46,8 @@ pub(crate) struct Connector {
     cancel: Arc<dyn Fn(CancelToken) -> Later<()> + Send + Sync>,
     /// The processes of the server that serve the connections.
     backends: Arc<Lock<HashSet<i32>>>,
+    /// Of the names of the tables.
+    pub(super) prefix: Prefix,
 }
 
 impl Connector {
@@ -69,8 +72,8 @@ impl Connector {
                 let _ = token.cancel_query(tls).await; // the statement may have ended meanwhile
             })
         };
-        let backends = Arc::default();
-        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends }
+        let (backends, prefix) = (Arc::default(), Prefix::default());
+        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends, prefix }
     }
 
     /// Makes connections over streams to a simulated server.
@@ -98,8 +101,8 @@ impl Connector {
                 let _ = token.cancel_query_raw(stream, NoTls).await;
             })
         };
-        let backends = Arc::default();
-        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends }
+        let (backends, prefix) = (Arc::default(), Prefix::default());
+        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends, prefix }
     }
 }
 
@@ -251,8 +254,8 @@ impl Link {
             }
         };
         let limit = self.limits.call;
-        let cancel = &self.connector.cancel;
-        Ok(Call { action, limit, cancel, slot, session: Some(session), unanswered: false })
+        let connector = &self.connector;
+        Ok(Call { action, limit, connector, slot, session: Some(session), unanswered: false })
     }
 
     /// Connects if there is no connection. Returns the token of its end.
@@ -279,7 +282,8 @@ impl Link {
             return Err(StoreError::new(action, SHARED));
         }
         if let Some(ears) = &self.ears {
-            let rows = session.client.query_one(sql::CHANNEL, &[]).await.map_err(failed)?;
+            let channel = self.connector.prefix.apply(sql::CHANNEL);
+            let rows = session.client.query_one(&*channel, &[]).await.map_err(failed)?;
             let channel: String = rows.try_get(0).map_err(failed)?;
             let listen = format!("LISTEN {channel}");
             session.client.batch_execute(&listen).await.map_err(failed)?;
@@ -297,7 +301,7 @@ const SHARED: &str = "two connections share one process of the server: expected 
 pub(super) struct Call<'a> {
     action: &'static str,
     limit: Duration,
-    cancel: &'a Arc<dyn Fn(CancelToken) -> Later<()> + Send + Sync>,
+    connector: &'a Connector,
     slot: MutexGuard<'a, Slot>,
     /// `None` only in the drop.
     session: Option<Session>,
@@ -312,13 +316,19 @@ impl Call<'_> {
         self
     }
 
+    /// Waits so long for the answer, which may be more than the limit of the link.
+    pub(super) fn patient(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
     /// Runs a statement, which is a transaction of its own.
     pub(super) async fn query(
         &mut self,
         statement: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        let (action, limit) = (self.action, self.limit);
+        let (action, limit, prefix) = (self.action, self.limit, &self.connector.prefix);
         let Some(Session { client, statements, .. }) = &mut self.session else {
             return Err(StoreError::new(action, "the connection is closed").undone());
         };
@@ -327,7 +337,7 @@ impl Call<'_> {
             let prepared = match statements.get(statement) {
                 Some(prepared) => prepared.clone(),
                 None => {
-                    let prepared = client.prepare(statement).await?;
+                    let prepared = client.prepare(&prefix.apply(statement)).await?;
                     statements.insert(statement, prepared.clone());
                     prepared
                 }
@@ -369,7 +379,7 @@ impl Drop for Call<'_> {
             self.slot.session = Some(session);
             return;
         }
-        let cancelling = (self.cancel)(session.cancel.clone());
+        let cancelling = (self.connector.cancel)(session.cancel.clone());
         // A runtime that has ended drops this, and the connection has ended with it.
         let runtime = session.runtime.clone();
         self.slot.closing = Some(runtime.spawn(async move {

@@ -1,6 +1,6 @@
 //! The store that many nodes share: a PostgreSQL database.
 //!
-//! - `sql`: every statement
+//! - `schema`: the versions of the tables, and their names; `sql`: every statement
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs; `replace`: those that take the place of others
 //! - `open`: jobs in transactions of users
@@ -18,6 +18,7 @@ mod nodes;
 mod open;
 mod replace;
 mod rows;
+mod schema;
 pub(crate) mod sql;
 #[cfg(feature = "tls")]
 mod tls;
@@ -28,6 +29,7 @@ use self::listen::Ears;
 use self::nodes::Moves;
 use self::open::Open;
 use self::rows::{get, uuid};
+use self::schema::Prefix;
 #[cfg(feature = "tls")]
 use self::tls::Rustls;
 use self::url::Target;
@@ -52,7 +54,7 @@ use uuid::Uuid;
 /// Jobs in a PostgreSQL database, which many nodes share.
 ///
 /// The tables are made at the first use, in the first schema of the search path; their names begin with
-/// `wheelwork_`. A store has up to six connections, which are made when they are needed and again after
+/// `wheelwork_`, after a [prefix](Self::with_prefix) if you give one. A store has up to six connections, which are made when they are needed and again after
 /// an error. Clones share them.
 ///
 /// Notices between nodes need `LISTEN` and `NOTIFY`, so connect to the database itself and not to a pool
@@ -61,6 +63,8 @@ use uuid::Uuid;
 pub struct Postgres(Arc<Inner>);
 
 struct Inner {
+    connector: Connector,
+    prefix: Prefix,
     /// Who hears what `life` listens to.
     ears: Arc<Ears>,
     /// Keeps the node alive, and listens.
@@ -124,6 +128,45 @@ impl Postgres {
         Ok(Self::with(config, NoTls, Self::LIMIT))
     }
 
+    /// The same database, with other tables: the names of all have `prefix` before `wheelwork_`. Jobs of one
+    /// prefix know nothing of those of another, and their nodes are not woken by them. So a database can have
+    /// several sets of jobs without several schemas.
+    ///
+    /// ```
+    /// # use wheelwork_jobs::Postgres;
+    /// let mail = Postgres::new("postgres://user@host/name")?.with_prefix("mail_")?; // mail_wheelwork_jobs
+    /// # Ok::<(), wheelwork_jobs::StoreError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the prefix is no beginning of a name: 1 to 32 of `a` to `z`, `0` to `9` and `_`, the first no digit.
+    pub fn with_prefix(self, prefix: &str) -> Result<Self, StoreError> {
+        let mut connector = self.0.connector.clone();
+        connector.prefix = Prefix::new(prefix)?;
+        Ok(Self::over(&connector, self.0.limit))
+    }
+
+    /// The statements that make the tables, or bring tables of the version `from` to the version of this crate,
+    /// for whoever runs migrations with a tool of their own. They can be run again. 0 means that there are no
+    /// tables. `None` is no prefix.
+    ///
+    /// ```
+    /// # use wheelwork_jobs::{Postgres, Store};
+    /// let all = Postgres::schema(0, None)?;
+    /// assert!(all.contains("CREATE TABLE IF NOT EXISTS wheelwork_jobs"));
+    /// assert_eq!(Postgres::schema(Postgres::VERSION, None)?, "");
+    /// # Ok::<(), wheelwork_jobs::StoreError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the prefix is no beginning of a name, as in [`with_prefix`](Self::with_prefix).
+    pub fn schema(from: u32, prefix: Option<&str>) -> Result<String, StoreError> {
+        let prefix = prefix.map(Prefix::new).transpose()?.unwrap_or_default();
+        Ok(prefix.schema(from))
+    }
+
     /// The default limit for one call.
     pub const LIMIT: Duration = Duration::from_secs(10);
 
@@ -158,6 +201,8 @@ impl Postgres {
         Self(Arc::new(Inner {
             life: Link::listening(connector, limits(Self::PATIENCE), ears.clone()),
             ears,
+            prefix: connector.prefix.clone(),
+            connector: connector.clone(),
             node: link(Self::PATIENCE),
             inserts: link(Self::KEY_PATIENCE),
             ends: link(Self::PATIENCE),
@@ -209,27 +254,14 @@ const AFTER_ERROR: Duration = Duration::from_millis(500);
 impl Store for Postgres {
     type Transaction<'t> = tokio_postgres::Transaction<'t>;
 
-    async fn is_prepared(&self) -> Result<bool, StoreError> {
-        let mut call = self.0.inserts.call("look for its tables").await?;
-        let rows = call.query(sql::IS_PREPARED, &[]).await?;
-        get(rows::one(&rows)?, 0)
+    const VERSION: u32 = schema::VERSION;
+
+    async fn version(&self) -> Result<u32, StoreError> {
+        self.0.version().await
     }
 
     async fn prepare(&self) -> Result<(), StoreError> {
-        // Nodes that create the tables at the same time can hinder each other: then they exist next time.
-        let mut attempts = 5;
-        loop {
-            let mut call = self.0.inserts.call("create its tables").await?;
-            let rows = call.query(sql::IS_PREPARED, &[]).await?;
-            if get(rows::one(&rows)?, 0)? {
-                return Ok(());
-            }
-            match call.batch(sql::PREPARE).await {
-                Ok(()) => return Ok(()),
-                Err(error) if attempts == 0 => return Err(error),
-                Err(_) => attempts -= 1,
-            }
-        }
+        self.0.migrate().await
     }
 
     async fn clock(&self) -> Result<Reading, StoreError> {
@@ -378,7 +410,8 @@ impl Store for Postgres {
     ) -> InTransaction<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             let (id, epoch) = (uuid(id), epoch.cast_signed());
-            let deleted = transaction.execute(sql::COMPLETE, &[&id, &epoch]).await;
+            let complete = self.0.prefix.apply(sql::COMPLETE);
+            let deleted = transaction.execute(&*complete, &[&id, &epoch]).await;
             let failed = |error| StoreError::new("complete a job", Described(error));
             Ok(deleted.map_err(failed)? > 0)
         })

@@ -103,7 +103,10 @@ impl Inner {
             (&payloads[0], Type::TEXT),
             (&window, Type::INT8),
         ];
-        let rows = transaction.query_typed(sql::INSERT_IN, &parameters).await.map_err(failed)?;
+        let rows = transaction
+            .query_typed(&self.prefix.apply(sql::INSERT_IN), &parameters)
+            .await
+            .map_err(failed)?;
         if let Some(row) = rows.first() {
             if let Some(number) = get(row, 1)? {
                 self.open.add(number);
@@ -112,7 +115,10 @@ impl Inner {
             return Ok(Insertion::Stored(Inserted { due, claimed: None }));
         }
         let ids: (&(dyn ToSql + Sync), Type) = (&ids, Type::UUID_ARRAY);
-        let known = transaction.query_typed(sql::KNOWN, &[ids]).await.map_err(failed)?;
+        let known = transaction
+            .query_typed(&self.prefix.apply(sql::KNOWN), &[ids])
+            .await
+            .map_err(failed)?;
         Ok(if known.is_empty() { Insertion::KeyTaken } else { Insertion::AlreadyStored })
     }
 

@@ -10,41 +10,14 @@
 //!   and in a long transaction it moves on.
 //! - `NOTIFY` comes with the commit. It is a hint: the next beat finds whatever a lost one was about.
 
-/// Whether the last thing that `PREPARE` makes is there. `PREPARE` alone would not do: to find that an
-/// index exists, it waits for all transactions that have written to the table, and others wait for it.
-pub(crate) const IS_PREPARED: &str = "SELECT to_regclass('wheelwork_jobs_dead') IS NOT NULL";
+/// Whether there are tables, and whether they say their version. To run a migration without need would not do:
+/// to find that an index exists, it waits for all transactions that have written to the table, and others wait
+/// for it.
+pub(crate) const FOUND: &str = "
+SELECT to_regclass('wheelwork_jobs_dead') IS NOT NULL, to_regclass('wheelwork_schema') IS NOT NULL";
 
-/// Makes the tables, in one transaction. All of it can be run again.
-pub(crate) const PREPARE: &str = "
-BEGIN;
-SET LOCAL lock_timeout = 0;
-CREATE TABLE IF NOT EXISTS wheelwork_nodes (
-    id bigint PRIMARY KEY,
-    expires timestamptz NOT NULL
-);
-CREATE SEQUENCE IF NOT EXISTS wheelwork_node_ids;
-CREATE TABLE IF NOT EXISTS wheelwork_jobs (
-    id uuid PRIMARY KEY,
-    kind text NOT NULL,
-    key text,
-    due timestamptz NOT NULL,
-    payload text NOT NULL,
-    owner bigint,
-    epoch bigint NOT NULL DEFAULT 0,
-    attempts bigint NOT NULL DEFAULT 0,
-    claims bigint NOT NULL DEFAULT 0,
-    starts bigint NOT NULL DEFAULT 0,
-    dead boolean NOT NULL DEFAULT false,
-    error text
-);
-CREATE UNIQUE INDEX IF NOT EXISTS wheelwork_jobs_key ON wheelwork_jobs (key) WHERE key IS NOT NULL;
-CREATE INDEX IF NOT EXISTS wheelwork_jobs_free
-    ON wheelwork_jobs (kind, due) WHERE owner IS NULL AND NOT dead;
-CREATE INDEX IF NOT EXISTS wheelwork_jobs_owned
-    ON wheelwork_jobs (owner, due) WHERE owner IS NOT NULL;
-CREATE INDEX IF NOT EXISTS wheelwork_jobs_dead ON wheelwork_jobs (due) WHERE dead;
-COMMIT;
-";
+/// The version of the tables.
+pub(crate) const VERSION: &str = "SELECT version FROM wheelwork_schema";
 
 /// Run on each connection. Each statement of this store touches few rows by an index, whatever the
 /// statistics of a table say that was empty a minute ago, and in the order of the index, up to its limit. A scan that remains (of the few nodes) has an

@@ -214,18 +214,15 @@ fn due_of(when: When, now: Timestamp) -> Timestamp {
 impl Store for Redb {
     type Transaction<'t> = RedbTransaction;
 
-    async fn prepare(&self) -> Result<(), StoreError> {
-        // The tables are created when they are opened for the first time.
-        self.write("create its tables", |tables, _| {
-            tables.touch();
-            Ok(())
-        })
-        .await
+    const VERSION: u32 = tables::VERSION;
+
+    async fn version(&self) -> Result<u32, StoreError> {
+        let begun = self.begin_read()?;
+        View::version(&begun).map_err(|error| StoreError::new("look for its tables", error))
     }
 
-    async fn is_prepared(&self) -> Result<bool, StoreError> {
-        let begun = self.begin_read()?;
-        View::is_there(&begun).map_err(|error| StoreError::new("look for its tables", error))
+    async fn prepare(&self) -> Result<(), StoreError> {
+        self.write("create its tables", |tables, _| tables.migrate()).await
     }
 
     async fn clock(&self) -> Result<Reading, StoreError> {

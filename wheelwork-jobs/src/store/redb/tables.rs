@@ -2,6 +2,8 @@
 //!
 //! - each row of `KEYS` names a row of `JOBS` with that key
 //! - each row of `JOBS` that is not dead has one row in `DUE`, and each dead one has one in `DEAD`
+//!
+//! What a later version knows of a job is in tables of its own. So no row has to be written again.
 
 use super::super::{Filter, Insertion};
 use super::claims::Claims;
@@ -25,6 +27,12 @@ const JOBS: TableDefinition<u128, Fields> = TableDefinition::new("wheelwork_jobs
 const DUE: TableDefinition<Place, ()> = TableDefinition::new("wheelwork_due");
 const DEAD: TableDefinition<u128, ()> = TableDefinition::new("wheelwork_dead");
 const KEYS: TableDefinition<&str, u128> = TableDefinition::new("wheelwork_keys");
+
+/// The version of the tables, if that is more than 1.
+const SCHEMA: TableDefinition<(), u32> = TableDefinition::new("wheelwork_schema");
+
+/// The last version. 2 has `SCHEMA`.
+pub(super) const VERSION: u32 = 2;
 
 /// A row of `JOBS`.
 pub(super) struct Row {
@@ -69,6 +77,7 @@ pub(super) struct Tables<'t> {
     due: Table<'t, Place, ()>,
     dead: Table<'t, u128, ()>,
     keys: Table<'t, &'static str, u128>,
+    schema: Table<'t, (), u32>,
     changed: Cell<bool>,
 }
 
@@ -79,8 +88,19 @@ impl<'t> Tables<'t> {
             due: transaction.open_table(DUE)?,
             dead: transaction.open_table(DEAD)?,
             keys: transaction.open_table(KEYS)?,
+            schema: transaction.open_table(SCHEMA)?,
             changed: Cell::new(false),
         })
+    }
+
+    /// Brings the tables to the last version. They are created when they are opened for the first time.
+    pub(super) fn migrate(&mut self) -> Result<(), Error> {
+        let version = self.schema.get(())?.map_or(0, |version| version.value());
+        if version < VERSION {
+            self.schema.insert((), VERSION)?;
+            self.touch();
+        }
+        Ok(())
     }
 
     /// Makes the commit write, even if no row is changed.
@@ -249,11 +269,20 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Whether there are tables of jobs.
-    pub(super) fn is_there(transaction: &ReadTransaction) -> Result<bool, Error> {
+    /// The version of the tables.
+    pub(super) fn version(transaction: &ReadTransaction) -> Result<u32, Error> {
+        match transaction.open_table(SCHEMA) {
+            Ok(schema) => {
+                if let Some(version) = schema.get(())? {
+                    return Ok(version.value());
+                }
+            }
+            Err(TableError::TableDoesNotExist(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         match transaction.open_table(JOBS) {
-            Ok(_) => Ok(true),
-            Err(TableError::TableDoesNotExist(_)) => Ok(false),
+            Ok(_) => Ok(1),
+            Err(TableError::TableDoesNotExist(_)) => Ok(0),
             Err(error) => Err(error.into()),
         }
     }

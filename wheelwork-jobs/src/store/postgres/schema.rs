@@ -1,0 +1,149 @@
+//! The versions of the tables, how one becomes the next, and what their names begin with.
+//!
+//! Version 0 means that there are none. The number is in the table `wheelwork_schema`, which is made by the
+//! second version. A migration only adds: columns that have defaults, indexes and tables. So the nodes that run
+//! go on, whatever their version.
+
+use super::Inner;
+use super::connect::is_locked;
+use super::rows::{get, one};
+use super::sql;
+use crate::host;
+use crate::store::StoreError;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Each makes the version after those before it. Each can be run again.
+const MIGRATIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+
+/// The last version.
+pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// How long a migration may take that has its locks. It builds indexes.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Before a migration is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Nodes that create the tables at the same time can hinder each other: then they exist next time.
+const ATTEMPTS: usize = 5;
+
+/// All statements use names that begin with this.
+const NAMES: &str = "wheelwork_";
+
+/// What the names of the tables have before `wheelwork_`.
+#[derive(Clone, Default)]
+pub(super) struct Prefix(Arc<str>);
+
+impl Prefix {
+    /// PostgreSQL cuts off names of more than 63 bytes.
+    const LONGEST: usize = 32;
+
+    pub(super) fn new(text: &str) -> Result<Self, StoreError> {
+        let is_first = |c: char| c.is_ascii_lowercase() || c == '_';
+        let is_other = |c: char| is_first(c) || c.is_ascii_digit();
+        if text.len() > Self::LONGEST || !text.starts_with(is_first) || !text.chars().all(is_other)
+        {
+            let refused = format!(
+                "the prefix {text:?}: expected at most {} of a-z, 0-9 and _, the first no digit",
+                Self::LONGEST
+            );
+            return Err(StoreError::new("name its tables", refused).undone());
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// A statement with these names.
+    pub(super) fn apply<'a>(&self, statement: &'a str) -> Cow<'a, str> {
+        match &*self.0 {
+            "" => Cow::Borrowed(statement),
+            prefix => Cow::Owned(statement.replace(NAMES, &format!("{prefix}{NAMES}"))),
+        }
+    }
+
+    /// All migrations of tables of the version `from`.
+    pub(super) fn schema(&self, from: u32) -> String {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let migrations: Vec<_> =
+            MIGRATIONS.iter().skip(from).map(|migration| self.apply(migration)).collect();
+        migrations.join("\n")
+    }
+}
+
+impl Inner {
+    /// The version of the tables.
+    pub(super) async fn version(&self) -> Result<u32, StoreError> {
+        let mut call = self.inserts.call("look for its tables").await?;
+        let rows = call.query(sql::FOUND, &[]).await?;
+        let row = one(&rows)?;
+        let (tables, versioned): (bool, bool) = (get(row, 0)?, get(row, 1)?);
+        if !versioned {
+            return Ok(u32::from(tables));
+        }
+        let rows = call.query(sql::VERSION, &[]).await?;
+        let version: i64 = get(one(&rows)?, 0)?;
+        Ok(u32::try_from(version).unwrap_or(u32::MAX))
+    }
+
+    /// Brings the tables to the last version, one after the other. A migration that has to wait for a lock gives
+    /// up soon, because all nodes wait behind it, and is tried again.
+    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+        let begun = host::now();
+        let mut attempts = ATTEMPTS;
+        loop {
+            let version = self.version().await?;
+            let migration = usize::try_from(version).ok().and_then(|n| MIGRATIONS.get(n));
+            let Some(migration) = migration else { return Ok(()) };
+            let action = if version == 0 { "create its tables" } else { "migrate its tables" };
+            let mut call = self.inserts.call(action).await?.patient(LIMIT);
+            let Err(error) = call.batch(&self.prefix.apply(migration)).await else { continue };
+            drop(call);
+            if is_locked(&error) {
+                if host::elapsed(begun) > self.limit {
+                    return Err(error);
+                }
+            } else if attempts == 0 {
+                return Err(error);
+            } else {
+                attempts -= 1;
+            }
+            host::sleep(PAUSE).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_before_each_name() {
+        let prefix = Prefix::new("mail_").unwrap();
+        let all = [MIGRATIONS[0], MIGRATIONS[1], sql::CLAIM, sql::CANCEL, sql::CHANNEL];
+        for statement in all {
+            let names = statement.matches(NAMES).count();
+            let applied = prefix.apply(statement);
+            assert_eq!(applied.matches("mail_wheelwork_").count(), names);
+            assert_eq!(applied.matches(NAMES).count(), names);
+            assert_eq!(applied.replace("mail_", ""), statement);
+        }
+    }
+
+    #[test]
+    fn a_prefix_that_is_no_name_is_refused() {
+        let long = "x".repeat(33);
+        for wrong in ["", "Mail", "1mail", "mail-", "mail\"; DROP", &long] {
+            let error = Prefix::new(wrong).err().expect(wrong).to_string();
+            assert!(error.contains(&format!("{wrong:?}: expected at most 32")), "{error}");
+        }
+        assert!(Prefix::new(&long[1..]).is_ok());
+    }
+
+    #[test]
+    fn names_with_the_longest_prefix_are_not_cut_off() {
+        let schema = Prefix::new(&"x".repeat(32)).unwrap().schema(0);
+        let names = schema.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        assert!(names.map(str::len).max().unwrap() <= 63 - "_pkey".len());
+    }
+}
