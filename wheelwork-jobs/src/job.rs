@@ -100,6 +100,7 @@ pub struct NewJob {
     pub(crate) key: Option<String>,
     pub(crate) when: When,
     pub(crate) payload: String,
+    pub(crate) priority: u8,
 }
 
 impl NewJob {
@@ -110,6 +111,8 @@ impl NewJob {
     /// The longest payload as JSON, in bytes. Jobs share statements, so one that is too large would be
     /// everybody's error. Keep large data elsewhere, and its name in the payload.
     pub const LONGEST_PAYLOAD: usize = 256 * 1024;
+    /// The highest priority.
+    pub const HIGHEST_PRIORITY: u8 = 9;
 
     /// A job for the handler of `kind`. The payload is stored as JSON.
     ///
@@ -131,7 +134,7 @@ impl NewJob {
             return Err(fault(PayloadFault::LongPayload(payload.len())));
         }
         let when = When::After(0);
-        Ok(Self { id: JobId::new(), kind: kind.into(), key: None, when, payload })
+        Ok(Self { id: JobId::new(), kind: kind.into(), key: None, when, payload, priority: 0 })
     }
 
     /// When it is due: a [`Duration`] is a delay from the moment at which the database gets the job, a
@@ -147,6 +150,18 @@ impl NewJob {
     /// refused by [`schedule`](crate::Jobs::schedule).
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into().replace('\0', ""));
+        self
+    }
+
+    /// How urgent it is among the jobs of its kind that are due: 0 by default, at most
+    /// [`HIGHEST_PRIORITY`](Self::HIGHEST_PRIORITY), which a greater number means as well.
+    ///
+    /// Of the jobs that are due, a node claims the most urgent ones first, and of those that it holds it begins the
+    /// most urgent ones first; among equals the earliest. What it has claimed already is not given back for more
+    /// urgent ones: while it holds [`most_held`](crate::Kind::most_held) jobs, they wait in the store. Nothing
+    /// keeps a job from waiting for as long as there are more urgent ones. Kinds do not compete.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority.min(Self::HIGHEST_PRIORITY);
         self
     }
 
@@ -209,6 +224,8 @@ pub struct StoredJob {
     pub due: SystemTime,
     /// The payload as JSON.
     pub payload: String,
+    /// How urgent it is: from 0 to [`NewJob::HIGHEST_PRIORITY`].
+    pub priority: u8,
     /// How many attempts have failed.
     pub attempts: u32,
     /// Where it stands.

@@ -47,6 +47,10 @@ impl Kind {
 
     /// How many of these jobs this node claims at most: those that wait in its wheel, and those that run.
     /// The other nodes claim the rest. At least 1.
+    ///
+    /// Where jobs have [priorities](crate::NewJob::priority), choose a small one, such as twice the concurrency: an
+    /// urgent job waits for room behind what its node has claimed, and a quarter of that must have ended before
+    /// the node looks again.
     pub fn most_held(mut self, most_held: usize) -> Self {
         self.most_held = most_held.max(1);
         self

@@ -8,6 +8,7 @@ use crate::host::{self, Timeout};
 use crate::kind::Kind;
 use crate::store::{Claim, End, Outcome, Store};
 use crate::time::{Timestamp, far_future};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -18,23 +19,24 @@ use tokio_util::sync::CancellationToken;
 /// The most characters that are stored of an error's text.
 const LONGEST_ERROR: usize = 2_000;
 
-/// The due jobs of one kind, the earliest first: jobs that are taken over late do not wait behind others.
+/// The due jobs of one kind, the most urgent first, and of these the earliest: jobs that are taken over late do
+/// not wait behind others.
 #[derive(Default)]
 pub(super) struct DueQueue {
-    jobs: Mutex<BTreeSet<(Timestamp, Claim)>>,
+    jobs: Mutex<BTreeSet<(Reverse<u8>, Timestamp, Claim)>>,
     more: Notify,
 }
 
 impl DueQueue {
-    pub(super) fn push(&self, due: Timestamp, claim: Claim) {
-        super::lock(&self.jobs).insert((due, claim));
+    pub(super) fn push(&self, priority: u8, due: Timestamp, claim: Claim) {
+        super::lock(&self.jobs).insert((Reverse(priority), due, claim));
         self.more.notify_one();
     }
 
     async fn pop(&self) -> Claim {
         loop {
             let first = super::lock(&self.jobs).pop_first();
-            if let Some((_, claim)) = first {
+            if let Some((.., claim)) = first {
                 return claim;
             }
             self.more.notified().await;

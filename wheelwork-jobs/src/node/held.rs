@@ -16,6 +16,7 @@ use crate::job::NewJob;
 use crate::kind::Kind;
 use crate::store::{Claim, Claimed, Store};
 use crate::time::{Timestamp, far_future};
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -111,6 +112,7 @@ struct HeldJob {
     payload: String,
     /// The length of the payload, also when the handler has it.
     bytes: usize,
+    priority: u8,
     attempts: u32,
     claims: u32,
     /// The store was asked whether it may begin.
@@ -231,8 +233,11 @@ impl<S: Store> Node<S> {
 
     /// Puts jobs into the wheel that this node has just claimed.
     pub(super) fn hold(self: &Arc<Self>, claimed: impl IntoIterator<Item = Claimed>) {
+        // What is due can begin as soon as it is armed.
+        let mut claimed: Vec<_> = claimed.into_iter().collect();
+        claimed.sort_unstable_by_key(|job| (Reverse(job.priority), job.due));
         let mut held = self.held();
-        for Claimed { claim, kind, due, payload, attempts, claims } in claimed {
+        for Claimed { claim, kind, due, payload, priority, attempts, claims } in claimed {
             let Some(&kind) = self.kind_numbers.get(&kind) else { continue };
             self.counts.claimed.add(1);
             // Whoever stops gives them back.
@@ -240,7 +245,8 @@ impl<S: Store> Node<S> {
                 continue;
             }
             let (state, confirmed, bytes) = (State::Waiting(None), false, payload.len());
-            let job = HeldJob { kind, due, state, payload, bytes, attempts, claims, confirmed };
+            let job =
+                HeldJob { kind, due, state, payload, bytes, priority, attempts, claims, confirmed };
             held.jobs.insert(claim, job);
             held.kinds[kind].add(bytes);
             self.arm(&mut held, claim);
@@ -254,7 +260,7 @@ impl<S: Store> Node<S> {
         let clock = *self.clock();
         if clock.least(now) >= job.due {
             job.state = State::Due;
-            self.queues[job.kind].push(job.due, claim);
+            self.queues[job.kind].push(job.priority, job.due, claim);
             return;
         }
         // The clock may be read again before, so the first aim is the likely instant.

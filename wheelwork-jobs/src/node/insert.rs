@@ -180,9 +180,9 @@ impl<S: Store> Node<S> {
 
 fn claimed((insert, insertion): (&Insert, &Insertion)) -> Option<Claimed> {
     let Inserted { due, claimed } = insertion.stored()?;
-    let NewJob { id, kind, payload, .. } = insert.job.clone();
+    let NewJob { id, kind, payload, priority, .. } = insert.job.clone();
     let claim = Claim { id, epoch: claimed? };
-    Some(Claimed { claim, kind, due, payload, attempts: 0, claims: 1 })
+    Some(Claimed { claim, kind, due, payload, priority, attempts: 0, claims: 1 })
 }
 
 fn result_of(job: NewJob, insertion: Insertion) -> Result<JobId, ScheduleError> {

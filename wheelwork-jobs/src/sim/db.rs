@@ -22,6 +22,7 @@ pub(crate) struct JobRow {
     pub(crate) key: Option<String>,
     pub(crate) due: Timestamp,
     pub(crate) payload: String,
+    pub(crate) priority: i64,
     pub(crate) owner: Option<i64>,
     pub(crate) epoch: i64,
     pub(crate) attempts: i64,

@@ -461,7 +461,8 @@ impl Play {
         }
         let key = key.map(|key| format!("key-{key}"));
         let (kind, payload) = ("n".into(), job.to_string());
-        NewJob { id: id(job), kind, key, when: When::At(due), payload }
+        let priority = u8::try_from(job % 4).unwrap_or(0);
+        NewJob { id: id(job), kind, key, when: When::At(due), payload, priority }
     }
 
     async fn schedule(&self, node: usize, job: u32, new: NewJob) {

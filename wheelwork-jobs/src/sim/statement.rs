@@ -11,6 +11,7 @@ use crate::job::JobId;
 use crate::store::Store;
 use crate::store::postgres::{Postgres, sql};
 use crate::time::Timestamp;
+use std::cmp::Reverse;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
@@ -40,12 +41,13 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::TELL => (&[], &[Text]),
         sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time]),
         sql::INSERT => {
-            (&[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools], &[Uuid, Time, Int, Text])
+            let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints];
+            (jobs, &[Uuid, Time, Int, Text])
         }
-        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int], &[Time, Int]),
+        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Time, Int]),
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::KNOWN => (&[Uuids], &[Uuid]),
-        sql::CLAIM => (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int]),
+        sql::CLAIM => (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int]),
         sql::HOLDING => (&[Int, Uuids, Ints], &[Uuid, Int]),
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
         sql::DONE => (&[Uuids, Ints], &[Uuid, Int]),
@@ -54,10 +56,10 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::CANCEL => (&[Uuid], &[Int, Int, Text]),
         sql::RESCHEDULE => (&[Uuid, Time, Int, Int, Bool], &[Int, Int, Text, Text]),
         sql::REPLACE => {
-            (&[Uuid, Text, Text, Time, Int, Text, Int], &[Int, Int, Uuid, Time, Text, Text])
+            (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Int, Int, Uuid, Time, Text, Text])
         }
         sql::COMPLETE => (&[Uuid, Int], &[]),
-        sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text]),
+        sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int]),
         EFFECT => (&[Int], &[]),
         LOCK_ROW => (&[Uuid], &[]),
         other => panic!("the simulation does not know the statement {other}"),
@@ -345,6 +347,17 @@ impl<'a> Statement<'a> {
         found.into_iter().map(|(id, _)| id).collect()
     }
 
+    /// The same, but those that are due now come first, by their priority.
+    fn most_urgent(&self, is_so: impl Fn(&JobRow) -> bool) -> Vec<u128> {
+        let mut found = self.earliest(is_so);
+        let state = self.state();
+        found.sort_by_key(|id| {
+            let row = state.job(self.tx, *id).filter(|row| row.due <= self.now);
+            Reverse(row.map(|row| row.priority))
+        });
+        found
+    }
+
     async fn beat(&self, p: &Parameters) -> Done<Rows> {
         let (node, kinds) = (p.int(1), p.texts(3));
         let is_alive = self.prolong(node, micros(p.int(2))).await?;
@@ -367,7 +380,7 @@ impl<'a> Statement<'a> {
         let (node, horizon) = (p.maybe_int(1), self.now.after(micros(p.int(2))));
         let (ids, kinds, keys) = (p.uuids(3), p.texts(4), p.maybe_texts(5));
         let (times, delays, payloads) = (p.maybe_times(6), p.maybe_ints(7), p.texts(8));
-        let may_claim = p.bools(9);
+        let (may_claim, priorities) = (p.bools(9), p.ints(10));
         let mut me = None;
         let mut stored = Vec::new();
         for n in 0..ids.len() {
@@ -382,7 +395,18 @@ impl<'a> Statement<'a> {
             let epoch = self.now.as_micros().cast_signed();
             let (kind, key, payload) = (kinds[n].clone(), keys[n].clone(), payloads[n].clone());
             let claims = i64::from(owner.is_some());
-            let row = JobRow { kind, key, due, payload, owner, epoch, claims, ..JobRow::default() };
+            let priority = priorities[n];
+            let row = JobRow {
+                kind,
+                key,
+                due,
+                payload,
+                priority,
+                owner,
+                epoch,
+                claims,
+                ..JobRow::default()
+            };
             if !self.insert_row(ids[n], row).await? {
                 continue;
             }
@@ -402,6 +426,7 @@ impl<'a> Statement<'a> {
             key: p.maybe_text(3),
             due,
             payload: p.text(6),
+            priority: p.int(8),
             epoch: self.now.as_micros().cast_signed(),
             ..JobRow::default()
         };
@@ -457,7 +482,7 @@ impl<'a> Statement<'a> {
         for (kind, room) in p.texts(3).into_iter().zip(p.ints(4)) {
             let is_so = |row: &JobRow| row.kind == kind && is_free(row) && row.due <= horizon;
             let mut room = room;
-            for id in self.earliest(is_so) {
+            for id in self.most_urgent(is_so) {
                 if room == 0 {
                     break;
                 }
@@ -476,9 +501,9 @@ impl<'a> Statement<'a> {
             let row = JobRow { owner: Some(owner), epoch, claims, ..row };
             self.set(id, row.clone());
             let mut cells = claim_of(&(id, row.clone()));
-            let JobRow { kind, due, payload, attempts, .. } = row;
+            let JobRow { kind, due, payload, attempts, priority, .. } = row;
             cells.extend([Cell::Text(kind), Cell::Time(due), Cell::Text(payload)]);
-            cells.extend([Cell::Int(attempts), Cell::Int(claims)]);
+            cells.extend([Cell::Int(attempts), Cell::Int(claims), Cell::Int(priority)]);
             cells
         };
         Ok(near.into_iter().map(claim).collect())
@@ -585,6 +610,7 @@ impl<'a> Statement<'a> {
             key: Some(key),
             due,
             payload: p.text(6),
+            priority: p.int(8),
             epoch: self.now.as_micros().cast_signed(),
             ..JobRow::default()
         };
@@ -614,7 +640,7 @@ impl<'a> Statement<'a> {
 
     fn get(&self, id: u128) -> Rows {
         let Some(row) = self.state().job(self.tx, id).cloned() else { return vec![] };
-        let JobRow { kind, key, due, payload, attempts, dead, owner, error, .. } = row;
+        let JobRow { kind, key, due, payload, priority, attempts, dead, owner, error, .. } = row;
         vec![vec![
             Cell::Uuid(id),
             Cell::Text(kind),
@@ -625,6 +651,7 @@ impl<'a> Statement<'a> {
             Cell::Bool(dead),
             Cell::Bool(owner.is_some()),
             Cell::of(error, Cell::Text),
+            Cell::Int(priority),
         ]]
     }
 }

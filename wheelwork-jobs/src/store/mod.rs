@@ -80,7 +80,8 @@ pub trait Store: Send + Sync + 'static {
         jobs: &[Insert],
     ) -> impl Future<Output = Result<Vec<Insertion>, StoreError>> + Send;
 
-    /// Claims free jobs that are due within the window, the earliest first: of each kind so many.
+    /// Claims free jobs that are due within the window, of each kind so many: those that are due first, by their
+    /// priority, then the others. The earliest of equals comes first.
     fn claim(
         &self,
         node: NodeId,
@@ -308,6 +309,8 @@ pub struct Claimed {
     pub due: Timestamp,
     /// The payload as JSON.
     pub payload: String,
+    /// How urgent it is.
+    pub priority: u8,
     /// How many attempts have failed.
     pub attempts: u32,
     /// How often this attempt was claimed, with this claim. A store for one process may say 1 always.

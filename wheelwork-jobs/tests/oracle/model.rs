@@ -1,5 +1,6 @@
 //! What a store should hold: a plain map.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use wheelwork_jobs::store::{Claim, NodeId};
 use wheelwork_jobs::{JobId, State, Timestamp};
@@ -9,6 +10,7 @@ pub struct ModelJob {
     pub kind: &'static str,
     pub key: Option<String>,
     pub due: Timestamp,
+    pub priority: u8,
     pub attempts: u32,
     pub dead: bool,
     pub owner: Option<NodeId>,
@@ -55,12 +57,21 @@ impl Model {
 
     /// When the free jobs of a kind are due that a node should claim. Jobs that are due at the same time
     /// come in any order.
-    pub fn near(&self, kind: &str, horizon: Timestamp, room: usize) -> Vec<Timestamp> {
+    pub fn near(
+        &self,
+        kind: &str,
+        now: Timestamp,
+        horizon: Timestamp,
+        room: usize,
+    ) -> Vec<Timestamp> {
         let free = |job: &&ModelJob| job.kind == kind && job.state() == State::Waiting;
-        let near = self.jobs.values().filter(free).map(|job| job.due);
-        let mut near: Vec<_> = near.filter(|due| *due <= horizon).collect();
+        let near = self.jobs.values().filter(free).filter(|job| job.due <= horizon);
+        let urgency = |job: &ModelJob| if job.due <= now { Some(job.priority) } else { None };
+        let mut near: Vec<_> = near.map(|job| (Reverse(urgency(job)), job.due)).collect();
         near.sort();
         near.truncate(room);
+        let mut near: Vec<_> = near.into_iter().map(|(_, due)| due).collect();
+        near.sort();
         near
     }
 

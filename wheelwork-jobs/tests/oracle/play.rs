@@ -4,12 +4,12 @@ use crate::model::{Model, ModelJob};
 use crate::step::{KINDS, New, Outcome, SLOTS, Slot, Step, Time};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use wheelwork_jobs::store::{
     self, Claim, End, Finished, Insert, Insertion, NodeId, Removed, Replaced, Store,
 };
-use wheelwork_jobs::{Filter, NewJob, State, Timestamp, When};
+use wheelwork_jobs::{Filter, JobId, NewJob, State, Timestamp, When};
 
 type Checked<T = ()> = Result<T, TestCaseError>;
 
@@ -26,6 +26,7 @@ struct Play<S> {
     /// Counts up, so that no two jobs are due at the same time.
     times: u64,
     all_jobs: Vec<NewJob>,
+    priorities: BTreeMap<JobId, u8>,
     all_claims: Vec<Claim>,
 }
 
@@ -40,6 +41,7 @@ pub async fn play<S: Store>(store: S, nodes_die: bool, steps: &[Step]) -> Checke
         begun: SystemTime::now(),
         times: 0,
         all_jobs: Vec::new(),
+        priorities: BTreeMap::new(),
         all_claims: Vec::new(),
     };
     for step in steps {
@@ -96,7 +98,8 @@ impl<S: Store> Play<S> {
             Some(key) => job.key(key.to_string()),
             None => job,
         };
-        Insert { job, claim: new.claim }
+        self.priorities.insert(job.id(), new.priority);
+        Insert { job: job.priority(new.priority), claim: new.claim }
     }
 
     fn is_node(&self, node: NodeId) -> bool {
@@ -190,6 +193,7 @@ impl<S: Store> Play<S> {
                 kind,
                 key,
                 due: stored.due,
+                priority: self.priorities[&id],
                 attempts: 0,
                 dead: false,
                 owner,
@@ -209,7 +213,8 @@ impl<S: Store> Play<S> {
         let mut expected = Vec::new();
         if self.is_node(node) {
             for (kind, room) in KINDS.iter().zip(rooms) {
-                let near = self.model.near(kind, self.horizon(), room);
+                let now = SystemTime::now().into();
+                let near = self.model.near(kind, now, self.horizon(), room);
                 expected.extend(near.into_iter().map(|due| (*kind, due)));
             }
         }
@@ -224,6 +229,7 @@ impl<S: Store> Play<S> {
             prop_assert_eq!(model.state(), State::Waiting, "it is not free");
             prop_assert_eq!((model.due, model.attempts), (job.due, job.attempts));
             prop_assert_eq!((model.kind, "null"), (&*job.kind, &*job.payload));
+            prop_assert_eq!(model.priority, job.priority);
             (model.owner, model.epoch) = (Some(node), Some(epoch));
         }
         Ok(())
@@ -319,6 +325,7 @@ impl<S: Store> Play<S> {
             kind: KINDS[new.kind],
             key,
             due: stored.due,
+            priority: new.priority,
             attempts: 0,
             dead: false,
             owner: None,
@@ -361,8 +368,9 @@ impl<S: Store> Play<S> {
         prop_assert_eq!(stored.len(), self.model.jobs.len(), "after {:?}", step);
         for job in stored {
             let model = &self.model.jobs[&job.id];
-            let found = (&*job.kind, &job.key, Timestamp::from(job.due), job.attempts);
-            let expected = (model.kind, &model.key, model.due, model.attempts);
+            let found =
+                (&*job.kind, &job.key, Timestamp::from(job.due), job.attempts, job.priority);
+            let expected = (model.kind, &model.key, model.due, model.attempts, model.priority);
             prop_assert_eq!(found, expected, "after {:?}", step);
             prop_assert_eq!(
                 (job.state, &job.error),

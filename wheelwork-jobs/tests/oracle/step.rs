@@ -23,6 +23,7 @@ pub struct New {
     pub kind: usize,
     pub key: Option<u8>,
     pub time: Time,
+    pub priority: u8,
     pub claim: bool,
 }
 
@@ -62,8 +63,9 @@ fn time() -> impl Strategy<Value = Time> {
 }
 
 fn new() -> impl Strategy<Value = New> {
-    (0..KINDS.len(), option::weighted(0.3, 0..KEYS), time(), any::<bool>())
-        .prop_map(|(kind, key, time, claim)| New { kind, key, time, claim })
+    let priority = prop_oneof![2 => Just(0), 1 => 1..4_u8];
+    (0..KINDS.len(), option::weighted(0.3, 0..KEYS), time(), priority, any::<bool>())
+        .prop_map(|(kind, key, time, priority, claim)| New { kind, key, time, priority, claim })
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {

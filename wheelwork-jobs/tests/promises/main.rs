@@ -9,6 +9,7 @@ mod fire;
 mod keys;
 mod limits;
 mod nodes;
+mod priorities;
 mod schema;
 mod settings;
 mod stop;

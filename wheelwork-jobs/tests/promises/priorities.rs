@@ -108,7 +108,7 @@ async fn a_priority_survives_failures_moves_and_replacements<S: Shared>(store: S
     assert!(node.cancel(new.id()).await.unwrap());
 }
 
-/// A million far jobs with priorities, and as many due ones without, stand in no claim's way.
+/// Many far jobs with priorities, and as many due ones without, stand in no claim's way.
 #[tokio::test]
 async fn a_claim_reads_few_rows_whatever_the_priorities_of_far_jobs() {
     let Some(server) = common::postgres::server() else { return };

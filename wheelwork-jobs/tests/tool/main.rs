@@ -100,7 +100,7 @@ fn a_job_is_shown_with_all_its_fields() {
         assert!(due.as_str().unwrap().ends_with('Z'), "{due}");
         let expected = json!({
             "id": stored.waiting.to_string(), "kind": "mail", "key": "anna-17", "due": null,
-            "state": "waiting", "attempts": 0, "payload": {"to": "anna"}, "error": null,
+            "state": "waiting", "priority": 0, "attempts": 0, "payload": {"to": "anna"}, "error": null,
         });
         assert_eq!(job, expected);
 

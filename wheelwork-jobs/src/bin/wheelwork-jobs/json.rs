@@ -19,6 +19,7 @@ fn job_value(job: &StoredJob) -> Value {
         "key": job.key,
         "due": exact(job.due),
         "state": state(job.state),
+        "priority": job.priority,
         "attempts": job.attempts,
         "payload": payload(&job.payload),
         "error": job.error,

@@ -55,6 +55,7 @@ pub(crate) fn job(job: &StoredJob, now: SystemTime) -> String {
     table.add_row(["key", &job.key.as_deref().map_or("none".to_owned(), printable)]);
     table.add_row(["due", &format!("{} ({})", exact(job.due), relative(job.due, now))]);
     table.add_row(["state", state(job.state)]);
+    table.add_row(["priority", &job.priority.to_string()]);
     table.add_row(["failed", &format!("{} times", job.attempts)]);
     table.add_row(["payload", &printable(&job.payload)]);
     table.add_row(["error", &job.error.as_deref().map_or("none".to_owned(), printable)]);

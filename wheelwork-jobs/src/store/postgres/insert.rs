@@ -67,9 +67,9 @@ async fn insert(
 ) -> Result<Vec<Insertion>, StoreError> {
     let columns = Columns::of(jobs.iter().map(|insert| &insert.job));
     let may_claim: Vec<bool> = jobs.iter().map(|insert| insert.claim).collect();
-    let Columns { ids, kinds, keys, times, delays, payloads } = &columns;
-    let parameters: Parameters<'_, 9> =
-        [&node, &window, ids, kinds, keys, times, delays, payloads, &may_claim];
+    let Columns { ids, kinds, keys, times, delays, payloads, priorities } = &columns;
+    let parameters: Parameters<'_, 10> =
+        [&node, &window, ids, kinds, keys, times, delays, payloads, &may_claim, priorities];
     let rows = call.query(sql::INSERT, &parameters).await?;
     let mut stored: HashMap<Uuid, Inserted> =
         rows.iter().map(rows::inserted).collect::<Result<_, _>>()?;

@@ -476,6 +476,7 @@ struct Columns<'a> {
     times: Vec<Option<SystemTime>>,
     delays: Vec<Option<i64>>,
     payloads: Vec<&'a str>,
+    priorities: Vec<i64>,
 }
 
 impl<'a> Columns<'a> {
@@ -487,6 +488,7 @@ impl<'a> Columns<'a> {
             times: vec![],
             delays: vec![],
             payloads: vec![],
+            priorities: vec![],
         };
         for job in jobs {
             let (time, delay) = time_or_delay(job.when);
@@ -496,6 +498,7 @@ impl<'a> Columns<'a> {
             columns.times.push(time);
             columns.delays.push(delay);
             columns.payloads.push(&job.payload);
+            columns.priorities.push(job.priority.into());
         }
         columns
     }

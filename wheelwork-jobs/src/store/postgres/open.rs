@@ -91,10 +91,10 @@ impl Inner {
         job: &NewJob,
     ) -> Result<Insertion, StoreError> {
         let failed = |error| StoreError::new("store a job", Described(error));
-        let Columns { ids, kinds, keys, times, delays, payloads } = Columns::of([job]);
+        let Columns { ids, kinds, keys, times, delays, payloads, priorities } = Columns::of([job]);
         // The types are given, so that this takes one round trip, also in a pool.
         let window = micros(window);
-        let parameters: [(&(dyn ToSql + Sync), Type); 7] = [
+        let parameters: [(&(dyn ToSql + Sync), Type); 8] = [
             (&ids[0], Type::UUID),
             (&kinds[0], Type::TEXT),
             (&keys[0], Type::TEXT),
@@ -102,6 +102,7 @@ impl Inner {
             (&delays[0], Type::INT8),
             (&payloads[0], Type::TEXT),
             (&window, Type::INT8),
+            (&priorities[0], Type::INT8),
         ];
         let rows = transaction
             .query_typed(&self.prefix.apply(sql::INSERT_IN), &parameters)

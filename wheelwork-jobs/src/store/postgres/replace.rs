@@ -12,9 +12,12 @@ impl Inner {
     pub(super) async fn replace(&self, window: i64, job: &NewJob) -> Result<Replaced, StoreError> {
         let begun = host::now();
         let columns = Columns::of([job]);
-        let Columns { ids, kinds, keys, times, delays, payloads } = &columns;
-        let parameters: Parameters<'_, 7> =
-            [&ids[0], &kinds[0], &keys[0], &times[0], &delays[0], &payloads[0], &window];
+        let Columns { ids, kinds, keys, times, delays, payloads, priorities } = &columns;
+        let (id, kind, key) = (&ids[0], &kinds[0], &keys[0]);
+        let (time, delay, payload, priority) =
+            (&times[0], &delays[0], &payloads[0], &priorities[0]);
+        let parameters: Parameters<'_, 8> =
+            [id, kind, key, time, delay, payload, &window, priority];
         while host::elapsed(begun) < self.limit {
             match self.change("replace a job", sql::REPLACE, &parameters).await {
                 Ok(answer) => {

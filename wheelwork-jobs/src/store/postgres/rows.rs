@@ -41,6 +41,10 @@ fn count(row: &Row, column: usize) -> Result<u32, StoreError> {
     Ok(u32::try_from(get::<i64>(row, column)?).unwrap_or(u32::MAX))
 }
 
+fn priority(row: &Row, column: usize) -> Result<u8, StoreError> {
+    Ok(u8::try_from(get::<i64>(row, column)?.max(0)).unwrap_or(u8::MAX))
+}
+
 fn epoch(row: &Row, column: usize) -> Result<u64, StoreError> {
     Ok(get::<i64>(row, column)?.cast_unsigned())
 }
@@ -58,6 +62,7 @@ pub(super) fn claimed(row: &Row) -> Result<Claimed, StoreError> {
         payload: get(row, 4)?,
         attempts: count(row, 5)?,
         claims: count(row, 6)?,
+        priority: priority(row, 7)?,
     })
 }
 
@@ -101,6 +106,7 @@ pub(super) fn stored(row: &Row) -> Result<StoredJob, StoreError> {
         attempts: count(row, 5)?,
         state,
         error: get(row, 8)?,
+        priority: priority(row, 9)?,
     })
 }
 

@@ -153,17 +153,17 @@ SELECT
     ),
     clock_timestamp()";
 
-/// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8. The node
-/// $1 claims those with $9 that are due within $2 microseconds. The first epoch is the time: if a job is
+/// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8, priorities
+/// $10. The node $1 claims those with $9 that are due within $2 microseconds. The first epoch is the time: if a job is
 /// stored again after its end, no claim on the first one fits the second.
 pub(crate) const INSERT: &str = "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
 ),
 stored AS (
-    INSERT INTO wheelwork_jobs (id, kind, key, due, payload, owner, epoch, claims)
+    INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, owner, epoch, claims)
     SELECT
-        id, kind, key, due, payload,
+        id, kind, key, due, payload, priority,
         CASE
             WHEN claim AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
             THEN (SELECT me.id FROM me)
@@ -176,11 +176,12 @@ stored AS (
         END
     FROM (
         SELECT
-            id, kind, key, payload, claim,
+            id, kind, key, payload, claim, priority,
             coalesce(at, statement_timestamp() + delay * interval '1 microsecond') AS due
         FROM unnest(
-            $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bool[]
-        ) AS new (id, kind, key, at, delay, payload, claim)
+            $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bool[],
+            $10::bigint[]
+        ) AS new (id, kind, key, at, delay, payload, claim, priority)
     ) AS new
     ON CONFLICT DO NOTHING
     RETURNING id, due, owner, epoch
@@ -194,11 +195,12 @@ SELECT
 FROM stored";
 
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
-/// the payload $6. If it is due within $7 microseconds, returns the number of the transaction.
+/// the payload $6 with the priority $8. If it is due within $7 microseconds, returns the number of the
+/// transaction.
 pub(crate) const INSERT_IN: &str = "
-INSERT INTO wheelwork_jobs (id, kind, key, due, payload, epoch)
+INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
 VALUES (
-    $1, $2, $3, coalesce($4, statement_timestamp() + $5 * interval '1 microsecond'), $6,
+    $1, $2, $3, coalesce($4, statement_timestamp() + $5 * interval '1 microsecond'), $6, $8,
     (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
 )
 ON CONFLICT DO NOTHING
@@ -222,7 +224,9 @@ WHERE status IS DISTINCT FROM 'in progress'";
 /// Those of the ids $1 that are stored.
 pub(crate) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
 
-/// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 at most $4.
+/// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 at most $4. First those
+/// that are due and have a priority, each priority by the index of these (a kind that has none costs one look),
+/// then the others. The first statement has locked what it returns, so the second leaves it out.
 pub(crate) const CLAIM: &str = "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
@@ -231,19 +235,40 @@ near AS (
     SELECT free.id
     FROM unnest($3::text[], $4::bigint[]) AS mine (kind, room),
     LATERAL (
-        SELECT id FROM wheelwork_jobs
-        WHERE kind = mine.kind AND owner IS NULL AND NOT dead
-            AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
-        ORDER BY due
+        SELECT urgent.id
+        FROM generate_series(9, 1, -1) AS level,
+        LATERAL (
+            SELECT id FROM wheelwork_jobs
+            WHERE kind = mine.kind AND priority = level AND priority > 0
+                AND owner IS NULL AND NOT dead AND due <= statement_timestamp()
+            ORDER BY due
+            LIMIT mine.room
+            FOR UPDATE SKIP LOCKED
+        ) AS urgent
+        WHERE EXISTS (
+            SELECT FROM wheelwork_jobs
+            WHERE kind = mine.kind AND priority > 0 AND owner IS NULL AND NOT dead
+        )
+        UNION ALL
+        SELECT others.id
+        FROM (
+            SELECT id FROM wheelwork_jobs
+            WHERE kind = mine.kind AND owner IS NULL AND NOT dead
+                AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
+                AND (priority = 0 OR due > statement_timestamp())
+            ORDER BY due
+            LIMIT mine.room
+            FOR UPDATE SKIP LOCKED
+        ) AS others
         LIMIT mine.room
-        FOR UPDATE SKIP LOCKED
     ) AS free
 )
 UPDATE wheelwork_jobs AS job
 SET owner = me.id, epoch = job.epoch + 1, claims = job.claims + 1
 FROM me
 WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
-RETURNING job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims";
+RETURNING
+    job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims, job.priority::bigint";
 
 /// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query
 /// whole: the planner must look each id up. A join would read the whole table if it was empty when its
@@ -382,21 +407,21 @@ SELECT
 FROM moved";
 
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
-/// the payload $6, in place of the job that has the key. Tells its owner, and all nodes if the new one is due
+/// the payload $6 with the priority $8, in place of the job that has the key. Tells its owner, and all nodes if the new one is due
 /// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored.
 pub(crate) const REPLACE: &str = "
 WITH before AS (
     SELECT id, owner, epoch FROM wheelwork_jobs WHERE key = $3 FOR UPDATE
 ),
 stored AS (
-    INSERT INTO wheelwork_jobs AS job (id, kind, key, due, payload, epoch)
+    INSERT INTO wheelwork_jobs AS job (id, kind, key, due, payload, priority, epoch)
     VALUES (
         $1, $2, $3, coalesce($4::timestamptz, statement_timestamp() + $5::bigint * interval '1 microsecond'),
-        $6, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+        $6, $8::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
     )
     ON CONFLICT (key) WHERE key IS NOT NULL DO UPDATE
     SET id = excluded.id, kind = excluded.kind, due = excluded.due, payload = excluded.payload,
-        owner = NULL, epoch = excluded.epoch, attempts = 0, claims = 0, starts = 0, dead = false, error = NULL
+        priority = excluded.priority, owner = NULL, epoch = excluded.epoch, attempts = 0, claims = 0, starts = 0, dead = false, error = NULL
     WHERE job.id = (SELECT before.id FROM before) AND job.id <> excluded.id
     RETURNING due
 )
@@ -425,7 +450,7 @@ RETURNING id";
 
 /// The job with the key $1.
 pub(crate) const FIND: &str = "
-SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
+SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error, priority::bigint
 FROM wheelwork_jobs WHERE key = $1";
 
 /// Deletes the job $1 of the epoch $2.
@@ -433,7 +458,7 @@ pub(crate) const COMPLETE: &str = "DELETE FROM wheelwork_jobs WHERE id = $1 AND 
 
 /// The job $1.
 pub(crate) const GET: &str = "
-SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
+SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error, priority::bigint
 FROM wheelwork_jobs WHERE id = $1";
 
 /// At most $3 jobs of the kind $1 that are dead or not, as $2 says, behind the due time $4 and the id $5; NULL
@@ -490,7 +515,7 @@ found AS (
         ORDER BY due, id LIMIT $3
     )
 )
-SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error
+SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error, priority::bigint
 FROM found
 ORDER BY due, id
 LIMIT $3";

@@ -312,16 +312,14 @@ impl Store for Redb {
     ) -> Result<Vec<Claimed>, StoreError> {
         let rooms = rooms.to_vec();
         self.write("claim jobs", move |tables, claims| {
-            let horizon = now().after(window);
+            let now = now();
             let mut all = Vec::new();
             for (kind, room) in &rooms {
-                for (due, id) in tables.free(kind, horizon, *room, claims)? {
-                    let Some(epoch) = claims.claim(node, id) else { return Ok(all) };
-                    let Some(row) = tables.row(id)? else { continue };
-                    let claim = Claim { id, epoch };
-                    let (Row { payload, attempts, .. }, kind) = (row, kind.clone());
-                    all.push(Claimed { claim, kind, due, payload, attempts, claims: 1 });
-                }
+                let urgent = tables.urgent(kind, now, *room, claims)?;
+                claim_all(node, kind, &urgent, tables, claims, &mut all)?;
+                let room = room - urgent.len();
+                let others = tables.free(kind, now.after(window), room, claims)?;
+                claim_all(node, kind, &others, tables, claims, &mut all)?;
             }
             Ok(all)
         })
@@ -499,6 +497,25 @@ impl Store for Redb {
     }
 }
 
+/// Claims free jobs of a kind for a node, unless that has ended.
+fn claim_all(
+    node: NodeId,
+    kind: &Arc<str>,
+    free: &[(Timestamp, JobId)],
+    tables: &Tables<'_>,
+    claims: &mut Claims,
+    all: &mut Vec<Claimed>,
+) -> Result<(), ::redb::Error> {
+    for &(due, id) in free {
+        let Some(epoch) = claims.claim(node, id) else { return Ok(()) };
+        let Some(row) = tables.row(id)? else { continue };
+        let claim = Claim { id, epoch };
+        let (Row { payload, priority, attempts, .. }, kind) = (row, kind.clone());
+        all.push(Claimed { claim, kind, due, payload, priority, attempts, claims: 1 });
+    }
+    Ok(())
+}
+
 fn finish(
     End { claim, outcome }: End,
     tables: &mut Tables<'_>,
@@ -546,8 +563,8 @@ fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {
         () if claims.is_claimed(id) => State::Claimed,
         () => State::Waiting,
     };
-    let Row { due, attempts, kind, key, payload, error, .. } = row;
-    StoredJob { id, kind, key, due: due.into(), payload, attempts, state, error }
+    let Row { due, attempts, kind, key, payload, priority, error, .. } = row;
+    StoredJob { id, kind, key, due: due.into(), payload, priority, attempts, state, error }
 }
 
 fn count(kinds: &mut BTreeMap<String, KindStats>, job: StoredJob, now: SystemTime) {

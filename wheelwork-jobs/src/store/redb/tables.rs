@@ -2,6 +2,8 @@
 //!
 //! - each row of `KEYS` names a row of `JOBS` with that key
 //! - each row of `JOBS` that is not dead has one row in `DUE`, and each dead one has one in `DEAD`
+//! - each row of `PRIORITIES` is the priority of a row of `JOBS`, if that is not 0; if that is not dead, it has a
+//!   row in `URGENT`
 //!
 //! What a later version knows of a job is in tables of its own. So no row has to be written again.
 
@@ -28,10 +30,16 @@ const DUE: TableDefinition<Place, ()> = TableDefinition::new("wheelwork_due");
 const DEAD: TableDefinition<u128, ()> = TableDefinition::new("wheelwork_dead");
 const KEYS: TableDefinition<&str, u128> = TableDefinition::new("wheelwork_keys");
 
+/// Kind, priority, due, id.
+type UrgentPlace = (&'static str, u8, u64, u128);
+
+const PRIORITIES: TableDefinition<u128, u8> = TableDefinition::new("wheelwork_priorities");
+const URGENT: TableDefinition<UrgentPlace, ()> = TableDefinition::new("wheelwork_urgent");
+
 /// The version of the tables, if that is more than 1.
 const SCHEMA: TableDefinition<(), u32> = TableDefinition::new("wheelwork_schema");
 
-/// The last version. 2 has `SCHEMA`.
+/// The last version. 2 has `SCHEMA`, `PRIORITIES` and `URGENT`.
 pub(super) const VERSION: u32 = 2;
 
 /// A row of `JOBS`.
@@ -43,10 +51,20 @@ pub(super) struct Row {
     pub(super) key: Option<String>,
     pub(super) payload: String,
     pub(super) error: Option<String>,
+    pub(super) priority: u8,
 }
 
-fn row_of(jobs: &impl ReadableTable<u128, Fields>, id: JobId) -> Result<Option<Row>, Error> {
-    Ok(jobs.get(id.as_u128())?.map(|fields| from_fields(fields.value())))
+fn row_of(
+    jobs: &impl ReadableTable<u128, Fields>,
+    priorities: &impl ReadableTable<u128, u8>,
+    id: u128,
+) -> Result<Option<Row>, Error> {
+    let Some(fields) = jobs.get(id)? else { return Ok(None) };
+    Ok(Some(from_fields(fields.value(), priority_of(priorities, id)?)))
+}
+
+fn priority_of(priorities: &impl ReadableTable<u128, u8>, id: u128) -> Result<u8, Error> {
+    Ok(priorities.get(id)?.map_or(0, |priority| priority.value()))
 }
 
 fn from_fields(
@@ -59,6 +77,7 @@ fn from_fields(
         &str,
         Option<&str>,
     ),
+    priority: u8,
 ) -> Row {
     Row {
         due: Timestamp::from_micros(due),
@@ -68,6 +87,7 @@ fn from_fields(
         key: key.map(str::to_owned),
         payload: payload.to_owned(),
         error: error.map(str::to_owned),
+        priority,
     }
 }
 
@@ -77,6 +97,8 @@ pub(super) struct Tables<'t> {
     due: Table<'t, Place, ()>,
     dead: Table<'t, u128, ()>,
     keys: Table<'t, &'static str, u128>,
+    priorities: Table<'t, u128, u8>,
+    urgent: Table<'t, UrgentPlace, ()>,
     schema: Table<'t, (), u32>,
     changed: Cell<bool>,
 }
@@ -88,6 +110,8 @@ impl<'t> Tables<'t> {
             due: transaction.open_table(DUE)?,
             dead: transaction.open_table(DEAD)?,
             keys: transaction.open_table(KEYS)?,
+            priorities: transaction.open_table(PRIORITIES)?,
+            urgent: transaction.open_table(URGENT)?,
             schema: transaction.open_table(SCHEMA)?,
             changed: Cell::new(false),
         })
@@ -113,7 +137,7 @@ impl<'t> Tables<'t> {
     }
 
     pub(super) fn row(&self, id: JobId) -> Result<Option<Row>, Error> {
-        row_of(&self.jobs, id)
+        row_of(&self.jobs, &self.priorities, id.as_u128())
     }
 
     /// Stores a job. `None` if it is stored now, and otherwise why it is not.
@@ -135,6 +159,10 @@ impl<'t> Tables<'t> {
         let (due, kind) = (due.as_micros(), &*job.kind);
         self.jobs.insert(id, (due, 0, false, kind, job.key.as_deref(), &*job.payload, None))?;
         self.due.insert((kind, due, id), ())?;
+        if job.priority > 0 {
+            self.priorities.insert(id, job.priority)?;
+            self.urgent.insert((kind, job.priority, due, id), ())?;
+        }
         self.touch();
         Ok(None)
     }
@@ -167,10 +195,12 @@ impl<'t> Tables<'t> {
     /// Deletes a job.
     pub(super) fn remove(&mut self, id: JobId) -> Result<Option<Row>, Error> {
         let number = id.as_u128();
-        let Some(row) = self.jobs.remove(number)?.map(|fields| from_fields(fields.value())) else {
-            return Ok(None);
-        };
+        let Some(row) = self.row(id)? else { return Ok(None) };
+        self.jobs.remove(number)?;
         self.unplace(number, &row)?;
+        if row.priority > 0 {
+            self.priorities.remove(number)?;
+        }
         if let Some(key) = &row.key {
             self.keys.remove(key.as_str())?;
         }
@@ -178,10 +208,10 @@ impl<'t> Tables<'t> {
         Ok(Some(row))
     }
 
-    /// Changes a job, apart from its key and its kind.
+    /// Changes a job, apart from its key, its kind and its priority.
     pub(super) fn replace(&mut self, id: JobId, row: &Row) -> Result<(), Error> {
         let number = id.as_u128();
-        let Row { due, attempts, dead, kind, key, payload, error } = row;
+        let Row { due, attempts, dead, kind, key, payload, error, priority } = row;
         let fields = (
             due.as_micros(),
             *attempts,
@@ -191,7 +221,8 @@ impl<'t> Tables<'t> {
             &**payload,
             error.as_deref(),
         );
-        let before = self.jobs.insert(number, fields)?.map(|fields| from_fields(fields.value()));
+        let before = self.jobs.insert(number, fields)?;
+        let before = before.map(|fields| from_fields(fields.value(), *priority));
         if let Some(before) = before {
             self.unplace(number, &before)?;
         }
@@ -199,6 +230,9 @@ impl<'t> Tables<'t> {
             self.dead.insert(number, ())?;
         } else {
             self.due.insert((&**kind, due.as_micros(), number), ())?;
+            if *priority > 0 {
+                self.urgent.insert((&**kind, *priority, due.as_micros(), number), ())?;
+            }
         }
         self.touch();
         Ok(())
@@ -209,8 +243,39 @@ impl<'t> Tables<'t> {
             self.dead.remove(id)?;
         } else {
             self.due.remove((&*row.kind, row.due.as_micros(), id))?;
+            if row.priority > 0 {
+                self.urgent.remove((&*row.kind, row.priority, row.due.as_micros(), id))?;
+            }
         }
         Ok(())
+    }
+
+    /// Free jobs of a kind that are due by now and have a priority, at most so many, the most urgent first.
+    pub(super) fn urgent(
+        &self,
+        kind: &str,
+        now: Timestamp,
+        most: usize,
+        claims: &Claims,
+    ) -> Result<Vec<(Timestamp, JobId)>, Error> {
+        let mut found = Vec::new();
+        if self.urgent.range((kind, 0, 0, 0)..)?.next().is_none() {
+            return Ok(found); // most kinds have none
+        }
+        for priority in (1..=NewJob::HIGHEST_PRIORITY).rev() {
+            let last = (kind, priority, now.as_micros(), u128::MAX);
+            for place in self.urgent.range((kind, priority, 0, 0)..=last)? {
+                if found.len() == most {
+                    return Ok(found);
+                }
+                let (.., due, id) = place?.0.value();
+                let id = JobId::from_u128(id);
+                if !claims.is_claimed(id) {
+                    found.push((Timestamp::from_micros(due), id));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Free jobs of a kind up to a due time, at most so many. Moves the cursor behind them.
@@ -266,6 +331,7 @@ pub(super) struct View {
     due: ReadOnlyTable<Place, ()>,
     dead: ReadOnlyTable<u128, ()>,
     keys: ReadOnlyTable<&'static str, u128>,
+    priorities: ReadOnlyTable<u128, u8>,
 }
 
 impl View {
@@ -295,13 +361,14 @@ impl View {
                 due: transaction.open_table(DUE)?,
                 dead: transaction.open_table(DEAD)?,
                 keys: transaction.open_table(KEYS)?,
+                priorities: transaction.open_table(PRIORITIES)?,
             })
         };
         Ok(open()?)
     }
 
     pub(super) fn row(&self, id: JobId) -> Result<Option<Row>, Error> {
-        row_of(&self.jobs, id)
+        row_of(&self.jobs, &self.priorities, id.as_u128())
     }
 
     pub(super) fn find(&self, key: &str) -> Result<Option<(JobId, Row)>, Error> {
@@ -391,7 +458,8 @@ impl View {
     pub(super) fn for_each(&self, mut visit: impl FnMut(JobId, Row)) -> Result<(), Error> {
         for entry in self.jobs.iter()? {
             let (id, fields) = entry?;
-            visit(JobId::from_u128(id.value()), from_fields(fields.value()));
+            let priority = priority_of(&self.priorities, id.value())?;
+            visit(JobId::from_u128(id.value()), from_fields(fields.value(), priority));
         }
         Ok(())
     }
