@@ -252,6 +252,52 @@ impl<S: Store> Jobs<S> {
         }
     }
 
+    /// Pauses a kind on all nodes: none of its jobs begins until somebody [resumes](Self::resume) it. Handlers that
+    /// run go on. False if it was paused already. The pause survives restarts, and a kind can be paused that has no
+    /// jobs yet. Jobs can be scheduled meanwhile, and [`stats`](Self::stats) tells that the kind is paused.
+    ///
+    /// Other nodes are told. Until they know, which takes some milliseconds, they can begin jobs that they hold
+    /// already; at most until their next beat if the notice is lost. Then they let them go.
+    ///
+    /// ```
+    /// # use wheelwork_jobs::{Job, Jobs, NewJob, Redb};
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = Redb::open(folder.path().join("jobs.redb"))?;
+    /// # let handle = |_: Job<(), Redb>| async { Ok::<_, String>(()) };
+    /// # let jobs = Jobs::builder(store).handle("mail", handle).open().await?;
+    /// jobs.pause("mail").await?;
+    /// jobs.schedule(NewJob::new("mail", &())?).await?; // it waits
+    /// assert!(jobs.stats().await?[0].paused);
+    /// jobs.resume("mail").await?;
+    /// # while jobs.metrics().done == 0 { tokio::time::sleep(std::time::Duration::from_millis(1)).await }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn pause(&self, kind: &str) -> Result<bool, StoreError> {
+        self.set_paused(kind, true).await
+    }
+
+    /// Lets the jobs of a paused kind run again, on all nodes. What is overdue runs at once. False if the kind is
+    /// not paused.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn resume(&self, kind: &str) -> Result<bool, StoreError> {
+        self.set_paused(kind, false).await
+    }
+
+    async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool, StoreError> {
+        let kind = kind.to_owned();
+        self.0.call(move |store| async move { store.set_paused(&kind, paused).await }).await
+    }
+
     /// Runs a dead job at once, with new attempts. False if there is no such job, or it is not dead.
     ///
     /// # Errors

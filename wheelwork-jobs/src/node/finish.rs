@@ -99,7 +99,7 @@ async fn tell<S: Store>(
         node.count(&end.outcome, answer == Finished::Held, in_transaction);
         near |= match end.outcome {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
-            Outcome::Done | Outcome::Bury { .. } => false,
+            Outcome::Done | Outcome::Bury { .. } | Outcome::LetGo => false,
         };
         told.push(end.claim);
     }
@@ -125,6 +125,7 @@ impl<S: Store> Node<S> {
 
     fn count(&self, outcome: &Outcome, held: bool, in_transaction: bool) {
         let count = match outcome {
+            Outcome::LetGo => return,
             Outcome::Done if held || in_transaction => &self.counts.done,
             _ if !held => &self.counts.lost,
             Outcome::Done => &self.counts.done,

@@ -14,6 +14,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
                 Notice::Look => node.look.notify_one(),
                 // The epoch says whether it is a claim of this node.
                 Notice::Drop(_, claim) => _ = node.drop_claim(claim),
+                Notice::Paused => node.beat_now.notify_one(), // tells which
                 Notice::Lost => node.lost_notices(),
                 Notice::Listening => node.listens(),
             }

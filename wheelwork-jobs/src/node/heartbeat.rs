@@ -49,8 +49,9 @@ impl<S: Store> Node<S> {
         let Some(number) = *me else { return Ok(()) };
         let asked = host::now();
         let beat = self.store.beat(number, self.liveness, &self.kinds).await?;
-        let Beat { alive, clock, next_lapse, next_due } = beat;
+        let Beat { alive, clock, next_lapse, next_due, paused } = beat;
         self.set_clock(clock);
+        self.note_paused(&paused);
         if !alive {
             self.counts.lapsed.add(1);
             log::warn!("node {} was taken for dead", number.0);

@@ -11,10 +11,11 @@
 //! stays until its end, and the store finds that its claim does not hold.
 
 use super::Node;
+use super::finish::Ended;
 use crate::host::{self, Timeout};
 use crate::job::NewJob;
 use crate::kind::Kind;
-use crate::store::{Claim, Claimed, Store};
+use crate::store::{Claim, Claimed, End, Outcome, Store};
 use crate::time::{Timestamp, far_future};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -51,6 +52,8 @@ struct Count {
     reserved: usize,
     /// Whether jobs were left in the store for want of room.
     left_some: bool,
+    /// Whether the kind is paused on all nodes.
+    paused: bool,
 }
 
 /// Room for claims of one kind that are under way. The drop gives it back.
@@ -224,6 +227,9 @@ impl<S: Store> Node<S> {
     ) -> Room<'_, S> {
         let mut held = self.held();
         let count = &mut held.kinds[kind];
+        if count.paused {
+            return Room { node: self, kind, size: 0 };
+        }
         let largest = largest.unwrap_or(count.largest());
         let size = count.room(&self.handlers[kind].kind, largest).min(wanted);
         count.reserved += size;
@@ -249,8 +255,54 @@ impl<S: Store> Node<S> {
                 HeldJob { kind, due, state, payload, bytes, priority, attempts, claims, confirmed };
             held.jobs.insert(claim, job);
             held.kinds[kind].add(bytes);
-            self.arm(&mut held, claim);
+            if held.kinds[kind].paused {
+                self.let_go(&mut held, claim); // the call was under way
+            } else {
+                self.arm(&mut held, claim);
+            }
         }
+    }
+
+    /// Notes which kinds are paused. Lets go what has not begun of those that are paused now, and looks for jobs
+    /// of those that are resumed.
+    pub(super) fn note_paused(self: &Arc<Self>, paused: &[String]) {
+        let mut held = self.held();
+        let mut is_new = vec![false; held.kinds.len()];
+        for (number, name) in self.kinds.iter().enumerate() {
+            let count = &mut held.kinds[number];
+            let is_paused = paused.iter().any(|paused| **paused == **name);
+            let was_paused = std::mem::replace(&mut count.paused, is_paused);
+            is_new[number] = is_paused && !was_paused;
+            if was_paused && !is_paused {
+                self.look.notify_one();
+            }
+        }
+        if !is_new.contains(&true) {
+            return;
+        }
+        for claim in held.claims() {
+            if held.jobs.get(&claim).is_some_and(|job| is_new[job.kind]) {
+                self.let_go(&mut held, claim);
+            }
+        }
+    }
+
+    /// Tells the store that a job is free again, if it has not begun.
+    fn let_go(&self, held: &mut Held, claim: Claim) {
+        let Some(job) = held.jobs.get_mut(&claim) else { return };
+        match std::mem::replace(&mut job.state, State::Ended) {
+            State::Waiting(timeout) => {
+                timeout.map(|timeout| timeout.cancel());
+            }
+            State::Due => {}
+            begun => {
+                job.state = begun;
+                return;
+            }
+        }
+        let end = End { claim, outcome: Outcome::LetGo };
+        // The queue is open: the node has the other end until it has stopped.
+        let _ = self.ends.send(Ended { end, in_transaction: false });
     }
 
     /// Queues a job if it is due, and otherwise puts it into the wheel.

@@ -32,6 +32,12 @@ pub(crate) struct JobRow {
     pub(crate) error: Option<String>,
 }
 
+/// A row of `wheelwork_kinds`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct KindRow {
+    pub(super) paused: bool,
+}
+
 /// A row of `wheelwork_nodes`. Its place in the table is the number that it began with: an ended node has
 /// the negative one.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +52,7 @@ pub(super) enum Lock {
     Node(i64),
     /// What an insertion or deletion under way holds of the unique index.
     Key(String),
+    Kind(String),
 }
 
 /// The strengths of row locks, the weakest first.
@@ -69,6 +76,7 @@ impl Mode {
 pub(super) struct State {
     pub(super) jobs: BTreeMap<u128, JobRow>,
     pub(super) nodes: BTreeMap<i64, NodeRow>,
+    kinds: BTreeMap<String, KindRow>,
     last_node: i64,
     last_tx: Tx,
     transactions: BTreeMap<Tx, Changes>,
@@ -94,6 +102,7 @@ pub(super) struct State {
 pub(super) struct Changes {
     jobs: BTreeMap<u128, Option<JobRow>>,
     nodes: BTreeMap<i64, Option<NodeRow>>,
+    kinds: BTreeMap<String, KindRow>,
     notices: BTreeSet<String>,
     effects: Vec<i64>,
 }
@@ -342,6 +351,7 @@ impl State {
                 None => _ = self.nodes.remove(&number),
             }
         }
+        self.kinds.extend(changes.kinds);
         for job in changes.effects {
             *self.effects.entry(job).or_default() += 1;
         }
@@ -416,6 +426,17 @@ impl State {
     pub(super) fn set_node(&mut self, tx: Tx, number: i64, row: Option<NodeRow>) {
         if let Some(changes) = self.transactions.get_mut(&tx) {
             changes.nodes.insert(number, row);
+        }
+    }
+
+    pub(super) fn kind(&self, tx: Tx, kind: &str) -> Option<&KindRow> {
+        let changed = self.transactions.get(&tx).and_then(|changes| changes.kinds.get(kind));
+        changed.or_else(|| self.kinds.get(kind))
+    }
+
+    pub(super) fn set_kind(&mut self, tx: Tx, kind: &str, row: KindRow) {
+        if let Some(changes) = self.transactions.get_mut(&tx) {
+            changes.kinds.insert(kind.to_owned(), row);
         }
     }
 

@@ -63,6 +63,10 @@ pub(super) enum What {
         job: u32,
         lasts: u64,
     },
+    /// The kind of all jobs is paused.
+    PauseKind {
+        lasts: u64,
+    },
     /// A process stands still, as by SIGSTOP.
     Pause {
         node: usize,
@@ -121,7 +125,7 @@ pub(super) const fn at(at: u64, what: What) -> Step {
 }
 
 /// The kinds of trouble, of which a history has a few.
-const TROUBLES: u32 = 15;
+const TROUBLES: u32 = 17;
 
 /// The history of a seed: jobs and calls in the first 20 seconds, and trouble of some kinds.
 pub(super) fn history(seed: u64) -> Vec<Step> {
@@ -187,6 +191,7 @@ fn trouble(kind: u32, jobs: u32, rng: &mut Rng) -> What {
         9 => What::PauseServer { lasts },
         10 => What::CrashServer { lasts: lasts / 4 },
         13 | 14 => What::Network { node, line: Line::Loses, lasts },
+        15 | 16 => What::PauseKind { lasts },
         11 => What::Jump { by: rng.i64(-5_000..5_000) },
         _ => What::Lock { job: rng.u32(..jobs), lasts: rng.u64(10..20_000) },
     }

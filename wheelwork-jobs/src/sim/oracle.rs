@@ -22,6 +22,8 @@ pub(crate) enum Rule {
     Early,
     /// A job ran after its cancel or its move had returned true.
     Revoked,
+    /// A job ran while its kind was paused.
+    Paused,
     /// Two transactions of handlers have completed one job.
     Doubled,
     /// A job ran again without a reason.
@@ -165,7 +167,17 @@ pub(crate) struct Oracle {
     clock: Trouble,
     /// When the clock was set back, and by how much.
     set_back: Vec<(Duration, Duration)>,
+    /// The last pause of the kind.
+    pause: Pause,
     pub(crate) violation: Option<Violation>,
+}
+
+/// When the kind was paused, and when somebody has called to resume it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pause {
+    under_way: bool,
+    returned: Option<Duration>,
+    resumes: Option<Duration>,
 }
 
 impl Oracle {
@@ -178,6 +190,7 @@ impl Oracle {
             hearing: BTreeMap::new(),
             clock: Trouble::default(),
             set_back: Vec::new(),
+            pause: Pause::default(),
             violation: None,
         }
     }
@@ -218,6 +231,29 @@ impl Oracle {
         }
     }
 
+    /// Somebody pauses the kind of all jobs. False if somebody else does.
+    pub(crate) fn pauses(&mut self, now: Duration) -> bool {
+        let first = !self.pause.under_way;
+        if first {
+            self.pause = Pause { under_way: true, returned: None, resumes: None };
+            self.fault.until(now);
+        }
+        first
+    }
+
+    pub(crate) fn paused(&mut self, now: Duration) {
+        self.pause.returned = Some(now);
+    }
+
+    pub(crate) fn resumes(&mut self, now: Duration) {
+        self.pause.resumes = Some(now);
+    }
+
+    pub(crate) fn resumed(&mut self, now: Duration) {
+        self.pause.under_way = false;
+        self.fault.until(now);
+    }
+
     pub(crate) fn locked(&mut self, job: u32, until: Duration) {
         self.job(job).locked.until(until);
     }
@@ -254,6 +290,7 @@ impl Oracle {
     pub(crate) fn begins(&mut self, begin: Begin, now: Duration) -> usize {
         self.judge_early(&begin, now);
         self.judge_revoked(&begin, now);
+        self.judge_paused(&begin, now);
         self.judge_repeated(&begin, now);
         self.judge_superseded(&begin, now);
         let Begin { node, epoch, due, .. } = begin;
@@ -353,6 +390,17 @@ impl Oracle {
         }
     }
 
+    fn judge_paused(&mut self, begin: &Begin, now: Duration) {
+        let Begin { job, node, decided, .. } = *begin;
+        let Pause { returned: Some(returned), resumes, .. } = self.pause else { return };
+        let is_resumed = resumes.is_some_and(|called| now >= called);
+        if !is_resumed && decided > returned + self.revocation(node, returned) {
+            let after = decided - returned;
+            let what = format!("node {node} ran job {job} at {now:?}, {after:?} after the pause");
+            self.violated(Rule::Paused, what);
+        }
+    }
+
     /// A run is repeated after a failure, a move, or a fault in which its node may have lost its claim.
     fn judge_repeated(&mut self, begin: &Begin, now: Duration) {
         let limits = self.limits;
@@ -414,7 +462,7 @@ impl Oracle {
         let stored = job.stored?;
         let unknown = |change: &Change| change.returned.is_none_or(|(_, a)| a == Answer::Failed);
         let is_over = job.effects > 0 || row.is_some_and(|row| row.dead);
-        if is_over || job.changes.iter().any(unknown) {
+        if is_over || self.pause.under_way || job.changes.iter().any(unknown) {
             return None;
         }
         let done = job.changes.iter().filter(|c| matches!(c.returned, Some((_, Answer::True))));

@@ -365,6 +365,10 @@ impl Play {
                 self.calm(lasting(lasts));
                 self.user(move |play| async move { play.lock_row(job, lasts).await });
             }
+            What::PauseKind { lasts } => {
+                self.calm(lasting(lasts));
+                self.user(move |play| async move { play.pause_kind(lasts).await });
+            }
             What::Pause { node, lasts } => self.pause(node, lasts),
             What::Kill { node, lasts } => {
                 self.no_contact(node, lasting(lasts + 500));
@@ -567,6 +571,38 @@ impl Play {
         let until = self.now();
         self.oracle().locked(job, until + LIMIT);
         self.calm(until);
+    }
+
+    async fn pause_kind(&self, lasts: u64) {
+        if !self.oracle().pauses(self.now()) {
+            return; // somebody has paused it
+        }
+        self.set_paused(true).await;
+        let now = self.now();
+        self.oracle().paused(now);
+        world::sleep(ms(lasts)).await;
+        self.oracle().resumes(self.now());
+        self.set_paused(false).await;
+        let now = self.now();
+        self.oracle().resumed(now);
+        self.calm(now);
+    }
+
+    /// Calls one node after the other until one answers.
+    async fn set_paused(&self, paused: bool) {
+        for node in (0..NODES).cycle() {
+            self.calm(self.now());
+            if let Some(jobs) = self.jobs(node) {
+                let called = self.now();
+                let answer = if paused { jobs.pause("n").await } else { jobs.resume("n").await };
+                drop(jobs);
+                self.oracle().answered("a pause", called, self.now());
+                if answer.is_ok() {
+                    return;
+                }
+            }
+            world::sleep(ms(50)).await;
+        }
     }
 
     fn pause(&self, node: usize, lasts: u64) {

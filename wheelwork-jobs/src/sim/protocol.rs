@@ -46,6 +46,7 @@ pub(super) enum Cell {
     Uuid(u128),
     Bool(bool),
     Time(Timestamp),
+    Texts(Vec<String>),
 }
 
 impl Cell {
@@ -293,6 +294,21 @@ impl Reader {
     }
 }
 
+/// An array of texts: its dimensions, whether there are nulls, the type, the length and the lower bound.
+fn array_of(texts: &[String]) -> Vec<u8> {
+    let length = |length: usize| i32::try_from(length).unwrap_or(0);
+    let head = match texts.len() {
+        0 => vec![0, 0, Type::Text.oid()],
+        some => vec![1, 0, Type::Text.oid(), length(some), 1],
+    };
+    let mut bytes: Vec<u8> = head.into_iter().flat_map(i32::to_be_bytes).collect();
+    for text in texts {
+        bytes.extend(length(text.len()).to_be_bytes());
+        bytes.extend(text.bytes());
+    }
+    bytes
+}
+
 /// Collects the answers of the server.
 #[derive(Default)]
 pub(super) struct Answer(Vec<u8>);
@@ -375,6 +391,7 @@ impl Answer {
                     Cell::Time(time) => {
                         (time.as_micros().cast_signed() - EPOCH).to_be_bytes().to_vec()
                     }
+                    Cell::Texts(texts) => array_of(texts),
                 };
                 body.extend(i32::try_from(bytes.len()).unwrap_or(0).to_be_bytes());
                 body.extend(bytes);

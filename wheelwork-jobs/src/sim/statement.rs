@@ -4,7 +4,7 @@
 //! again. It holds what it has locked until its transaction ends. Whether it passes over locked rows, its text
 //! says.
 
-use super::db::{Db, JobRow, Lock, Mode, NodeRow, State, Tx};
+use super::db::{Db, JobRow, KindRow, Lock, Mode, NodeRow, State, Tx};
 use super::fault::Fault;
 use super::protocol::{Cell, Parameters, Type};
 use crate::job::JobId;
@@ -39,7 +39,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::KEEP => (&[Int, Ints, Uuids, Ints], &[Uuid, Int]),
         sql::FREE => (&[Ints, Int], &[Int]),
         sql::TELL => (&[], &[Text]),
-        sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time]),
+        sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time, Texts]),
         sql::INSERT => {
             let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints];
             (jobs, &[Uuid, Time, Int, Text])
@@ -50,7 +50,8 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::CLAIM => (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int]),
         sql::HOLDING => (&[Int, Uuids, Ints], &[Uuid, Int]),
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
-        sql::DONE => (&[Uuids, Ints], &[Uuid, Int]),
+        sql::DONE | sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int]),
+        sql::PAUSE | sql::RESUME => (&[Text], &[Text]),
         sql::FAILED => (&[Uuids, Ints, Ints, Texts], &[Uuid, Int]),
         sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
         sql::CANCEL => (&[Uuid], &[Int, Int, Text]),
@@ -132,6 +133,9 @@ impl<'a> Statement<'a> {
             }
             sql::CLAIM => self.claim(p).await,
             sql::DONE => self.done(p).await,
+            sql::LET_GO => self.let_go(p).await,
+            sql::PAUSE => self.set_paused(&p.text(1), true).await,
+            sql::RESUME => self.set_paused(&p.text(1), false).await,
             sql::FAILED => self.failed(p).await,
             sql::LEFT => Ok(self.left(p)),
             sql::HOLDING => Ok(self.holding(p)),
@@ -364,12 +368,31 @@ impl<'a> Statement<'a> {
         let state = self.state();
         let others = state.nodes.values().filter(|row| row.id != node);
         let next_lapse = others.map(|row| row.expires).min();
-        let free = state.jobs.values().filter(|row| kinds.contains(&row.kind) && is_free(row));
+        let paused = kinds.iter().filter(|kind| self.is_paused(&state, kind)).cloned();
+        let paused: Vec<_> = paused.collect();
+        let mine = |kind: &String| kinds.contains(kind) && !paused.contains(kind);
+        let free = state.jobs.values().filter(|row| mine(&row.kind) && is_free(row));
         let next_due = free.map(|row| row.due).min();
         drop(state);
         let (next_lapse, next_due) =
             (Cell::of(next_lapse, Cell::Time), Cell::of(next_due, Cell::Time));
-        Ok(vec![vec![Cell::Bool(is_alive), next_lapse, next_due, Cell::Time(self.db.clock())]])
+        let clock = Cell::Time(self.db.clock());
+        Ok(vec![vec![Cell::Bool(is_alive), next_lapse, next_due, clock, Cell::Texts(paused)]])
+    }
+
+    fn is_paused(&self, state: &State, kind: &str) -> bool {
+        state.kind(self.tx, kind).is_some_and(|row| row.paused)
+    }
+
+    async fn set_paused(&self, kind: &str, paused: bool) -> Done<Rows> {
+        self.lock(&Lock::Kind(kind.to_owned()), Mode::NoKeyUpdate).await?;
+        let mut state = self.state();
+        if self.is_paused(&state, kind) == paused {
+            return Ok(vec![]);
+        }
+        state.set_kind(self.tx, kind, KindRow { paused });
+        state.notify(self.tx, "paused".into());
+        Ok(vec![vec![Cell::Null]])
     }
 
     fn time_of(&self, at: Option<Timestamp>, delay: Option<i64>) -> Timestamp {
@@ -385,7 +408,9 @@ impl<'a> Statement<'a> {
         let mut stored = Vec::new();
         for n in 0..ids.len() {
             let due = self.time_of(times[n], delays[n]);
-            let owner = match node.filter(|_| may_claim[n] && due <= horizon) {
+            let may_claim =
+                may_claim[n] && due <= horizon && !self.is_paused(&self.state(), &kinds[n]);
+            let owner = match node.filter(|_| may_claim) {
                 Some(node) => match me {
                     Some(found) => found,
                     None => *me.insert(self.me(node).await?),
@@ -480,6 +505,9 @@ impl<'a> Statement<'a> {
         let mut me = if first { self.me(node).await? } else { None };
         let mut near = Vec::new();
         for (kind, room) in p.texts(3).into_iter().zip(p.ints(4)) {
+            if self.is_paused(&self.state(), &kind) {
+                continue;
+            }
             let is_so = |row: &JobRow| row.kind == kind && is_free(row) && row.due <= horizon;
             let mut room = room;
             for id in self.most_urgent(is_so) {
@@ -529,6 +557,15 @@ impl<'a> Statement<'a> {
             let (owner, claims, starts) = (None, 0, 0);
             let row = row.clone();
             self.set(*id, JobRow { owner, attempts, claims, starts, dead, due, error, ..row });
+        }
+        Ok(mine.iter().map(claim_of).collect())
+    }
+
+    async fn let_go(&self, p: &Parameters) -> Done<Rows> {
+        let mine = self.lock_claims(&p.uuids(1), &p.ints(2), |row| row.owner.is_some()).await?;
+        for (id, row) in &mine {
+            let claims = (row.claims - 1).max(0);
+            self.set(*id, JobRow { owner: None, claims, ..row.clone() });
         }
         Ok(mine.iter().map(claim_of).collect())
     }

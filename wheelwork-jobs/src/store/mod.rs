@@ -142,6 +142,14 @@ pub trait Store: Send + Sync + 'static {
         most: usize,
     ) -> impl Future<Output = Result<usize, StoreError>> + Send;
 
+    /// Pauses a kind on all nodes, or resumes it, and tells them. False if it was so already. While a kind is
+    /// paused, none of its jobs is claimed.
+    fn set_paused(
+        &self,
+        kind: &str,
+        paused: bool,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
     /// Stores a job in a transaction of the user's, without a claim. If it is due within the window, the
     /// nodes are told after its commit, by this call or by [`tend`](Self::tend).
     fn insert_in<'a>(
@@ -243,7 +251,7 @@ pub struct Joined {
 }
 
 /// What a node finds when it prolongs its life.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Beat {
     /// False if the others have taken the node for dead: it owns nothing any more.
     pub alive: bool,
@@ -251,8 +259,10 @@ pub struct Beat {
     pub clock: Reading,
     /// When the life of another node ends, unless that prolongs it.
     pub next_lapse: Option<Timestamp>,
-    /// When the first free job of the given kinds is due.
+    /// When the first free job is due of those of the given kinds that are not paused.
     pub next_due: Option<Timestamp>,
+    /// Those of the given kinds that are paused.
+    pub paused: Vec<String>,
 }
 
 /// A job to store.
@@ -357,6 +367,8 @@ pub enum Outcome {
         /// Why it failed.
         error: String,
     },
+    /// It has not begun, and is free again.
+    LetGo,
 }
 
 /// What has become of the end of a run.
@@ -397,6 +409,8 @@ pub enum Notice {
     Listening,
     /// A claim of the node holds no more.
     Drop(NodeId, Claim),
+    /// A kind was paused or resumed.
+    Paused,
 }
 
 /// Which jobs to list.
@@ -424,7 +438,7 @@ impl Filter {
     }
 }
 
-/// The number of jobs of one kind.
+/// The number of jobs of one kind. A kind that is paused may have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KindStats {
@@ -438,6 +452,8 @@ pub struct KindStats {
     pub claimed: u64,
     /// Jobs whose attempts are used up.
     pub dead: u64,
+    /// Whether the kind is [paused](crate::Jobs::pause).
+    pub paused: bool,
     /// When the first of them is due that is not dead.
     pub next_due: Option<std::time::SystemTime>,
 }

@@ -59,6 +59,10 @@ impl<S: Store> Store for Flaky<S> {
         if old.is_none() || !self.join_answers_get_lost { join.await } else { flaky(join).await }
     }
 
+    async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool, StoreError> {
+        flaky(self.store.set_paused(kind, paused)).await
+    }
+
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
         self.store.leave(node).await
     }
@@ -210,6 +214,7 @@ macro_rules! forward_the_rest {
             prune(kind: Option<&str>, before: Timestamp, most: usize) -> usize;
             list(filter: &Filter) -> Vec<StoredJob>;
             stats() -> Vec<KindStats>;
+            set_paused(kind: &str, paused: bool) -> bool;
         }
 
         async fn tend(&self) {

@@ -9,6 +9,7 @@ mod fire;
 mod keys;
 mod limits;
 mod nodes;
+mod pause;
 mod priorities;
 mod schema;
 mod settings;

@@ -176,6 +176,28 @@ fn stats_count_the_jobs_of_each_kind() {
     });
 }
 
+#[test]
+fn kinds_are_paused_and_resumed() {
+    on_both(|program, _| {
+        assert_eq!(program.run(&["pause", "mail", "fax"]).out, "paused mail, fax\n");
+        let again = program.run(&["--json", "pause", "print", "mail"]);
+        assert_eq!(again.code, 1);
+        let printed: Value = serde_json::from_str(&again.out).unwrap();
+        assert_eq!(printed, json!({"paused": ["print"], "refused": ["mail"]}));
+        assert!(again.err.contains("mail: it is paused already"), "{}", again.err);
+        let stats = program.json(&["stats"]);
+        let kinds = stats.as_array().unwrap().iter().map(|kind| (&kind["kind"], &kind["paused"]));
+        let paused = json!(true);
+        let expected = [json!("fax"), json!("mail"), json!("print")];
+        assert!(kinds.eq(expected.iter().map(|kind| (kind, &paused))), "{stats}");
+        assert!(program.run(&["stats"]).out.contains("paused"));
+        assert_eq!(program.run(&["resume", "mail", "fax", "print"]).code, 0);
+        let not = program.run(&["resume", "mail"]);
+        assert_eq!((not.code, &*not.out), (1, "resumed no kind\n"));
+        assert_eq!(program.json(&["stats"])[0]["paused"], json!(false));
+    });
+}
+
 /// A kind of 60 characters leaves the id on one line.
 #[test]
 fn an_id_is_on_one_line_beside_a_long_kind_and_a_date_is_one_beyond_9999() {

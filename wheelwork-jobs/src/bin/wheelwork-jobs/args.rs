@@ -104,6 +104,18 @@ pub(crate) enum Command {
     },
     /// Count the jobs of each kind; reads all of them
     Stats,
+    /// Let no more jobs of kinds begin, on all nodes
+    Pause {
+        /// The kinds
+        #[arg(required = true, value_name = "KIND")]
+        kinds: Vec<String>,
+    },
+    /// Let the jobs of paused kinds run again
+    Resume {
+        /// The kinds
+        #[arg(required = true, value_name = "KIND")]
+        kinds: Vec<String>,
+    },
     /// Bring older tables to the version of this program
     ///
     /// A node does the same when it is opened.

@@ -39,6 +39,7 @@ pub(crate) fn stats(kinds: &[KindStats]) -> String {
             "overdue": kind.overdue,
             "claimed": kind.claimed,
             "dead": kind.dead,
+            "paused": kind.paused,
             "next_due": kind.next_due.map(exact),
         })
     };
@@ -47,7 +48,11 @@ pub(crate) fn stats(kinds: &[KindStats]) -> String {
 
 pub(crate) fn changed(verb: &str, done: &[JobId], refused: &[JobId]) -> String {
     let texts = |ids: &[JobId]| ids.iter().map(JobId::to_string).collect::<Vec<_>>();
-    text(&json!({ verb: texts(done), "refused": texts(refused) }))
+    kinds(verb, &texts(done), &texts(refused))
+}
+
+pub(crate) fn kinds(verb: &str, done: &[String], refused: &[String]) -> String {
+    text(&json!({ verb: done, "refused": refused }))
 }
 
 pub(crate) fn pruned(number: u64) -> String {

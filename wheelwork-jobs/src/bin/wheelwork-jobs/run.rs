@@ -89,6 +89,8 @@ async fn obey<S: Store>(
                 table::stats(&kinds, SystemTime::now())
             })?;
         }
+        Command::Pause { kinds } => return set_paused(jobs, json, kinds, true).await,
+        Command::Resume { kinds } => return set_paused(jobs, json, kinds, false).await,
         // Those have been obeyed without jobs.
         Command::Migrate | Command::Schema { .. } => {}
         Command::Prune { older_than, kind } => {
@@ -110,6 +112,26 @@ async fn obey<S: Store>(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn set_paused<S: Store>(
+    jobs: &Jobs<S>,
+    json: bool,
+    kinds: Vec<String>,
+    paused: bool,
+) -> Result<ExitCode, RunError> {
+    let (verb, before) =
+        if paused { ("paused", "is paused already") } else { ("resumed", "is not paused") };
+    let (mut done, mut refused) = (Vec::new(), Vec::new());
+    for kind in kinds {
+        let changed = if paused { jobs.pause(&kind).await? } else { jobs.resume(&kind).await? };
+        if changed { &mut done } else { &mut refused }.push(kind);
+    }
+    print(if json { json::kinds(verb, &done, &refused) } else { table::kinds(verb, &done) })?;
+    for kind in &refused {
+        eprintln!("error: not {verb}: {}: it {before}", table::printable(kind));
+    }
+    Ok(if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn retry<S: Store>(jobs: &Jobs<S>, ids: Vec<JobId>) -> Result<Changed, RunError> {

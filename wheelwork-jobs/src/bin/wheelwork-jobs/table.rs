@@ -70,11 +70,22 @@ pub(crate) fn stats(kinds: &[KindStats], now: SystemTime) -> String {
     let mut table = table(&["kind", "waiting", "overdue", "claimed", "dead", "next due"]);
     for kind in kinds {
         let next = kind.next_due.map_or("-".to_owned(), |due| relative(due, now));
+        let next = if kind.paused { "paused".to_owned() } else { next };
         let counts = [kind.waiting, kind.overdue, kind.claimed, kind.dead].map(|n| n.to_string());
         table.add_row([printable(&kind.kind)].into_iter().chain(counts).chain([next]));
     }
     align_right(&mut table, 1..5);
     table.trim_fmt()
+}
+
+/// The kinds that were paused or resumed.
+pub(crate) fn kinds(verb: &str, kinds: &[String]) -> String {
+    let kinds: Vec<_> = kinds.iter().map(|kind| printable(kind)).collect();
+    if kinds.is_empty() {
+        format!("{verb} no kind")
+    } else {
+        format!("{verb} {}", kinds.join(", "))
+    }
 }
 
 fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {

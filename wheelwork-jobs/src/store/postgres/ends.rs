@@ -55,11 +55,15 @@ impl Inner {
 
     pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         let mut call = self.ends.call("end jobs").await?;
-        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let (mut done, mut failed, mut let_go) = (Vec::new(), Vec::new(), Vec::new());
         for End { claim, outcome } in ends {
             let (delay, error) = match outcome {
                 Outcome::Done => {
                     done.push(*claim);
+                    continue;
+                }
+                Outcome::LetGo => {
+                    let_go.push(*claim);
                     continue;
                 }
                 Outcome::Retry { delay, error } => (Some(micros(*delay)), Some(error.into())),
@@ -71,16 +75,18 @@ impl Inner {
         // In one order everywhere, so that two statements never wait for each other.
         done.sort_unstable();
         failed.sort_unstable_by_key(|failure| failure.claim);
+        let_go.sort_unstable();
 
         let mut held = HashSet::new();
-        delete(&mut call, &done, &mut held).await?;
+        change(&mut call, sql::DONE, &done, &mut held).await?;
+        change(&mut call, sql::LET_GO, &let_go, &mut held).await?;
         fail(&mut call, &failed, &mut held).await?;
         let missing: Vec<Claim> =
             ends.iter().map(|end| end.claim).filter(|claim| !held.contains(claim)).collect();
         let left = left(&mut call, &missing).await?;
         let answer = |end: &End| match left.get(&end.claim) {
             _ if held.contains(&end.claim) => Finished::Held,
-            // A job that is free has had its failure.
+            // A job that is free has had its failure, or was let go.
             Some(owned) if *owned || matches!(end.outcome, Outcome::Done) => Finished::Later,
             _ => Finished::Lost,
         };
@@ -88,19 +94,21 @@ impl Inner {
     }
 }
 
-async fn delete(
+/// Runs a statement that needs the claims alone.
+async fn change(
     call: &mut Call<'_>,
-    done: &[Claim],
+    statement: &'static str,
+    claims: &[Claim],
     held: &mut HashSet<Claim>,
 ) -> Result<(), StoreError> {
-    let mut parts = vec![done];
+    let mut parts = vec![claims];
     while let Some(part) = parts.pop() {
         if part.is_empty() {
             continue;
         }
         let (ids, epochs) = columns(part);
-        match call.query(sql::DONE, &[&ids, &epochs]).await {
-            Ok(deleted) => note(&deleted, held)?,
+        match call.query(statement, &[&ids, &epochs]).await {
+            Ok(changed) => note(&changed, held)?,
             Err(error) => halve(part, error, &mut parts)?,
         }
     }

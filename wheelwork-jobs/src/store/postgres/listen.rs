@@ -51,7 +51,9 @@ impl Ears {
     pub(super) fn hear(&self, payload: &str) {
         match parse(payload) {
             Some(notice) => self.state().tell(notice),
-            None => log::warn!("a notice {payload:?}: expected `look` or `drop OWNER JOB EPOCH`"),
+            None => log::warn!(
+                "a notice {payload:?}: expected `look`, `paused` or `drop OWNER JOB EPOCH`"
+            ),
         }
     }
 }
@@ -66,6 +68,7 @@ fn parse(payload: &str) -> Option<Notice> {
     let mut words = payload.split(' ');
     let notice = match words.next()? {
         "look" => Notice::Look,
+        "paused" => Notice::Paused,
         "drop" => {
             let node = NodeId(words.next()?.parse().ok()?);
             let id: JobId = words.next()?.parse().ok()?;
@@ -86,6 +89,7 @@ mod tests {
         let id = "0190163d-8694-739b-aea5-966c26f8ad91";
         let claim = Claim { id: id.parse().unwrap(), epoch: 3 };
         assert_eq!(parse("look"), Some(Notice::Look));
+        assert_eq!(parse("paused"), Some(Notice::Paused));
         assert_eq!(parse(&format!("drop 12 {id} 3")), Some(Notice::Drop(NodeId(12), claim)));
         for strange in ["", "look ", "drop", "drop 12 17 3", "drop x", &format!("drop 1 {id} 3 4")]
         {

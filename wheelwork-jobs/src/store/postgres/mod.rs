@@ -311,6 +311,7 @@ impl Store for Postgres {
             next_lapse: rows::maybe_timestamp(row, 1)?,
             next_due: rows::maybe_timestamp(row, 2)?,
             clock: Reading { asked, shown: rows::timestamp(row, 3)?, answered },
+            paused: get(row, 4)?,
         })
     }
 
@@ -392,6 +393,12 @@ impl Store for Postgres {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let parameters: Parameters<'_, 3> = [&kind, &SystemTime::from(before), &most];
         Ok(self.0.change("prune dead jobs", sql::PRUNE, &parameters).await?.len())
+    }
+
+    async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool, StoreError> {
+        let (action, statement) =
+            if paused { ("pause a kind", sql::PAUSE) } else { ("resume a kind", sql::RESUME) };
+        Ok(!self.0.change(action, statement, &[&kind]).await?.is_empty())
     }
 
     fn insert_in<'a>(

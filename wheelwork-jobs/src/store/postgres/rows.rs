@@ -119,5 +119,6 @@ pub(super) fn stats(row: &Row) -> Result<KindStats, StoreError> {
         claimed: count(3)?,
         dead: count(4)?,
         next_due: get(row, 5)?,
+        paused: get(row, 6)?,
     })
 }

@@ -129,8 +129,8 @@ WHERE id = ANY (ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (no
 pub(crate) const TELL: &str =
     "SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text";
 
-/// Prolongs the life of the node $1 by $2 microseconds. Reads the clock, the end of the next life, and
-/// the first free job of the kinds $3.
+/// Prolongs the life of the node $1 by $2 microseconds. Reads the clock, the end of the next life, those of the
+/// kinds $3 that are paused, and the first free job of the others.
 pub(crate) const BEAT: &str = "
 WITH beat AS (
     UPDATE wheelwork_nodes
@@ -150,11 +150,16 @@ SELECT
             ORDER BY due
             LIMIT 1
         ) AS first
+        WHERE NOT EXISTS (SELECT FROM wheelwork_kinds WHERE kind = mine.kind AND paused)
     ),
-    clock_timestamp()";
+    clock_timestamp(),
+    ARRAY (
+        SELECT mine.kind FROM unnest($3::text[]) AS mine (kind)
+        WHERE EXISTS (SELECT FROM wheelwork_kinds WHERE kind = mine.kind AND paused)
+    )";
 
 /// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8, priorities
-/// $10. The node $1 claims those with $9 that are due within $2 microseconds. The first epoch is the time: if a job is
+/// $10. The node $1 claims those with $9 that are due within $2 microseconds, unless their kind is paused. The first epoch is the time: if a job is
 /// stored again after its end, no claim on the first one fits the second.
 pub(crate) const INSERT: &str = "
 WITH me AS (
@@ -176,7 +181,8 @@ stored AS (
         END
     FROM (
         SELECT
-            id, kind, key, payload, claim, priority,
+            id, kind, key, payload, priority,
+            claim AND kind <> ALL (ARRAY (SELECT kind FROM wheelwork_kinds WHERE paused)) AS claim,
             coalesce(at, statement_timestamp() + delay * interval '1 microsecond') AS due
         FROM unnest(
             $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bool[],
@@ -224,7 +230,8 @@ WHERE status IS DISTINCT FROM 'in progress'";
 /// Those of the ids $1 that are stored.
 pub(crate) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
 
-/// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 at most $4. First those
+/// Claims for the node $1 free jobs that are due within $2 microseconds: of each kind $3 that is not paused at most
+/// $4. First those
 /// that are due and have a priority, each priority by the index of these (a kind that has none costs one look),
 /// then the others. The first statement has locked what it returns, so the second leaves it out.
 pub(crate) const CLAIM: &str = "
@@ -262,6 +269,7 @@ near AS (
         ) AS others
         LIMIT mine.room
     ) AS free
+    WHERE NOT EXISTS (SELECT FROM wheelwork_kinds WHERE kind = mine.kind AND paused)
 )
 UPDATE wheelwork_jobs AS job
 SET owner = me.id, epoch = job.epoch + 1, claims = job.claims + 1
@@ -315,6 +323,24 @@ SET owner = NULL,
     error = coalesce(mine.error, job.error)
 FROM mine
 WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
+RETURNING job.id, job.epoch";
+
+/// Frees jobs that have not begun: ids $1, epochs $2. The claim does not count. Passes over rows that somebody has
+/// locked. `OFFSET` as in `DONE`.
+pub(crate) const LET_GO: &str = "
+WITH mine AS (
+    SELECT held.id
+    FROM unnest($1::uuid[], $2::bigint[]) AS ended (id, epoch),
+    LATERAL (
+        SELECT id, owner FROM wheelwork_jobs
+        WHERE id = ended.id AND epoch = ended.epoch
+        OFFSET 0
+        FOR UPDATE SKIP LOCKED
+    ) AS held
+    WHERE held.owner IS NOT NULL
+)
+UPDATE wheelwork_jobs AS job SET owner = NULL, claims = greatest(claims - 1, 0)
+WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
 /// Those of the claims ($2, $3) that the node $1 has. `OFFSET` as in `DONE`.
@@ -437,6 +463,24 @@ SELECT
     END
 FROM stored LEFT JOIN before ON true";
 
+/// Pauses the kind $1, and tells the nodes.
+pub(crate) const PAUSE: &str = "
+WITH changed AS (
+    INSERT INTO wheelwork_kinds AS known (kind, paused) VALUES ($1, true)
+    ON CONFLICT (kind) DO UPDATE SET paused = true WHERE NOT known.paused
+    RETURNING kind
+)
+SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'paused')::text
+FROM changed";
+
+/// Resumes the kind $1, and tells the nodes.
+pub(crate) const RESUME: &str = "
+WITH changed AS (
+    UPDATE wheelwork_kinds SET paused = false WHERE kind = $1 AND paused RETURNING kind
+)
+SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'paused')::text
+FROM changed";
+
 /// Deletes at most $3 dead jobs of the kind $1, or of all if that is NULL, that were due before $2.
 pub(crate) const PRUNE: &str = "
 DELETE FROM wheelwork_jobs WHERE id = ANY (ARRAY (
@@ -521,13 +565,22 @@ ORDER BY due, id
 LIMIT $3";
 
 pub(crate) const STATS: &str = "
+WITH counted AS (
+    SELECT
+        kind,
+        count(*) FILTER (WHERE owner IS NULL AND NOT dead) AS waiting,
+        count(*) FILTER (WHERE owner IS NULL AND NOT dead AND due < statement_timestamp()) AS overdue,
+        count(*) FILTER (WHERE owner IS NOT NULL) AS claimed,
+        count(*) FILTER (WHERE dead) AS dead,
+        min(due) FILTER (WHERE NOT dead) AS next_due
+    FROM wheelwork_jobs
+    GROUP BY kind
+),
+paused AS (
+    SELECT kind FROM wheelwork_kinds WHERE paused
+)
 SELECT
-    kind,
-    count(*) FILTER (WHERE owner IS NULL AND NOT dead),
-    count(*) FILTER (WHERE owner IS NULL AND NOT dead AND due < statement_timestamp()),
-    count(*) FILTER (WHERE owner IS NOT NULL),
-    count(*) FILTER (WHERE dead),
-    min(due) FILTER (WHERE NOT dead)
-FROM wheelwork_jobs
-GROUP BY kind
+    kind, coalesce(waiting, 0), coalesce(overdue, 0), coalesce(claimed, 0), coalesce(dead, 0), next_due,
+    kind IN (SELECT paused.kind FROM paused)
+FROM counted FULL JOIN paused USING (kind)
 ORDER BY kind";

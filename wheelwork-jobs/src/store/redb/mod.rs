@@ -256,13 +256,15 @@ impl Store for Redb {
         let first_due = self.read("find the next due job", move |view, claims| {
             let claims = lock(claims);
             let mut first = None;
-            for kind in &kinds {
+            let mut paused = view.paused()?;
+            paused.retain(|paused| kinds.iter().any(|kind| **kind == **paused));
+            for kind in kinds.iter().filter(|kind| !paused.iter().any(|p| **p == ***kind)) {
                 first = first.into_iter().chain(view.first_free(kind, &claims)?).min();
             }
-            Ok(first)
+            Ok((first, paused))
         });
-        let next_due = first_due.await?;
-        Ok(Beat { alive, clock: reading(), next_lapse: None, next_due })
+        let (next_due, paused) = first_due.await?;
+        Ok(Beat { alive, clock: reading(), next_lapse: None, next_due, paused })
     }
 
     async fn take_over(&self) -> Result<u64, StoreError> {
@@ -288,7 +290,8 @@ impl Store for Redb {
                     continue;
                 }
                 let near = due <= now.after(window);
-                let node = node.filter(|_| *claim && near);
+                let may_claim = *claim && near && !tables.is_paused(&job.kind)?;
+                let node = node.filter(|_| may_claim);
                 let claimed = node.and_then(|node| claims.claim(node, job.id));
                 if claimed.is_none() {
                     claims.freed(&job.kind, due, job.id);
@@ -315,6 +318,9 @@ impl Store for Redb {
             let now = now();
             let mut all = Vec::new();
             for (kind, room) in &rooms {
+                if tables.is_paused(kind)? {
+                    continue;
+                }
                 let urgent = tables.urgent(kind, now, *room, claims)?;
                 claim_all(node, kind, &urgent, tables, claims, &mut all)?;
                 let room = room - urgent.len();
@@ -428,6 +434,17 @@ impl Store for Redb {
         .await
     }
 
+    async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool, StoreError> {
+        let (kind, listeners) = (kind.to_owned(), self.0.listeners.clone());
+        let changed =
+            self.write("pause or resume a kind", move |tables, _| tables.set_paused(&kind, paused));
+        let changed = changed.await?;
+        if changed {
+            Self::tell(&listeners, Notice::Paused);
+        }
+        Ok(changed)
+    }
+
     fn insert_in<'a>(
         &'a self,
         transaction: &'a Self::Transaction<'_>,
@@ -485,6 +502,9 @@ impl Store for Redb {
             view.for_each(|id, row| {
                 count(&mut kinds, stored(id, row, &lock(claims)), now.into());
             })?;
+            for kind in view.paused()? {
+                kinds.entry(kind.clone()).or_insert_with(|| none(kind)).paused = true;
+            }
             Ok(kinds.into_values().collect())
         })
         .await
@@ -529,6 +549,11 @@ fn finish(
         Outcome::Retry { delay, error } => (Some(delay), Some(error)),
         Outcome::Snooze { delay } => (Some(delay), None),
         Outcome::Bury { error } => (None, Some(error)),
+        Outcome::LetGo => {
+            let Some(row) = tables.row(claim.id)? else { return Ok(false) };
+            claims.freed(&row.kind, row.due, claim.id);
+            return Ok(true);
+        }
     };
     let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
     match delay {
@@ -567,15 +592,12 @@ fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {
     StoredJob { id, kind, key, due: due.into(), payload, priority, attempts, state, error }
 }
 
+fn none(kind: String) -> KindStats {
+    KindStats { kind, waiting: 0, overdue: 0, claimed: 0, dead: 0, paused: false, next_due: None }
+}
+
 fn count(kinds: &mut BTreeMap<String, KindStats>, job: StoredJob, now: SystemTime) {
-    let stats = kinds.entry(job.kind.clone()).or_insert_with(|| KindStats {
-        kind: job.kind,
-        waiting: 0,
-        overdue: 0,
-        claimed: 0,
-        dead: 0,
-        next_due: None,
-    });
+    let stats = kinds.entry(job.kind.clone()).or_insert_with(|| none(job.kind));
     match job.state {
         State::Waiting => stats.waiting += 1,
         State::Claimed => stats.claimed += 1,

@@ -36,10 +36,13 @@ type UrgentPlace = (&'static str, u8, u64, u128);
 const PRIORITIES: TableDefinition<u128, u8> = TableDefinition::new("wheelwork_priorities");
 const URGENT: TableDefinition<UrgentPlace, ()> = TableDefinition::new("wheelwork_urgent");
 
+/// The kinds that are paused.
+const PAUSED: TableDefinition<&str, ()> = TableDefinition::new("wheelwork_paused");
+
 /// The version of the tables, if that is more than 1.
 const SCHEMA: TableDefinition<(), u32> = TableDefinition::new("wheelwork_schema");
 
-/// The last version. 2 has `SCHEMA`, `PRIORITIES` and `URGENT`.
+/// The last version. 2 has `SCHEMA`, `PRIORITIES`, `URGENT` and `PAUSED`.
 pub(super) const VERSION: u32 = 2;
 
 /// A row of `JOBS`.
@@ -99,6 +102,7 @@ pub(super) struct Tables<'t> {
     keys: Table<'t, &'static str, u128>,
     priorities: Table<'t, u128, u8>,
     urgent: Table<'t, UrgentPlace, ()>,
+    paused: Table<'t, &'static str, ()>,
     schema: Table<'t, (), u32>,
     changed: Cell<bool>,
 }
@@ -112,6 +116,7 @@ impl<'t> Tables<'t> {
             keys: transaction.open_table(KEYS)?,
             priorities: transaction.open_table(PRIORITIES)?,
             urgent: transaction.open_table(URGENT)?,
+            paused: transaction.open_table(PAUSED)?,
             schema: transaction.open_table(SCHEMA)?,
             changed: Cell::new(false),
         })
@@ -165,6 +170,24 @@ impl<'t> Tables<'t> {
         }
         self.touch();
         Ok(None)
+    }
+
+    pub(super) fn is_paused(&self, kind: &str) -> Result<bool, Error> {
+        Ok(self.paused.get(kind)?.is_some())
+    }
+
+    /// False if it was so already.
+    pub(super) fn set_paused(&mut self, kind: &str, paused: bool) -> Result<bool, Error> {
+        if self.is_paused(kind)? == paused {
+            return Ok(false);
+        }
+        if paused {
+            self.paused.insert(kind, ())?;
+        } else {
+            self.paused.remove(kind)?;
+        }
+        self.touch();
+        Ok(true)
     }
 
     /// The job that has a key.
@@ -332,6 +355,7 @@ pub(super) struct View {
     dead: ReadOnlyTable<u128, ()>,
     keys: ReadOnlyTable<&'static str, u128>,
     priorities: ReadOnlyTable<u128, u8>,
+    paused: ReadOnlyTable<&'static str, ()>,
 }
 
 impl View {
@@ -362,6 +386,7 @@ impl View {
                 dead: transaction.open_table(DEAD)?,
                 keys: transaction.open_table(KEYS)?,
                 priorities: transaction.open_table(PRIORITIES)?,
+                paused: transaction.open_table(PAUSED)?,
             })
         };
         Ok(open()?)
@@ -375,6 +400,11 @@ impl View {
         let Some(id) = self.keys.get(key)? else { return Ok(None) };
         let id = JobId::from_u128(id.value());
         Ok(self.row(id)?.map(|row| (id, row)))
+    }
+
+    pub(super) fn paused(&self) -> Result<Vec<String>, Error> {
+        let kinds = self.paused.iter()?;
+        kinds.map(|entry| Ok(entry?.0.value().to_owned())).collect()
     }
 
     /// When the first free job of a kind is due.
