@@ -8,7 +8,8 @@ use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped, busy};
 use crate::store::{
-    Claim, Filter, InTransaction, Insertion, KindStats, Removed, Replaced, Store, StoreError,
+    Cancelled, Claim, Filter, InTransaction, Insertion, KindStats, Removed, Replaced, Store,
+    StoreError,
 };
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -141,13 +142,13 @@ impl<S: Store> Jobs<S> {
         }
         let (window, new) = (self.0.node.window, job.clone());
         let replacing = move |store: Arc<S>| async move { store.replace(window, &new).await };
-        let job = Box::new(job);
+        let (kind, job) = (job.kind.clone(), Box::new(job));
         let Replaced { insertion, before } = match self.0.call(replacing).await {
             Ok(replaced) => replaced,
             Err(source) => return Err(ScheduleError::Store { job, source }),
         };
         match insertion {
-            Insertion::Stored(_) => {}
+            Insertion::Stored(_) => self.0.node.count_scheduled(&kind),
             Insertion::AlreadyStored => return Err(ScheduleError::AlreadyStored { job }),
             Insertion::KeyTaken => return Err(ScheduleError::KeyTaken { job }),
             Insertion::Busy => return Err(ScheduleError::Store { job, source: busy() }),
@@ -168,7 +169,11 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
-        let removed = self.0.call(move |store| async move { store.cancel(id).await }).await?;
+        let cancelled = self.0.call(move |store| async move { store.cancel(id).await }).await?;
+        let removed = cancelled.map(|Cancelled { kind, removed }| {
+            self.0.node.count_cancelled(&kind);
+            removed
+        });
         Ok(self.drop_removed(id, removed))
     }
 

@@ -73,7 +73,7 @@ pub use health::{Condition, Health};
 pub use job::{JobId, NewJob, NoJobId, PayloadError, State, StoredJob, When};
 pub use jobs::{Jobs, JobsBuilder};
 pub use kind::{Kind, Retry};
-pub use metrics::{LateBy, Metrics};
+pub use metrics::{Histogram, KindMetrics, LateBy, Metrics};
 pub use node::Stopped;
 #[cfg(feature = "postgres")]
 pub use store::postgres::Postgres;

@@ -99,6 +99,6 @@ impl<S: Store> Node<S> {
         log::error!("{} {} is dead: {error}", self.kinds[kind], claim.id);
         let end = End { claim, outcome: Outcome::Bury { error } };
         // The queue is open: the node has the other end until it has stopped.
-        let _ = self.ends.send(Ended { end, in_transaction: false });
+        let _ = self.ends.send(Ended { kind, end, in_transaction: false });
     }
 }

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -94,7 +94,8 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         told: told.clone(),
         cancellation: cancellation.clone(),
     };
-    let mut run = Run { node: &node, kind, claim, attempts, told, result: None };
+    let begun = host::now();
+    let mut run = Run { node: &node, kind, claim, attempts, told, begun, result: None };
     let limit = TimeLimit::begin(&node, kind, cancellation);
     let result = tokio::select! {
         biased;
@@ -148,21 +149,23 @@ struct Run<'a, S: Store> {
     claim: Claim,
     attempts: u32,
     told: Arc<Told>,
+    begun: Instant,
     result: Option<Result<(), String>>,
 }
 
 impl<S: Store> Drop for Run<'_, S> {
     fn drop(&mut self) {
-        let Self { node, claim, .. } = *self;
+        let Self { node, kind, claim, .. } = *self;
         let dropped = || Err("the runtime dropped the handler".to_owned());
         let outcome = match self.result.take().unwrap_or_else(dropped) {
             Ok(()) => self.end_well(),
             Err(error) => self.outcome_of(error),
         };
-        node.end(claim);
+        node.end(claim, kind);
+        node.counts.kinds.of(kind).took(host::elapsed(self.begun));
         let in_transaction = self.told.in_transaction.load(Ordering::Relaxed);
         // The queue is open: the node has the other end until it has stopped.
-        let _ = node.ends.send(Ended { end: End { claim, outcome }, in_transaction });
+        let _ = node.ends.send(Ended { kind, end: End { claim, outcome }, in_transaction });
     }
 }
 
@@ -177,6 +180,7 @@ impl<S: Store> Run<'_, S> {
     }
 
     fn outcome_of(&self, error: String) -> Outcome {
+        self.node.counts.kinds.of(self.kind).failed.add(1);
         let kind = &self.node.handlers[self.kind].kind;
         let (name, id, attempt) = (&kind.name, self.claim.id, self.attempts.saturating_add(1));
         // PostgreSQL cannot store NUL, and nobody reads more.

@@ -22,6 +22,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// A run that has ended.
 pub(super) struct Ended {
+    pub(super) kind: usize,
     pub(super) end: End,
     /// Whether the handler has completed the job in a transaction: then its row may be gone already.
     pub(super) in_transaction: bool,
@@ -95,8 +96,8 @@ async fn tell<S: Store>(
             again.push((ended, backoff));
             continue;
         }
-        let Ended { end, in_transaction } = ended;
-        node.count(&end.outcome, answer == Finished::Held, in_transaction);
+        let Ended { kind, end, in_transaction } = ended;
+        node.count(kind, &end.outcome, answer == Finished::Held, in_transaction);
         near |= match end.outcome {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
             Outcome::Done | Outcome::Bury { .. } | Outcome::LetGo => false,
@@ -123,15 +124,16 @@ impl<S: Store> Node<S> {
         since.is_some_and(|since| now >= since + GRACE)
     }
 
-    fn count(&self, outcome: &Outcome, held: bool, in_transaction: bool) {
+    fn count(&self, kind: usize, outcome: &Outcome, held: bool, in_transaction: bool) {
+        let counts = self.counts.kinds.of(kind);
         let count = match outcome {
             Outcome::LetGo => return,
-            Outcome::Done if held || in_transaction => &self.counts.done,
-            _ if !held => &self.counts.lost,
-            Outcome::Done => &self.counts.done,
-            Outcome::Retry { .. } => &self.counts.retried,
-            Outcome::Snooze { .. } => &self.counts.snoozed,
-            Outcome::Bury { .. } => &self.counts.buried,
+            Outcome::Done if held || in_transaction => &counts.done,
+            _ if !held => &counts.lost,
+            Outcome::Done => &counts.done,
+            Outcome::Retry { .. } => &counts.retried,
+            Outcome::Snooze { .. } => &counts.snoozed,
+            Outcome::Bury { .. } => &counts.buried,
         };
         count.add(1);
     }

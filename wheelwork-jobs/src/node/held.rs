@@ -33,7 +33,6 @@ const MARGIN: Duration = Duration::from_secs(1);
 pub(super) struct Held {
     jobs: HashMap<Claim, HeldJob>,
     kinds: Vec<Count>,
-    running: usize,
     /// Calls under way that may claim jobs.
     claiming: usize,
     /// Claims that were dropped meanwhile, and perhaps before their call had its answer.
@@ -44,6 +43,7 @@ pub(super) struct Held {
 #[derive(Clone, Default)]
 struct Count {
     held: usize,
+    running: usize,
     /// The payloads of these.
     bytes: usize,
     /// About the largest payload of the last ones. 0 if there were none.
@@ -155,7 +155,6 @@ impl Held {
         Self {
             jobs: HashMap::new(),
             kinds: vec![Count::default(); kinds],
-            running: 0,
             claiming: 0,
             dropped: HashSet::new(),
         }
@@ -166,7 +165,12 @@ impl Held {
     }
 
     pub(super) fn running(&self) -> usize {
-        self.running
+        self.kinds.iter().map(|count| count.running).sum()
+    }
+
+    /// How many jobs of each kind it holds, and how many of these run.
+    pub(super) fn by_kind(&self) -> Vec<(usize, usize)> {
+        self.kinds.iter().map(|count| (count.held, count.running)).collect()
     }
 
     /// In the order of ids, so that the statements of all nodes lock rows in one order.
@@ -245,7 +249,7 @@ impl<S: Store> Node<S> {
         let mut held = self.held();
         for Claimed { claim, kind, due, payload, priority, attempts, claims } in claimed {
             let Some(&kind) = self.kind_numbers.get(&kind) else { continue };
-            self.counts.claimed.add(1);
+            self.counts.kinds.of(kind).claimed.add(1);
             // Whoever stops gives them back.
             if held.dropped.contains(&claim) || self.stopping.is_cancelled() {
                 continue;
@@ -300,9 +304,9 @@ impl<S: Store> Node<S> {
                 return;
             }
         }
-        let end = End { claim, outcome: Outcome::LetGo };
+        let (kind, end) = (job.kind, End { claim, outcome: Outcome::LetGo });
         // The queue is open: the node has the other end until it has stopped.
-        let _ = self.ends.send(Ended { end, in_transaction: false });
+        let _ = self.ends.send(Ended { kind, end, in_transaction: false });
     }
 
     /// Queues a job if it is due, and otherwise puts it into the wheel.
@@ -374,9 +378,9 @@ impl<S: Store> Node<S> {
             claims: job.claims,
             cancellation,
         };
-        held.running += 1;
-        self.counts.fired.add(1);
-        self.counts.late_by(self.clock().least(now).since(begun.due));
+        let kind = job.kind;
+        held.kinds[kind].running += 1;
+        self.counts.fired(kind, self.clock().least(now).since(begun.due));
         Begin::Now(begun)
     }
 
@@ -394,9 +398,9 @@ impl<S: Store> Node<S> {
     }
 
     /// Notes that a run has ended.
-    pub(super) fn end(&self, claim: Claim) {
+    pub(super) fn end(&self, claim: Claim, kind: usize) {
         let mut held = self.held();
-        held.running -= 1;
+        held.kinds[kind].running -= 1;
         if let Some(job) = held.jobs.get_mut(&claim) {
             job.state = State::Ended;
         }

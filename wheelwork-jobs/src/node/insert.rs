@@ -140,6 +140,7 @@ async fn store<S: Store>(
     for ((Insert { job, .. }, (answer, since)), result) in
         jobs.into_iter().zip(answers).zip(results)
     {
+        let kind = job.kind.clone();
         let result = match result {
             Ok(Insertion::Busy) => {
                 busy.push((Request { job, answer }, since));
@@ -148,13 +149,25 @@ async fn store<S: Store>(
             Ok(insertion) => result_of(job, insertion),
             Err(error) => Err(failed(job, error)),
         };
-        node.counts.scheduled.add(u64::from(result.is_ok()));
+        if result.is_ok() {
+            node.count_scheduled(&kind);
+        }
         let _ = answer.send(result); // the caller may have given up
     }
     busy
 }
 
 impl<S: Store> Node<S> {
+    /// A job of this kind was stored.
+    pub(crate) fn count_scheduled(&self, kind: &str) {
+        self.counts.kinds.count(kind, |counts| counts.scheduled.add(1));
+    }
+
+    /// A job of this kind was cancelled.
+    pub(crate) fn count_cancelled(&self, kind: &str) {
+        self.counts.kinds.count(kind, |counts| counts.cancelled.add(1));
+    }
+
     /// Chooses which jobs the node may claim: those whose handler it has, as far as it has room. The room
     /// is reserved.
     fn choose(&self, me: Option<NodeId>, jobs: Vec<NewJob>) -> (Vec<Insert>, Vec<Room<'_, S>>) {

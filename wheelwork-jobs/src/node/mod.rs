@@ -198,6 +198,7 @@ impl<S: Store> Node<S> {
         let clock = DatabaseClock::new(store.clock().await?);
         let timer = host::timer(settings.tick)?;
         let kinds: Vec<_> = settings.handlers.iter().map(|h| h.kind.name.clone()).collect();
+        let counts = Counts::new(&kinds);
         let queues = kinds.iter().map(|_| DueQueue::default()).collect();
         let (ends, ended) = mpsc::unbounded_channel();
         let node = Arc::new(Self {
@@ -211,7 +212,7 @@ impl<S: Store> Node<S> {
             timer,
             clock: Mutex::new(clock),
             lease: Mutex::new(host::now()),
-            counts: Counts::default(),
+            counts,
             me: RwLock::new(None),
             must_rejoin: AtomicBool::new(false),
             last_beat: Mutex::new(host::now()),
@@ -262,7 +263,9 @@ impl<S: Store> Node<S> {
 
     pub(crate) fn metrics(&self) -> Metrics {
         let held = self.held();
-        self.counts.read(held.len(), held.running(), self.fault().is_some())
+        let holds = held.by_kind();
+        drop(held);
+        self.counts.read(&holds, self.fault().is_some())
     }
 
     /// How the node is.

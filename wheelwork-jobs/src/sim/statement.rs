@@ -54,7 +54,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::PAUSE | sql::RESUME => (&[Text], &[Text]),
         sql::FAILED => (&[Uuids, Ints, Ints, Texts], &[Uuid, Int]),
         sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
-        sql::CANCEL => (&[Uuid], &[Int, Int, Text]),
+        sql::CANCEL => (&[Uuid], &[Int, Int, Text, Text]),
         sql::RESCHEDULE => (&[Uuid, Time, Int, Int, Bool], &[Int, Int, Text, Text]),
         sql::REPLACE => {
             (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Int, Int, Uuid, Time, Text, Text])
@@ -606,7 +606,7 @@ impl<'a> Statement<'a> {
         self.delete(id, &row)?;
         self.tell_owner(id, &row);
         let owner = Cell::of(row.owner, Cell::Int);
-        Ok(vec![vec![owner, Cell::Int(row.epoch), Cell::Null]])
+        Ok(vec![vec![owner, Cell::Int(row.epoch), Cell::Text(row.kind), Cell::Null]])
     }
 
     async fn reschedule(&self, p: &Parameters) -> Done<Rows> {

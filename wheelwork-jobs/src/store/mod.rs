@@ -111,9 +111,11 @@ pub trait Store: Send + Sync + 'static {
         ends: &[End],
     ) -> impl Future<Output = Result<Vec<Finished>, StoreError>> + Send;
 
-    /// Deletes a job, and tells its owner. Returns the claim that it had, `None` if there is no such job.
-    fn cancel(&self, id: JobId)
-    -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
+    /// Deletes a job, and tells its owner. `None` if there is no such job.
+    fn cancel(
+        &self,
+        id: JobId,
+    ) -> impl Future<Output = Result<Option<Cancelled>, StoreError>> + Send;
 
     /// Frees a job with a new due time, and tells its owner and those who have to claim it. A dead job
     /// is changed only if `dead`, and then it is not dead any more and has no attempts.
@@ -387,6 +389,15 @@ pub enum Finished {
 pub struct Removed {
     /// The owner that it had, and the epoch of the owner's claim.
     pub owner: Option<(NodeId, u64)>,
+}
+
+/// A job that was cancelled.
+#[derive(Clone, Debug)]
+pub struct Cancelled {
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// The claim that it had.
+    pub removed: Removed,
 }
 
 /// What has become of a job that was to replace another one.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
-    Beat, Claim, Claimed, End, Finished, InTransaction, Insert, Insertion, Joined, NodeId, Notice,
-    Removed, Replaced, Started, Store,
+    Beat, Cancelled, Claim, Claimed, End, Finished, InTransaction, Insert, Insertion, Joined,
+    NodeId, Notice, Removed, Replaced, Started, Store,
 };
 use wheelwork_jobs::{
     Filter, JobId, KindStats, NewJob, Reading, StoreError, StoredJob, Timestamp, When,
@@ -110,7 +110,7 @@ impl<S: Store> Store for Flaky<S> {
         flaky(self.store.finish(ends)).await
     }
 
-    async fn cancel(&self, id: JobId) -> Result<Option<Removed>, StoreError> {
+    async fn cancel(&self, id: JobId) -> Result<Option<Cancelled>, StoreError> {
         flaky(self.store.cancel(id)).await
     }
 
@@ -206,7 +206,7 @@ macro_rules! forward_the_rest {
             holding(node: NodeId, claims: &[Claim]) -> Vec<Claim>;
             start(node: NodeId, claims: &[Claim]) -> Vec<Started>;
             finish(ends: &[End]) -> Vec<Finished>;
-            cancel(id: JobId) -> Option<Removed>;
+            cancel(id: JobId) -> Option<Cancelled>;
             reschedule(id: JobId, when: When, window: Duration, dead: bool) -> Option<Removed>;
             get(id: JobId) -> Option<StoredJob>;
             find(key: &str) -> Option<StoredJob>;

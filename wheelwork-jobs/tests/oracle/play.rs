@@ -287,7 +287,7 @@ impl<S: Store> Play<S> {
 
     async fn cancel(&mut self, number: usize) -> Checked {
         let Some(job) = pick(&self.all_jobs, number) else { return Ok(()) };
-        let removed = self.store.cancel(job.id()).await.unwrap();
+        let removed = self.store.cancel(job.id()).await.unwrap().map(|cancelled| cancelled.removed);
         let expected = self.model.jobs.remove(&job.id());
         self.check_removed(removed, expected.as_ref())
     }

@@ -8,6 +8,7 @@ mod fail;
 mod fire;
 mod keys;
 mod limits;
+mod metrics;
 mod nodes;
 mod pause;
 mod priorities;

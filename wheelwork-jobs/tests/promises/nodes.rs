@@ -167,7 +167,7 @@ async fn a_cancel_and_a_move_are_told_to_the_owner() {
     for insert in &claimed {
         let id = insert.job.id();
         let told = if id == claimed[0].job.id() {
-            store.cancel(id).await.unwrap()
+            store.cancel(id).await.unwrap().map(|cancelled| cancelled.removed)
         } else {
             store.reschedule(id, ms(70_000).into(), ms(60_000), false).await.unwrap()
         };

@@ -34,8 +34,8 @@ use self::schema::Prefix;
 use self::tls::Rustls;
 use self::url::Target;
 use super::{
-    Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion, Joined,
-    KindStats, NodeId, Notice, Removed, Replaced, Started, Store, StoreError,
+    Beat, Cancelled, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion,
+    Joined, KindStats, NodeId, Notice, Removed, Replaced, Started, Store, StoreError,
 };
 use crate::host;
 use crate::job::{JobId, NewJob, StoredJob, When};
@@ -361,9 +361,9 @@ impl Store for Postgres {
         self.0.finish(ends).await
     }
 
-    async fn cancel(&self, id: JobId) -> Result<Option<Removed>, StoreError> {
+    async fn cancel(&self, id: JobId) -> Result<Option<Cancelled>, StoreError> {
         let rows = self.0.change("cancel a job", sql::CANCEL, &[&uuid(id)]).await?;
-        rows.first().map(rows::removed).transpose()
+        rows.first().map(rows::cancelled).transpose()
     }
 
     async fn reschedule(

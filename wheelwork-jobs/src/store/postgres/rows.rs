@@ -3,7 +3,8 @@
 use super::connect::Described;
 use crate::job::{JobId, State, StoredJob};
 use crate::store::{
-    Claim, Claimed, Inserted, Insertion, KindStats, NodeId, Removed, Replaced, Started, StoreError,
+    Cancelled, Claim, Claimed, Inserted, Insertion, KindStats, NodeId, Removed, Replaced, Started,
+    StoreError,
 };
 use crate::time::Timestamp;
 use std::time::SystemTime;
@@ -79,6 +80,11 @@ pub(super) fn inserted(row: &Row) -> Result<(Uuid, Inserted), StoreError> {
 pub(super) fn removed(row: &Row) -> Result<Removed, StoreError> {
     let epoch = epoch(row, 1)?;
     Ok(Removed { owner: get::<Option<i64>>(row, 0)?.map(|node| (NodeId(node), epoch)) })
+}
+
+/// As `removed`, then the kind.
+pub(super) fn cancelled(row: &Row) -> Result<Cancelled, StoreError> {
+    Ok(Cancelled { kind: get::<&str>(row, 2)?.into(), removed: removed(row)? })
 }
 
 /// As `removed`, then the id and the due time of the new job.

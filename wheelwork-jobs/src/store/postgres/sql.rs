@@ -385,10 +385,10 @@ LATERAL (
 /// Deletes the job $1, and tells its owner.
 pub(crate) const CANCEL: &str = "
 WITH gone AS (
-    DELETE FROM wheelwork_jobs WHERE id = $1 RETURNING id, owner, epoch
+    DELETE FROM wheelwork_jobs WHERE id = $1 RETURNING id, owner, epoch, kind
 )
 SELECT
-    owner, epoch,
+    owner, epoch, kind,
     CASE
         WHEN owner IS NOT NULL
         THEN pg_notify(

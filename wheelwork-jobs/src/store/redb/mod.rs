@@ -22,8 +22,9 @@ use self::tables::{Row, Tables, View};
 use self::turn::Turns;
 use self::writer::Writer;
 use super::{
-    Beat, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Inserted, Insertion,
-    Joined, KindStats, NodeId, Notice, Outcome, Removed, Replaced, Started, Store, StoreError,
+    Beat, Cancelled, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Inserted,
+    Insertion, Joined, KindStats, NodeId, Notice, Outcome, Removed, Replaced, Started, Store,
+    StoreError,
 };
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp};
@@ -353,13 +354,12 @@ impl Store for Redb {
         .await
     }
 
-    async fn cancel(&self, id: JobId) -> Result<Option<Removed>, StoreError> {
+    async fn cancel(&self, id: JobId) -> Result<Option<Cancelled>, StoreError> {
         let listeners = self.0.listeners.clone();
         self.write("cancel a job", move |tables, claims| {
-            if tables.remove(id)?.is_none() {
-                return Ok(None);
-            }
-            Ok(Some(disown(id, claims, &listeners)))
+            let Some(row) = tables.remove(id)? else { return Ok(None) };
+            let removed = disown(id, claims, &listeners);
+            Ok(Some(Cancelled { kind: row.kind.into(), removed }))
         })
         .await
     }

@@ -1,6 +1,18 @@
 //! What a `Jobs` has done.
+//!
+//! - `kinds`: the counts of each kind, which are bounded in number
+//! - `histogram`: times in fixed ranges
+//! - `text`: all of it as Prometheus reads it
 
-use hdrhistogram::Histogram;
+mod histogram;
+mod kinds;
+mod text;
+
+pub use self::histogram::Histogram;
+pub use self::kinds::KindMetrics;
+
+use self::kinds::Kinds;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,12 +29,16 @@ pub struct Metrics {
     pub fired: u64,
     /// Jobs that were done.
     pub done: u64,
+    /// Runs that ended with an error or a panic, or were longer than their limit.
+    pub failed: u64,
     /// Failures after which a job runs again.
     pub retried: u64,
     /// Runs whose handler has put the job off.
     pub snoozed: u64,
     /// Failures after which a job was dead.
     pub buried: u64,
+    /// Jobs that it has cancelled: its calls that have returned true.
+    pub cancelled: u64,
     /// Runs whose claim did not hold any more at their end: cancelled, rescheduled or taken over meanwhile.
     pub lost: u64,
     /// Jobs that it has freed because their node had died.
@@ -41,11 +57,13 @@ pub struct Metrics {
     pub running: u64,
     /// How late handlers were called.
     pub late_by: LateBy,
+    /// The same by kind, by name.
+    pub kinds: Vec<KindMetrics>,
 }
 
 /// How late handlers were called: from the due time to the call, by the database's clock.
 #[derive(Clone, Debug)]
-pub struct LateBy(Histogram<u64>);
+pub struct LateBy(hdrhistogram::Histogram<u64>);
 
 impl LateBy {
     /// An hour. Whatever is later counts as an hour.
@@ -74,7 +92,7 @@ impl LateBy {
 
 impl Default for LateBy {
     fn default() -> Self {
-        match Histogram::new_with_bounds(1, Self::LONGEST, 2) {
+        match hdrhistogram::Histogram::new_with_bounds(1, Self::LONGEST, 2) {
             Ok(histogram) => Self(histogram),
             Err(error) => unreachable!("the bounds are constants: {error:?}"),
         }
@@ -82,16 +100,8 @@ impl Default for LateBy {
 }
 
 /// The counts behind [`Metrics`].
-#[derive(Default)]
 pub(crate) struct Counts {
-    pub(crate) scheduled: Count,
-    pub(crate) claimed: Count,
-    pub(crate) fired: Count,
-    pub(crate) done: Count,
-    pub(crate) retried: Count,
-    pub(crate) snoozed: Count,
-    pub(crate) buried: Count,
-    pub(crate) lost: Count,
+    pub(crate) kinds: Kinds,
     pub(crate) taken_over: Count,
     pub(crate) lapsed: Count,
     pub(crate) clock_steps: Count,
@@ -113,28 +123,49 @@ impl Count {
 }
 
 impl Counts {
-    pub(crate) fn late_by(&self, late_by: Duration) {
-        self.late_by.lock().unwrap_or_else(PoisonError::into_inner).record(late_by);
+    pub(crate) fn new(handled: &[Arc<str>]) -> Self {
+        Self {
+            kinds: Kinds::new(handled),
+            taken_over: Count::default(),
+            lapsed: Count::default(),
+            clock_steps: Count::default(),
+            store_errors: Count::default(),
+            late_by: Mutex::default(),
+        }
     }
 
-    pub(crate) fn read(&self, held: usize, running: usize, died: bool) -> Metrics {
+    /// A handler is called.
+    pub(crate) fn fired(&self, kind: usize, late_by: Duration) {
+        self.late_by.lock().unwrap_or_else(PoisonError::into_inner).record(late_by);
+        let counts = self.kinds.of(kind);
+        counts.fired.add(1);
+        counts.late_by(late_by);
+    }
+
+    /// `holds` is what the node holds of each of its kinds: held and running.
+    pub(crate) fn read(&self, holds: &[(usize, usize)], died: bool) -> Metrics {
+        let kinds = self.kinds.read(holds);
+        let sum = |count: fn(&KindMetrics) -> u64| kinds.iter().map(count).sum();
         Metrics {
-            scheduled: self.scheduled.get(),
-            claimed: self.claimed.get(),
-            fired: self.fired.get(),
-            done: self.done.get(),
-            retried: self.retried.get(),
-            snoozed: self.snoozed.get(),
-            buried: self.buried.get(),
-            lost: self.lost.get(),
+            scheduled: sum(|kind| kind.scheduled),
+            claimed: sum(|kind| kind.claimed),
+            fired: sum(|kind| kind.fired),
+            done: sum(|kind| kind.done),
+            failed: sum(|kind| kind.failed),
+            retried: sum(|kind| kind.retried),
+            snoozed: sum(|kind| kind.snoozed),
+            buried: sum(|kind| kind.buried),
+            cancelled: sum(|kind| kind.cancelled),
+            lost: sum(|kind| kind.lost),
             taken_over: self.taken_over.get(),
             lapsed: self.lapsed.get(),
             clock_steps: self.clock_steps.get(),
             store_errors: self.store_errors.get(),
             died,
-            held: held as u64,
-            running: running as u64,
+            held: sum(|kind| kind.held),
+            running: sum(|kind| kind.running),
             late_by: self.late_by.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            kinds,
         }
     }
 }

@@ -1,0 +1,155 @@
+//! Metrics in the text format of Prometheus.
+
+use super::{Histogram, KindMetrics, Metrics};
+use std::fmt::{self, Write};
+
+/// A metric by kind: its name, what it says, and its type.
+type ByKind = (&'static str, &'static str, &'static str, fn(&KindMetrics) -> u64);
+
+const BY_KIND: [ByKind; 12] = [
+    ("scheduled_total", "Jobs stored, without those in transactions of users.", COUNTER, |kind| {
+        kind.scheduled
+    }),
+    ("claimed_total", "Jobs claimed.", COUNTER, |kind| kind.claimed),
+    ("fired_total", "Jobs whose handler was called.", COUNTER, |kind| kind.fired),
+    ("done_total", "Jobs done.", COUNTER, |kind| kind.done),
+    ("failed_total", "Runs that failed.", COUNTER, |kind| kind.failed),
+    ("retried_total", "Failures after which a job runs again.", COUNTER, |kind| kind.retried),
+    ("snoozed_total", "Runs that have put their job off.", COUNTER, |kind| kind.snoozed),
+    ("buried_total", "Failures after which a job was dead.", COUNTER, |kind| kind.buried),
+    ("cancelled_total", "Jobs cancelled by this process.", COUNTER, |kind| kind.cancelled),
+    ("lost_total", "Runs whose claim did not hold at their end.", COUNTER, |kind| kind.lost),
+    ("held", "Jobs held, waiting or running.", GAUGE, |kind| kind.held),
+    ("running", "Handlers that run.", GAUGE, |kind| kind.running),
+];
+
+type Times = (&'static str, &'static str, fn(&KindMetrics) -> &Histogram);
+
+const TIMES: [Times; 2] = [
+    ("late_seconds", "From the due time to the call of the handler.", |kind| &kind.late_by),
+    ("run_seconds", "From the call of the handler to its end.", |kind| &kind.took),
+];
+
+type Whole = (&'static str, &'static str, &'static str, fn(&Metrics) -> u64);
+
+const WHOLE: [Whole; 5] = [
+    ("taken_over_total", "Jobs freed because their node had died.", COUNTER, |all| all.taken_over),
+    ("lapsed_total", "Times at which this node was taken for dead.", COUNTER, |all| all.lapsed),
+    ("clock_steps_total", "Jumps of the database's clock.", COUNTER, |all| all.clock_steps),
+    ("store_errors_total", "Calls of the store that failed.", COUNTER, |all| all.store_errors),
+    ("died", "1 if the node has died.", GAUGE, |all| u64::from(all.died)),
+];
+
+const COUNTER: &str = "counter";
+const GAUGE: &str = "gauge";
+
+impl Metrics {
+    /// All of it in the text format of Prometheus, version 0.0.4, whose content type is `text/plain;
+    /// version=0.0.4`. Each name begins with `wheelwork_jobs_`, and what is counted by kind has the label
+    /// `kind`.
+    ///
+    /// A kind takes 55 lines, and there are at most 1,001 kinds.
+    ///
+    /// ```
+    /// # use wheelwork_jobs::{Jobs, NewJob, Redb};
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// let jobs = Jobs::open(Redb::open(folder.path().join("jobs.redb"))?).await?;
+    /// jobs.schedule(NewJob::new("mail", &17)?).await?;
+    /// let text = jobs.metrics().to_prometheus(); // what your server answers to GET /metrics
+    /// assert!(text.contains("wheelwork_jobs_scheduled_total{kind=\"mail\"} 1\n"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn to_prometheus(&self) -> String {
+        let mut text = String::with_capacity(4_096 * (1 + self.kinds.len()));
+        // A `String` takes all that is written.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, text: &mut String) -> fmt::Result {
+        for (name, help, of, value) in WHOLE {
+            head(text, name, help, of)?;
+            writeln!(text, "wheelwork_jobs_{name} {}", value(self))?;
+        }
+        let labels: Vec<_> = self.kinds.iter().map(|kind| escape(&kind.kind)).collect();
+        let kinds = || self.kinds.iter().zip(&labels);
+        for (name, help, of, value) in BY_KIND {
+            head(text, name, help, of)?;
+            for (kind, label) in kinds() {
+                writeln!(text, "wheelwork_jobs_{name}{{kind=\"{label}\"}} {}", value(kind))?;
+            }
+        }
+        for (name, help, times) in TIMES {
+            head(text, name, help, "histogram")?;
+            for (kind, label) in kinds() {
+                write_times(text, name, label, times(kind))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn head(text: &mut String, name: &str, help: &str, of: &str) -> fmt::Result {
+    writeln!(text, "# HELP wheelwork_jobs_{name} {help}\n# TYPE wheelwork_jobs_{name} {of}")
+}
+
+fn write_times(text: &mut String, name: &str, label: &str, times: &Histogram) -> fmt::Result {
+    let name = format!("wheelwork_jobs_{name}");
+    for (bound, within) in times.within() {
+        let bound = bound.as_secs_f64();
+        writeln!(text, "{name}_bucket{{kind=\"{label}\",le=\"{bound}\"}} {within}")?;
+    }
+    let (count, sum) = (times.count(), times.sum().as_secs_f64());
+    writeln!(text, "{name}_bucket{{kind=\"{label}\",le=\"+Inf\"}} {count}")?;
+    writeln!(text, "{name}_sum{{kind=\"{label}\"}} {sum}")?;
+    writeln!(text, "{name}_count{{kind=\"{label}\"}} {count}")
+}
+
+/// The value of a label.
+fn escape(label: &str) -> String {
+    let mut escaped = String::with_capacity(label.len());
+    for c in label.chars() {
+        match c {
+            '\\' => escaped.push_str("\\\\"),
+            '"' => escaped.push_str("\\\""),
+            '\n' => escaped.push_str("\\n"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::metrics::Counts;
+    use std::time::Duration;
+
+    #[test]
+    fn each_metric_has_its_type_and_each_kind_its_label() {
+        let counts = Counts::new(&["mail".into(), "a\"b\\c\nd".into()]);
+        counts.fired(0, Duration::from_millis(3));
+        counts.kinds.of(0).took(Duration::from_secs(7_200));
+        counts.taken_over.add(2);
+        let text = counts.read(&[(5, 2), (0, 0)], false).to_prometheus();
+        for line in [
+            "# TYPE wheelwork_jobs_fired_total counter",
+            "wheelwork_jobs_fired_total{kind=\"mail\"} 1",
+            "wheelwork_jobs_fired_total{kind=\"a\\\"b\\\\c\\nd\"} 0",
+            "wheelwork_jobs_running{kind=\"mail\"} 2",
+            "wheelwork_jobs_late_seconds_bucket{kind=\"mail\",le=\"0.0025\"} 0",
+            "wheelwork_jobs_late_seconds_bucket{kind=\"mail\",le=\"0.005\"} 1",
+            "wheelwork_jobs_late_seconds_sum{kind=\"mail\"} 0.003",
+            "wheelwork_jobs_run_seconds_bucket{kind=\"mail\",le=\"3600\"} 0",
+            "wheelwork_jobs_run_seconds_bucket{kind=\"mail\",le=\"+Inf\"} 1",
+            "wheelwork_jobs_taken_over_total 2",
+            "wheelwork_jobs_died 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no {line:?} in:\n{text}");
+        }
+        let of_mail = text.lines().filter(|line| line.contains("kind=\"mail\"")).count();
+        assert_eq!(of_mail, 12 + 2 * 21);
+    }
+}
