@@ -4,6 +4,7 @@ use crate::error::CompleteError;
 use crate::job::JobId;
 use crate::kind::Kind;
 use crate::store::{Claim, InTransaction, Store};
+use crate::trace::RunSpan;
 use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::fmt;
@@ -21,6 +22,8 @@ pub struct Job<P, S: Store> {
     pub id: JobId,
     /// The kind of job.
     pub kind: Arc<str>,
+    /// Its unique key.
+    pub key: Option<String>,
     /// The payload that was scheduled.
     pub payload: P,
     /// When it was due, by the database's clock.
@@ -105,8 +108,9 @@ impl<S: Store> Job<String, S> {
     /// Reads the payload.
     pub(crate) fn parse<P: DeserializeOwned>(self) -> Result<Job<P, S>, serde_json::Error> {
         let payload = serde_json::from_str(&self.payload)?;
-        let Self { id, kind, due, attempt, claims, epoch, store, told, cancellation, .. } = self;
-        Ok(Job { id, kind, payload, due, attempt, claims, epoch, store, told, cancellation })
+        let Self { id, kind, key, due, attempt, claims, epoch, store, told, cancellation, .. } =
+            self;
+        Ok(Job { id, kind, key, payload, due, attempt, claims, epoch, store, told, cancellation })
     }
 }
 
@@ -115,6 +119,7 @@ impl<P: fmt::Debug, S: Store> fmt::Debug for Job<P, S> {
         f.debug_struct("Job")
             .field("id", &self.id)
             .field("kind", &self.kind)
+            .field("key", &self.key)
             .field("payload", &self.payload)
             .field("due", &self.due)
             .field("attempt", &self.attempt)
@@ -169,7 +174,8 @@ impl<S: Store> Handler<S> {
                 handle(job).map_err(|error| error.to_string())
             };
             Box::pin(async move {
-                match tokio::task::spawn_blocking(run).await {
+                let span = RunSpan::current();
+                match tokio::task::spawn_blocking(move || span.in_scope(run)).await {
                     Ok(result) => result,
                     Err(error) => Err(match error.try_into_panic() {
                         Ok(panic) => panicked(&*panic),

@@ -66,6 +66,7 @@ mod node;
 mod sim;
 pub mod store;
 mod time;
+mod trace;
 
 pub use error::{CompleteError, DiedError, OpenError, ScheduleError, StopError};
 pub use handler::Job;

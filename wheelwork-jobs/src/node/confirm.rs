@@ -9,6 +9,7 @@ use super::Node;
 use super::finish::Ended;
 use crate::host;
 use crate::store::{Claim, End, NodeId, Outcome, Started, Store};
+use crate::trace::tell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -96,7 +97,8 @@ impl<S: Store> Node<S> {
     fn confirm_or_bury(&self, claim: Claim, starts: u32) {
         let Some(kind) = self.confirmed(claim, starts) else { return };
         let error = format!("it began {} times and never ended", starts - 1);
-        log::error!("{} {} is dead: {error}", self.kinds[kind], claim.id);
+        let (name, id) = (&*self.kinds[kind], claim.id);
+        tell!(error, [kind = name, %id, error], "{name} {id} is dead: {error}");
         let end = End { claim, outcome: Outcome::Bury { error } };
         // The queue is open: the node has the other end until it has stopped.
         let _ = self.ends.send(Ended { kind, end, in_transaction: false });

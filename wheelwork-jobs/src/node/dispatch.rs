@@ -8,6 +8,7 @@ use crate::host::{self, Timeout};
 use crate::kind::Kind;
 use crate::store::{Claim, End, Outcome, Store};
 use crate::time::{Timestamp, far_future};
+use crate::trace::{self, RunSpan, tell};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -80,14 +81,24 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
 }
 
 async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun: Begun) {
-    let Begun { due, payload, attempts, claims, cancellation } = begun;
+    let Begun { key, due, payload, attempts, claims, cancellation } = begun;
+    let (attempt, node_number) = (attempts.saturating_add(1), node.number());
+    let name = &node.handlers[kind].kind.name;
+    let span = RunSpan::new(&trace::Run {
+        kind: name,
+        id: claim.id,
+        key: key.as_deref(),
+        attempt,
+        node: node_number,
+    });
     let told = Arc::new(Told::default());
     let job = Job {
         id: claim.id,
-        kind: node.handlers[kind].kind.name.clone(),
+        kind: name.clone(),
+        key: key.map(String::from),
         payload,
         due: due.into(),
-        attempt: attempts.saturating_add(1),
+        attempt,
         claims,
         epoch: claim.epoch,
         store: node.store.clone(),
@@ -95,11 +106,11 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         cancellation: cancellation.clone(),
     };
     let begun = host::now();
-    let mut run = Run { node: &node, kind, claim, attempts, told, begun, result: None };
+    let mut run = Run { node: &node, kind, claim, attempt, told, begun, span, result: None };
     let limit = TimeLimit::begin(&node, kind, cancellation);
     let result = tokio::select! {
         biased;
-        result = node.handlers[kind].run(job) => result,
+        result = run.span.around(node.handlers[kind].run(job)) => result,
         () = limit.over.cancelled() => Err(limit.error()),
     };
     run.result = Some(result);
@@ -147,9 +158,10 @@ struct Run<'a, S: Store> {
     node: &'a Node<S>,
     kind: usize,
     claim: Claim,
-    attempts: u32,
+    attempt: u32,
     told: Arc<Told>,
     begun: Instant,
+    span: RunSpan,
     result: Option<Result<(), String>>,
 }
 
@@ -157,10 +169,12 @@ impl<S: Store> Drop for Run<'_, S> {
     fn drop(&mut self) {
         let Self { node, kind, claim, .. } = *self;
         let dropped = || Err("the runtime dropped the handler".to_owned());
-        let outcome = match self.result.take().unwrap_or_else(dropped) {
+        let result = self.result.take().unwrap_or_else(dropped);
+        let outcome = self.span.clone().in_scope(|| match result {
             Ok(()) => self.end_well(),
             Err(error) => self.outcome_of(error),
-        };
+        });
+        self.span.ended(word_for(&outcome));
         node.end(claim, kind);
         node.counts.kinds.of(kind).took(host::elapsed(self.begun));
         let in_transaction = self.told.in_transaction.load(Ordering::Relaxed);
@@ -182,18 +196,35 @@ impl<S: Store> Run<'_, S> {
     fn outcome_of(&self, error: String) -> Outcome {
         self.node.counts.kinds.of(self.kind).failed.add(1);
         let kind = &self.node.handlers[self.kind].kind;
-        let (name, id, attempt) = (&kind.name, self.claim.id, self.attempts.saturating_add(1));
+        let (name, id, attempt) = (&kind.name, self.claim.id, self.attempt);
         // PostgreSQL cannot store NUL, and nobody reads more.
         let error: String = error.chars().filter(|&c| c != '\0').take(LONGEST_ERROR).collect();
         match kind.retry.next(attempt) {
             Some(delay) => {
-                log::warn!("{name} {id} failed, attempt {attempt}, again in {delay:?}: {error}");
+                tell!(
+                    warn,
+                    [kind = &**name, %id, attempt, ?delay, error],
+                    "{name} {id} failed, attempt {attempt}, again in {delay:?}: {error}"
+                );
                 Outcome::Retry { delay, error }
             }
             None => {
-                log::error!("{name} {id} is dead after {attempt} attempts: {error}");
+                tell!(
+                    error,
+                    [kind = &**name, %id, attempt, error],
+                    "{name} {id} is dead after {attempt} attempts: {error}"
+                );
                 Outcome::Bury { error }
             }
         }
+    }
+}
+
+fn word_for(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done => "done",
+        Outcome::Snooze { .. } => "snoozed",
+        Outcome::Retry { .. } => "retry",
+        Outcome::Bury { .. } => "dead",
     }
 }

@@ -10,8 +10,9 @@
 use super::backoff::Backoff;
 use super::{Node, lock, until};
 use crate::host;
-use crate::store::{Beat, Store, StoreError};
+use crate::store::{Beat, NodeId, Store, StoreError};
 use crate::time::{Reading, Step, far_future};
+use crate::trace::tell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,7 +55,8 @@ impl<S: Store> Node<S> {
         self.note_paused(&paused);
         if !alive {
             self.counts.lapsed.add(1);
-            log::warn!("node {} was taken for dead", number.0);
+            let NodeId(node) = number;
+            tell!(warn, [node], "node {node} was taken for dead");
             self.rejoin();
             return Ok(());
         }

@@ -110,6 +110,7 @@ impl<S: Store> Drop for Claiming<'_, S> {
 
 struct HeldJob {
     kind: usize,
+    key: Option<Box<str>>,
     due: Timestamp,
     state: State,
     payload: String,
@@ -143,6 +144,7 @@ pub(super) enum Begin {
 
 /// A job that begins to run.
 pub(super) struct Begun {
+    pub(super) key: Option<Box<str>>,
     pub(super) due: Timestamp,
     pub(super) payload: String,
     pub(super) attempts: u32,
@@ -247,7 +249,7 @@ impl<S: Store> Node<S> {
         let mut claimed: Vec<_> = claimed.into_iter().collect();
         claimed.sort_unstable_by_key(|job| (Reverse(job.priority), job.due));
         let mut held = self.held();
-        for Claimed { claim, kind, due, payload, priority, attempts, claims } in claimed {
+        for Claimed { claim, kind, key, due, payload, priority, attempts, claims } in claimed {
             let Some(&kind) = self.kind_numbers.get(&kind) else { continue };
             self.counts.kinds.of(kind).claimed.add(1);
             // Whoever stops gives them back.
@@ -255,8 +257,18 @@ impl<S: Store> Node<S> {
                 continue;
             }
             let (state, confirmed, bytes) = (State::Waiting(None), false, payload.len());
-            let job =
-                HeldJob { kind, due, state, payload, bytes, priority, attempts, claims, confirmed };
+            let job = HeldJob {
+                kind,
+                key,
+                due,
+                state,
+                payload,
+                bytes,
+                priority,
+                attempts,
+                claims,
+                confirmed,
+            };
             held.jobs.insert(claim, job);
             held.kinds[kind].add(bytes);
             if held.kinds[kind].paused {
@@ -372,6 +384,7 @@ impl<S: Store> Node<S> {
         let cancellation = CancellationToken::new();
         job.state = State::Running(cancellation.clone());
         let begun = Begun {
+            key: job.key.take(),
             due: job.due,
             payload: std::mem::take(&mut job.payload),
             attempts: job.attempts,

@@ -193,9 +193,10 @@ impl<S: Store> Node<S> {
 
 fn claimed((insert, insertion): (&Insert, &Insertion)) -> Option<Claimed> {
     let Inserted { due, claimed } = insertion.stored()?;
-    let NewJob { id, kind, payload, priority, .. } = insert.job.clone();
+    let NewJob { id, kind, key, payload, priority, .. } = insert.job.clone();
     let claim = Claim { id, epoch: claimed? };
-    Some(Claimed { claim, kind, due, payload, priority, attempts: 0, claims: 1 })
+    let key = key.map(String::into_boxed_str);
+    Some(Claimed { claim, kind, key, due, payload, priority, attempts: 0, claims: 1 })
 }
 
 fn result_of(job: NewJob, insertion: Insertion) -> Result<JobId, ScheduleError> {

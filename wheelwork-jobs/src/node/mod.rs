@@ -46,7 +46,7 @@ use crate::metrics::{Counts, Metrics};
 use crate::store::{NodeId, Store, StoreError};
 use crate::time::DatabaseClock;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, RwLock, mpsc, oneshot};
@@ -72,6 +72,8 @@ pub(crate) struct Node<S: Store> {
     /// The number of this node. `None` before it has joined, and if it has no handlers. A claim holds
     /// the lock until it is in `held`, so that a new number finds all claims of the old one there.
     me: RwLock<Option<NodeId>>,
+    /// The same, for what is told. 0 before it has joined.
+    number: AtomicI64,
     must_rejoin: AtomicBool,
     /// When a beat was asked for last that was answered.
     last_beat: Mutex<Instant>,
@@ -214,6 +216,7 @@ impl<S: Store> Node<S> {
             lease: Mutex::new(host::now()),
             counts,
             me: RwLock::new(None),
+            number: AtomicI64::new(0),
             must_rejoin: AtomicBool::new(false),
             last_beat: Mutex::new(host::now()),
             lapse_at: Mutex::new(None),
@@ -292,6 +295,11 @@ impl<S: Store> Node<S> {
 
     fn fault(&self) -> Option<String> {
         lock(&self.fault).clone()
+    }
+
+    /// The last number that the node had.
+    fn number(&self) -> i64 {
+        self.number.load(Ordering::Relaxed)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

@@ -15,6 +15,7 @@ use crate::batch::Batch;
 use crate::host;
 use crate::store::{Claim, NodeId, Store, StoreError};
 use crate::time::far_future;
+use crate::trace::tell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -135,7 +136,12 @@ impl<S: Store> Work<S> {
         let freed = freed?;
         self.fruitless = (freed == 0).then(host::now);
         if freed > 0 {
-            log::warn!("took over {freed} jobs of nodes that have died");
+            let taker = self.node.number();
+            tell!(
+                warn,
+                [node = taker, freed],
+                "node {taker} took over {freed} jobs of nodes that have died"
+            );
             self.node.counts.taken_over.add(freed);
             self.hunger.look();
         }
@@ -183,9 +189,14 @@ impl<S: Store> Node<S> {
         if let Some(old) = *me {
             let dropped = self.drop_all_but_of(&keep, &joined.kept);
             let (NodeId(old), NodeId(new)) = (old, joined.node);
-            log::warn!("node {old} goes on as {new}, without {dropped} of its jobs");
+            tell!(
+                warn,
+                [node = new, old, dropped],
+                "node {old} goes on as {new}, without {dropped} of its jobs"
+            );
         }
         *me = Some(joined.node);
+        self.number.store(joined.node.0, Ordering::Relaxed);
         self.must_rejoin.store(false, Ordering::Release);
         self.prolong(asked);
         self.clock().update(joined.clock);

@@ -47,7 +47,9 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Time, Int]),
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::KNOWN => (&[Uuids], &[Uuid]),
-        sql::CLAIM => (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int]),
+        sql::CLAIM => {
+            (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text])
+        }
         sql::HOLDING => (&[Int, Uuids, Ints], &[Uuid, Int]),
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
         sql::DONE | sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int]),
@@ -529,9 +531,10 @@ impl<'a> Statement<'a> {
             let row = JobRow { owner: Some(owner), epoch, claims, ..row };
             self.set(id, row.clone());
             let mut cells = claim_of(&(id, row.clone()));
-            let JobRow { kind, due, payload, attempts, priority, .. } = row;
+            let JobRow { kind, key, due, payload, attempts, priority, .. } = row;
             cells.extend([Cell::Text(kind), Cell::Time(due), Cell::Text(payload)]);
             cells.extend([Cell::Int(attempts), Cell::Int(claims), Cell::Int(priority)]);
+            cells.push(Cell::of(key, Cell::Text));
             cells
         };
         Ok(near.into_iter().map(claim).collect())

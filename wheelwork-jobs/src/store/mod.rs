@@ -317,6 +317,8 @@ pub struct Claimed {
     pub claim: Claim,
     /// The kind of job.
     pub kind: Arc<str>,
+    /// Its unique key.
+    pub key: Option<Box<str>>,
     /// When it is due.
     pub due: Timestamp,
     /// The payload as JSON.

@@ -15,6 +15,7 @@ use super::schema::Prefix;
 use super::sql;
 use crate::host::{self, JoinHandle, Runtime};
 use crate::store::StoreError;
+use crate::trace::tell;
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -221,6 +222,8 @@ pub(super) struct Link {
 
 #[derive(Default)]
 struct Slot {
+    /// Whether there was a connection before.
+    was_connected: bool,
     session: Option<Session>,
     /// The end of the previous connection, which was given up.
     closing: Option<JoinHandle<()>>,
@@ -247,10 +250,14 @@ impl Link {
                     slot.closing = None;
                 }
                 let connecting = self.connect(action);
-                match host::timeout(self.limits.call, connecting).await {
+                let connected = match host::timeout(self.limits.call, connecting).await {
                     Some(connected) => connected.map_err(StoreError::undone)?,
                     None => return Err(no_answer(action, self.limits.call).undone()),
+                };
+                if std::mem::replace(&mut slot.was_connected, true) {
+                    tell!(info, [action], "connected to the database again, to {action}");
                 }
+                connected
             }
         };
         let limit = self.limits.call;

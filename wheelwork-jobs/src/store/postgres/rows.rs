@@ -64,6 +64,7 @@ pub(super) fn claimed(row: &Row) -> Result<Claimed, StoreError> {
         attempts: count(row, 5)?,
         claims: count(row, 6)?,
         priority: priority(row, 7)?,
+        key: get::<Option<&str>>(row, 8)?.map(Box::from),
     })
 }
 

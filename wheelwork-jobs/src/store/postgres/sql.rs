@@ -276,7 +276,8 @@ SET owner = me.id, epoch = job.epoch + 1, claims = job.claims + 1
 FROM me
 WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
 RETURNING
-    job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims, job.priority::bigint";
+    job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims, job.priority::bigint,
+    job.key";
 
 /// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query
 /// whole: the planner must look each id up. A join would read the whole table if it was empty when its

@@ -530,8 +530,9 @@ fn claim_all(
         let Some(epoch) = claims.claim(node, id) else { return Ok(()) };
         let Some(row) = tables.row(id)? else { continue };
         let claim = Claim { id, epoch };
-        let (Row { payload, priority, attempts, .. }, kind) = (row, kind.clone());
-        all.push(Claimed { claim, kind, due, payload, priority, attempts, claims: 1 });
+        let (Row { key, payload, priority, attempts, .. }, kind) = (row, kind.clone());
+        let key = key.map(String::into_boxed_str);
+        all.push(Claimed { claim, kind, key, due, payload, priority, attempts, claims: 1 });
     }
     Ok(())
 }

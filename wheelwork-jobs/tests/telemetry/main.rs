@@ -1,0 +1,6 @@
+//! The spans and events of the feature `tracing`.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod recorder;
+mod spans;
