@@ -1,6 +1,7 @@
 //! `Jobs`, the public entry point.
 
 use crate::error::{DiedError, OpenError, ScheduleError, StopError};
+use crate::glance::Glance;
 use crate::handler::{Handler, Job};
 use crate::health::Health;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
@@ -8,7 +9,7 @@ use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped, busy};
 use crate::store::{
-    Cancelled, Claim, Filter, InTransaction, Insertion, KindStats, Removed, Replaced, Store,
+    Cancelled, Claim, Filter, InTransaction, Insertion, KindStats, Peek, Removed, Replaced, Store,
     StoreError,
 };
 use serde::de::DeserializeOwned;
@@ -353,6 +354,27 @@ impl<S: Store> Jobs<S> {
     /// If the store fails.
     pub async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
         self.0.call(|store| async move { store.stats().await }).await
+    }
+
+    /// Counts the jobs of each kind, up to the limits of a [`Glance`]. Reads at most 40,000 rows,
+    /// however many jobs there are.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn glance(&self) -> Result<Glance, StoreError> {
+        self.0.call(|store| async move { store.glance().await }).await
+    }
+
+    /// Some dead or free jobs, without their payloads. Reads at most [`Peek::MOST_READ`] rows, however many jobs
+    /// there are. Jobs with the same due time have no order.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn peek(&self, peek: Peek) -> Result<Vec<StoredJob>, StoreError> {
+        let peek = peek.bounded();
+        self.0.call(move |store| async move { store.peek(&peek).await }).await
     }
 
     /// What this `Jobs` has done, and what it holds.

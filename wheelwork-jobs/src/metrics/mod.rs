@@ -10,6 +10,7 @@ mod text;
 
 pub use self::histogram::Histogram;
 pub use self::kinds::KindMetrics;
+pub(crate) use self::text::escape;
 
 use self::kinds::Kinds;
 use std::sync::Arc;

@@ -46,7 +46,7 @@ const GAUGE: &str = "gauge";
 impl Metrics {
     /// All of it in the text format of Prometheus, version 0.0.4, whose content type is `text/plain;
     /// version=0.0.4`. Each name begins with `wheelwork_jobs_`, and what is counted by kind has the label
-    /// `kind`.
+    /// `kind`. The dashboard `docs/grafana/wheelwork-jobs.json` shows it.
     ///
     /// A kind takes 55 lines, and there are at most 1,001 kinds.
     ///
@@ -109,7 +109,7 @@ fn write_times(text: &mut String, name: &str, label: &str, times: &Histogram) ->
 }
 
 /// The value of a label.
-fn escape(label: &str) -> String {
+pub(crate) fn escape(label: &str) -> String {
     let mut escaped = String::with_capacity(label.len());
     for c in label.chars() {
         match c {

@@ -226,5 +226,6 @@ fn word_for(outcome: &Outcome) -> &'static str {
         Outcome::Snooze { .. } => "snoozed",
         Outcome::Retry { .. } => "retry",
         Outcome::Bury { .. } => "dead",
+        Outcome::LetGo => "let go",
     }
 }

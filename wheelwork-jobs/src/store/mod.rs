@@ -12,6 +12,7 @@ pub(crate) mod postgres;
 #[cfg(feature = "redb")]
 pub(crate) mod redb;
 
+use crate::glance::Glance;
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::time::{Reading, Timestamp};
 use std::pin::Pin;
@@ -183,6 +184,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Counts the jobs of each kind. Reads all of them.
     fn stats(&self) -> impl Future<Output = Result<Vec<KindStats>, StoreError>> + Send;
+
+    /// Counts the jobs of each kind up to the limits of a [`Glance`], at a cost that has a limit.
+    fn glance(&self) -> impl Future<Output = Result<Glance, StoreError>> + Send;
+
+    /// Some jobs without their payloads, at a cost that has a limit.
+    fn peek(&self, peek: &Peek) -> impl Future<Output = Result<Vec<StoredJob>, StoreError>> + Send;
 
     /// What the store has to do beside its calls. Awaited for as long as the jobs are open.
     fn tend(&self) -> impl Future<Output = ()> + Send {
@@ -451,6 +458,31 @@ impl Filter {
     }
 }
 
+/// Which jobs to look at, at a cost that has a limit.
+#[derive(Clone, Debug, Default)]
+pub struct Peek {
+    /// Of this kind only. It must be given for jobs that are not dead.
+    pub kind: Option<String>,
+    /// Dead ones, those that were due last first (`Redb`: that were made last), among the last
+    /// [`MOST_READ`](Self::MOST_READ) of all kinds. If not, free ones, the earliest first.
+    pub dead: bool,
+    /// Without the first so many, at most [`MOST_READ`](Self::MOST_READ).
+    pub skip: usize,
+    /// At most so many.
+    pub most: usize,
+}
+
+impl Peek {
+    /// At most so many jobs are read.
+    pub const MOST_READ: usize = 10_000;
+
+    /// The same within the limits.
+    pub(crate) fn bounded(self) -> Self {
+        let skip = self.skip.min(Self::MOST_READ);
+        Self { skip, most: self.most.min(Self::MOST_READ - skip), ..self }
+    }
+}
+
 /// The number of jobs of one kind. A kind that is paused may have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -469,4 +501,16 @@ pub struct KindStats {
     pub paused: bool,
     /// When the first of them is due that is not dead.
     pub next_due: Option<std::time::SystemTime>,
+}
+
+impl KindStats {
+    /// Adds what was counted elsewhere of the same kind.
+    #[cfg(feature = "postgres")]
+    fn add(&mut self, other: Self) {
+        self.waiting += other.waiting;
+        self.overdue += other.overdue;
+        self.claimed += other.claimed;
+        self.dead += other.dead;
+        self.next_due = self.next_due.into_iter().chain(other.next_due).min();
+    }
 }

@@ -9,7 +9,7 @@ use wheelwork_jobs::store::{
     NodeId, Notice, Removed, Replaced, Started, Store,
 };
 use wheelwork_jobs::{
-    Filter, JobId, KindStats, NewJob, Reading, StoreError, StoredJob, Timestamp, When,
+    Filter, Glance, JobId, KindStats, NewJob, Peek, Reading, StoreError, StoredJob, Timestamp, When,
 };
 
 pub struct Flaky<S> {
@@ -108,6 +108,14 @@ impl<S: Store> Store for Flaky<S> {
 
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         flaky(self.store.finish(ends)).await
+    }
+
+    async fn glance(&self) -> Result<Glance, StoreError> {
+        self.store.glance().await
+    }
+
+    async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {
+        self.store.peek(peek).await
     }
 
     async fn cancel(&self, id: JobId) -> Result<Option<Cancelled>, StoreError> {
@@ -215,6 +223,8 @@ macro_rules! forward_the_rest {
             list(filter: &Filter) -> Vec<StoredJob>;
             stats() -> Vec<KindStats>;
             set_paused(kind: &str, paused: bool) -> bool;
+            glance() -> Glance;
+            peek(peek: &Peek) -> Vec<StoredJob>;
         }
 
         async fn tend(&self) {

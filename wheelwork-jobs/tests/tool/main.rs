@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod page;
 mod program;
 mod refusals;
 mod schema;

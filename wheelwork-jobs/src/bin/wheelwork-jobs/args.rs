@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Parser, Subcommand};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use wheelwork_jobs::JobId;
@@ -126,6 +127,36 @@ pub(crate) enum Command {
         #[arg(long, value_name = "VERSION", default_value_t = 0)]
         from: u32,
     },
+    /// Show kinds, counts and dead jobs as a web page
+    ///
+    /// It only reads, unless --allow-changes is given. Each page costs the store a
+    /// query with a limit. /metrics has the counts for Prometheus.
+    Serve(ServeArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8170")]
+    pub(crate) listen: SocketAddr,
+    /// Allow an address that other machines can reach
+    ///
+    /// Whoever reaches it sees the jobs. The server does not encrypt: put it behind
+    /// a proxy that does, and that asks who comes.
+    #[arg(long)]
+    pub(crate) expose: bool,
+    /// A name by which browsers may ask for the page, such as that of a proxy
+    #[arg(long = "host-name", value_name = "NAME")]
+    pub(crate) host_names: Vec<String>,
+    /// Allow to retry, cancel and delete jobs with a token
+    ///
+    /// The token comes from --token-file or from the variable
+    /// WHEELWORK_JOBS_TOKEN, and has at least 16 characters.
+    #[arg(long)]
+    pub(crate) allow_changes: bool,
+    /// The file with the token
+    #[arg(long, value_name = "FILE", requires = "allow_changes")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// Reads a number with its unit.

@@ -5,11 +5,13 @@
 //! - `run`: the commands
 //! - `table`: jobs and counts for people
 //! - `json`: the same for programs
+//! - `serve`: a web page
 
 mod args;
 mod json;
 mod open;
 mod run;
+mod serve;
 mod table;
 
 use args::Args;

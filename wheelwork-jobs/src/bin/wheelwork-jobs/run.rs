@@ -2,6 +2,7 @@
 
 use crate::args::{Args, Command};
 use crate::open::{self, Opened, open};
+use crate::serve::{self, ServeError};
 use crate::{json, table};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ pub(crate) enum RunError {
     Stop(#[from] StopError),
     #[error("no job {0}: expected the id of a stored job; a job that is done is not stored")]
     NoJob(JobId),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     #[error("cannot print: {0}")]
     Print(#[from] io::Error),
 }
@@ -106,6 +109,7 @@ async fn obey<S: Store>(
             }
             return changed.print(json, "cancelled", "expected the id of a stored job");
         }
+        Command::Serve(args) => serve::run(jobs, args).await?,
         Command::Retry { ids, all, kind } => {
             let changed = if all { retry_all(jobs, kind).await? } else { retry(jobs, ids).await? };
             return changed.print(json, "retried", "expected the id of a dead job");
@@ -188,7 +192,7 @@ impl Changed {
     }
 }
 
-fn jobs_of(number: u64) -> String {
+pub(crate) fn jobs_of(number: u64) -> String {
     match number {
         1 => "1 job".to_owned(),
         many => format!("{many} jobs"),

@@ -112,7 +112,7 @@ pub(crate) fn exact(time: SystemTime) -> String {
 }
 
 /// Such as `in 3h 12m`, by the clock of this machine.
-fn relative(due: SystemTime, now: SystemTime) -> String {
+pub(crate) fn relative(due: SystemTime, now: SystemTime) -> String {
     match due.duration_since(now) {
         Ok(ahead) => format!("in {}", short(ahead.as_secs())),
         Err(error) => format!("{} ago", short(error.duration().as_secs())),
@@ -120,7 +120,7 @@ fn relative(due: SystemTime, now: SystemTime) -> String {
 }
 
 /// The two largest units of a time.
-fn short(seconds: u64) -> String {
+pub(crate) fn short(seconds: u64) -> String {
     const UNITS: [(u64, char); 4] = [(86_400, 'd'), (3_600, 'h'), (60, 'm'), (1, 's')];
     for pair in UNITS.windows(2) {
         let [(large, letter), (small, other)] = [pair[0], pair[1]];

@@ -3,7 +3,7 @@
 //! - `schema`: the versions of the tables, and their names; `sql`: every statement
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs; `replace`: those that take the place of others
-//! - `open`: jobs in transactions of users
+//! - `open`: jobs in transactions of users; `glance`: what an operator sees
 //! - `ends`: the beginnings and the ends of runs
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
@@ -12,6 +12,7 @@
 
 pub(crate) mod connect;
 mod ends;
+mod glance;
 mod insert;
 mod listen;
 mod nodes;
@@ -35,8 +36,9 @@ use self::tls::Rustls;
 use self::url::Target;
 use super::{
     Beat, Cancelled, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion,
-    Joined, KindStats, NodeId, Notice, Removed, Replaced, Started, Store, StoreError,
+    Joined, KindStats, NodeId, Notice, Peek, Removed, Replaced, Started, Store, StoreError,
 };
+use crate::glance::Glance;
 use crate::host;
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::time::{Reading, Timestamp, micros_up};
@@ -449,6 +451,14 @@ impl Store for Postgres {
         let mut call = self.0.reads.call("count jobs").await?;
         let rows = call.query(sql::STATS, &[]).await?;
         rows.iter().map(rows::stats).collect()
+    }
+
+    async fn glance(&self) -> Result<Glance, StoreError> {
+        self.0.glance().await
+    }
+
+    async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {
+        self.0.peek(peek).await
     }
 
     async fn tend(&self) {

@@ -2,6 +2,7 @@
 //!
 //! - `tables`: the rows, and every change of them
 //! - `claims`: who has claimed what, in memory alone
+//! - `glance`: what an operator sees
 //! - `create`: a new file, which has its name only when it is whole
 //! - `turn`: who may write, and the transactions of users
 //! - `writer`: the thread that writes, with one commit for all that waits
@@ -11,6 +12,7 @@
 
 mod claims;
 mod create;
+mod glance;
 mod tables;
 mod turn;
 mod writer;
@@ -23,9 +25,10 @@ use self::turn::Turns;
 use self::writer::Writer;
 use super::{
     Beat, Cancelled, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Inserted,
-    Insertion, Joined, KindStats, NodeId, Notice, Outcome, Removed, Replaced, Started, Store,
+    Insertion, Joined, KindStats, NodeId, Notice, Outcome, Peek, Removed, Replaced, Started, Store,
     StoreError,
 };
+use crate::glance::Glance;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::time::{Reading, Timestamp};
 use ::redb::{Database, ReadTransaction, ReadableDatabase};
@@ -506,6 +509,20 @@ impl Store for Redb {
                 kinds.entry(kind.clone()).or_insert_with(|| none(kind)).paused = true;
             }
             Ok(kinds.into_values().collect())
+        })
+        .await
+    }
+
+    async fn glance(&self) -> Result<Glance, StoreError> {
+        self.read("count jobs", |view, claims| view.glance(now(), claims)).await
+    }
+
+    async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {
+        let peek = peek.clone();
+        self.read("list jobs", move |view, claims| {
+            let found = view.peek(&peek, claims)?.into_iter();
+            let claims = lock(claims);
+            Ok(found.map(|(id, row)| stored(id, row, &claims)).collect())
         })
         .await
     }

@@ -66,8 +66,29 @@ fn row_of(
     Ok(Some(from_fields(fields.value(), priority_of(priorities, id)?)))
 }
 
-fn priority_of(priorities: &impl ReadableTable<u128, u8>, id: u128) -> Result<u8, Error> {
+pub(super) fn priority_of(
+    priorities: &impl ReadableTable<u128, u8>,
+    id: u128,
+) -> Result<u8, Error> {
     Ok(priorities.get(id)?.map_or(0, |priority| priority.value()))
+}
+
+impl Row {
+    /// The same without the payload, which may be large.
+    pub(super) fn without_payload(
+        (due, attempts, dead, kind, key, _, error): (
+            u64,
+            u32,
+            bool,
+            &str,
+            Option<&str>,
+            &str,
+            Option<&str>,
+        ),
+        priority: u8,
+    ) -> Self {
+        from_fields((due, attempts, dead, kind, key, "", error), priority)
+    }
 }
 
 fn from_fields(
@@ -350,12 +371,12 @@ impl First {
 
 /// The tables in a snapshot.
 pub(super) struct View {
-    jobs: ReadOnlyTable<u128, Fields>,
-    due: ReadOnlyTable<Place, ()>,
-    dead: ReadOnlyTable<u128, ()>,
+    pub(super) jobs: ReadOnlyTable<u128, Fields>,
+    pub(super) due: ReadOnlyTable<Place, ()>,
+    pub(super) dead: ReadOnlyTable<u128, ()>,
     keys: ReadOnlyTable<&'static str, u128>,
-    priorities: ReadOnlyTable<u128, u8>,
-    paused: ReadOnlyTable<&'static str, ()>,
+    pub(super) priorities: ReadOnlyTable<u128, u8>,
+    pub(super) paused: ReadOnlyTable<&'static str, ()>,
 }
 
 impl View {
@@ -434,7 +455,7 @@ impl View {
         if filter.dead != Some(true) {
             let kinds = match &filter.kind {
                 Some(kind) => vec![kind.clone()],
-                None => self.kinds()?,
+                None => self.kinds(usize::MAX)?,
             };
             let after = filter.after.map_or(0, |(due, _)| Timestamp::from(due).as_micros());
             for kind in kinds {
@@ -470,11 +491,11 @@ impl View {
         Ok(found)
     }
 
-    /// The kinds of all jobs that are not dead.
-    fn kinds(&self) -> Result<Vec<String>, Error> {
+    /// The first kinds of jobs that are not dead, at most so many.
+    pub(super) fn kinds(&self, most: usize) -> Result<Vec<String>, Error> {
         let mut kinds = Vec::new();
         let mut next = self.due.first()?.map(|(place, _)| place.value().0.to_owned());
-        while let Some(kind) = next {
+        while let Some(kind) = next.filter(|_| kinds.len() < most) {
             let behind = (&*kind, u64::MAX, u128::MAX)..;
             next = match self.due.range(behind)?.next() {
                 Some(place) => Some(place?.0.value().0.to_owned()),

@@ -1,0 +1,209 @@
+//! What is answered to which request.
+
+use super::form::Fields;
+use super::guard::Guard;
+use super::note;
+use super::page::{self, Answer, DeadPage, Links};
+use crate::run::jobs_of;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+use wheelwork_http::RequestBody;
+use wheelwork_jobs::{Glance, JobId, Jobs, Peek, Store, StoreError};
+
+/// Counts are shown again for so long.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// So many jobs are on a page.
+pub(super) const PAGE: usize = 50;
+
+const HTML: &str = "text/html; charset=utf-8";
+const PLAIN: &str = "text/plain; charset=utf-8";
+const STYLE: &str = include_str!("style.css");
+
+/// Nothing runs, nothing comes from elsewhere, and no other site shows this one or learns of it.
+const HEADERS: [(HeaderName, &str); 7] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+pub(super) struct App<S: Store> {
+    jobs: Jobs<S>,
+    guard: Guard,
+    /// The last counts, and when they were asked for. Who waits for the lock has them from the first.
+    glance: Mutex<Option<(Instant, Arc<Glance>)>>,
+}
+
+/// What a form does with jobs.
+#[derive(Clone, Copy)]
+enum Change {
+    Retry,
+    Delete,
+}
+
+impl Change {
+    fn done(self) -> &'static str {
+        match self {
+            Self::Retry => "retried",
+            Self::Delete => "deleted",
+        }
+    }
+}
+
+impl<S: Store> App<S> {
+    pub(super) fn new(jobs: Jobs<S>, guard: Guard) -> Self {
+        Self { jobs, guard, glance: Mutex::default() }
+    }
+
+    pub(super) async fn answer(&self, request: Request<RequestBody>) -> Response<String> {
+        let (status, kind, body) = match self.route(request).await {
+            Ok(answer) => answer,
+            Err(error) => refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        for (name, value) in HEADERS {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+        }
+        response
+    }
+
+    async fn route(&self, request: Request<RequestBody>) -> Result<Answer, StoreError> {
+        let uri = request.uri();
+        if !self.guard.knows_host(request.headers(), uri.authority()) {
+            let text = "the server does not have this name: expected an address, localhost, or a name of \
+                --host-name";
+            return Ok(refuse(StatusCode::MISDIRECTED_REQUEST, text));
+        }
+        let is_post = request.method() == Method::POST;
+        if !is_post && ![Method::GET, Method::HEAD].contains(request.method()) {
+            return Ok(refuse(StatusCode::METHOD_NOT_ALLOWED, "expected GET or POST"));
+        }
+        let query = Fields::of_query(uri.query());
+        match (&*uri.path().to_owned(), is_post) {
+            ("/", false) => {
+                let refresh = query.get("refresh").is_some();
+                Ok(html(page::kinds(&*self.glance().await?, refresh)))
+            }
+            ("/kind", false) => self.kind(&query).await,
+            ("/dead", false) => self.dead(&query).await,
+            ("/job", false) => self.job(&query).await,
+            ("/style.css", false) => {
+                Ok((StatusCode::OK, "text/css; charset=utf-8", STYLE.to_owned()))
+            }
+            ("/metrics", false) => {
+                let text = self.glance().await?.to_prometheus();
+                Ok((StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
+            }
+            ("/retry", true) => self.change(Change::Retry, request).await,
+            ("/delete", true) => self.change(Change::Delete, request).await,
+            ("/retry" | "/delete", false) => {
+                Ok(refuse(StatusCode::METHOD_NOT_ALLOWED, "expected POST"))
+            }
+            (_, true) => Ok(refuse(StatusCode::METHOD_NOT_ALLOWED, "expected GET")),
+            _ => Ok(refuse(StatusCode::NOT_FOUND, "there is no such page")),
+        }
+    }
+
+    /// The counts. Two who ask at the same time cost the store one query.
+    async fn glance(&self) -> Result<Arc<Glance>, StoreError> {
+        let mut last = self.glance.lock().await;
+        if let Some((_, glance)) = last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+            return Ok(glance.clone());
+        }
+        let asked = Instant::now();
+        let glance = Arc::new(self.jobs.glance().await?);
+        *last = Some((asked, glance.clone()));
+        Ok(glance)
+    }
+
+    /// The first free jobs of a kind.
+    async fn kind(&self, query: &Fields) -> Result<Answer, StoreError> {
+        let Some(kind) = query.get("kind") else {
+            return Ok(refuse(StatusCode::BAD_REQUEST, "expected a kind"));
+        };
+        let skip = query.number("skip");
+        let peek = Peek { kind: Some(kind.to_owned()), dead: false, skip, most: PAGE + 1 };
+        let jobs = self.jobs.peek(peek).await?;
+        Ok(html(page::kind(kind, &jobs, &Links::new("/kind", Some(kind), skip, jobs.len()))))
+    }
+
+    async fn dead(&self, query: &Fields) -> Result<Answer, StoreError> {
+        let kind = query.get("kind").filter(|kind| !kind.is_empty());
+        let skip = query.number("skip");
+        let peek = Peek { kind: kind.map(str::to_owned), dead: true, skip, most: PAGE + 1 };
+        let jobs = self.jobs.peek(peek).await?;
+        Ok(html(page::dead(&DeadPage {
+            kind,
+            jobs: &jobs,
+            links: Links::new("/dead", kind, skip, jobs.len()),
+            is_chosen: query.get("all").is_some(),
+            may_change: self.guard.allows_changes(),
+        })))
+    }
+
+    async fn job(&self, query: &Fields) -> Result<Answer, StoreError> {
+        let Some(id) = query.get("id").and_then(|id| id.parse().ok()) else {
+            return Ok(refuse(StatusCode::BAD_REQUEST, "expected the id of a job"));
+        };
+        Ok(match self.jobs.get(id).await? {
+            Some(job) => html(page::job(&job, self.guard.allows_changes())),
+            None => refuse(StatusCode::NOT_FOUND, "no such job: a job that is done is not stored"),
+        })
+    }
+
+    async fn change(
+        &self,
+        change: Change,
+        request: Request<RequestBody>,
+    ) -> Result<Answer, StoreError> {
+        if !self.guard.allows_changes() {
+            return Ok(refuse(StatusCode::FORBIDDEN, "expected a server with --allow-changes"));
+        }
+        let (head, body) = request.into_parts();
+        let Some(form) = Fields::of_body(body).await else {
+            return Ok(refuse(StatusCode::PAYLOAD_TOO_LARGE, "expected a shorter form"));
+        };
+        if !self.guard.may_change(&head.headers, form.get("token")) {
+            return Ok(refuse(StatusCode::FORBIDDEN, "the token is wrong or missing"));
+        }
+        let Some(ids) = form.ids().filter(|ids| !ids.is_empty() && ids.len() <= PAGE) else {
+            return Ok(refuse(StatusCode::BAD_REQUEST, "expected the ids of 1 to 50 jobs"));
+        };
+        let (mut done, mut refused): (Vec<JobId>, Vec<JobId>) = (Vec::new(), Vec::new());
+        for id in ids {
+            let is_done = match change {
+                Change::Retry => self.jobs.revive(id).await?,
+                Change::Delete => self.jobs.cancel(id).await?,
+            };
+            if is_done { &mut done } else { &mut refused }.push(id);
+        }
+        *self.glance.lock().await = None;
+        let title = format!("{} {}", jobs_of(done.len() as u64), change.done());
+        note(&format!("{title}: {done:?}"));
+        Ok(html(page::changed(&title, &refused, form.get("kind"))))
+    }
+}
+
+fn html(page: String) -> Answer {
+    (StatusCode::OK, HTML, page)
+}
+
+fn refuse(status: StatusCode, text: &str) -> Answer {
+    (status, PLAIN, format!("{status}: {text}\n"))
+}

@@ -1,0 +1,147 @@
+//! What an operator sees, at a bounded cost: each reads so many rows at most, and copies no payload. The claims
+//! are locked for one job at a time, so that the thread that writes goes on meanwhile.
+
+use super::super::{KindStats, Peek};
+use super::claims::Claims;
+use super::lock;
+use super::tables::{Row, View, priority_of};
+use crate::glance::Glance;
+use crate::job::JobId;
+use crate::time::Timestamp;
+use ::redb::{Error, ReadableTable};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+impl View {
+    pub(super) fn glance(&self, now: Timestamp, claims: &Mutex<Claims>) -> Result<Glance, Error> {
+        let mut kinds = self.kinds(Glance::MOST_KINDS + 1)?;
+        let all_kinds = kinds.len() <= Glance::MOST_KINDS;
+        kinds.truncate(Glance::MOST_KINDS);
+        let share = Glance::share(kinds.len());
+        let (mut counted, mut all_claimed) = (BTreeMap::new(), true);
+        let mut most_waiting = share as u64;
+        for kind in kinds {
+            let (stats, is_all) = self.count(&kind, share, now, claims)?;
+            if !is_all {
+                all_claimed = false;
+                most_waiting = most_waiting.min(stats.waiting);
+            }
+            counted.insert(kind, stats);
+        }
+        let all_dead = self.count_dead(&mut counted)?;
+        for kind in self.paused()?.into_iter().take(Glance::MOST_KINDS) {
+            counted.entry(kind.clone()).or_insert_with(|| none_of(&kind)).paused = true;
+        }
+        Ok(Glance {
+            kinds: counted.into_values().collect(),
+            all_kinds,
+            most_waiting,
+            all_claimed,
+            all_dead,
+            at: Some(now.into()),
+        })
+    }
+
+    /// Counts the jobs of a kind, up to `most`. True if these are all.
+    fn count(
+        &self,
+        kind: &str,
+        most: usize,
+        now: Timestamp,
+        claims: &Mutex<Claims>,
+    ) -> Result<(KindStats, bool), Error> {
+        let mut stats = none_of(kind);
+        for place in self.due.range((kind, 0, 0)..=(kind, u64::MAX, u128::MAX))? {
+            if stats.waiting + stats.claimed == most as u64 {
+                return Ok((stats, false));
+            }
+            let (_, due, id) = place?.0.value();
+            let due = Timestamp::from_micros(due);
+            stats.next_due.get_or_insert(due.into());
+            if lock(claims).is_claimed(JobId::from_u128(id)) {
+                stats.claimed += 1;
+            } else {
+                stats.waiting += 1;
+                stats.overdue += u64::from(due < now);
+            }
+        }
+        Ok((stats, true))
+    }
+
+    /// Counts the last dead jobs. True if these are all.
+    fn count_dead(&self, counted: &mut BTreeMap<String, KindStats>) -> Result<bool, Error> {
+        for (number, entry) in self.dead.iter()?.rev().enumerate() {
+            if number == Glance::MOST_OTHERS {
+                return Ok(false);
+            }
+            let Some(fields) = self.jobs.get(entry?.0.value())? else { continue };
+            let (_, _, _, kind, ..) = fields.value();
+            match counted.get_mut(kind) {
+                Some(stats) => stats.dead += 1,
+                None => {
+                    let stats = KindStats { dead: 1, ..none_of(kind) };
+                    counted.insert(kind.to_owned(), stats);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn peek(
+        &self,
+        peek: &Peek,
+        claims: &Mutex<Claims>,
+    ) -> Result<Vec<(JobId, Row)>, Error> {
+        let mut found = Vec::new();
+        if peek.dead {
+            let last = self.dead.iter()?.rev().take(Peek::MOST_READ);
+            let mut skip = peek.skip;
+            for entry in last {
+                let id = entry?.0.value();
+                let Some(fields) = self.jobs.get(id)? else { continue };
+                let (_, _, _, kind, ..) = fields.value();
+                if peek.kind.as_ref().is_some_and(|wanted| wanted != kind) {
+                    continue;
+                }
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
+                }
+                if found.len() == peek.most {
+                    break;
+                }
+                let priority = priority_of(&self.priorities, id)?;
+                let row = Row::without_payload(fields.value(), priority);
+                found.push((JobId::from_u128(id), row));
+            }
+            return Ok(found);
+        }
+        let kind = peek.kind.as_deref().unwrap_or_default();
+        let mut free = 0;
+        let places = self.due.range((kind, 0, 0)..=(kind, u64::MAX, u128::MAX))?;
+        for place in places.take(Peek::MOST_READ) {
+            let (_, _, id) = place?.0.value();
+            if lock(claims).is_claimed(JobId::from_u128(id)) {
+                continue;
+            }
+            free += 1;
+            if free <= peek.skip {
+                continue;
+            }
+            if found.len() == peek.most {
+                break;
+            }
+            if let Some(fields) = self.jobs.get(id)? {
+                let priority = priority_of(&self.priorities, id)?;
+                let row = Row::without_payload(fields.value(), priority);
+                found.push((JobId::from_u128(id), row));
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn none_of(kind: &str) -> KindStats {
+    let kind = kind.to_owned();
+    KindStats { kind, waiting: 0, overdue: 0, claimed: 0, dead: 0, paused: false, next_due: None }
+}
