@@ -6,7 +6,9 @@ use crate::cut::Effect;
 use crate::limit::Limit;
 use crate::peer::Peer;
 use std::io;
+use std::thread;
 use std::time::Duration;
+use wheelwork::HashedWheelTimer;
 
 /// The first wait after an error of accept, and the longest. Each wait is twice the one before.
 const FIRST_WAIT: Duration = Duration::from_millis(5);
@@ -33,9 +35,18 @@ impl Backoff {
         let wait = self.0;
         self.0 = (2 * wait).min(LONGEST_WAIT);
         tokio::select! {
-            () = shared.settings.clock.timer.sleep(wait) => {}
+            () = sleep(&shared.settings.clock.timer, wait) => {}
             () = shared.desk.changed.notified() => {}
         }
+    }
+}
+
+/// Sleeps on the timer. If that is stopped, its sleeps end at once, so this one goes on on a thread of the runtime.
+async fn sleep(timer: &HashedWheelTimer, wait: Duration) {
+    let mut sleep = timer.sleep(wait);
+    (&mut sleep).await;
+    if sleep.was_stopped() {
+        let _ = tokio::task::spawn_blocking(move || thread::sleep(wait)).await; // fails with the runtime
     }
 }
 

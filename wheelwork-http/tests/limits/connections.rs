@@ -5,13 +5,18 @@ use crate::world::{SECOND, limits, settle, world};
 use hyper::service::service_fn;
 use std::future::{Ready, ready};
 use std::io;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use wheelwork::{HashedWheelTimer, ManualClock};
 use wheelwork_http::{Effect, Hyper, Limit, Listener, Peer, Plain, RequestBody, serve};
 
 const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
+
+/// No descriptor is left.
+const EMFILE: i32 = 24;
 
 #[test]
 fn the_idlest_connection_makes_room_for_a_new_one() {
@@ -110,7 +115,6 @@ impl Listener for Accepts {
 
 #[test]
 fn without_a_free_descriptor_the_idlest_connection_makes_room_and_accepts_wait() {
-    const EMFILE: i32 = 24;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let clock = ManualClock::new();
@@ -149,5 +153,38 @@ fn without_a_free_descriptor_the_idlest_connection_makes_room_and_accepts_wait()
             settle().await;
         }
         assert!(new.read(&mut [0; 1024]).await.unwrap() > 0);
+    });
+}
+
+/// No connection can be accepted.
+struct Fails(Arc<AtomicU32>);
+
+impl Listener for Fails {
+    type Handshake = Plain<DuplexStream>;
+
+    async fn accept(&mut self) -> io::Result<(Ready<io::Result<DuplexStream>>, Peer)> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+        Err(io::Error::from_raw_os_error(EMFILE))
+    }
+}
+
+#[test]
+fn after_a_stop_of_the_timer_accepts_wait_between_errors_too() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let timer = HashedWheelTimer::new().unwrap();
+        timer.stop().unwrap();
+        let accepts = Arc::new(AtomicU32::new(0));
+        let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
+        let serving = serve(Fails(accepts.clone()), service, limits()).timer(&timer);
+        tokio::spawn(async { serving.await.unwrap() });
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(100) {
+            tokio::task::yield_now().await;
+        }
+        // Waits of 5, 10, 20, 40 and 80 ms.
+        let accepts = accepts.load(Ordering::Relaxed);
+        assert!((1..=5).contains(&accepts), "{accepts}");
     });
 }
