@@ -47,15 +47,38 @@ impl Conn {
         let now = self.now();
         self.idle_since.store(now, Ordering::Relaxed);
         // Release: who sees no request in flight sees the time since then.
-        let former = if is_http1 {
-            let former = self.in_flight.load(Ordering::Relaxed);
-            self.in_flight.store(former.saturating_sub(1), Ordering::Release);
-            former
-        } else {
-            self.in_flight.fetch_sub(1, Ordering::Release)
-        };
-        if former == 1 {
+        if is_http1 {
+            let left = self.in_flight.load(Ordering::Relaxed).saturating_sub(1);
+            self.in_flight.store(left, Ordering::Release);
+            if left == 0 {
+                self.arm(after(now, self.limits().idle));
+            }
+            return;
+        }
+        // Acquire: the last request that ends beside tunnels sees all of them.
+        let left = self.in_flight.fetch_sub(1, Ordering::AcqRel) - 1;
+        if left == 0 {
             self.arm(after(now, self.limits().idle));
+        } else if left == self.tunnels.load(Ordering::Relaxed) {
+            self.arm(after(now, self.limits().tunnel));
+        }
+    }
+
+    /// A request of HTTP/2 has become a tunnel. Its own ticket is dropped afterwards.
+    pub(crate) fn begin_inner_tunnel(&self) {
+        self.tunnels.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A tunnel within HTTP/2 has ended. Its ticket is dropped afterwards.
+    pub(crate) fn end_inner_tunnel(&self) {
+        self.tunnels.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Bytes of DATA have come. They count if they can only be those of tunnels.
+    #[inline]
+    pub(super) fn data_came(&self) {
+        if self.in_flight.load(Ordering::Relaxed) == self.tunnels.load(Ordering::Relaxed) {
+            self.touch();
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Frames {
     left: usize,
     /// A header block has begun and not ended.
     in_block: bool,
+    /// The last bytes had some of DATA.
+    pub(super) had_data: bool,
     /// The highest stream with a header.
     pub(crate) last_stream: u32,
 }
@@ -37,8 +39,10 @@ impl Frames {
     /// Follows some bytes.
     pub(crate) fn read(&mut self, mut bytes: &[u8]) -> Open {
         let mut is_former = self.is_open();
+        self.had_data = false;
         loop {
             let taken = self.left.min(bytes.len());
+            self.had_data |= taken > 0 && self.head[3] == DATA;
             self.left -= taken;
             bytes = &bytes[taken..];
             if self.left > 0 || bytes.is_empty() {
@@ -113,11 +117,15 @@ mod tests {
     fn data_is_never_open_and_a_frame_after_another_has_just_begun() {
         let mut frames = Frames::default();
         let data = frame(DATA, 0, 1, 200);
-        assert_eq!(frames.read(&data[..100]), Open::None);
+        assert_eq!(frames.read(&data[..HEAD]), Open::None);
+        assert!(!frames.had_data, "none of its bytes has come");
+        assert_eq!(frames.read(&data[HEAD..100]), Open::None);
+        assert!(frames.had_data);
         let mut bytes = data[100..].to_vec();
         bytes.extend(&frame(HEADERS, END_HEADERS, 3, 9)[..10]);
         assert_eq!(frames.read(&bytes), Open::Begun);
         assert_eq!(frames.read(&[b'x'; 8]), Open::None);
+        assert!(!frames.had_data);
         let ping = frame(6, 0, 0, 8);
         assert_eq!(frames.read(&[&ping[12..], &[]].concat()[..0]), Open::None);
         assert_eq!(frames.read(&[ping.clone(), ping[..3].to_vec()].concat()), Open::Begun);

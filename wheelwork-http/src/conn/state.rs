@@ -85,6 +85,8 @@ pub(crate) struct Conn {
     /// The place in the registry.
     pub(crate) place: AtomicU32,
     pub(crate) in_flight: AtomicU32,
+    /// Those in flight that are tunnels within HTTP/2.
+    pub(super) tunnels: AtomicU32,
     pub(crate) flags: AtomicU8,
     /// A `Writing`.
     writing: AtomicU8,
@@ -95,7 +97,7 @@ pub(crate) struct Conn {
     pub(super) armed: AtomicU64,
     /// The first byte of an incomplete header.
     pub(crate) header_since: AtomicU64,
-    /// The end of the last request; in a tunnel the last byte.
+    /// The end of the last request; in a tunnel, or if only tunnels within HTTP/2 are left, the last byte.
     pub(crate) idle_since: AtomicU64,
     /// Since when the handler of the request without a record works.
     pub(crate) handler_since: AtomicU64,
@@ -146,6 +148,7 @@ impl Conn {
             peer,
             place: AtomicU32::new(u32::MAX),
             in_flight: AtomicU32::new(0),
+            tunnels: AtomicU32::new(0),
             flags: AtomicU8::new(0),
             writing: AtomicU8::new(Writing::Free as u8),
             has_own_response: AtomicBool::new(false),
@@ -222,7 +225,7 @@ impl Conn {
     }
 
     /// The limit that has aborted the connection.
-    pub(super) fn aborted_by(&self) -> Limit {
+    pub(crate) fn aborted_by(&self) -> Limit {
         self.control().closing.unwrap_or(Limit::Shutdown)
     }
 
@@ -265,7 +268,7 @@ impl Conn {
             }
             Stage::Http1 | Stage::Http2 => {
                 due[1] = (after_begin(&self.header_since, limits.header), Due::Header);
-                due[2] = (self.idle_deadline(control), Due::Idle);
+                due[2] = self.idle_deadline(control);
                 let handler = after_begin(&self.handler_since, limits.request.handler);
                 due[3] = (handler, Due::Handler);
                 due[4] = (control.write.deadline(&self.write_bounds(control)), Due::Write);
@@ -274,16 +277,20 @@ impl Conn {
         due
     }
 
-    fn idle_deadline(&self, control: &Control) -> u64 {
+    /// The deadline of a connection without requests, or with tunnels alone.
+    fn idle_deadline(&self, control: &Control) -> (u64, Due) {
         // Acquire: pairs with the release in `end_request`.
-        let is_busy = self.in_flight.load(Ordering::Acquire) > 0
+        let in_flight = self.in_flight.load(Ordering::Acquire);
+        let has_only_tunnels = in_flight > 0 && in_flight == self.tunnels.load(Ordering::Relaxed);
+        let is_busy = in_flight > 0 && !has_only_tunnels
             || self.header_since.load(Ordering::Relaxed) > 0
             || self.writing() == Writing::Waits;
         let since = self.idle_since.load(Ordering::Relaxed);
         match control.closing {
-            _ if is_busy => NEVER,
-            Some(_) => after(since.max(control.closing_since), Some(LINGER)),
-            None => after(since, self.limits().idle),
+            _ if is_busy => (NEVER, Due::Idle),
+            _ if has_only_tunnels => (after(since, self.limits().tunnel), Due::Tunnel),
+            Some(_) => (after(since.max(control.closing_since), Some(LINGER)), Due::Idle),
+            None => (after(since, self.limits().idle), Due::Idle),
         }
     }
 

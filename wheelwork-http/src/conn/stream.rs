@@ -81,7 +81,11 @@ impl<S> Limited<S> {
     #[inline]
     fn read(frames: &mut Option<Box<Frames>>, conn: &Conn, bytes: &[u8]) {
         if let Some(frames) = frames {
-            match frames.read(bytes) {
+            let open = frames.read(bytes);
+            if frames.had_data {
+                conn.data_came();
+            }
+            match open {
                 Open::None => conn.header_since.store(0, Ordering::Relaxed),
                 Open::Begun => conn.header_since.store(UNSTAMPED, Ordering::Relaxed),
                 Open::Former => {}
@@ -133,7 +137,10 @@ impl<S: Socket> Limited<S> {
             return;
         }
         let _ = match this.frames {
-            Some(frames) => this.stream.poll_write(cx, &goaway(frames.last_stream)),
+            Some(frames) => {
+                let limit = this.member.conn.aborted_by();
+                this.stream.poll_write(cx, &goaway(frames.last_stream, limit))
+            }
             None => this.stream.poll_write(cx, REQUEST_TIMEOUT),
         };
     }
@@ -213,13 +220,14 @@ impl Conn {
     }
 }
 
-/// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113 sections 6.8 and 7).
-fn goaway(last_stream: u32) -> [u8; 17] {
+/// GOAWAY (RFC 9113 sections 6.8 and 7): ENHANCE_YOUR_CALM for a header that does not end, otherwise NO_ERROR.
+fn goaway(last_stream: u32, limit: Limit) -> [u8; 17] {
+    const ENHANCE_YOUR_CALM: u8 = 0xb;
     let mut frame = [0; 17];
     frame[2] = 8;
     frame[3] = 7;
     frame[9..13].copy_from_slice(&last_stream.to_be_bytes());
-    frame[16] = 0xb;
+    frame[16] = if limit == Limit::Header { ENHANCE_YOUR_CALM } else { 0 };
     frame
 }
 

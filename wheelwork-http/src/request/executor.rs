@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 
 thread_local! {
     static RECORD: Cell<Option<Arc<Record>>> = const { Cell::new(None) };
-    static TUNNEL: Cell<Option<Ticket>> = const { Cell::new(None) };
+    static TUNNEL: Cell<Option<Tunnel>> = const { Cell::new(None) };
 }
 
 /// Tells the task of the stream that is polled its record.
@@ -25,7 +25,23 @@ pub(super) fn tell_record(record: &Arc<Record>) {
 
 /// Keeps the tunnel in flight that hyper is about to spawn.
 pub(super) fn tell_tunnel(ticket: Ticket) {
-    TUNNEL.set(Some(ticket));
+    TUNNEL.set(Some(Tunnel::new(ticket)));
+}
+
+/// A tunnel within HTTP/2. hyper's task of it writes what the service has written.
+struct Tunnel(Ticket);
+
+impl Tunnel {
+    fn new(ticket: Ticket) -> Self {
+        ticket.conn.begin_inner_tunnel();
+        Self(ticket)
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        self.0.conn.end_inner_tunnel();
+    }
 }
 
 /// Spawns on tokio.
@@ -49,7 +65,7 @@ pin_project! {
         // `None` after it has ended.
         #[pin]
         future: Option<F>,
-        tunnel: Option<Ticket>,
+        tunnel: Option<Tunnel>,
         record: Option<Arc<Record>>,
         // The waker that the record has.
         known: Option<Waker>,
@@ -67,9 +83,13 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
         }
         let Some(future) = this.future.as_mut().as_pin_mut() else { return Poll::Ready(()) };
         let polled = future.poll(cx);
+        if let Some(Tunnel(ticket)) = this.tunnel {
+            ticket.conn.touch(); // a write, or room for one
+            return polled;
+        }
+        TUNNEL.take(); // hyper has refused it
         if is_first {
             *this.record = RECORD.take();
-            TUNNEL.take();
         }
         let Some(record) = this.record else { return polled };
         if polled.is_ready() {

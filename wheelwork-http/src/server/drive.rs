@@ -117,7 +117,7 @@ impl<H: Handshake, S: App> Drive<H, S> {
 
     /// Acts on limits. Returns true if the connection is to be closed now.
     #[cold]
-    fn attend(self: Pin<&mut Self>, cx: &mut Context<'_>) -> bool {
+    fn attend(self: Pin<&mut Self>) -> bool {
         let mut this = self.project();
         let verdict = this.conn.attend();
         if verdict.close_softly {
@@ -127,17 +127,27 @@ impl<H: Handshake, S: App> Drive<H, S> {
                 _ => {}
             }
         }
-        let Some(limit) = verdict.close else { return false };
-        if matches!(limit, Limit::Header | Limit::Response | Limit::ResponseRate) {
-            this.conn.set(Flags::FAREWELL);
-            // Lets hyper poll the socket, which takes its leave.
-            match this.protocol.as_mut().project() {
-                ProtocolNow::Http1 { http } => drop(http.poll(cx)),
-                ProtocolNow::Http2 { http } => drop(http.as_mut().poll(cx)),
-                _ => {}
+        verdict.close.is_some()
+    }
+
+    /// Lets hyper poll the socket, which takes its leave: it says why it closes, or forgets what was not sent.
+    #[cold]
+    fn take_leave(self: Pin<&mut Self>, cx: &mut Context<'_>) {
+        let this = self.project();
+        let limit = this.conn.aborted_by();
+        let is_told = matches!(limit, Limit::Header | Limit::Response | Limit::ResponseRate);
+        match this.protocol.project() {
+            ProtocolNow::Http1 { http } if is_told => {
+                this.conn.set(Flags::FAREWELL);
+                let _ = http.poll(cx);
             }
+            // RFC 9113 section 6.8: each connection should end with GOAWAY.
+            ProtocolNow::Http2 { http } => {
+                this.conn.set(Flags::FAREWELL);
+                let _ = http.as_mut().poll(cx);
+            }
+            _ => {}
         }
-        true
     }
 }
 
@@ -194,8 +204,9 @@ impl<H: Handshake, S: App> Future for Drive<H, S> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.as_mut().register(cx.waker());
         if self.conn.has(Flags::NEWS | Flags::ABORT) && !self.conn.has(Flags::TUNNEL) {
-            let is_over = self.conn.has(Flags::ABORT) || self.as_mut().attend(cx);
+            let is_over = self.conn.has(Flags::ABORT) || self.as_mut().attend();
             if is_over {
+                self.as_mut().take_leave(cx);
                 self.project().protocol.set(Protocol::Ended);
                 return Poll::Ready(());
             }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,10 +17,10 @@ pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyError> {
     if request.method() == http::Method::CONNECT {
-        // Holds the tunnel until the client ends it.
-        tokio::spawn(async {
-            let upgraded = hyper::upgrade::on(request).await.unwrap();
-            let _ = TokioIo::new(upgraded).read_u8().await;
+        let is_endless = *request.uri() == "endless:1";
+        tokio::spawn(async move {
+            let io = TokioIo::new(hyper::upgrade::on(request).await.unwrap());
+            if is_endless { write_on(io).await } else { echo(io).await }
         });
         return Ok(full(""));
     }
@@ -74,15 +75,22 @@ pub(crate) fn full(body: impl Into<Bytes>) -> Answer {
 fn upgrade(request: Request<RequestBody>) -> Answer {
     tokio::spawn(async {
         let upgraded = hyper::upgrade::on(request).await.unwrap();
-        let mut io = TokioIo::new(upgraded);
-        let mut byte = [0];
-        while io.read_exact(&mut byte).await.is_ok() && io.write_all(&byte).await.is_ok() {}
+        echo(TokioIo::new(upgraded)).await;
     });
     let mut answer = full("");
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     answer.headers_mut().insert("upgrade", "echo".parse().unwrap());
     answer.headers_mut().insert("connection", "upgrade".parse().unwrap());
     answer
+}
+
+async fn echo(mut io: TokioIo<Upgraded>) {
+    let mut byte = [0];
+    while io.read_exact(&mut byte).await.is_ok() && io.write_all(&byte).await.is_ok() {}
+}
+
+async fn write_on(mut io: TokioIo<Upgraded>) {
+    while io.write_all(b".").await.is_ok() {}
 }
 
 /// A body that goes on as long as somebody reads it.

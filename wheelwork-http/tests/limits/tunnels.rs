@@ -1,7 +1,10 @@
 //! Upgrades and CONNECT.
 
-use crate::frames::{self, END_HEADERS, HEADERS, block, frame, kinds};
-use crate::world::{SECOND, TICK, limits, world};
+use crate::frames::{
+    self, DATA, END_HEADERS, GOAWAY, HEADERS, PING, RST_STREAM, block, frame, get, kinds,
+    window_update,
+};
+use crate::world::{Client, SECOND, TICK, World, limits, world};
 use std::time::Duration;
 use wheelwork_http::{Effect, Limit};
 
@@ -30,16 +33,87 @@ fn a_tunnel_is_closed_if_no_byte_flows() {
     });
 }
 
+/// A client with a tunnel in stream 1, whose other end echoes.
+async fn connect_tunnel(world: &World) -> Client {
+    let mut client = world.connect_http2().await;
+    client.send(frame(HEADERS, END_HEADERS, 1, &block("CONNECT", ""))).await;
+    assert_eq!(kinds(&client.frames().await), [HEADERS]);
+    client
+}
+
 #[test]
-fn a_tunnel_within_http2_keeps_its_connection() {
+fn a_tunnel_within_http2_keeps_its_connection_while_bytes_flow() {
     world(limits(), async |world| {
-        let mut client = world.connect_http2().await;
-        client.send(frame(HEADERS, END_HEADERS, 1, &block("CONNECT", ""))).await;
-        assert_eq!(kinds(&client.frames().await), [HEADERS]);
+        let mut client = connect_tunnel(&world).await;
+        for _ in 0..5 {
+            world.pass(50 * SECOND - TICK).await;
+            client.send(frames::data(1, 1)).await;
+            assert_eq!(kinds(&client.frames().await), [DATA]);
+        }
+        assert_eq!(world.cuts(), []);
+        client.send(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])).await;
+        world.pass(40 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+    });
+}
+
+#[test]
+fn a_connection_of_silent_tunnels_is_closed_by_goaway() {
+    world(limits(), async |world| {
+        let mut client = connect_tunnel(&world).await;
+        client.send(frame(HEADERS, END_HEADERS, 3, &block("CONNECT", ""))).await;
+        client.frames().await;
+        world.pass(20 * SECOND).await;
+        client.send(frames::data(3, 1)).await;
+        client.frames().await;
+        world.pass(40 * SECOND).await;
+        client.send(frame(PING, 0, 0, &[0; 8])).await; // does not count
+        client.frames().await;
+        world.pass(10 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
+        let frames = client.frames().await;
+        assert_eq!(kinds(&frames), [GOAWAY]);
+        assert_eq!(frames[0].payload, [0, 0, 0, 3, 0, 0, 0, 0], "the last stream, NO_ERROR");
+        assert!(client.is_closed().await);
+        assert_eq!(world.server.connections(), 0);
+        assert_eq!(world.timer.pending_timeouts(), 0);
+    });
+}
+
+#[test]
+fn a_request_beside_a_tunnel_keeps_the_connection() {
+    world(limits(), async |world| {
+        let mut client = connect_tunnel(&world).await;
+        client.send(get(3, "/quiet")).await;
         world.pass(400 * SECOND).await;
         assert_eq!(world.cuts(), []);
-        client.send(frames::frame(frames::RST_STREAM, 0, 1, &[0, 0, 0, 8])).await;
-        world.pass(40 * SECOND).await;
-        assert_eq!(world.cuts(), [(Limit::Idle, Effect::SoftClose)]);
+        client.send(frame(RST_STREAM, 0, 3, &[0, 0, 0, 8])).await;
+        world.pass(50 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
+    });
+}
+
+/// The client sends no DATA, and opens its window byte by byte.
+#[test]
+fn a_byte_that_the_service_writes_counts_too() {
+    world(limits(), async |world| {
+        let mut client = world.connect_http2_with_window(10).await;
+        let endless = [&[0x02, 7][..], b"CONNECT", &[0x01, 9], b"endless:1"].concat();
+        client.send(frame(HEADERS, END_HEADERS, 1, &endless)).await;
+        client.frames().await;
+        for _ in 0..5 {
+            world.pass(50 * SECOND - TICK).await;
+            client.send(window_update(1, 1)).await;
+            assert_eq!(kinds(&client.frames().await), [DATA]);
+        }
+        assert_eq!(world.cuts(), []);
+        world.pass(50 * SECOND).await;
+        assert_eq!(world.cuts(), [(Limit::Tunnel, Effect::Close)]);
     });
 }
