@@ -1,4 +1,4 @@
-//! `Counts`: what a server has counted.
+//! `Counts`: what a server has counted, and the same in the `metrics` facade.
 
 use crate::limit::Limit;
 use crate::peer::Peer;
@@ -24,6 +24,20 @@ impl Counts {
 
     pub(crate) fn accept(&self) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
+        #[cfg(feature = "metrics")]
+        metrics::counter!("wheelwork_http_accepted_total").increment(1);
+    }
+
+    /// A connection has got its place in the register.
+    pub(crate) fn open(&self) {
+        #[cfg(feature = "metrics")]
+        metrics::gauge!("wheelwork_http_connections").increment(1.0);
+    }
+
+    /// A connection has left.
+    pub(crate) fn close(&self) {
+        #[cfg(feature = "metrics")]
+        metrics::gauge!("wheelwork_http_connections").decrement(1.0);
     }
 
     pub(crate) fn accepted(&self) -> u64 {
@@ -32,6 +46,8 @@ impl Counts {
 
     pub(crate) fn cut(&self, limit: Limit) {
         self.cuts[limit as usize].fetch_add(1, Ordering::Relaxed);
+        #[cfg(feature = "metrics")]
+        metrics::counter!("wheelwork_http_cuts_total", "limit" => limit.name()).increment(1);
     }
 
     pub(crate) fn cuts(&self, limit: Limit) -> u64 {

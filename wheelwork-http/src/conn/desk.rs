@@ -71,6 +71,8 @@ impl Desk {
         register.places[place as usize] = Some(conn.clone());
         conn.place.store(place, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
+        drop(register);
+        self.counts.open();
     }
 
     /// A connection has ended.
@@ -91,6 +93,7 @@ impl Desk {
         }
         drop(register);
         drop(taken);
+        self.counts.close();
         self.changed.notify_waiters();
     }
 

@@ -63,8 +63,6 @@ impl Settings {
         in_flight: usize,
     ) {
         self.counts.cut(limit);
-        #[cfg(feature = "metrics")]
-        metrics::counter!("wheelwork_http_cuts_total", "limit" => limit.name()).increment(1);
         #[cfg(feature = "tracing")]
         tracing::debug!(%limit, ?effect, %peer, ?open_for, in_flight, "a limit has passed");
         if let Some(on_cut) = &self.on_cut {
