@@ -27,7 +27,8 @@
 //!
 //! # The main types
 //!
-//! - [`Limits`] are those of a server, [`RequestLimits`] those that a route can change.
+//! - [`Limits`] are those of a server, [`RequestLimits`] those that a route can change, and [`OwnLimits`] those of
+//!   a request in flight.
 //! - [`Serve`] is a server that is set up; [`Server`] is a handle to one that runs.
 //! - [`Cut`] is the report of what a [`Limit`] has ended.
 //! - [`Listener`] is where connections come from.
@@ -57,7 +58,7 @@ pub use limit::Limit;
 pub use limits::{Limits, Rate, RequestLimits};
 pub use listener::{Handshake, Listener, Plain, Socket};
 pub use peer::Peer;
-pub use request::{App, BodyError, Executor, RequestBody};
+pub use request::{App, BodyError, Executor, OwnLimits, RequestBody};
 pub use server::{NoSignal, Report, Serve, Server, serve};
 #[cfg(feature = "rustls")]
 pub use tls::{Tls, TlsHandshake};

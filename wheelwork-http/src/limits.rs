@@ -81,9 +81,10 @@ pub struct Limits {
 
 /// The limits of one request: those of [`Limits`] that a route can change.
 ///
-/// Take the server's as a start, with [`Limits::for_request`]. A route changes them in one of two ways:
-/// [`Serve::limits_for`](crate::Serve::limits_for) decides by the request's header, and a `RequestLimits`
-/// among the extensions of a response is in force for that response.
+/// Take the server's as a start, with [`Limits::for_request`]. A route changes them in one of three ways:
+/// [`Serve::limits_for`](crate::Serve::limits_for) decides by the request's header, a handler changes its
+/// [`OwnLimits`](crate::OwnLimits), and a `RequestLimits` among the extensions of a response is in force for that
+/// response.
 ///
 /// ```
 /// use wheelwork_http::Limits;
@@ -247,7 +248,8 @@ impl Limits {
     }
 
     /// The time without a byte in either direction after an upgrade (WebSocket) or CONNECT. Reads and writes
-    /// of the upgraded connection fail then.
+    /// of the upgraded connection fail then. Tunnels within HTTP/2 share a connection: it is closed when nothing but
+    /// tunnels is in flight, and no DATA has flowed in any of them.
     #[must_use]
     pub fn tunnel(self, limit: impl Into<Option<Duration>>) -> Self {
         Self { tunnel: limit.into(), ..self }

@@ -165,6 +165,18 @@ impl Record {
         }
     }
 
+    /// The limits in force.
+    pub(crate) fn limits(&self, server: &RequestLimits) -> RequestLimits {
+        *self.live().limits(server)
+    }
+
+    /// Returns the next deadline by these limits.
+    pub(crate) fn set_own(&self, own: RequestLimits) -> u64 {
+        let mut live = self.live();
+        live.own = Some(Box::new(own));
+        live.deadline(&own)
+    }
+
     pub(crate) fn own_limits(&self) -> Option<RequestLimits> {
         self.live().own.as_deref().copied()
     }

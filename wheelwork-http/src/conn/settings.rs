@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) counts: Arc<Counts>,
     /// Whether each request has the peer among its extensions.
     pub(crate) tells_peer: bool,
+    /// Whether each request has its limits among its extensions.
+    pub(crate) tells_limits: bool,
     pub(crate) on_cut: Option<OnCut>,
     pub(crate) limits_for: Option<LimitsFor>,
     /// When the requests in flight are cut off.

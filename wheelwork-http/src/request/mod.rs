@@ -8,11 +8,13 @@
 //   executor       the task of an HTTP/2 stream
 //   answer         the answers of limits
 //   app            the services that a server takes
+//   own_limits     the limits of a request, for its service
 //   respond        hyper's service, and the future of a response
 mod answer;
 mod app;
 mod chunk;
 mod executor;
+mod own_limits;
 mod request_body;
 mod respond;
 mod response_body;
@@ -20,5 +22,6 @@ mod ticket;
 
 pub use app::App;
 pub use executor::Executor;
+pub use own_limits::OwnLimits;
 pub use request_body::{BodyError, RequestBody};
 pub(crate) use respond::Respond;

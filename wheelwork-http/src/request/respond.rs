@@ -3,6 +3,7 @@
 use super::answer::answer;
 use super::app::App;
 use super::executor::{tell_record, tell_tunnel};
+use super::own_limits::OwnLimits;
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::ticket::Ticket;
@@ -46,10 +47,15 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
         if self.conn.settings.tells_peer {
             request.extensions_mut().insert(self.conn.peer.clone());
         }
+        let tells_limits = self.conn.settings.tells_limits;
         let own = self.conn.settings.limits_for(&request);
-        let needs_record = self.is_http2 || own.is_some() || !request.body().is_end_stream();
+        let has_body = !request.body().is_end_stream();
+        let needs_record = self.is_http2 || own.is_some() || has_body || tells_limits;
         let record = needs_record.then(|| Arc::new(Record::new(own)));
         record.iter().for_each(|record| self.conn.note_request(record));
+        if let Some(record) = record.as_ref().filter(|_| tells_limits) {
+            request.extensions_mut().insert(OwnLimits::new(&self.conn, record));
+        }
         let ticket = Ticket::new(&self.conn, record, !self.is_http2);
         let request = request.map(|incoming| RequestBody::new(incoming, ticket.link()));
         let mut service = self.service.clone();
@@ -101,6 +107,13 @@ pin_project! {
         ticket: Option<Ticket>,
         kind: Kind,
         is_first: bool,
+    }
+
+    impl<F, B, E> PinnedDrop for Responding<F, B, E> {
+        fn drop(this: Pin<&mut Self>) {
+            // The client has left. The body may live on elsewhere, and the record with it.
+            this.project().ticket.iter().for_each(|ticket| ticket.head_sent(None));
+        }
     }
 }
 

@@ -49,6 +49,7 @@ pub fn serve<L, S>(listener: L, service: S, limits: Limits) -> Serve<L, S> {
         on_cut: None,
         limits_for: None,
         tells_peer: false,
+        tells_limits: false,
         http1: http1::Builder::new(),
         http2: http2::Builder::new(Executor(())),
         desk: Desk::new(),
@@ -66,6 +67,7 @@ pub struct Serve<L, S, F = NoSignal> {
     on_cut: Option<OnCut>,
     limits_for: Option<LimitsFor>,
     tells_peer: bool,
+    tells_limits: bool,
     http1: http1::Builder,
     http2: http2::Builder<Executor>,
     desk: Arc<Desk>,
@@ -143,6 +145,12 @@ impl<L, S, F> Serve<L, S, F> {
         Self { tells_peer: true, ..self }
     }
 
+    /// Puts the [`OwnLimits`](crate::OwnLimits) of each request among its extensions, so that its handler can change
+    /// them. It costs two or three allocations of each request.
+    pub fn tell_limits(self) -> Self {
+        Self { tells_limits: true, ..self }
+    }
+
     /// Sets hyper's options for HTTP/1, as `half_close` or `max_headers`. Leave its timer and its header limit alone.
     pub fn http1(mut self, set: impl FnOnce(&mut http1::Builder)) -> Self {
         set(&mut self.http1);
@@ -174,6 +182,7 @@ impl<L, S, F> Serve<L, S, F> {
             on_cut: self.on_cut,
             limits_for: self.limits_for,
             tells_peer: self.tells_peer,
+            tells_limits: self.tells_limits,
             http1: self.http1,
             http2: self.http2,
             desk: self.desk,
@@ -197,6 +206,7 @@ impl<L, S, F> Serve<L, S, F> {
             on_cut: self.on_cut,
             limits_for: self.limits_for,
             tells_peer: self.tells_peer,
+            tells_limits: self.tells_limits,
             shutdown_deadline: AtomicU64::new(0),
         };
         let (settings, desk) = (Arc::new(settings), self.desk);

@@ -6,12 +6,18 @@ use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use wheelwork_http::{BodyError, Limits, Peer, RequestBody};
+use wheelwork_http::{BodyError, Limits, OwnLimits, Peer, RequestBody};
+
+thread_local! {
+    /// What `/keep-own` has kept: each test has a thread of its own.
+    pub(crate) static KEPT: Cell<Option<OwnLimits>> = const { Cell::new(None) };
+}
 
 pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
@@ -56,6 +62,27 @@ pub(crate) async fn app(request: Request<RequestBody>) -> Result<Answer, BodyErr
             let own = Limits::none().for_request().response(Duration::from_secs(5));
             answer.extensions_mut().insert(own);
             answer
+        }
+        "/slower" => {
+            let seconds = request.uri().query().unwrap().parse().unwrap();
+            let limit = Duration::from_secs(seconds);
+            let own = request.extensions().get::<OwnLimits>().unwrap();
+            assert!(own.change(|limits| limits.handler(limit).body(limit)));
+            assert!(own.get().is_some());
+            request.into_body().collect().await?;
+            std::future::pending().await
+        }
+        "/keep-own" => {
+            KEPT.set(request.extensions().get::<OwnLimits>().cloned());
+            full("")
+        }
+        "/hold" => {
+            // Another task has the body, and does not read it.
+            tokio::spawn(async move {
+                let _body = request.into_body();
+                std::future::pending::<()>().await
+            });
+            std::future::pending().await
         }
         "/quiet" => Response::new(Quiet.boxed()),
         "/big" => full(vec![b'.'; 100_000]),

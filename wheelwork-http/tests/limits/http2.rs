@@ -414,6 +414,18 @@ fn a_reset_by_the_client_ends_its_request() {
     });
 }
 
+/// The body lives on in another task, which does not read it.
+#[test]
+fn a_handler_whose_client_has_left_has_no_limit_any_more() {
+    world(limits().idle(None), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(post(1, "/hold")).await;
+        client.send(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])).await;
+        world.pass(100 * SECOND).await;
+        assert_eq!(world.cuts(), []);
+    });
+}
+
 /// The tasks of its streams end after the connection's.
 #[test]
 fn a_client_that_leaves_with_requests_in_flight_leaves_nothing_in_the_timer() {

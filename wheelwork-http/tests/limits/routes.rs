@@ -1,7 +1,8 @@
 //! Limits of routes.
 
+use crate::app::KEPT;
 use crate::frames;
-use crate::world::{SECOND, TICK, limits, world_with};
+use crate::world::{SECOND, TICK, limits, world_that_tells_limits, world_with};
 use http::Request;
 use wheelwork_http::{Effect, Limit, RequestLimits};
 
@@ -61,4 +62,60 @@ fn a_response_carries_its_limits() {
             assert_eq!(world.cuts().len(), 2);
         },
     );
+}
+
+#[test]
+fn a_handler_changes_the_limits_of_its_request() {
+    world_that_tells_limits(limits(), async |world| {
+        let mut http1 = world.connect().await;
+        http1.send("GET /slower?100 HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        let mut http2 = world.connect_http2().await;
+        http2.send(frames::get(1, "/slower?100")).await;
+        world.pass(100 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Handler, Effect::Request); 2]);
+        assert!(http1.text().contains("503"));
+        // The next request has the server's limits again.
+        http1.send("GET /never HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        world.pass(60 * SECOND).await;
+        assert_eq!(world.cuts()[0], (Limit::Handler, Effect::Request));
+    });
+}
+
+#[test]
+fn a_handler_can_shorten_its_limit() {
+    world_that_tells_limits(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send("GET /slower?5 HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        world.pass(5 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Handler, Effect::Request)]);
+    });
+}
+
+#[test]
+fn a_handler_changes_the_limits_of_its_body_while_it_waits() {
+    world_that_tells_limits(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send("POST /slower?100 HTTP/1.1\r\nhost: server\r\ncontent-length: 5\r\n\r\n").await;
+        world.pass(100 * SECOND - TICK).await;
+        assert_eq!(world.cuts(), []);
+        world.pass(TICK).await;
+        assert_eq!(world.cuts(), [(Limit::Body, Effect::Request)]);
+        assert!(client.text().contains("408"));
+    });
+}
+
+#[test]
+fn the_limits_of_a_request_that_has_ended_change_nothing() {
+    world_that_tells_limits(limits(), async |world| {
+        let mut client = world.connect().await;
+        client.send("GET /keep-own HTTP/1.1\r\nhost: server\r\n\r\n").await;
+        assert!(client.text().contains("200"));
+        let own = KEPT.take().unwrap();
+        assert!(own.get().is_none());
+        assert!(!own.change(|limits| limits.handler(None)));
+    });
 }

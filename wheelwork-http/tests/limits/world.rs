@@ -43,10 +43,24 @@ pub(crate) fn world(limits: Limits, test: impl AsyncFnOnce(World)) {
     world_with(limits, |_: &http::Request<()>| None, test);
 }
 
+/// With `OwnLimits` among the extensions of each request.
+pub(crate) fn world_that_tells_limits(limits: Limits, test: impl AsyncFnOnce(World)) {
+    run(limits, |_: &http::Request<()>| None, true, test);
+}
+
 /// With limits that depend on the request.
 pub(crate) fn world_with(
     limits: Limits,
     limits_for: impl Fn(&http::Request<()>) -> Option<RequestLimits> + Send + Sync + 'static,
+    test: impl AsyncFnOnce(World),
+) {
+    run(limits, limits_for, false, test);
+}
+
+fn run(
+    limits: Limits,
+    limits_for: impl Fn(&http::Request<()>) -> Option<RequestLimits> + Send + Sync + 'static,
+    tells_limits: bool,
     test: impl AsyncFnOnce(World),
 ) {
     let clock = ManualClock::new();
@@ -68,6 +82,7 @@ pub(crate) fn world_with(
                 let cuts = cuts.clone();
                 move |cut| cuts.lock().unwrap().push((cut.limit, cut.effect))
             });
+        let serving = if tells_limits { serving.tell_limits() } else { serving };
         let server = serving.server();
         let serving = tokio::spawn(async move { serving.await.unwrap() });
         test(World { clock, address, server, serving, cuts, timer }).await;
