@@ -22,7 +22,28 @@ pub struct Kind {
     pub(crate) most_held_bytes: usize,
     pub(crate) max_claims: u32,
     pub(crate) time_limit: Option<Duration>,
+    pub(crate) total_concurrency: Option<usize>,
+    pub(crate) rate: Option<Rate>,
     pub(crate) retry: Retry,
+}
+
+/// How many jobs may be claimed in a period: some at once, and then one after each interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// How many at once.
+    pub burst: u32,
+    /// Between two others.
+    pub interval: Duration,
+}
+
+impl Rate {
+    /// At most `most` in any period: a tenth of them at once, and the rest evenly.
+    pub(crate) fn new(most: u32, period: Duration) -> Self {
+        let most = most.max(1);
+        let burst = most.div_ceil(10);
+        let interval = period / (most - burst + 1) + Duration::from_micros(1);
+        Self { burst, interval }
+    }
 }
 
 impl Kind {
@@ -35,6 +56,8 @@ impl Kind {
             most_held_bytes: 64 << 20,
             max_claims: 10,
             time_limit: None,
+            total_concurrency: None,
+            rate: None,
             retry: Retry::default(),
         }
     }
@@ -82,6 +105,43 @@ impl Kind {
     pub fn time_limit(mut self, time_limit: Duration) -> Self {
         self.time_limit = Some(time_limit);
         self
+    }
+
+    /// How many of these jobs run at once on all nodes together: without a limit by default. At least 1.
+    ///
+    /// A node claims such jobs when they are due and not before, as many as it can run at once. A claim counts until
+    /// its end is stored. What a dead node has claimed counts until the end of its liveness.
+    ///
+    /// The limit is hard for claims: at no time have all nodes together more. There can be more handlers than claims
+    /// if a job is cancelled or moved while it runs, or a node loses contact for longer than its liveness: the handler
+    /// is [told to end](crate::Job::cancellation), and another job can begin. Each node obeys its own setting, and
+    /// counts the claims of those that have one.
+    pub fn total_concurrency(mut self, most: usize) -> Self {
+        self.total_concurrency = Some(most.max(1));
+        self
+    }
+
+    /// How many of these jobs begin in a period on all nodes together: without a limit by default. At least 1, in at
+    /// least a microsecond. Each attempt counts.
+    ///
+    /// In no period of this length are more jobs claimed, by the database's clock, and a node begins what it has
+    /// claimed at once. They are spread: a tenth may begin together (one, if there are at most ten), the others follow
+    /// evenly. So a backlog is done at nine tenths of the rate at least, and at the whole rate up to ten in a period.
+    /// All nodes together have one count; each obeys its own setting. In the embedded store, the count begins
+    /// anew with each process.
+    pub fn rate(mut self, most: u32, period: Duration) -> Self {
+        self.rate = Some(Rate::new(most, period));
+        self
+    }
+
+    /// Whether the kind is limited over all nodes.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.total_concurrency.is_some() || self.rate.is_some()
+    }
+
+    /// How many of these jobs the node holds at most. Of a limited kind, what it cannot run at once is for others.
+    pub(crate) fn room(&self) -> usize {
+        if self.is_limited() { self.most_held.min(self.concurrency) } else { self.most_held }
     }
 
     /// What happens after a failure.
@@ -188,6 +248,20 @@ mod tests {
         let delays: Vec<_> = (0..200).filter_map(|_| retry.next(1)).collect();
         assert!(delays.iter().all(|d| (s(5)..=s(10)).contains(d)), "{delays:?}");
         assert!(delays.iter().min() < delays.iter().max());
+    }
+
+    /// What a bucket of this rate lets through in a period, at worst.
+    #[test]
+    fn a_rate_is_kept_in_each_period() {
+        for most in [1, 2, 9, 10, 11, 100, 12_345] {
+            for period in [Duration::from_millis(1_500), s(1), s(60)] {
+                let Rate { burst, interval } = Rate::new(most, period);
+                let others = (period.as_nanos() - 1) / interval.as_nanos();
+                let all = u128::from(burst) + others;
+                assert!(all <= u128::from(most), "{all} of {most} in {period:?}");
+                assert!(all * 100 >= u128::from(most) * 89, "{all} of {most} in {period:?}");
+            }
+        }
     }
 
     #[test]

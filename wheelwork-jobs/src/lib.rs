@@ -75,7 +75,7 @@ pub use handler::Job;
 pub use health::{Condition, Health};
 pub use job::{JobId, NewJob, NoJobId, PayloadError, State, StoredJob, When};
 pub use jobs::{Jobs, JobsBuilder};
-pub use kind::{Kind, Retry};
+pub use kind::{Kind, Rate, Retry};
 pub use metrics::{Histogram, KindMetrics, LateBy, Metrics};
 pub use node::Stopped;
 #[cfg(feature = "postgres")]

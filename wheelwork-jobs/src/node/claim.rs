@@ -8,7 +8,7 @@ use super::held::Room;
 use crate::batch::Batch;
 use crate::host;
 use crate::store::{NodeId, Store, StoreError};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// At most so many jobs are claimed in one call.
@@ -22,13 +22,13 @@ pub(super) struct Hunger {
     batch: Batch,
     unknown: VecDeque<usize>,
     more: VecDeque<usize>,
-    kinds: usize,
+    kinds: Vec<usize>,
     /// Whether those with more have this turn.
     turn: bool,
 }
 
 impl Hunger {
-    pub(super) fn new(kinds: usize) -> Self {
+    pub(super) fn new(kinds: Vec<usize>) -> Self {
         let mut hunger = Self {
             batch: Batch::new(BATCH),
             unknown: VecDeque::new(),
@@ -42,9 +42,9 @@ impl Hunger {
 
     /// Each kind may have jobs.
     pub(super) fn look(&mut self) {
-        let mut known = vec![false; self.kinds];
-        self.more.iter().for_each(|&kind| known[kind] = true);
-        self.unknown = (0..self.kinds).filter(|&kind| !known[kind]).collect();
+        let known: HashSet<usize> = self.more.iter().copied().collect();
+        let unknown = self.kinds.iter().filter(|kind| !known.contains(kind));
+        self.unknown = unknown.copied().collect();
     }
 
     pub(super) fn is_some(&self) -> bool {
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn many_kinds_share_a_call_and_those_with_more_take_turns() {
-        let mut hunger = Hunger::new(100);
+        let mut hunger = Hunger::new((0..100).collect());
         let (kinds, share) = hunger.next();
         assert_eq!((kinds.len(), share), (100, 10));
         hunger.more.extend(0..100);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn more_kinds_than_fit_into_a_call_come_in_several() {
-        let mut hunger = Hunger::new(2_500);
+        let mut hunger = Hunger::new((0..2_500).collect());
         let calls: Vec<_> =
             std::iter::from_fn(|| hunger.is_some().then(|| hunger.next())).collect();
         assert_eq!(calls.iter().map(|(kinds, _)| kinds.len()).sum::<usize>(), 2_500);

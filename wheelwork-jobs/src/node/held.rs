@@ -69,7 +69,7 @@ impl Count {
         let taken = self.held + self.reserved;
         let by_bytes = kind.most_held_bytes.saturating_sub(self.bytes) / largest.max(1);
         let by_bytes = by_bytes.saturating_sub(self.reserved).max(usize::from(taken == 0));
-        kind.most_held.saturating_sub(taken).min(by_bytes)
+        kind.room().saturating_sub(taken).min(by_bytes)
     }
 
     /// What a claim has to expect.
@@ -422,10 +422,12 @@ impl<S: Store> Node<S> {
     /// Forgets jobs whose end the store knows. True if there is room again for jobs that were left.
     pub(super) fn forget(&self, claims: impl IntoIterator<Item = Claim>) -> bool {
         let mut held = self.held();
-        for claim in claims {
-            held.remove(claim);
-        }
         let mut room_again = false;
+        for claim in claims {
+            let ended = held.remove(claim);
+            // The end of one lets another one begin, on any node.
+            room_again |= ended.is_some_and(|job| self.handlers[job.kind].kind.is_limited());
+        }
         for (kind, count) in held.kinds.iter_mut().enumerate() {
             if count.left_some && count.has_room_again(&self.handlers[kind].kind) {
                 count.left_some = false;
@@ -443,6 +445,10 @@ impl<S: Store> Node<S> {
                 held.dropped.clear(); // what it was about is checked at the next beat
             }
             held.dropped.insert(claim);
+        }
+        let kind = held.jobs.get(&claim).map(|job| job.kind);
+        if kind.is_some_and(|kind| self.handlers[kind].kind.is_limited()) {
+            self.look.notify_one(); // another one can begin
         }
         held.drop_unstarted(claim)
     }

@@ -173,7 +173,8 @@ impl<S: Store> Node<S> {
     fn choose(&self, me: Option<NodeId>, jobs: Vec<NewJob>) -> (Vec<Insert>, Vec<Room<'_, S>>) {
         let may_claim = me.is_some() && !self.stopping.is_cancelled() && !self.ends_fail();
         let mut wanted = vec![(0, 0); self.kinds.len()];
-        let kind_of = |job: &NewJob| self.kind_numbers.get(&job.kind).filter(|_| may_claim);
+        let may_claim = |kind: &&usize| may_claim && !self.handlers[**kind].kind.is_limited();
+        let kind_of = |job: &NewJob| self.kind_numbers.get(&job.kind).filter(may_claim);
         for (&kind, job) in jobs.iter().filter_map(|job| Some((kind_of(job)?, job))) {
             let (number, largest) = &mut wanted[kind];
             *number += 1;

@@ -4,7 +4,8 @@
 //!
 //! - `heartbeat`: keeps the node alive
 //! - `hear`: what the store tells
-//! - `work`: looks for jobs, of this node and of dead ones; `claim` claims them
+//! - `work`: looks for jobs, of this node and of dead ones; `claim` claims them, and `limited` those of kinds that
+//!   are limited over all nodes
 //! - `insert`: stores new jobs
 //! - `held`: what the node has claimed
 //! - `dispatch`: runs what is due; `confirm` asks the store before, where needed
@@ -24,6 +25,7 @@ mod hear;
 mod heartbeat;
 mod held;
 mod insert;
+mod limited;
 mod stop;
 mod work;
 

@@ -6,10 +6,11 @@
 //! - **take over**, when the life of another node has lapsed
 //! - **check**, after each beat and whenever notices may have been lost: claims that do not hold any more
 //!   are dropped
-//! - **claim**, when a free job is due within the window
+//! - **claim**, when a free job is due within the window, or is due now if its kind is limited over all nodes
 
 use super::backoff::Backoff;
 use super::claim::Hunger;
+use super::limited::Limited;
 use super::{Node, lock, until};
 use crate::batch::Batch;
 use crate::host;
@@ -29,8 +30,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Works until the node stops.
 pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
-    let kinds = node.kinds.len();
-    let mut work = Work { node, hunger: Hunger::new(kinds), check: None, fruitless: None };
+    let kinds = (0..node.kinds.len()).filter(|&kind| !node.handlers[kind].kind.is_limited());
+    let (hunger, limited) = (Hunger::new(kinds.collect()), Limited::new(&node));
+    let mut work = Work { node, hunger, limited, check: None, fruitless: None };
     let mut backoff = Backoff::default();
     loop {
         let pause = match work.turn().await {
@@ -52,6 +54,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
 struct Work<S: Store> {
     node: Arc<Node<S>>,
     hunger: Hunger,
+    limited: Limited,
     check: Option<Check>,
     /// When a take-over was tried last that has freed nothing.
     fruitless: Option<Instant>,
@@ -93,15 +96,23 @@ impl<S: Store> Work<S> {
             || self.check.is_some()
             || node.must_rejoin.load(Ordering::Acquire);
         let lapse = self.lapse();
+        let limited = self.limited.next().filter(|_| !node.ends_fail());
         tokio::select! {
             biased;
             () = node.stopping.cancelled() => return false,
-            () = node.look.notified() => self.hunger.look(),
+            () = node.look.notified() => self.look(),
             () = node.lapse_changed.notified() => {}
             () = std::future::ready(()), if busy => {}
             () = until(lapse) => {}
+            () = until(limited) => {}
         }
         true
+    }
+
+    /// Each kind may have jobs.
+    fn look(&mut self) {
+        self.hunger.look();
+        self.limited.look();
     }
 
     /// When the life of another node lapses.
@@ -116,7 +127,7 @@ impl<S: Store> Work<S> {
         if self.node.must_rejoin.load(Ordering::Acquire) {
             self.node.join().await?;
             self.node.beat_now.notify_one();
-            self.hunger.look();
+            self.look();
         }
         let Some(me) = *self.node.me.read().await else { return Ok(()) };
         if self.lapse().is_some_and(|at| host::now() >= at) {
@@ -124,6 +135,7 @@ impl<S: Store> Work<S> {
         }
         self.check(me).await?;
         if !self.node.must_rejoin.load(Ordering::Acquire) {
+            self.node.claim_limited(me, &mut self.limited).await?;
             self.node.claim(me, &mut self.hunger).await?;
         }
         Ok(())
@@ -143,7 +155,7 @@ impl<S: Store> Work<S> {
                 "node {taker} took over {freed} jobs of nodes that have died"
             );
             self.node.counts.taken_over.add(freed);
-            self.hunger.look();
+            self.look();
         }
         Ok(())
     }

@@ -27,6 +27,7 @@ pub(crate) struct JobRow {
     pub(crate) epoch: i64,
     pub(crate) attempts: i64,
     pub(crate) claims: i64,
+    pub(crate) limited: bool,
     pub(crate) starts: i64,
     pub(crate) dead: bool,
     pub(crate) error: Option<String>,
@@ -36,6 +37,7 @@ pub(crate) struct JobRow {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct KindRow {
     pub(super) paused: bool,
+    pub(super) turn: u64,
 }
 
 /// A row of `wheelwork_nodes`. Its place in the table is the number that it began with: an ended node has

@@ -24,6 +24,8 @@ pub(crate) enum Rule {
     Revoked,
     /// A job ran while its kind was paused.
     Paused,
+    /// More jobs of a limited kind ran at once than may.
+    Crowded,
     /// Two transactions of handlers have completed one job.
     Doubled,
     /// A job ran again without a reason.
@@ -52,6 +54,8 @@ pub(crate) struct Limits {
     pub(crate) retry: Duration,
     /// For what takes no time by the rules.
     pub(crate) slack: Duration,
+    /// So many jobs of the limited kind run at once.
+    pub(crate) few: usize,
 }
 
 impl Limits {
@@ -95,6 +99,8 @@ struct Job {
     /// A user has locked its row.
     locked: Trouble,
     effects: usize,
+    /// Its kind is limited.
+    is_one_of_few: bool,
 }
 
 /// A cancel or a move.
@@ -167,6 +173,8 @@ pub(crate) struct Oracle {
     clock: Trouble,
     /// When the clock was set back, and by how much.
     set_back: Vec<(Duration, Duration)>,
+    /// As many jobs of the limited kind ran as may.
+    full: Trouble,
     /// The last pause of the kind.
     pause: Pause,
     pub(crate) violation: Option<Violation>,
@@ -190,6 +198,7 @@ impl Oracle {
             hearing: BTreeMap::new(),
             clock: Trouble::default(),
             set_back: Vec::new(),
+            full: Trouble::default(),
             pause: Pause::default(),
             violation: None,
         }
@@ -263,6 +272,11 @@ impl Oracle {
         self.job(job).due = due;
     }
 
+    /// The kind of a job is limited.
+    pub(crate) fn is_one_of_few(&mut self, job: u32) {
+        self.job(job).is_one_of_few = true;
+    }
+
     pub(crate) fn stored(&mut self, job: u32, now: Duration) {
         self.job(job).stored.get_or_insert(now);
     }
@@ -296,7 +310,9 @@ impl Oracle {
         let Begin { node, epoch, due, .. } = begin;
         let runs = &mut self.job(begin.job).runs;
         runs.push(Run { node, epoch, due, begun: now, ended: None });
-        runs.len() - 1
+        let run = runs.len() - 1;
+        self.judge_crowded(now);
+        run
     }
 
     pub(crate) fn ends(&mut self, job: u32, run: usize, end: RunEnd, now: Duration) {
@@ -390,8 +406,33 @@ impl Oracle {
         }
     }
 
+    /// A node that has lost contact may go on with what others run by then, and so may a job that was cancelled
+    /// or moved.
+    fn judge_crowded(&mut self, now: Duration) {
+        let Limits { call, slack, few, .. } = self.limits;
+        let few_jobs = self.jobs.iter().filter(|(_, job)| job.is_one_of_few);
+        let unchanged =
+            |job: &Job| job.changes.iter().all(|c| matches!(c.returned, Some((_, Answer::False))));
+        let unchanged = few_jobs.filter(|(_, job)| unchanged(job));
+        let mut running = Vec::new();
+        for (number, job) in unchanged {
+            let runs = job.runs.iter().filter(|run| run.ended.is_none());
+            running.extend(runs.map(|run| (*number, run.begun)));
+        }
+        if running.len() >= few {
+            self.full.until(now);
+        }
+        let Some(first) = running.iter().map(|(_, begun)| *begun).min() else { return };
+        if running.len() > few && !self.fault.since(first.saturating_sub(call + slack)) {
+            self.violated(Rule::Crowded, format!("at {now:?} run {running:?}: expected {few}"));
+        }
+    }
+
     fn judge_paused(&mut self, begin: &Begin, now: Duration) {
         let Begin { job, node, decided, .. } = *begin;
+        if self.job(job).is_one_of_few {
+            return; // another kind
+        }
         let Pause { returned: Some(returned), resumes, .. } = self.pause else { return };
         let is_resumed = resumes.is_some_and(|called| now >= called);
         if !is_resumed && decided > returned + self.revocation(node, returned) {
@@ -436,6 +477,7 @@ impl Oracle {
     /// Judges what should have happened by now. `clock` is what the database's clock shows, `rows` what is in
     /// the store.
     pub(crate) fn judge(&mut self, now: Duration, clock: u64, rows: &BTreeMap<u32, Row>) {
+        self.judge_crowded(now);
         let numbers: Vec<u32> = self.jobs.keys().copied().collect();
         for number in numbers {
             let row = rows.get(&number).copied();
@@ -481,6 +523,7 @@ impl Oracle {
         let due = now.checked_sub(Duration::from_micros(clock.checked_sub(due)?))?;
         let begin = [Some(stored), moved, failed, job.locked.0].into_iter().flatten();
         let begin = begin.fold(due, Duration::max);
+        let begin = if job.is_one_of_few { begin.max(self.place_since()?) } else { begin };
         let late = if self.fault.since(begin.saturating_sub(self.limits.late())) {
             let fault = self.fault.0.unwrap_or_default();
             (now.checked_sub(begin.max(fault))?, self.limits.late())
@@ -489,6 +532,17 @@ impl Oracle {
         };
         let (by, most) = late;
         (by > most).then(|| (Rule::Late, format!("it has not run for {by:?}")))
+    }
+
+    /// Since when there is a place for a job of the limited kind. `None` if there is none, as far as is known.
+    fn place_since(&self) -> Option<Duration> {
+        let few_jobs = self.jobs.values().filter(|job| job.is_one_of_few);
+        let running = few_jobs.clone().flat_map(|job| &job.runs).filter(|run| run.ended.is_none());
+        if running.count() >= self.limits.few {
+            return None;
+        }
+        let locked = few_jobs.filter_map(|job| job.locked.0).max();
+        Some(self.full.0.max(locked).unwrap_or_default())
     }
 
     fn not_stored(&self, job: &Job, row: Option<Row>, now: Duration) -> Option<(Rule, String)> {

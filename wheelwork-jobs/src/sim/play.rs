@@ -28,10 +28,14 @@ const WINDOW: Duration = ms(4_000);
 /// The longest time for one call.
 const LIMIT: Duration = ms(900);
 
-const LIMITS: Limits = Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, slack: ms(500) };
+const LIMITS: Limits =
+    Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, slack: ms(500), few: FEW };
 
 /// The longest delay after a failure.
 const RETRY: Duration = ms(400);
+
+/// So many jobs of the kind "few" run at once on all nodes.
+const FEW: usize = 2;
 
 /// How often the oracle looks.
 const LOOK: Duration = ms(100);
@@ -258,7 +262,9 @@ impl Play {
             };
             let retry = Retry::default().attempts(1_000).first(ms(100)).longest(RETRY);
             let kind = Kind::new("n").concurrency(8).most_held(50).retry(retry);
-            let builder = Jobs::builder(self.0.server.store(process, LIMIT)).handle(kind, handle);
+            let few = Kind::new("few").total_concurrency(FEW).retry(retry);
+            let builder = Jobs::builder(self.0.server.store(process, LIMIT));
+            let builder = builder.handle(kind, handle.clone()).handle(few, handle);
             match builder.liveness(LIVENESS).window(WINDOW).open().await {
                 Ok(jobs) => {
                     let mut slots = lock(&self.0.slots);
@@ -457,14 +463,23 @@ impl Play {
     }
 
     fn new_job(&self, job: u32, due: u64, key: Option<u8>, act: Act) -> NewJob {
+        let is_few = job % 5 == 4;
+        let act = match act {
+            // Its end is in the store before its handler has returned.
+            Act::InTransaction(time) if is_few => Act::Slow(time),
+            act => act,
+        };
         lock(&self.0.acts).insert(job, act);
+        if is_few {
+            self.oracle().is_one_of_few(job);
+        }
         let due = self.clock().after(ms(due));
         self.oracle().schedules(job, due.as_micros());
         if let Some(key) = key {
             lock(&self.0.keys).entry(key).or_default().push(job);
         }
         let key = key.map(|key| format!("key-{key}"));
-        let (kind, payload) = ("n".into(), job.to_string());
+        let (kind, payload) = (if is_few { "few" } else { "n" }.into(), job.to_string());
         let priority = u8::try_from(job % 4).unwrap_or(0);
         NewJob { id: id(job), kind, key, when: When::At(due), payload, priority }
     }

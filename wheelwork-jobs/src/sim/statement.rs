@@ -7,6 +7,7 @@
 use super::db::{Db, JobRow, KindRow, Lock, Mode, NodeRow, State, Tx};
 use super::fault::Fault;
 use super::protocol::{Cell, Parameters, Type};
+use super::world;
 use crate::job::JobId;
 use crate::store::Store;
 use crate::store::postgres::{Postgres, sql};
@@ -50,6 +51,11 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::CLAIM => {
             (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text])
         }
+        sql::KNOW_KIND => (&[Text], &[]),
+        sql::CLAIM_LIMITED => (
+            &[Int, Int, Text, Int, Int, Int, Int],
+            &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text, Text, Int, Time, Time],
+        ),
         sql::HOLDING => (&[Int, Uuids, Ints], &[Uuid, Int]),
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
         sql::DONE | sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int]),
@@ -134,6 +140,8 @@ impl<'a> Statement<'a> {
                 Ok(p.uuids(1).into_iter().filter(known).map(|id| vec![Cell::Uuid(id)]).collect())
             }
             sql::CLAIM => self.claim(p).await,
+            sql::KNOW_KIND => self.know_kind(&p.text(1)).await,
+            sql::CLAIM_LIMITED => self.claim_limited(p).await,
             sql::DONE => self.done(p).await,
             sql::LET_GO => self.let_go(p).await,
             sql::PAUSE => self.set_paused(&p.text(1), true).await,
@@ -392,7 +400,8 @@ impl<'a> Statement<'a> {
         if self.is_paused(&state, kind) == paused {
             return Ok(vec![]);
         }
-        state.set_kind(self.tx, kind, KindRow { paused });
+        let row = state.kind(self.tx, kind).cloned().unwrap_or_default();
+        state.set_kind(self.tx, kind, KindRow { paused, ..row });
         state.notify(self.tx, "paused".into());
         Ok(vec![vec![Cell::Null]])
     }
@@ -526,18 +535,86 @@ impl<'a> Statement<'a> {
             me = self.me(node).await?;
         }
         let Some(owner) = me else { return Ok(vec![]) };
-        let claim = |(id, row): (u128, JobRow)| {
-            let (epoch, claims) = (row.epoch + 1, row.claims + 1);
-            let row = JobRow { owner: Some(owner), epoch, claims, ..row };
-            self.set(id, row.clone());
-            let mut cells = claim_of(&(id, row.clone()));
-            let JobRow { kind, key, due, payload, attempts, priority, .. } = row;
-            cells.extend([Cell::Text(kind), Cell::Time(due), Cell::Text(payload)]);
-            cells.extend([Cell::Int(attempts), Cell::Int(claims), Cell::Int(priority)]);
-            cells.push(Cell::of(key, Cell::Text));
-            cells
+        Ok(near.into_iter().map(|near| self.own(near, owner, None)).collect())
+    }
+
+    /// Claims a row that is locked. A claim of a limited kind says so, and any other leaves it as it is.
+    fn own(&self, (id, row): (u128, JobRow), owner: i64, limited: Option<bool>) -> Vec<Cell> {
+        let (epoch, claims) = (row.epoch + 1, row.claims + 1);
+        let limited = limited.unwrap_or(row.limited);
+        let row = JobRow { owner: Some(owner), epoch, claims, limited, ..row };
+        self.set(id, row.clone());
+        let mut cells = claim_of(&(id, row.clone()));
+        let JobRow { kind, key, due, payload, attempts, priority, .. } = row;
+        cells.extend([Cell::Text(kind), Cell::Time(due), Cell::Text(payload)]);
+        cells.extend([Cell::Int(attempts), Cell::Int(claims), Cell::Int(priority)]);
+        cells.push(Cell::of(key, Cell::Text));
+        cells
+    }
+
+    async fn know_kind(&self, kind: &str) -> Done<Rows> {
+        self.lock(&Lock::Kind(kind.to_owned()), Mode::NoKeyUpdate).await?;
+        let mut state = self.state();
+        if state.kind(self.tx, kind).is_none() {
+            state.set_kind(self.tx, kind, KindRow::default());
+        }
+        Ok(vec![])
+    }
+
+    /// The histories have no rate.
+    async fn claim_limited(&self, p: &Parameters) -> Done<Rows> {
+        let kind = p.text(3);
+        let answer = |cells: Vec<Cell>, turn: &str, room: i64, next: Option<Timestamp>| {
+            let cells = if cells.is_empty() { vec![Cell::Null; 9] } else { cells };
+            let next = Cell::of(next, Cell::Time);
+            [cells, vec![Cell::Text(turn.into()), Cell::Int(room), next, Cell::Null]].concat()
         };
-        Ok(near.into_iter().map(claim).collect())
+        let nothing = |turn| Ok(vec![answer(vec![], turn, 0, None)]);
+        let is_mine = |row: &JobRow| row.kind == kind && row.owner.is_some() && row.limited;
+        let used = i64::try_from(self.earliest(is_mine).len()).unwrap_or(i64::MAX);
+        let Some(seen) = self.state().kind(self.tx, &kind).cloned() else {
+            return nothing("unknown");
+        };
+        if seen.paused {
+            return nothing("paused");
+        }
+        // What is committed from now on, the statement does not see. A lock sees the last row.
+        world::sleep(Duration::from_micros(fastrand::u64(..2_000))).await;
+        if !self.state().try_lock(self.tx, &Lock::Kind(kind.clone()), Mode::NoKeyUpdate)? {
+            return nothing("busy");
+        }
+        let mine = self.state().kind(self.tx, &kind).cloned().unwrap_or_default();
+        if mine.turn != seen.turn || mine.paused {
+            return nothing("busy");
+        }
+        let room = p.int(4).min(p.int(5) - used).max(0);
+        let Some(owner) = self.me(p.int(1)).await? else {
+            return Ok(vec![answer(vec![], "mine", room, None)]);
+        };
+        let is_so = |row: &JobRow| row.kind == kind && is_free(row) && row.due <= self.now;
+        let mut claimed = Vec::new();
+        for id in self.most_urgent(is_so) {
+            if i64::try_from(claimed.len()).is_ok_and(|n| n == room) {
+                break;
+            }
+            if let Some(row) = self.lock_job(id, is_so).await? {
+                claimed.push(self.own((id, row), owner, Some(true)));
+            }
+        }
+        if !claimed.is_empty() {
+            let row = KindRow { turn: mine.turn + 1, ..mine };
+            self.state().set_kind(self.tx, &kind, row);
+        }
+        let horizon = self.now.after(micros(p.int(2)));
+        let state = self.state();
+        let later = state.jobs.values().filter(|row| row.kind == kind && is_free(row));
+        let later = later.map(|row| row.due).filter(|due| *due > self.now && *due <= horizon);
+        let next = later.min();
+        drop(state);
+        if claimed.is_empty() {
+            claimed.push(vec![]);
+        }
+        Ok(claimed.into_iter().map(|cells| answer(cells, "mine", room, next)).collect())
     }
 
     async fn done(&self, p: &Parameters) -> Done<Rows> {

@@ -14,6 +14,7 @@ pub(crate) mod redb;
 
 use crate::glance::Glance;
 use crate::job::{JobId, NewJob, StoredJob, When};
+use crate::kind::Rate;
 use crate::time::{Reading, Timestamp};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -89,6 +90,17 @@ pub trait Store: Send + Sync + 'static {
         window: Duration,
         rooms: &[(Arc<str>, usize)],
     ) -> impl Future<Output = Result<Vec<Claimed>, StoreError>> + Send;
+
+    /// Claims free jobs that are due, of a kind that is limited over all nodes: as many as the node has room for
+    /// and the limits allow. Waits for no other node that does the same.
+    fn claim_limited(
+        &self,
+        node: NodeId,
+        window: Duration,
+        kind: &Arc<str>,
+        room: usize,
+        limits: KindLimits,
+    ) -> impl Future<Output = Result<ClaimedLimited, StoreError>> + Send;
 
     /// Which of these claims the node still has.
     fn holding(
@@ -336,6 +348,26 @@ pub struct Claimed {
     pub attempts: u32,
     /// How often this attempt was claimed, with this claim. A store for one process may say 1 always.
     pub claims: u32,
+}
+
+/// What holds for a kind over all nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindLimits {
+    /// At most so many claims.
+    pub concurrency: Option<usize>,
+    /// And so many in a time.
+    pub rate: Option<Rate>,
+}
+
+/// The answer to a claim of a kind that is limited over all nodes.
+#[derive(Debug, Default)]
+pub struct ClaimedLimited {
+    /// The jobs.
+    pub claimed: Vec<Claimed>,
+    /// Another node is claiming jobs of the kind just now: nothing was done.
+    pub busy: bool,
+    /// When there can be more for this node, if it is not told before: a job is due, or the rate allows it.
+    pub next: Option<Timestamp>,
 }
 
 /// A run that may begin.

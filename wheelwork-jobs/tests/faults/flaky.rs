@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
-    Beat, Cancelled, Claim, Claimed, End, Finished, InTransaction, Insert, Insertion, Joined,
-    NodeId, Notice, Removed, Replaced, Started, Store,
+    Beat, Cancelled, Claim, Claimed, ClaimedLimited, End, Finished, InTransaction, Insert,
+    Insertion, Joined, KindLimits, NodeId, Notice, Removed, Replaced, Started, Store,
 };
 use wheelwork_jobs::{
     Filter, Glance, JobId, KindStats, NewJob, Peek, Reading, StoreError, StoredJob, Timestamp, When,
@@ -57,6 +57,17 @@ impl<S: Store> Store for Flaky<S> {
         let join = self.store.join(old, keep, liveness);
         // The first one must succeed: without it there is no node.
         if old.is_none() || !self.join_answers_get_lost { join.await } else { flaky(join).await }
+    }
+
+    async fn claim_limited(
+        &self,
+        node: NodeId,
+        window: Duration,
+        kind: &Arc<str>,
+        room: usize,
+        limits: KindLimits,
+    ) -> Result<ClaimedLimited, StoreError> {
+        flaky(self.store.claim_limited(node, window, kind, room, limits)).await
     }
 
     async fn set_paused(&self, kind: &str, paused: bool) -> Result<bool, StoreError> {
@@ -222,6 +233,9 @@ macro_rules! forward_the_rest {
             prune(kind: Option<&str>, before: Timestamp, most: usize) -> usize;
             list(filter: &Filter) -> Vec<StoredJob>;
             stats() -> Vec<KindStats>;
+            claim_limited(
+                node: NodeId, window: Duration, kind: &Arc<str>, room: usize, limits: KindLimits
+            ) -> ClaimedLimited;
             set_paused(kind: &str, paused: bool) -> bool;
             glance() -> Glance;
             peek(peek: &Peek) -> Vec<StoredJob>;

@@ -27,7 +27,8 @@ const LIMIT: Duration = ms(500);
 const RETRY: Duration = ms(200);
 
 /// The slack is for a machine that does other things as well.
-const LIMITS: Limits = Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, slack: ms(3_000) };
+const LIMITS: Limits =
+    Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, few: 0, slack: ms(3_000) };
 
 /// After a look that is so late, this program itself stood still.
 const STALL: Duration = ms(300);

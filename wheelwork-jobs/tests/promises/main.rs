@@ -4,6 +4,7 @@
 mod common;
 
 mod change;
+mod everywhere;
 mod fail;
 mod fire;
 mod keys;

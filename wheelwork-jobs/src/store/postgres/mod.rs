@@ -4,6 +4,7 @@
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs; `replace`: those that take the place of others
 //! - `open`: jobs in transactions of users; `glance`: what an operator sees
+//! - `limited`: claims of kinds that are limited over all nodes
 //! - `ends`: the beginnings and the ends of runs
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
@@ -14,6 +15,7 @@ pub(crate) mod connect;
 mod ends;
 mod glance;
 mod insert;
+mod limited;
 mod listen;
 mod nodes;
 mod open;
@@ -35,8 +37,9 @@ use self::schema::Prefix;
 use self::tls::Rustls;
 use self::url::Target;
 use super::{
-    Beat, Cancelled, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Insertion,
-    Joined, KindStats, NodeId, Notice, Peek, Removed, Replaced, Started, Store, StoreError,
+    Beat, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, InTransaction, Insert,
+    Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced, Started,
+    Store, StoreError,
 };
 use crate::glance::Glance;
 use crate::host;
@@ -343,6 +346,17 @@ impl Store for Postgres {
         let most: Vec<i64> = rooms.iter().map(most).collect();
         let rows = call.query(sql::CLAIM, &[&node, &micros(window), &kinds, &most]).await?;
         rows.iter().map(rows::claimed).collect()
+    }
+
+    async fn claim_limited(
+        &self,
+        NodeId(node): NodeId,
+        window: Duration,
+        kind: &Arc<str>,
+        room: usize,
+        limits: KindLimits,
+    ) -> Result<ClaimedLimited, StoreError> {
+        self.0.claim_limited(node, micros(window), kind, room, limits).await
     }
 
     async fn holding(

@@ -279,6 +279,117 @@ RETURNING
     job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims, job.priority::bigint,
     job.key";
 
+/// Makes the kind $1 known.
+pub(crate) const KNOW_KIND: &str = "
+INSERT INTO wheelwork_kinds (kind) VALUES ($1) ON CONFLICT DO NOTHING";
+
+/// Claims for the node $1 free jobs of the kind $3 that are due: at most $4, so that at most $5 of them are claimed,
+/// and within the rate of $7 at once and one more after each $6 microseconds.
+///
+/// Nodes take turns, and nobody waits: the row of the kind is locked or passed over. The statement sees what was
+/// committed before it began. So it claims nothing if the turn that it has locked is not the one that it sees:
+/// then it would not see the claims of that turn, and count too few.
+///
+/// `spent` is the time up to which the rate is used up: that much later than now if so many were claimed at once. It
+/// is never more than the whole burst ahead, unless the clock or the rate was set: then it is cut to that.
+///
+/// Answers at least one row: whose turn it is, how many it could claim, when the next job is due within $2
+/// microseconds, when the rate allows one more if it allows none now, and a job.
+pub(crate) const CLAIM_LIMITED: &str = "
+WITH me AS (
+    SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
+),
+seen AS (
+    SELECT turn, paused FROM wheelwork_kinds WHERE kind = $3
+),
+mine AS (
+    SELECT turn, spent FROM wheelwork_kinds WHERE kind = $3 AND NOT paused FOR NO KEY UPDATE SKIP LOCKED
+),
+granted AS (
+    SELECT
+        greatest(least(mine.spent, statement_timestamp() + $7::bigint * pace.pace), statement_timestamp())
+            AS spent,
+        pace.pace
+    FROM mine, seen, (SELECT $6::bigint * interval '1 microsecond' AS pace) AS pace
+    WHERE mine.turn = seen.turn
+),
+room AS (
+    SELECT
+        greatest(least(
+            $4::bigint,
+            $5::bigint - (
+                SELECT count(*) FROM wheelwork_jobs WHERE kind = $3 AND owner IS NOT NULL AND limited
+            ),
+            floor($7::bigint - extract(epoch FROM granted.spent - statement_timestamp()) * 1000000 / $6::bigint)
+        ), 0)::bigint AS room
+    FROM granted
+),
+near AS (
+    SELECT due.id
+    FROM (
+        SELECT urgent.id
+        FROM generate_series(9, 1, -1) AS level,
+        LATERAL (
+            SELECT id FROM wheelwork_jobs
+            WHERE kind = $3 AND priority = level AND priority > 0
+                AND owner IS NULL AND NOT dead AND due <= statement_timestamp()
+            ORDER BY due
+            LIMIT coalesce((SELECT room FROM room), 0)
+            FOR UPDATE SKIP LOCKED
+        ) AS urgent
+        UNION ALL
+        SELECT others.id
+        FROM (
+            SELECT id FROM wheelwork_jobs
+            WHERE kind = $3 AND owner IS NULL AND NOT dead AND due <= statement_timestamp() AND priority = 0
+            ORDER BY due
+            LIMIT coalesce((SELECT room FROM room), 0)
+            FOR UPDATE SKIP LOCKED
+        ) AS others
+        LIMIT coalesce((SELECT room FROM room), 0)
+    ) AS due
+),
+claimed AS (
+    UPDATE wheelwork_jobs AS job
+    SET owner = me.id, epoch = job.epoch + 1, claims = job.claims + 1, limited = true
+    FROM me
+    WHERE job.id = ANY (ARRAY (SELECT near.id FROM near))
+    RETURNING
+        job.id, job.epoch, job.kind, job.due, job.payload, job.attempts, job.claims,
+        job.priority::bigint AS priority, job.key
+),
+after AS (
+    SELECT spent + (SELECT count(*) FROM claimed) * pace AS spent, pace FROM granted
+),
+turned AS (
+    UPDATE wheelwork_kinds AS this
+    SET turn = this.turn + 1, spent = coalesce((SELECT after.spent FROM after), this.spent)
+    WHERE this.kind = $3
+        AND (EXISTS (SELECT FROM claimed) OR this.spent > (SELECT after.spent FROM after))
+)
+SELECT
+    claimed.id, claimed.epoch, claimed.kind, claimed.due, claimed.payload, claimed.attempts, claimed.claims,
+    claimed.priority, claimed.key,
+    CASE
+        WHEN NOT EXISTS (SELECT FROM seen) THEN 'unknown'
+        WHEN (SELECT seen.paused FROM seen) THEN 'paused'
+        WHEN EXISTS (SELECT FROM granted) THEN 'mine'
+        ELSE 'busy'
+    END,
+    coalesce((SELECT room FROM room), 0),
+    (
+        SELECT job.due FROM wheelwork_jobs AS job
+        WHERE job.kind = $3 AND job.owner IS NULL AND NOT job.dead AND job.due > statement_timestamp()
+            AND job.due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
+        ORDER BY job.due
+        LIMIT 1
+    ),
+    (
+        SELECT after.spent - ($7::bigint - 1) * after.pace FROM after
+        WHERE after.spent > statement_timestamp() + ($7::bigint - 1) * after.pace
+    )
+FROM (SELECT) AS one LEFT JOIN claimed ON true";
+
 /// Deletes jobs: ids $1, epochs $2. Passes over rows that somebody has locked. `OFFSET` keeps the inner query
 /// whole: the planner must look each id up. A join would read the whole table if it was empty when its
 /// statistics were made. For the same reason the inner query says nothing of the owner, whose index can be

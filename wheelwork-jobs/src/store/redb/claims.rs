@@ -6,8 +6,9 @@
 //! **Cursor.** Of each kind, every free job is at or behind the cursor in the order of due times. It lets
 //! a claim pass over the claimed jobs, which are the nearest ones.
 
-use super::super::{Claim, NodeId};
+use super::super::{Claim, KindLimits, NodeId};
 use crate::job::JobId;
+use crate::kind::Rate;
 use crate::time::Timestamp;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,12 +22,54 @@ pub(super) struct Claims {
     /// What the jobs had that were changed since the last commit, the last change last.
     undo: Vec<(JobId, Option<(NodeId, u64)>)>,
     cursors: HashMap<Arc<str>, Place>,
+    /// The claims of each kind that is limited.
+    limited: HashMap<Arc<str>, Limited>,
     nodes: HashSet<NodeId>,
     last_node: i64,
     last_epoch: u64,
 }
 
+/// Of a kind that is limited.
+#[derive(Default)]
+struct Limited {
+    claimed: HashSet<(JobId, u64)>,
+    /// Until then the rate is used up.
+    spent: Timestamp,
+}
+
 impl Claims {
+    /// For how many jobs of a limited kind there is room, and when the rate allows one more if it allows none.
+    pub(super) fn allowed(
+        &mut self,
+        kind: &Arc<str>,
+        limits: KindLimits,
+        now: Timestamp,
+    ) -> (usize, Option<Timestamp>) {
+        let limited = self.limited.entry(kind.clone()).or_default();
+        let holds =
+            |(id, epoch): &(JobId, u64)| self.held.get(id).is_some_and(|(_, held)| held == epoch);
+        limited.claimed.retain(holds);
+        let by_concurrency = limits
+            .concurrency
+            .map_or(usize::MAX, |most| most.saturating_sub(limited.claimed.len()));
+        let Some(Rate { burst, interval }) = limits.rate else { return (by_concurrency, None) };
+        // More than the whole burst is ahead only if the clock was set.
+        limited.spent = limited.spent.min(now.after(interval * burst)).max(now);
+        let used = limited.spent.since(now).as_nanos().div_ceil(interval.as_nanos());
+        let by_rate = usize::try_from(u128::from(burst).saturating_sub(used)).unwrap_or(usize::MAX);
+        let next = (by_rate == 0).then(|| limited.spent.before(interval * (burst - 1)));
+        (by_rate.min(by_concurrency), next)
+    }
+
+    /// A job of a limited kind was claimed.
+    pub(super) fn note_limited(&mut self, kind: &Arc<str>, claim: Claim, rate: Option<Rate>) {
+        let limited = self.limited.entry(kind.clone()).or_default();
+        limited.claimed.insert((claim.id, claim.epoch));
+        if let Some(Rate { interval, .. }) = rate {
+            limited.spent = limited.spent.after(interval);
+        }
+    }
+
     pub(super) fn join(&mut self, old: Option<NodeId>, keep: &[Claim]) -> (NodeId, Vec<Claim>) {
         self.last_node += 1;
         let node = NodeId(self.last_node);

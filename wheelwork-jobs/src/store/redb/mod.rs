@@ -24,9 +24,9 @@ use self::tables::{Row, Tables, View};
 use self::turn::Turns;
 use self::writer::Writer;
 use super::{
-    Beat, Cancelled, Claim, Claimed, End, Filter, Finished, InTransaction, Insert, Inserted,
-    Insertion, Joined, KindStats, NodeId, Notice, Outcome, Peek, Removed, Replaced, Started, Store,
-    StoreError,
+    Beat, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, InTransaction, Insert,
+    Inserted, Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Outcome, Peek, Removed,
+    Replaced, Started, Store, StoreError,
 };
 use crate::glance::Glance;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
@@ -332,6 +332,41 @@ impl Store for Redb {
                 claim_all(node, kind, &others, tables, claims, &mut all)?;
             }
             Ok(all)
+        })
+        .await
+    }
+
+    async fn claim_limited(
+        &self,
+        node: NodeId,
+        window: Duration,
+        kind: &Arc<str>,
+        room: usize,
+        limits: KindLimits,
+    ) -> Result<ClaimedLimited, StoreError> {
+        let kind = kind.clone();
+        self.write("claim jobs of a limited kind", move |tables, claims| {
+            let mut answer = ClaimedLimited::default();
+            if tables.is_paused(&kind)? {
+                return Ok(answer);
+            }
+            let now = now();
+            let (allowed, _) = claims.allowed(&kind, limits, now);
+            let room = room.min(allowed);
+            let urgent = tables.urgent(&kind, now, room, claims)?;
+            claim_all(node, &kind, &urgent, tables, claims, &mut answer.claimed)?;
+            let others = tables.free(&kind, now, room - urgent.len(), claims)?;
+            claim_all(node, &kind, &others, tables, claims, &mut answer.claimed)?;
+            for job in &answer.claimed {
+                claims.note_limited(&kind, job.claim, limits.rate);
+            }
+            answer.next = if answer.claimed.len() < room {
+                let next = tables.free_after(&kind, now, claims)?;
+                next.filter(|due| *due <= now.after(window))
+            } else {
+                claims.allowed(&kind, limits, now).1
+            };
+            Ok(answer)
         })
         .await
     }

@@ -322,6 +322,23 @@ impl<'t> Tables<'t> {
         Ok(found)
     }
 
+    /// When the first free job of a kind is due after a time.
+    pub(super) fn free_after(
+        &self,
+        kind: &str,
+        time: Timestamp,
+        claims: &Claims,
+    ) -> Result<Option<Timestamp>, Error> {
+        let first = (kind, time.as_micros() + 1, 0);
+        for place in self.due.range(first..=(kind, u64::MAX, u128::MAX))? {
+            let (_, due, id) = place?.0.value();
+            if !claims.is_claimed(JobId::from_u128(id)) {
+                return Ok(Some(Timestamp::from_micros(due)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Free jobs of a kind up to a due time, at most so many. Moves the cursor behind them.
     pub(super) fn free(
         &self,

@@ -1,0 +1,42 @@
+//! Claims of kinds that are limited over all nodes, which take turns.
+
+use super::rows::{self, get, one};
+use super::{Inner, Parameters, micros, sql};
+use crate::store::{ClaimedLimited, KindLimits, StoreError};
+use uuid::Uuid;
+
+impl Inner {
+    pub(super) async fn claim_limited(
+        &self,
+        node: i64,
+        window: i64,
+        kind: &str,
+        room: usize,
+        limits: KindLimits,
+    ) -> Result<ClaimedLimited, StoreError> {
+        let signed = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        let (room, concurrency) = (signed(room), limits.concurrency.map(signed));
+        let rate = limits.rate.map(|rate| (micros(rate.interval).max(1), i64::from(rate.burst)));
+        let (interval, burst) = rate.unzip();
+        let parameters: Parameters<'_, 7> =
+            [&node, &window, &kind, &room, &concurrency, &interval, &burst];
+        let mut call = self.node.call("claim jobs of a limited kind").await?;
+        let answer = call.query(sql::CLAIM_LIMITED, &parameters).await?;
+        let first = one(&answer)?;
+        let turn: &str = get(first, 9)?;
+        if turn == "unknown" {
+            call.query(sql::KNOW_KIND, &[&kind]).await?;
+        }
+        let mut claimed = Vec::new();
+        for row in &answer {
+            if get::<Option<Uuid>>(row, 0)?.is_some() {
+                claimed.push(rows::claimed(row)?);
+            }
+        }
+        let allowed: i64 = get(first, 10)?;
+        // Less than allowed: there are no more that are due.
+        let all = signed(claimed.len()) < allowed;
+        let next = rows::maybe_timestamp(first, if all { 11 } else { 12 })?;
+        Ok(ClaimedLimited { claimed, busy: matches!(turn, "busy" | "unknown"), next })
+    }
+}
