@@ -46,7 +46,7 @@ pub(crate) struct Context {
     pub(super) release_requested: AtomicBool,
     /// The number of buckets of the wheel.
     pub(super) buckets: usize,
-    /// The number of entries in the wheel after the worker's last pass.
+    /// The number of entries in the wheel after the worker's last pass, without the promised looks.
     pub(super) entries: AtomicUsize,
     /// See `catch_up`.
     pub(super) catching_up: SegQueue<(Token, u64)>,

@@ -15,6 +15,8 @@ use crate::wheel::Token;
 /// it are dead.
 pub(crate) struct KnownChunks<P> {
     known: Vec<Known<P>>,
+    /// The number of live tokens.
+    live: usize,
 }
 
 struct Known<P> {
@@ -40,7 +42,7 @@ pub(crate) fn is_look(token: Token) -> bool {
 
 impl<P> Default for KnownChunks<P> {
     fn default() -> Self {
-        Self { known: Vec::new() }
+        Self { known: Vec::new(), live: 0 }
     }
 }
 
@@ -80,9 +82,14 @@ impl<P: Send + 'static> KnownChunks<P> {
     /// the caller does it.
     pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<FileChunk> {
         let known = self.known.get_mut(id)?;
-        let chunk = known.chunk.as_ref().filter(|chunk| by < chunk.promise.look_by())?;
+        let chunk = known.chunk.as_ref()?;
+        let before = chunk.promise.look_by();
+        if by >= before {
+            return None;
+        }
         known.version = known.version.wrapping_add(1);
         chunk.promise.set(by);
+        self.live += usize::from(before == NEVER);
         let token = Token { index: look_index(id), version: known.version };
         Some(FileChunk { by, token })
     }
@@ -111,9 +118,10 @@ impl<P: Send + 'static> KnownChunks<P> {
         let id = self.take(token)?;
         // A timeout before the promised look is new, and its entry is in the queue.
         let next = self.look(id, |_, _, _| false).max(standing?);
-        let chunk = self.get(id)?;
+        let chunk = self.get(id).filter(|_| next != NEVER)?;
         chunk.promise.set(next);
-        Some(next).filter(|&next| next != NEVER)
+        self.live += 1;
+        Some(next)
     }
 
     /// Takes the chunk of a token of a look that has come out of the wheel. The caller looks at it. `None` if
@@ -121,8 +129,10 @@ impl<P: Send + 'static> KnownChunks<P> {
     pub(crate) fn take(&mut self, token: Token) -> Option<usize> {
         self.standing(token)?;
         let (chunk, _) = self.chunk(token)?;
+        let id = chunk.id as usize;
         chunk.promise.set(NEVER);
-        Some(chunk.id as usize)
+        self.live -= 1;
+        Some(id)
     }
 
     /// Looks at a chunk: passes on all New slots, each with its offset and its deadline. Returns the
@@ -133,6 +143,8 @@ impl<P: Send + 'static> KnownChunks<P> {
         id: usize,
         mut taken: impl FnMut(&Chunk<P>, usize, u64) -> bool,
     ) -> u64 {
+        let promised = self.is_promised(id);
+        self.live -= usize::from(promised);
         let Some(chunk) = self.get(id) else { return NEVER };
         chunk.promise.begin_look();
         let mut left = NEVER;
@@ -172,8 +184,19 @@ impl<P: Send + 'static> KnownChunks<P> {
         (version_of(sequence) == token.version).then_some((sequence, known.arena))
     }
 
+    /// Whether the chunk has a live token.
+    fn is_promised(&self, id: usize) -> bool {
+        self.get(id).is_some_and(|chunk| chunk.promise.look_by() != NEVER)
+    }
+
+    /// The number of live tokens. Each is an entry of the wheel, whether or not a timeout is pending in its chunk.
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
     /// Forgets a chunk that was released.
     pub(crate) fn forget(&mut self, id: u32) {
+        self.live -= usize::from(self.is_promised(id as usize));
         if let Some(known) = self.known.get_mut(id as usize) {
             known.chunk = None;
         }

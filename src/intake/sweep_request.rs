@@ -44,7 +44,7 @@ impl Context {
         })
     }
 
-    /// The worker tells how many entries its wheel has.
+    /// The worker tells how many entries its wheel has, without the promised looks at chunks.
     pub(crate) fn set_entries(&self, entries: usize) {
         self.entries.store(entries, Ordering::Relaxed);
     }

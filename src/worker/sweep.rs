@@ -1,6 +1,7 @@
 //! Sweep: removes dead entries from the wheel.
 //!
-//! An entry is dead once its timeout has ended or has another entry, and once its chunk has another look. A
+//! An entry is dead once its timeout has ended or has another entry, and once its chunk has another look. The
+//! promised look of a chunk is live even if the chunk has no pending timeout, so it counts for no sweep. A
 //! sweep is requested once the dead entries outnumber the pending timeouts by too many (`wheel/filing` says by
 //! how many, and `intake/sweep_request` who asks). It visits the whole wheel, over several passes. Dead
 //! entries also leave the wheel in `expire`, when they are due, and in `sleep`, when they would be the next to
@@ -16,7 +17,7 @@ pub(super) const LOOKUPS_PER_PASS: usize = 1 << 13;
 impl<W: Exact> Worker<W> {
     /// Begins or continues the sweep if one is requested. Returns true if there is more to do.
     pub(super) fn sweep(&mut self) -> bool {
-        self.context().set_entries(self.filing.entries());
+        self.tell_entries();
         self.sweeping |= self.context().is_sweep_requested();
         if !self.sweeping {
             return false;
@@ -33,7 +34,14 @@ impl<W: Exact> Worker<W> {
 
     /// Requests a sweep if one is worth its cost.
     pub(super) fn consider_sweep(&self) {
-        self.context().set_entries(self.filing.entries());
+        self.tell_entries();
         self.context().consider_sweep();
+    }
+
+    /// Tells how many entries the wheel has that may be dead, or whose timeouts are pending. At the end of the
+    /// timer, live looks may have left the wheel.
+    pub(super) fn tell_entries(&self) {
+        let entries = self.filing.entries().saturating_sub(self.chunks.live());
+        self.context().set_entries(entries);
     }
 }

@@ -6,7 +6,9 @@ use super::{Control, Ending, Worker, run_thread};
 use crate::base::sync::{Arc, AtomicBool, Ordering};
 use crate::executor::{Dispatch, Executor, Job, OnRefusal};
 use crate::intake::context::Context;
-use crate::intake::{CatchUp, Chunk, Claim, Owner, Phase, Registry, Runs, SLOTS, Slot, locate};
+use crate::intake::{
+    CatchUp, Chunk, Claim, DEAD_ALLOWED, Owner, Phase, Registry, Runs, SLOTS, Slot, locate,
+};
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
 use crate::timeout::{Admit, Erased, Next, Place, Refusal, Run, Timeout, TimerTask};
@@ -111,7 +113,7 @@ fn file_all(worker: &mut Worker<impl Exact>) {
     }
     let Worker { chunks, filing, .. } = worker;
     filing.sweep(usize::MAX, |token| chunks.standing(token).is_some());
-    worker.context().set_entries(worker.filing.entries());
+    worker.tell_entries();
 }
 
 /// The tokens of the timeouts that are due in the next tick up to `last`.
@@ -199,6 +201,27 @@ fn rule_04_a_sweep_outrun_by_cancels_is_followed_by_another() {
     while worker.sweep() {}
     assert!(worker.filing.next_expiry().is_none() && !worker.context().is_sweep_requested());
     assert_eq!(sweeps(&worker), 2);
+}
+
+/// The caller keeps the handles of cancelled timeouts, so their chunks stay, each with a promised look. A
+/// sweep drops none of these looks, so one after the other would keep the worker busy until the looks are due.
+#[test]
+fn rule_06_looks_at_chunks_without_timeouts_request_no_sweep() {
+    const CHUNKS: usize = 2 * DEAD_ALLOWED;
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(CHUNKS * SLOTS);
+    worker.take_in();
+    producer.cancel(0..CHUNKS * SLOTS);
+    worker.consider_sweep();
+    assert!(!worker.sweep() && !worker.anything_sooner(1));
+    let pulled = producer.scheduled.iter().step_by(SLOTS).map(|(chunk, _)| chunk);
+    pulled.for_each(|chunk| chunk.announce_moved((DUE - 1) * TICK));
+    worker.take_in();
+    worker.consider_sweep();
+    assert!(worker.sweep(), "dead looks are swept");
+    while worker.sweep() {}
+    assert_eq!(worker.filing.entries(), CHUNKS);
 }
 
 /// A sleep ends for a timeout that is pending and due, but not for each entry that was

@@ -135,6 +135,7 @@ fn rule_06_a_confirmed_look_has_a_timeout() {
     producer.end(&places[1]);
     producer.end(&places[2]);
     assert_eq!((worker.chunks.confirm(token), worker.chunks.standing(token)), (None, None));
+    assert_eq!(worker.chunks.live(), 0);
     producer.arm_at(560);
     assert_eq!((worker.take_in(&producer), worker.next()), (1, 560), "nothing was promised");
 }
@@ -148,8 +149,13 @@ fn a_chunk_has_one_live_token() {
     }
     let live = worker.filed.iter().filter(|chunk| worker.chunks.standing(chunk.token).is_some());
     assert_eq!(live.map(|chunk| chunk.by).collect::<Vec<_>>(), [400]);
+    assert_eq!(worker.chunks.live(), 1);
+    assert_eq!((worker.look(400), worker.chunks.live()), (vec![400], 1));
+    assert_eq!((worker.look(800), worker.chunks.live()), (vec![800, 480], 0));
+    producer.arm_at(880);
+    assert_eq!((worker.take_in(&producer), worker.chunks.live()), (1, 1));
     worker.chunks.forget(producer.owner.chunk().id);
-    assert_eq!(worker.next(), NEVER);
+    assert_eq!((worker.next(), worker.chunks.live()), (NEVER, 0));
 }
 
 /// An entry may name a chunk that was dropped, or a later chunk of the same number.
