@@ -72,6 +72,9 @@ impl<W: Exact> Worker<W> {
     pub(super) fn sleep(&mut self, caught_up: u64) {
         let context = self.control.context.clone();
         let tick = context.scale.tick_at(self.now());
+        if tick > self.last_pass {
+            self.take_in(); // what was announced during the pass may be due by now
+        }
         let Some(target) = self.wake_tick(tick) else { return };
         let mut wake_at = context.scale.start_of(target);
         let far = target > tick + 1;
@@ -128,7 +131,7 @@ impl<W: Exact> Worker<W> {
         }
     }
 
-    /// Computes the tick to sleep until. `None` if a timeout in the wheel is already due.
+    /// Computes the tick to sleep until. `None` if a timeout or a look in the wheel is already due.
     pub(super) fn wake_tick(&self, tick: u64) -> Option<u64> {
         let in_wheel = self.filing.next_expiry().unwrap_or(NEVER);
         if in_wheel <= tick {

@@ -372,6 +372,22 @@ fn rule_06_an_alarm_is_disarmed_if_the_worker_must_not_sleep() {
     assert!(worker.announce(DUE / 2) && control.context.alarm.is_armed());
 }
 
+/// A pass lasts beyond the begin of a tick, perhaps because a task takes long. A timeout of that tick, which
+/// was scheduled during the pass, does not wait for yet another tick.
+#[test]
+fn rule_02_a_worker_does_not_sleep_past_a_timeout_that_is_due_in_the_queue() {
+    let mut worker = worker();
+    worker.pace = Pace::RealTime;
+    let mut producer = Producer::of(&worker);
+    let present = worker.now() / TICK;
+    worker.expire(present * TICK);
+    producer.schedule_at(present + 1, 1);
+    while worker.now() / TICK <= present {}
+    worker.sleep(0);
+    assert_eq!(worker.context().counts.snapshot().wakeups, 0, "it did not sleep");
+    assert_eq!(run_next(&mut worker, DUE << 20), 1);
+}
+
 /// A pass files at most about as many timeouts as the drain cap. The others stay New, and all of them run.
 #[test]
 fn rule_03_a_pass_files_no_more_than_the_drain_cap() {
