@@ -41,7 +41,9 @@ fn graceful_shutdown_loses_no_reminder() {
     assert_eq!(text.matches("reminder: ").count() + saved[1], 3, "{text}");
 }
 
+/// It reads /proc.
 #[test]
+#[cfg(target_os = "linux")]
 fn idle_cost_measures_both_ways_of_watching() {
     for how in ["manager", "single"] {
         let size = ["touched", "--connections=1000", "--idle-seconds=1", "--seconds=2"];

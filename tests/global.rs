@@ -6,7 +6,6 @@ mod common;
 
 use common::{TICK, eventually, manual, ms};
 use std::process::Command;
-use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use wheelwork::{HashedWheelTimer, RefusalReason, future};
 
@@ -38,7 +37,7 @@ fn it_starts_once_and_on_its_first_use() {
     in_own_process("it_starts_once_and_on_its_first_use", || {
         let _other = HashedWheelTimer::new().unwrap();
         assert_eq!(threads_named("wheel-global"), 0, "nobody has used it");
-        let start = Barrier::new(8);
+        let start = std::sync::Barrier::new(8);
         let use_it = || {
             start.wait();
             std::ptr::from_ref(wheelwork::global()).addr()

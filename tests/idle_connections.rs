@@ -1,16 +1,11 @@
 //! The example `idle_connections` at a small size: that it passes, and that its check can fail.
 
-#![cfg(unix)]
-
 mod common;
 #[path = "idle_connections/harness/clients/judge.rs"]
 mod judge;
 
-use crate::common::examples::{assert_fits, example, run_example, said};
+use crate::common::examples::{assert_fits, run_example, said};
 use judge::{LastWrites, Span, Verdict};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const SERVERS: [&str; 3] = ["mio", "threaded", "tokio"];
@@ -116,10 +111,14 @@ fn a_server_that_never_closes_is_caught() {
 
 /// When it goes on, the timer finds many that were silent for the server, and have bytes unread.
 #[test]
+#[cfg(unix)]
 fn a_server_that_is_stopped_and_continued_closes_no_active_connection() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    use std::process::{Command, Stdio};
     let options = ["--connections=200", "--idle-ms=800", "--talk-ms=2500", "--grace-ms=10000"];
     let servers = SERVERS.map(|server| {
-        let mut command = Command::new(example("idle_connections"));
+        let mut command = Command::new(common::examples::example("idle_connections"));
         let command = command.args(options).args(["--server", server]).stdout(Stdio::piped());
         command.spawn().expect("the example starts")
     });

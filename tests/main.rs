@@ -8,6 +8,8 @@ mod common;
 use common::wakers;
 
 mod backlog;
+#[cfg(all(target_os = "linux", feature = "boottime"))]
+mod boottime;
 mod build;
 mod cancel;
 mod clock;
@@ -23,6 +25,7 @@ mod idle_model;
 #[cfg(all(feature = "tokio", feature = "futures-io"))]
 mod idle_stream;
 mod idle_stress;
+mod lateness;
 mod limit;
 mod local_timer;
 mod metrics;

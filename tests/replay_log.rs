@@ -215,11 +215,14 @@ fn a_wheel_without_memory_says_so() {
     assert!(stderr(&output).contains("no memory for a wheel of 1073741824 ticks"));
 }
 
+/// What the system says.
+const NO_FILE: &str = if cfg!(windows) { "os error" } else { "No such file" };
+
 #[test]
 fn bad_input_is_named_with_what_was_expected() {
     let nasa = data("nasa_excerpt.tsv");
     for (args, expected) in [
-        (&["/no/such.log"][..], &["/no/such.log", "No such file", "expected a web"][..]),
+        (&["/no/such.log"][..], &["/no/such.log", NO_FILE, "expected a web"][..]),
         (&[&nasa], &["nasa_excerpt.tsv", "Common", "line 1: ", "try --format nasa-tsv"]),
         (&[&nasa, "--idle", "0"], &["'0'", "--idle", "from 1 to 315360000"]),
         (&[&nasa, "--idle", "-1"], &["'-1'", "--idle", "from 1 to 315360000"]),

@@ -3,7 +3,6 @@
 use crate::compared::Timers;
 use crate::costs::Costs;
 use crate::workload::{Delays, Random};
-use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::hint::black_box;
 
@@ -149,10 +148,21 @@ fn seconds(work: impl FnOnce()) -> f64 {
 }
 
 /// The CPU time of this thread in seconds. Other work on the machine does not count.
+#[cfg(unix)]
 fn cpu_time() -> f64 {
+    use nix::time::{ClockId, clock_gettime};
     let time =
         clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock that is always there");
     time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9
+}
+
+/// The time in seconds. Other work on the machine counts.
+#[cfg(not(unix))]
+fn cpu_time() -> f64 {
+    use std::sync::LazyLock;
+    use std::time::Instant;
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGUN.elapsed().as_secs_f64()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

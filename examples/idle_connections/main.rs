@@ -26,6 +26,7 @@ mod mio_server;
 mod terminal;
 mod threaded_server;
 mod tokio_server;
+mod unread;
 
 use std::process::ExitCode;
 

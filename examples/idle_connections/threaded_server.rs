@@ -3,10 +3,9 @@
 //! A thread blocks in its read. On an idle event the timer's thread shuts the socket down, and that
 //! ends the read.
 
-use nix::sys::socket::{MsgFlags, recv};
+use crate::unread::Unread;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -37,7 +36,7 @@ pub(crate) fn serve(
     let idle = IdleTimeouts::new(timer, move |connection: &mut Connection, event| {
         // Bytes that the thread has yet to read count, but not for ever: a peer that does not take
         // its echo blocks the thread.
-        if event.first && has_unread(&connection.stream) {
+        if event.first && Unread::of(&*connection.stream).is_there() {
             return Answer::KeepWatching;
         }
         closed.fetch_add(1, Ordering::Relaxed);
@@ -82,10 +81,4 @@ fn echo(
     // The peer sends no more, and may still be reading.
     let _ = is_closed.recv();
     Ok(())
-}
-
-/// Looks at the socket without reading from it. An end or an error is nothing unread.
-fn has_unread(stream: &TcpStream) -> bool {
-    let look = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-    recv(stream.as_raw_fd(), &mut [0], look).is_ok_and(|bytes| bytes > 0)
 }

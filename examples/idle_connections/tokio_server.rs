@@ -3,10 +3,9 @@
 //! An idle event goes to the task through a channel. The task looks at its socket once more, and
 //! ends.
 
-use nix::sys::socket::{MsgFlags, recv};
+use crate::unread::Unread;
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,7 +69,8 @@ async fn until_idle(
     limit: Duration,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let socket = stream.as_raw_fd();
+    // The runtime may not have heard of the bytes yet.
+    let unread = Unread::of(&stream);
     let mut echo = pin!(echo(&mut stream, watch));
     loop {
         tokio::select! {
@@ -79,7 +79,7 @@ async fn until_idle(
             Some(event) = events.recv() => {
                 // Bytes that the task has yet to read count, but not for ever: a peer that does not
                 // take its echo holds the task up.
-                let is_unread = event.first && has_unread(socket);
+                let is_unread = event.first && unread.is_there();
                 if watch.silent_for() >= limit && !is_unread {
                     return Ok(());
                 }
@@ -100,11 +100,4 @@ async fn echo(stream: &mut TcpStream, watch: &Watch) -> io::Result<Infallible> {
             }
         }
     }
-}
-
-/// Looks at the socket itself, because the runtime may not have heard of the bytes yet. An end or
-/// an error is nothing unread.
-fn has_unread(socket: RawFd) -> bool {
-    let look = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-    recv(socket, &mut [0], look).is_ok_and(|bytes| bytes > 0)
 }

@@ -1,5 +1,7 @@
 //! The lowest layer: helpers that every other layer may use. They import nothing from the crate.
 //!
+//! - `boottime`: Linux and its feature alone, puts a thread to sleep by a clock that counts suspends.
+//! - `high_resolution`: Windows alone, puts a thread to sleep until a precise timer fires or others wake it.
 //! - `isolate`: runs user code and contains its panics.
 //! - `logging`: the `warning!` macro, for the `log` facade and `tracing`, if these features are on.
 //! - `parker`: puts one thread to sleep; other threads wake it.
@@ -11,6 +13,11 @@
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
 //! - `waker`: the identity of a waker.
 
+#[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
+mod boottime;
+#[cfg(all(windows, not(any(loom, shuttle))))]
+#[allow(unsafe_code)] // calls of the system; the file says why they are sound
+mod high_resolution;
 pub(crate) mod isolate;
 pub(crate) mod logging;
 pub(crate) mod parker;

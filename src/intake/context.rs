@@ -186,7 +186,7 @@ mod tests {
             let limit = Duration::from_millis(50);
             let begun = Instant::now();
             self.alarm.sleep(Some(limit));
-            begun.elapsed() < limit
+            begun.elapsed() < limit / 2 // a sleep may be a little short
         }
 
         /// Uses up all chunk numbers.

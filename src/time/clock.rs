@@ -86,6 +86,10 @@ pub trait Clock: Send + Sync + 'static {
 pub enum Pace {
     /// At the pace of the system's monotonic clock. The worker sleeps until the next due tick.
     RealTime,
+    /// At the pace of Linux's `CLOCK_BOOTTIME`: like real time, and it also moves while the machine is suspended. The
+    /// worker sleeps by that clock, so it wakes when the machine resumes and something is due.
+    #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
+    WithSuspends,
     /// Only in jumps. The clock announces each jump to its [`Follower`], and the worker sleeps
     /// until then.
     OnCall,

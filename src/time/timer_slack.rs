@@ -4,22 +4,35 @@
 //! of a tick of 100 µs. With sleeps of 100 µs, a slack of 1 µs reduced the median lateness from 102
 //! to 58 µs. The slack is a property of the calling thread. Threads that a task starts on the
 //! worker inherit it; no others are affected.
+//!
+//! On Apple's systems the delay is a part of the sleep, up to 5 ms (`latency_class`). Other systems have no setting
+//! for a thread. On Windows, the parker sleeps in a timer that is precise by itself.
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-use std::num::NonZeroU64;
+/// The kernel's default on Linux, in nanoseconds.
+const DEFAULT: u64 = 50_000;
+
+/// The least slack that the worker asks for.
+const LEAST: u64 = 1_000;
 
 /// Sets the calling thread's slack to one percent of a tick, but to at least 1 µs. If that is not
-/// less than the kernel's default, the default stays.
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+/// less than Linux's default, the system's default stays.
 pub(crate) fn fit_to(tick_nanos: u64) {
-    const DEFAULT: u64 = 50_000;
-    const LEAST: u64 = 1_000;
     let slack = (tick_nanos / 100).max(LEAST);
     if slack < DEFAULT {
-        // If the kernel refuses, the timer is less precise, but correct.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(slack));
+        set(slack);
     }
 }
 
-#[cfg(any(not(target_os = "linux"), loom, shuttle))]
-pub(crate) fn fit_to(_tick_nanos: u64) {}
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+fn set(nanos: u64) {
+    // If the kernel refuses, the timer is less precise, but correct.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(nanos));
+}
+
+#[cfg(all(target_vendor = "apple", not(any(loom, shuttle))))]
+fn set(_nanos: u64) {
+    super::latency_class::shorten();
+}
+
+#[cfg(any(not(any(target_os = "linux", target_vendor = "apple")), loom, shuttle))]
+fn set(_nanos: u64) {}

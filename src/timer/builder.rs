@@ -273,6 +273,11 @@ impl Builder {
         let weak: std::sync::Weak<Control> = Arc::downgrade(&control);
         let pace =
             control.context.time.attach(Follower::new(weak as std::sync::Weak<dyn FollowingTimer>));
+        #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
+        if pace == crate::time::Pace::WithSuspends {
+            let counted = control.context.alarm.parker().count_suspends();
+            counted.map_err(|source| BuildError::Sleep { source })?;
+        }
         let Self { executor, on_refusal, .. } = self;
         let dispatch = executor.map(|executor| Dispatch { executor, on_refusal });
         let worker = Worker::new(control.clone(), wheel, dispatch, pace, ending);

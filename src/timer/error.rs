@@ -66,6 +66,15 @@ pub enum BuildError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The clock counts suspends, and the system gave the worker no timer that does: expected two free descriptors.
+    #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
+    #[error(
+        "the worker cannot sleep by a clock that counts suspends: expected two free descriptors"
+    )]
+    Sleep {
+        /// The system's error.
+        source: std::io::Error,
+    },
 }
 
 impl From<WheelSizeError> for BuildError {

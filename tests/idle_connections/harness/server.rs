@@ -2,7 +2,7 @@
 
 use crate::{mio_server, threaded_server, tokio_server};
 use clap::ValueEnum;
-use nix::sys::socket::{Backlog, listen};
+use socket2::SockRef;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Server {
         let timer = HashedWheelTimer::builder().tick_duration(tick).thread_name("idle-timer");
         let timer = timer.build().map_err(io::Error::other)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listen(&listener, Backlog::new(BACKLOG)?)?;
+        SockRef::from(&listener).listen(BACKLOG)?;
         let address = listener.local_addr()?;
         let closed = Arc::new(AtomicU64::new(0));
         let (with, count) = (timer.clone(), closed.clone());

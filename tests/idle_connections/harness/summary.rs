@@ -26,8 +26,6 @@ pub(super) struct Summary {
 impl Summary {
     fn table(&self) -> Table {
         let Outcome { opened, echoed, closed_as_idle, excused, reset, .. } = self.outcome;
-        let memory = format!("{:.1} MiB", self.peak_memory as f64 / f64::from(1 << 20));
-
         let mut table = Table::new();
         table.load_preset(UTF8_FULL_CONDENSED).set_header(["", "value", "remark"]);
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS as u16);
@@ -39,7 +37,7 @@ impl Summary {
         table.add_row(row("reset", grouped(reset), "by the client, without a FIN"));
         table.add_rows(self.lateness());
         table.add_rows(self.cpu());
-        table.add_row(row("peak memory, server", memory, "resident, the whole process"));
+        table.add_row(self.memory());
         table.add_row(self.timer());
         table
     }
@@ -125,9 +123,22 @@ impl Summary {
                 let [cpu, elapsed] = [cpu, self.elapsed].map(|time| time.as_secs_f64());
                 let share =
                     format!("{:.0} % of one core over {elapsed:.1} s", 100.0 * cpu / elapsed);
-                row(what, format!("{cpu:.2} s"), &share)
+                if cpu == 0.0 {
+                    not_measured(what)
+                } else {
+                    row(what, format!("{cpu:.2} s"), &share)
+                }
             },
         )
+    }
+
+    fn memory(&self) -> [Cell; 3] {
+        const WHAT: &str = "peak memory, server";
+        if self.peak_memory == 0 {
+            return not_measured(WHAT);
+        }
+        let memory = format!("{:.1} MiB", self.peak_memory as f64 / f64::from(1 << 20));
+        row(WHAT, memory, "resident, the whole process")
     }
 
     fn timer(&self) -> [Cell; 3] {
@@ -158,6 +169,10 @@ impl Fault {
     fn sentence(&self) -> Option<String> {
         (self.count > 0).then(|| format!("{} {}", counted(self.count, "connection"), self.means))
     }
+}
+
+fn not_measured(what: &str) -> [Cell; 3] {
+    row(what, "-".to_owned(), "not measured on this system")
 }
 
 fn row(what: &str, value: String, remark: &str) -> [Cell; 3] {

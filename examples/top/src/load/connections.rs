@@ -6,7 +6,7 @@ use super::clients::{self, Outcome, Plan};
 use super::mio_server::Server;
 use super::{TICK, spawn};
 use mio::Token;
-use nix::sys::socket::{Backlog, listen};
+use socket2::SockRef;
 use std::array;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -47,7 +47,7 @@ pub(super) fn start(
 ) -> io::Result<(Arc<Connections>, JoinHandle<()>)> {
     let files = raise_open_files()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    listen(&listener, Backlog::new(BACKLOG)?)?;
+    SockRef::from(&listener).listen(BACKLOG)?;
     let (address, closed) = (listener.local_addr()?, Arc::new(AtomicU64::new(0)));
     let server = Server::new(listener, timer, IDLE_AFTER)?;
     let (idle, seen) = (server.idle.clone(), Mutex::default());

@@ -3,8 +3,7 @@
 use super::judge::{LastWrites, Span};
 use super::script::{Ending, Script};
 use mio::net::TcpStream;
-use nix::libc::linger;
-use nix::sys::socket::{setsockopt, sockopt};
+use socket2::SockRef;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
@@ -151,8 +150,7 @@ impl Talker {
             return Ok(false);
         }
         // The close that follows is then a reset.
-        let at_once = linger { l_onoff: 1, l_linger: 0 };
-        setsockopt(&self.stream, sockopt::Linger, &at_once)?;
+        SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))?;
         Ok(true)
     }
 

@@ -1,0 +1,60 @@
+//! Timers on a clock that also runs while the machine is suspended. No test can suspend the machine: these show that
+//! the timer keeps its promises on the other way of sleeping.
+
+use crate::common::{Record, assert_conserved, eventually, ms};
+use std::time::{Duration, Instant};
+use wheelwork::time::BoottimeClock;
+use wheelwork::{Clock, HashedWheelTimer};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn timer() -> HashedWheelTimer {
+    HashedWheelTimer::builder().tick_duration(ms(1)).clock(BoottimeClock).build().unwrap()
+}
+
+#[test]
+fn it_never_goes_back_and_is_never_behind_the_system_clock() {
+    let mut last = BoottimeClock.now();
+    for _ in 0..10_000 {
+        let system = Instant::now();
+        let now = BoottimeClock.now();
+        // The two were read one after the other when the process first used the clock.
+        assert!(now >= last && now + ms(100) >= system);
+        last = now;
+    }
+}
+
+#[test]
+fn rule_02_timeouts_run_and_none_is_early() {
+    let (timer, ran) = (timer(), Record::new());
+    for n in 0..200 {
+        let (due, record) = (timer.now() + ms(n), ran.clone());
+        timer.new_timeout_at(move || record.push((due, BoottimeClock.now())), due).unwrap();
+    }
+    eventually("all have run", || ran.len() == 200);
+    assert!(ran.take().iter().all(|(due, at)| at >= due), "early");
+    assert_conserved(&timer);
+}
+
+#[test]
+fn rule_06_its_worker_sleeps_while_nothing_is_due() {
+    let timer = timer();
+    timer.new_timeout(|| (), HOUR).unwrap();
+    std::thread::sleep(ms(50));
+    let before = timer.metrics().wakeups;
+    std::thread::sleep(ms(200));
+    assert!(timer.metrics().wakeups - before <= 2);
+}
+
+#[test]
+fn rule_09_a_sooner_timeout_and_a_stop_wake_its_worker() {
+    let (timer, ran) = (timer(), Record::new());
+    let far = timer.new_timeout(|| (), HOUR).unwrap();
+    for n in 0..50 {
+        std::thread::sleep(ms(n % 5));
+        timer.new_timeout(ran.note(n), ms(2)).unwrap();
+        eventually("it runs long before the hour", || ran.len() as u64 == n + 1);
+    }
+    assert_eq!(timer.stop().unwrap().len(), 1);
+    assert!(!far.is_expired());
+}
