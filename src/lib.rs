@@ -25,7 +25,7 @@
 //! [idle connections](guide::idle_connections), [WebSocket pings](guide::websocket_pings), [HTTP servers](guide::http_servers),
 //! [periodic work](guide::periodic_work),
 //! [async programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
-//! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [sizing](guide::sizing),
+//! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [suspends](guide::suspends), [sizing](guide::sizing),
 //! [watching it](guide::watching), [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop),
 //! [jobs that survive](guide::jobs),
 //! and how to port code from
@@ -155,6 +155,7 @@
 //! - `stream` adds streams to [`future`].
 //! - `backon` and `aws-smithy-async` make the timer the sleeper of
 //!   [backon](https://docs.rs/backon)'s retries and of AWS SDKs.
+//! - `boottime` adds `time::BoottimeClock`, for Linux: a clock that also runs while the machine is suspended.
 //! - `hyper` makes a [`HashedWheelTimer`] the timer of hyper's servers and clients.
 #![deny(unsafe_code)]
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]

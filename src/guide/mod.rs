@@ -13,6 +13,7 @@
 //! | test code with timeouts | [tests with virtual time](virtual_time) |
 //! | end the program, and go on later | [shutdown and restart](shutdown) |
 //! | notice what is stuck | [a watchdog](a_watchdog) |
+//! | know what a suspend or a stall does | [suspends and stalls](suspends) |
 //! | set the tick and the buckets | [sizing] |
 //! | know what the timer does | [watching it](watching) |
 //! | pick a structure | [choosing a wheel](choosing_a_wheel) |
@@ -56,6 +57,9 @@ pub mod shutdown {}
 
 #[doc = include_str!("a_watchdog.md")]
 pub mod a_watchdog {}
+
+#[doc = include_str!("suspends.md")]
+pub mod suspends {}
 
 #[doc = include_str!("sizing.md")]
 pub mod sizing {}

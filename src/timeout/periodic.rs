@@ -3,8 +3,8 @@
 //! This file decides when the next run is due, and whether it is a missed one. `run` puts the timeout
 //! back, and `worker/expire` lets missed runs catch up. No other file knows about periods.
 //!
-//! After a stall, `MissedTickBehavior` decides: `Burst` runs all missed runs at once, `Delay` skips them and
-//! counts from now, and `Skip` skips them and keeps the schedule.
+//! After a stall, `MissedTickBehavior` decides: `Burst` runs all missed runs at once, `BurstUpTo` does so unless
+//! there are too many, `Delay` skips them and counts from now, and `Skip` skips them and keeps the schedule.
 
 use super::next::Next;
 use super::run::Run;
@@ -61,20 +61,27 @@ enum Cadence {
 ///     Ok::<_, Box<dyn std::error::Error>>(timer.metrics().expired)
 /// };
 /// assert_eq!(runs(MissedTickBehavior::Burst)?, 5);
+/// assert_eq!(runs(MissedTickBehavior::BurstUpTo(3))?, 1); // four are missed
 /// assert_eq!(runs(MissedTickBehavior::Skip)?, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// The default is [`BurstUpTo`](Self::BurstUpTo) with 100: a short stall loses no run, and a machine that wakes up
+/// after a night does not run a heartbeat thirty thousand times.
+/// [Suspends and stalls](crate::guide::suspends) says when time jumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissedTickBehavior {
     /// Runs every missed run without waiting for a tick, in the order of all due timeouts. A burst that
     /// takes longer than a tick yields to the other timeouts that are due by then, and continues after
     /// them. A task that takes longer than its period never catches up, and uses all remaining time of
     /// the worker. Give such a task another behaviour, or an executor.
-    ///
-    /// This is the default.
-    #[default]
     Burst,
+    /// Runs missed runs like [`Burst`](Self::Burst), but if there are more than so many, skips all of them like
+    /// [`Skip`](Self::Skip). With 0, it is `Skip`.
+    ///
+    /// A task that takes longer than its period falls behind, until so many are missed.
+    BurstUpTo(u32),
     /// Skips the missed runs, and counts the period from now.
     ///
     /// A timeout of [`new_periodic`](crate::HashedWheelTimer::new_periodic) keeps its schedule as long as no
@@ -85,6 +92,13 @@ pub enum MissedTickBehavior {
     Delay,
     /// Skips the missed runs, and keeps the schedule: the next run is at a multiple of the period.
     Skip,
+}
+
+/// [`BurstUpTo`](MissedTickBehavior::BurstUpTo) with 100.
+impl Default for MissedTickBehavior {
+    fn default() -> Self {
+        Self::BurstUpTo(100)
+    }
 }
 
 impl Period {
@@ -176,8 +190,17 @@ impl Period {
             Cadence::Delay => now.checked_add(self.every),
             Cadence::Rate(MissedTickBehavior::Delay) if missed => now.checked_add(self.every),
             Cadence::Rate(MissedTickBehavior::Skip) => next_beat(due, now, self.every),
+            Cadence::Rate(MissedTickBehavior::BurstUpTo(most)) if self.misses(most, due, now) => {
+                next_beat(due, now, self.every)
+            }
             Cadence::Rate(_) => on_beat,
         }
+    }
+
+    /// Whether more than `most` runs are missed.
+    fn misses(&self, most: u32, due: Instant, now: Instant) -> bool {
+        let too_many = self.every.checked_mul(most).and_then(|time| time.checked_add(self.every));
+        too_many.is_some_and(|time| now.saturating_duration_since(due) >= time)
     }
 }
 
@@ -282,12 +305,22 @@ mod tests {
         (period.next(at(due_ms), at(now_ms)).unwrap() - zero).as_millis()
     }
 
+    /// A heartbeat of a second, after eight hours.
+    #[test]
+    fn a_night_is_not_made_up_for_and_a_stall_is() {
+        let heartbeat = Period::from(Duration::from_secs(1));
+        assert_eq!(after(heartbeat, 1000, 1000 + 8 * 3_600_000), 1000 + 8 * 3_600_000 + 1000);
+        assert_eq!(after(heartbeat, 1000, 1000 + 60_000), 2000);
+    }
+
     #[test]
     fn the_next_run_follows_the_cadence() {
         let every = Duration::from_millis(10);
         let rate = |missed| Period::fixed_rate(every).missed(missed);
         for behavior in
             [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip]
+                .into_iter()
+                .chain([MissedTickBehavior::default(), MissedTickBehavior::BurstUpTo(0)])
         {
             assert_eq!(after(rate(behavior), 100, 104), 110, "nothing missed: {behavior:?}");
         }
@@ -295,6 +328,14 @@ mod tests {
         assert_eq!(after(rate(MissedTickBehavior::Delay), 100, 134), 144);
         assert_eq!(after(rate(MissedTickBehavior::Skip), 100, 134), 140);
         assert_eq!(after(rate(MissedTickBehavior::Skip), 100, 130), 140);
+        assert_eq!(
+            after(rate(MissedTickBehavior::BurstUpTo(3)), 100, 139),
+            110,
+            "three are missed"
+        );
+        assert_eq!(after(rate(MissedTickBehavior::BurstUpTo(3)), 100, 140), 150, "four are missed");
+        assert_eq!(after(rate(MissedTickBehavior::BurstUpTo(0)), 100, 110), 120);
+        assert_eq!(after(rate(MissedTickBehavior::BurstUpTo(u32::MAX)), 100, 5000), 110);
         assert_eq!(after(Period::fixed_delay(every), 100, 134), 144);
         let unchanged = Period::fixed_delay(every).missed(MissedTickBehavior::Skip);
         assert_eq!(unchanged, Period::fixed_delay(every));
