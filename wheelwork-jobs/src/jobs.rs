@@ -1,13 +1,13 @@
 //! `Jobs`, the public entry point.
 
 use crate::error::{DiedError, OpenError, ScheduleError, StopError};
-use crate::glance::Glance;
 use crate::handler::{Handler, Job};
 use crate::health::Health;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped, busy};
+use crate::store::Glance;
 use crate::store::{
     Cancelled, Claim, Filter, InTransaction, Insertion, KindStats, Peek, Removed, Replaced, Store,
     StoreError,

@@ -50,7 +50,6 @@
 
 mod batch;
 mod error;
-mod glance;
 mod handler;
 mod health;
 #[cfg(not(all(test, feature = "postgres")))]
@@ -70,7 +69,6 @@ mod time;
 mod trace;
 
 pub use error::{CompleteError, DiedError, OpenError, ScheduleError, StopError};
-pub use glance::Glance;
 pub use handler::Job;
 pub use health::{Condition, Health};
 pub use job::{JobId, NewJob, NoJobId, PayloadError, State, StoredJob, When};
@@ -82,7 +80,7 @@ pub use node::Stopped;
 pub use store::postgres::Postgres;
 #[cfg(feature = "redb")]
 pub use store::redb::{Redb, RedbTransaction};
-pub use store::{Filter, KindStats, Peek, Store, StoreError};
+pub use store::{Filter, Glance, KindStats, Peek, Store, StoreError};
 pub use time::{Reading, Timestamp};
 pub use tokio_util::sync::CancellationToken;
 

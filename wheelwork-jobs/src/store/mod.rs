@@ -6,13 +6,15 @@
 //!
 //! - `redb`: jobs in one file, for one process
 //! - `postgres`: jobs in a database that many nodes share
+//! - `glance`: what both count for an operator
 
+mod glance;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(feature = "redb")]
 pub(crate) mod redb;
 
-use crate::glance::Glance;
+pub use self::glance::Glance;
 use crate::job::{JobId, NewJob, StoredJob, When};
 use crate::kind::Rate;
 use crate::time::{Reading, Timestamp};

@@ -3,6 +3,7 @@
 use crate::args::{Args, Command};
 use crate::open::{self, Opened, open};
 use crate::serve::{self, ServeError};
+use crate::table::jobs_of;
 use crate::{json, table};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -189,13 +190,6 @@ impl Changed {
         }
         let all = self.refused.is_empty();
         Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-    }
-}
-
-pub(crate) fn jobs_of(number: u64) -> String {
-    match number {
-        1 => "1 job".to_owned(),
-        many => format!("{many} jobs"),
     }
 }
 

@@ -148,3 +148,11 @@ pub(crate) fn printable(text: &str) -> String {
     }
     printable
 }
+
+/// A number of jobs, in words.
+pub(crate) fn jobs_of(number: u64) -> String {
+    match number {
+        1 => "1 job".to_owned(),
+        many => format!("{many} jobs"),
+    }
+}

@@ -11,7 +11,7 @@
 //! with an answer, and a node never has more backends than links.
 
 use super::listen::Ears;
-use super::schema::Prefix;
+use super::prefix::Prefix;
 use super::sql;
 use crate::host::{self, JoinHandle, Runtime};
 use crate::store::StoreError;

@@ -3,8 +3,8 @@
 
 use super::rows::{self, get};
 use super::{Inner, Parameters};
-use crate::glance::Glance;
 use crate::job::StoredJob;
+use crate::store::Glance;
 use crate::store::{KindStats, Peek, StoreError};
 use std::collections::BTreeMap;
 

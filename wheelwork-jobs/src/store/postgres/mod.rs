@@ -1,6 +1,6 @@
 //! The store that many nodes share: a PostgreSQL database.
 //!
-//! - `schema`: the versions of the tables, and their names; `sql`: every statement
+//! - `schema`: the versions of the tables; `prefix`: their names; `sql`: every statement
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs; `replace`: those that take the place of others
 //! - `open`: jobs in transactions of users; `glance`: what an operator sees
@@ -19,6 +19,7 @@ mod limited;
 mod listen;
 mod nodes;
 mod open;
+mod prefix;
 mod replace;
 mod rows;
 mod schema;
@@ -31,8 +32,8 @@ use self::connect::{Connector, Described, Limits, Link, is_locked};
 use self::listen::Ears;
 use self::nodes::Moves;
 use self::open::Open;
+use self::prefix::Prefix;
 use self::rows::{get, uuid};
-use self::schema::Prefix;
 #[cfg(feature = "tls")]
 use self::tls::Rustls;
 use self::url::Target;
@@ -41,9 +42,9 @@ use super::{
     Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced, Started,
     Store, StoreError,
 };
-use crate::glance::Glance;
 use crate::host;
 use crate::job::{JobId, NewJob, StoredJob, When};
+use crate::store::Glance;
 use crate::time::{Reading, Timestamp, micros_up};
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The versions of the tables, how one becomes the next, and what their names begin with.
+//! The versions of the tables, and how one becomes the next.
 //!
 //! Version 0 means that there are none. The number is in the table `wheelwork_schema`, which is made by the
 //! second version. A migration only adds: columns that have defaults, indexes and tables. So the nodes that run
@@ -6,12 +6,11 @@
 
 use super::Inner;
 use super::connect::is_locked;
+use super::prefix::Prefix;
 use super::rows::{get, one};
 use super::sql;
 use crate::host;
 use crate::store::StoreError;
-use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Each makes the version after those before it. Each can be run again.
@@ -29,39 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Nodes that create the tables at the same time can hinder each other: then they exist next time.
 const ATTEMPTS: usize = 5;
 
-/// All statements use names that begin with this.
-const NAMES: &str = "wheelwork_";
-
-/// What the names of the tables have before `wheelwork_`.
-#[derive(Clone, Default)]
-pub(super) struct Prefix(Arc<str>);
-
 impl Prefix {
-    /// PostgreSQL cuts off names of more than 63 bytes.
-    const LONGEST: usize = 32;
-
-    pub(super) fn new(text: &str) -> Result<Self, StoreError> {
-        let is_first = |c: char| c.is_ascii_lowercase() || c == '_';
-        let is_other = |c: char| is_first(c) || c.is_ascii_digit();
-        if text.len() > Self::LONGEST || !text.starts_with(is_first) || !text.chars().all(is_other)
-        {
-            let refused = format!(
-                "the prefix {text:?}: expected at most {} of a-z, 0-9 and _, the first no digit",
-                Self::LONGEST
-            );
-            return Err(StoreError::new("name its tables", refused).undone());
-        }
-        Ok(Self(text.into()))
-    }
-
-    /// A statement with these names.
-    pub(super) fn apply<'a>(&self, statement: &'a str) -> Cow<'a, str> {
-        match &*self.0 {
-            "" => Cow::Borrowed(statement),
-            prefix => Cow::Owned(statement.replace(NAMES, &format!("{prefix}{NAMES}"))),
-        }
-    }
-
     /// All migrations of tables of the version `from`.
     pub(super) fn schema(&self, from: u32) -> String {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -116,6 +83,7 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::postgres::prefix::NAMES;
 
     #[test]
     fn a_prefix_is_before_each_name() {
@@ -128,16 +96,6 @@ mod tests {
             assert_eq!(applied.matches(NAMES).count(), names);
             assert_eq!(applied.replace("mail_", ""), statement);
         }
-    }
-
-    #[test]
-    fn a_prefix_that_is_no_name_is_refused() {
-        let long = "x".repeat(33);
-        for wrong in ["", "Mail", "1mail", "mail-", "mail\"; DROP", &long] {
-            let error = Prefix::new(wrong).err().expect(wrong).to_string();
-            assert!(error.contains(&format!("{wrong:?}: expected at most 32")), "{error}");
-        }
-        assert!(Prefix::new(&long[1..]).is_ok());
     }
 
     #[test]

@@ -28,8 +28,8 @@ use super::{
     Inserted, Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Outcome, Peek, Removed,
     Replaced, Started, Store, StoreError,
 };
-use crate::glance::Glance;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
+use crate::store::Glance;
 use crate::time::{Reading, Timestamp};
 use ::redb::{Database, ReadTransaction, ReadableDatabase};
 use std::collections::BTreeMap;

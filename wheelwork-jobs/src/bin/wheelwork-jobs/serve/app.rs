@@ -3,8 +3,8 @@
 use super::form::Fields;
 use super::guard::Guard;
 use super::note;
-use super::page::{self, Answer, DeadPage, Links};
-use crate::run::jobs_of;
+use super::page::{self, Answer, DeadPage, Links, PAGE};
+use crate::table::jobs_of;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use std::sync::Arc;
@@ -15,9 +15,6 @@ use wheelwork_jobs::{Glance, JobId, Jobs, Peek, Store, StoreError};
 
 /// Counts are shown again for so long.
 const FRESH: Duration = Duration::from_secs(2);
-
-/// So many jobs are on a page.
-pub(super) const PAGE: usize = 50;
 
 const HTML: &str = "text/html; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";

@@ -1,12 +1,14 @@
 //! The pages. Each value of the store goes through `html`.
 
-use super::app::PAGE;
 use super::html::{Lines, Short, Text, encode, escape};
 use crate::table::{exact, relative, short, state};
 use http::StatusCode;
 use std::fmt::{Arguments, Write};
 use std::time::SystemTime;
 use wheelwork_jobs::{Glance, JobId, KindStats, State, StoredJob};
+
+/// So many jobs are on a page.
+pub(super) const PAGE: usize = 50;
 
 /// A status, a content type and a body.
 pub(super) type Answer = (StatusCode, &'static str, String);
