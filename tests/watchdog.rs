@@ -129,17 +129,16 @@ fn its_callback_may_feed() {
     let (timer, clock) = manual();
     let told = Record::new();
     let (record, it) = (told.clone(), Arc::new(OnceLock::<Watched>::new()));
-    let fed = it.clone();
+    let fed = Arc::downgrade(&it); // the thing keeps the callback, which must not keep the thing
     let watchdog = Watchdog::new(&timer, move |_: &str, event| {
         record.push(event);
-        fed.get().unwrap().feed();
+        fed.upgrade().unwrap().get().unwrap().feed();
     });
     it.set(watchdog.watch("it", SECOND).unwrap()).unwrap();
     clock.advance_through(SECOND);
     assert_eq!(told.take(), [WatchdogEvent::Stuck { unfed_for: SECOND, first: true }]);
     it.get().unwrap().feed();
     assert_eq!(told.take(), [WatchdogEvent::Recovered { unfed_for: SECOND }]);
-    timer.stop().unwrap(); // the callback keeps the thing, and the thing keeps the callback
 }
 
 /// The executor of its timer is stuck too, and holds no report.
