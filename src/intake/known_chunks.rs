@@ -67,13 +67,13 @@ impl<P: Send + 'static> KnownChunks<P> {
 
     /// Takes in the pending queue. Passes on each chunk that must be looked at sooner than before.
     pub(crate) fn take_in(&mut self, registry: &Registry<P>, mut file: impl FnMut(FileChunk)) {
-        for entry in registry.context.pending.drain() {
-            let id = entry.chunk as usize;
+        for id in registry.context.pending.drain() {
+            let id = id as usize;
             if self.get(id).is_none() {
                 self.discover(registry);
             }
             let Some(chunk) = self.get(id) else { continue };
-            let by = entry.look_by.min(chunk.promise.take_wanted());
+            let by = chunk.promise.take_wanted();
             self.look_by(id, by).into_iter().for_each(&mut file);
         }
     }

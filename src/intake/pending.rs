@@ -5,23 +5,26 @@
 //! - An armed slot is *New*. The worker finds it by a *look* at its chunk, in which it reads all slots.
 //! - `look_by` is the time by which the worker looks at the chunk next. Only the worker writes it.
 //! - `announced` is the same time, as far as the chunk's owner knows it.
-//! - `wanted` is the time by which the owner wants a look, until the worker takes it in.
+//! - `wanted` is the time by which the producers want a look, until the worker takes it in.
 //! - To *announce* a New slot is to make sure that the worker looks at its chunk by its deadline. If no
-//!   look is promised by then, the thread pushes an *entry* onto the queue: the chunk and the deadline. For
-//!   what it arms, the owner lowers `wanted`, and pushes only if that was never. So a burst of random deadlines
-//!   usually needs one entry for each chunk, and not five.
+//!   look is promised by then, the thread lowers `wanted`, and pushes an *entry* onto the queue: the number of
+//!   the chunk. It pushes none if another entry of the chunk is in the queue already. So a burst of random
+//!   deadlines needs one entry for each chunk, and not five, and the queue is no longer than the list of
+//!   chunks, however often timeouts are pulled forward.
+//! - `taken` is how often the worker has taken `wanted`. `pushed` is what `taken` was before a push that is
+//!   complete. While the two are equal, that push's entry is in the queue.
 //!
 //! | step | a producer that has armed or moved a slot | the worker, at a look |
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
-//! | 2 | the owner, for a slot that it armed: if the deadline is before `announced`, lowers that and `wanted`. Any thread, for a slot that it moved: if the deadline is before `look_by`. Then pushes an entry, fence | reads the slots |
-//! | 3 | wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
+//! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`, fence; reads `pushed`, then `taken`; if they differ, pushes an entry, and sets `pushed` | reads the slots |
+//! | 3 | fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
 //!
-//! The worker takes in the whole queue in each pass, and again before it sleeps. With an entry, it takes
-//! `wanted`, which is then never. If the entry's deadline or the wanted one is before `look_by`, it lowers
-//! `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a timeout that is far
-//! away costs the worker only a share of its chunk's entry. One that is cancelled before the look costs
-//! nothing more.
+//! The worker takes in the whole queue in each pass, and again before it sleeps. With an entry, it raises
+//! `taken`, fences, and takes `wanted`, which is then never. If that time is before `look_by`, it lowers
+//! `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a
+//! timeout that is far away costs the worker only a share of its chunk's entry. One that is cancelled
+//! before the look costs nothing more.
 //!
 //! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.
 //! If that of the producer's step 1 comes before that of the look, the look finds the slot New. If not, the
@@ -29,13 +32,18 @@
 //! that is still to come:
 //!
 //! - What the worker stores, it has filed in its wheel.
-//! - What the owner stores in `announced`, it wants next, and an entry of its own is in the queue or follows.
+//! - What the owner stores in `announced`, it wants next.
 //!   Only the owner relies on it, or the next owner after it. The change of `wanted` releases, and its taking
 //!   acquires. So a look that follows from it sets `announced` to never after the owner has lowered it: no
 //!   promise outlives its entry.
 //!
-//! **No producer relies on another that is interrupted.** Each relies on the worker's promise, or on
-//! an entry that its own thread, or the chunk's last owner, has pushed.
+//! **What is wanted is taken.** If the producer pushes an entry, the worker takes `wanted` after it. If not, the
+//! producer has read one number from `pushed` and from `taken`. The entry of that push was pushed after `taken`
+//! had this number, and for it the worker raises `taken`. The producer has not seen that, so its fence of
+//! step 2 comes before the worker's, and the worker takes what the producer wants.
+//!
+//! **No producer relies on another that is interrupted.** Each relies on the worker's promise, on a push that
+//! is complete, or on what its own thread, or the chunk's last owner, has announced.
 //!
 //! **The order of one thread** needs no order in the queue. The worker restores it where it hands over the
 //! timeouts of one tick (see `worker/tick_queue`).
@@ -49,16 +57,8 @@ use crate::time::tick::NEVER;
 /// bounded.
 const LONG_QUEUE: usize = 1 << 14;
 
-/// The worker must look at this chunk by this time, or by the time that the chunk's owner wants. An entry of
-/// the owner says `NEVER`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) look_by: u64,
-    pub(super) chunk: u32,
-}
-
-/// The pending queue of one timer.
-pub(crate) struct Pending(SegQueue<Entry>);
+/// The pending queue of one timer: the numbers of chunks.
+pub(crate) struct Pending(SegQueue<u32>);
 
 impl Pending {
     pub(super) fn new() -> Self {
@@ -66,14 +66,19 @@ impl Pending {
     }
 
     /// Pushes an entry. Returns whether the queue is long now.
-    pub(super) fn push(&self, entry: Entry) -> bool {
-        self.0.push(entry);
+    pub(super) fn push(&self, chunk: u32) -> bool {
+        self.0.push(chunk);
         self.0.len() >= LONG_QUEUE
     }
 
     /// The entries that the queue has now.
-    pub(super) fn drain(&self) -> impl Iterator<Item = Entry> + '_ {
+    pub(super) fn drain(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.0.len()).map_while(|_| self.0.pop())
+    }
+
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     #[inline]
@@ -87,12 +92,15 @@ pub(super) struct Promise {
     look_by: AtomicU64,
     announced: AtomicU64,
     wanted: AtomicU64,
+    taken: AtomicU64,
+    pushed: AtomicU64,
 }
 
 impl Promise {
     pub(super) fn new() -> Self {
-        let never = || AtomicU64::new(NEVER);
-        Self { look_by: never(), announced: never(), wanted: never() }
+        let [look_by, announced, wanted] = [NEVER; 3].map(AtomicU64::new);
+        let [taken, pushed] = [1, 0].map(AtomicU64::new);
+        Self { look_by, announced, wanted, taken, pushed }
     }
 
     /// The owner lowers `announced` to this deadline, if that is sooner. If so, it calls `want` next.
@@ -105,13 +113,23 @@ impl Promise {
         sooner
     }
 
-    /// The owner wants a look by this time. True if it has to push an entry.
-    pub(super) fn want(&self, deadline: u64) -> bool {
-        self.wanted.fetch_min(deadline, Ordering::AcqRel) == NEVER
+    /// Wants a look by this time. Unless an entry of the chunk is in the queue, calls `push` for one.
+    pub(super) fn want(&self, deadline: u64, push: impl FnOnce()) {
+        self.wanted.fetch_min(deadline, Ordering::AcqRel);
+        fence(Ordering::SeqCst); // pairs with the fence of `take_wanted`
+        // Acquire: pairs with the release below, so that `taken` is not read older than that thread has read it.
+        let pushed = self.pushed.load(Ordering::Acquire);
+        let taken = self.taken.load(Ordering::Relaxed);
+        if pushed != taken {
+            push();
+            self.pushed.store(taken, Ordering::Release);
+        }
     }
 
-    /// The worker takes the time by which the owner wants a look; `NEVER` if it wants none.
+    /// The worker takes the time by which a look is wanted; `NEVER` if none is.
     pub(super) fn take_wanted(&self) -> u64 {
+        self.taken.store(self.taken.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         self.wanted.swap(NEVER, Ordering::AcqRel)
     }
 
@@ -139,14 +157,30 @@ impl Promise {
 mod tests {
     use super::*;
 
+    /// Wants a look. Returns whether that pushes an entry.
+    fn pushes(promise: &Promise, deadline: u64) -> bool {
+        let mut pushed = false;
+        promise.want(deadline, || pushed = true);
+        pushed
+    }
+
     /// The worker may raise `announced` between two announcements, if a look has found a later timeout.
     #[test]
     fn rule_02_a_later_wish_does_not_replace_a_sooner_one() {
         let promise = Promise::new();
-        assert!(promise.lower_announced(100) && promise.want(100));
+        assert!(promise.lower_announced(100) && pushes(&promise, 100));
         promise.set(500);
-        assert!(promise.lower_announced(300) && !promise.want(300));
+        assert!(promise.lower_announced(300) && !pushes(&promise, 300));
         assert_eq!((promise.take_wanted(), promise.take_wanted()), (100, NEVER));
-        assert!(promise.want(300));
+        assert!(pushes(&promise, 300));
+    }
+
+    /// The worker takes the entry of a push before the push is known to be complete.
+    #[test]
+    fn rule_02_an_entry_that_was_taken_serves_no_later_wish() {
+        let promise = Promise::new();
+        promise.want(300, || assert_eq!(promise.take_wanted(), 300));
+        assert!(pushes(&promise, 400) && !pushes(&promise, 200));
+        assert_eq!(promise.take_wanted(), 200);
     }
 }

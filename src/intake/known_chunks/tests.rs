@@ -71,9 +71,29 @@ fn an_owner_announces_only_what_is_sooner() {
     }
     for falls in 0..2 {
         (0..5).for_each(|n| _ = producer.arm_at(DUE - 8 * (5 * falls + n)));
-        assert_eq!(producer.registry.context.pending.drain().count(), 1);
+        assert_eq!(producer.registry.context.pending.len(), 1);
         producer.owner.chunk().announce_moved(DUE - 8 * (5 * falls + 5));
         assert_eq!((worker.take_in(&producer), worker.next()), (1, DUE - 8 * (5 * falls + 5)));
+    }
+}
+
+/// Before the worker takes it in, a chunk has one entry, however often its timeouts are pulled forward.
+#[test]
+fn rule_04_timeouts_that_are_pulled_forward_share_an_entry() {
+    let (mut producer, mut worker) = (Producer::new(), Worker::new());
+    let places = producer.arm(3 * SLOTS);
+    assert_eq!((worker.take_in(&producer), worker.next()), (3, DUE));
+    for round in 1..4 {
+        for n in 1..100 {
+            let sooner = DUE - 8 * (100 * round + n);
+            for (chunk, offset) in &places {
+                assert_eq!(chunk.slot(*offset).reschedule(sooner), Ok(Moved::Sooner));
+                chunk.announce_moved(sooner);
+            }
+        }
+        assert_eq!(producer.registry.context.pending.len(), 3);
+        let next = DUE - 8 * (100 * round + 99);
+        assert_eq!((worker.take_in(&producer), worker.next()), (3, next));
     }
 }
 
