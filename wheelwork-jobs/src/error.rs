@@ -1,7 +1,7 @@
 //! What can go wrong.
 
 use crate::job::{JobId, NewJob};
-use crate::store::StoreError;
+use crate::store::{Insertion, StoreError};
 use std::time::Duration;
 
 /// A job was not scheduled. The job comes back.
@@ -58,6 +58,18 @@ pub enum ScheduleError {
 }
 
 impl ScheduleError {
+    /// What the one who schedules a job is told.
+    pub(crate) fn of(insertion: Insertion, job: NewJob) -> Result<JobId, Self> {
+        let job = Box::new(job);
+        Err(match insertion {
+            Insertion::Stored(_) => return Ok(job.id),
+            Insertion::AlreadyStored => Self::AlreadyStored { job },
+            Insertion::KeyTaken => Self::KeyTaken { job },
+            Insertion::Busy => Self::Store { job, source: StoreError::busy() },
+            Insertion::Refused(source) => Self::Store { job, source },
+        })
+    }
+
     /// The job that was not scheduled.
     pub fn into_job(self) -> NewJob {
         match self {

@@ -1,10 +1,11 @@
 //! Handlers, whatever their payload, and the job that they get.
 
-use crate::error::CompleteError;
-use crate::job::JobId;
+use crate::error::{CompleteError, ScheduleError};
+use crate::job::{JobId, NewJob};
 use crate::kind::Kind;
 use crate::store::{Claim, InTransaction, Store};
 use crate::trace::RunSpan;
+use crate::transaction;
 use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::fmt;
@@ -35,6 +36,7 @@ pub struct Job<P, S: Store> {
     pub claims: u32,
     pub(crate) epoch: u64,
     pub(crate) store: Arc<S>,
+    pub(crate) window: Duration,
     pub(crate) told: Arc<Told>,
     pub(crate) cancellation: CancellationToken,
 }
@@ -84,6 +86,10 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// Ends the job in your transaction. If the transaction commits, the job is done, and its work in the
     /// transaction is done exactly once. Commit before the handler returns.
     ///
+    /// The transaction is on a connection of yours, from any pool, to the database of the store: a clone of the
+    /// pool in the handler's closure. The store lends none of its own. With `Redb` it comes from
+    /// [`Redb::begin_write`](crate::Redb::begin_write), of a clone of the store.
+    ///
     /// # Errors
     ///
     /// If the job is not this node's any more: it was cancelled or rescheduled, or another node has taken
@@ -102,15 +108,76 @@ impl<P: Sync, S: Store> Job<P, S> {
             Ok(())
         })
     }
+
+    /// Stores a job in your transaction, as [`Jobs::schedule_in`](crate::Jobs::schedule_in) does: it exists if and
+    /// only if the transaction commits. After [`complete_in`](Self::complete_in) in the same transaction it is
+    /// the successor of this one, and may have its key: at no time are there both, or none.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork_jobs::{Job, Jobs, NewJob, Redb};
+    /// /// Reminds three times, once a day.
+    /// async fn remind(
+    ///     job: Job<u32, Redb>,
+    ///     store: Redb,
+    /// ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    ///     let transaction = store.begin_write().await?;
+    ///     job.complete_in(&transaction).await?;
+    ///     if job.payload < 3 {
+    ///         let next = NewJob::new("remind", &(job.payload + 1))?.key("anna");
+    ///         # let next = next.due(Duration::from_millis(1));
+    ///         # #[cfg(any())]
+    ///         let next = next.due(Duration::from_secs(86_400));
+    ///         job.schedule_in(&transaction, &next).await?;
+    ///     }
+    ///     Ok(transaction.commit().await?)
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = Redb::open(folder.path().join("jobs.redb"))?;
+    /// let shared = store.clone();
+    /// let handle = move |job| remind(job, shared.clone());
+    /// let jobs = Jobs::builder(store).handle("remind", handle).open().await?;
+    /// jobs.schedule(NewJob::new("remind", &1)?.key("anna")).await?;
+    /// # while jobs.metrics().done < 3 { tokio::time::sleep(Duration::from_millis(1)).await }
+    /// # assert_eq!(jobs.get_by_key("anna").await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the key is taken or too long, the very job is stored already, or the store fails. The job comes
+    /// back in the error.
+    pub fn schedule_in<'a>(
+        &'a self,
+        transaction: &'a S::Transaction<'_>,
+        job: &'a NewJob,
+    ) -> InTransaction<'a, Result<JobId, ScheduleError>> {
+        transaction::schedule(&*self.store, transaction, self.window, job)
+    }
 }
 
 impl<S: Store> Job<String, S> {
     /// Reads the payload.
     pub(crate) fn parse<P: DeserializeOwned>(self) -> Result<Job<P, S>, serde_json::Error> {
         let payload = serde_json::from_str(&self.payload)?;
-        let Self { id, kind, key, due, attempt, claims, epoch, store, told, cancellation, .. } =
-            self;
-        Ok(Job { id, kind, key, payload, due, attempt, claims, epoch, store, told, cancellation })
+        Ok(Job {
+            payload,
+            id: self.id,
+            kind: self.kind,
+            key: self.key,
+            due: self.due,
+            attempt: self.attempt,
+            claims: self.claims,
+            epoch: self.epoch,
+            store: self.store,
+            window: self.window,
+            told: self.told,
+            cancellation: self.cancellation,
+        })
     }
 }
 

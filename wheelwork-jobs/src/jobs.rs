@@ -6,12 +6,12 @@ use crate::health::Health;
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
-use crate::node::{Link, Settings, Stopped, busy};
+use crate::node::{Link, Settings, Stopped};
 use crate::store::Glance;
 use crate::store::{
-    Cancelled, Claim, Filter, InTransaction, Insertion, KindStats, Peek, Removed, Replaced, Store,
-    StoreError,
+    Cancelled, Claim, Filter, InTransaction, KindStats, Peek, Removed, Replaced, Store, StoreError,
 };
+use crate::transaction;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
@@ -98,7 +98,10 @@ impl<S: Store> Jobs<S> {
         results
     }
 
-    /// Stores a job in a transaction of yours: it exists if and only if the transaction commits.
+    /// Stores a job in a transaction of yours: it exists if and only if the transaction commits. A handler has
+    /// [`Job::schedule_in`], which needs no `Jobs`.
+    ///
+    /// The transaction is on a connection of yours to the database of the store. The store lends none of its own.
     ///
     /// # Errors
     ///
@@ -110,22 +113,7 @@ impl<S: Store> Jobs<S> {
         job: &'a NewJob,
     ) -> InTransaction<'a, Result<JobId, ScheduleError>> {
         let node = &self.0.node;
-        let inserting = node.store.insert_in(transaction, node.window, job);
-        Box::pin(async move {
-            let boxed = || Box::new(job.clone());
-            if job.has_long_key() {
-                return Err(ScheduleError::LongKey { job: boxed() });
-            }
-            match inserting.await {
-                Ok(Insertion::Stored(_)) => Ok(job.id),
-                Ok(Insertion::AlreadyStored) => Err(ScheduleError::AlreadyStored { job: boxed() }),
-                Ok(Insertion::KeyTaken) => Err(ScheduleError::KeyTaken { job: boxed() }),
-                Ok(Insertion::Busy) => Err(ScheduleError::Store { job: boxed(), source: busy() }),
-                Ok(Insertion::Refused(source)) | Err(source) => {
-                    Err(ScheduleError::Store { job: boxed(), source })
-                }
-            }
-        })
+        transaction::schedule(&*node.store, transaction, node.window, job)
     }
 
     /// Stores a job in place of the one that has its key, in one step: at no time is there none, or are
@@ -143,18 +131,13 @@ impl<S: Store> Jobs<S> {
         }
         let (window, new) = (self.0.node.window, job.clone());
         let replacing = move |store: Arc<S>| async move { store.replace(window, &new).await };
-        let (kind, job) = (job.kind.clone(), Box::new(job));
+        let kind = job.kind.clone();
         let Replaced { insertion, before } = match self.0.call(replacing).await {
             Ok(replaced) => replaced,
-            Err(source) => return Err(ScheduleError::Store { job, source }),
+            Err(source) => return Err(ScheduleError::Store { job: Box::new(job), source }),
         };
-        match insertion {
-            Insertion::Stored(_) => self.0.node.count_scheduled(&kind),
-            Insertion::AlreadyStored => return Err(ScheduleError::AlreadyStored { job }),
-            Insertion::KeyTaken => return Err(ScheduleError::KeyTaken { job }),
-            Insertion::Busy => return Err(ScheduleError::Store { job, source: busy() }),
-            Insertion::Refused(source) => return Err(ScheduleError::Store { job, source }),
-        }
+        ScheduleError::of(insertion, job)?;
+        self.0.node.count_scheduled(&kind);
         Ok(before.map(|(id, removed)| {
             self.drop_removed(id, Some(removed));
             id

@@ -67,6 +67,7 @@ mod sim;
 pub mod store;
 mod time;
 mod trace;
+mod transaction;
 
 pub use error::{CompleteError, DiedError, OpenError, ScheduleError, StopError};
 pub use handler::Job;

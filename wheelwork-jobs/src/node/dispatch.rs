@@ -102,6 +102,7 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         claims,
         epoch: claim.epoch,
         store: node.store.clone(),
+        window: node.window,
         told: told.clone(),
         cancellation: cancellation.clone(),
     };

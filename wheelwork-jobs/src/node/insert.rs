@@ -101,7 +101,7 @@ impl Waiting {
 impl Request {
     fn give_up(self) {
         let job = Box::new(self.job);
-        let _ = self.answer.send(Err(ScheduleError::Store { job, source: busy() }));
+        let _ = self.answer.send(Err(ScheduleError::Store { job, source: StoreError::busy() }));
     }
 }
 
@@ -146,7 +146,7 @@ async fn store<S: Store>(
                 busy.push((Request { job, answer }, since));
                 continue;
             }
-            Ok(insertion) => result_of(job, insertion),
+            Ok(insertion) => ScheduleError::of(insertion, job),
             Err(error) => Err(failed(job, error)),
         };
         if result.is_ok() {
@@ -198,22 +198,6 @@ fn claimed((insert, insertion): (&Insert, &Insertion)) -> Option<Claimed> {
     let claim = Claim { id, epoch: claimed? };
     let key = key.map(String::into_boxed_str);
     Some(Claimed { claim, kind, key, due, payload, priority, attempts: 0, claims: 1 })
-}
-
-fn result_of(job: NewJob, insertion: Insertion) -> Result<JobId, ScheduleError> {
-    let job = Box::new(job);
-    Err(match insertion {
-        Insertion::Stored(_) => return Ok(job.id),
-        Insertion::AlreadyStored => ScheduleError::AlreadyStored { job },
-        Insertion::KeyTaken => ScheduleError::KeyTaken { job },
-        Insertion::Busy => ScheduleError::Store { job, source: busy() },
-        Insertion::Refused(source) => ScheduleError::Store { job, source },
-    })
-}
-
-/// The error of a job whose key was not free in time.
-pub(crate) fn busy() -> StoreError {
-    StoreError::new("store a job", "an open transaction holds its key").undone()
 }
 
 fn failed(job: NewJob, error: Arc<StoreError>) -> ScheduleError {

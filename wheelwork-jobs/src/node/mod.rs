@@ -29,7 +29,6 @@ mod limited;
 mod stop;
 mod work;
 
-pub(crate) use self::insert::busy;
 pub use self::stop::Stopped;
 
 use self::confirm::Unsure;

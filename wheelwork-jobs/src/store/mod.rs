@@ -239,6 +239,11 @@ impl StoreError {
         Self { undone: true, ..self }
     }
 
+    /// The error of a job whose key was not free in time.
+    pub(crate) fn busy() -> Self {
+        Self::new("store a job", "an open transaction holds its key").undone()
+    }
+
     /// Whether the store is sure that it has done nothing. If not, the caller does not know.
     pub fn is_undone(&self) -> bool {
         self.undone

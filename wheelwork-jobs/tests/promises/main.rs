@@ -16,4 +16,5 @@ mod priorities;
 mod schema;
 mod settings;
 mod stop;
+mod successor;
 mod transaction;
