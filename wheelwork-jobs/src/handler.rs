@@ -3,6 +3,7 @@
 use crate::error::{CompleteError, ScheduleError};
 use crate::job::{JobId, NewJob};
 use crate::kind::Kind;
+use crate::periodic::Repetition;
 use crate::store::{Claim, InTransaction, Store};
 use crate::trace::RunSpan;
 use crate::transaction;
@@ -37,6 +38,7 @@ pub struct Job<P, S: Store> {
     pub(crate) epoch: u64,
     pub(crate) store: Arc<S>,
     pub(crate) window: Duration,
+    pub(crate) repetition: Option<Arc<Repetition>>,
     pub(crate) told: Arc<Told>,
     pub(crate) cancellation: CancellationToken,
 }
@@ -90,6 +92,8 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// pool in the handler's closure. The store lends none of its own. With `Redb` it comes from
     /// [`Redb::begin_write`](crate::Redb::begin_write), of a clone of the store.
     ///
+    /// A periodic job goes on: the transaction moves it to its next occurrence.
+    ///
     /// # Errors
     ///
     /// If the job is not this node's any more: it was cancelled or rescheduled, or another node has taken
@@ -99,7 +103,11 @@ impl<P: Sync, S: Store> Job<P, S> {
         transaction: &'a S::Transaction<'_>,
     ) -> InTransaction<'a, Result<(), CompleteError>> {
         let claim = Claim { id: self.id, epoch: self.epoch };
-        let completing = self.store.complete_in(transaction, claim);
+        let next = self.repetition.as_ref().and_then(|repetition| repetition.next());
+        let completing = match next {
+            Some(next) => self.store.repeat_in(transaction, self.window, claim, next),
+            None => self.store.complete_in(transaction, claim),
+        };
         Box::pin(async move {
             if !completing.await? {
                 return Err(CompleteError::Lost { id: self.id });
@@ -175,6 +183,7 @@ impl<S: Store> Job<String, S> {
             epoch: self.epoch,
             store: self.store,
             window: self.window,
+            repetition: self.repetition,
             told: self.told,
             cancellation: self.cancellation,
         })

@@ -22,6 +22,11 @@ impl JobId {
         Self(number)
     }
 
+    /// Whether it is a hash of a periodic job. New jobs have ids of version 7.
+    pub(crate) fn is_periodic(self) -> bool {
+        Uuid::from_u128(self.0).get_version_num() == 5
+    }
+
     /// The number of the id.
     pub fn as_u128(self) -> u128 {
         self.0
@@ -222,7 +227,7 @@ pub struct StoredJob {
     pub key: Option<String>,
     /// When it is due, by the database's clock.
     pub due: SystemTime,
-    /// The payload as JSON.
+    /// The payload as JSON. That of a periodic job is in the field `payload` of an object that has its rule too.
     pub payload: String,
     /// How urgent it is: from 0 to [`NewJob::HIGHEST_PRIORITY`].
     pub priority: u8,

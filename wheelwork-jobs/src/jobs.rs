@@ -144,6 +144,47 @@ impl<S: Store> Jobs<S> {
         }))
     }
 
+    /// Stores a periodic job in place of the one that has its key, unless it is the same already: then nothing is
+    /// changed, and what was missed meanwhile is made up for. So each node may call this when it starts, and
+    /// there is one job. Returns its id. A changed rule, payload or kind takes effect with the first occurrence
+    /// from now. [`cancel_by_key`](Self::cancel_by_key) removes it, and
+    /// [`reschedule_by_key`](Self::reschedule_by_key) with a delay of zero runs it once between.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork_jobs::{Job, Jobs, NewJob, Periodic, Redb};
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = Redb::open(folder.path().join("jobs.redb"))?;
+    /// let report = |job: Job<String, Redb>| async move { Ok::<_, String>(drop(job.payload)) };
+    /// let jobs = Jobs::builder(store).handle("report", report).open().await?;
+    /// let job = NewJob::new("report", &"daily")?.key("daily report");
+    /// jobs.repeat(&Periodic::cron(job, "30 2 * * *", "Europe/Berlin")?).await?;
+    ///
+    /// jobs.reschedule_by_key("daily report", Duration::ZERO).await?; // now, and then at 02:30
+    /// # while jobs.metrics().done == 0 { tokio::time::sleep(Duration::from_millis(1)).await }
+    /// jobs.cancel_by_key("daily report").await?; // never again
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`replace`](Self::replace), and if there is no occurrence any more.
+    #[cfg(feature = "cron")]
+    pub async fn repeat(&self, periodic: &crate::Periodic) -> Result<JobId, ScheduleError> {
+        let clock = self.0.call(|store| async move { store.clock().await }).await;
+        let job = || Box::new(periodic.job().clone());
+        let clock = clock.map_err(|source| ScheduleError::Store { job: job(), source })?;
+        let job = periodic.to_job(clock.shown)?;
+        let id = job.id;
+        match self.replace(job).await {
+            Ok(_) | Err(ScheduleError::AlreadyStored { .. }) => Ok(id),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Deletes a job. False if there is none.
     ///
     /// A handler that runs already goes on, but its job cannot be completed in a transaction any more. If

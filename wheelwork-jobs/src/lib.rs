@@ -62,6 +62,7 @@ mod jobs;
 mod kind;
 mod metrics;
 mod node;
+mod periodic;
 #[cfg(all(test, feature = "postgres"))]
 mod sim;
 pub mod store;
@@ -77,6 +78,8 @@ pub use jobs::{Jobs, JobsBuilder};
 pub use kind::{Kind, Rate, Retry};
 pub use metrics::{Histogram, KindMetrics, LateBy, Metrics};
 pub use node::Stopped;
+#[cfg(feature = "cron")]
+pub use periodic::{Periodic, PeriodicError};
 #[cfg(feature = "postgres")]
 pub use store::postgres::Postgres;
 #[cfg(feature = "redb")]

@@ -37,6 +37,10 @@ pub struct KindMetrics {
     pub buried: u64,
     /// Jobs that it has cancelled: its calls that have returned true.
     pub cancelled: u64,
+    /// Failures after which a periodic job gave up its occurrence.
+    pub given_up: u64,
+    /// Occurrences of periodic jobs that were too late to run.
+    pub skipped: u64,
     /// Runs whose claim did not hold any more at their end.
     pub lost: u64,
     /// Jobs that it holds now, in its wheel or running.
@@ -66,6 +70,8 @@ pub(crate) struct KindCounts {
     pub(crate) snoozed: Count,
     pub(crate) buried: Count,
     pub(crate) cancelled: Count,
+    pub(crate) given_up: Count,
+    pub(crate) skipped: Count,
     pub(crate) lost: Count,
     late_by: Ranges,
     took: Ranges,
@@ -92,6 +98,8 @@ impl KindCounts {
             snoozed: self.snoozed.get(),
             buried: self.buried.get(),
             cancelled: self.cancelled.get(),
+            given_up: self.given_up.get(),
+            skipped: self.skipped.get(),
             lost: self.lost.get(),
             held: 0,
             running: 0,

@@ -40,6 +40,10 @@ pub struct Metrics {
     pub buried: u64,
     /// Jobs that it has cancelled: its calls that have returned true.
     pub cancelled: u64,
+    /// Failures after which a periodic job gave up its occurrence.
+    pub given_up: u64,
+    /// Occurrences of periodic jobs that were too late to run.
+    pub skipped: u64,
     /// Runs whose claim did not hold any more at their end: cancelled, rescheduled or taken over meanwhile.
     pub lost: u64,
     /// Jobs that it has freed because their node had died.
@@ -157,6 +161,8 @@ impl Counts {
             snoozed: sum(|kind| kind.snoozed),
             buried: sum(|kind| kind.buried),
             cancelled: sum(|kind| kind.cancelled),
+            given_up: sum(|kind| kind.given_up),
+            skipped: sum(|kind| kind.skipped),
             lost: sum(|kind| kind.lost),
             taken_over: self.taken_over.get(),
             lapsed: self.lapsed.get(),

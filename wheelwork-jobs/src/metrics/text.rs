@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 /// A metric by kind: its name, what it says, and its type.
 type ByKind = (&'static str, &'static str, &'static str, fn(&KindMetrics) -> u64);
 
-const BY_KIND: [ByKind; 12] = [
+const BY_KIND: [ByKind; 14] = [
     ("scheduled_total", "Jobs stored, without those in transactions of users.", COUNTER, |kind| {
         kind.scheduled
     }),
@@ -17,6 +17,10 @@ const BY_KIND: [ByKind; 12] = [
     ("retried_total", "Failures after which a job runs again.", COUNTER, |kind| kind.retried),
     ("snoozed_total", "Runs that have put their job off.", COUNTER, |kind| kind.snoozed),
     ("buried_total", "Failures after which a job was dead.", COUNTER, |kind| kind.buried),
+    ("given_up_total", "Occurrences of periodic jobs that were given up.", COUNTER, |kind| {
+        kind.given_up
+    }),
+    ("skipped_total", "Occurrences of periodic jobs too late to run.", COUNTER, |kind| kind.skipped),
     ("cancelled_total", "Jobs cancelled by this process.", COUNTER, |kind| kind.cancelled),
     ("lost_total", "Runs whose claim did not hold at their end.", COUNTER, |kind| kind.lost),
     ("held", "Jobs held, waiting or running.", GAUGE, |kind| kind.held),
@@ -48,7 +52,7 @@ impl Metrics {
     /// version=0.0.4`. Each name begins with `wheelwork_jobs_`, and what is counted by kind has the label
     /// `kind`. The dashboard `docs/grafana/wheelwork-jobs.json` shows it.
     ///
-    /// A kind takes 55 lines, and there are at most 1,001 kinds.
+    /// A kind takes 57 lines, and there are at most 1,001 kinds.
     ///
     /// ```
     /// # use wheelwork_jobs::{Jobs, NewJob, Redb};

@@ -6,6 +6,7 @@ use super::held::{Begin, Begun};
 use crate::handler::{Job, Told};
 use crate::host::{self, Timeout};
 use crate::kind::Kind;
+use crate::periodic::Repetition;
 use crate::store::{Claim, End, Outcome, Store};
 use crate::time::{Timestamp, far_future};
 use crate::trace::{self, RunSpan, tell};
@@ -92,6 +93,29 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         node: node_number,
     });
     let told = Arc::new(Told::default());
+    let now = node.clock().least(host::now());
+    let begun = host::now();
+    let mut run = Run {
+        node: &node,
+        kind,
+        claim,
+        attempt,
+        told: told.clone(),
+        begun,
+        span,
+        repetition: None,
+        result: None,
+    };
+    let payload = match Repetition::read(claim.id, payload, now) {
+        Ok((repetition, payload)) => {
+            run.repetition = repetition.map(Arc::new);
+            payload
+        }
+        Err(error) => return run.result = Some(Err(error)),
+    };
+    if attempt == 1 && run.repetition.as_ref().is_some_and(|rep| rep.is_missed(due)) {
+        return run.result = Some(Ok(Ran::No));
+    }
     let job = Job {
         id: claim.id,
         kind: name.clone(),
@@ -103,15 +127,14 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         epoch: claim.epoch,
         store: node.store.clone(),
         window: node.window,
-        told: told.clone(),
+        repetition: run.repetition.clone(),
+        told,
         cancellation: cancellation.clone(),
     };
-    let begun = host::now();
-    let mut run = Run { node: &node, kind, claim, attempt, told, begun, span, result: None };
     let limit = TimeLimit::begin(&node, kind, cancellation);
     let result = tokio::select! {
         biased;
-        result = run.span.around(node.handlers[kind].run(job)) => result,
+        result = run.span.around(node.handlers[kind].run(job)) => result.map(|()| Ran::Yes),
         () = limit.over.cancelled() => Err(limit.error()),
     };
     run.result = Some(result);
@@ -163,7 +186,15 @@ struct Run<'a, S: Store> {
     told: Arc<Told>,
     begun: Instant,
     span: RunSpan,
-    result: Option<Result<(), String>>,
+    repetition: Option<Arc<Repetition>>,
+    result: Option<Result<Ran, String>>,
+}
+
+/// Whether the handler was called.
+#[derive(PartialEq)]
+enum Ran {
+    Yes,
+    No,
 }
 
 impl<S: Store> Drop for Run<'_, S> {
@@ -172,7 +203,7 @@ impl<S: Store> Drop for Run<'_, S> {
         let dropped = || Err("the runtime dropped the handler".to_owned());
         let result = self.result.take().unwrap_or_else(dropped);
         let outcome = self.span.clone().in_scope(|| match result {
-            Ok(()) => self.end_well(),
+            Ok(ran) => self.end_well(ran),
             Err(error) => self.outcome_of(error),
         });
         self.span.ended(word_for(&outcome));
@@ -185,12 +216,16 @@ impl<S: Store> Drop for Run<'_, S> {
 }
 
 impl<S: Store> Run<'_, S> {
-    fn end_well(&self) -> Outcome {
+    fn end_well(&self, ran: Ran) -> Outcome {
+        let next = self.repetition.as_ref().and_then(|repetition| repetition.next());
         match self.told.snooze() {
             Some(delay) if !self.told.in_transaction.load(Ordering::Relaxed) => {
                 Outcome::Snooze { delay }
             }
-            _ => Outcome::Done,
+            _ => match next {
+                Some(due) => Outcome::Repeat { due, error: None, ran: ran == Ran::Yes },
+                None => Outcome::Done,
+            },
         }
     }
 
@@ -200,7 +235,17 @@ impl<S: Store> Run<'_, S> {
         let (name, id, attempt) = (&kind.name, self.claim.id, self.attempt);
         // PostgreSQL cannot store NUL, and nobody reads more.
         let error: String = error.chars().filter(|&c| c != '\0').take(LONGEST_ERROR).collect();
-        match kind.retry.next(attempt) {
+        let retry = kind.retry.next(attempt);
+        let next = self.repetition.as_ref().and_then(|repetition| repetition.next_before(retry));
+        if let Some(due) = next {
+            tell!(
+                error,
+                [kind = &**name, %id, attempt, error],
+                "{name} {id} gave its occurrence up after {attempt} attempts: {error}"
+            );
+            return Outcome::Repeat { due, error: Some(error), ran: true };
+        }
+        match retry {
             Some(delay) => {
                 tell!(
                     warn,
@@ -224,6 +269,9 @@ impl<S: Store> Run<'_, S> {
 fn word_for(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Done => "done",
+        Outcome::Repeat { error: None, ran: true, .. } => "done",
+        Outcome::Repeat { error: None, .. } => "skipped",
+        Outcome::Repeat { .. } => "given up",
         Outcome::Snooze { .. } => "snoozed",
         Outcome::Retry { .. } => "retry",
         Outcome::Bury { .. } => "dead",

@@ -91,6 +91,7 @@ async fn tell<S: Store>(
         node.look.notify_one();
     }
     let (mut told, mut again, mut near) = (Vec::new(), Vec::new(), false);
+    let horizon = node.clock().least(host::now()).after(node.window);
     for ((ended, backoff), answer) in batch.into_iter().zip(answers) {
         if answer == Finished::Later {
             again.push((ended, backoff));
@@ -100,6 +101,7 @@ async fn tell<S: Store>(
         node.count(kind, &end.outcome, answer == Finished::Held, in_transaction);
         near |= match end.outcome {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
+            Outcome::Repeat { due, .. } => due <= horizon,
             Outcome::Done | Outcome::Bury { .. } | Outcome::LetGo => false,
         };
         told.push(end.claim);
@@ -128,9 +130,15 @@ impl<S: Store> Node<S> {
         let counts = self.counts.kinds.of(kind);
         let count = match outcome {
             Outcome::LetGo => return,
-            Outcome::Done if held || in_transaction => &counts.done,
+            Outcome::Done | Outcome::Repeat { error: None, ran: true, .. }
+                if held || in_transaction =>
+            {
+                &counts.done
+            }
             _ if !held => &counts.lost,
-            Outcome::Done => &counts.done,
+            Outcome::Done | Outcome::Repeat { error: None, ran: true, .. } => &counts.done,
+            Outcome::Repeat { error: None, .. } => &counts.skipped,
+            Outcome::Repeat { .. } => &counts.given_up,
             Outcome::Retry { .. } => &counts.retried,
             Outcome::Snooze { .. } => &counts.snoozed,
             Outcome::Bury { .. } => &counts.buried,

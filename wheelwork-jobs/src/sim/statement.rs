@@ -61,6 +61,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::DONE | sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int]),
         sql::PAUSE | sql::RESUME => (&[Text], &[Text]),
         sql::FAILED => (&[Uuids, Ints, Ints, Texts], &[Uuid, Int]),
+        sql::REPEAT => (&[Uuids, Ints, Times, Texts], &[Uuid, Int]),
         sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
         sql::CANCEL => (&[Uuid], &[Int, Int, Text, Text]),
         sql::RESCHEDULE => (&[Uuid, Time, Int, Int, Bool], &[Int, Int, Text, Text]),
@@ -68,6 +69,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
             (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Int, Int, Uuid, Time, Text, Text])
         }
         sql::COMPLETE => (&[Uuid, Int], &[]),
+        sql::REPEAT_IN => (&[Uuid, Int, Time, Int], &[Int]),
         sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int]),
         EFFECT => (&[Int], &[]),
         LOCK_ROW => (&[Uuid], &[]),
@@ -147,6 +149,7 @@ impl<'a> Statement<'a> {
             sql::PAUSE => self.set_paused(&p.text(1), true).await,
             sql::RESUME => self.set_paused(&p.text(1), false).await,
             sql::FAILED => self.failed(p).await,
+            sql::REPEAT => self.repeat(p).await,
             sql::LEFT => Ok(self.left(p)),
             sql::HOLDING => Ok(self.holding(p)),
             sql::START => self.start(p).await,
@@ -154,6 +157,7 @@ impl<'a> Statement<'a> {
             sql::REPLACE => self.replace(p).await,
             sql::RESCHEDULE => self.reschedule(p).await,
             sql::COMPLETE => self.complete(p.uuid(1), p.int(2)).await,
+            sql::REPEAT_IN => self.repeat_in(p).await,
             sql::GET => Ok(self.get(p.uuid(1))),
             EFFECT => {
                 self.state().effect(self.tx, p.int(1));
@@ -648,6 +652,29 @@ impl<'a> Statement<'a> {
             self.set(*id, JobRow { owner: None, claims, ..row.clone() });
         }
         Ok(mine.iter().map(claim_of).collect())
+    }
+
+    async fn repeat(&self, p: &Parameters) -> Done<Rows> {
+        let (ids, dues, errors) = (p.uuids(1), p.maybe_times(3), p.maybe_texts(4));
+        let mine = self.lock_claims(&ids, &p.ints(2), |row| row.owner.is_some()).await?;
+        for (id, row) in &mine {
+            let Some(n) = ids.iter().position(|other| other == id) else { continue };
+            let (due, error) = (dues[n].unwrap_or(row.due), errors[n].clone());
+            let (owner, attempts, claims, starts) = (None, 0, 0, 0);
+            self.set(*id, JobRow { owner, attempts, claims, starts, due, error, ..row.clone() });
+        }
+        Ok(mine.iter().map(claim_of).collect())
+    }
+
+    async fn repeat_in(&self, p: &Parameters) -> Done<Rows> {
+        let (id, epoch, due) = (p.uuid(1), p.int(2), self.time_of(p.maybe_time(3), None));
+        let row = self.wait_for_job(id, |row| row.epoch == epoch).await?;
+        let Some(row) = row else { return Ok(vec![]) };
+        let (owner, attempts, claims, starts, error) = (None, 0, 0, 0, None);
+        let epoch = epoch + 1;
+        self.set(id, JobRow { owner, epoch, attempts, claims, starts, due, error, ..row });
+        let is_near = due <= self.now.after(micros(p.int(4)));
+        Ok(vec![vec![Cell::of(is_near.then_some(self.tx.cast_signed()), Cell::Int)]])
     }
 
     fn left(&self, p: &Parameters) -> Rows {

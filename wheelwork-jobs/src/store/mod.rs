@@ -183,6 +183,16 @@ pub trait Store: Send + Sync + 'static {
         claim: Claim,
     ) -> InTransaction<'a, Result<bool, StoreError>>;
 
+    /// Moves a job to its next occurrence in a transaction of the user's, if the claim still holds. The end of
+    /// the run then changes nothing more. The nodes are told as by [`insert_in`](Self::insert_in).
+    fn repeat_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        window: Duration,
+        claim: Claim,
+        due: Timestamp,
+    ) -> InTransaction<'a, Result<bool, StoreError>>;
+
     /// One job.
     fn get(&self, id: JobId) -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
 
@@ -411,6 +421,15 @@ pub enum Outcome {
     Snooze {
         /// From now.
         delay: Duration,
+    },
+    /// It runs again at a time, with new attempts: a periodic job.
+    Repeat {
+        /// The next occurrence.
+        due: Timestamp,
+        /// Why this occurrence was given up. `None` if it was done.
+        error: Option<String>,
+        /// Whether the handler was called.
+        ran: bool,
     },
     /// It is dead. The attempt counts as failed.
     Bury {

@@ -160,6 +160,16 @@ impl<S: Store> Store for Flaky<S> {
         self.store.complete_in(transaction, claim)
     }
 
+    fn repeat_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        window: Duration,
+        claim: Claim,
+        due: Timestamp,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        self.store.repeat_in(transaction, window, claim, due)
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         self.store.get(id).await
     }
@@ -260,6 +270,16 @@ macro_rules! forward_the_rest {
             claim: Claim,
         ) -> InTransaction<'a, Result<bool, StoreError>> {
             self.store.complete_in(transaction, claim)
+        }
+
+        fn repeat_in<'a>(
+            &'a self,
+            transaction: &'a Self::Transaction<'_>,
+            window: Duration,
+            claim: Claim,
+            due: Timestamp,
+        ) -> InTransaction<'a, Result<bool, StoreError>> {
+            self.store.repeat_in(transaction, window, claim, due)
         }
     };
 }

@@ -14,6 +14,8 @@ mod nodes;
 mod pause;
 mod priorities;
 mod schema;
+#[cfg(feature = "cron")]
+mod periodic;
 mod settings;
 mod stop;
 mod successor;

@@ -6,15 +6,26 @@ use super::{Inner, columns, micros, rows, sql};
 use crate::store::{Claim, End, Finished, NodeId, Outcome, Started, StoreError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::time::SystemTime;
 use tokio_postgres::error::SqlState;
 
-/// A run that has failed, as it is stored.
+/// A run after which the job stays, as it is stored.
 struct Failure<'a> {
     claim: Claim,
-    /// In microseconds. `None` buries the job.
-    delay: Option<i64>,
+    next: Next,
     /// `None` if the attempt does not count.
     error: Option<Cow<'a, str>>,
+}
+
+/// When it runs again.
+#[derive(Clone, Copy)]
+enum Next {
+    /// In microseconds.
+    After(i64),
+    /// With new attempts.
+    At(SystemTime),
+    /// Never: the job is dead.
+    Never,
 }
 
 impl Failure<'_> {
@@ -25,7 +36,7 @@ impl Failure<'_> {
         };
         let in_ascii = |error: &Cow<'_, str>| Cow::Owned(error.chars().map(escape).collect());
         let error = self.error.as_ref().map(in_ascii);
-        Self { claim: self.claim, delay: self.delay, error }
+        Self { claim: self.claim, next: self.next, error }
     }
 }
 
@@ -55,9 +66,10 @@ impl Inner {
 
     pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         let mut call = self.ends.call("end jobs").await?;
-        let (mut done, mut failed, mut let_go) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut done, mut let_go) = (Vec::new(), Vec::new());
+        let (mut repeated, mut failed) = (Vec::new(), Vec::new());
         for End { claim, outcome } in ends {
-            let (delay, error) = match outcome {
+            let (next, error) = match outcome {
                 Outcome::Done => {
                     done.push(*claim);
                     continue;
@@ -66,21 +78,29 @@ impl Inner {
                     let_go.push(*claim);
                     continue;
                 }
-                Outcome::Retry { delay, error } => (Some(micros(*delay)), Some(error.into())),
-                Outcome::Snooze { delay } => (Some(micros(*delay)), None),
-                Outcome::Bury { error } => (None, Some(error.into())),
+                Outcome::Repeat { due, error, .. } => {
+                    (Next::At((*due).into()), error.as_ref().map(Into::into))
+                }
+                Outcome::Retry { delay, error } => {
+                    (Next::After(micros(*delay)), Some(error.into()))
+                }
+                Outcome::Snooze { delay } => (Next::After(micros(*delay)), None),
+                Outcome::Bury { error } => (Next::Never, Some(error.into())),
             };
-            failed.push(Failure { claim: *claim, delay, error });
+            let list = if matches!(next, Next::At(_)) { &mut repeated } else { &mut failed };
+            list.push(Failure { claim: *claim, next, error });
         }
         // In one order everywhere, so that two statements never wait for each other.
         done.sort_unstable();
         failed.sort_unstable_by_key(|failure| failure.claim);
         let_go.sort_unstable();
+        repeated.sort_unstable_by_key(|failure| failure.claim);
 
         let mut held = HashSet::new();
         change(&mut call, sql::DONE, &done, &mut held).await?;
         change(&mut call, sql::LET_GO, &let_go, &mut held).await?;
         fail(&mut call, &failed, &mut held).await?;
+        fail(&mut call, &repeated, &mut held).await?;
         let missing: Vec<Claim> =
             ends.iter().map(|end| end.claim).filter(|claim| !held.contains(claim)).collect();
         let left = left(&mut call, &missing).await?;
@@ -138,15 +158,27 @@ async fn fail(
     Ok(())
 }
 
+/// Those that get new attempts come together, without others.
 async fn update(
     call: &mut Call<'_>,
     failed: &[Failure<'_>],
 ) -> Result<Vec<tokio_postgres::Row>, StoreError> {
     let claims: Vec<_> = failed.iter().map(|failure| failure.claim).collect();
     let (ids, epochs) = columns(&claims);
-    let delays: Vec<_> = failed.iter().map(|failure| failure.delay).collect();
     let errors: Vec<_> = failed.iter().map(|failure| failure.error.as_deref()).collect();
-    call.query(sql::FAILED, &[&ids, &epochs, &delays, &errors]).await
+    let (mut delays, mut dues) = (Vec::new(), Vec::new());
+    for failure in failed {
+        match failure.next {
+            Next::At(due) => dues.push(due),
+            Next::After(delay) => delays.push(Some(delay)),
+            Next::Never => delays.push(None),
+        }
+    }
+    if dues.is_empty() {
+        call.query(sql::FAILED, &[&ids, &epochs, &delays, &errors]).await
+    } else {
+        call.query(sql::REPEAT, &[&ids, &epochs, &dues, &errors]).await
+    }
 }
 
 /// Those of the claims that are still in the table, and whether an owner has them.

@@ -441,6 +441,16 @@ impl Store for Postgres {
         })
     }
 
+    fn repeat_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        window: Duration,
+        claim: Claim,
+        due: Timestamp,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        Box::pin(self.0.repeat_in(transaction, window, claim, due.into()))
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         let mut call = self.0.reads.call("read a job").await?;
         let rows = call.query(sql::GET, &[&uuid(id)]).await?;

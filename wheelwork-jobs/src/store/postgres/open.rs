@@ -8,14 +8,14 @@
 //! If the process ends before it has told, the next beat of any node finds the jobs.
 
 use super::connect::{is_locked, state_of};
-use super::rows::get;
+use super::rows::{get, uuid};
 use super::{Columns, Described, Inner, micros, rows, sql};
 use crate::host;
 use crate::job::NewJob;
-use crate::store::{Inserted, Insertion, StoreError};
+use crate::store::{Claim, Inserted, Insertion, StoreError};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
 use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
@@ -121,6 +121,30 @@ impl Inner {
             .await
             .map_err(failed)?;
         Ok(if known.is_empty() { Insertion::KeyTaken } else { Insertion::AlreadyStored })
+    }
+
+    pub(super) async fn repeat_in(
+        &self,
+        transaction: &Transaction<'_>,
+        window: Duration,
+        Claim { id, epoch }: Claim,
+        due: SystemTime,
+    ) -> Result<bool, StoreError> {
+        let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+            (&uuid(id), Type::UUID),
+            (&epoch.cast_signed(), Type::INT8),
+            (&due, Type::TIMESTAMPTZ),
+            (&micros(window), Type::INT8),
+        ];
+        let failed = |error| StoreError::new("repeat a job", Described(error));
+        let rows = transaction
+            .query_typed(&self.prefix.apply(sql::REPEAT_IN), &parameters)
+            .await
+            .map_err(failed)?;
+        if let Some(number) = rows.first().map(|row| get(row, 0)).transpose()?.flatten() {
+            self.open.add(number);
+        }
+        Ok(!rows.is_empty())
     }
 
     /// Tells the nodes of transactions that have committed, for as long as it is awaited.

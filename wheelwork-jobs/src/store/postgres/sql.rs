@@ -455,6 +455,26 @@ UPDATE wheelwork_jobs AS job SET owner = NULL, claims = greatest(claims - 1, 0)
 WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
 RETURNING job.id, job.epoch";
 
+/// Moves periodic jobs to their next occurrences: ids $1, epochs $2, due times $3, errors $4 of those that were
+/// given up. Else as `FAILED`.
+pub(crate) const REPEAT: &str = "
+WITH mine AS (
+    SELECT held.id, ended.due, ended.error
+    FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::text[]) AS ended (id, epoch, due, error),
+    LATERAL (
+        SELECT id, owner FROM wheelwork_jobs
+        WHERE id = ended.id AND epoch = ended.epoch
+        OFFSET 0
+        FOR UPDATE SKIP LOCKED
+    ) AS held
+    WHERE held.owner IS NOT NULL
+)
+UPDATE wheelwork_jobs AS job
+SET owner = NULL, attempts = 0, claims = 0, starts = 0, due = mine.due, error = mine.error
+FROM mine
+WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
+RETURNING job.id, job.epoch";
+
 /// Those of the claims ($2, $3) that the node $1 has. `OFFSET` as in `DONE`.
 pub(crate) const HOLDING: &str = "
 SELECT job.id, job.epoch
@@ -611,6 +631,14 @@ FROM wheelwork_jobs WHERE key = $1";
 
 /// Deletes the job $1 of the epoch $2.
 pub(crate) const COMPLETE: &str = "DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2";
+
+/// Moves the job $1 of the epoch $2 to its next occurrence $3, in a transaction of a user. If that is due within
+/// $4 microseconds, returns the number of the transaction.
+pub(crate) const REPEAT_IN: &str = "
+UPDATE wheelwork_jobs
+SET owner = NULL, epoch = epoch + 1, attempts = 0, claims = 0, starts = 0, due = $3, error = NULL
+WHERE id = $1 AND epoch = $2
+RETURNING CASE WHEN due <= statement_timestamp() + $4 * interval '1 microsecond' THEN txid_current() END";
 
 /// The job $1.
 pub(crate) const GET: &str = "

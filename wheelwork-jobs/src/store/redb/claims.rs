@@ -21,6 +21,8 @@ pub(super) struct Claims {
     held: HashMap<JobId, (NodeId, u64)>,
     /// What the jobs had that were changed since the last commit, the last change last.
     undo: Vec<(JobId, Option<(NodeId, u64)>)>,
+    /// Where transactions of users have moved jobs, if they commit. Their claims end with their runs.
+    moving: HashMap<Claim, Timestamp>,
     cursors: HashMap<Arc<str>, Place>,
     /// The claims of each kind that is limited.
     limited: HashMap<Arc<str>, Limited>,
@@ -129,6 +131,19 @@ impl Claims {
         let before = self.held.remove(&id)?;
         self.undo.push((id, Some(before)));
         Some(before)
+    }
+
+    /// A transaction of a user moves a job.
+    pub(super) fn moves(&mut self, claim: Claim, due: Timestamp) {
+        let Self { moving, held, .. } = self;
+        moving
+            .retain(|claim, _| held.get(&claim.id).is_some_and(|&(_, epoch)| epoch == claim.epoch));
+        moving.insert(claim, due);
+    }
+
+    /// Where a transaction has moved the job, if it has committed.
+    pub(super) fn moved(&self, claim: Claim) -> Option<Timestamp> {
+        self.moving.get(&claim).copied()
     }
 
     /// A job is free at this place.

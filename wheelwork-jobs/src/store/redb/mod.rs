@@ -189,6 +189,22 @@ impl Redb {
         Ok(Insertion::Stored(Inserted { due, claimed: None }))
     }
 
+    fn repeat_now(
+        &self,
+        transaction: &RedbTransaction,
+        claim: Claim,
+        due: Timestamp,
+    ) -> Result<bool, ::redb::Error> {
+        if !lock(&self.0.claims).holds(claim) {
+            return Ok(false);
+        }
+        let mut tables = Tables::open(transaction)?;
+        let Some(row) = tables.row(claim.id)? else { return Ok(false) };
+        tables.replace(claim.id, &Row { due, attempts: 0, error: None, ..row })?;
+        lock(&self.0.claims).moves(claim, due);
+        Ok(true)
+    }
+
     fn tell(listeners: &Mutex<Vec<UnboundedSender<Notice>>>, notice: Notice) {
         lock(listeners).retain(|listener| listener.send(notice).is_ok());
     }
@@ -508,6 +524,19 @@ impl Store for Redb {
         Box::pin(std::future::ready(completed))
     }
 
+    fn repeat_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        _window: Duration,
+        claim: Claim,
+        due: Timestamp,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        // The nodes are told at the end of the run, which frees the claim.
+        let repeated = self.repeat_now(transaction, claim, due);
+        let repeated = repeated.map_err(|error| StoreError::new("repeat a job", error));
+        Box::pin(std::future::ready(repeated))
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         self.read("read a job", move |view, claims| {
             Ok(view.row(id)?.map(|row| stored(id, row, &lock(claims))))
@@ -597,22 +626,34 @@ fn finish(
     if !claims.release(claim) {
         return Ok(false);
     }
-    let (delay, error) = match outcome {
+    let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
+    if claims.moved(claim) == Some(row.due) {
+        claims.freed(&row.kind, row.due, claim.id);
+        return Ok(false);
+    }
+    let error = match outcome {
         Outcome::Done => return Ok(tables.remove(claim.id)?.is_some()),
-        Outcome::Retry { delay, error } => (Some(delay), Some(error)),
-        Outcome::Snooze { delay } => (Some(delay), None),
-        Outcome::Bury { error } => (None, Some(error)),
+        Outcome::Repeat { due, error, .. } => {
+            row = Row { due, attempts: 0, error, ..row };
+            None
+        }
+        Outcome::Snooze { delay } => {
+            row.due = now().after(delay);
+            None
+        }
+        Outcome::Retry { delay, error } => {
+            row.due = now().after(delay);
+            Some(error)
+        }
         Outcome::LetGo => {
-            let Some(row) = tables.row(claim.id)? else { return Ok(false) };
             claims.freed(&row.kind, row.due, claim.id);
             return Ok(true);
         }
+        Outcome::Bury { error } => {
+            row.dead = true;
+            Some(error)
+        }
     };
-    let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
-    match delay {
-        Some(delay) => row.due = now().after(delay),
-        None => row.dead = true,
-    }
     if error.is_some() {
         row.attempts = row.attempts.saturating_add(1);
         row.error = error;

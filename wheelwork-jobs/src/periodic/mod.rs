@@ -1,0 +1,91 @@
+//! Periodic jobs. A periodic job is one row, and its payload says when it recurs. The step of the store that
+//! ends a run moves the row to the next occurrence. So no occurrence is lost between two steps, and none is
+//! there twice.
+//!
+//! - `cron`: the rule, an expression in a time zone
+//!
+//! Which occurrence is next is known from the rule and from when the run began, whatever node asks.
+
+#[cfg(feature = "cron")]
+mod cron;
+
+#[cfg(feature = "cron")]
+pub use self::cron::{Periodic, PeriodicError};
+
+#[cfg(feature = "cron")]
+use self::cron::Rule;
+use crate::host;
+use crate::job::JobId;
+use crate::time::Timestamp;
+use std::time::{Duration, Instant};
+
+/// Without the feature, there is none.
+#[cfg(not(feature = "cron"))]
+enum Rule {}
+
+#[cfg(not(feature = "cron"))]
+impl Rule {
+    fn read(_: &str) -> Result<(Self, String), String> {
+        Err("a periodic job: expected a node with the feature `cron`".to_owned())
+    }
+
+    fn next_after(&self, _: Timestamp) -> Option<Timestamp> {
+        match *self {}
+    }
+
+    fn skip_later_than(&self) -> Option<Duration> {
+        match *self {}
+    }
+}
+
+/// How a job that runs recurs.
+pub(crate) struct Repetition {
+    rule: Rule,
+    /// When the run began, by the database's clock.
+    began: Timestamp,
+    at: Instant,
+}
+
+impl Repetition {
+    /// Reads what is stored of a job that begins. `None` and the payload if it is not periodic.
+    pub(crate) fn read(
+        id: JobId,
+        payload: String,
+        began: Timestamp,
+    ) -> Result<(Option<Self>, String), String> {
+        if !id.is_periodic() {
+            return Ok((None, payload));
+        }
+        let (rule, payload) = Rule::read(&payload)?;
+        Ok((Some(Self { rule, began, at: host::now() }), payload))
+    }
+
+    /// Whether this occurrence is too late to run.
+    pub(crate) fn is_missed(&self, due: Timestamp) -> bool {
+        self.rule.skip_later_than().is_some_and(|late| self.began.since(due) > late)
+    }
+
+    /// The next occurrence after a run that was done. The run stands for all that were missed before it
+    /// began. `None` if there is no further one.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        match self.rule.skip_later_than() {
+            Some(_) => self.next_in_future(),
+            None => self.rule.next_after(self.began),
+        }
+    }
+
+    /// The next occurrence from now. After a failure nothing is made up for, or it would fail without a pause.
+    pub(crate) fn next_in_future(&self) -> Option<Timestamp> {
+        self.rule.next_after(self.now())
+    }
+
+    /// The next occurrence, if it comes before a retry after this delay.
+    pub(crate) fn next_before(&self, retry: Option<Duration>) -> Option<Timestamp> {
+        let retry = retry.map(|delay| self.now().after(delay));
+        self.next_in_future().filter(|next| retry.is_none_or(|retry| *next <= retry))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.began.after(host::elapsed(self.at))
+    }
+}

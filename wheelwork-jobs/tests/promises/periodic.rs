@@ -1,0 +1,257 @@
+//! Periodic jobs: one row for each, whatever fails, and however many nodes there are.
+
+use crate::common::{self, Shared, until};
+use crate::on_every_store;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use wheelwork_jobs::{
+    Filter, Job, Jobs, Kind, NewJob, Periodic, Postgres, Redb, Retry, State, StoredJob,
+};
+
+on_every_store! {
+    a_periodic_job_runs_at_each_of_its_times_once
+    nodes_that_start_at_once_make_one_job
+    a_changed_rule_takes_the_place_of_the_old_one
+    what_was_missed_runs_once_or_is_skipped
+    a_failed_occurrence_is_retried_and_then_given_up
+    a_periodic_job_is_removed_while_it_runs
+}
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn new(payload: u32) -> NewJob {
+    NewJob::new("n", &payload).unwrap().key("name")
+}
+
+fn every_second(payload: u32) -> Periodic {
+    Periodic::cron(new(payload), "* * * * * *", "Europe/Berlin").unwrap()
+}
+
+/// Every year, so not while the test runs, unless it is New Year's Eve.
+fn far() -> Periodic {
+    Periodic::cron(new(1), "59 59 23 31 12 *", "UTC").unwrap()
+}
+
+async fn all<S: Shared>(jobs: &Jobs<S>) -> Vec<StoredJob> {
+    jobs.list(Filter::default()).await.unwrap()
+}
+
+type Seen = Arc<Mutex<Vec<(u32, SystemTime)>>>;
+
+/// A node, and the payloads and times of its runs.
+async fn node<S: Shared>(store: S) -> (Jobs<S>, Seen) {
+    let seen = Seen::default();
+    let sees = seen.clone();
+    let handle = move |job: Job<u32, S>| {
+        sees.lock().unwrap().push((job.payload, job.due));
+        async { Ok::<_, String>(()) }
+    };
+    (Jobs::builder(store).handle("n", handle).open().await.unwrap(), seen)
+}
+
+async fn a_periodic_job_runs_at_each_of_its_times_once(store: impl Shared) {
+    let (jobs, seen) = node(store.clone()).await;
+    let (other, seen_there) = node(store).await;
+    jobs.repeat(&every_second(7)).await.unwrap();
+    until("it ran four times", || {
+        seen.lock().unwrap().len() + seen_there.lock().unwrap().len() >= 4
+    })
+    .await;
+    assert!(jobs.cancel_by_key("name").await.unwrap());
+    let mut runs = seen.lock().unwrap().clone();
+    runs.extend(seen_there.lock().unwrap().iter());
+    runs.sort_unstable();
+    for pair in runs.windows(2) {
+        // A slow machine may miss some: then one run stands for all of them.
+        let between = pair[1].1.duration_since(pair[0].1).unwrap();
+        assert!(between >= ms(1_000) && between.subsec_nanos() == 0, "{runs:?}");
+    }
+    assert!(runs.iter().all(|(payload, _)| *payload == 7));
+    assert_eq!(other.metrics().lost + other.metrics().retried, 0);
+}
+
+async fn nodes_that_start_at_once_make_one_job(store: impl Shared) {
+    let opened = (0..4).map(|_| Jobs::open(store.clone()));
+    let mut nodes = Vec::new();
+    for jobs in opened {
+        nodes.push(jobs.await.unwrap());
+    }
+    let many = nodes.iter().flat_map(|jobs| [jobs; 5]).cloned();
+    let calls: Vec<_> =
+        many.map(|jobs| tokio::spawn(async move { jobs.repeat(&far()).await })).collect();
+    let mut ids = Vec::new();
+    for call in calls {
+        ids.push(call.await.unwrap().unwrap());
+    }
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    let stored = all(&nodes[0]).await;
+    assert_eq!(stored.iter().map(|job| job.id).collect::<Vec<_>>(), [ids[0]]);
+    assert_eq!(stored[0].due, far().next_after(SystemTime::now()).unwrap());
+}
+
+async fn a_changed_rule_takes_the_place_of_the_old_one(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    let before = jobs.repeat(&far()).await.unwrap();
+    assert_eq!(jobs.repeat(&far()).await.unwrap(), before);
+    let after = jobs.repeat(&every_second(2)).await.unwrap();
+    assert_ne!(before, after);
+    until("the new one ran", || !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(seen.lock().unwrap()[0].0, 2);
+    let back = jobs.repeat(&far()).await.unwrap();
+    assert_eq!(back, before);
+    // A run of the old rule that is under way leaves nothing behind.
+    let settled = || jobs.metrics().running == 0;
+    until("nothing runs", settled).await;
+    assert_eq!(all(&jobs).await.iter().map(|job| job.id).collect::<Vec<_>>(), [before]);
+}
+
+/// Puts the job into the past, as if no node had run since.
+async fn miss<S: Shared>(jobs: &Jobs<S>, by: Duration) -> SystemTime {
+    let due = SystemTime::now() - by;
+    assert!(jobs.reschedule_by_key("name", due).await.unwrap());
+    due
+}
+
+async fn what_was_missed_runs_once_or_is_skipped(store: impl Shared) {
+    let hour = Duration::from_secs(3_600);
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    jobs.repeat(&far()).await.unwrap();
+    miss(&jobs, 3 * 24 * hour).await;
+    // A node that starts does not forget what was missed.
+    jobs.repeat(&far()).await.unwrap();
+    let (node_1, seen) = node(store.clone()).await;
+    until("it is done", || node_1.metrics().done == 1).await;
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    assert_eq!(all(&jobs).await[0].due, far().next_after(SystemTime::now()).unwrap());
+    node_1.stop(ms(1_000)).await.unwrap();
+
+    let skips = far().skip_later_than(hour);
+    jobs.repeat(&skips).await.unwrap();
+    miss(&jobs, 2 * hour).await;
+    let (node_2, seen) = node(store.clone()).await;
+    until("it is skipped", || node_2.metrics().skipped == 1).await;
+    assert_eq!(all(&jobs).await[0].due, far().next_after(SystemTime::now()).unwrap());
+    miss(&jobs, hour / 2).await;
+    until("it is done", || node_2.metrics().done == 1).await;
+    assert_eq!(seen.lock().unwrap().len(), 1);
+}
+
+async fn a_failed_occurrence_is_retried_and_then_given_up(store: impl Shared) {
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let fail = fails.clone();
+    let handle = move |_: Job<u32, _>| {
+        let fail = fail.load(std::sync::atomic::Ordering::SeqCst);
+        async move { if fail { Err("on purpose") } else { Ok(()) } }
+    };
+    let kind = Kind::new("n").retry(Retry::default().attempts(3).first(ms(1)));
+    let jobs = Jobs::builder(store).handle(kind, handle).open().await.unwrap();
+    jobs.repeat(&far()).await.unwrap();
+    miss(&jobs, ms(1)).await;
+    until("it is given up", || jobs.metrics().given_up == 1).await;
+    assert_eq!((jobs.metrics().retried, jobs.metrics().buried), (2, 0));
+    let stored = all(&jobs).await.remove(0);
+    assert_eq!((stored.attempts, stored.state), (0, State::Waiting));
+    assert_eq!(stored.error.as_deref(), Some("on purpose"));
+    assert_eq!(stored.due, far().next_after(SystemTime::now()).unwrap());
+
+    fails.store(false, std::sync::atomic::Ordering::SeqCst);
+    miss(&jobs, ms(1)).await;
+    until("it is done", || jobs.metrics().done == 1).await;
+    assert_eq!(all(&jobs).await[0].error, None);
+}
+
+async fn a_periodic_job_is_removed_while_it_runs(store: impl Shared) {
+    let (begun, go_on) =
+        (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (begins, waits) = (begun.clone(), go_on.clone());
+    let handle = move |_: Job<u32, _>| {
+        let (begins, waits) = (begins.clone(), waits.clone());
+        async move {
+            begins.notify_one();
+            waits.notified().await;
+            Ok::<_, String>(())
+        }
+    };
+    let jobs = Jobs::builder(store).handle("n", handle).open().await.unwrap();
+    jobs.repeat(&far()).await.unwrap();
+    miss(&jobs, ms(1)).await;
+    begun.notified().await;
+    assert!(jobs.cancel_by_key("name").await.unwrap());
+    go_on.notify_one();
+    until("it has found out", || jobs.metrics().lost == 1).await;
+    assert_eq!(all(&jobs).await, []);
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs in which the handler fails after its commit: no occurrence is done twice, none is lost.
+async fn commits_and_fails<S: Shared>(jobs: &Jobs<S>) {
+    jobs.repeat(&far()).await.unwrap();
+    for n in 1..=4 {
+        miss(jobs, ms(1)).await;
+        // Odd ones fail after the commit. Even ones fail before it at their first attempt, and are retried.
+        until("it has ended", || {
+            let metrics = jobs.metrics();
+            metrics.done + metrics.lost == n
+        })
+        .await;
+        let stored = all(jobs).await.remove(0);
+        assert_eq!((stored.attempts, stored.state, stored.error), (0, State::Waiting, None));
+        assert_eq!(stored.due, far().next_after(SystemTime::now()).unwrap());
+    }
+    let metrics = jobs.metrics();
+    assert_eq!((metrics.done, metrics.lost, metrics.retried), (2, 2, 2));
+}
+
+/// How a run of this number ends, before its commit and after it.
+fn fails(number: u32, committed: bool) -> Result<(), Failed> {
+    // Numbers of runs: 1, 2 and its retry 3, 4, 5 and its retry 6.
+    let fails = if committed { number == 1 || number == 4 } else { number == 2 || number == 5 };
+    if fails { Err("on purpose".into()) } else { Ok(()) }
+}
+
+#[tokio::test]
+async fn an_occurrence_in_redb_that_was_committed_is_over() {
+    let (store, _folder) = common::redb();
+    let shared = (store.clone(), Arc::new(std::sync::atomic::AtomicU32::new(0)));
+    let handle = move |job: Job<u32, Redb>| {
+        let (store, runs) = shared.clone();
+        async move {
+            let number = runs.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
+            let transaction = store.begin_write().await?;
+            job.complete_in(&transaction).await?;
+            fails(number, false)?;
+            transaction.commit().await?;
+            fails(number, true)
+        }
+    };
+    let kind = Kind::new("n").retry(Retry::default().first(ms(1)));
+    let jobs = Jobs::builder(store).handle(kind, handle).open().await.unwrap();
+    commits_and_fails(&jobs).await;
+}
+
+#[tokio::test]
+async fn an_occurrence_in_postgres_that_was_committed_is_over() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let client = Arc::new(tokio::sync::Mutex::new(common::connect(&url).await));
+    let shared = (client, Arc::new(std::sync::atomic::AtomicU32::new(0)));
+    let handle = move |job: Job<u32, Postgres>| {
+        let (client, runs) = shared.clone();
+        async move {
+            let number = runs.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
+            let mut client = client.lock().await;
+            let transaction = client.transaction().await?;
+            job.complete_in(&transaction).await?;
+            fails(number, false)?;
+            transaction.commit().await?;
+            fails(number, true)
+        }
+    };
+    let kind = Kind::new("n").retry(Retry::default().first(ms(1)));
+    let store = Postgres::new(&url).unwrap();
+    let jobs = Jobs::builder(store).handle(kind, handle).open().await.unwrap();
+    commits_and_fails(&jobs).await;
+}
