@@ -371,6 +371,16 @@ impl<S: Store> Jobs<S> {
         self.0.call(move |store| async move { store.list(&filter).await }).await
     }
 
+    /// Calls the store, on the node's thread.
+    #[cfg(feature = "redb")]
+    pub(crate) async fn call<T, F>(&self, call: impl FnOnce(Arc<S>) -> F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        self.0.call(call).await
+    }
+
     /// Counts the jobs of each kind. Reads all of them, so it takes long if they are many.
     ///
     /// # Errors

@@ -69,6 +69,8 @@ pub mod store;
 mod time;
 mod trace;
 mod transaction;
+#[cfg(feature = "redb")]
+mod virtual_time;
 
 pub use error::{CompleteError, DiedError, OpenError, ScheduleError, StopError};
 pub use handler::Job;

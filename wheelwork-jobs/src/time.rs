@@ -93,7 +93,11 @@ const STEP: Duration = Duration::from_millis(100);
 
 /// The database's clock, as the readings show it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DatabaseClock(Reading);
+pub(crate) struct DatabaseClock {
+    reading: Reading,
+    /// It shows the same until it is read again.
+    stands_still: bool,
+}
 
 /// How far the clock jumped between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,34 +107,47 @@ pub(crate) enum Step {
 }
 
 impl DatabaseClock {
-    pub(crate) fn new(reading: Reading) -> Self {
-        Self(reading)
+    pub(crate) fn new(reading: Reading, stands_still: bool) -> Self {
+        Self { reading, stands_still }
     }
 
     /// What the clock shows at least. A job is run when this has reached its due time.
     pub(crate) fn least(&self, now: Instant) -> Timestamp {
-        self.0.least(now)
+        if self.stands_still { self.reading.shown } else { self.reading.least(now) }
     }
 
     /// The instant at which the clock will probably have reached `due`.
     pub(crate) fn instant_of(&self, due: Timestamp) -> Instant {
-        far_future(self.0.answered, due.since(self.0.shown))
+        far_future(self.reading.answered, self.ahead(due))
+    }
+
+    /// How long it takes to reach `due`, at the least.
+    fn ahead(&self, due: Timestamp) -> Duration {
+        let ahead = due.since(self.reading.shown);
+        if self.stands_still && !ahead.is_zero() { Duration::MAX } else { ahead }
     }
 
     /// The instant at which the clock has reached `due` for sure, as far as this reading says.
     pub(crate) fn safe_instant_of(&self, due: Timestamp) -> Instant {
-        let ahead = due.since(self.0.shown) + 2 * MICROSECOND;
-        far_future(self.0.answered, ahead + ahead / (DRIFT - 1) + MICROSECOND)
+        let ahead = self.ahead(due).saturating_add(2 * MICROSECOND);
+        let drift = ahead / (DRIFT - 1) + MICROSECOND;
+        far_future(self.reading.answered, ahead.saturating_add(drift))
     }
 
     /// Takes a new reading if it is the better one, or if the clock was changed. Reports a jump.
     pub(crate) fn update(&mut self, new: Reading) -> Option<Step> {
+        if self.stands_still {
+            let before = std::mem::replace(&mut self.reading, new).shown;
+            let (forward, back) = (new.shown.since(before), before.since(new.shown));
+            let moved = if back.is_zero() { Step::Forward(forward) } else { Step::Back(back) };
+            return (new.shown != before).then_some(moved);
+        }
         let now = new.answered;
-        let (least, most) = (self.0.least(now), self.0.most(now));
+        let (least, most) = (self.reading.least(now), self.reading.most(now));
         let back = least.since(new.most(now));
         let forward = new.least(now).since(most);
         if !back.is_zero() || new.least(now) >= least {
-            self.0 = new;
+            self.reading = new;
         }
         if back >= STEP {
             Some(Step::Back(back))
@@ -181,7 +198,7 @@ mod tests {
     #[test]
     fn the_clock_is_never_taken_to_be_ahead_of_the_database() {
         let origin = Instant::now();
-        let clock = DatabaseClock::new(reading(origin, 0, START, 40));
+        let clock = DatabaseClock::new(reading(origin, 0, START, 40), false);
         // The reading may have been made at 40 ms: then the database shows START + 60 ms now.
         assert!(clock.least(origin + ms(100)) <= START.after(ms(60)));
         assert!(clock.least(origin + ms(100)) >= START.after(ms(59)));
@@ -190,7 +207,7 @@ mod tests {
     #[test]
     fn a_job_is_due_for_sure_at_the_safe_instant() {
         let origin = Instant::now();
-        let clock = DatabaseClock::new(reading(origin, 0, START, 2));
+        let clock = DatabaseClock::new(reading(origin, 0, START, 2), false);
         for ahead in [0, 1, 999, 1_000, 30_000, 86_400_000] {
             let due = START.after(ms(ahead));
             let safe = clock.safe_instant_of(due);
@@ -202,16 +219,29 @@ mod tests {
     #[test]
     fn a_slow_reading_does_not_replace_a_quick_one() {
         let origin = Instant::now();
-        let mut clock = DatabaseClock::new(reading(origin, 0, START, 1));
+        let mut clock = DatabaseClock::new(reading(origin, 0, START, 1), false);
         let before = clock.least(origin + ms(300));
         assert_eq!(clock.update(reading(origin, 100, START.after(ms(100)), 200)), None);
         assert_eq!(clock.least(origin + ms(300)), before);
     }
 
     #[test]
+    fn a_clock_that_stands_still_reaches_nothing() {
+        let origin = Instant::now();
+        let mut clock = DatabaseClock::new(reading(origin, 0, START, 1), true);
+        let hour = origin + ms(3_600_000);
+        assert_eq!(clock.least(hour), START);
+        assert!(clock.instant_of(START.after(ms(1))) > hour);
+        assert!(clock.safe_instant_of(START.after(ms(1))) > hour);
+        let moved = clock.update(reading(origin, 2, START.after(ms(1)), 3));
+        assert_eq!(moved, Some(Step::Forward(ms(1))));
+        assert_eq!(clock.least(hour), START.after(ms(1)));
+    }
+
+    #[test]
     fn a_step_of_the_clock_is_reported_and_followed() {
         let origin = Instant::now();
-        let mut clock = DatabaseClock::new(reading(origin, 0, START, 1));
+        let mut clock = DatabaseClock::new(reading(origin, 0, START, 1), false);
         let ahead = reading(origin, 1_000, START.after(ms(61_000)), 1_001);
         assert!(matches!(clock.update(ahead), Some(Step::Forward(step)) if step > ms(59_000)));
         assert!(clock.least(origin + ms(1_001)) > START.after(ms(60_900)));

@@ -15,6 +15,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
                 // The epoch says whether it is a claim of this node.
                 Notice::Drop(_, claim) => _ = node.drop_claim(claim),
                 Notice::Paused => node.beat_now.notify_one(), // tells which
+                Notice::Clock => node.beat_now.notify_one(),
                 Notice::Lost => node.lost_notices(),
                 Notice::Listening => node.listens(),
             }

@@ -80,7 +80,11 @@ impl<S: Store> Node<S> {
 
     fn set_clock(self: &Arc<Self>, reading: Reading) {
         let step = self.clock().update(reading);
-        if let Some(step) = step {
+        if self.store.stands_still() {
+            if step.is_some() {
+                self.rearm_all();
+            }
+        } else if let Some(step) = step {
             match step {
                 Step::Forward(by) => log::warn!("the database's clock jumped forward by {by:?}"),
                 Step::Back(by) => log::warn!("the database's clock jumped back by {by:?}"),

@@ -198,7 +198,7 @@ impl<S: Store> Node<S> {
     ) -> Result<(Arc<Self>, Parts), OpenError> {
         let store = Arc::new(settings.store);
         prepare(&*store, settings.create_tables).await?;
-        let clock = DatabaseClock::new(store.clock().await?);
+        let clock = DatabaseClock::new(store.clock().await?, store.stands_still());
         let timer = host::timer(settings.tick)?;
         let kinds: Vec<_> = settings.handlers.iter().map(|h| h.kind.name.clone()).collect();
         let counts = Counts::new(&kinds);

@@ -46,6 +46,11 @@ pub trait Store: Send + Sync + 'static {
     /// Reads the database's clock.
     fn clock(&self) -> impl Future<Output = Result<Reading, StoreError>> + Send;
 
+    /// Whether the clock shows the same until a [`Notice::Clock`] comes.
+    fn stands_still(&self) -> bool {
+        false
+    }
+
     /// Makes a new node, which is alive for `liveness`. It takes those of `keep` which the node `old`
     /// still owns. The node `old` ends, and what it owned beyond these is free. After an error, it is called
     /// with the same `old` again, and also finds what the failed call has taken.
@@ -489,6 +494,8 @@ pub enum Notice {
     Drop(NodeId, Claim),
     /// A kind was paused or resumed.
     Paused,
+    /// A clock that stands still was moved.
+    Clock,
 }
 
 /// Which jobs to list.

@@ -12,11 +12,12 @@ mod limits;
 mod metrics;
 mod nodes;
 mod pause;
-mod priorities;
-mod schema;
 #[cfg(feature = "cron")]
 mod periodic;
+mod priorities;
+mod schema;
 mod settings;
 mod stop;
 mod successor;
 mod transaction;
+mod virtual_time;

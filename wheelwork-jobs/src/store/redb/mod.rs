@@ -3,6 +3,7 @@
 //! - `tables`: the rows, and every change of them
 //! - `claims`: who has claimed what, in memory alone
 //! - `glance`: what an operator sees
+//! - `clock`: the system's, or one that a test moves
 //! - `create`: a new file, which has its name only when it is whole
 //! - `turn`: who may write, and the transactions of users
 //! - `writer`: the thread that writes, with one commit for all that waits
@@ -11,6 +12,7 @@
 //! only one process. So a claim costs no write.
 
 mod claims;
+mod clock;
 mod create;
 mod glance;
 mod tables;
@@ -20,6 +22,7 @@ mod writer;
 pub use self::turn::RedbTransaction;
 
 use self::claims::Claims;
+use self::clock::Clock;
 use self::tables::{Row, Tables, View};
 use self::turn::Turns;
 use self::writer::Writer;
@@ -31,11 +34,12 @@ use super::{
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::store::Glance;
 use crate::time::{Reading, Timestamp};
+use ::redb::backends::InMemoryBackend;
 use ::redb::{Database, ReadTransaction, ReadableDatabase};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Jobs in one file, for one process.
@@ -55,6 +59,7 @@ pub struct Redb(Arc<Inner>);
 
 struct Inner {
     database: Arc<Database>,
+    clock: Clock,
     turns: Turns,
     writer: Writer,
     claims: Arc<Mutex<Claims>>,
@@ -86,8 +91,37 @@ impl Redb {
         let turns = Turns::new(Self::LIMIT);
         let writer = Writer::start(database.clone(), claims.clone(), turns.clone())
             .map_err(|error| StoreError::new("start its thread", error))?;
-        let listeners = Arc::default();
-        Ok(Self(Arc::new(Inner { database, turns, writer, claims, listeners })))
+        let (clock, listeners) = (Clock::default(), Arc::default());
+        Ok(Self(Arc::new(Inner { database, clock, turns, writer, claims, listeners })))
+    }
+
+    /// Keeps jobs in memory: for tests. They are gone with the last clone.
+    ///
+    /// # Errors
+    ///
+    /// If the thread that writes cannot start.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new());
+        let database = database.map_err(|error| StoreError::new("make it in memory", error))?;
+        Self::with(Arc::new(database))
+    }
+
+    /// Gives the store a clock that stands still at a time, until [`Jobs::advance`](crate::Jobs::advance) moves it:
+    /// for tests. Call it before the store is used. Holds for all clones. Limits of handlers and of calls, and
+    /// the liveness, go by the real time.
+    pub fn on_test_clock(self, start: SystemTime) -> Self {
+        self.0.clock.stand_still(start.into());
+        self
+    }
+
+    /// What the clock of the store shows, to a microsecond.
+    pub fn now(&self) -> SystemTime {
+        self.0.clock.now().into()
+    }
+
+    /// Moves a clock that stands still.
+    pub(crate) fn set_clock(&self, to: Timestamp) {
+        self.0.clock.set(to, &self.0.listeners);
     }
 
     /// The default limit for the wait for a write transaction.
@@ -176,7 +210,7 @@ impl Redb {
         window: Duration,
         job: &NewJob,
     ) -> Result<Insertion, ::redb::Error> {
-        let now = now();
+        let now = self.0.clock.now();
         let due = due_of(job.when, now);
         if let Some(refused) = Tables::open(transaction)?.insert(job, due)? {
             return Ok(refused);
@@ -214,16 +248,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn now() -> Timestamp {
-    SystemTime::now().into()
-}
-
-fn reading() -> Reading {
-    let asked = Instant::now();
-    let shown = now();
-    Reading { asked, shown, answered: Instant::now() }
-}
-
 fn due_of(when: When, now: Timestamp) -> Timestamp {
     match when {
         When::After(micros) => now.after(Duration::from_micros(micros)),
@@ -246,7 +270,11 @@ impl Store for Redb {
     }
 
     async fn clock(&self) -> Result<Reading, StoreError> {
-        Ok(reading())
+        Ok(self.0.clock.reading())
+    }
+
+    fn stands_still(&self) -> bool {
+        self.0.clock.stands_still()
     }
 
     async fn join(
@@ -256,7 +284,7 @@ impl Store for Redb {
         _liveness: Duration,
     ) -> Result<Joined, StoreError> {
         let (node, kept) = lock(&self.0.claims).join(old, keep);
-        Ok(Joined { node, kept, clock: reading() })
+        Ok(Joined { node, kept, clock: self.0.clock.reading() })
     }
 
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
@@ -284,7 +312,8 @@ impl Store for Redb {
             Ok((first, paused))
         });
         let (next_due, paused) = first_due.await?;
-        Ok(Beat { alive, clock: reading(), next_lapse: None, next_due, paused })
+        let clock = self.0.clock.reading();
+        Ok(Beat { alive, clock, next_lapse: None, next_due, paused })
     }
 
     async fn take_over(&self) -> Result<u64, StoreError> {
@@ -298,9 +327,9 @@ impl Store for Redb {
         jobs: &[Insert],
     ) -> Result<Vec<Insertion>, StoreError> {
         let jobs = jobs.to_vec();
-        let listeners = self.0.listeners.clone();
+        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("store jobs", move |tables, claims| {
-            let now = now();
+            let now = clock.now();
             let mut free_within_window = false;
             let mut answers = Vec::with_capacity(jobs.len());
             for Insert { job, claim } in &jobs {
@@ -333,9 +362,9 @@ impl Store for Redb {
         window: Duration,
         rooms: &[(Arc<str>, usize)],
     ) -> Result<Vec<Claimed>, StoreError> {
-        let rooms = rooms.to_vec();
+        let (clock, rooms) = (self.0.clock.clone(), rooms.to_vec());
         self.write("claim jobs", move |tables, claims| {
-            let now = now();
+            let now = clock.now();
             let mut all = Vec::new();
             for (kind, room) in &rooms {
                 if tables.is_paused(kind)? {
@@ -398,10 +427,11 @@ impl Store for Redb {
     }
 
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
-        let ends = ends.to_vec();
+        let (clock, ends) = (self.0.clock.clone(), ends.to_vec());
         self.write("end jobs", move |tables, claims| {
+            let now = clock.now();
             let finish = |end| {
-                Ok(if finish(end, tables, claims)? { Finished::Held } else { Finished::Lost })
+                Ok(if finish(end, now, tables, claims)? { Finished::Held } else { Finished::Lost })
             };
             ends.into_iter().map(finish).collect()
         })
@@ -425,12 +455,12 @@ impl Store for Redb {
         window: Duration,
         dead: bool,
     ) -> Result<Option<Removed>, StoreError> {
-        let listeners = self.0.listeners.clone();
+        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("reschedule a job", move |tables, claims| {
             let Some(mut row) = tables.row(id)?.filter(|row| row.dead == dead) else {
                 return Ok(None);
             };
-            let now = now();
+            let now = clock.now();
             row.due = due_of(when, now);
             if dead {
                 (row.dead, row.attempts) = (false, 0);
@@ -447,7 +477,7 @@ impl Store for Redb {
     }
 
     async fn replace(&self, window: Duration, job: &NewJob) -> Result<Replaced, StoreError> {
-        let (job, listeners) = (job.clone(), self.0.listeners.clone());
+        let (job, clock, listeners) = (job.clone(), self.0.clock.clone(), self.0.listeners.clone());
         self.write("replace a job", move |tables, claims| {
             let mut before = None;
             if tables.row(job.id)?.is_none()
@@ -456,7 +486,7 @@ impl Store for Redb {
                 tables.remove(id)?;
                 before = Some((id, disown(id, claims, &listeners)));
             }
-            let now = now();
+            let now = clock.now();
             let due = due_of(job.when, now);
             if let Some(insertion) = tables.insert(&job, due)? {
                 return Ok(Replaced { insertion, before });
@@ -563,8 +593,9 @@ impl Store for Redb {
     }
 
     async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
-        self.read("count jobs", |view, claims| {
-            let now = now();
+        let clock = self.0.clock.clone();
+        self.read("count jobs", move |view, claims| {
+            let now = clock.now();
             let mut kinds = BTreeMap::new();
             view.for_each(|id, row| {
                 count(&mut kinds, stored(id, row, &lock(claims)), now.into());
@@ -620,6 +651,7 @@ fn claim_all(
 
 fn finish(
     End { claim, outcome }: End,
+    now: Timestamp,
     tables: &mut Tables<'_>,
     claims: &mut Claims,
 ) -> Result<bool, ::redb::Error> {
@@ -638,11 +670,11 @@ fn finish(
             None
         }
         Outcome::Snooze { delay } => {
-            row.due = now().after(delay);
+            row.due = now.after(delay);
             None
         }
         Outcome::Retry { delay, error } => {
-            row.due = now().after(delay);
+            row.due = now.after(delay);
             Some(error)
         }
         Outcome::LetGo => {

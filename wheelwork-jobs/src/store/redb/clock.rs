@@ -1,0 +1,41 @@
+//! The clock of the store: the system's, or one that a test moves.
+
+use super::super::Notice;
+use super::lock;
+use crate::time::{Reading, Timestamp};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Instant, SystemTime};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Clones share the clock.
+#[derive(Clone, Default)]
+pub(super) struct Clock(Arc<OnceLock<Mutex<Timestamp>>>);
+
+impl Clock {
+    pub(super) fn now(&self) -> Timestamp {
+        match self.0.get() {
+            Some(stands) => *lock(stands),
+            None => SystemTime::now().into(),
+        }
+    }
+
+    pub(super) fn reading(&self) -> Reading {
+        let asked = Instant::now();
+        let shown = self.now();
+        Reading { asked, shown, answered: Instant::now() }
+    }
+
+    pub(super) fn stand_still(&self, at: Timestamp) {
+        *lock(self.0.get_or_init(|| Mutex::new(at))) = at;
+    }
+
+    pub(super) fn stands_still(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Moves a clock that stands still, and tells the nodes.
+    pub(super) fn set(&self, to: Timestamp, listeners: &Mutex<Vec<UnboundedSender<Notice>>>) {
+        self.stand_still(to);
+        super::Redb::tell(listeners, Notice::Clock);
+    }
+}
