@@ -5,6 +5,7 @@ use crate::job::{JobId, NewJob};
 use crate::kind::Kind;
 use crate::periodic::Repetition;
 use crate::store::{Claim, InTransaction, Store};
+use crate::time::Timestamp;
 use crate::trace::RunSpan;
 use crate::transaction;
 use serde::de::DeserializeOwned;
@@ -52,12 +53,26 @@ pub(crate) struct Told {
 }
 
 impl Told {
+    /// The job was completed in a transaction, which may not be committed yet.
+    pub(crate) fn completed(&self) {
+        self.in_transaction.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn snooze(&self) -> Option<Duration> {
         *self.snooze.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<P, S: Store> Job<P, S> {
+    pub(crate) fn claim(&self) -> Claim {
+        Claim { id: self.id, epoch: self.epoch }
+    }
+
+    /// If it is periodic and this run is done.
+    pub(crate) fn next_occurrence(&self) -> Option<Timestamp> {
+        self.repetition.as_ref().and_then(|repetition| repetition.next())
+    }
+
     /// Puts the job off: if the handler returns `Ok` after this, the job is not done, but runs again after
     /// the delay, with the same number of the attempt. A call of [`complete_in`](Self::complete_in) counts
     /// more.
@@ -102,17 +117,15 @@ impl<P: Sync, S: Store> Job<P, S> {
         &'a self,
         transaction: &'a S::Transaction<'_>,
     ) -> InTransaction<'a, Result<(), CompleteError>> {
-        let claim = Claim { id: self.id, epoch: self.epoch };
-        let next = self.repetition.as_ref().and_then(|repetition| repetition.next());
-        let completing = match next {
-            Some(next) => self.store.repeat_in(transaction, self.window, claim, next),
-            None => self.store.complete_in(transaction, claim),
+        let completing = match self.next_occurrence() {
+            Some(next) => self.store.repeat_in(transaction, self.window, self.claim(), next),
+            None => self.store.complete_in(transaction, self.claim()),
         };
         Box::pin(async move {
             if !completing.await? {
                 return Err(CompleteError::Lost { id: self.id });
             }
-            self.told.in_transaction.store(true, Ordering::Relaxed);
+            self.told.completed();
             Ok(())
         })
     }

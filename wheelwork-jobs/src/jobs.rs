@@ -381,6 +381,16 @@ impl<S: Store> Jobs<S> {
         self.0.call(call).await
     }
 
+    #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
+    pub(crate) fn store(&self) -> &S {
+        &self.0.node.store
+    }
+
+    #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
+    pub(crate) fn window(&self) -> Duration {
+        self.0.node.window
+    }
+
     /// Counts the jobs of each kind. Reads all of them, so it takes long if they are many.
     ///
     /// # Errors

@@ -49,6 +49,8 @@
 #![warn(missing_docs, missing_debug_implementations, unreachable_pub)]
 
 mod batch;
+#[cfg(any(feature = "sqlx", feature = "diesel-async"))]
+mod clients;
 mod error;
 mod handler;
 mod health;

@@ -4,6 +4,8 @@
 mod common;
 
 mod change;
+#[cfg(any(feature = "sqlx", feature = "diesel-async"))]
+mod clients;
 mod everywhere;
 mod fail;
 mod fire;

@@ -3,8 +3,8 @@
 //! - `schema`: the versions of the tables; `prefix`: their names; `sql`: every statement
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs; `replace`: those that take the place of others
-//! - `open`: jobs in transactions of users; `glance`: what an operator sees
-//! - `limited`: claims of kinds that are limited over all nodes
+//! - `open`: jobs in transactions of users; `foreign`: those of other clients than tokio-postgres
+//! - `glance`: what an operator sees; `limited`: claims of kinds that are limited over all nodes
 //! - `ends`: the beginnings and the ends of runs
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
@@ -13,6 +13,8 @@
 
 pub(crate) mod connect;
 mod ends;
+#[cfg(any(feature = "sqlx", feature = "diesel-async"))]
+pub(crate) mod foreign;
 mod glance;
 mod insert;
 mod limited;

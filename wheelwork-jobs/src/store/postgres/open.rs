@@ -47,6 +47,13 @@ struct OpenOne {
 }
 
 impl Open {
+    /// Remembers the transaction of a job that is due within the window, if it is.
+    pub(super) fn note(&self, number: Option<i64>) {
+        if let Some(number) = number {
+            self.add(number);
+        }
+    }
+
     fn transactions(&self) -> MutexGuard<'_, Vec<OpenOne>> {
         self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,9 +116,7 @@ impl Inner {
             .await
             .map_err(failed)?;
         if let Some(row) = rows.first() {
-            if let Some(number) = get(row, 1)? {
-                self.open.add(number);
-            }
+            self.open.note(get(row, 1)?);
             let due = rows::timestamp(row, 0)?;
             return Ok(Insertion::Stored(Inserted { due, claimed: None }));
         }
@@ -141,8 +146,8 @@ impl Inner {
             .query_typed(&self.prefix.apply(sql::REPEAT_IN), &parameters)
             .await
             .map_err(failed)?;
-        if let Some(number) = rows.first().map(|row| get(row, 0)).transpose()?.flatten() {
-            self.open.add(number);
+        if let Some(row) = rows.first() {
+            self.open.note(get(row, 0)?);
         }
         Ok(!rows.is_empty())
     }

@@ -212,7 +212,7 @@ VALUES (
 ON CONFLICT DO NOTHING
 RETURNING
     due,
-    CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END";
+    CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END AS number";
 
 /// Those of the transactions $1 that have ended. Tells the nodes to look if one has committed.
 pub(crate) const ENDED: &str = "
@@ -638,7 +638,8 @@ pub(crate) const REPEAT_IN: &str = "
 UPDATE wheelwork_jobs
 SET owner = NULL, epoch = epoch + 1, attempts = 0, claims = 0, starts = 0, due = $3, error = NULL
 WHERE id = $1 AND epoch = $2
-RETURNING CASE WHEN due <= statement_timestamp() + $4 * interval '1 microsecond' THEN txid_current() END";
+RETURNING
+    CASE WHEN due <= statement_timestamp() + $4 * interval '1 microsecond' THEN txid_current() END AS number";
 
 /// The job $1.
 pub(crate) const GET: &str = "

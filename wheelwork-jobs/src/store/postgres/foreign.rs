@@ -1,0 +1,133 @@
+//! Jobs in transactions of other clients than tokio-postgres: the same statements, over whatever runs them.
+
+use super::{Inner, Postgres, micros, signed, sql, uuid};
+use crate::error::{CompleteError, ScheduleError};
+use crate::job::{JobId, NewJob, When};
+use crate::store::{Claim, Insertion, StoreError};
+use crate::time::Timestamp;
+use std::error::Error;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A client of a user's, in a transaction.
+pub(crate) trait Client: Send {
+    /// Runs a statement, which is not worth to be remembered, and returns the column `number` of its rows.
+    fn numbers(
+        &mut self,
+        statement: String,
+        values: Vec<Value>,
+    ) -> impl Future<Output = Result<Vec<Option<i64>>, Failed>> + Send;
+}
+
+pub(crate) type Failed = Box<dyn Error + Send + Sync>;
+
+/// A parameter. Times are microseconds since 1970, because each client has types of its own for them.
+pub(crate) enum Value {
+    Uuid(Uuid),
+    Uuids(Vec<Uuid>),
+    Text(Option<String>),
+    Int(Option<i64>),
+}
+
+impl Postgres {
+    pub(crate) async fn insert_by(
+        &self,
+        client: &mut impl Client,
+        window: Duration,
+        job: &NewJob,
+    ) -> Result<JobId, ScheduleError> {
+        let boxed = || Box::new(job.clone());
+        if job.has_long_key() {
+            return Err(ScheduleError::LongKey { job: boxed() });
+        }
+        let failed = |error| {
+            let source = StoreError::new("store a job", error);
+            ScheduleError::Store { job: boxed(), source }
+        };
+        match self.0.insert_by(client, window, job).await.map_err(failed)? {
+            None => Ok(job.id),
+            Some(refused) => ScheduleError::of(refused, job.clone()),
+        }
+    }
+
+    /// Ends a job, or moves it to its next occurrence.
+    pub(crate) async fn complete_by(
+        &self,
+        client: &mut impl Client,
+        window: Duration,
+        claim: Claim,
+        next: Option<Timestamp>,
+    ) -> Result<(), CompleteError> {
+        let completed = self.0.complete_by(client, window, claim, next).await;
+        match completed.map_err(|error| StoreError::new("complete a job", error))? {
+            true => Ok(()),
+            false => Err(CompleteError::Lost { id: claim.id }),
+        }
+    }
+}
+
+impl Inner {
+    /// `None` if the job is stored now.
+    async fn insert_by(
+        &self,
+        client: &mut impl Client,
+        window: Duration,
+        job: &NewJob,
+    ) -> Result<Option<Insertion>, Failed> {
+        let (time, delay) = match job.when {
+            When::At(due) => (Some(signed(due.as_micros())), None),
+            When::After(micros) => (None, Some(signed(micros))),
+        };
+        let statement = self.prefix.apply(sql::INSERT_IN).replace("$4", &time_of("$4"));
+        let values = vec![
+            Value::Uuid(uuid(job.id)),
+            Value::Text(Some(job.kind.to_string())),
+            Value::Text(job.key.clone()),
+            Value::Int(time),
+            Value::Int(delay),
+            Value::Text(Some(job.payload.clone())),
+            Value::Int(Some(micros(window))),
+            Value::Int(Some(job.priority.into())),
+        ];
+        if let Some(number) = client.numbers(statement, values).await?.first() {
+            self.open.note(*number);
+            return Ok(None);
+        }
+        let known = self.prefix.apply(sql::KNOWN);
+        let statement = format!("SELECT count(*) AS number FROM ({known}) AS known");
+        let known = client.numbers(statement, vec![Value::Uuids(vec![uuid(job.id)])]).await?;
+        let is_known = known.first().is_some_and(|number| *number > Some(0));
+        Ok(Some(if is_known { Insertion::AlreadyStored } else { Insertion::KeyTaken }))
+    }
+
+    /// Whether the claim held.
+    async fn complete_by(
+        &self,
+        client: &mut impl Client,
+        window: Duration,
+        Claim { id, epoch }: Claim,
+        next: Option<Timestamp>,
+    ) -> Result<bool, Failed> {
+        let mut values = vec![Value::Uuid(uuid(id)), Value::Int(Some(epoch.cast_signed()))];
+        let statement = match next {
+            None => {
+                format!("{} RETURNING NULL::bigint AS number", self.prefix.apply(sql::COMPLETE))
+            }
+            Some(next) => {
+                values.push(Value::Int(Some(signed(next.as_micros()))));
+                values.push(Value::Int(Some(micros(window))));
+                self.prefix.apply(sql::REPEAT_IN).replace("$3", &time_of("$3"))
+            }
+        };
+        let numbers = client.numbers(statement, values).await?;
+        if let Some(number) = numbers.first() {
+            self.open.note(*number);
+        }
+        Ok(!numbers.is_empty())
+    }
+}
+
+/// A time of microseconds since 1970.
+fn time_of(parameter: &str) -> String {
+    format!("(timestamptz 'epoch' + {parameter}::bigint * interval '1 microsecond')")
+}
