@@ -22,6 +22,15 @@ impl JobId {
         Self(number)
     }
 
+    /// The id of a job of a group, of version 8.
+    pub(crate) fn of_group(self) -> Self {
+        Self(self.0 & !(0xf << 76) | 0x8 << 76)
+    }
+
+    pub(crate) fn is_of_group(self) -> bool {
+        Uuid::from_u128(self.0).get_version_num() == 8
+    }
+
     /// Whether it is a hash of a periodic job. New jobs have ids of version 7.
     pub(crate) fn is_periodic(self) -> bool {
         Uuid::from_u128(self.0).get_version_num() == 5
@@ -201,6 +210,13 @@ impl NewJob {
 pub struct PayloadError {
     kind: String,
     fault: PayloadFault,
+}
+
+impl PayloadError {
+    /// The payload has so many bytes.
+    pub(crate) fn long(kind: &str, bytes: usize) -> Self {
+        Self { kind: kind.to_owned(), fault: PayloadFault::LongPayload(bytes) }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -52,6 +52,7 @@ mod batch;
 #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
 mod clients;
 mod error;
+mod group;
 mod handler;
 mod health;
 #[cfg(not(all(test, feature = "postgres")))]
@@ -75,6 +76,7 @@ mod transaction;
 mod virtual_time;
 
 pub use error::{CompleteError, DiedError, OpenError, ScheduleError, StopError};
+pub use group::Group;
 pub use handler::Job;
 pub use health::{Condition, Health};
 pub use job::{JobId, NewJob, NoJobId, PayloadError, State, StoredJob, When};

@@ -3,6 +3,7 @@
 use super::Node;
 use super::finish::Ended;
 use super::held::{Begin, Begun};
+use crate::group::Waiting;
 use crate::handler::{Job, Told};
 use crate::host::{self, Timeout};
 use crate::kind::Kind;
@@ -116,6 +117,14 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
     if attempt == 1 && run.repetition.as_ref().is_some_and(|rep| rep.is_missed(due)) {
         return run.result = Some(Ok(Ran::No));
     }
+    let payload = match Waiting::read(claim.id, payload) {
+        Ok((None, payload)) => payload,
+        Ok((Some(waiting), payload)) => match node.pause_of(&waiting).await {
+            Some(pause) => return run.result = Some(Ok(Ran::Waits(pause))),
+            None => payload,
+        },
+        Err(error) => return run.result = Some(Err(error)),
+    };
     let job = Job {
         id: claim.id,
         kind: name.clone(),
@@ -194,7 +203,10 @@ struct Run<'a, S: Store> {
 #[derive(PartialEq)]
 enum Ran {
     Yes,
+    /// It was too late.
     No,
+    /// The members of its group have not ended. It is looked again after this.
+    Waits(Duration),
 }
 
 impl<S: Store> Drop for Run<'_, S> {
@@ -217,6 +229,9 @@ impl<S: Store> Drop for Run<'_, S> {
 
 impl<S: Store> Run<'_, S> {
     fn end_well(&self, ran: Ran) -> Outcome {
+        if let Ran::Waits(delay) = ran {
+            return Outcome::Snooze { delay };
+        }
         let next = self.repetition.as_ref().and_then(|repetition| repetition.next());
         match self.told.snooze() {
             Some(delay) if !self.told.in_transaction.load(Ordering::Relaxed) => {

@@ -10,6 +10,7 @@
 //! - `held`: what the node has claimed
 //! - `dispatch`: runs what is due; `confirm` asks the store before, where needed
 //! - `finish`: tells the store what has ended
+//! - `members`: asks for the members of groups
 //! - `stop`: the end of the node
 //! - `backoff`: how long to wait after the store has failed
 //!
@@ -26,6 +27,7 @@ mod heartbeat;
 mod held;
 mod insert;
 mod limited;
+mod members;
 mod stop;
 mod work;
 
@@ -36,6 +38,7 @@ use self::dispatch::DueQueue;
 use self::finish::Ended;
 use self::held::Held;
 use self::insert::Request;
+use self::members::Members;
 use self::stop::{Parts, Stop};
 use self::work::Hearing;
 use crate::error::{OpenError, ScheduleError, StopError};
@@ -93,6 +96,7 @@ pub(crate) struct Node<S: Store> {
     queues: Vec<DueQueue>,
     /// Due jobs that the store is asked about first.
     unsure: Unsure,
+    members: Members,
     /// Why the node has died.
     fault: Mutex<Option<String>>,
     /// The node's thread does nothing any more.
@@ -229,6 +233,7 @@ impl<S: Store> Node<S> {
             stopping: CancellationToken::new(),
             queues,
             unsure: Unsure::default(),
+            members: Members::default(),
             fault: Mutex::new(None),
             ended: CancellationToken::new(),
             ends,
@@ -258,6 +263,7 @@ impl<S: Store> Node<S> {
             parts.start(hear::run(self.clone()));
             parts.start(work::run(self.clone()));
             parts.start(confirm::run(self.clone()));
+            parts.start(members::run(self.clone()));
         }
         for kind in 0..self.kinds.len() {
             parts.watch(handlers.spawn(dispatch::run(self.clone(), kind)));

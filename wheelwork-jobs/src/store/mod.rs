@@ -198,6 +198,12 @@ pub trait Store: Send + Sync + 'static {
         due: Timestamp,
     ) -> InTransaction<'a, Result<bool, StoreError>>;
 
+    /// Those of the jobs that are stored, and whether they are dead.
+    fn stored(
+        &self,
+        ids: &[JobId],
+    ) -> impl Future<Output = Result<Vec<(JobId, bool)>, StoreError>> + Send;
+
     /// One job.
     fn get(&self, id: JobId) -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
 

@@ -195,6 +195,10 @@ impl<S: Store> Store for Flaky<S> {
         self.store.list(filter).await
     }
 
+    async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
+        flaky(self.store.stored(ids)).await
+    }
+
     async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
         self.store.stats().await
     }
@@ -238,6 +242,7 @@ macro_rules! forward_the_rest {
             cancel(id: JobId) -> Option<Cancelled>;
             reschedule(id: JobId, when: When, window: Duration, dead: bool) -> Option<Removed>;
             get(id: JobId) -> Option<StoredJob>;
+            stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
             find(key: &str) -> Option<StoredJob>;
             replace(window: Duration, job: &NewJob) -> Replaced;
             prune(kind: Option<&str>, before: Timestamp, most: usize) -> usize;

@@ -9,6 +9,7 @@ mod clients;
 mod everywhere;
 mod fail;
 mod fire;
+mod groups;
 mod keys;
 mod limits;
 mod metrics;

@@ -453,6 +453,17 @@ impl Store for Postgres {
         Box::pin(self.0.repeat_in(transaction, window, claim, due.into()))
     }
 
+    async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
+        let mut call = self.0.node.call("look for jobs").await?;
+        let ids: Vec<Uuid> = ids.iter().copied().map(uuid).collect();
+        let rows = call.query(sql::STORED, &[&ids]).await?;
+        let stored = |row: &Row| {
+            let id: Uuid = get(row, 0)?;
+            Ok((JobId::from_u128(id.as_u128()), get(row, 1)?))
+        };
+        rows.iter().map(stored).collect()
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         let mut call = self.0.reads.call("read a job").await?;
         let rows = call.query(sql::GET, &[&uuid(id)]).await?;

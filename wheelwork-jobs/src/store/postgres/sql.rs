@@ -641,6 +641,9 @@ WHERE id = $1 AND epoch = $2
 RETURNING
     CASE WHEN due <= statement_timestamp() + $4 * interval '1 microsecond' THEN txid_current() END AS number";
 
+/// Those of the jobs $1 that are stored, and whether they are dead.
+pub(crate) const STORED: &str = "SELECT id, dead FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";
+
 /// The job $1.
 pub(crate) const GET: &str = "
 SELECT id, kind, key, due, payload, attempts, dead, owner IS NOT NULL, error, priority::bigint

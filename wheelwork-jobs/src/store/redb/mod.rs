@@ -567,6 +567,18 @@ impl Store for Redb {
         Box::pin(std::future::ready(repeated))
     }
 
+    async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
+        let ids = ids.to_vec();
+        self.read("look for jobs", move |view, _| {
+            let mut stored = Vec::new();
+            for id in ids {
+                stored.extend(view.row(id)?.map(|row| (id, row.dead)));
+            }
+            Ok(stored)
+        })
+        .await
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         self.read("read a job", move |view, claims| {
             Ok(view.row(id)?.map(|row| stored(id, row, &lock(claims))))

@@ -1,0 +1,179 @@
+//! Groups: a job that runs when others have ended. It is stored with the ids of those, and looks from time to
+//! time which of them are still stored. So the members cost nothing more than other jobs, no counter has to be
+//! kept right, and no row is locked by all of them.
+
+use crate::job::{JobId, NewJob, PayloadError};
+use crate::time::Timestamp;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+/// Between two looks: an eighth of the age of the group, within this.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
+
+/// Jobs, for one that runs when all of them have ended.
+///
+/// Store that one, which [`then`](Self::then) returns, in the same transaction as the members: by
+/// [`schedule_in`](crate::Jobs::schedule_in). Or store the members before it: if the process dies between, they
+/// run, and nothing follows.
+///
+/// A member has ended when it is not stored any more: it was done, or **cancelled**, or [pruned](crate::Jobs::prune).
+/// A **dead** member has not ended. It keeps the group waiting until it is revived and done, or cancelled. With
+/// [`despite_dead`](Self::despite_dead) it counts as ended. A periodic job never ends.
+///
+/// The job begins at most an eighth of the group's age later than the last member ends, but up to 0.2 s for young
+/// groups, and never more than 30 s, plus the usual lateness. Each look costs as much as a retry, and counts in
+/// [`Metrics::snoozed`](crate::Metrics::snoozed). Its own due time counts, too: it does not look before.
+///
+/// ```
+/// # use wheelwork_jobs::{Group, Job, Jobs, NewJob, Redb};
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let store = Redb::in_memory()?;
+/// # let handle = |_: Job<u32, Redb>| async { Ok::<_, String>(()) };
+/// # let builder = Jobs::builder(store.clone()).handle("part", handle).handle("sum", handle);
+/// # let jobs = builder.open().await?;
+/// let parts: Vec<NewJob> = (0..100).map(|n| NewJob::new("part", &n)).collect::<Result<_, _>>()?;
+/// let sum = Group::of(&parts).then(NewJob::new("sum", &17)?)?;
+///
+/// let transaction = store.begin_write().await?;
+/// for job in parts.iter().chain([&sum]) {
+///     jobs.schedule_in(&transaction, job).await?;
+/// }
+/// transaction.commit().await?;
+/// # while jobs.metrics().done < 101 { tokio::time::sleep(std::time::Duration::from_millis(5)).await }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Group {
+    members: Vec<JobId>,
+    despite_dead: bool,
+}
+
+impl Group {
+    /// These jobs.
+    pub fn of<'a>(members: impl IntoIterator<Item = &'a NewJob>) -> Self {
+        Self { members: members.into_iter().map(NewJob::id).collect(), despite_dead: false }
+    }
+
+    /// Lets dead members count as ended.
+    pub fn despite_dead(mut self) -> Self {
+        self.despite_dead = true;
+        self
+    }
+
+    /// The job that runs when all members have ended. It has another id than `job`. It may be a member of
+    /// another group.
+    ///
+    /// # Errors
+    ///
+    /// If the payload is too long with the ids of the members, of 32 bytes each: expected some 8,000 members at
+    /// most. Make a group of groups for more.
+    pub fn then(self, job: NewJob) -> Result<NewJob, PayloadError> {
+        let since = Timestamp::from(SystemTime::now()).as_micros();
+        let mut members = String::with_capacity(32 * self.members.len());
+        for id in &self.members {
+            let _ = write!(members, "{:032x}", id.as_u128()); // a string takes all that is written
+        }
+        let (despite_dead, payload) = (self.despite_dead, &job.payload);
+        let payload = format!(
+            r#"{{"members":"{members}","despite_dead":{despite_dead},"since":{since},"payload":{payload}}}"#
+        );
+        if payload.len() > NewJob::LONGEST_PAYLOAD {
+            return Err(PayloadError::long(&job.kind, payload.len()));
+        }
+        Ok(NewJob { id: job.id.of_group(), payload, ..job })
+    }
+}
+
+/// A group whose job is due.
+pub(crate) struct Waiting {
+    pub(crate) members: Vec<JobId>,
+    despite_dead: bool,
+    since: Timestamp,
+}
+
+impl Waiting {
+    /// Reads what is stored. `None` and the payload if it is not the job of a group.
+    pub(crate) fn read(id: JobId, payload: String) -> Result<(Option<Self>, String), String> {
+        if !id.is_of_group() {
+            return Ok((None, payload));
+        }
+        let unreadable = || "the members of a group: expected to be readable".to_owned();
+        Self::parse(&payload).map(|(waiting, own)| (Some(waiting), own)).ok_or_else(unreadable)
+    }
+
+    fn parse(payload: &str) -> Option<(Self, String)> {
+        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(payload).ok()?;
+        let hex: String = serde_json::from_str(fields.get("members")?.get()).ok()?;
+        let member = |start| u128::from_str_radix(hex.get(start..start + 32)?, 16).ok();
+        let members: Option<Vec<_>> =
+            (0..hex.len()).step_by(32).map(|start| member(start).map(JobId::from_u128)).collect();
+        let despite_dead = serde_json::from_str(fields.get("despite_dead")?.get()).ok()?;
+        let since = serde_json::from_str(fields.get("since")?.get()).ok()?;
+        let own = fields.remove("payload")?;
+        let since = Timestamp::from_micros(since);
+        Some((Self { members: members?, despite_dead, since }, Box::<str>::from(own).into()))
+    }
+
+    /// How long to wait before the next look, if these members are still stored, dead or not. `None` if all
+    /// have ended.
+    pub(crate) fn pause(&self, stored: &[(JobId, bool)], now: Timestamp) -> Option<Duration> {
+        let waits = |(_, dead): &(JobId, bool)| !(*dead && self.despite_dead);
+        let pause = now.since(self.since) / 8;
+        stored.iter().any(waits).then(|| pause.clamp(PAUSE.0, PAUSE.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(n: u32) -> NewJob {
+        NewJob::new("n", &n).unwrap()
+    }
+
+    #[test]
+    fn what_is_stored_is_read_again() {
+        let members: Vec<_> = (0..3).map(new).collect();
+        let then = Group::of(&members).then(new(7)).unwrap();
+        let (waiting, payload) = Waiting::read(then.id, then.payload).unwrap();
+        assert_eq!(payload, "7");
+        let ids: Vec<_> = members.iter().map(NewJob::id).collect();
+        assert_eq!(waiting.unwrap().members, ids);
+        let (none, payload) = Waiting::read(members[0].id, "7".to_owned()).unwrap();
+        assert!(none.is_none() && payload == "7");
+        for broken in ["7", "{}", r#"{"members":"12","despite_dead":false,"since":0,"payload":1}"#]
+        {
+            assert!(Waiting::read(then.id, broken.to_owned()).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_group_waits_for_all_but_the_dead_if_it_may() {
+        let id = new(0).id;
+        let at = |ms: u64| Timestamp::from_micros(1_000 * ms);
+        for (despite_dead, dead, waits) in
+            [(false, false, true), (false, true, true), (true, false, true), (true, true, false)]
+        {
+            let waiting = Waiting { members: vec![id], despite_dead, since: at(1_000) };
+            assert_eq!(waiting.pause(&[(id, dead)], at(9_000)).is_some(), waits);
+            assert_eq!(waiting.pause(&[], at(9_000)), None);
+            if waits {
+                let pauses =
+                    [1_000, 9_000, 9_000_000].map(|now| waiting.pause(&[(id, dead)], at(now)));
+                assert_eq!(pauses, [200, 1_000, 30_000].map(|ms| Some(Duration::from_millis(ms))));
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_members_are_refused() {
+        let member = new(0);
+        let group = |n: usize| Group::of(std::iter::repeat_n(&member, n)).then(new(1));
+        assert!(group(8_000).is_ok());
+        assert!(group(8_200).unwrap_err().to_string().contains("262144"));
+    }
+}

@@ -1,0 +1,142 @@
+//! Groups: a job that runs when others have ended.
+
+use crate::common::{self, Shared, until};
+use crate::on_every_store;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wheelwork_jobs::{Group, Job, Jobs, Kind, NewJob, Redb, Retry, State};
+
+on_every_store! {
+    a_job_runs_when_all_of_its_group_have_ended
+    a_dead_member_keeps_its_group_waiting_unless_it_may_not
+    groups_of_groups_run_in_order
+}
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn part(payload: u32) -> NewJob {
+    NewJob::new("part", &payload).unwrap()
+}
+
+fn sum(payload: u32) -> NewJob {
+    NewJob::new("sum", &payload).unwrap()
+}
+
+/// A node whose parts fail if their payload is 0, and the payloads of the sums that ran, each with the number of
+/// parts done by then.
+async fn node<S: Shared>(store: S) -> (Jobs<S>, Arc<Mutex<Vec<(u32, usize)>>>) {
+    let (seen, done) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+    let (sees, done_by_then) = (seen.clone(), done.clone());
+    let do_part = move |job: Job<u32, S>| {
+        let done = done.clone();
+        async move {
+            if job.payload == 0 {
+                return Err("on purpose");
+            }
+            tokio::time::sleep(ms(u64::from(job.payload))).await;
+            done.fetch_add(1, SeqCst);
+            Ok(())
+        }
+    };
+    let do_sum = move |job: Job<u32, S>| {
+        sees.lock().unwrap().push((job.payload, done_by_then.load(SeqCst)));
+        async { Ok::<_, String>(()) }
+    };
+    let kind = Kind::new("part").retry(Retry::never()).concurrency(8);
+    let builder = Jobs::builder(store).handle(kind, do_part).handle("sum", do_sum);
+    (builder.open().await.unwrap(), seen)
+}
+
+async fn a_job_runs_when_all_of_its_group_have_ended(store: impl Shared) {
+    let (jobs, seen) = node(store.clone()).await;
+    let (other, seen_there) = node(store).await;
+    let mut parts: Vec<_> = (1..=50).map(part).collect();
+    parts.push(part(51).due(DAY));
+    let then = Group::of(&parts).then(sum(7)).unwrap();
+    let cancelled = parts[50].id();
+    let stored = jobs.schedule_all(parts.into_iter().chain([then])).await;
+    assert!(stored.iter().all(Result::is_ok));
+    until("all parts but one are done", || jobs.metrics().done + other.metrics().done == 50).await;
+    tokio::time::sleep(ms(500)).await;
+    assert!(seen.lock().unwrap().is_empty() && seen_there.lock().unwrap().is_empty());
+    assert!(jobs.cancel(cancelled).await.unwrap());
+    let ran = || seen.lock().unwrap().len() + seen_there.lock().unwrap().len() == 1;
+    until("it ran", ran).await;
+    until("it is done", || jobs.metrics().done + other.metrics().done == 51).await;
+    // Nothing counts as a failure.
+    let metrics = [jobs.metrics(), other.metrics()];
+    assert!(metrics.iter().all(|metrics| metrics.retried + metrics.buried + metrics.lost == 0));
+}
+
+async fn a_dead_member_keeps_its_group_waiting_unless_it_may_not(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    let parts = [part(0), part(1), part(2)];
+    let strict = Group::of(&parts).then(sum(1)).unwrap();
+    let lax = Group::of(&parts).despite_dead().then(sum(2)).unwrap();
+    let dead = parts[0].id();
+    let stored = jobs.schedule_all(parts.into_iter().chain([strict, lax])).await;
+    assert!(stored.iter().all(Result::is_ok));
+    until("one ran", || !seen.lock().unwrap().is_empty()).await;
+    tokio::time::sleep(ms(500)).await;
+    assert_eq!(*seen.lock().unwrap(), [(2, 2)]);
+    assert_eq!(jobs.get(dead).await.unwrap().unwrap().state, State::Dead);
+    assert!(jobs.cancel(dead).await.unwrap());
+    until("the other ran", || seen.lock().unwrap().len() == 2).await;
+    assert_eq!(seen.lock().unwrap()[1].0, 1);
+}
+
+async fn groups_of_groups_run_in_order(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    let parts: Vec<_> = (1..=20).map(part).collect();
+    let [first, second] = [&parts[..10], &parts[10..]];
+    let inner: Vec<_> =
+        [(first, 1), (second, 2)].map(|(parts, n)| Group::of(parts).then(sum(n)).unwrap()).into();
+    let last = Group::of(&inner).then(sum(3)).unwrap();
+    let all = parts.into_iter().chain(inner).chain([last]);
+    assert!(jobs.schedule_all(all).await.iter().all(Result::is_ok));
+    until("all ran", || seen.lock().unwrap().len() == 3).await;
+    let order: Vec<_> = seen.lock().unwrap().iter().map(|(n, _)| *n).collect();
+    assert_eq!((order[2], seen.lock().unwrap()[2].1), (3, 20), "{order:?}");
+}
+
+/// In a transaction, the group is there as a whole or not at all.
+#[tokio::test]
+async fn a_group_of_a_transaction_that_is_rolled_back_never_was() {
+    let (store, _folder) = common::redb();
+    let (jobs, seen) = node(store.clone()).await;
+    let parts = [part(1), part(2)];
+    let then = Group::of(&parts).then(sum(1)).unwrap();
+    let store_all = async |commit: bool| {
+        let transaction = store.begin_write().await.unwrap();
+        for job in parts.iter().chain([&then]) {
+            jobs.schedule_in(&transaction, job).await.unwrap();
+        }
+        if commit {
+            transaction.commit().await.unwrap();
+        }
+    };
+    store_all(false).await;
+    assert_eq!(jobs.stats().await.unwrap(), []);
+    store_all(true).await;
+    until("it ran", || !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(*seen.lock().unwrap(), [(1, 2)]);
+}
+
+/// Looks follow the age of the group: a long one costs few.
+#[tokio::test]
+async fn a_group_that_lasts_for_hours_is_looked_at_seldom() {
+    let store = Redb::in_memory().unwrap().on_test_clock(std::time::SystemTime::now());
+    let (jobs, seen) = node(store).await;
+    let parts = [part(1).due(DAY / 4)];
+    let then = Group::of(&parts).then(sum(1)).unwrap();
+    assert!(jobs.schedule_all(parts.into_iter().chain([then])).await.iter().all(Result::is_ok));
+    jobs.advance(DAY / 4 + ms(30_000)).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [(1, 1)]);
+    let looks = jobs.metrics().snoozed;
+    assert!((700..800).contains(&looks), "{looks}");
+}
