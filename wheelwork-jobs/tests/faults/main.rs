@@ -12,6 +12,7 @@ mod health;
 mod locks;
 mod lost_answers;
 mod many;
+mod measure;
 mod notices;
 mod poison;
 mod pools;

@@ -1,0 +1,215 @@
+//! Figures, which a loaded machine would spoil: not for CI. Each prints what it has measured.
+//!
+//! ```console
+//! $ cargo test --release --all-features --test faults measure -- --ignored --nocapture --test-threads 1
+//! ```
+
+use crate::common::{connect, postgres, until};
+use crate::proxy::Proxy;
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio_postgres::{Config, NoTls};
+use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Postgres, Store};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn print(line: &str) {
+    // Not by println!, which the test harness captures.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn through(proxy: &Proxy, url: &str) -> Config {
+    let config: Config = url.parse().unwrap();
+    let mut by_proxy = Config::new();
+    let database = config.get_dbname().unwrap();
+    by_proxy.host("127.0.0.1").port(proxy.port).user("postgres").dbname(database);
+    by_proxy
+}
+
+/// When jobs have begun.
+type Begun = Arc<Mutex<HashMap<JobId, Instant>>>;
+
+async fn node(store: Postgres, liveness: Duration) -> (Jobs<Postgres>, Begun) {
+    let begun = Begun::default();
+    let begins = begun.clone();
+    let handle = move |job: Job<u64, Postgres>| {
+        begins.lock().unwrap().entry(job.id).or_insert_with(Instant::now);
+        async { Ok::<_, String>(()) }
+    };
+    let builder = Jobs::builder(store).liveness(liveness).window(2 * liveness);
+    (builder.handle("n", handle).open().await.unwrap(), begun)
+}
+
+/// The oracle allows a notice so long on its way.
+const ON_ITS_WAY: Duration = ms(500);
+
+/// Jobs that were cancelled, those that ran after the call had returned true, and those of them that began
+/// later than a notice may take.
+#[derive(Default, Debug)]
+struct Cancelled {
+    all: usize,
+    ran_after: usize,
+    ran_late: usize,
+}
+
+/// Jobs of a node whose listener is cut are cancelled by another program, around the time of the cut.
+async fn cut(url: &str, port: u16, cuts: usize, total: &Mutex<Cancelled>) {
+    let proxy = Proxy::start(port).await;
+    let store = Postgres::with(through(&proxy, url), NoTls, ms(1_000));
+    let (node, begun) = node(store, ms(3_000)).await;
+    let client = Jobs::open(Postgres::new(url).unwrap()).await.unwrap();
+    for _ in 0..cuts {
+        let due = |_| ms(fastrand::u64(30..300));
+        let new = (0..20).map(due).map(|due| NewJob::new("n", &0).unwrap().due(due));
+        let ids = node.schedule_all(new).await.into_iter().map(Result::unwrap);
+        let ids: Vec<JobId> = ids.collect();
+        proxy.cut_listeners();
+        let mut returned = Vec::new();
+        for id in ids {
+            if client.cancel(id).await.is_ok_and(|cancelled| cancelled) {
+                returned.push((id, Instant::now()));
+            }
+        }
+        tokio::time::sleep(ms(350)).await;
+        let begun = std::mem::take(&mut *begun.lock().unwrap());
+        let mut total = total.lock().unwrap();
+        total.all += returned.len();
+        for (id, returned) in returned {
+            let Some(after) = begun.get(&id).and_then(|at| at.checked_duration_since(returned))
+            else {
+                continue;
+            };
+            total.ran_after += 1;
+            total.ran_late += usize::from(after > ON_ITS_WAY);
+        }
+    }
+    node.stop(ms(5_000)).await.unwrap();
+}
+
+#[ignore = "takes minutes"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelled_jobs_over_a_thousand_cut_listeners() {
+    const LANES: usize = 8;
+    let Some(server) = postgres::server() else { return };
+    let cuts = std::env::var("WHEELWORK_JOBS_CUTS").map_or(1_000, |cuts| cuts.parse().unwrap());
+    let (port, total) = (server.port(), Arc::new(Mutex::new(Cancelled::default())));
+    let lanes: Vec<_> = (0..LANES)
+        .map(|_| {
+            let (url, total) = (server.database(), total.clone());
+            tokio::spawn(async move { cut(&url, port, cuts / LANES, &total).await })
+        })
+        .collect();
+    for lane in lanes {
+        lane.await.unwrap();
+    }
+    let total = total.lock().unwrap();
+    print(&format!("{} cut listeners: {total:?}", cuts / LANES * LANES));
+    assert_eq!(total.ran_late, 0);
+}
+
+/// Schedules a job each 50 ms while something lasts, and returns how late the latest one has begun.
+async fn latest<S: Store>(jobs: &Jobs<S>, begun: &Begun, lasts: impl Future) -> (usize, Duration) {
+    let (mut due, mut after) = (HashMap::new(), 0_u64);
+    let schedule = async {
+        loop {
+            after = (after + 37) % 400;
+            let new = NewJob::new("n", &0).unwrap().due(ms(after));
+            let at = Instant::now() + ms(after);
+            if let Ok(id) = jobs.schedule(new).await {
+                due.insert(id, at);
+            }
+            tokio::time::sleep(ms(50)).await;
+        }
+    };
+    tokio::select! {
+        _ = lasts => {}
+        () = schedule => {}
+    }
+    let all_begun = || due.keys().all(|id| begun.lock().unwrap().contains_key(id));
+    until("all have begun", all_begun).await;
+    let begun = begun.lock().unwrap();
+    let late = due.iter().map(|(id, due)| begun[id].saturating_duration_since(*due));
+    (due.len(), late.max().unwrap_or_default())
+}
+
+fn row(case: &str, (jobs, late): (usize, Duration)) {
+    print(&format!("| {case} | {jobs} | {:.0} ms |", late.as_secs_f64() * 1e3));
+}
+
+#[ignore = "takes minutes"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lateness_while_something_is_in_the_way() {
+    let Some(server) = postgres::server() else { return };
+    let liveness = ms(6_000);
+    print("| a beat is 2 s | jobs | the latest one |\n|---|---|---|");
+    let url = server.database();
+    let store = || Postgres::new(&url).unwrap();
+    let (jobs, begun) = node(store(), liveness).await;
+    let (_other, _) = node(store(), liveness).await;
+    let rest = || tokio::time::sleep(ms(15_000));
+    row("nothing", latest(&jobs, &begun, rest()).await);
+
+    let mut user = connect(&url).await;
+    let locks = user.transaction().await.unwrap();
+    let lock = "SELECT FROM wheelwork_nodes ORDER BY id DESC LIMIT 1 FOR UPDATE";
+    locks.execute(lock, &[]).await.unwrap();
+    row("another node's row is locked, and its life lapses", latest(&jobs, &begun, rest()).await);
+    locks.rollback().await.unwrap();
+
+    let holds = user.transaction().await.unwrap();
+    let keyed = || NewJob::new("n", &1).unwrap().key("held").due(ms(86_400_000));
+    jobs.schedule_in(&holds, &keyed()).await.unwrap();
+    let waits = async {
+        // A node that comes and goes meanwhile waits for nobody's key.
+        let guest = async {
+            let (guest, _) = node(store(), liveness).await;
+            guest.stop(ms(5_000)).await.unwrap();
+        };
+        tokio::join!(jobs.schedule(keyed()), jobs.schedule(keyed()), guest, rest())
+    };
+    row("a user's transaction holds a key that others store", latest(&jobs, &begun, waits).await);
+    holds.rollback().await.unwrap();
+    jobs.stop(ms(5_000)).await.unwrap();
+
+    let proxy = Proxy::start(server.port()).await;
+    let url = server.database();
+    let half_open = Postgres::with(through(&proxy, &url), NoTls, ms(1_500));
+    let (_node, begun) = node(half_open, liveness).await;
+    let client = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let silence = async {
+        for _ in 0..5 {
+            proxy.silence_listeners();
+            tokio::time::sleep(ms(5_000)).await;
+        }
+    };
+    row("LISTEN is half-open, jobs of another program", latest(&client, &begun, silence).await);
+
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    store.prepare().await.unwrap();
+    let dead = store.join(None, &[], ms(0)).await.unwrap().node;
+    let owned = format!(
+        "INSERT INTO wheelwork_jobs (id, kind, due, payload, owner)
+        SELECT gen_random_uuid(), 'far', now() + interval '1 day', 'null', {}
+        FROM generate_series(1, 1000000)",
+        dead.0
+    );
+    let user = connect(&url).await;
+    user.batch_execute(&owned).await.unwrap();
+    let (jobs, begun) = node(store, liveness).await;
+    let freed = async {
+        let left = "SELECT count(*) FROM wheelwork_nodes WHERE id < 0 OR expires < now()";
+        tokio::time::sleep(ms(1_000)).await;
+        while user.query_one(left, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            tokio::time::sleep(ms(100)).await;
+        }
+    };
+    let began = Instant::now();
+    row("a million jobs of a dead node are taken over", latest(&jobs, &begun, freed).await);
+    print(&format!("the take-over took {:.1} s", began.elapsed().as_secs_f64()));
+    assert_eq!(jobs.metrics().taken_over, 1_000_000);
+}
