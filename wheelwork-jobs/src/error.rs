@@ -63,6 +63,7 @@ impl ScheduleError {
         let job = Box::new(job);
         Err(match insertion {
             Insertion::Stored(_) => return Ok(job.id),
+            Insertion::Existing(id) => return Ok(id),
             Insertion::AlreadyStored => Self::AlreadyStored { job },
             Insertion::KeyTaken => Self::KeyTaken { job },
             Insertion::Busy => Self::Store { job, source: StoreError::busy() },

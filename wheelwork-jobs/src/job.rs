@@ -115,6 +115,7 @@ pub struct NewJob {
     pub(crate) when: When,
     pub(crate) payload: String,
     pub(crate) priority: u8,
+    pub(crate) unique_for: Option<Duration>,
 }
 
 impl NewJob {
@@ -148,7 +149,8 @@ impl NewJob {
             return Err(fault(PayloadFault::LongPayload(payload.len())));
         }
         let when = When::After(0);
-        Ok(Self { id: JobId::new(), kind: kind.into(), key: None, when, payload, priority: 0 })
+        let (id, kind) = (JobId::new(), kind.into());
+        Ok(Self { id, kind, key: None, when, payload, priority: 0, unique_for: None })
     }
 
     /// When it is due: a [`Duration`] is a delay from the moment at which the database gets the job, a
@@ -176,6 +178,32 @@ impl NewJob {
     /// keeps a job from waiting for as long as there are more urgent ones. Kinds do not compete.
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = priority.min(Self::HIGHEST_PRIORITY);
+        self
+    }
+
+    /// Stores the job only if none of the same kind and payload was stored so with
+    /// [`unique_for`](Self::unique_for) in its period. Otherwise [`schedule`](crate::Jobs::schedule) returns the id
+    /// of that one, whatever has become of it: it may be done, or cancelled. A job with a [`key`](Self::key) is
+    /// compared by kind and key, whatever its payload. A period begins when a job is stored.
+    ///
+    /// Payloads are the same if their JSON is, byte by byte. [`replace`](crate::Jobs::replace) takes no notice of it.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork_jobs::{Jobs, NewJob, Redb};
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let jobs = Jobs::open(Redb::open(folder.path().join("jobs.redb"))?).await?;
+    /// let welcome = |to: &str| NewJob::new("welcome", &to).map(|job| job.unique_for(Duration::from_secs(3600)));
+    /// let first = jobs.schedule(welcome("anna")?).await?;
+    /// assert_eq!(jobs.schedule(welcome("anna")?).await?, first);
+    /// assert_ne!(jobs.schedule(welcome("bert")?).await?, first);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unique_for(mut self, period: Duration) -> Self {
+        self.unique_for = Some(period);
         self
     }
 

@@ -7,9 +7,9 @@ use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped};
-use crate::store::Glance;
 use crate::store::{
-    Cancelled, Claim, Filter, InTransaction, KindStats, Peek, Removed, Replaced, Store, StoreError,
+    Cancelled, Claim, Filter, Glance, InTransaction, Insertion, KindStats, Peek, Removed, Replaced,
+    Store, StoreError,
 };
 use crate::transaction;
 use serde::de::DeserializeOwned;
@@ -62,7 +62,8 @@ impl<S: Store> Jobs<S> {
         }
     }
 
-    /// Stores a job. When this returns, the job is durable: it runs even if this process ends now.
+    /// Stores a job. When this returns, the job is durable: it runs even if this process ends now. Returns its id,
+    /// or that of the job which was stored before if it is [unique for a period](NewJob::unique_for).
     ///
     /// Calls at the same time share one write of the store.
     ///
@@ -136,8 +137,11 @@ impl<S: Store> Jobs<S> {
             Ok(replaced) => replaced,
             Err(source) => return Err(ScheduleError::Store { job: Box::new(job), source }),
         };
+        let is_new = matches!(insertion, Insertion::Stored(_));
         ScheduleError::of(insertion, job)?;
-        self.0.node.count_scheduled(&kind);
+        if is_new {
+            self.0.node.count_scheduled(&kind);
+        }
         Ok(before.map(|(id, removed)| {
             self.drop_removed(id, Some(removed));
             id

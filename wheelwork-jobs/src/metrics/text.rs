@@ -20,7 +20,9 @@ const BY_KIND: [ByKind; 14] = [
     ("given_up_total", "Occurrences of periodic jobs that were given up.", COUNTER, |kind| {
         kind.given_up
     }),
-    ("skipped_total", "Occurrences of periodic jobs too late to run.", COUNTER, |kind| kind.skipped),
+    ("skipped_total", "Occurrences of periodic jobs too late to run.", COUNTER, |kind| {
+        kind.skipped
+    }),
     ("cancelled_total", "Jobs cancelled by this process.", COUNTER, |kind| kind.cancelled),
     ("lost_total", "Runs whose claim did not hold at their end.", COUNTER, |kind| kind.lost),
     ("held", "Jobs held, waiting or running.", GAUGE, |kind| kind.held),

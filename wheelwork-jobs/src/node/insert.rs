@@ -141,6 +141,7 @@ async fn store<S: Store>(
         jobs.into_iter().zip(answers).zip(results)
     {
         let kind = job.kind.clone();
+        let is_new = matches!(result, Ok(Insertion::Stored(_)));
         let result = match result {
             Ok(Insertion::Busy) => {
                 busy.push((Request { job, answer }, since));
@@ -149,7 +150,7 @@ async fn store<S: Store>(
             Ok(insertion) => ScheduleError::of(insertion, job),
             Err(error) => Err(failed(job, error)),
         };
-        if result.is_ok() {
+        if is_new {
             node.count_scheduled(&kind);
         }
         let _ = answer.send(result); // the caller may have given up

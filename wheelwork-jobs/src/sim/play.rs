@@ -481,7 +481,8 @@ impl Play {
         let key = key.map(|key| format!("key-{key}"));
         let (kind, payload) = (if is_few { "few" } else { "n" }.into(), job.to_string());
         let priority = u8::try_from(job % 4).unwrap_or(0);
-        NewJob { id: id(job), kind, key, when: When::At(due), payload, priority }
+        let when = When::At(due);
+        NewJob { id: id(job), kind, key, when, payload, priority, unique_for: None }
     }
 
     async fn schedule(&self, node: usize, job: u32, new: NewJob) {

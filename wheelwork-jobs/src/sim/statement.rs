@@ -42,10 +42,10 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::TELL => (&[], &[Text]),
         sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time, Texts]),
         sql::INSERT => {
-            let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints];
+            let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints, Ints];
             (jobs, &[Uuid, Time, Int, Text])
         }
-        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Time, Int]),
+        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Time, Int]),
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::KNOWN => (&[Uuids], &[Uuid]),
         sql::CLAIM => {

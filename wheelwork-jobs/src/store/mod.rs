@@ -330,6 +330,8 @@ pub enum Insertion {
     Stored(Inserted),
     /// It was stored before, and nothing was changed.
     AlreadyStored,
+    /// It is unique for a period, and this one was stored in the period. Nothing was changed.
+    Existing(JobId),
     /// Another job has its key.
     KeyTaken,
     /// An open transaction holds its key or its id. Nothing was done: try again later.

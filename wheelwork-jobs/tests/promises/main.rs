@@ -23,4 +23,5 @@ mod settings;
 mod stop;
 mod successor;
 mod transaction;
+mod unique;
 mod virtual_time;

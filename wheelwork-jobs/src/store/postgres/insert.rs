@@ -5,6 +5,7 @@ use super::connect::{Call, is_locked, state_of};
 use super::rows::{get, uuid};
 use super::{Columns, Inner, Parameters, rows, sql};
 use crate::host;
+use crate::job::{JobId, NewJob};
 use crate::store::{Insert, Inserted, Insertion, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -23,13 +24,16 @@ impl Inner {
         let mut call = self.inserts.call("store jobs").await?;
         let begun = host::now();
         let mut answers: Vec<Option<Insertion>> = jobs.iter().map(|_| None).collect();
+        let (mut unique, others): (Vec<usize>, Vec<usize>) =
+            (0..jobs.len()).partition(|&n| jobs[n].job.unique_for.is_some());
         let (mut plain, mut keyed): (Vec<usize>, Vec<usize>) =
-            (0..jobs.len()).partition(|&n| jobs[n].job.key.is_none());
+            others.into_iter().partition(|&n| jobs[n].job.key.is_none());
         // In one order everywhere: two statements that wait for each other's keys would never end.
         plain.sort_by_key(|&n| jobs[n].job.id);
         keyed.sort_by_key(|&n| (jobs[n].job.key.as_deref(), jobs[n].job.id));
 
-        let mut parts = vec![&*keyed, &*plain];
+        unique.sort_by_key(|&n| mark(&jobs[n].job));
+        let mut parts = vec![&*unique, &*keyed, &*plain];
         while let Some(part) = parts.pop() {
             if part.is_empty() {
                 continue;
@@ -55,8 +59,21 @@ impl Inner {
                 }
             }
         }
+        if !unique.is_empty() {
+            // More than come, so that those that are over do not become more and more.
+            let most = i64::try_from(2 * unique.len()).unwrap_or(i64::MAX);
+            if let Err(error) = call.query(sql::UNMARK, &[&most]).await {
+                log::warn!("{error}");
+            }
+        }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Insertion::Busy)).collect())
     }
+}
+
+/// What is unique of a job.
+fn mark(job: &NewJob) -> (&str, Option<&str>, &str) {
+    let payload = if job.key.is_none() { &*job.payload } else { "" };
+    (&job.kind, job.key.as_deref(), payload)
 }
 
 async fn insert(
@@ -67,9 +84,10 @@ async fn insert(
 ) -> Result<Vec<Insertion>, StoreError> {
     let columns = Columns::of(jobs.iter().map(|insert| &insert.job));
     let may_claim: Vec<bool> = jobs.iter().map(|insert| insert.claim).collect();
-    let Columns { ids, kinds, keys, times, delays, payloads, priorities } = &columns;
-    let parameters: Parameters<'_, 10> =
-        [&node, &window, ids, kinds, keys, times, delays, payloads, &may_claim, priorities];
+    let Columns { ids, kinds, keys, times, delays, payloads, priorities, periods } = &columns;
+    let parameters: Parameters<'_, 11> = [
+        &node, &window, ids, kinds, keys, times, delays, payloads, &may_claim, priorities, periods,
+    ];
     let rows = call.query(sql::INSERT, &parameters).await?;
     let mut stored: HashMap<Uuid, Inserted> =
         rows.iter().map(rows::inserted).collect::<Result<_, _>>()?;
@@ -81,12 +99,24 @@ async fn insert(
             known.insert(get(row, 0)?);
         }
     }
+    let is_unique = periods.iter().any(Option::is_some);
+    let mut marked: HashMap<Uuid, Uuid> = HashMap::new();
+    if is_unique && !refused.is_empty() {
+        for row in &call.query(sql::MARKED, &[ids, kinds, keys, payloads]).await? {
+            marked.insert(get(row, 0)?, get(row, 1)?);
+        }
+    }
     let answer = |insert: &&Insert| {
         let id = uuid(insert.job.id);
-        match stored.remove(&id) {
-            Some(inserted) => Insertion::Stored(inserted),
-            None if known.contains(&id) => Insertion::AlreadyStored,
-            None => Insertion::KeyTaken,
+        match (stored.remove(&id), marked.get(&id)) {
+            (Some(inserted), _) => Insertion::Stored(inserted),
+            _ if known.contains(&id) => Insertion::AlreadyStored,
+            (None, Some(existing)) => Insertion::Existing(JobId::from_u128(existing.as_u128())),
+            // The period of another one has just ended, unless it is the key.
+            (None, None) if insert.job.unique_for.is_some() && insert.job.key.is_none() => {
+                Insertion::Busy
+            }
+            (None, None) => Insertion::KeyTaken,
         }
     };
     Ok(jobs.iter().map(answer).collect())

@@ -532,6 +532,8 @@ struct Columns<'a> {
     delays: Vec<Option<i64>>,
     payloads: Vec<&'a str>,
     priorities: Vec<i64>,
+    /// For how long they are unique.
+    periods: Vec<Option<i64>>,
 }
 
 impl<'a> Columns<'a> {
@@ -544,6 +546,7 @@ impl<'a> Columns<'a> {
             delays: vec![],
             payloads: vec![],
             priorities: vec![],
+            periods: vec![],
         };
         for job in jobs {
             let (time, delay) = time_or_delay(job.when);
@@ -554,6 +557,7 @@ impl<'a> Columns<'a> {
             columns.delays.push(delay);
             columns.payloads.push(&job.payload);
             columns.priorities.push(job.priority.into());
+            columns.periods.push(job.unique_for.map(micros));
         }
         columns
     }

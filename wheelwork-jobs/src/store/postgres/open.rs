@@ -98,10 +98,11 @@ impl Inner {
         job: &NewJob,
     ) -> Result<Insertion, StoreError> {
         let failed = |error| StoreError::new("store a job", Described(error));
-        let Columns { ids, kinds, keys, times, delays, payloads, priorities } = Columns::of([job]);
+        let Columns { ids, kinds, keys, times, delays, payloads, priorities, periods } =
+            Columns::of([job]);
         // The types are given, so that this takes one round trip, also in a pool.
         let window = micros(window);
-        let parameters: [(&(dyn ToSql + Sync), Type); 8] = [
+        let parameters: [(&(dyn ToSql + Sync), Type); 9] = [
             (&ids[0], Type::UUID),
             (&kinds[0], Type::TEXT),
             (&keys[0], Type::TEXT),
@@ -110,6 +111,7 @@ impl Inner {
             (&payloads[0], Type::TEXT),
             (&window, Type::INT8),
             (&priorities[0], Type::INT8),
+            (&periods[0], Type::INT8),
         ];
         let rows = transaction
             .query_typed(&self.prefix.apply(sql::INSERT_IN), &parameters)
@@ -120,12 +122,27 @@ impl Inner {
             let due = rows::timestamp(row, 0)?;
             return Ok(Insertion::Stored(Inserted { due, claimed: None }));
         }
+        let known = self.prefix.apply(sql::KNOWN);
         let ids: (&(dyn ToSql + Sync), Type) = (&ids, Type::UUID_ARRAY);
-        let known = transaction
-            .query_typed(&self.prefix.apply(sql::KNOWN), &[ids])
-            .await
-            .map_err(failed)?;
-        Ok(if known.is_empty() { Insertion::KeyTaken } else { Insertion::AlreadyStored })
+        let known =
+            transaction.query_typed(&known, std::slice::from_ref(&ids)).await.map_err(failed)?;
+        if !known.is_empty() {
+            return Ok(Insertion::AlreadyStored);
+        }
+        if job.unique_for.is_some() {
+            let marked = self.prefix.apply(sql::MARKED);
+            let parameters = [
+                ids,
+                (&kinds as &(dyn ToSql + Sync), Type::TEXT_ARRAY),
+                (&keys, Type::TEXT_ARRAY),
+                (&payloads, Type::TEXT_ARRAY),
+            ];
+            let marked = transaction.query_typed(&marked, &parameters).await.map_err(failed)?;
+            if let Some(row) = marked.first() {
+                return Ok(Insertion::Existing(rows::id(row, 1)?));
+            }
+        }
+        Ok(Insertion::KeyTaken)
     }
 
     pub(super) async fn repeat_in(

@@ -12,7 +12,7 @@ impl Inner {
     pub(super) async fn replace(&self, window: i64, job: &NewJob) -> Result<Replaced, StoreError> {
         let begun = host::now();
         let columns = Columns::of([job]);
-        let Columns { ids, kinds, keys, times, delays, payloads, priorities } = &columns;
+        let Columns { ids, kinds, keys, times, delays, payloads, priorities, .. } = &columns;
         let (id, kind, key) = (&ids[0], &kinds[0], &keys[0]);
         let (time, delay, payload, priority) =
             (&times[0], &delays[0], &payloads[0], &priorities[0]);

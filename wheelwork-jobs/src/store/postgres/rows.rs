@@ -26,7 +26,7 @@ pub(super) fn uuid(id: JobId) -> Uuid {
     Uuid::from_u128(id.as_u128())
 }
 
-fn id(row: &Row, column: usize) -> Result<JobId, StoreError> {
+pub(super) fn id(row: &Row, column: usize) -> Result<JobId, StoreError> {
     Ok(JobId::from_u128(get::<Uuid>(row, column)?.as_u128()))
 }
 

@@ -159,11 +159,27 @@ SELECT
     )";
 
 /// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8, priorities
-/// $10. The node $1 claims those with $9 that are due within $2 microseconds, unless their kind is paused. The first epoch is the time: if a job is
+/// $10. The node $1 claims those with $9 that are due within $2 microseconds, unless their kind is paused.
+/// Those with a period of $11 microseconds are stored only if nothing has their mark, which is a hash of the kind
+/// and of the key or the payload. A job whose key is taken gets no mark. The first epoch is the time: if a job is
 /// stored again after its end, no claim on the first one fits the second.
 pub(crate) const INSERT: &str = "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
+),
+marked AS (
+    INSERT INTO wheelwork_unique AS known (mark, job, until)
+    SELECT
+        sha256(convert_to(length(kind) || ' ' || kind || coalesce('k' || key, 'p' || payload), 'UTF8')),
+        id, statement_timestamp() + period * interval '1 microsecond'
+    FROM unnest($3::uuid[], $4::text[], $5::text[], $8::text[], $11::bigint[])
+        AS new (id, kind, key, payload, period)
+    WHERE period IS NOT NULL
+        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.id = new.id)
+        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.key = new.key)
+    ON CONFLICT (mark) DO UPDATE SET job = excluded.job, until = excluded.until
+    WHERE known.until <= statement_timestamp()
+    RETURNING job
 ),
 stored AS (
     INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, owner, epoch, claims)
@@ -186,8 +202,9 @@ stored AS (
             coalesce(at, statement_timestamp() + delay * interval '1 microsecond') AS due
         FROM unnest(
             $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bool[],
-            $10::bigint[]
-        ) AS new (id, kind, key, at, delay, payload, claim, priority)
+            $10::bigint[], $11::bigint[]
+        ) AS new (id, kind, key, at, delay, payload, claim, priority, period)
+        WHERE period IS NULL OR id IN (SELECT marked.job FROM marked)
     ) AS new
     ON CONFLICT DO NOTHING
     RETURNING id, due, owner, epoch
@@ -202,13 +219,26 @@ FROM stored";
 
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
 /// the payload $6 with the priority $8. If it is due within $7 microseconds, returns the number of the
-/// transaction.
+/// transaction. With a period $9 as in `INSERT`.
 pub(crate) const INSERT_IN: &str = "
+WITH marked AS (
+    INSERT INTO wheelwork_unique AS known (mark, job, until)
+    SELECT
+        sha256(convert_to(length(kind) || ' ' || kind || coalesce('k' || key, 'p' || payload), 'UTF8')),
+        $1, statement_timestamp() + $9::bigint * interval '1 microsecond'
+    FROM (SELECT $2::text AS kind, $3::text AS key, $6::text AS payload) AS new
+    WHERE $9::bigint IS NOT NULL
+        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.id = $1)
+        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.key = $3)
+    ON CONFLICT (mark) DO UPDATE SET job = excluded.job, until = excluded.until
+    WHERE known.until <= statement_timestamp()
+    RETURNING job
+)
 INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
-VALUES (
+SELECT
     $1, $2, $3, coalesce($4, statement_timestamp() + $5 * interval '1 microsecond'), $6, $8,
     (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
-)
+WHERE $9::bigint IS NULL OR EXISTS (SELECT FROM marked)
 ON CONFLICT DO NOTHING
 RETURNING
     due,
@@ -226,6 +256,26 @@ FROM (
     SELECT number, txid_status(number) AS status FROM unnest($1::bigint[]) AS open (number)
 ) AS open
 WHERE status IS DISTINCT FROM 'in progress'";
+
+/// Which jobs have the marks of those with the ids $1, the kinds $2, the keys $3 and the payloads $4.
+pub(crate) const MARKED: &str = "
+SELECT new.id, known.job
+FROM (
+    SELECT id, sha256(convert_to(length(kind) || ' ' || kind || coalesce('k' || key, 'p' || payload), 'UTF8')) AS mark
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) AS new (id, kind, key, payload)
+) AS new,
+LATERAL (SELECT job, until FROM wheelwork_unique WHERE mark = new.mark OFFSET 0) AS known
+WHERE known.until > statement_timestamp()";
+
+/// Gives up at most $1 marks that are over.
+pub(crate) const UNMARK: &str = "
+DELETE FROM wheelwork_unique WHERE mark = ANY (ARRAY (
+    SELECT mark FROM wheelwork_unique
+    WHERE until <= statement_timestamp()
+    ORDER BY until
+    LIMIT $1
+    FOR UPDATE SKIP LOCKED
+))";
 
 /// Those of the ids $1 that are stored.
 pub(crate) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";

@@ -212,7 +212,7 @@ impl Redb {
     ) -> Result<Insertion, ::redb::Error> {
         let now = self.0.clock.now();
         let due = due_of(job.when, now);
-        if let Some(refused) = Tables::open(transaction)?.insert(job, due)? {
+        if let Some(refused) = Tables::open(transaction)?.insert(job, due, now)? {
             return Ok(refused);
         }
         lock(&self.0.claims).freed(&job.kind, due, job.id);
@@ -334,7 +334,7 @@ impl Store for Redb {
             let mut answers = Vec::with_capacity(jobs.len());
             for Insert { job, claim } in &jobs {
                 let due = due_of(job.when, now);
-                if let Some(refused) = tables.insert(job, due)? {
+                if let Some(refused) = tables.insert(job, due, now)? {
                     answers.push(refused);
                     continue;
                 }
@@ -389,13 +389,13 @@ impl Store for Redb {
         room: usize,
         limits: KindLimits,
     ) -> Result<ClaimedLimited, StoreError> {
-        let kind = kind.clone();
+        let (kind, clock) = (kind.clone(), self.0.clock.clone());
         self.write("claim jobs of a limited kind", move |tables, claims| {
             let mut answer = ClaimedLimited::default();
             if tables.is_paused(&kind)? {
                 return Ok(answer);
             }
-            let now = now();
+            let now = clock.now();
             let (allowed, _) = claims.allowed(&kind, limits, now);
             let room = room.min(allowed);
             let urgent = tables.urgent(&kind, now, room, claims)?;
@@ -488,7 +488,8 @@ impl Store for Redb {
             }
             let now = clock.now();
             let due = due_of(job.when, now);
-            if let Some(insertion) = tables.insert(&job, due)? {
+            let job = NewJob { unique_for: None, ..job };
+            if let Some(insertion) = tables.insert(&job, due, now)? {
                 return Ok(Replaced { insertion, before });
             }
             claims.freed(&job.kind, due, job.id);
@@ -621,7 +622,8 @@ impl Store for Redb {
     }
 
     async fn glance(&self) -> Result<Glance, StoreError> {
-        self.read("count jobs", |view, claims| view.glance(now(), claims)).await
+        let clock = self.0.clock.clone();
+        self.read("count jobs", move |view, claims| view.glance(clock.now(), claims)).await
     }
 
     async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {

@@ -36,13 +36,21 @@ type UrgentPlace = (&'static str, u8, u64, u128);
 const PRIORITIES: TableDefinition<u128, u8> = TableDefinition::new("wheelwork_priorities");
 const URGENT: TableDefinition<UrgentPlace, ()> = TableDefinition::new("wheelwork_urgent");
 
+/// Which job was stored last of those that are unique for a period, and until when it is: by the kind, and by the
+/// key or the payload.
+const UNIQUE: TableDefinition<Mark, (u128, u64)> = TableDefinition::new("wheelwork_unique");
+/// Each row of `UNIQUE` has one here, by the end of its period.
+const UNTIL: TableDefinition<(u64, u128), Mark> = TableDefinition::new("wheelwork_until");
+/// The kind, whether it is the key, and the key or the payload.
+type Mark = (&'static str, bool, &'static str);
+
 /// The kinds that are paused.
 const PAUSED: TableDefinition<&str, ()> = TableDefinition::new("wheelwork_paused");
 
 /// The version of the tables, if that is more than 1.
 const SCHEMA: TableDefinition<(), u32> = TableDefinition::new("wheelwork_schema");
 
-/// The last version. 2 has `SCHEMA`, `PRIORITIES`, `URGENT` and `PAUSED`.
+/// The last version. 2 has `SCHEMA`, `PRIORITIES`, `URGENT`, `PAUSED`, `UNIQUE` and `UNTIL`.
 pub(super) const VERSION: u32 = 2;
 
 /// A row of `JOBS`.
@@ -124,6 +132,8 @@ pub(super) struct Tables<'t> {
     priorities: Table<'t, u128, u8>,
     urgent: Table<'t, UrgentPlace, ()>,
     paused: Table<'t, &'static str, ()>,
+    unique: Table<'t, Mark, (u128, u64)>,
+    until: Table<'t, (u64, u128), Mark>,
     schema: Table<'t, (), u32>,
     changed: Cell<bool>,
 }
@@ -138,6 +148,8 @@ impl<'t> Tables<'t> {
             priorities: transaction.open_table(PRIORITIES)?,
             urgent: transaction.open_table(URGENT)?,
             paused: transaction.open_table(PAUSED)?,
+            unique: transaction.open_table(UNIQUE)?,
+            until: transaction.open_table(UNTIL)?,
             schema: transaction.open_table(SCHEMA)?,
             changed: Cell::new(false),
         })
@@ -171,16 +183,23 @@ impl<'t> Tables<'t> {
         &mut self,
         job: &NewJob,
         due: Timestamp,
+        now: Timestamp,
     ) -> Result<Option<Insertion>, Error> {
         let id = job.id.as_u128();
         if self.jobs.get(id)?.is_some() {
             return Ok(Some(Insertion::AlreadyStored));
+        }
+        if let Some(existing) = self.existing(job, now)? {
+            return Ok(Some(Insertion::Existing(existing)));
         }
         if let Some(key) = &job.key {
             if self.keys.get(key.as_str())?.is_some() {
                 return Ok(Some(Insertion::KeyTaken));
             }
             self.keys.insert(key.as_str(), id)?;
+        }
+        if let Some(period) = job.unique_for {
+            self.mark(job, now, now.after(period))?;
         }
         let (due, kind) = (due.as_micros(), &*job.kind);
         self.jobs.insert(id, (due, 0, false, kind, job.key.as_deref(), &*job.payload, None))?;
@@ -191,6 +210,38 @@ impl<'t> Tables<'t> {
         }
         self.touch();
         Ok(None)
+    }
+
+    /// The job of the same mark whose period is not over.
+    fn existing(&self, job: &NewJob, now: Timestamp) -> Result<Option<JobId>, Error> {
+        if job.unique_for.is_none() {
+            return Ok(None);
+        }
+        let found = self.unique.get(mark(job))?.map(|found| found.value());
+        let found = found.filter(|(_, until)| *until > now.as_micros());
+        Ok(found.map(|(id, _)| JobId::from_u128(id)))
+    }
+
+    /// Notes that a job is unique, and forgets two others whose period is over.
+    fn mark(&mut self, job: &NewJob, now: Timestamp, until: Timestamp) -> Result<(), Error> {
+        let (id, mark) = (job.id.as_u128(), mark(job));
+        let before = self.unique.insert(mark, (id, until.as_micros()))?;
+        let before = before.map(|before| before.value());
+        if let Some((id, until)) = before {
+            self.until.remove((until, id))?;
+        }
+        self.until.insert((until.as_micros(), id), mark)?;
+        let mut over = Vec::new();
+        for entry in self.until.range(..(now.as_micros(), 0))?.take(2) {
+            let (place, mark) = entry?;
+            let (kind, is_key, text) = mark.value();
+            over.push((place.value(), kind.to_owned(), is_key, text.to_owned()));
+        }
+        for (place, kind, is_key, text) in over {
+            self.unique.remove((&*kind, is_key, &*text))?;
+            self.until.remove(place)?;
+        }
+        Ok(())
     }
 
     pub(super) fn is_paused(&self, kind: &str) -> Result<bool, Error> {
@@ -364,6 +415,13 @@ impl<'t> Tables<'t> {
         let behind = horizon.after(std::time::Duration::from_micros(1));
         claims.set_cursor(kind, (behind.max(due), JobId::from_u128(0)));
         Ok(found)
+    }
+}
+
+fn mark(job: &NewJob) -> (&str, bool, &str) {
+    match &job.key {
+        Some(key) => (&job.kind, true, key),
+        None => (&job.kind, false, &job.payload),
     }
 }
 

@@ -1,0 +1,180 @@
+//! Jobs that are unique for a period.
+
+use crate::common::{self, Shared, connect, until};
+use crate::on_every_store;
+use std::time::Duration;
+use wheelwork_jobs::{Filter, Job, JobId, Jobs, NewJob, Postgres, ScheduleError};
+
+on_every_store! {
+    the_same_job_is_stored_once_in_its_period
+    a_job_with_a_key_is_compared_by_its_key
+    the_period_goes_on_when_the_job_has_ended
+    after_the_period_the_same_job_is_stored_again
+    many_that_are_the_same_leave_one
+    a_job_that_is_refused_for_its_key_makes_nothing_unique
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn far(kind: &str, payload: u32) -> NewJob {
+    NewJob::new(kind, &payload).unwrap().due(10 * HOUR)
+}
+
+async fn stored(jobs: &Jobs<impl Shared>) -> Vec<JobId> {
+    let mut ids: Vec<_> =
+        jobs.list(Filter::default()).await.unwrap().iter().map(|job| job.id).collect();
+    ids.sort();
+    ids
+}
+
+async fn the_same_job_is_stored_once_in_its_period(store: impl Shared) {
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    let other = Jobs::open(store).await.unwrap();
+    let first = jobs.schedule(far("n", 1).unique_for(HOUR)).await.unwrap();
+    assert_eq!(other.schedule(far("n", 1).unique_for(HOUR)).await.unwrap(), first);
+    assert_eq!(jobs.metrics().scheduled + other.metrics().scheduled, 1);
+    let mut expected = vec![first];
+    // Of another payload or kind, and one that is not unique.
+    for job in [far("n", 2).unique_for(HOUR), far("m", 1).unique_for(HOUR), far("n", 1)] {
+        expected.push(other.schedule(job).await.unwrap());
+    }
+    // Kind and payload are not mixed up.
+    expected.push(jobs.schedule(far("n1", 1).unique_for(HOUR)).await.unwrap());
+    expected.push(jobs.schedule(far("n", 11).unique_for(HOUR)).await.unwrap());
+    expected.sort();
+    expected.dedup();
+    assert_eq!(expected.len(), 6);
+    assert_eq!(stored(&jobs).await, expected);
+}
+
+async fn a_job_with_a_key_is_compared_by_its_key(store: impl Shared) {
+    let jobs = Jobs::open(store).await.unwrap();
+    let keyed = |payload, key: &str| far("n", payload).key(key).unique_for(HOUR);
+    let first = jobs.schedule(keyed(1, "a")).await.unwrap();
+    assert_eq!(jobs.schedule(keyed(2, "a")).await.unwrap(), first);
+    assert_ne!(jobs.schedule(keyed(1, "b")).await.unwrap(), first);
+    // The key itself is unique among the stored jobs of all kinds.
+    let taken = jobs.schedule(far("m", 1).key("a").unique_for(HOUR)).await.unwrap_err();
+    assert!(matches!(taken, ScheduleError::KeyTaken { .. }), "{taken}");
+    let taken = jobs.schedule(far("n", 1).key("a")).await.unwrap_err();
+    assert!(matches!(taken, ScheduleError::KeyTaken { .. }), "{taken}");
+    assert!(jobs.cancel_by_key("a").await.unwrap());
+    assert_eq!(jobs.schedule(keyed(3, "a")).await.unwrap(), first);
+    jobs.schedule(far("n", 1).key("a")).await.unwrap();
+}
+
+async fn the_period_goes_on_when_the_job_has_ended<S: Shared>(store: S) {
+    let handle = |_: Job<u32, S>| async { Ok::<_, String>(()) };
+    let jobs = Jobs::builder(store).handle("n", handle).open().await.unwrap();
+    let job = || NewJob::new("n", &7).unwrap().unique_for(HOUR);
+    let first = job();
+    assert_eq!(jobs.schedule(first.clone()).await.unwrap(), first.id());
+    until("it is done", || jobs.metrics().done == 1).await;
+    assert_eq!(jobs.schedule(job()).await.unwrap(), first.id());
+    // After an answer that was lost.
+    assert_eq!(jobs.schedule(first.clone()).await.unwrap(), first.id());
+    tokio::time::sleep(ms(50)).await;
+    assert_eq!((jobs.metrics().fired, stored(&jobs).await.len()), (1, 0));
+    let again = far("n", 8).unique_for(HOUR);
+    jobs.schedule(again.clone()).await.unwrap();
+    let known = jobs.schedule(again).await.unwrap_err();
+    assert!(matches!(known, ScheduleError::AlreadyStored { .. }), "{known}");
+}
+
+async fn after_the_period_the_same_job_is_stored_again(store: impl Shared) {
+    let jobs = Jobs::open(store).await.unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(jobs.schedule(far("n", 1).unique_for(ms(20))).await.unwrap());
+        tokio::time::sleep(ms(25)).await;
+    }
+    assert_eq!(stored(&jobs).await, ids);
+    let last = jobs.schedule(far("n", 1).unique_for(HOUR)).await.unwrap();
+    assert_eq!(jobs.schedule(far("n", 1).unique_for(ms(0))).await.unwrap(), last);
+}
+
+async fn many_that_are_the_same_leave_one(store: impl Shared) {
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    let other = Jobs::open(store).await.unwrap();
+    let all = |n: usize| {
+        let jobs = if n.is_multiple_of(2) { jobs.clone() } else { other.clone() };
+        tokio::spawn(async move {
+            let same = (0..50).map(|n| far("n", n % 5).unique_for(HOUR));
+            jobs.schedule_all(same).await.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        })
+    };
+    let mut first: Option<Vec<JobId>> = None;
+    for task in (0..8).map(all).collect::<Vec<_>>() {
+        let ids = task.await.unwrap();
+        assert_eq!(first.get_or_insert(ids.clone()), &ids);
+    }
+    assert_eq!(stored(&jobs).await.len(), 5);
+}
+
+async fn a_job_that_is_refused_for_its_key_makes_nothing_unique(store: impl Shared) {
+    let jobs = Jobs::open(store).await.unwrap();
+    let plain = jobs.schedule(far("n", 1).key("a")).await.unwrap();
+    let refused = jobs.schedule(far("n", 2).key("a").unique_for(HOUR)).await.unwrap_err();
+    assert!(matches!(refused, ScheduleError::KeyTaken { .. }), "{refused}");
+    assert!(jobs.cancel(plain).await.unwrap());
+    let job = far("n", 2).key("a").unique_for(HOUR);
+    assert_eq!(jobs.schedule(job.clone()).await.unwrap(), job.id());
+    assert_eq!(jobs.replace(far("n", 3).key("a").unique_for(HOUR)).await.unwrap(), Some(job.id()));
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_rolled_back_makes_nothing_unique() {
+    let (store, _folder) = common::redb();
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    let job = || far("n", 1).unique_for(HOUR);
+    let transaction = store.begin_write().await.unwrap();
+    jobs.schedule_in(&transaction, &job()).await.unwrap();
+    drop(transaction);
+    let transaction = store.begin_write().await.unwrap();
+    let first = jobs.schedule_in(&transaction, &job()).await.unwrap();
+    assert_eq!(jobs.schedule_in(&transaction, &job()).await.unwrap(), first);
+    transaction.commit().await.unwrap();
+    assert_eq!(jobs.schedule(job()).await.unwrap(), first);
+
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let mut user = connect(&url).await;
+    let transaction = user.transaction().await.unwrap();
+    jobs.schedule_in(&transaction, &job()).await.unwrap();
+    // Who schedules the same waits for the end of the transaction.
+    let waiting = tokio::spawn({
+        let (jobs, job) = (jobs.clone(), job());
+        async move { (job.id(), jobs.schedule(job).await.unwrap()) }
+    });
+    tokio::time::sleep(ms(200)).await;
+    jobs.schedule(far("n", 2).unique_for(HOUR)).await.unwrap();
+    assert!(!waiting.is_finished());
+    transaction.rollback().await.unwrap();
+    let (id, first) = waiting.await.unwrap();
+    assert_eq!(id, first);
+    let transaction = user.transaction().await.unwrap();
+    assert_eq!(jobs.schedule_in(&transaction, &job()).await.unwrap(), first);
+    transaction.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn marks_that_are_over_are_deleted() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    for n in 0..20 {
+        jobs.schedule(far("n", n).unique_for(ms(1))).await.unwrap();
+    }
+    tokio::time::sleep(ms(20)).await;
+    for n in 0..10 {
+        jobs.schedule(far("m", n).unique_for(HOUR)).await.unwrap();
+    }
+    let count = "SELECT count(*) FROM wheelwork_unique";
+    let left: i64 = connect(&url).await.query_one(count, &[]).await.unwrap().get(0);
+    assert_eq!(left, 10);
+}
