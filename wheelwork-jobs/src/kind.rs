@@ -37,11 +37,14 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// A hundred years. A longer period means this one.
+    const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
     /// At most `most` in any period: a tenth of them at once, and the rest evenly.
     pub(crate) fn new(most: u32, period: Duration) -> Self {
         let most = most.max(1);
         let burst = most.div_ceil(10);
-        let interval = period / (most - burst + 1) + Duration::from_micros(1);
+        let interval = period.min(Self::LONGEST) / (most - burst + 1) + Duration::from_micros(1);
         Self { burst, interval }
     }
 }
@@ -266,6 +269,8 @@ mod tests {
 
     #[test]
     fn extreme_delays_are_ordinary() {
+        assert_eq!(Rate::new(0, Duration::MAX).burst, 1);
+        assert!(!Rate::new(u32::MAX, Duration::ZERO).interval.is_zero());
         let retry = Retry::default().attempts(u32::MAX).first(Duration::MAX).longest(Duration::MAX);
         assert_eq!(retry.delay_after(u32::MAX - 1), Some(Duration::MAX));
         let _ = retry.jitter(f64::NAN).next(100);

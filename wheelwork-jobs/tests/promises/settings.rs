@@ -48,8 +48,9 @@ fn a_runtime_is_needed() {
 async fn extreme_settings_are_ordinary() {
     let (builder, _folder) = builder();
     let kind = Kind::new("n").concurrency(usize::MAX).most_held(usize::MAX);
+    let limited = Kind::new("m").rate(u32::MAX, Duration::MAX).total_concurrency(usize::MAX);
     let builder = builder.window(Duration::MAX).liveness(Duration::MAX);
-    let jobs = builder.handle(kind, handle).open().await.unwrap();
+    let jobs = builder.handle(kind, handle).handle(limited, handle).open().await.unwrap();
     let far = wheelwork_jobs::NewJob::new("n", &()).unwrap().due(Duration::MAX);
     jobs.schedule(far).await.unwrap();
     assert_eq!(jobs.metrics().held, 1); // the window has no end

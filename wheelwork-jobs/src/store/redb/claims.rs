@@ -12,6 +12,7 @@ use crate::kind::Rate;
 use crate::time::Timestamp;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The place of a job in the order of its kind.
 type Place = (Timestamp, JobId);
@@ -55,11 +56,13 @@ impl Claims {
             .concurrency
             .map_or(usize::MAX, |most| most.saturating_sub(limited.claimed.len()));
         let Some(Rate { burst, interval }) = limits.rate else { return (by_concurrency, None) };
+        let interval = interval.max(Duration::from_micros(1));
         // More than the whole burst is ahead only if the clock was set.
-        limited.spent = limited.spent.min(now.after(interval * burst)).max(now);
+        limited.spent = limited.spent.min(now.after(interval.saturating_mul(burst))).max(now);
         let used = limited.spent.since(now).as_nanos().div_ceil(interval.as_nanos());
         let by_rate = usize::try_from(u128::from(burst).saturating_sub(used)).unwrap_or(usize::MAX);
-        let next = (by_rate == 0).then(|| limited.spent.before(interval * (burst - 1)));
+        let next = (by_rate == 0)
+            .then(|| limited.spent.before(interval.saturating_mul(burst.saturating_sub(1))));
         (by_rate.min(by_concurrency), next)
     }
 
