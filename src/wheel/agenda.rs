@@ -65,6 +65,11 @@ impl Agenda {
         next.is_some()
     }
 
+    /// Whether no token of a batch waits here, so that the structure has handed out no later tick.
+    pub(super) fn has_no_batch(&self) -> bool {
+        self.batch.get(self.popped).is_none()
+    }
+
     /// Requeues `token` for a later tick that has come too.
     pub(crate) fn postpone(&mut self, tick: u64, token: Token) {
         self.waiting.push(Due { tick, token });

@@ -122,6 +122,22 @@ impl<W: TokenWheel> Filing<W> {
         false
     }
 
+    /// Files a token in the pass up to `now`, under a tick after that of the token that was popped last. Within
+    /// its tick, it has no guaranteed order.
+    ///
+    /// After a stall, most tokens may be due later in the pass. The wheel takes them in O(1), as long as it has
+    /// not handed out a later tick.
+    pub(crate) fn put_off(&mut self, tick: u64, token: Token, now: u64) {
+        let Self { wheel, agenda, entries, .. } = self;
+        *entries += 1;
+        let in_reach = wheel.current_tick() <= tick && tick <= wheel.reach();
+        if tick > now || in_reach && agenda.has_no_batch() {
+            wheel.insert(tick, token);
+        } else {
+            agenda.postpone(tick, token);
+        }
+    }
+
     /// A tick before which no token is due. It may be too early, but it is never too late.
     pub(crate) fn next_expiry(&self) -> Option<u64> {
         let elsewhere = self.agenda.next_tick().into_iter().chain(self.far.next_tick());

@@ -5,6 +5,7 @@ mod far;
 mod histories;
 
 use super::agenda::Agenda;
+use super::confirm::Standing;
 use super::filing::Filing;
 use super::structure::TokenWheel;
 use super::token::{Due, Token};
@@ -116,4 +117,51 @@ fn rule_05_a_callback_that_panics_each_time_loses_and_reorders_nothing() {
     check(HashedWheel::new(8).unwrap());
     check(LinuxClassicWheel::new());
     check(HierarchicalWheel::new(3).unwrap());
+}
+
+/// Tokens that are put off in a pass come out in their ticks, together with all others of that tick.
+#[test]
+fn rule_07_what_is_put_off_in_a_pass_comes_in_the_order_of_ticks() {
+    fn random(seed: &mut u64, below: u64) -> u64 {
+        *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (*seed >> 33) % below
+    }
+    fn play(wheel: impl TokenWheel, mut seed: u64) {
+        let mut filing = Filing::new(wheel, 0);
+        let mut ticks: Vec<u64> = (0..200).map(|_| 1 + random(&mut seed, 500)).collect();
+        (0..).zip(&ticks).for_each(|(index, &tick)| filing.insert(tick, token(index)));
+        let (mut now, mut tokens, mut ended) = (0, Vec::new(), 0);
+        while filing.entries() > 0 {
+            now += random(&mut seed, 300);
+            let mut last = 0;
+            while let Some(tick) = filing.take_tick(now, &mut tokens) {
+                assert!(last < tick && tick <= now, "tick {tick} comes after {last}");
+                last = tick;
+                let due = ticks.iter().filter(|&&due| due == tick).count();
+                assert_eq!(tokens.len(), due, "all tokens of tick {tick}");
+                for token in tokens.drain(..) {
+                    let at = &mut ticks[token.index as usize];
+                    assert_eq!(std::mem::take(at), tick);
+                    if random(&mut seed, 3) == 0 {
+                        ended += 1;
+                        continue;
+                    }
+                    *at = tick + 1 + random(&mut seed, 400);
+                    if random(&mut seed, 4) == 0 {
+                        filing.settle(token, Standing::Later(*at), now);
+                    } else {
+                        filing.put_off(*at, token, now);
+                    }
+                }
+            }
+            assert!(ticks.iter().all(|&tick| tick == 0 || tick > now));
+        }
+        assert_eq!(ended, ticks.len());
+    }
+    for seed in 0..100 {
+        play(Hashed::new(8).unwrap(), seed);
+        play(Hashed::new(1).unwrap(), seed);
+        play(Hierarchical::with_buckets(4).unwrap(), seed);
+        play(LinuxClassic::default(), seed);
+    }
 }

@@ -102,7 +102,8 @@ impl<W: Exact> Worker<W> {
                         let chunk = self.chunks.look_by(locate(token.index).0, deadline);
                         chunk.map(|chunk| chunk.token)
                     };
-                    token.into_iter().for_each(|token| self.postpone(token, deadline, tick));
+                    let later = self.context().scale.tick_not_before(deadline);
+                    token.into_iter().for_each(|token| self.filing.put_off(later, token, tick));
                 }
                 Claim::Due(claimed) => {
                     self.hand_over(claimed, now, tick);
@@ -170,7 +171,7 @@ impl<W: Exact> Worker<W> {
         self.missed = entries;
     }
 
-    /// Files a timeout under its new deadline: in the queue of the tick if that is due by the present tick, or
+    /// Files a timeout that catches up under its deadline: on the agenda if that is due by the present tick, or
     /// else in the wheel. The present tick is fixed for the pass, so the pass ends.
     pub(super) fn postpone(&mut self, token: Token, deadline: u64, present: u64) {
         let tick = self.context().scale.tick_not_before(deadline);

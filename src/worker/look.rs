@@ -9,7 +9,7 @@ use super::expire::PREFETCHED_AHEAD;
 use super::tick_queue::Order;
 use crate::intake::{FileChunk, version_of};
 use crate::time::tick::NEVER;
-use crate::wheel::{Exact, Standing, Token};
+use crate::wheel::{Exact, Token};
 
 /// The number of tokens for which the worker keeps memory between ticks.
 const TOKENS_KEPT: usize = 1 << 12;
@@ -82,8 +82,7 @@ impl<W: Exact> Worker<W> {
             if deadline <= now {
                 due.add_to_group(Order::new(sequence, chunk.arena), token);
             } else {
-                let later = Standing::Later(scale.tick_not_before(deadline));
-                filing.settle(token, later, present);
+                filing.put_off(scale.tick_not_before(deadline), token, present);
             }
             true
         });
