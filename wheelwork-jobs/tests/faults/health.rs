@@ -122,12 +122,13 @@ async fn a_node_opens_with_all_connections_that_it_needs_or_not_at_all() {
     let Some(server) = postgres::server() else { return };
     let url = server.database();
     let client = connect(&url).await;
-    client.batch_execute("GRANT ALL ON SCHEMA public TO PUBLIC").await.unwrap();
     for (limit, enough) in [(3, false), (5, true)] {
         let role = format!("CREATE ROLE limited{limit} LOGIN CONNECTION LIMIT {limit}");
         client.batch_execute(&role).await.unwrap();
-        client.batch_execute("DROP TABLE IF EXISTS wheelwork_jobs, wheelwork_nodes").await.unwrap();
-        client.batch_execute("DROP SEQUENCE IF EXISTS wheelwork_node_ids").await.unwrap();
+        // Without the tables of the other role.
+        let empty = "DROP SCHEMA public CASCADE; CREATE SCHEMA public;
+            GRANT ALL ON SCHEMA public TO PUBLIC";
+        client.batch_execute(empty).await.unwrap();
         let mut config: Config = url.parse().unwrap();
         config.user(format!("limited{limit}"));
         let store = Postgres::with(config, NoTls, Postgres::LIMIT);
