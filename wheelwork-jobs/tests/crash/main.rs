@@ -8,5 +8,7 @@ mod common;
 
 mod cluster;
 mod embedded;
+#[cfg(feature = "cron")]
+mod periodic;
 mod process;
 mod takeover;
