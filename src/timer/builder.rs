@@ -240,8 +240,13 @@ impl Builder {
     /// # Errors
     ///
     /// If a setting is out of its range, if there is no memory for the buckets, or if the thread
-    /// cannot be started.
+    /// cannot be started. On WebAssembly without threads, none can.
     pub fn build(self) -> Result<HashedWheelTimer, BuildError> {
+        // There is neither a thread nor a clock, and to read one would panic.
+        if cfg!(all(target_family = "wasm", target_os = "unknown")) {
+            let source = std::io::ErrorKind::Unsupported.into();
+            return Err(BuildError::ThreadStart { source });
+        }
         let scale = self.tick_scale()?;
         match self.wheel {
             WheelKind::Hashed => {
