@@ -8,27 +8,34 @@ use std::time::Duration;
 use wheelwork::ManualClock;
 use wheelwork::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
 
-const KINDS: [IdleKind; 3] = [IdleKind::Reader, IdleKind::Writer, IdleKind::Both];
+const KINDS: [IdleKind; 5] =
+    [IdleKind::Reader, IdleKind::Writer, IdleKind::Both, IdleKind::WaitingWrite, IdleKind::Age];
+const WAITING_WRITE: usize = 3;
+const AGE: usize = 4;
+
+/// By kind. The grace after the age is as long as the age.
+type Durations = [u64; 5];
 
 #[derive(Clone, Debug)]
 enum Step {
-    Watch([u64; 3]),
+    Watch(Durations),
     Drop(usize),
     Read(usize),
     Wrote(usize),
     Touch(usize),
     Pause(usize),
     Resume(usize),
-    SetPolicy(usize, [u64; 3]),
+    Waits(usize),
+    SetPolicy(usize, Durations),
     Scale(u8),
     TakeIdlest(usize),
     Advance(u64),
 }
 
 /// Durations in milliseconds, often off and often below a tick.
-fn durations() -> impl Strategy<Value = [u64; 3]> {
+fn durations() -> impl Strategy<Value = Durations> {
     let duration = || prop_oneof![Just(0), 1..100u64, 100..3000u64, Just(100), Just(60_000)];
-    [duration(), duration(), duration()]
+    [duration(), duration(), duration(), duration(), duration()]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -39,6 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => who().prop_map(Step::Read),
         3 => who().prop_map(Step::Wrote),
         3 => who().prop_map(Step::Touch),
+        3 => who().prop_map(Step::Waits),
         2 => who().prop_map(Step::Pause),
         2 => who().prop_map(Step::Resume),
         2 => (who(), durations()).prop_map(|(who, durations)| Step::SetPolicy(who, durations)),
@@ -48,9 +56,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn policy(durations: [u64; 3]) -> IdlePolicy {
-    let [reader, writer, all] = durations.map(ms);
-    IdlePolicy::new().reader(reader).writer(writer).both(all)
+fn policy(durations: Durations) -> IdlePolicy {
+    let [reader, writer, all, waiting, age] = durations.map(ms);
+    IdlePolicy::new()
+        .reader(reader)
+        .writer(writer)
+        .both(all)
+        .waiting_write(waiting)
+        .max_age(age, age)
 }
 
 /// Even numbers are kept when they are reported, odd ones are given up.
@@ -63,24 +76,30 @@ struct Known {
     id: u32,
     handle: Watch,
     watched: bool,
-    durations: [u64; 3],
+    durations: Durations,
     last: [u64; 2],
+    waits: Option<u64>,
+    /// Since when its age counts.
+    born: Option<u64>,
     pauses: u32,
-    reported: [Option<u64>; 3],
+    reported: [Option<u64>; 5],
     /// Shorter durations can make it overdue; that is noticed at the next tick.
     changed: u64,
 }
 
 impl Known {
-    fn since(&self, kind: usize) -> u64 {
-        [self.last[0], self.last[1], self.last[0].max(self.last[1])][kind]
+    fn since(&self, kind: usize) -> Option<u64> {
+        let [read, wrote] = self.last;
+        let waits = self.waits.map(|since| since.max(wrote));
+        [Some(read), Some(wrote), Some(read.max(wrote)), waits, self.born][kind]
     }
 
     /// When this kind of silence is long enough; `None` if never.
     fn due(&self, kind: usize, scale: f64) -> Option<f64> {
         let duration = Some(self.durations[kind]).filter(|&ms| ms != 0)?;
-        let from = self.since(kind).max(self.reported[kind].unwrap_or(0));
-        (self.watched && self.pauses == 0).then_some(from as f64 + duration as f64 * scale)
+        let from = self.since(kind)?.max(self.reported[kind].unwrap_or(0));
+        let (scale, is_paused) = if kind == AGE { (1.0, false) } else { (scale, self.pauses > 0) };
+        (self.watched && !is_paused).then_some(from as f64 + duration as f64 * scale)
     }
 }
 
@@ -106,8 +125,8 @@ impl World {
             prop_assert!(told.insert((id, event.kind), event).is_none(), "told twice: {event:?}");
         }
         for known in &mut self.connections {
-            let dues = [0, 1, 2].map(|kind| known.due(kind, self.scale));
-            for kind in 0..3 {
+            let dues = [0, 1, 2, 3, 4].map(|kind| known.due(kind, self.scale));
+            for kind in 0..KINDS.len() {
                 let event = told.remove(&(known.id, KINDS[kind]));
                 let given_up = !known.watched;
                 let Some(event) = event else {
@@ -122,9 +141,9 @@ impl World {
                     continue;
                 };
                 prop_assert!(dues[kind].is_some_and(|due| due <= now), "wrong: {event:?}");
-                let silent = self.now - known.since(kind);
-                prop_assert_eq!(event.silent_for, ms(silent));
-                let first = known.reported[kind].is_none_or(|at| known.since(kind) >= at);
+                let since = known.since(kind).unwrap_or(self.now);
+                prop_assert_eq!(event.silent_for, ms(self.now - since));
+                let first = known.reported[kind].is_none_or(|at| since >= at);
                 prop_assert_eq!(event.first, first);
                 known.reported[kind] = Some(self.now);
                 if answer(known.id) == Answer::StopWatching {
@@ -138,7 +157,7 @@ impl World {
 }
 
 /// Watches `crowd` connections first, with these durations in turn.
-fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCaseError> {
+fn run(crowd: usize, crowds: &[Durations], steps: Vec<Step>) -> Result<(), TestCaseError> {
     let (timer, clock): (_, ManualClock) = manual();
     let events = Record::new();
     let record = events.clone();
@@ -160,8 +179,10 @@ fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCa
                     watched: true,
                     durations,
                     last: [now; 2],
+                    waits: None,
+                    born: (durations[AGE] > 0).then_some(now),
                     pauses: 0,
-                    reported: [None; 3],
+                    reported: [None; 5],
                     changed: now,
                 };
                 world.connections.push(known);
@@ -181,12 +202,20 @@ fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCa
                 if let Some(known) = world.get(who) {
                     known.handle.record_write();
                     known.last[1] = now;
+                    known.waits = None;
+                }
+            }
+            Step::Waits(who) => {
+                if let Some(known) = world.get(who) {
+                    known.handle.record_waiting_write();
+                    known.waits = known.waits.or(Some(now));
                 }
             }
             Step::Touch(who) => {
                 if let Some(known) = world.get(who) {
                     known.handle.touch_at(idle.now());
                     known.last = [now; 2];
+                    known.waits = None;
                 }
             }
             Step::Pause(who) => {
@@ -206,7 +235,16 @@ fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCa
             }
             Step::SetPolicy(who, durations) => {
                 if let Some(known) = world.get(who) {
+                    if known.durations[WAITING_WRITE] == 0 {
+                        // Whether a former wait counts depends on the neighbours.
+                        known.handle.record_write();
+                        known.last[1] = now;
+                        known.waits = None;
+                    }
                     known.handle.set_policy(&policy(durations));
+                    if durations[AGE] > 0 {
+                        known.born = known.born.or(Some(now));
+                    }
                     known.durations = durations;
                     known.changed = now;
                 }
@@ -220,7 +258,7 @@ fn run(crowd: usize, crowds: &[[u64; 3]], steps: Vec<Step>) -> Result<(), TestCa
                 let taken = idle.take_idlest(n);
                 let mut silences: Vec<u64> = (world.connections.iter())
                     .filter(|known| known.watched && known.pauses == 0)
-                    .map(|known| now - known.since(2))
+                    .filter_map(|known| Some(now - known.since(2)?))
                     .collect();
                 silences.sort_unstable_by(|a, b| b.cmp(a));
                 silences.truncate(n);

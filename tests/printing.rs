@@ -169,7 +169,8 @@ fn the_idle_manager_prints_its_counts_and_policies() {
     let policy = IdlePolicy::default().reader(ms(200)).jitter(ms(50));
     assert_eq!(
         text(&policy),
-        "IdlePolicy { reader: Some(200ms), writer: None, both: None, jitter: 50ms }"
+        "IdlePolicy { reader: Some(200ms), writer: None, both: None, waiting_write: None, age: None, \
+         grace: None, jitter: 50ms }"
     );
     let watch = idle.watch((), &IdlePolicy::new().reader(ms(200))).unwrap();
     assert_eq!(text(&idle), "IdleTimeouts { watched: 1, panicked: 0, .. }");

@@ -25,6 +25,8 @@ use super::kind::IdleKind;
 use super::policy::IdlePolicy;
 use super::timestamp::IntoTimestamp;
 use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
+use crate::time::tick::NEVER;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// The value of `pauses` if the handle was dropped while the callback has the connection.
@@ -45,14 +47,48 @@ pub(super) struct Activity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) paused: bool,
-    /// The last activity, by kind: read, wrote, either.
-    pub(super) since: [u64; 3],
+    read: u64,
+    wrote: u64,
+    /// `NEVER` if no write waits.
+    write_waits_since: u64,
 }
 
 impl Reading {
+    /// A connection that is not paused: its last read and write, and since when a write waits.
+    #[cfg(test)]
+    pub(super) fn of([read, wrote]: [u64; 2], write_waits_since: Option<u64>) -> Self {
+        let write_waits_since = write_waits_since.unwrap_or(NEVER);
+        Self { paused: false, read, wrote, write_waits_since }
+    }
+
+    #[cfg(test)]
+    pub(super) fn in_a_pause(self) -> Self {
+        Self { paused: true, ..self }
+    }
+
+    /// The last read or write.
+    pub(super) fn last(&self) -> u64 {
+        self.read.max(self.wrote)
+    }
+
+    /// The last activity against this kind of silence. `NEVER` if it goes on.
+    pub(super) fn since(&self, kind: IdleKind) -> u64 {
+        match kind {
+            IdleKind::Reader => self.read,
+            IdleKind::Writer => self.wrote,
+            IdleKind::WaitingWrite => self.write_waits_since,
+            IdleKind::Both | IdleKind::Age | IdleKind::TimerStopped => self.last(),
+        }
+    }
+
+    /// The begin of a silence of this kind. `None` if there is none, or a pause.
+    pub(super) fn silent_since(&self, kind: IdleKind) -> Option<u64> {
+        Some(self.since(kind)).filter(|&since| !self.paused && since != NEVER)
+    }
+
     /// Whether there was no activity of this kind after `since`, and there is no pause.
     pub(super) fn is_silent_since(&self, kind: IdleKind, since: u64) -> bool {
-        !self.paused && self.since.get(kind as usize).is_some_and(|&last| last <= since)
+        self.silent_since(kind).is_some_and(|last| last <= since)
     }
 }
 
@@ -111,12 +147,14 @@ impl Activity {
         self.pauses.load(Ordering::Relaxed) == ABANDONED
     }
 
-    pub(super) fn reading(&self) -> Reading {
+    /// `waiting`: when a write began to wait; `NEVER` if none waits.
+    fn reading(&self, waiting: u64) -> Reading {
         // Acquire: pairs with the release in `resume`. It must come before the loads of the times.
         let paused = self.pauses.load(Ordering::Acquire) > 0;
         let read = self.read.load(Ordering::Relaxed);
         let wrote = self.wrote.load(Ordering::Relaxed);
-        Reading { paused, since: [read, wrote, read.max(wrote)] }
+        let write_waits_since = waiting.max(wrote);
+        Reading { paused, read, wrote, write_waits_since }
     }
 }
 
@@ -134,16 +172,62 @@ pub(super) struct ActivityBlock {
     /// The timer's origin.
     origin: Instant,
     activities: [Activity; BLOCK],
+    /// When a write began to wait; `NEVER` if none waits. Only for blocks with a connection whose policy asks for it.
+    waiting: OnceLock<Box<[AtomicU64; BLOCK]>>,
 }
 
 impl ActivityBlock {
     pub(super) fn new(watcher: Arc<dyn Watcher>, origin: Instant) -> Self {
-        Self { watcher, origin, activities: std::array::from_fn(|_| Activity::new()) }
+        let activities = std::array::from_fn(|_| Activity::new());
+        Self { watcher, origin, activities, waiting: OnceLock::new() }
     }
 
     #[inline]
     pub(super) fn activity(&self, seat: u32) -> &Activity {
         &self.activities[seat as usize % BLOCK]
+    }
+
+    /// Resets the words of a seat for its next connection.
+    pub(super) fn begin(&self, seat: u32, now: u64) {
+        self.activity(seat).begin(now);
+        self.end_waiting_write(seat);
+    }
+
+    /// From now on it is recorded when a write begins to wait.
+    pub(super) fn watch_waiting_writes(&self) {
+        self.waiting.get_or_init(|| Box::new(std::array::from_fn(|_| AtomicU64::new(NEVER))));
+    }
+
+    /// A write has moved bytes.
+    #[inline]
+    pub(super) fn record_write(&self, seat: u32, now: u64) {
+        self.activity(seat).record_write(now);
+        self.end_waiting_write(seat);
+    }
+
+    /// A write waits from now on, unless one does.
+    pub(super) fn record_waiting_write(&self, seat: u32, now: impl FnOnce() -> u64) {
+        let Some(waiting) = self.waiting_of(seat) else { return };
+        if waiting.load(Ordering::Relaxed) == NEVER {
+            waiting.store(now(), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(super) fn end_waiting_write(&self, seat: u32) {
+        if let Some(waiting) = self.waiting_of(seat) {
+            waiting.store(NEVER, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn waiting_of(&self, seat: u32) -> Option<&AtomicU64> {
+        self.waiting.get().map(|waiting| &waiting[seat as usize % BLOCK])
+    }
+
+    pub(super) fn reading(&self, seat: u32) -> Reading {
+        let waiting = self.waiting_of(seat).map_or(NEVER, |since| since.load(Ordering::Relaxed));
+        self.activity(seat).reading(waiting)
     }
 
     #[inline]
@@ -157,23 +241,64 @@ impl ActivityBlock {
     }
 }
 
+/// A watcher for tests whose handles never call it.
+#[cfg(test)]
+pub(super) struct NoWatcher;
+
+#[cfg(test)]
+impl Watcher for NoWatcher {
+    fn now(&self) -> u64 {
+        0
+    }
+    fn leave(&self, _seat: u32) {}
+    fn set_policy(&self, _seat: u32, _policy: IdlePolicy) {}
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    fn active_at(now: u64) -> Reading {
+        Reading::of([now; 2], None)
+    }
 
     #[test]
     fn pauses_nest_and_an_extra_resume_does_nothing() {
         let activity = Activity::new();
         activity.begin(5);
         assert!(!activity.resume(6));
-        assert_eq!(activity.reading(), Reading { paused: false, since: [5; 3] });
+        assert_eq!(activity.reading(NEVER), active_at(5));
         activity.pause();
         activity.pause();
-        assert!(activity.resume(7) && activity.reading().paused);
+        assert!(activity.resume(7) && activity.reading(NEVER).paused);
         assert!(activity.resume(8));
-        assert_eq!(activity.reading(), Reading { paused: false, since: [8; 3] });
+        assert_eq!(activity.reading(NEVER), active_at(8));
         activity.record_write(9);
-        assert_eq!(activity.reading().since, [8, 9, 9]);
+        assert_eq!(activity.reading(NEVER), Reading { wrote: 9, ..active_at(8) });
+        assert_eq!(activity.reading(NEVER).last(), 9);
+    }
+
+    #[test]
+    fn a_write_waits_until_bytes_move_and_a_resume_restarts_the_wait() {
+        let block = ActivityBlock::new(Arc::new(NoWatcher), Instant::now());
+        let waits_since = || block.reading(3).silent_since(IdleKind::WaitingWrite);
+        block.begin(3, 5);
+        block.record_waiting_write(3, || 6);
+        assert_eq!(waits_since(), None, "no policy asks for it");
+        block.watch_waiting_writes();
+        block.record_waiting_write(3, || 6);
+        block.record_waiting_write(3, || 8);
+        block.activity(3).record_read(9);
+        assert_eq!(waits_since(), Some(6), "it goes on");
+        block.activity(3).pause();
+        assert_eq!(waits_since(), None);
+        block.activity(3).resume(12);
+        assert_eq!(waits_since(), Some(12));
+        block.record_write(3, 13);
+        assert_eq!(waits_since(), None);
+        block.record_waiting_write(3, || 14);
+        block.begin(3, 15);
+        assert_eq!(waits_since(), None, "the seat has another connection");
     }
 }
 
@@ -197,10 +322,11 @@ mod model {
                     assert!(activity.resume(10));
                 }
             });
-            let Reading { paused, since } = activity.reading();
-            assert!(paused || since.iter().all(|&since| since >= 9));
+            let Reading { paused, read, wrote, .. } = activity.reading(NEVER);
+            assert!(paused || read >= 9 && wrote >= 9);
             resumer.join().unwrap();
-            assert_eq!(activity.reading(), Reading { paused: false, since: [10; 3] });
+            let Reading { paused, read, wrote, .. } = activity.reading(NEVER);
+            assert_eq!((paused, read, wrote), (false, 10, 10));
         });
     }
 
@@ -214,12 +340,12 @@ mod model {
                 let activity = activity.clone();
                 thread::spawn(move || {
                     activity.pause();
-                    assert!(activity.reading().paused);
+                    assert!(activity.reading(NEVER).paused);
                     assert!(activity.resume(now));
                 })
             });
             others.into_iter().for_each(|other| other.join().unwrap());
-            assert!(!activity.reading().paused && !activity.resume(9));
+            assert!(!activity.reading(NEVER).paused && !activity.resume(9));
         });
     }
 }

@@ -137,11 +137,11 @@ impl<T> Idle<T> {
     /// Whether the connection is still silent and its handle still exists. In a long batch this may
     /// have changed since the batch was put together.
     pub fn is_still_silent(&self) -> bool {
-        let activity = self.seat.block.activity(self.seat.number);
+        let Seat { block, number } = &self.seat;
         match self.event.kind {
-            // The end of the timer is reported for active and paused connections too.
-            IdleKind::TimerStopped => !activity.is_abandoned(),
-            kind => activity.reading().is_silent_since(kind, self.since),
+            // These are reported for active and paused connections too.
+            IdleKind::Age | IdleKind::TimerStopped => !block.activity(*number).is_abandoned(),
+            kind => block.reading(*number).is_silent_since(kind, self.since),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The kinds of silence.
+//! The kinds of reports: silences, the age, and the end of the timer.
 
 /// The reason for a report.
 ///
@@ -33,6 +33,11 @@ pub enum IdleKind {
     Writer,
     /// Nothing was read or written.
     Both,
+    /// A write waits, and made no progress. Unlike [`Writer`](Self::Writer), it is not due while there is nothing
+    /// to write.
+    WaitingWrite,
+    /// The connection has reached its greatest age. This is no silence: traffic and pauses do not matter.
+    Age,
     /// The timer was stopped; this is the last report. Each connection that was watched then is
     /// reported once, and the answer has no effect.
     ///
@@ -42,18 +47,21 @@ pub enum IdleKind {
 }
 
 impl IdleKind {
-    /// The kinds that have a duration. As numbers they are 0, 1 and 2.
-    pub(super) const SILENCES: [Self; 3] = [Self::Reader, Self::Writer, Self::Both];
+    /// The kinds that have a duration. They are the first numbers.
+    pub(super) const LIMITED: [Self; 5] =
+        [Self::Reader, Self::Writer, Self::Both, Self::WaitingWrite, Self::Age];
 
     /// Every kind, in the order of its number.
-    pub(super) const EVERY: [Self; 4] =
-        [Self::Reader, Self::Writer, Self::Both, Self::TimerStopped];
+    pub(super) const EVERY: [Self; 6] =
+        [Self::Reader, Self::Writer, Self::Both, Self::WaitingWrite, Self::Age, Self::TimerStopped];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Reader => "reader",
             Self::Writer => "writer",
             Self::Both => "both",
+            Self::WaitingWrite => "waiting_write",
+            Self::Age => "age",
             Self::TimerStopped => "timer_stopped",
         }
     }

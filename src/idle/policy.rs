@@ -1,4 +1,4 @@
-//! How long a connection may be silent.
+//! How long a connection may be silent, and how old it may be.
 
 use super::kind::IdleKind;
 use crate::base::sync::Arc;
@@ -6,7 +6,7 @@ use crate::time::tick::nanos;
 use std::fmt;
 use std::time::Duration;
 
-/// How long a connection may be silent before it is reported, for each kind of silence.
+/// How long a connection may be silent, and how old it may be, before it is reported.
 ///
 /// A duration of zero, the default, turns its kind off. [`Duration::MAX`] never passes. Clones
 /// share one allocation, so make a policy once and watch many connections with it.
@@ -29,7 +29,9 @@ pub struct IdlePolicy(Arc<Limits>);
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Limits {
     /// The duration of each kind in nanoseconds; 0 is off.
-    after: [u64; IdleKind::SILENCES.len()],
+    after: [u64; IdleKind::LIMITED.len()],
+    /// From the report of the age to the next one; 0 is none.
+    grace: u64,
     jitter: u64,
 }
 
@@ -58,7 +60,56 @@ impl IdlePolicy {
         self.with(|limits| limits.after[IdleKind::Both as usize] = nanos(after))
     }
 
-    /// Adds a fixed per-connection delay of up to `most` to all three durations, so that connections
+    /// Reports a connection whose write has waited for `after` without progress: the peer does not read. It never
+    /// reports one that has nothing to write. Zero turns it off. An [`IdleStream`](super::IdleStream) knows when a
+    /// write waits; without one, call [`Watch::record_waiting_write`](super::Watch::record_waiting_write).
+    ///
+    /// If a policy turns it on that [`set_policy`](super::Watch::set_policy) brings, a write that waits already
+    /// counts from its next attempt.
+    #[must_use]
+    pub fn waiting_write(self, after: Duration) -> Self {
+        self.with(|limits| limits.after[IdleKind::WaitingWrite as usize] = nanos(after))
+    }
+
+    /// Reports a connection at the age `after`, busy or paused as it may be, and once more after each `grace`. With no
+    /// grace, it is reported once. The age counts from [`watch`](super::IdleTimeouts::watch), or from the first
+    /// change of the policy that turns it on. Zero turns it off. No [scale](super::IdleTimeouts::scale) applies.
+    ///
+    /// At the first report, a server ends the connection softly: it takes no new request. At the next one, it closes
+    /// it. An [`IdleStream`](super::IdleStream) fails from the first report on unless it is paused, and from the second
+    /// one on even then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// let idle = IdleTimeouts::new(&timer, |_: &mut u32, event| match event.first {
+    ///     true => Answer::KeepWatching, // say that the connection takes no new request
+    ///     false => Answer::StopWatching, // close it
+    /// });
+    /// let minute = Duration::from_secs(60);
+    /// let watch = idle.watch(7, &IdlePolicy::new().max_age(60 * minute, 5 * minute))?;
+    /// clock.advance(60 * minute);
+    /// assert_eq!(idle.watched(), 1);
+    /// clock.advance(5 * minute);
+    /// assert_eq!(idle.watched(), 0);
+    /// # drop(watch);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn max_age(self, after: Duration, grace: impl Into<Option<Duration>>) -> Self {
+        let grace = grace.into().map_or(0, |grace| nanos(grace).max(1));
+        self.with(|limits| {
+            limits.after[IdleKind::Age as usize] = nanos(after);
+            limits.grace = grace;
+        })
+    }
+
+    /// Adds a fixed per-connection delay of up to `most` to all durations but the grace, so that connections
     /// accepted in one burst are not reported in one burst. The default is zero.
     ///
     /// # Examples
@@ -95,10 +146,21 @@ impl IdlePolicy {
 }
 
 impl Limits {
+    /// Whether the kind is on.
+    pub(super) fn has(&self, kind: IdleKind) -> bool {
+        self.after.get(kind as usize).is_some_and(|&after| after != 0)
+    }
+
+    /// From the report of the age to the next one. `None` if the age is off, or reported once.
+    pub(super) fn grace(&self) -> Option<u64> {
+        Some(self.grace).filter(|&grace| grace != 0 && self.has(IdleKind::Age))
+    }
+
     /// The duration for one connection, with its jitter and the scale. `None` if the kind is off.
     pub(super) fn after(&self, kind: IdleKind, jitter_share: u32, scale: Scale) -> Option<u64> {
         let after = *self.after.get(kind as usize).filter(|&&after| after != 0)?;
         let share = (u128::from(self.jitter) * u128::from(jitter_share)) >> u32::BITS;
+        let scale = if kind == IdleKind::Age { Scale::ONE } else { scale };
         Some(scale.apply(after.saturating_add(share as u64)).max(1))
     }
 }
@@ -126,12 +188,13 @@ impl Default for IdlePolicy {
 
 impl fmt::Debug for IdlePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Limits { after, jitter } = *self.limits();
+        let Limits { after, grace, jitter } = *self.limits();
+        let duration = |nanos| Some(nanos).filter(|&nanos| nanos != 0).map(Duration::from_nanos);
         let mut out = f.debug_struct("IdlePolicy");
-        for kind in IdleKind::SILENCES {
-            let after = Some(after[kind as usize]).filter(|&after| after != 0);
-            out.field(kind.name(), &after.map(Duration::from_nanos));
+        for kind in IdleKind::LIMITED {
+            out.field(kind.name(), &duration(after[kind as usize]));
         }
+        out.field("grace", &duration(grace));
         out.field("jitter", &Duration::from_nanos(jitter)).finish()
     }
 }

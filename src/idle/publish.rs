@@ -15,7 +15,7 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     /// | `wheelwork_idle_panicked_total` | counter | callback calls that panicked |
     ///
     /// Each has two labels: `timer`, the name of the worker's thread, and `manager`, the name given here.
-    /// The values of `kind` are `reader`, `writer`, `both` and `timer_stopped`.
+    /// The values of `kind` are `reader`, `writer`, `both`, `waiting_write`, `age` and `timer_stopped`.
     ///
     /// # Examples
     ///

@@ -16,8 +16,9 @@
 use super::activity::{Activity, ActivityBlock, BLOCK, Watcher};
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;
-use super::verdict::{CheckTime, Reported, Verdict, jitter_share, verdict};
+use super::verdict::{CheckTime, Past, Reported, Verdict, jitter_share, verdict};
 use crate::base::sync::Arc;
+use crate::time::tick::NEVER;
 use std::time::Instant;
 
 pub(super) struct Row<T> {
@@ -26,6 +27,8 @@ pub(super) struct Row<T> {
     used: u64,
     occupants: [Occupant<T>; BLOCK],
     reports: LastReports,
+    /// When the connections whose policies have a greatest age began; `NEVER` for the others. Most rows have none.
+    births: Option<Box<[u64; BLOCK]>>,
 }
 
 pub(super) struct Occupant<T> {
@@ -50,8 +53,14 @@ pub(super) enum Stage {
 struct LastReports {
     /// One bit for each seat with a report.
     reported: u64,
-    by_seat: Option<Box<[Reported; BLOCK]>>,
+    silences: Option<Box<[[u64; SILENCES]; BLOCK]>>,
+    /// Of the kinds after those. Most rows with reports have none.
+    others: Option<Box<[[u64; OTHERS]; BLOCK]>>,
 }
+
+/// The first kinds: nothing was read, written, or both.
+const SILENCES: usize = 3;
+const OTHERS: usize = IdleKind::LIMITED.len() - SILENCES;
 
 impl<T> Row<T> {
     pub(super) fn new(watcher: Arc<dyn Watcher>, origin: Instant) -> Box<Self> {
@@ -61,6 +70,7 @@ impl<T> Row<T> {
             used: 0,
             occupants: std::array::from_fn(free),
             reports: LastReports::default(),
+            births: None,
         })
     }
 
@@ -104,16 +114,31 @@ impl<T> Row<T> {
     /// Gives a connection a free seat. The caller files it.
     pub(super) fn occupy(&mut self, number: u32, connection: T, policy: IdlePolicy, now: u64) {
         self.used |= bit(number);
-        let occupant = self.occupant_mut(number);
-        occupant.connection = Some(connection);
-        occupant.policy = Some(policy);
-        self.activity(number).begin(now);
+        self.occupant_mut(number).connection = Some(connection);
+        self.block.begin(number, now);
+        self.set_policy(number, policy, now);
+    }
+
+    /// An age counts from the first policy that has one.
+    pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, now: u64) {
+        if policy.limits().has(IdleKind::WaitingWrite) {
+            self.block.watch_waiting_writes();
+        }
+        if policy.limits().has(IdleKind::Age) {
+            let births = self.births.get_or_insert_with(|| Box::new([NEVER; BLOCK]));
+            let birth = &mut births[place_in_row(number)];
+            *birth = now.min(*birth);
+        }
+        self.occupant_mut(number).policy = Some(policy);
     }
 
     /// Frees a seat. Returns the connection, if it is here.
     pub(super) fn vacate(&mut self, number: u32) -> Option<T> {
         self.used &= !bit(number);
         self.reports.forget(number);
+        if let Some(births) = &mut self.births {
+            births[place_in_row(number)] = NEVER;
+        }
         let occupant = self.occupant_mut(number);
         occupant.stage = Stage::Free;
         occupant.policy = None;
@@ -122,15 +147,23 @@ impl<T> Row<T> {
 
     /// The verdict on an occupant. `None` for a free seat.
     pub(super) fn verdict(&mut self, number: u32, time: CheckTime) -> Option<Verdict> {
-        let reading = self.activity(number).reading();
+        let reading = self.block.reading(number);
         let reported = self.reports.of(number);
-        let active_after =
-            |reported| reading.since.iter().zip(reported).all(|(&since, then)| since >= then);
-        if reported.is_some_and(active_after) {
+        // The age goes on, whatever the connection does.
+        let active_after = |kind: IdleKind, reported: &Reported| match reported[kind as usize] {
+            0 => true,
+            then => kind != IdleKind::Age && reading.since(kind) >= then,
+        };
+        let is_over = |reported| IdleKind::LIMITED.iter().all(|&kind| active_after(kind, reported));
+        if reported.as_ref().is_some_and(is_over) {
             self.reports.forget(number); // it has no effect any more
         }
+        let past = Past {
+            born: self.births.as_ref().map_or(NEVER, |births| births[place_in_row(number)]),
+            reported: reported.unwrap_or_default(),
+        };
         let limits = self.occupants[place_in_row(number)].policy.as_ref()?.limits();
-        Some(verdict(limits, reading, reported.unwrap_or_default(), jitter_share(number), time))
+        Some(verdict(limits, reading, past, jitter_share(number), time))
     }
 
     pub(super) fn note_report(&mut self, number: u32, kind: IdleKind, now: u64) {
@@ -140,23 +173,47 @@ impl<T> Row<T> {
 
 impl LastReports {
     fn of(&self, number: u32) -> Option<Reported> {
-        let by_seat = self.by_seat.as_ref().filter(|_| self.reported & bit(number) != 0)?;
-        Some(by_seat[place_in_row(number)])
+        if self.reported & bit(number) == 0 {
+            return None;
+        }
+        let place = place_in_row(number);
+        let mut reported = Reported::default();
+        if let Some(silences) = &self.silences {
+            reported[..SILENCES].copy_from_slice(&silences[place]);
+        }
+        if let Some(others) = &self.others {
+            reported[SILENCES..].copy_from_slice(&others[place]);
+        }
+        Some(reported)
     }
 
     fn note(&mut self, number: u32, kind: IdleKind, now: u64) {
         self.reported |= bit(number);
-        let by_seat = self.by_seat.get_or_insert_with(|| Box::new([Reported::default(); BLOCK]));
-        by_seat[place_in_row(number)][kind as usize] = now;
+        let place = place_in_row(number);
+        match (kind as usize).checked_sub(SILENCES) {
+            None => {
+                let silences =
+                    self.silences.get_or_insert_with(|| Box::new([[0; SILENCES]; BLOCK]));
+                silences[place][kind as usize] = now;
+            }
+            Some(other) => {
+                let others = self.others.get_or_insert_with(|| Box::new([[0; OTHERS]; BLOCK]));
+                others[place][other] = now;
+            }
+        }
     }
 
     fn forget(&mut self, number: u32) {
         self.reported &= !bit(number);
-        match &mut self.by_seat {
-            Some(by_seat) if self.reported != 0 => {
-                by_seat[place_in_row(number)] = Reported::default();
-            }
-            by_seat => *by_seat = None,
+        if self.reported == 0 {
+            (self.silences, self.others) = (None, None);
+        }
+        let place = place_in_row(number);
+        if let Some(silences) = &mut self.silences {
+            silences[place] = [0; SILENCES];
+        }
+        if let Some(others) = &mut self.others {
+            others[place] = [0; OTHERS];
         }
     }
 }

@@ -18,7 +18,9 @@
 //! 3. Each row has a used seat. If no seat is used, there is no `spare` row either: a row's block keeps
 //!    its shard alive, and the shard owns the row.
 
-use super::activity::{BLOCK, Reading, Watcher};
+#[cfg(test)]
+use super::activity::NoWatcher;
+use super::activity::{BLOCK, Watcher};
 use super::event::{Answer, Idle, IdleEvent, Outcome, Seat};
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;
@@ -170,8 +172,8 @@ impl<T> Seats<T> {
     pub(super) fn set_policy(&mut self, number: u32, policy: IdlePolicy, time: CheckTime) {
         let before = self.earliest(number, time);
         let Some(row) = self.row_mut(number) else { return };
+        row.set_policy(number, policy, time.now);
         let occupant = row.occupant_mut(number);
-        occupant.policy = Some(policy);
         // A connection that is out is filed by its new policy when it comes back.
         if occupant.stage != Stage::Filed {
             return;
@@ -187,9 +189,10 @@ impl<T> Seats<T> {
     /// Stops watching a connection and returns it, unless it was active after `since` or is paused.
     pub(super) fn take_if_silent_since(&mut self, number: u32, since: u64) -> Option<T> {
         let row = self.row_mut(number)?;
-        let reading = row.activity(number).reading();
+        let reading = row.block.reading(number);
         let occupant = row.occupant_mut(number);
-        if occupant.stage != Stage::Filed || reading.paused || reading.since[2] != since {
+        let silent_since = reading.silent_since(IdleKind::Both);
+        if occupant.stage != Stage::Filed || silent_since != Some(since) {
             return None;
         }
         occupant.stage = Stage::Ended;
@@ -336,8 +339,8 @@ impl<T> Seats<T> {
         for (row, at) in rows.iter().take(ROWS_PER_LIST).zip(begin..) {
             let Some(row) = row else { continue };
             for place in row.in_stage(Stage::Filed) {
-                let Reading { paused, since: [_, _, since] } = row.activity(place).reading();
-                if !paused && since <= latest {
+                let since = row.block.reading(place).silent_since(IdleKind::Both);
+                if let Some(since) = since.filter(|&since| since <= latest) {
                     silent.push((since, (at * BLOCK) as u32 + place));
                 }
             }
@@ -365,7 +368,7 @@ impl<T> Seats<T> {
     }
 
     fn take_one_stopped(&mut self, number: u32, now: u64) -> Option<Idle<T>> {
-        let since = self.row_mut(number)?.activity(number).reading().since[2];
+        let since = self.row_mut(number)?.block.reading(number).last();
         let silent_for = Duration::from_nanos(now.saturating_sub(since));
         let event = IdleEvent { kind: IdleKind::TimerStopped, first: true, silent_for };
         self.take_out(number, event, since)
@@ -486,19 +489,6 @@ fn live_row<T>(rows: &mut [Option<Box<Row<T>>>], token: Token) -> Option<&mut Ro
 
 fn row_of(number: u32) -> usize {
     number as usize / BLOCK
-}
-
-/// A watcher for tests whose handles never call it.
-#[cfg(test)]
-pub(super) struct NoWatcher;
-
-#[cfg(test)]
-impl Watcher for NoWatcher {
-    fn now(&self) -> u64 {
-        0
-    }
-    fn leave(&self, _seat: u32) {}
-    fn set_policy(&self, _seat: u32, _policy: IdlePolicy) {}
 }
 
 #[cfg(all(test, not(loom)))]

@@ -10,7 +10,15 @@ use crate::time::tick::NEVER;
 use std::time::Duration;
 
 /// The last report of each kind, in nanoseconds since the timer's origin; 0 is never.
-pub(super) type Reported = [u64; 3];
+pub(super) type Reported = [u64; IdleKind::LIMITED.len()];
+
+/// What has become of a connection so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Past {
+    /// Since when its age counts. Without a greatest age it has no meaning.
+    pub(super) born: u64,
+    pub(super) reported: Reported,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -32,23 +40,30 @@ pub(super) struct CheckTime {
 pub(super) fn verdict(
     limits: &Limits,
     reading: Reading,
-    reported: Reported,
+    past: Past,
     jitter_share: u32,
     time: CheckTime,
 ) -> Verdict {
     let CheckTime { now, scale } = time;
+    let reported = |kind: IdleKind| past.reported[kind as usize];
+    let since = |kind: IdleKind| match kind {
+        IdleKind::Age => Some(past.born),
+        kind => reading.silent_since(kind),
+    };
     let due = |kind: IdleKind| {
-        let after = limits.after(kind, jitter_share, scale)?;
-        let [since, reported] = [reading.since, reported].map(|by_kind| by_kind[kind as usize]);
-        // A paused connection may be resumed at any time, and may be idle `after` later.
-        let from = if reading.paused { now } else { since.max(reported) };
+        let after = match kind {
+            IdleKind::Age if reported(kind) > 0 => limits.grace()?,
+            kind => limits.after(kind, jitter_share, scale)?,
+        };
+        // A paused connection may be resumed at any time, and a write may begin to wait. It is due `after` later.
+        let from = since(kind).map_or(now, |since| since.max(reported(kind)));
         Some((from.saturating_add(after), kind))
     };
-    let first_due = IdleKind::SILENCES.into_iter().filter_map(due).min_by_key(|&(at, _)| at);
+    let first_due = IdleKind::LIMITED.into_iter().filter_map(due).min_by_key(|&(at, _)| at);
     match first_due {
         Some((at, kind)) if at <= now => {
-            let since = reading.since[kind as usize];
-            Verdict::Idle(event(kind, since, reported[kind as usize], now), since)
+            let since = since(kind).unwrap_or(now);
+            Verdict::Idle(event(kind, since, reported(kind), now), since)
         }
         Some((at, _)) => Verdict::CheckAt(at),
         None => Verdict::CheckAt(NEVER),
@@ -76,9 +91,12 @@ mod tests {
 
     const NS: fn(u64) -> Duration = Duration::from_nanos;
 
-    fn verdict_at(policy: &IdlePolicy, since: [u64; 3], reported: Reported, now: u64) -> Verdict {
-        let reading = Reading { paused: false, since };
-        verdict(policy.limits(), reading, reported, 0, CheckTime { now, scale: Scale::ONE })
+    /// `since`: the last read and the last write.
+    fn verdict_at(policy: &IdlePolicy, since: [u64; 2], reported: [u64; 3], now: u64) -> Verdict {
+        let [reader, writer, both] = reported;
+        let past = Past { born: 0, reported: [reader, writer, both, 0, 0] };
+        let time = CheckTime { now, scale: Scale::ONE };
+        verdict(policy.limits(), Reading::of(since, None), past, 0, time)
     }
 
     fn idle(kind: IdleKind, first: bool, silent_for: u64, since: u64) -> Verdict {
@@ -88,27 +106,24 @@ mod tests {
     #[test]
     fn the_kind_that_was_due_first_is_reported() {
         let policy = IdlePolicy::new().reader(NS(50)).writer(NS(30)).both(NS(10));
-        assert_eq!(verdict_at(&policy, [40, 60, 60], [0; 3], 69), Verdict::CheckAt(70));
-        assert_eq!(
-            verdict_at(&policy, [40, 60, 60], [0; 3], 70),
-            idle(IdleKind::Both, true, 10, 60)
-        );
-        let both = verdict_at(&policy, [40, 60, 60], [0, 0, 85], 91);
+        assert_eq!(verdict_at(&policy, [40, 60], [0; 3], 69), Verdict::CheckAt(70));
+        assert_eq!(verdict_at(&policy, [40, 60], [0; 3], 70), idle(IdleKind::Both, true, 10, 60));
+        let both = verdict_at(&policy, [40, 60], [0, 0, 85], 91);
         assert_eq!(both, idle(IdleKind::Reader, true, 51, 40), "due at 90, the writer too");
-        let then = verdict_at(&policy, [40, 60, 60], [91, 0, 91], 91);
+        let then = verdict_at(&policy, [40, 60], [91, 0, 91], 91);
         assert_eq!(then, idle(IdleKind::Writer, true, 31, 60));
-        assert_eq!(verdict_at(&policy, [40, 60, 60], [91; 3], 91), Verdict::CheckAt(101));
+        assert_eq!(verdict_at(&policy, [40, 60], [91; 3], 91), Verdict::CheckAt(101));
     }
 
     #[test]
     fn a_report_is_first_again_after_activity() {
         let policy = IdlePolicy::new().reader(NS(10));
         assert_eq!(
-            verdict_at(&policy, [5; 3], [15, 0, 0], 25),
+            verdict_at(&policy, [5; 2], [15, 0, 0], 25),
             idle(IdleKind::Reader, false, 20, 5)
         );
         assert_eq!(
-            verdict_at(&policy, [15; 3], [15, 0, 0], 25),
+            verdict_at(&policy, [15; 2], [15, 0, 0], 25),
             idle(IdleKind::Reader, true, 10, 15)
         );
     }
@@ -116,15 +131,45 @@ mod tests {
     #[test]
     fn a_paused_connection_is_checked_again_after_its_duration() {
         let policy = IdlePolicy::new().reader(NS(10)).both(NS(20));
-        let reading = Reading { paused: true, since: [5; 3] };
+        let reading = Reading::of([5; 2], None).in_a_pause();
         let time = CheckTime { now: 1000, scale: Scale::ONE };
-        assert_eq!(verdict(policy.limits(), reading, [0; 3], 0, time), Verdict::CheckAt(1010));
+        let past = Past::default();
+        assert_eq!(verdict(policy.limits(), reading, past, 0, time), Verdict::CheckAt(1010));
+    }
+
+    #[test]
+    fn a_write_that_does_not_wait_is_checked_again_after_its_duration() {
+        let policy = IdlePolicy::new().waiting_write(NS(10));
+        let at = |waits, now| {
+            let reading = Reading::of([5; 2], waits);
+            let time = CheckTime { now, scale: Scale::ONE };
+            verdict(policy.limits(), reading, Past::default(), 0, time)
+        };
+        assert_eq!(at(None, 1000), Verdict::CheckAt(1010));
+        assert_eq!(at(Some(995), 1004), Verdict::CheckAt(1005));
+        assert_eq!(at(Some(995), 1005), idle(IdleKind::WaitingWrite, true, 10, 995));
+    }
+
+    #[test]
+    fn an_age_is_due_in_a_pause_and_again_after_the_grace() {
+        let at = |grace, reported, now| {
+            let policy = IdlePolicy::new().max_age(NS(100), grace);
+            let reading = Reading::of([80; 2], None).in_a_pause();
+            let past = Past { born: 20, reported: [0, 0, 0, 0, reported] };
+            verdict(policy.limits(), reading, past, 0, CheckTime { now, scale: Scale(0.5) })
+        };
+        assert_eq!(at(Some(NS(30)), 0, 119), Verdict::CheckAt(120), "no scale shortens it");
+        assert_eq!(at(Some(NS(30)), 0, 121), idle(IdleKind::Age, true, 101, 20));
+        assert_eq!(at(Some(NS(30)), 121, 150), Verdict::CheckAt(151));
+        assert_eq!(at(Some(NS(30)), 121, 151), idle(IdleKind::Age, false, 131, 20));
+        assert_eq!(at(None, 121, 1000), Verdict::CheckAt(NEVER));
+        assert_eq!(at(Some(Duration::ZERO), 121, 121), Verdict::CheckAt(122));
     }
 
     #[test]
     fn rule_10_zero_and_the_longest_duration_are_never_due() {
         for policy in [IdlePolicy::new(), IdlePolicy::new().both(Duration::MAX)] {
-            assert_eq!(verdict_at(&policy, [5; 3], [0; 3], NEVER - 1), Verdict::CheckAt(NEVER));
+            assert_eq!(verdict_at(&policy, [5; 2], [0; 3], NEVER - 1), Verdict::CheckAt(NEVER));
         }
     }
 
@@ -141,6 +186,6 @@ mod tests {
     #[test]
     fn a_touch_with_a_later_time_than_the_check_suppresses_the_event() {
         let policy = IdlePolicy::new().both(NS(10));
-        assert_eq!(verdict_at(&policy, [500; 3], [0; 3], 20), Verdict::CheckAt(510));
+        assert_eq!(verdict_at(&policy, [500; 2], [0; 3], 20), Verdict::CheckAt(510));
     }
 }

@@ -1,6 +1,6 @@
 //! `Watch`, the handle of a watched connection.
 
-use super::activity::Activity;
+use super::activity::{Activity, Reading};
 use super::event::Seat;
 use super::policy::IdlePolicy;
 use super::timestamp::IntoTimestamp;
@@ -57,13 +57,50 @@ impl Watch {
     /// peer does not count as idle while bytes still flow to it.
     #[inline]
     pub fn record_write(&self) {
-        self.activity().record_write(self.0.block.now());
+        self.0.block.record_write(self.0.number, self.0.block.now());
+    }
+
+    /// Records that a write waits, for [`IdlePolicy::waiting_write`]: the socket took no bytes. Call it when a write
+    /// would block. The wait ends with the next `record_write` or `touch`, so call that even if the write is given up.
+    /// Costs a load if no policy asks for it, or if a write waits already.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork::{HashedWheelTimer, ManualClock};
+    /// # use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+    /// # let clock = ManualClock::new();
+    /// # let timer = HashedWheelTimer::builder().clock(clock.clone()).build()?;
+    /// # let idle = IdleTimeouts::new(&timer, |_: &mut u32, _| Answer::StopWatching);
+    /// let seconds = Duration::from_secs;
+    /// let watch = idle.watch(7, &IdlePolicy::new().waiting_write(seconds(10)))?;
+    /// clock.advance(seconds(60)); // nothing to write
+    /// watch.record_waiting_write(); // the socket is full
+    /// clock.advance(seconds(9));
+    /// watch.record_write(); // it took some bytes
+    /// watch.record_waiting_write();
+    /// clock.advance(seconds(9));
+    /// assert_eq!(idle.watched(), 1);
+    /// clock.advance(seconds(1));
+    /// assert_eq!(idle.watched(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn record_waiting_write(&self) {
+        self.0.block.record_waiting_write(self.0.number, || self.0.block.now());
+    }
+
+    /// No write waits any more, though none has moved bytes.
+    #[cfg(any(feature = "tokio", feature = "futures-io"))]
+    pub(super) fn end_waiting_write(&self) {
+        self.0.block.end_waiting_write(self.0.number);
     }
 
     /// Records both a read and a write.
     #[inline]
     pub fn touch(&self) {
-        self.activity().touch(self.0.block.now());
+        self.touch_nanos(self.0.block.now());
     }
 
     /// Like [`record_read`](Self::record_read), at a [`Timestamp`](super::Timestamp) or an
@@ -80,13 +117,19 @@ impl Watch {
     /// [`record_read_at`](Self::record_read_at).
     #[inline]
     pub fn record_write_at(&self, at: impl IntoTimestamp) {
-        self.activity().record_write(self.0.block.nanos_at(at));
+        self.0.block.record_write(self.0.number, self.0.block.nanos_at(at));
     }
 
     /// Like [`touch`](Self::touch), at a given time. See [`record_read_at`](Self::record_read_at).
     #[inline]
     pub fn touch_at(&self, at: impl IntoTimestamp) {
-        self.activity().touch(self.0.block.nanos_at(at));
+        self.touch_nanos(self.0.block.nanos_at(at));
+    }
+
+    #[inline]
+    fn touch_nanos(&self, now: u64) {
+        self.activity().record_read(now);
+        self.0.block.record_write(self.0.number, now);
     }
 
     /// Suspends the watching until [`resume`](Self::resume): until then the connection is never
@@ -171,13 +214,17 @@ impl Watch {
 
     /// The time since the last read or write.
     pub fn silent_for(&self) -> Duration {
-        let [_, _, since] = self.activity().reading().since;
+        let since = self.reading().last();
         Duration::from_nanos(self.0.block.now().saturating_sub(since))
     }
 
     #[inline]
-    pub(super) fn activity(&self) -> &Activity {
+    fn activity(&self) -> &Activity {
         self.0.block.activity(self.0.number)
+    }
+
+    pub(super) fn reading(&self) -> Reading {
+        self.0.block.reading(self.0.number)
     }
 }
 

@@ -277,3 +277,46 @@ fn rule_02_jitter_spreads_a_burst_and_reports_no_connection_early() {
     }
     assert_eq!(idle.watched(), 0);
 }
+
+#[test]
+fn a_connection_is_reported_at_its_age_and_after_each_grace_whatever_it_does() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::KeepWatching);
+    let once = idle.watch(1, &IdlePolicy::new().max_age(ms(1000), None)).unwrap();
+    let again = idle.watch(2, &IdlePolicy::new().max_age(ms(1000), ms(500))).unwrap();
+    idle.scale(0.0).unwrap(); // an age is no silence
+    again.pause();
+    for _ in 0..9 {
+        clock.advance(ms(100));
+        once.touch();
+    }
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(100));
+    assert_eq!(events.take(), [(1, IdleKind::Age, true, 1000), (2, IdleKind::Age, true, 1000)]);
+    clock.advance(ms(400));
+    again.resume();
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(100));
+    assert_eq!(events.take(), [(2, IdleKind::Age, false, 1500)]);
+    clock.advance(ms(500));
+    assert_eq!(events.take(), [(2, IdleKind::Age, false, 2000)]);
+    drop((once, again));
+    assert_conserved(&timer);
+}
+
+/// The next connection in the seat has an age of its own.
+#[test]
+fn a_seat_begins_with_a_new_age() {
+    let (timer, clock) = manual();
+    let (idle, events) = recording(&timer, Answer::StopWatching);
+    let policy = IdlePolicy::new().max_age(ms(1000), None);
+    let former = idle.watch(1, &policy).unwrap();
+    let _neighbour = idle.watch(2, &IdlePolicy::new()).unwrap();
+    clock.advance(ms(700));
+    drop(former);
+    let _next = idle.watch(3, &policy).unwrap();
+    clock.advance(ms(900));
+    assert_eq!(events.len(), 0);
+    clock.advance(ms(100));
+    assert_eq!(events.take(), [(3, IdleKind::Age, true, 1000)]);
+}

@@ -1,11 +1,15 @@
 //! Streams with idle timeouts, on a manual clock.
 
+mod age;
 mod futures_io;
 mod halves;
 mod pauser;
 mod script;
 mod silence;
 mod stops;
+#[cfg(feature = "tonic")]
+mod tonic;
+mod waiting_write;
 
 use crate::common::{TICK, manual, ms};
 use crate::wakers::Alarm;

@@ -1,7 +1,7 @@
 //! The remembered reports.
 
+use super::super::activity::NoWatcher;
 use super::super::policy::{IdlePolicy, Scale};
-use super::super::seats::NoWatcher;
 use super::*;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn a_report_is_forgotten_after_activity() {
     assert_eq!(remembered(&row), [1]);
     row.activity(1).touch(25);
     assert!(!report(&mut row, 1, 31) && remembered(&row).is_empty());
-    assert!(row.reports.by_seat.is_none());
+    assert!(row.reports.silences.is_none());
 }
 
 /// The seat's next connection has not been reported.
@@ -48,5 +48,5 @@ fn a_report_is_forgotten_with_its_connection() {
     assert_eq!(row.vacate(0), Some(0));
     assert_eq!(remembered(&row), [1]);
     assert_eq!(row.vacate(1), Some(1));
-    assert!(row.reports.by_seat.is_none());
+    assert!(row.reports.silences.is_none());
 }

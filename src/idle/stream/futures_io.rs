@@ -53,12 +53,12 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
         let polled = this.stream.poll_flush(cx);
-        this.monitor.judge(Half::Writer, cx, polled, |()| false)
+        this.monitor.judge_flush(cx, polled)
     }
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
         let polled = this.stream.poll_close(cx);
-        this.monitor.judge(Half::Writer, cx, polled, |()| false)
+        this.monitor.judge_flush(cx, polled)
     }
 }

@@ -3,6 +3,7 @@
 // The files:
 //   tokio       tokio's `AsyncRead` and `AsyncWrite` for `IdleStream`
 //   futures_io  those of futures-io
+//   tonic       tonic's `Connected`
 //   pauser      pauses the watch of a stream from elsewhere
 //   monitor     the watch of one stream
 //   signal      brings a report to the tasks that wait
@@ -17,11 +18,13 @@ mod signal;
 mod timed_out;
 #[cfg(feature = "tokio")]
 mod tokio;
+#[cfg(feature = "tonic")]
+mod tonic;
 
 pub use pauser::{Pause, Pauser};
 pub use timed_out::TimedOut;
 
-use super::event::Idle;
+use super::event::{Idle, IdleEvent};
 use super::kind::IdleKind;
 use super::policy::IdlePolicy;
 use super::timeouts::{IdleTimeouts, ScaleError};
@@ -130,7 +133,8 @@ fn report(batch: &mut [Idle<Arc<Signal>>]) -> u64 {
         let event = idle.event();
         // At the end of the timer no stream is idle, so no task is woken.
         if event.kind != IdleKind::TimerStopped && idle.is_still_silent() {
-            let silence = Silence { since: idle.since, silent_for: event.silent_for };
+            let IdleEvent { silent_for, first, .. } = event;
+            let silence = Silence { since: idle.since, silent_for, first };
             panics += idle.connection.report(event.kind, silence);
         } else {
             idle.withdraw();
@@ -148,8 +152,8 @@ impl fmt::Debug for IdleStreams {
 pin_project! {
     /// A stream with idle timeouts. Created by [`IdleStreams::wrap`].
     ///
-    /// It has tokio's `AsyncRead` and `AsyncWrite` with the feature `tokio`, and those of futures-io with
-    /// the feature `futures-io`. If the stream has been idle for a duration of its policy, reads and writes
+    /// It has tokio's `AsyncRead` and `AsyncWrite` with the feature `tokio`, those of futures-io with
+    /// the feature `futures-io`, and tonic's `Connected` with the feature `tonic`. If the stream has been idle for a duration of its policy, reads and writes
     /// fail with an [`io::Error`](std::io::Error) of kind
     /// [`TimedOut`](std::io::ErrorKind::TimedOut), whose source is a [`TimedOut`].
     ///
@@ -185,6 +189,11 @@ pin_project! {
     /// - **Only progress counts.** A read or a write that moves at least one byte is a touch, and costs what
     ///   a touch of a [`Watch`] costs. A poll that is pending, the end of the stream, a flush and a shutdown
     ///   are none. So a slow peer whose bytes flow is not idle.
+    /// - **A write waits** ([`waiting_write`](IdlePolicy::waiting_write)) from a write, a flush or a shutdown that is
+    ///   pending to the next write that moves bytes, or to the end of that flush. If a task gives up a write that is
+    ///   pending, it still waits.
+    /// - **Age** ([`max_age`](IdlePolicy::max_age)) ends a stream when it would wait and is not paused: a response that
+    ///   a pause covers is finished. After the grace it ends in a pause too. Bytes that are ready still come first.
     /// - **Each kind of silence ends both halves**: at a report, the waiting reader and the waiting
     ///   writer are woken and fail, as do a flush and a shutdown that wait. A stream without writes for the
     ///   writer's duration is writer idle even if there was nothing to write.

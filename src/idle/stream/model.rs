@@ -7,7 +7,7 @@ use crate::idle::kind::IdleKind;
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-const SILENCE: Silence = Silence { since: 7, silent_for: Duration::from_millis(5) };
+const SILENCE: Silence = Silence { since: 7, silent_for: Duration::from_millis(5), first: true };
 
 /// A task that waits until it is woken.
 struct Bell {
@@ -68,7 +68,7 @@ fn another_waker_of_a_stream_sees_a_report() {
     check(|| {
         let signal = Arc::new(Signal::new());
         let mut former = Listener::new(signal.clone());
-        assert_eq!(former.wait(Half::Reader, Waker::noop()), Some([None; 3]));
+        assert_eq!(former.wait(Half::Reader, Waker::noop()), Some([None; 5]));
         let task = spawn({
             let signal = signal.clone();
             move || Bell::new().wait_for_silence(signal, Half::Reader)

@@ -1,7 +1,7 @@
 //! `Monitor`: the watch of one stream, which turns a reported silence into an error.
 
 use super::pauser::StreamWatch;
-use super::signal::{Half, Listener, Signal, Silence};
+use super::signal::{Half, Listener, Signal, Silence, Silences};
 use super::timed_out::TimedOut;
 use crate::base::sync::Arc;
 use crate::idle::kind::IdleKind;
@@ -12,14 +12,16 @@ pub(super) struct Monitor {
     /// Dropped first, so that no report wakes a waker that is about to be dropped.
     listener: Listener,
     pub(super) watch: StreamWatch,
+    /// A flush or a shutdown waits, so its end is the end of the waiting write.
+    flush_waits: bool,
 }
 
 impl Monitor {
     pub(super) fn new(watch: StreamWatch, signal: Arc<Signal>) -> Self {
-        Self { listener: Listener::new(signal), watch }
+        Self { listener: Listener::new(signal), watch, flush_waits: false }
     }
 
-    /// Judges a poll of the stream: progress is recorded, and waiting ends with an error if the stream is
+    /// Judges a read or a write of the stream: progress is recorded, and waiting ends with an error if the stream is
     /// idle. `progressed` says whether a result moved any bytes.
     #[inline]
     pub(super) fn judge<R>(
@@ -36,30 +38,64 @@ impl Monitor {
                 }
                 Poll::Ready(result)
             }
-            Poll::Pending => match self.wait(half, cx) {
-                Some(idle) => Poll::Ready(Err(idle.into())),
-                None => Poll::Pending,
-            },
+            Poll::Pending => {
+                if half == Half::Writer {
+                    self.watch.record_waiting_write();
+                }
+                self.wait(half, cx)
+            }
         }
     }
 
+    /// Judges a flush or a shutdown. Their results are no progress, but while they wait, a write waits.
     #[inline]
-    fn record(&self, half: Half) {
+    pub(super) fn judge_flush(
+        &mut self,
+        cx: &Context<'_>,
+        polled: Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        if polled.is_pending() {
+            self.flush_waits = true;
+            self.watch.record_waiting_write();
+            return self.wait(Half::Writer, cx);
+        }
+        if std::mem::take(&mut self.flush_waits) {
+            self.watch.end_waiting_write();
+        }
+        polled
+    }
+
+    #[inline]
+    fn record(&mut self, half: Half) {
         match half {
             Half::Reader => self.watch.record_read(),
-            Half::Writer => self.watch.record_write(),
+            Half::Writer => {
+                self.flush_waits = false;
+                self.watch.record_write();
+            }
         }
     }
 
-    /// Registers the task's waker, then looks for a silence that is not over.
+    /// Registers the task's waker, then looks for a reason to fail.
     #[inline]
-    fn wait(&mut self, half: Half, cx: &Context<'_>) -> Option<TimedOut> {
-        let silences = self.listener.wait(half, cx.waker())?;
-        let mut reported = IdleKind::SILENCES.into_iter().zip(silences);
+    fn wait<R>(&mut self, half: Half, cx: &Context<'_>) -> Poll<io::Result<R>> {
+        match self.listener.wait(half, cx.waker()).and_then(|silences| self.failure(silences)) {
+            Some(timed_out) => Poll::Ready(Err(timed_out.into())),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The silence that is not over, or the age.
+    fn failure(&self, silences: Silences) -> Option<TimedOut> {
+        let reading = self.watch.reading();
+        let mut reported = IdleKind::LIMITED.into_iter().zip(silences);
         reported.find_map(|(kind, silence)| {
-            let Silence { since, silent_for } = silence?;
-            let still = self.watch.activity().reading().is_silent_since(kind, since);
-            still.then_some(TimedOut { kind, silent_for })
+            let Silence { since, silent_for, first } = silence?;
+            let fails = match kind {
+                IdleKind::Age => !(first && reading.paused),
+                kind => reading.is_silent_since(kind, since),
+            };
+            fails.then_some(TimedOut { kind, silent_for })
         })
     }
 }

@@ -36,10 +36,12 @@ pub(super) struct Silence {
     /// The last activity before the report, in nanoseconds since the timer's origin.
     pub(super) since: u64,
     pub(super) silent_for: Duration,
+    /// Whether it is the first report of this silence.
+    pub(super) first: bool,
 }
 
 /// The latest reported silence of each kind.
-pub(super) type Silences = [Option<Silence>; IdleKind::SILENCES.len()];
+pub(super) type Silences = [Option<Silence>; IdleKind::LIMITED.len()];
 
 pub(super) struct Signal {
     /// Whether a silence was ever reported. Relaxed: rule 5.

@@ -4,7 +4,7 @@ use crate::idle::kind::IdleKind;
 use std::io;
 use std::time::Duration;
 
-/// A stream was idle: the source of an [`io::Error`] of kind [`TimedOut`](io::ErrorKind::TimedOut).
+/// A stream was idle, or too old: the source of an [`io::Error`] of kind [`TimedOut`](io::ErrorKind::TimedOut).
 ///
 /// # Examples
 ///
@@ -20,21 +20,26 @@ use std::time::Duration;
 /// # describe(&std::io::ErrorKind::TimedOut.into());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} for {silent_for:?}: expected bytes within the duration of the policy", missing(*kind))]
+#[error("{}", describe(*kind, *silent_for))]
 #[non_exhaustive]
 pub struct TimedOut {
-    /// The kind of silence.
+    /// The kind of silence, or [`IdleKind::Age`].
     pub kind: IdleKind,
-    /// How long the silence had lasted when it was reported.
+    /// How long the silence had lasted when it was reported, or the age then.
     pub silent_for: Duration,
 }
 
-fn missing(kind: IdleKind) -> &'static str {
-    match kind {
+fn describe(kind: IdleKind, silent_for: Duration) -> String {
+    let missing = match kind {
         IdleKind::Reader => "nothing was read",
         IdleKind::Writer => "nothing was written",
+        IdleKind::WaitingWrite => "a write has waited",
         IdleKind::Both | IdleKind::TimerStopped => "nothing was read or written",
-    }
+        IdleKind::Age => {
+            return format!("open for {silent_for:?}: expected to end at the age of the policy");
+        }
+    };
+    format!("{missing} for {silent_for:?}: expected bytes within the duration of the policy")
 }
 
 impl From<TimedOut> for io::Error {

@@ -48,12 +48,12 @@ impl<S: AsyncWrite> AsyncWrite for IdleStream<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
         let polled = this.stream.poll_flush(cx);
-        this.monitor.judge(Half::Writer, cx, polled, |()| false)
+        this.monitor.judge_flush(cx, polled)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
         let polled = this.stream.poll_shutdown(cx);
-        this.monitor.judge(Half::Writer, cx, polled, |()| false)
+        this.monitor.judge_flush(cx, polled)
     }
 }
