@@ -1,5 +1,4 @@
-//! An HTTP server on axum and hyper that ends silent connections, slow headers and slow handlers. Copy
-//! this file.
+//! An HTTP server on axum and hyper that ends silent connections, slow headers and slow handlers.
 //!
 //! It needs no timer of the runtime: `enable_io` is enough.
 

@@ -1,4 +1,4 @@
-//! An HTTP client whose pool and keep-alive pings use the timer, on hyper-util. Copy this file.
+//! An HTTP client whose pool and keep-alive pings use the timer, on hyper-util.
 //!
 //! For a deadline, wrap the call: `timer.timeout(limit, client.get(uri))`. It includes the time to
 //! connect.

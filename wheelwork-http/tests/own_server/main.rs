@@ -1,8 +1,7 @@
-//! The server and the client of the example on a clock that stands still until the test moves it.
+//! The server and the client of those who drive hyper themselves, as the guide's chapter on HTTP shows them: on a
+//! clock that stands still until the test moves it.
 
-#[path = "../../../examples/http_server/client.rs"]
 mod client;
-#[path = "../../../examples/http_server/server.rs"]
 mod server;
 
 use axum::Router;
@@ -88,6 +87,22 @@ fn the_pings_of_the_client_follow_the_clock_of_the_timer() {
         let failed: Error = asked.await.unwrap().unwrap_err();
         assert!(!failed.is_connect(), "{failed:?}");
     });
+}
+
+#[test]
+fn the_excerpt_in_the_guide_consists_of_lines_of_the_server_in_their_order() {
+    let chapter = include_str!("../../../src/guide/http_servers.md");
+    // The first block of code is that of this crate.
+    let mut blocks = chapter.split("```").filter_map(|block| block.strip_prefix("rust,ignore\n"));
+    let excerpt = blocks.nth(1).expect("a block of code");
+    let mut lines = include_str!("server.rs").lines().map(str::trim);
+    let mut count = 0;
+    for line in excerpt.lines().filter(|line| !line.starts_with("// ...")) {
+        let is_found = lines.any(|other| other == line.trim());
+        assert!(is_found, "not in the server, or not in order: {line}");
+        count += 1;
+    }
+    assert!(count > 10, "the block is shorter than the server's core");
 }
 
 /// Runs `test` beside a server, on a runtime without a timer.
