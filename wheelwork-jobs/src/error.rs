@@ -99,6 +99,21 @@ pub enum CompleteError {
     Store(#[from] StoreError),
 }
 
+/// A result was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResultError {
+    /// It cannot be written as JSON.
+    #[error("the result cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is too long.
+    #[error("a result of {bytes} bytes: expected at most 16384")]
+    Long {
+        /// Its length.
+        bytes: usize,
+    },
+}
+
 /// `Jobs` did not open.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,13 +1,14 @@
 //! Handlers, whatever their payload, and the job that they get.
 
-use crate::error::{CompleteError, ScheduleError};
+use crate::error::{CompleteError, ResultError, ScheduleError};
 use crate::job::{JobId, NewJob};
 use crate::kind::Kind;
 use crate::periodic::Repetition;
-use crate::store::{Claim, InTransaction, Store};
+use crate::store::{Claim, InTransaction, Kept, Store};
 use crate::time::Timestamp;
 use crate::trace::RunSpan;
 use crate::transaction;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::fmt;
@@ -50,9 +51,17 @@ pub(crate) struct Told {
     /// The job was completed in a transaction: its row may be gone already.
     pub(crate) in_transaction: AtomicBool,
     snooze: Mutex<Option<Duration>>,
+    /// For how long the job is kept when it is done.
+    keep_done: Option<Duration>,
+    /// JSON in ASCII.
+    result: Mutex<Option<String>>,
 }
 
 impl Told {
+    pub(crate) fn keeping(keep_done: Option<Duration>) -> Self {
+        Self { keep_done, ..Self::default() }
+    }
+
     /// The job was completed in a transaction, which may not be committed yet.
     pub(crate) fn completed(&self) {
         self.in_transaction.store(true, Ordering::Relaxed);
@@ -60,6 +69,13 @@ impl Told {
 
     pub(crate) fn snooze(&self) -> Option<Duration> {
         *self.snooze.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the job is kept if it is done now. `None` if it is not kept.
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        let lasts = self.keep_done?;
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Some(Kept { lasts, result })
     }
 }
 
@@ -92,6 +108,48 @@ impl<P, S: Store> Job<P, S> {
         *self.told.snooze.lock().unwrap_or_else(PoisonError::into_inner) = Some(delay);
     }
 
+    /// The longest result as JSON, in bytes. What is not ASCII counts with its escapes.
+    pub const LONGEST_RESULT: usize = 16 * 1024;
+
+    /// Sets the result of the run, in place of a former one. If the job is done then, it is kept with the result
+    /// for as long as its kind says by [`Kind::keep_done`](crate::Kind::keep_done), and
+    /// [`Jobs::get`](crate::Jobs::get) returns it. If the kind keeps nothing, the result is lost. Call it before
+    /// [`complete_in`](Self::complete_in).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Redb, ResultError};
+    /// async fn add(job: Job<(u32, u32), Redb>) -> Result<(), ResultError> {
+    ///     job.set_result(&(job.payload.0 + job.payload.1))
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = Redb::open(folder.path().join("jobs.redb"))?;
+    /// let kind = Kind::new("add").keep_done(Duration::from_secs(3600));
+    /// let jobs = Jobs::builder(store).handle(kind, add).open().await?;
+    /// let id = jobs.schedule(NewJob::new("add", &(3, 4))?).await?;
+    /// # while jobs.metrics().done < 1 { tokio::time::sleep(Duration::from_millis(1)).await }
+    /// let done = jobs.get(id).await?.ok_or("it is kept for an hour")?;
+    /// assert_eq!(done.result.as_deref(), Some("7"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written as JSON, or is longer than [`LONGEST_RESULT`](Self::LONGEST_RESULT). The former
+    /// result stays.
+    pub fn set_result(&self, result: &impl Serialize) -> Result<(), ResultError> {
+        let json = in_ascii(serde_json::to_string(result)?);
+        if json.len() > Self::LONGEST_RESULT {
+            return Err(ResultError::Long { bytes: json.len() });
+        }
+        *self.told.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
+        Ok(())
+    }
+
     /// Is cancelled when the run should end: at the [time limit](crate::Kind::time_limit) of the kind, and when
     /// the node hears that the job was cancelled, moved or taken over.
     pub fn cancellation(&self) -> &CancellationToken {
@@ -117,11 +175,13 @@ impl<P: Sync, S: Store> Job<P, S> {
         &'a self,
         transaction: &'a S::Transaction<'_>,
     ) -> InTransaction<'a, Result<(), CompleteError>> {
-        let completing = match self.next_occurrence() {
-            Some(next) => self.store.repeat_in(transaction, self.window, self.claim(), next),
-            None => self.store.complete_in(transaction, self.claim()),
-        };
+        let (claim, kept) = (self.claim(), self.told.kept());
         Box::pin(async move {
+            let completing = match (self.next_occurrence(), &kept) {
+                (Some(next), _) => self.store.repeat_in(transaction, self.window, claim, next),
+                (None, Some(kept)) => self.store.complete_kept_in(transaction, claim, kept),
+                (None, None) => self.store.complete_in(transaction, claim),
+            };
             if !completing.await? {
                 return Err(CompleteError::Lost { id: self.id });
             }
@@ -295,4 +355,22 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("the handler panicked: {}", text.unwrap_or("no text"))
+}
+
+/// JSON whose every character any encoding of a database has.
+fn in_ascii(json: String) -> String {
+    if json.is_ascii() {
+        return json;
+    }
+    let mut ascii = String::with_capacity(2 * json.len());
+    for c in json.chars() {
+        if c.is_ascii() {
+            ascii.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            ascii.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    ascii
 }

@@ -279,8 +279,12 @@ pub struct StoredJob {
     pub attempts: u32,
     /// Where it stands.
     pub state: State,
-    /// The error of the last attempt that failed.
+    /// The error of the last attempt that failed. A job that is done has none.
     pub error: Option<String>,
+    /// When it was done, by the database's clock.
+    pub done: Option<SystemTime>,
+    /// The result of its run as JSON, if it is done.
+    pub result: Option<String>,
 }
 
 /// Where a stored job stands.
@@ -291,6 +295,8 @@ pub enum State {
     Waiting,
     /// A node has claimed it: it is in the node's wheel, or it runs.
     Claimed,
+    /// It is done, and its kind [keeps](crate::Kind::keep_done) it for a while.
+    Done,
     /// Its attempts are used up. [`revive`](crate::Jobs::revive) gives it new ones.
     Dead,
 }

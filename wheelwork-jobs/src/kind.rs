@@ -24,6 +24,7 @@ pub struct Kind {
     pub(crate) time_limit: Option<Duration>,
     pub(crate) total_concurrency: Option<usize>,
     pub(crate) rate: Option<Rate>,
+    pub(crate) keep_done: Option<Duration>,
     pub(crate) retry: Retry,
 }
 
@@ -61,6 +62,7 @@ impl Kind {
             time_limit: None,
             total_concurrency: None,
             rate: None,
+            keep_done: None,
             retry: Retry::default(),
         }
     }
@@ -145,6 +147,15 @@ impl Kind {
     /// How many of these jobs the node holds at most. Of a limited kind, what it cannot run at once is for others.
     pub(crate) fn room(&self) -> usize {
         if self.is_limited() { self.most_held.min(self.concurrency) } else { self.most_held }
+    }
+
+    /// How long a job that is done can be seen, with the [result](crate::Job::set_result) of its run: not at all by
+    /// default. Then a node deletes it that has a kind which keeps jobs. A job that was kept has no claim on its key.
+    ///
+    /// It costs an insert and later a delete for each job.
+    pub fn keep_done(mut self, keep_done: Duration) -> Self {
+        self.keep_done = Some(keep_done);
+        self
     }
 
     /// What happens after a failure.

@@ -75,7 +75,7 @@ mod transaction;
 #[cfg(feature = "redb")]
 mod virtual_time;
 
-pub use error::{CompleteError, DiedError, OpenError, ScheduleError, StopError};
+pub use error::{CompleteError, DiedError, OpenError, ResultError, ScheduleError, StopError};
 pub use group::Group;
 pub use handler::Job;
 pub use health::{Condition, Health};

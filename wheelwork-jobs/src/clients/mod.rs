@@ -13,7 +13,8 @@ use crate::store::postgres::foreign::Client;
 impl<P: Sync> Job<P, Postgres> {
     async fn complete_by(&self, client: &mut impl Client) -> Result<(), CompleteError> {
         let next = self.next_occurrence();
-        self.store.complete_by(client, self.window, self.claim(), next).await?;
+        let (claim, kept) = (self.claim(), self.told.kept());
+        self.store.complete_by(client, self.window, claim, next, kept).await?;
         self.told.completed();
         Ok(())
     }

@@ -93,7 +93,8 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         attempt,
         node: node_number,
     });
-    let told = Arc::new(Told::default());
+    let keep_done = node.handlers[kind].kind.keep_done;
+    let told = Arc::new(Told::keeping(keep_done));
     let now = node.clock().least(host::now());
     let begun = host::now();
     let mut run = Run {
@@ -239,7 +240,7 @@ impl<S: Store> Run<'_, S> {
             }
             _ => match next {
                 Some(due) => Outcome::Repeat { due, error: None, ran: ran == Ran::Yes },
-                None => Outcome::Done,
+                None => self.told.kept().map_or(Outcome::Done, Outcome::Keep),
             },
         }
     }
@@ -283,7 +284,7 @@ impl<S: Store> Run<'_, S> {
 
 fn word_for(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Done => "done",
+        Outcome::Done | Outcome::Keep(_) => "done",
         Outcome::Repeat { error: None, ran: true, .. } => "done",
         Outcome::Repeat { error: None, .. } => "skipped",
         Outcome::Repeat { .. } => "given up",

@@ -102,7 +102,7 @@ async fn tell<S: Store>(
         near |= match end.outcome {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
             Outcome::Repeat { due, .. } => due <= horizon,
-            Outcome::Done | Outcome::Bury { .. } | Outcome::LetGo => false,
+            Outcome::Done | Outcome::Keep(_) | Outcome::Bury { .. } | Outcome::LetGo => false,
         };
         told.push(end.claim);
     }
@@ -130,13 +130,15 @@ impl<S: Store> Node<S> {
         let counts = self.counts.kinds.of(kind);
         let count = match outcome {
             Outcome::LetGo => return,
-            Outcome::Done | Outcome::Repeat { error: None, ran: true, .. }
+            Outcome::Done | Outcome::Keep(_) | Outcome::Repeat { error: None, ran: true, .. }
                 if held || in_transaction =>
             {
                 &counts.done
             }
             _ if !held => &counts.lost,
-            Outcome::Done | Outcome::Repeat { error: None, ran: true, .. } => &counts.done,
+            Outcome::Done | Outcome::Keep(_) | Outcome::Repeat { error: None, ran: true, .. } => {
+                &counts.done
+            }
             Outcome::Repeat { error: None, .. } => &counts.skipped,
             Outcome::Repeat { .. } => &counts.given_up,
             Outcome::Retry { .. } => &counts.retried,

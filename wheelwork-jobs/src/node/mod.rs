@@ -9,7 +9,7 @@
 //! - `insert`: stores new jobs
 //! - `held`: what the node has claimed
 //! - `dispatch`: runs what is due; `confirm` asks the store before, where needed
-//! - `finish`: tells the store what has ended
+//! - `finish`: tells the store what has ended; `history`: forgets what was kept long enough
 //! - `members`: asks for the members of groups
 //! - `stop`: the end of the node
 //! - `backoff`: how long to wait after the store has failed
@@ -25,6 +25,7 @@ mod finish;
 mod hear;
 mod heartbeat;
 mod held;
+mod history;
 mod insert;
 mod limited;
 mod members;
@@ -264,6 +265,9 @@ impl<S: Store> Node<S> {
             parts.start(work::run(self.clone()));
             parts.start(confirm::run(self.clone()));
             parts.start(members::run(self.clone()));
+        }
+        if let Some(shortest) = self.handlers.iter().filter_map(|h| h.kind.keep_done).min() {
+            parts.start(history::run(self.clone(), shortest));
         }
         for kind in 0..self.kinds.len() {
             parts.watch(handlers.spawn(dispatch::run(self.clone(), kind)));

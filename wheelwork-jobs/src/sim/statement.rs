@@ -10,6 +10,7 @@ use super::protocol::{Cell, Parameters, Type};
 use super::world;
 use crate::job::JobId;
 use crate::store::Store;
+use crate::store::postgres::history;
 use crate::store::postgres::{Postgres, sql};
 use crate::time::Timestamp;
 use std::cmp::Reverse;
@@ -71,6 +72,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::COMPLETE => (&[Uuid, Int], &[]),
         sql::REPEAT_IN => (&[Uuid, Int, Time, Int], &[Int]),
         sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int]),
+        history::GET_DONE => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Time, Text]),
         EFFECT => (&[Int], &[]),
         LOCK_ROW => (&[Uuid], &[]),
         other => panic!("the simulation does not know the statement {other}"),
@@ -159,6 +161,7 @@ impl<'a> Statement<'a> {
             sql::COMPLETE => self.complete(p.uuid(1), p.int(2)).await,
             sql::REPEAT_IN => self.repeat_in(p).await,
             sql::GET => Ok(self.get(p.uuid(1))),
+            history::GET_DONE => Ok(vec![]), // no kind of the histories keeps jobs
             EFFECT => {
                 self.state().effect(self.tx, p.int(1));
                 Ok(vec![])

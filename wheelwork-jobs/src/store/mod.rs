@@ -15,7 +15,7 @@ pub(crate) mod postgres;
 pub(crate) mod redb;
 
 pub use self::glance::Glance;
-use crate::job::{JobId, NewJob, StoredJob, When};
+use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::kind::Rate;
 use crate::time::{Reading, Timestamp};
 use std::pin::Pin;
@@ -204,7 +204,18 @@ pub trait Store: Send + Sync + 'static {
         ids: &[JobId],
     ) -> impl Future<Output = Result<Vec<(JobId, bool)>, StoreError>> + Send;
 
-    /// One job.
+    /// The same, and keeps the job as one that is done.
+    fn complete_kept_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        claim: Claim,
+        kept: &'a Kept,
+    ) -> InTransaction<'a, Result<bool, StoreError>>;
+
+    /// Deletes jobs that are done and were kept long enough, at most so many. Returns how many that were.
+    fn forget_done(&self, most: usize) -> impl Future<Output = Result<usize, StoreError>> + Send;
+
+    /// One job, also if it is done and kept.
     fn get(&self, id: JobId) -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
 
     /// The job that has a key.
@@ -423,6 +434,8 @@ pub struct End {
 pub enum Outcome {
     /// The job is done, and is deleted.
     Done,
+    /// The job is done, and is kept for a while.
+    Keep(Kept),
     /// It runs again after the delay. The attempt counts as failed.
     Retry {
         /// From now.
@@ -451,6 +464,15 @@ pub enum Outcome {
     },
     /// It has not begun, and is free again.
     LetGo,
+}
+
+/// How a job is kept that is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// For how long, from now.
+    pub lasts: Duration,
+    /// The result of its run as JSON in ASCII.
+    pub result: Option<String>,
 }
 
 /// What has become of the end of a run.
@@ -532,13 +554,14 @@ impl Filter {
 }
 
 /// Which jobs to look at, at a cost that has a limit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Peek {
-    /// Of this kind only. It must be given for jobs that are not dead.
+    /// Of this kind only. It must be given for waiting jobs.
     pub kind: Option<String>,
-    /// Dead ones, those that were due last first (`Redb`: that were made last), among the last
-    /// [`MOST_READ`](Self::MOST_READ) of all kinds. If not, free ones, the earliest first.
-    pub dead: bool,
+    /// `Waiting`: the earliest first. `Dead`: those that were due last first (`Redb`: that were made last), and
+    /// `Done`: those that were done last first, among the last [`MOST_READ`](Self::MOST_READ) of all kinds. Claimed
+    /// jobs cannot be looked at so.
+    pub state: State,
     /// Without the first so many, at most [`MOST_READ`](Self::MOST_READ).
     pub skip: usize,
     /// At most so many.

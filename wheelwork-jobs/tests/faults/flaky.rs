@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use wheelwork_jobs::store::{
     Beat, Cancelled, Claim, Claimed, ClaimedLimited, End, Finished, InTransaction, Insert,
-    Insertion, Joined, KindLimits, NodeId, Notice, Removed, Replaced, Started, Store,
+    Insertion, Joined, Kept, KindLimits, NodeId, Notice, Removed, Replaced, Started, Store,
 };
 use wheelwork_jobs::{
     Filter, Glance, JobId, KindStats, NewJob, Peek, Reading, StoreError, StoredJob, Timestamp, When,
@@ -119,6 +119,19 @@ impl<S: Store> Store for Flaky<S> {
 
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         flaky(self.store.finish(ends)).await
+    }
+
+    async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
+        flaky(self.store.forget_done(most)).await
+    }
+
+    fn complete_kept_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        claim: Claim,
+        kept: &'a Kept,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        self.store.complete_kept_in(transaction, claim, kept)
     }
 
     async fn glance(&self) -> Result<Glance, StoreError> {
@@ -252,6 +265,7 @@ macro_rules! forward_the_rest {
                 node: NodeId, window: Duration, kind: &Arc<str>, room: usize, limits: KindLimits
             ) -> ClaimedLimited;
             set_paused(kind: &str, paused: bool) -> bool;
+            forget_done(most: usize) -> usize;
             glance() -> Glance;
             peek(peek: &Peek) -> Vec<StoredJob>;
         }
@@ -267,6 +281,15 @@ macro_rules! forward_the_rest {
             job: &'a NewJob,
         ) -> InTransaction<'a, Result<Insertion, StoreError>> {
             self.store.insert_in(transaction, window, job)
+        }
+
+        fn complete_kept_in<'a>(
+            &'a self,
+            transaction: &'a Self::Transaction<'_>,
+            claim: Claim,
+            kept: &'a Kept,
+        ) -> InTransaction<'a, Result<bool, StoreError>> {
+            self.store.complete_kept_in(transaction, claim, kept)
         }
 
         fn complete_in<'a>(

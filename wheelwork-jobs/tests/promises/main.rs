@@ -10,6 +10,7 @@ mod everywhere;
 mod fail;
 mod fire;
 mod groups;
+mod history;
 mod keys;
 mod limits;
 mod metrics;

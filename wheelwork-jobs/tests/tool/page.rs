@@ -1,6 +1,7 @@
 //! The web page of the program.
 
 use crate::common::{postgres, redb};
+use crate::program::{Program, Ran};
 use crate::wait_until_closed;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -310,4 +311,51 @@ fn pages_of_many_jobs_read_few_rows() {
     // 20,000 free ones by the index alone, 10,000 claimed and 10,000 dead ones, and two pages of up to 10,000.
     assert!(rows < 45_000, "{rows} rows");
     assert!(entries < 65_000, "{entries} entries of indexes");
+}
+
+/// A job that is done and kept, with a hostile result.
+async fn finish<S: Store>(store: S) -> JobId {
+    let kind = Kind::new("kept").keep_done(Duration::from_secs(3_600));
+    let handle = |job: Job<(), S>| async move { job.set_result(&[HOSTILE]) };
+    let jobs = Jobs::builder(store).handle(kind, handle).open().await.unwrap();
+    let id = jobs.schedule(NewJob::new("kept", &()).unwrap()).await.unwrap();
+    while jobs.metrics().done == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    jobs.stop(Duration::from_secs(10)).await.unwrap();
+    id
+}
+
+fn shows_what_is_done(option: &str, store: &str, id: JobId) {
+    let server = Server::start([option, store], &["--allow-changes"]);
+    let page = server.get("/done");
+    is_clean(&page);
+    assert!(page.body.contains(&id.to_string()), "{}", page.body);
+    assert!(!server.get("/done?kind=mail").body.contains(&id.to_string()));
+    let page = server.get(&format!("/job?id={id}"));
+    is_clean(&page);
+    assert!(page.body.contains("[&quot;&lt;script&gt;"), "{}", page.body);
+    assert!(!page.body.contains("<form"), "{}", page.body);
+    drop(server);
+    if option == "--store" {
+        wait_until_closed(store.as_ref());
+    }
+    let program = Program::new(option, store);
+    let Ran { code, out, .. } = program.run(&["list", "--done"]);
+    assert_eq!(code, 0);
+    assert!(out.contains(&id.to_string()) && out.contains("kept"), "{out}");
+    assert_eq!(program.json(&["list", "--done"])[0]["state"], "done");
+    assert_eq!(program.json(&["show", &id.to_string()])["result"][0], HOSTILE);
+    assert!(program.run(&["show", &id.to_string()]).out.contains("result"));
+}
+
+#[test]
+fn page_and_program_show_what_is_done() {
+    let (store, folder) = redb();
+    let id = in_runtime(finish(store));
+    shows_what_is_done("--store", &closed(&folder), id);
+    let Some(database) = postgres::server() else { return };
+    let url = database.database();
+    let id = in_runtime(finish(Postgres::new(&url).unwrap()));
+    shows_what_is_done("--postgres", &url, id);
 }

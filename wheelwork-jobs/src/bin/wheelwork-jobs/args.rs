@@ -66,6 +66,9 @@ pub(crate) enum Command {
         /// Only jobs that are not dead
         #[arg(long, conflicts_with = "dead")]
         alive: bool,
+        /// Jobs that are done and kept, the last first; at most 10,000 are searched
+        #[arg(long, conflicts_with_all = ["dead", "alive"])]
+        done: bool,
         /// List at most so many
         #[arg(long, value_name = "NUMBER", default_value_t = 100)]
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]

@@ -23,7 +23,25 @@ fn job_value(job: &StoredJob) -> Value {
         "attempts": job.attempts,
         "payload": payload(&job.payload),
         "error": job.error,
+        "done": job.done.map(exact),
+        "result": job.result.as_deref().map(payload),
     })
+}
+
+/// Jobs that are done, without their payloads and results.
+pub(crate) fn done(jobs: &[StoredJob]) -> String {
+    let job = |job: &StoredJob| {
+        json!({
+            "id": job.id.to_string(),
+            "kind": job.kind,
+            "key": job.key,
+            "due": exact(job.due),
+            "state": state(job.state),
+            "attempts": job.attempts,
+            "done": job.done.map(exact),
+        })
+    };
+    text(&Value::Array(jobs.iter().map(job).collect()))
 }
 
 /// Another program may have written something else than JSON into the row.

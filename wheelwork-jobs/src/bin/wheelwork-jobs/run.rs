@@ -8,7 +8,9 @@ use crate::{json, table};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use wheelwork_jobs::{Filter, JobId, Jobs, OpenError, Postgres, StopError, Store, StoreError};
+use wheelwork_jobs::{
+    Filter, JobId, Jobs, OpenError, Peek, Postgres, State, StopError, Store, StoreError,
+};
 
 /// So many dead jobs are listed at once.
 const BATCH: usize = 1_000;
@@ -75,7 +77,12 @@ async fn obey<S: Store>(
     command: Command,
 ) -> Result<ExitCode, RunError> {
     match command {
-        Command::List { kind, dead, alive, limit } => {
+        Command::List { kind, done: true, limit, .. } => {
+            let most = usize::try_from(limit).unwrap_or(usize::MAX);
+            let found = jobs.peek(Peek { kind, state: State::Done, skip: 0, most }).await?;
+            print(if json { json::done(&found) } else { table::done(&found, SystemTime::now()) })?;
+        }
+        Command::List { kind, dead, alive, limit, .. } => {
             let dead = (dead || alive).then_some(dead);
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             let found = jobs.list(Filter { kind, dead, limit, after: None }).await?;

@@ -47,6 +47,25 @@ pub(crate) fn jobs(jobs: &[StoredJob], now: SystemTime) -> String {
     table.trim_fmt()
 }
 
+/// Jobs that are done, a line each unless the kind is long.
+pub(crate) fn done(jobs: &[StoredJob], now: SystemTime) -> String {
+    if jobs.is_empty() {
+        return "no jobs".to_owned();
+    }
+    let mut table = table(&["id", "kind", "done", "failed"]);
+    for job in jobs {
+        let done = job.done.map_or("-".to_owned(), |done| relative(done, now));
+        table.add_row([job.id.to_string(), printable(&job.kind), done, job.attempts.to_string()]);
+    }
+    align_right(&mut table, 3..4);
+    for column in [0, 2, 3] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    table.trim_fmt()
+}
+
 /// One job with all its fields.
 pub(crate) fn job(job: &StoredJob, now: SystemTime) -> String {
     let mut table = plain();
@@ -58,6 +77,10 @@ pub(crate) fn job(job: &StoredJob, now: SystemTime) -> String {
     table.add_row(["priority", &job.priority.to_string()]);
     table.add_row(["failed", &format!("{} times", job.attempts)]);
     table.add_row(["payload", &printable(&job.payload)]);
+    if let Some(done) = job.done {
+        table.add_row(["done", &format!("{} ({})", exact(done), relative(done, now))]);
+        table.add_row(["result", &job.result.as_deref().map_or("none".to_owned(), printable)]);
+    }
     table.add_row(["error", &job.error.as_deref().map_or("none".to_owned(), printable)]);
     table.trim_fmt()
 }
@@ -99,6 +122,7 @@ pub(crate) fn state(state: State) -> &'static str {
         State::Waiting => "waiting",
         State::Claimed => "claimed",
         State::Dead => "dead",
+        State::Done => "done",
         _ => "unknown",
     }
 }

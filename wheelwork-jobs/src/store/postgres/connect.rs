@@ -423,6 +423,25 @@ pub(super) fn is_locked(error: &StoreError) -> bool {
     state_of(error).is_some_and(|state| locked.contains(state))
 }
 
+/// Has both halves tried that the server refused together. One row alone is left, and so will be told
+/// later. Passes on an error that is none of the rows'.
+pub(super) fn halve<'a, T>(
+    part: &'a [T],
+    error: StoreError,
+    parts: &mut Vec<&'a [T]>,
+) -> Result<(), StoreError> {
+    if is_locked(&error) || state_of(&error).is_none() {
+        return Err(error);
+    }
+    if part.len() == 1 {
+        log::warn!("{error}");
+    } else {
+        let (first, second) = part.split_at(part.len() / 2);
+        parts.extend([second, first]);
+    }
+    Ok(())
+}
+
 /// An error of `tokio_postgres` that prints its cause as well: "db error" alone says nothing.
 #[derive(Debug)]
 pub(super) struct Described(pub(super) tokio_postgres::Error);

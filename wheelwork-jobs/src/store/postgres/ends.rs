@@ -1,8 +1,8 @@
 //! The beginnings and the ends of runs. What hinders one of them hinders no other: rows that somebody has
 //! locked are passed over, and a statement that the server refuses is tried again in halves.
 
-use super::connect::{Call, is_locked, state_of};
-use super::{Inner, columns, micros, rows, sql};
+use super::connect::{Call, halve, state_of};
+use super::{Inner, columns, history, micros, rows, sql};
 use crate::store::{Claim, End, Finished, NodeId, Outcome, Started, StoreError};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -68,10 +68,15 @@ impl Inner {
         let mut call = self.ends.call("end jobs").await?;
         let (mut done, mut let_go) = (Vec::new(), Vec::new());
         let (mut repeated, mut failed) = (Vec::new(), Vec::new());
+        let mut kept = Vec::new();
         for End { claim, outcome } in ends {
             let (next, error) = match outcome {
                 Outcome::Done => {
                     done.push(*claim);
+                    continue;
+                }
+                Outcome::Keep(keep) => {
+                    kept.push((*claim, keep));
                     continue;
                 }
                 Outcome::LetGo => {
@@ -98,6 +103,8 @@ impl Inner {
 
         let mut held = HashSet::new();
         change(&mut call, sql::DONE, &done, &mut held).await?;
+        let not_kept = history::keep(&mut call, kept, &mut held).await?;
+        change(&mut call, sql::DONE, &not_kept, &mut held).await?;
         change(&mut call, sql::LET_GO, &let_go, &mut held).await?;
         fail(&mut call, &failed, &mut held).await?;
         fail(&mut call, &repeated, &mut held).await?;
@@ -107,7 +114,9 @@ impl Inner {
         let answer = |end: &End| match left.get(&end.claim) {
             _ if held.contains(&end.claim) => Finished::Held,
             // A job that is free has had its failure, or was let go.
-            Some(owned) if *owned || matches!(end.outcome, Outcome::Done) => Finished::Later,
+            Some(owned) if *owned || matches!(end.outcome, Outcome::Done | Outcome::Keep(_)) => {
+                Finished::Later
+            }
             _ => Finished::Lost,
         };
         Ok(ends.iter().map(answer).collect())
@@ -202,23 +211,4 @@ fn note(rows: &[tokio_postgres::Row], held: &mut HashSet<Claim>) -> Result<(), S
 fn is_foreign(error: &StoreError) -> bool {
     let foreign = [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE];
     state_of(error).is_some_and(|state| foreign.contains(state))
-}
-
-/// Has both halves tried that the server refused together. One row alone is left, and so will be told
-/// later. Passes on an error that is none of the rows'.
-fn halve<'a, T>(
-    part: &'a [T],
-    error: StoreError,
-    parts: &mut Vec<&'a [T]>,
-) -> Result<(), StoreError> {
-    if is_locked(&error) || state_of(&error).is_none() {
-        return Err(error);
-    }
-    if part.len() == 1 {
-        log::warn!("{error}");
-    } else {
-        let (first, second) = part.split_at(part.len() / 2);
-        parts.extend([second, first]);
-    }
-    Ok(())
 }

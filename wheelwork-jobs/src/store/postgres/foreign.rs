@@ -1,9 +1,10 @@
 //! Jobs in transactions of other clients than tokio-postgres: the same statements, over whatever runs them.
 
+use super::history::COMPLETE_KEPT;
 use super::{Inner, Postgres, micros, signed, sql, uuid};
 use crate::error::{CompleteError, ScheduleError};
 use crate::job::{JobId, NewJob, When};
-use crate::store::{Claim, Insertion, StoreError};
+use crate::store::{Claim, Insertion, Kept, StoreError};
 use crate::time::Timestamp;
 use std::error::Error;
 use std::time::Duration;
@@ -50,15 +51,16 @@ impl Postgres {
         }
     }
 
-    /// Ends a job, or moves it to its next occurrence.
+    /// Ends a job, which may be kept, or moves it to its next occurrence.
     pub(crate) async fn complete_by(
         &self,
         client: &mut impl Client,
         window: Duration,
         claim: Claim,
         next: Option<Timestamp>,
+        kept: Option<Kept>,
     ) -> Result<(), CompleteError> {
-        let completed = self.0.complete_by(client, window, claim, next).await;
+        let completed = self.0.complete_by(client, window, claim, next, kept).await;
         match completed.map_err(|error| StoreError::new("complete a job", error))? {
             true => Ok(()),
             false => Err(CompleteError::Lost { id: claim.id }),
@@ -107,13 +109,19 @@ impl Inner {
         window: Duration,
         Claim { id, epoch }: Claim,
         next: Option<Timestamp>,
+        kept: Option<Kept>,
     ) -> Result<bool, Failed> {
         let mut values = vec![Value::Uuid(uuid(id)), Value::Int(Some(epoch.cast_signed()))];
-        let statement = match next {
-            None => {
+        let statement = match (next, kept) {
+            (None, Some(Kept { lasts, result })) => {
+                values.push(Value::Int(Some(micros(lasts))));
+                values.push(Value::Text(result));
+                self.prefix.apply(COMPLETE_KEPT).into_owned()
+            }
+            (None, None) => {
                 format!("{} RETURNING NULL::bigint AS number", self.prefix.apply(sql::COMPLETE))
             }
-            Some(next) => {
+            (Some(next), _) => {
                 values.push(Value::Int(Some(signed(next.as_micros()))));
                 values.push(Value::Int(Some(micros(window))));
                 self.prefix.apply(sql::REPEAT_IN).replace("$3", &time_of("$3"))

@@ -1,9 +1,10 @@
 //! What an operator sees, at a bounded cost: each of these statements reads so many rows at most, by an index,
 //! and no payload.
 
+use super::history::PEEK_DONE;
 use super::rows::{self, get};
 use super::{Inner, Parameters};
-use crate::job::StoredJob;
+use crate::job::{State, StoredJob};
 use crate::store::Glance;
 use crate::store::{KindStats, Peek, StoreError};
 use std::collections::BTreeMap;
@@ -130,15 +131,17 @@ impl Inner {
 
     pub(super) async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {
         let mut call = self.reads.call("list jobs").await?;
-        let Peek { kind, dead, skip, most } = peek;
+        let Peek { kind, state, skip, most } = peek;
         let (skip, most, all) = (limit(*skip), limit(*most), limit(Peek::MOST_READ));
-        let rows = match dead {
-            true => {
-                let parameters: Parameters<'_, 4> = [kind, &skip, &most, &all];
-                call.query(PEEK_DEAD, &parameters).await?
+        let last: Parameters<'_, 4> = [kind, &skip, &most, &all];
+        match state {
+            State::Waiting => {
+                let rows = call.query(PEEK_WAITING, &[kind, &skip, &most]).await?;
+                rows.iter().map(rows::stored).collect()
             }
-            false => call.query(PEEK_WAITING, &[kind, &skip, &most]).await?,
-        };
-        rows.iter().map(rows::stored).collect()
+            State::Dead => call.query(PEEK_DEAD, &last).await?.iter().map(rows::stored).collect(),
+            State::Done => call.query(PEEK_DONE, &last).await?.iter().map(rows::done).collect(),
+            State::Claimed => Ok(Vec::new()),
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs; `replace`: those that take the place of others
 //! - `open`: jobs in transactions of users; `foreign`: those of other clients than tokio-postgres
-//! - `glance`: what an operator sees; `limited`: claims of kinds that are limited over all nodes
+//! - `glance`: what an operator sees; `history`: jobs that are done; `limited`: claims of kinds that are limited over all nodes
 //! - `ends`: the beginnings and the ends of runs
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
@@ -16,6 +16,7 @@ mod ends;
 #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
 pub(crate) mod foreign;
 mod glance;
+pub(crate) mod history;
 mod insert;
 mod limited;
 mod listen;
@@ -41,8 +42,8 @@ use self::tls::Rustls;
 use self::url::Target;
 use super::{
     Beat, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, InTransaction, Insert,
-    Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced, Started,
-    Store, StoreError,
+    Insertion, Joined, Kept, KindLimits, KindStats, NodeId, Notice, Peek, Removed, Replaced,
+    Started, Store, StoreError,
 };
 use crate::host;
 use crate::job::{JobId, NewJob, StoredJob, When};
@@ -464,10 +465,27 @@ impl Store for Postgres {
         rows.iter().map(stored).collect()
     }
 
+    fn complete_kept_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        claim: Claim,
+        kept: &'a Kept,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        Box::pin(self.0.complete_kept_in(transaction, claim, kept))
+    }
+
+    async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
+        self.0.forget_done(most).await
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         let mut call = self.0.reads.call("read a job").await?;
         let rows = call.query(sql::GET, &[&uuid(id)]).await?;
-        rows.first().map(rows::stored).transpose()
+        drop(call);
+        match rows.first() {
+            Some(row) => rows::stored(row).map(Some),
+            None => self.0.get_done(id).await,
+        }
     }
 
     async fn find(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {

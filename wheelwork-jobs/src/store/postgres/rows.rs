@@ -114,6 +114,25 @@ pub(super) fn stored(row: &Row) -> Result<StoredJob, StoreError> {
         state,
         error: get(row, 8)?,
         priority: priority(row, 9)?,
+        done: None,
+        result: None,
+    })
+}
+
+/// A job that is done, and was kept.
+pub(super) fn done(row: &Row) -> Result<StoredJob, StoreError> {
+    Ok(StoredJob {
+        id: id(row, 0)?,
+        kind: get(row, 1)?,
+        key: get(row, 2)?,
+        due: get(row, 3)?,
+        payload: get(row, 4)?,
+        attempts: count(row, 5)?,
+        state: State::Done,
+        error: None,
+        priority: 0,
+        done: Some(get(row, 6)?),
+        result: get(row, 7)?,
     })
 }
 

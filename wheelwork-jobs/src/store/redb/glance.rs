@@ -5,7 +5,7 @@ use super::super::{KindStats, Peek};
 use super::claims::Claims;
 use super::lock;
 use super::tables::{Row, View, priority_of};
-use crate::job::JobId;
+use crate::job::{JobId, State};
 use crate::store::Glance;
 use crate::time::Timestamp;
 use ::redb::{Error, ReadableTable};
@@ -93,7 +93,7 @@ impl View {
         claims: &Mutex<Claims>,
     ) -> Result<Vec<(JobId, Row)>, Error> {
         let mut found = Vec::new();
-        if peek.dead {
+        if peek.state == State::Dead {
             let last = self.dead.iter()?.rev().take(Peek::MOST_READ);
             let mut skip = peek.skip;
             for entry in last {
@@ -114,6 +114,9 @@ impl View {
                 let row = Row::without_payload(fields.value(), priority);
                 found.push((JobId::from_u128(id), row));
             }
+            return Ok(found);
+        }
+        if peek.state != State::Waiting {
             return Ok(found);
         }
         let kind = peek.kind.as_deref().unwrap_or_default();

@@ -2,6 +2,7 @@
 //!
 //! - `tables`: the rows, and every change of them
 //! - `claims`: who has claimed what, in memory alone
+//! - `done`: jobs that are done and kept
 //! - `glance`: what an operator sees
 //! - `clock`: the system's, or one that a test moves
 //! - `create`: a new file, which has its name only when it is whole
@@ -14,6 +15,7 @@
 mod claims;
 mod clock;
 mod create;
+mod done;
 mod glance;
 mod tables;
 mod turn;
@@ -28,8 +30,8 @@ use self::turn::Turns;
 use self::writer::Writer;
 use super::{
     Beat, Cancelled, Claim, Claimed, ClaimedLimited, End, Filter, Finished, InTransaction, Insert,
-    Inserted, Insertion, Joined, KindLimits, KindStats, NodeId, Notice, Outcome, Peek, Removed,
-    Replaced, Started, Store, StoreError,
+    Inserted, Insertion, Joined, Kept, KindLimits, KindStats, NodeId, Notice, Outcome, Peek,
+    Removed, Replaced, Started, Store, StoreError,
 };
 use crate::job::{JobId, NewJob, State, StoredJob, When};
 use crate::store::Glance;
@@ -580,9 +582,33 @@ impl Store for Redb {
         .await
     }
 
+    fn complete_kept_in<'a>(
+        &'a self,
+        transaction: &'a Self::Transaction<'_>,
+        claim: Claim,
+        kept: &'a Kept,
+    ) -> InTransaction<'a, Result<bool, StoreError>> {
+        let complete = || {
+            let holds = lock(&self.0.claims).holds(claim);
+            Ok(holds && Tables::open(transaction)?.keep(claim.id, self.0.clock.now(), kept)?)
+        };
+        let completed: Result<_, ::redb::Error> = complete();
+        let completed = completed.map_err(|error| StoreError::new("complete a job", error));
+        Box::pin(std::future::ready(completed))
+    }
+
+    async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
+        let clock = self.0.clock.clone();
+        self.write("forget jobs that are done", move |tables, _| {
+            tables.forget_done(clock.now(), most)
+        })
+        .await
+    }
+
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
-        self.read("read a job", move |view, claims| {
-            Ok(view.row(id)?.map(|row| stored(id, row, &lock(claims))))
+        self.read("read a job", move |view, claims| match view.row(id)? {
+            Some(row) => Ok(Some(stored(id, row, &lock(claims)))),
+            None => view.done.get(id),
         })
         .await
     }
@@ -629,6 +655,9 @@ impl Store for Redb {
     async fn peek(&self, peek: &Peek) -> Result<Vec<StoredJob>, StoreError> {
         let peek = peek.clone();
         self.read("list jobs", move |view, claims| {
+            if peek.state == State::Done {
+                return view.done.peek(&peek);
+            }
             let found = view.peek(&peek, claims)?.into_iter();
             let claims = lock(claims);
             Ok(found.map(|(id, row)| stored(id, row, &claims)).collect())
@@ -679,6 +708,7 @@ fn finish(
     }
     let error = match outcome {
         Outcome::Done => return Ok(tables.remove(claim.id)?.is_some()),
+        Outcome::Keep(kept) => return tables.keep(claim.id, now, &kept),
         Outcome::Repeat { due, error, .. } => {
             row = Row { due, attempts: 0, error, ..row };
             None
@@ -729,7 +759,19 @@ fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {
         () => State::Waiting,
     };
     let Row { due, attempts, kind, key, payload, priority, error, .. } = row;
-    StoredJob { id, kind, key, due: due.into(), payload, priority, attempts, state, error }
+    StoredJob {
+        id,
+        kind,
+        key,
+        due: due.into(),
+        payload,
+        priority,
+        attempts,
+        state,
+        error,
+        done: None,
+        result: None,
+    }
 }
 
 fn none(kind: String) -> KindStats {
@@ -745,6 +787,7 @@ fn count(kinds: &mut BTreeMap<String, KindStats>, job: StoredJob, now: SystemTim
             stats.dead += 1;
             return;
         }
+        State::Done => return, // is not among these
     }
     if job.state == State::Waiting && job.due < now {
         stats.overdue += 1;

@@ -7,8 +7,9 @@
 //!
 //! What a later version knows of a job is in tables of its own. So no row has to be written again.
 
-use super::super::{Filter, Insertion};
+use super::super::{Filter, Insertion, Kept};
 use super::claims::Claims;
+use super::done::{Done, DoneView, Ended};
 use crate::job::{JobId, NewJob};
 use crate::time::Timestamp;
 use ::redb::{
@@ -50,8 +51,8 @@ const PAUSED: TableDefinition<&str, ()> = TableDefinition::new("wheelwork_paused
 /// The version of the tables, if that is more than 1.
 const SCHEMA: TableDefinition<(), u32> = TableDefinition::new("wheelwork_schema");
 
-/// The last version. 2 has `SCHEMA`, `PRIORITIES`, `URGENT`, `PAUSED`, `UNIQUE` and `UNTIL`.
-pub(super) const VERSION: u32 = 2;
+/// The last version. 2 has `SCHEMA`, `PRIORITIES`, `URGENT`, `PAUSED`, `UNIQUE` and `UNTIL`, 3 the tables of `done`.
+pub(super) const VERSION: u32 = 3;
 
 /// A row of `JOBS`.
 pub(super) struct Row {
@@ -134,6 +135,7 @@ pub(super) struct Tables<'t> {
     paused: Table<'t, &'static str, ()>,
     unique: Table<'t, Mark, (u128, u64)>,
     until: Table<'t, (u64, u128), Mark>,
+    done: Done<'t>,
     schema: Table<'t, (), u32>,
     changed: Cell<bool>,
 }
@@ -150,6 +152,7 @@ impl<'t> Tables<'t> {
             paused: transaction.open_table(PAUSED)?,
             unique: transaction.open_table(UNIQUE)?,
             until: transaction.open_table(UNTIL)?,
+            done: Done::open(transaction)?,
             schema: transaction.open_table(SCHEMA)?,
             changed: Cell::new(false),
         })
@@ -303,6 +306,25 @@ impl<'t> Tables<'t> {
         Ok(Some(row))
     }
 
+    /// Moves a job to those that are done.
+    pub(super) fn keep(&mut self, id: JobId, now: Timestamp, kept: &Kept) -> Result<bool, Error> {
+        let Some(row) = self.remove(id)? else { return Ok(false) };
+        let Row { due, attempts, kind, key, payload, .. } = &row;
+        let (due, attempts, key) = (*due, *attempts, key.as_deref());
+        let job = Ended { due, attempts, kind, key, payload };
+        self.done.keep(id, &job, now, kept)?;
+        Ok(true)
+    }
+
+    /// Deletes jobs that are done and were kept long enough, at most so many.
+    pub(super) fn forget_done(&mut self, now: Timestamp, most: usize) -> Result<usize, Error> {
+        let forgotten = self.done.forget(now, most)?;
+        if forgotten > 0 {
+            self.touch();
+        }
+        Ok(forgotten)
+    }
+
     /// Changes a job, apart from its key, its kind and its priority.
     pub(super) fn replace(&mut self, id: JobId, row: &Row) -> Result<(), Error> {
         let number = id.as_u128();
@@ -449,6 +471,7 @@ pub(super) struct View {
     pub(super) jobs: ReadOnlyTable<u128, Fields>,
     pub(super) due: ReadOnlyTable<Place, ()>,
     pub(super) dead: ReadOnlyTable<u128, ()>,
+    pub(super) done: DoneView,
     keys: ReadOnlyTable<&'static str, u128>,
     pub(super) priorities: ReadOnlyTable<u128, u8>,
     pub(super) paused: ReadOnlyTable<&'static str, ()>,
@@ -480,6 +503,7 @@ impl View {
                 jobs: transaction.open_table(JOBS)?,
                 due: transaction.open_table(DUE)?,
                 dead: transaction.open_table(DEAD)?,
+                done: DoneView::open(&transaction)?,
                 keys: transaction.open_table(KEYS)?,
                 priorities: transaction.open_table(PRIORITIES)?,
                 paused: transaction.open_table(PAUSED)?,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use wheelwork_http::RequestBody;
-use wheelwork_jobs::{Glance, JobId, Jobs, Peek, Store, StoreError};
+use wheelwork_jobs::{Glance, JobId, Jobs, Peek, State, Store, StoreError};
 
 /// Counts are shown again for so long.
 const FRESH: Duration = Duration::from_secs(2);
@@ -99,6 +99,7 @@ impl<S: Store> App<S> {
             }
             ("/kind", false) => self.kind(&query).await,
             ("/dead", false) => self.dead(&query).await,
+            ("/done", false) => self.done(&query).await,
             ("/job", false) => self.job(&query).await,
             ("/style.css", false) => {
                 Ok((StatusCode::OK, "text/css; charset=utf-8", STYLE.to_owned()))
@@ -135,7 +136,8 @@ impl<S: Store> App<S> {
             return Ok(refuse(StatusCode::BAD_REQUEST, "expected a kind"));
         };
         let skip = query.number("skip");
-        let peek = Peek { kind: Some(kind.to_owned()), dead: false, skip, most: PAGE + 1 };
+        let peek =
+            Peek { kind: Some(kind.to_owned()), state: State::Waiting, skip, most: PAGE + 1 };
         let jobs = self.jobs.peek(peek).await?;
         Ok(html(page::kind(kind, &jobs, &Links::new("/kind", Some(kind), skip, jobs.len()))))
     }
@@ -143,7 +145,7 @@ impl<S: Store> App<S> {
     async fn dead(&self, query: &Fields) -> Result<Answer, StoreError> {
         let kind = query.get("kind").filter(|kind| !kind.is_empty());
         let skip = query.number("skip");
-        let peek = Peek { kind: kind.map(str::to_owned), dead: true, skip, most: PAGE + 1 };
+        let peek = Peek { kind: kind.map(str::to_owned), state: State::Dead, skip, most: PAGE + 1 };
         let jobs = self.jobs.peek(peek).await?;
         Ok(html(page::dead(&DeadPage {
             kind,
@@ -152,6 +154,15 @@ impl<S: Store> App<S> {
             is_chosen: query.get("all").is_some(),
             may_change: self.guard.allows_changes(),
         })))
+    }
+
+    /// The jobs that were done last, of those that are kept.
+    async fn done(&self, query: &Fields) -> Result<Answer, StoreError> {
+        let kind = query.get("kind").filter(|kind| !kind.is_empty());
+        let skip = query.number("skip");
+        let peek = Peek { kind: kind.map(str::to_owned), state: State::Done, skip, most: PAGE + 1 };
+        let jobs = self.jobs.peek(peek).await?;
+        Ok(html(page::done(kind, &jobs, &Links::new("/done", kind, skip, jobs.len()))))
     }
 
     async fn job(&self, query: &Fields) -> Result<Answer, StoreError> {

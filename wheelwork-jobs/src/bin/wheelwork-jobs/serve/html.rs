@@ -19,7 +19,7 @@ pub(super) struct Short<'a>(pub(super) &'a str, pub(super) usize);
 impl fmt::Display for Short<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.char_indices().nth(self.1) {
-            Some((end, _)) => write!(f, "{}…", Text(&self.0[..end])),
+            Some((end, _)) => write!(f, "<bdi>{}…</bdi>", escape(&printable(&self.0[..end]))),
             None => Text(self.0).fmt(f),
         }
     }
@@ -69,7 +69,7 @@ mod tests {
         let expected = "<bdi>&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;\\u{202e}cba\\u{0}\
             \\u{1b}[31m</bdi>";
         assert_eq!(Text(hostile).to_string(), expected);
-        assert_eq!(Short("ééé", 2).to_string(), "<bdi>éé</bdi>…");
+        assert_eq!(Short("ééé", 2).to_string(), "<bdi>éé…</bdi>");
         assert_eq!(Short("éé", 2).to_string(), "<bdi>éé</bdi>");
         assert_eq!(Lines("a\n<b>\r").to_string(), "a\n&lt;b&gt;\\r");
         assert_eq!(encode("a&b=c <ü>"), "a%26b%3Dc+%3C%C3%BC%3E");

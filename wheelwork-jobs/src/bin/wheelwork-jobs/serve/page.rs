@@ -16,6 +16,9 @@ pub(super) type Answer = (StatusCode, &'static str, String);
 /// So many characters of an error, a kind or a key are in a table.
 const CELL: usize = 200;
 
+/// So many of a key.
+const KEY: usize = 80;
+
 /// So many characters of a payload are shown.
 const LONGEST_PAYLOAD: usize = 64 * 1024;
 
@@ -74,7 +77,8 @@ fn page(title: &str, head: &str, body: &str) -> String {
         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
         <meta name=\"color-scheme\" content=\"light dark\">\n{head}\
         <link rel=\"stylesheet\" href=\"/style.css\">\n<title>{title}</title>\n</head>\n<body>\n\
-        <header><nav><a href=\"/\">Kinds</a> <a href=\"/dead\">Dead jobs</a></nav></header>\n\
+        <header><nav><a href=\"/\">Kinds</a> <a href=\"/dead\">Dead jobs</a> \
+        <a href=\"/done\">Done</a></nav></header>\n\
         <main>\n{body}</main>\n</body>\n</html>\n"
     )
 }
@@ -124,7 +128,7 @@ fn kind_row(body: &mut String, kind: &KindStats, glance: &Glance, at: SystemTime
             "<tr><th scope=\"row\"><a href=\"/kind?kind={name}\">{}</a>\
             <td class=\"n\" data-label=\"Waiting\">{}<td class=\"n{warn}\" data-label=\"Overdue\">{}\
             <td class=\"n{warn}\" data-label=\"Late by\">{}<td class=\"n\" data-label=\"Claimed\">{}\
-            <td class=\"n{bad}\" data-label=\"Dead\">{dead}<td data-label=\"Next due\">{}\n",
+            <td class=\"n{bad}\" data-label=\"Dead\">{dead}<td class=\"when\" data-label=\"Next due\">{}\n",
             Short(&kind.kind, CELL),
             waiting(kind.waiting),
             waiting(kind.overdue),
@@ -174,13 +178,13 @@ pub(super) fn kind(kind: &str, jobs: &[StoredJob], links: &Links) -> String {
             add(
                 &mut body,
                 format_args!(
-                    "<tr><th scope=\"row\"><a href=\"/job?id={0}\">{0}</a>\
-                    <td data-label=\"Due\">{1}<td class=\"n\" data-label=\"Failed\">{2}\
-                    <td data-label=\"Key\">{3}<td data-label=\"Last error\">{4}\n",
+                    "<tr><th scope=\"row\" class=\"id\"><a href=\"/job?id={0}\">{0}</a>\
+                    <td class=\"when\" data-label=\"Due\">{1}<td class=\"n\" data-label=\"Failed\">{2}\
+                    <td class=\"text\" data-label=\"Key\">{3}<td class=\"text\" data-label=\"Last error\">{4}\n",
                     job.id,
                     relative(job.due, now),
                     job.attempts,
-                    cell(job.key.as_deref()),
+                    key_cell(job),
                     cell(job.error.as_deref()),
                 ),
             );
@@ -193,6 +197,10 @@ pub(super) fn kind(kind: &str, jobs: &[StoredJob], links: &Links) -> String {
 
 fn cell(text: Option<&str>) -> String {
     text.map_or("–".to_owned(), |text| Short(text, CELL).to_string())
+}
+
+fn key_cell(job: &StoredJob) -> String {
+    job.key.as_deref().map_or("–".to_owned(), |key| Short(key, KEY).to_string())
 }
 
 /// Dead jobs with their errors, and a form to change them.
@@ -235,15 +243,15 @@ pub(super) fn dead(of: &DeadPage<'_>) -> String {
         add(
             &mut body,
             format_args!(
-                "<tr><th scope=\"row\">{tick}<a href=\"/job?id={0}\">{0}</a>\
-                <td data-label=\"Kind\">{1}<td data-label=\"Due\">{2}\
-                <td class=\"n\" data-label=\"Failed\">{3}<td data-label=\"Key\">{4}\
-                <td data-label=\"Error\">{5}\n",
+                "<tr><th scope=\"row\" class=\"id\">{tick}<a href=\"/job?id={0}\">{0}</a>\
+                <td data-label=\"Kind\">{1}<td class=\"when\" data-label=\"Due\">{2}\
+                <td class=\"n\" data-label=\"Failed\">{3}<td class=\"text\" data-label=\"Key\">{4}\
+                <td class=\"text\" data-label=\"Error\">{5}\n",
                 job.id,
                 Short(&job.kind, CELL),
                 relative(job.due, now),
                 job.attempts,
-                cell(job.key.as_deref()),
+                key_cell(job),
                 cell(job.error.as_deref()),
             ),
         );
@@ -257,6 +265,43 @@ pub(super) fn dead(of: &DeadPage<'_>) -> String {
     }
     add(&mut body, format_args!("<p>{}</p>\n", of.links.html()));
     page("Dead jobs", "", &body)
+}
+
+/// Jobs that are done.
+pub(super) fn done(kind: Option<&str>, jobs: &[StoredJob], links: &Links) -> String {
+    let mut body = match kind {
+        Some(kind) => format!("<h1>Done: {}</h1>\n", Short(kind, CELL)),
+        None => "<h1>Done</h1>\n".to_owned(),
+    };
+    if jobs.is_empty() {
+        body.push_str("<p class=\"none\">There are none here: few kinds keep their jobs.</p>\n");
+        return page("Done", "", &body);
+    }
+    body.push_str(
+        "<table class=\"cards\"><thead><tr><th>Job<th>Kind<th>Done<th class=\"n\">Failed<th>Key\
+        </thead>\n<tbody>\n",
+    );
+    let now = SystemTime::now();
+    for job in jobs.iter().take(PAGE) {
+        add(
+            &mut body,
+            format_args!(
+                "<tr><th scope=\"row\" class=\"id\"><a href=\"/job?id={0}\">{0}</a>\
+                <td data-label=\"Kind\"><a href=\"/done?kind={5}\">{1}</a>\
+                <td class=\"when\" data-label=\"Done\">{2}\
+                <td class=\"n\" data-label=\"Failed\">{3}<td class=\"text\" data-label=\"Key\">{4}\n",
+                job.id,
+                Short(&job.kind, CELL),
+                job.done.map_or("–".to_owned(), |done| relative(done, now)),
+                job.attempts,
+                key_cell(job),
+                encode(&job.kind),
+            ),
+        );
+    }
+    body.push_str("</tbody></table>\n");
+    add(&mut body, format_args!("<p>{}</p>\n", links.html()));
+    page("Done", "", &body)
 }
 
 /// The field for the token, and what to do with the chosen jobs.
@@ -279,18 +324,23 @@ pub(super) fn job(job: &StoredJob, may_change: bool) -> String {
     let now = SystemTime::now();
     let mut body = format!("<h1>Job</h1>\n<dl>\n<dt>Id<dd><code>{}</code>\n", job.id);
     let mut row = |name: &str, value: &str| {
-        add(&mut body, format_args!("<dt>{name}<dd>{value}\n"));
+        add(&mut body, format_args!("<dt>{name}<dd class=\"value\">{value}\n"));
     };
     row("Kind", &format!("<a href=\"/kind?kind={}\">{}</a>", encode(&job.kind), Text(&job.kind)));
     row("Key", &job.key.as_ref().map_or("none".to_owned(), |key| Text(key).to_string()));
     row("State", state(job.state));
     row("Due", &format!("{} ({})", exact(job.due), relative(job.due, now)));
     row("Failed", &format!("{} times", job.attempts));
+    if let Some(done) = job.done {
+        row("Done", &format!("{} ({})", exact(done), relative(done, now)));
+        let result = job.result.as_deref().map_or("none".to_owned(), |text| pre(text, usize::MAX));
+        row("Result", &result);
+    }
     let error = job.error.as_deref().map_or("none".to_owned(), |error| pre(error, usize::MAX));
     row("Last error", &error);
     row("Payload", &pre(&job.payload, LONGEST_PAYLOAD));
     body.push_str("</dl>\n");
-    if may_change {
+    if may_change && job.state != State::Done {
         add(
             &mut body,
             format_args!(

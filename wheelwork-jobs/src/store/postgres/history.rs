@@ -1,0 +1,153 @@
+//! Jobs that are done, of kinds that keep them.
+
+use super::connect::{Call, halve};
+use super::rows::{self, get};
+use super::{Described, Inner, columns, micros, uuid};
+use crate::job::{JobId, StoredJob};
+use crate::store::{Claim, Kept, StoreError};
+use std::collections::HashSet;
+use tokio_postgres::Transaction;
+
+/// So many jobs are moved in one statement: it compares each with each.
+const BATCH: usize = 100;
+
+/// Moves jobs to those that are done: ids $1, epochs $2, for how many microseconds $3, results $4. Passes over
+/// rows that somebody has locked. `OFFSET` as in `DONE`. A job with the id of one that is kept, which was stored
+/// again after its end, takes its place.
+pub(crate) const DONE_KEPT: &str = "
+WITH mine AS (
+    SELECT held.id, ended.lasts, ended.result
+    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[]) AS ended (id, epoch, lasts, result),
+    LATERAL (
+        SELECT id FROM wheelwork_jobs
+        WHERE id = ended.id AND epoch = ended.epoch
+        OFFSET 0
+        FOR UPDATE SKIP LOCKED
+    ) AS held
+),
+gone AS (
+    DELETE FROM wheelwork_jobs AS job
+    WHERE job.id = ANY (ARRAY (SELECT mine.id FROM mine))
+    RETURNING job.id, job.epoch, job.kind, job.key, job.due, job.attempts, job.payload
+),
+kept AS (
+    INSERT INTO wheelwork_done (id, kind, key, due, done, until, attempts, payload, result)
+    SELECT
+        gone.id, gone.kind, gone.key, gone.due, statement_timestamp(),
+        statement_timestamp() + mine.lasts * interval '1 microsecond', gone.attempts, gone.payload, mine.result
+    FROM gone, mine
+    WHERE gone.id = mine.id
+    ORDER BY gone.id
+    ON CONFLICT (id) DO UPDATE
+    SET kind = excluded.kind, key = excluded.key, due = excluded.due, done = excluded.done,
+        until = excluded.until, attempts = excluded.attempts, payload = excluded.payload,
+        result = excluded.result
+)
+SELECT id, epoch FROM gone";
+
+/// Moves the job $1 of the epoch $2 to those that are done, for $3 microseconds, with the result $4. Waits for
+/// whoever has locked its row.
+pub(super) const COMPLETE_KEPT: &str = "
+WITH gone AS (
+    DELETE FROM wheelwork_jobs WHERE id = $1 AND epoch = $2
+    RETURNING id, kind, key, due, attempts, payload
+),
+kept AS (
+    INSERT INTO wheelwork_done (id, kind, key, due, done, until, attempts, payload, result)
+    SELECT
+        id, kind, key, due, statement_timestamp(),
+        statement_timestamp() + $3::bigint * interval '1 microsecond', attempts, payload, $4::text
+    FROM gone
+    ON CONFLICT (id) DO UPDATE
+    SET kind = excluded.kind, key = excluded.key, due = excluded.due, done = excluded.done,
+        until = excluded.until, attempts = excluded.attempts, payload = excluded.payload,
+        result = excluded.result
+)
+SELECT NULL::bigint AS number FROM gone";
+
+/// Deletes at most $1 jobs that were kept long enough, and counts them.
+const FORGET_DONE: &str = "
+WITH old AS (
+    DELETE FROM wheelwork_done WHERE id = ANY (ARRAY (
+        SELECT id FROM wheelwork_done
+        WHERE until < statement_timestamp()
+        ORDER BY until
+        LIMIT $1
+        FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING id
+)
+SELECT count(*) FROM old";
+
+/// The job $1, if it is done and kept.
+pub(crate) const GET_DONE: &str = "
+SELECT id, kind, key, due, payload, attempts, done, result FROM wheelwork_done WHERE id = $1";
+
+/// The jobs of the kind $1, or all if that is NULL, without their payloads and results: of the $4 that were done
+/// last, at most $3 behind the first $2.
+pub(super) const PEEK_DONE: &str = "
+SELECT id, kind, key, due, '', attempts, done, NULL
+FROM (
+    SELECT id, kind, key, due, attempts, done FROM wheelwork_done ORDER BY done DESC LIMIT $4
+) AS last
+WHERE $1::text IS NULL OR kind = $1
+LIMIT $3 OFFSET $2";
+
+/// Ends runs whose jobs are kept. Notes the claims that held. Returns those that the server refuses to keep, such
+/// as for want of rights to the table: their jobs must end all the same.
+pub(super) async fn keep(
+    call: &mut Call<'_>,
+    mut done: Vec<(Claim, &Kept)>,
+    held: &mut HashSet<Claim>,
+) -> Result<Vec<Claim>, StoreError> {
+    done.sort_unstable_by_key(|(claim, _)| *claim);
+    let mut parts: Vec<_> = done.chunks(BATCH).collect();
+    let mut refused = Vec::new();
+    while let Some(part) = parts.pop() {
+        let claims: Vec<_> = part.iter().map(|(claim, _)| *claim).collect();
+        let (ids, epochs) = columns(&claims);
+        let lasts: Vec<_> = part.iter().map(|(_, kept)| micros(kept.lasts)).collect();
+        let results: Vec<_> = part.iter().map(|(_, kept)| kept.result.as_deref()).collect();
+        match call.query(DONE_KEPT, &[&ids, &epochs, &lasts, &results]).await {
+            Ok(moved) => {
+                for row in &moved {
+                    held.insert(rows::claim(row)?);
+                }
+            }
+            Err(error) => {
+                halve(part, error, &mut parts)?;
+                refused.extend(claims.first().filter(|_| part.len() == 1));
+            }
+        }
+    }
+    refused.sort_unstable();
+    Ok(refused)
+}
+
+impl Inner {
+    pub(super) async fn complete_kept_in(
+        &self,
+        transaction: &Transaction<'_>,
+        Claim { id, epoch }: Claim,
+        kept: &Kept,
+    ) -> Result<bool, StoreError> {
+        let failed = |error| StoreError::new("complete a job", Described(error));
+        let (id, epoch, lasts) = (uuid(id), epoch.cast_signed(), micros(kept.lasts));
+        let complete = self.prefix.apply(COMPLETE_KEPT);
+        let gone = transaction.query(&*complete, &[&id, &epoch, &lasts, &kept.result]).await;
+        Ok(!gone.map_err(failed)?.is_empty())
+    }
+
+    pub(super) async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
+        let mut call = self.node.call("forget jobs that are done").await?;
+        let rows = call.query(FORGET_DONE, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?;
+        let forgotten: i64 = get(rows::one(&rows)?, 0)?;
+        Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+    }
+
+    pub(super) async fn get_done(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
+        let mut call = self.reads.call("read a job").await?;
+        let rows = call.query(GET_DONE, &[&uuid(id)]).await?;
+        rows.first().map(rows::done).transpose()
+    }
+}
