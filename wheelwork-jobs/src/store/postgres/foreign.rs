@@ -1,10 +1,9 @@
 //! Jobs in transactions of other clients than tokio-postgres: the same statements, over whatever runs them.
 
 use super::history::COMPLETE_KEPT;
-use super::{Inner, Postgres, micros, signed, sql, uuid};
-use crate::error::{CompleteError, ScheduleError};
-use crate::job::{JobId, NewJob, When};
-use crate::store::{Claim, Insertion, Kept, StoreError};
+use super::{Postgres, micros, signed, sql, uuid};
+use crate::job::{NewJob, When};
+use crate::store::{Claim, Insertion, Kept};
 use crate::time::Timestamp;
 use std::error::Error;
 use std::time::Duration;
@@ -31,46 +30,8 @@ pub(crate) enum Value {
 }
 
 impl Postgres {
-    pub(crate) async fn insert_by(
-        &self,
-        client: &mut impl Client,
-        window: Duration,
-        job: &NewJob,
-    ) -> Result<JobId, ScheduleError> {
-        let boxed = || Box::new(job.clone());
-        if job.has_long_key() {
-            return Err(ScheduleError::LongKey { job: boxed() });
-        }
-        let failed = |error| {
-            let source = StoreError::new("store a job", error);
-            ScheduleError::Store { job: boxed(), source }
-        };
-        match self.0.insert_by(client, window, job).await.map_err(failed)? {
-            None => Ok(job.id),
-            Some(refused) => ScheduleError::of(refused, job.clone()),
-        }
-    }
-
-    /// Ends a job, which may be kept, or moves it to its next occurrence.
-    pub(crate) async fn complete_by(
-        &self,
-        client: &mut impl Client,
-        window: Duration,
-        claim: Claim,
-        next: Option<Timestamp>,
-        kept: Option<Kept>,
-    ) -> Result<(), CompleteError> {
-        let completed = self.0.complete_by(client, window, claim, next, kept).await;
-        match completed.map_err(|error| StoreError::new("complete a job", error))? {
-            true => Ok(()),
-            false => Err(CompleteError::Lost { id: claim.id }),
-        }
-    }
-}
-
-impl Inner {
     /// `None` if the job is stored now.
-    async fn insert_by(
+    pub(crate) async fn insert_over(
         &self,
         client: &mut impl Client,
         window: Duration,
@@ -80,7 +41,7 @@ impl Inner {
             When::At(due) => (Some(signed(due.as_micros())), None),
             When::After(micros) => (None, Some(signed(micros))),
         };
-        let statement = self.prefix.apply(sql::INSERT_IN).replace("$4", &time_of("$4"));
+        let statement = self.0.prefix.apply(sql::INSERT_IN).replace("$4", &time_of("$4"));
         let values = vec![
             Value::Uuid(uuid(job.id)),
             Value::Text(Some(job.kind.to_string())),
@@ -92,10 +53,10 @@ impl Inner {
             Value::Int(Some(job.priority.into())),
         ];
         if let Some(number) = client.numbers(statement, values).await?.first() {
-            self.open.note(*number);
+            self.0.open.note(*number);
             return Ok(None);
         }
-        let known = self.prefix.apply(sql::KNOWN);
+        let known = self.0.prefix.apply(sql::KNOWN);
         let statement = format!("SELECT count(*) AS number FROM ({known}) AS known");
         let known = client.numbers(statement, vec![Value::Uuids(vec![uuid(job.id)])]).await?;
         let is_known = known.first().is_some_and(|number| *number > Some(0));
@@ -103,7 +64,7 @@ impl Inner {
     }
 
     /// Whether the claim held.
-    async fn complete_by(
+    pub(crate) async fn complete_over(
         &self,
         client: &mut impl Client,
         window: Duration,
@@ -116,20 +77,20 @@ impl Inner {
             (None, Some(Kept { lasts, result })) => {
                 values.push(Value::Int(Some(micros(lasts))));
                 values.push(Value::Text(result));
-                self.prefix.apply(COMPLETE_KEPT).into_owned()
+                self.0.prefix.apply(COMPLETE_KEPT).into_owned()
             }
             (None, None) => {
-                format!("{} RETURNING NULL::bigint AS number", self.prefix.apply(sql::COMPLETE))
+                format!("{} RETURNING NULL::bigint AS number", self.0.prefix.apply(sql::COMPLETE))
             }
             (Some(next), _) => {
                 values.push(Value::Int(Some(signed(next.as_micros()))));
                 values.push(Value::Int(Some(micros(window))));
-                self.prefix.apply(sql::REPEAT_IN).replace("$3", &time_of("$3"))
+                self.0.prefix.apply(sql::REPEAT_IN).replace("$3", &time_of("$3"))
             }
         };
         let numbers = client.numbers(statement, values).await?;
         if let Some(number) = numbers.first() {
-            self.open.note(*number);
+            self.0.open.note(*number);
         }
         Ok(!numbers.is_empty())
     }
