@@ -15,6 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wheelwork_http::{BodyError, Limits, OwnLimits, Peer, RequestBody};
 
 thread_local! {
+    /// The bytes that were taken from `/endless`.
+    pub(crate) static TAKEN: Cell<usize> = const { Cell::new(0) };
     /// What `/keep-own` has kept: each test has a thread of its own.
     pub(crate) static KEPT: Cell<Option<OwnLimits>> = const { Cell::new(None) };
 }
@@ -132,6 +134,7 @@ impl Body for Endless {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         static CHUNK: [u8; 16 * 1024] = [b'.'; 16 * 1024];
+        TAKEN.set(TAKEN.get() + CHUNK.len());
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&CHUNK)))))
     }
 }

@@ -1,7 +1,11 @@
 //! HTTP/1.
 
+#[cfg(target_os = "linux")]
+use crate::app::TAKEN;
 use crate::world::{Client, SECOND, TICK, World, limits, settle, world, world_with};
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use tokio::net::TcpSocket;
 use wheelwork_http::{Effect, Limit, Limits, Rate};
 
 const GET: &str = "GET / HTTP/1.1\r\nhost: server\r\n\r\n";
@@ -319,6 +323,23 @@ fn a_client_that_reads_a_little_just_in_time_is_spared() {
         assert_eq!(world.cuts(), []);
         world.pass(29 * SECOND).await;
         assert_eq!(world.cuts(), [(Limit::Response, Effect::Close)]);
+    });
+}
+
+/// What hyper, the kernel and the client's buffer take of a response without an end. The kernel alone would take 4 MB.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_kernel_holds_little_for_a_client_that_does_not_read() {
+    world(limits(), async |world| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let stream = socket.connect(world.address).await.unwrap();
+        settle().await;
+        let mut client = Client { stream };
+        client.send(get("/endless")).await;
+        settle().await;
+        let taken = TAKEN.get();
+        assert!((1..1_500_000).contains(&taken), "{taken} bytes");
     });
 }
 
