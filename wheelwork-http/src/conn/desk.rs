@@ -86,7 +86,7 @@ impl Desk {
         register.free.push(place);
         self.open.fetch_sub(1, Ordering::Relaxed);
         if register.counts_hosts {
-            register.forget_host(&conn.peer);
+            register.forget_host(&conn.peer());
         }
         if register.free.len() == register.places.len() {
             (register.places, register.free) = (Vec::new(), Vec::new());

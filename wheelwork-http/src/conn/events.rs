@@ -15,7 +15,7 @@ impl Conn {
     /// A connection was accepted.
     pub(crate) fn accept(settings: Arc<Settings>, peer: Peer) -> Arc<Self> {
         let conn = Arc::new(Self::new(settings, peer));
-        let end = conn.control().end;
+        let end = conn.end(&conn.control());
         conn.arm(after(conn.born, conn.limits().handshake).min(end));
         conn
     }
@@ -24,6 +24,7 @@ impl Conn {
     pub(crate) fn begin_protocol(self: &Arc<Self>, stage: Stage) {
         self.control().stage = stage;
         if stage == Stage::Http2 {
+            self.is_http2.store(true, Ordering::Relaxed);
             self.header_since.store(0, Ordering::Relaxed); // the preface is no header
         }
         let now = self.now();
@@ -94,7 +95,9 @@ impl Conn {
         self.idle_since.store(now, Ordering::Relaxed);
         let mut control = self.control();
         control.stage = Stage::Tunnel;
-        control.write.clear();
+        if let Some(cold) = control.cold_if_any() {
+            cold.write.clear();
+        }
         drop(control);
         self.set_writing(Writing::Free);
         self.arm(after(now, self.limits().tunnel));
@@ -109,7 +112,8 @@ impl Conn {
 
     /// A request with a record has begun: the check must know it.
     pub(crate) fn note_request(&self, record: &Arc<Record>) {
-        let requests = &mut self.control().requests;
+        let mut control = self.control();
+        let requests = &mut control.cold_mut().requests;
         if requests.len() < FEW || requests.len() == requests.capacity() {
             requests.retain(|former| former.strong_count() > 0);
         }

@@ -53,7 +53,7 @@ impl Conn {
             }
             Due::Write => {
                 let bounds = self.write_bounds(&control);
-                let judged = control.write.judge(&bounds, now);
+                let judged = control.cold_mut().write.judge(&bounds, now);
                 drop(control);
                 if let Some(limit) = judged {
                     self.close(limit, verdict);
@@ -96,7 +96,7 @@ impl Conn {
             if !is_used {
                 return; // nothing was cut
             }
-            self.settings.counts.end(self.peer.clone());
+            self.settings.counts.end(self.peer());
         }
         self.report(limit, Effect::Close);
     }
@@ -109,13 +109,13 @@ impl Conn {
             Limit::Shutdown => self.settings.shutdown_deadline(),
             _ => NEVER,
         };
-        let was_closing = control.closing.is_some();
-        control.end = if was_closing { control.end.min(end) } else { end };
-        control.closing = Some(limit);
+        let was_closing = control.closing.replace(limit).is_some();
+        let cold = control.cold_mut();
+        cold.end = if was_closing { cold.end.min(end) } else { end };
         if was_closing {
             return;
         }
-        control.closing_since = now;
+        cold.closing_since = now;
         let is_opening = control.stage == Stage::Opening;
         let is_tunnel = control.stage == Stage::Tunnel;
         drop(control);
@@ -152,7 +152,8 @@ impl Conn {
                 self.close_softly(limit, verdict);
                 let end = after(now, self.limits().request.response);
                 let mut control = self.control();
-                control.end = control.end.min(end);
+                let cold = control.cold_mut();
+                cold.end = cold.end.min(end);
             }
         }
     }
@@ -174,7 +175,7 @@ impl Conn {
     /// Counts and reports a cut.
     pub(crate) fn report(&self, limit: Limit, effect: Effect) {
         let in_flight = self.in_flight.load(Ordering::Relaxed) as usize;
-        self.settings.report(limit, effect, &self.peer, self.open_for(), in_flight);
+        self.settings.report(limit, effect, &self.peer(), self.open_for(), in_flight);
     }
 
     /// The connection has ended.
@@ -182,7 +183,7 @@ impl Conn {
         let mut control = self.control();
         control.epoch = control.epoch.wrapping_add(1);
         let timeout = control.timeout.take();
-        let wakers = std::mem::take(&mut control.wakers);
+        let wakers = control.take_wakers();
         // Requests that end after their connection schedule no check.
         self.armed.store(0, Ordering::Relaxed);
         drop(control);

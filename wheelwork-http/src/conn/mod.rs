@@ -6,6 +6,7 @@
 
 // From the words up to the socket:
 //   settings  what all connections of a server share
+//   address   a `Peer` in half the memory
 //   record    `Record`, what limits know of a request
 //   state     `Conn`, its words and deadlines
 //   check     the timeout in the wheel
@@ -14,6 +15,7 @@
 //   desk      the register of connections
 //   frames    where HTTP/2's frames and header blocks end
 //   stream    `Limited`, the socket
+mod address;
 mod check;
 mod desk;
 mod events;

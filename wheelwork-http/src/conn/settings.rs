@@ -9,6 +9,7 @@ use crate::time::{Clock, NEVER};
 use http::Request;
 use hyper::body::Incoming;
 use std::fmt;
+use std::hash::RandomState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) tells_limits: bool,
     pub(crate) on_cut: Option<OnCut>,
     pub(crate) limits_for: Option<LimitsFor>,
+    /// The jitter of the ages.
+    pub(crate) random: RandomState,
     /// When the requests in flight are cut off.
     pub(crate) shutdown_deadline: AtomicU64,
 }

@@ -1,5 +1,6 @@
 //! `Conn`: the words of a connection, and its deadlines.
 
+use super::address::Address;
 use super::record::Record;
 use super::settings::Settings;
 use crate::limit::Limit;
@@ -7,7 +8,7 @@ use crate::limits::{Limits, RequestLimits};
 use crate::meter::{Bounds, Meter, response_bounds};
 use crate::peer::Peer;
 use crate::time::{NEVER, after, nanos};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
@@ -81,7 +82,7 @@ pub(super) enum Due {
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) peer: Peer,
+    pub(super) address: Address,
     /// The place in the registry.
     pub(crate) place: AtomicU32,
     pub(crate) in_flight: AtomicU32,
@@ -92,6 +93,7 @@ pub(crate) struct Conn {
     writing: AtomicU8,
     /// Whether a route has changed the limits of the response that is sent.
     pub(crate) has_own_response: AtomicBool,
+    pub(crate) is_http2: AtomicBool,
     pub(super) born: u64,
     /// The next check. Written under the lock.
     pub(super) armed: AtomicU64,
@@ -113,45 +115,61 @@ pub(crate) struct Control {
     pub(crate) stage: Stage,
     /// The reason of the soft close.
     pub(crate) closing: Option<Limit>,
-    /// The soft close by age; after a soft close, the hard one.
-    pub(super) end: u64,
-    pub(super) closing_since: u64,
-    pub(crate) write: Meter,
+    /// The waker of the task; in a tunnel that of the reader.
+    pub(crate) waker: Option<Waker>,
+    /// `None` as long as it would be empty, as for most idle connections.
+    cold: Option<Box<Cold>>,
+}
+
+/// What most connections do not need most of the time.
+#[derive(Debug)]
+pub(super) struct Cold {
+    pub(super) write: Meter,
     /// The limits of the response that is sent, if a route has changed them.
-    pub(crate) response: Option<Box<RequestLimits>>,
-    /// The wakers of the task; in a tunnel those of the reader and of the writer.
-    pub(crate) wakers: [Option<Waker>; 2],
+    pub(super) response: Option<Box<RequestLimits>>,
     /// The requests with a record.
-    pub(crate) requests: Vec<Weak<Record>>,
+    pub(super) requests: Vec<Weak<Record>>,
+    /// In a tunnel, the waker of the writer.
+    pub(super) writer: Option<Waker>,
+    /// The begin of the soft close, and the hard close after it.
+    pub(super) closing_since: u64,
+    pub(super) end: u64,
+}
+
+impl Default for Cold {
+    fn default() -> Self {
+        Self {
+            write: Meter::default(),
+            response: None,
+            requests: Vec::new(),
+            writer: None,
+            closing_since: 0,
+            end: NEVER,
+        }
+    }
 }
 
 impl Conn {
     /// The caller begins the check.
     pub(super) fn new(settings: Arc<Settings>, peer: Peer) -> Self {
         let born = settings.clock.now();
-        let limits = &settings.limits;
-        let jitter = random_below(limits.age_jitter);
-        let end = after(born, limits.age.map(|age| age.saturating_add(jitter)));
         let control = Control {
             timeout: None,
             epoch: 0,
             stage: Stage::Opening,
             closing: None,
-            end,
-            closing_since: 0,
-            write: Meter::default(),
-            response: None,
-            wakers: [None, None],
-            requests: Vec::new(),
+            waker: None,
+            cold: None,
         };
         Self {
-            peer,
+            address: Address::from(peer),
             place: AtomicU32::new(u32::MAX),
             in_flight: AtomicU32::new(0),
             tunnels: AtomicU32::new(0),
             flags: AtomicU8::new(0),
             writing: AtomicU8::new(Writing::Free as u8),
             has_own_response: AtomicBool::new(false),
+            is_http2: AtomicBool::new(false),
             born,
             armed: AtomicU64::new(NEVER),
             header_since: AtomicU64::new(0),
@@ -168,6 +186,10 @@ impl Conn {
 
     pub(crate) fn now(&self) -> u64 {
         self.settings.clock.now()
+    }
+
+    pub(crate) fn peer(&self) -> Peer {
+        self.address.peer()
     }
 
     pub(crate) fn open_for(&self) -> Duration {
@@ -205,11 +227,20 @@ impl Conn {
         self.writing.store(writing as u8, Ordering::Relaxed);
     }
 
+    /// Registers the waker of the task.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let former = self.control().waker.replace(waker.clone());
+        drop(former);
+    }
+
     /// Sets flags and wakes the task. A task that polls at the same time registers its waker before it reads the
     /// flags, under the same lock.
     pub(crate) fn notify(&self, flags: u8) {
         self.set(flags);
-        let wakers = self.control().wakers.clone();
+        let wakers = {
+            let control = self.control();
+            [control.waker.clone(), control.cold().and_then(|cold| cold.writer.clone())]
+        };
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
@@ -249,14 +280,15 @@ impl Conn {
 
     /// The bounds of a waiting write.
     pub(super) fn write_bounds(&self, control: &Control) -> Bounds {
-        response_bounds(control.response.as_deref().unwrap_or(&self.limits().request))
+        let own = control.cold().and_then(|cold| cold.response.as_deref());
+        response_bounds(own.unwrap_or(&self.limits().request))
     }
 
     /// The deadlines of the connection itself.
     pub(super) fn deadlines(&self, control: &Control) -> [(u64, Due); 5] {
         let limits = self.limits();
         let mut due = [(NEVER, Due::End); 5];
-        due[0].0 = control.end;
+        due[0].0 = self.end(control);
         match control.stage {
             Stage::Opening => due[1] = (after(self.born, limits.handshake), Due::Handshake),
             Stage::Tunnel => {
@@ -271,10 +303,25 @@ impl Conn {
                 due[2] = self.idle_deadline(control);
                 let handler = after_begin(&self.handler_since, limits.request.handler);
                 due[3] = (handler, Due::Handler);
-                due[4] = (control.write.deadline(&self.write_bounds(control)), Due::Write);
+                if let Some(cold) = control.cold() {
+                    due[4] = (cold.write.deadline(&self.write_bounds(control)), Due::Write);
+                }
             }
         }
         due
+    }
+
+    /// The soft close by age; after a soft close, the hard one.
+    pub(super) fn end(&self, control: &Control) -> u64 {
+        if control.closing.is_some() {
+            return control.cold().map_or(NEVER, |cold| cold.end);
+        }
+        // The jitter is a hash, so that it needs no memory.
+        let limits = self.limits();
+        let jitter = || {
+            share_of(limits.age_jitter, self.settings.random.hash_one((self.born, &self.address)))
+        };
+        after(self.born, limits.age.map(|age| age.saturating_add(jitter())))
     }
 
     /// The deadline of a connection without requests, or with tunnels alone.
@@ -289,7 +336,10 @@ impl Conn {
         match control.closing {
             _ if is_busy => (NEVER, Due::Idle),
             _ if has_only_tunnels => (after(since, self.limits().tunnel), Due::Tunnel),
-            Some(_) => (after(since.max(control.closing_since), Some(LINGER)), Due::Idle),
+            Some(_) => {
+                let closing_since = control.cold().map_or(0, |cold| cold.closing_since);
+                (after(since.max(closing_since), Some(LINGER)), Due::Idle)
+            }
             None => (after(since, self.limits().idle), Due::Idle),
         }
     }
@@ -304,13 +354,49 @@ impl Conn {
 }
 
 impl Control {
+    pub(super) fn cold(&self) -> Option<&Cold> {
+        self.cold.as_deref()
+    }
+
+    pub(super) fn cold_mut(&mut self) -> &mut Cold {
+        self.cold.get_or_insert_default()
+    }
+
+    pub(super) fn cold_if_any(&mut self) -> Option<&mut Cold> {
+        self.cold.as_deref_mut()
+    }
+
+    /// The limits of the response that is sent.
+    pub(crate) fn set_response(&mut self, own: Option<RequestLimits>) {
+        if own.is_some() || self.cold.is_some() {
+            self.cold_mut().response = own.map(Box::new);
+        }
+    }
+
+    /// The wakers of the task or of the tunnel.
+    pub(super) fn take_wakers(&mut self) -> [Option<Waker>; 2] {
+        [self.waker.take(), self.cold.as_mut().and_then(|cold| cold.writer.take())]
+    }
+
     /// The requests that have a record. Drop them outside the lock: a record has wakers.
     pub(super) fn records(&mut self) -> Vec<Arc<Record>> {
-        self.requests.retain(|record| record.strong_count() > 0);
-        if self.requests.is_empty() {
-            self.requests = Vec::new();
+        let Some(cold) = &mut self.cold else { return Vec::new() };
+        cold.requests.retain(|record| record.strong_count() > 0);
+        if cold.requests.is_empty() {
+            cold.requests = Vec::new();
+            if self.closing.is_none() && cold.is_empty() {
+                self.cold = None;
+                return Vec::new();
+            }
         }
-        self.requests.iter().filter_map(Weak::upgrade).collect()
+        cold.requests.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Cold {
+    /// Without requests: whether nothing else is kept.
+    fn is_empty(&self) -> bool {
+        self.write == Meter::default() && self.response.is_none() && self.writer.is_none()
     }
 }
 
@@ -322,10 +408,9 @@ fn after_begin(word: &AtomicU64, limit: Option<Duration>) -> u64 {
     }
 }
 
-/// A random time below `most`.
-fn random_below(most: Duration) -> Duration {
-    let share = RandomState::new().hash_one(0) >> u32::BITS;
-    Duration::from_nanos(((u128::from(nanos(most)) * u128::from(share)) >> u32::BITS) as u64)
+/// A part of `most`, by a random number.
+fn share_of(most: Duration, random: u64) -> Duration {
+    Duration::from_nanos(((u128::from(nanos(most)) * u128::from(random)) >> u64::BITS) as u64)
 }
 
 #[cfg(test)]
@@ -336,6 +421,8 @@ mod tests {
     #[test]
     fn the_state_of_a_connection_is_small() {
         let bytes = size_of::<Conn>() + 2 * size_of::<usize>();
-        assert!(bytes <= 256, "{bytes} bytes");
+        assert!(bytes <= 152, "{bytes} bytes");
+        let bytes = size_of::<Cold>();
+        assert!(bytes <= 96, "{bytes} bytes, if needed");
     }
 }

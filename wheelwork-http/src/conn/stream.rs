@@ -55,32 +55,38 @@ pin_project! {
         // Dropped first, so that the socket is closed when the server counts one connection less.
         #[pin]
         stream: S,
-        // The bytes that told the protocol.
-        prefix: Option<Box<Vec<u8>>>,
-        // HTTP/2 only.
-        frames: Option<Box<Frames>>,
+        // `None` on HTTP/1, when the first bytes were read.
+        extra: Option<Box<Extra>>,
         member: Member,
     }
 }
 
+#[derive(Debug)]
+struct Extra {
+    /// The bytes that told the protocol, and are to be read again.
+    prefix: Vec<u8>,
+    /// HTTP/2 only.
+    frames: Option<Frames>,
+}
+
 impl<S> Limited<S> {
     pub(crate) fn new(stream: S, member: Member) -> Self {
-        Self { stream, prefix: None, frames: None, member }
+        Self { stream, extra: None, member }
     }
 
     /// Gives back the bytes that told the protocol.
     pub(crate) fn begin(&mut self, prefix: Vec<u8>, is_http2: bool) {
-        self.prefix = Some(Box::new(prefix));
         // The preface is no frame.
-        self.frames = is_http2.then(Box::default);
+        let frames = is_http2.then(Frames::default);
+        self.extra = Some(Box::new(Extra { prefix, frames }));
     }
 }
 
 impl<S> Limited<S> {
     /// What to note of bytes that were read.
     #[inline]
-    fn read(frames: &mut Option<Box<Frames>>, conn: &Conn, bytes: &[u8]) {
-        if let Some(frames) = frames {
+    fn read(extra: &mut Option<Box<Extra>>, conn: &Conn, bytes: &[u8]) {
+        if let Some(frames) = extra.as_mut().and_then(|extra| extra.frames.as_mut()) {
             let open = frames.read(bytes);
             if frames.had_data {
                 conn.data_came();
@@ -136,7 +142,7 @@ impl<S: Socket> Limited<S> {
         if this.member.conn.writing() == Writing::Waits {
             return;
         }
-        let _ = match this.frames {
+        let _ = match this.extra.as_ref().and_then(|extra| extra.frames) {
             Some(frames) => {
                 let limit = this.member.conn.aborted_by();
                 this.stream.poll_write(cx, &goaway(frames.last_stream, limit))
@@ -170,8 +176,10 @@ impl Conn {
         }
         let now = self.now();
         let mut control = self.control();
-        control.write.wait(now);
-        let deadline = control.write.deadline(&self.write_bounds(&control));
+        let bounds = self.write_bounds(&control);
+        let write = &mut control.cold_mut().write;
+        write.wait(now);
+        let deadline = write.deadline(&bounds);
         drop(control);
         self.set_writing(Writing::Waits);
         self.arm(deadline);
@@ -180,7 +188,7 @@ impl Conn {
     #[cold]
     fn write_progressed(&self, bytes: usize) {
         let now = self.now();
-        self.control().write.progress(bytes as u64, now);
+        self.control().cold_mut().write.progress(bytes as u64, now);
     }
 
     /// Everything was written. The window of the rate goes on until the request ends.
@@ -188,12 +196,12 @@ impl Conn {
     fn write_flushed(self: &Arc<Self>) {
         let now = self.now();
         if self.in_flight.load(Ordering::Relaxed) > 0 {
-            self.control().write.pause(now);
+            self.control().cold_mut().write.pause(now);
             self.set_writing(Writing::Measured);
             return;
         }
         // The rest of a response whose body has ended before.
-        self.control().write.clear();
+        self.control().cold_mut().write.clear();
         self.idle_since.store(now, Ordering::Relaxed);
         self.set_writing(Writing::Free);
         self.arm(after(now, self.limits().idle));
@@ -202,7 +210,10 @@ impl Conn {
     /// Registers the waker of a half, then looks whether the tunnel has ended.
     fn wait_in_tunnel(&self, half: Half, waker: &Waker) {
         let mut control = self.control();
-        let slot = &mut control.wakers[half as usize];
+        let slot = match half {
+            Half::Reader => &mut control.waker,
+            Half::Writer => &mut control.cold_mut().writer,
+        };
         if !slot.as_ref().is_some_and(|former| former.will_wake(waker)) {
             *slot = Some(waker.clone());
         }
@@ -240,13 +251,16 @@ impl<S: Socket> AsyncRead for Limited<S> {
         let before = buffer.filled().len();
         let this = self.as_mut().project();
         let conn = &this.member.conn;
-        if let Some(prefix) = this.prefix {
+        if let Some(extra) = this.extra.as_mut().filter(|extra| !extra.prefix.is_empty()) {
             // The first bytes of HTTP/2 are the preface, and those of HTTP/1 were noted before.
-            let taken = prefix.len().min(buffer.remaining());
-            buffer.put_slice(&prefix[..taken]);
-            prefix.drain(..taken);
-            if prefix.is_empty() {
-                *this.prefix = None;
+            let taken = extra.prefix.len().min(buffer.remaining());
+            buffer.put_slice(&extra.prefix[..taken]);
+            extra.prefix.drain(..taken);
+            if extra.prefix.is_empty() {
+                extra.prefix = Vec::new();
+                if extra.frames.is_none() {
+                    *this.extra = None;
+                }
             }
             return Poll::Ready(Ok(()));
         }
@@ -256,7 +270,7 @@ impl<S: Socket> AsyncRead for Limited<S> {
                 if conn.has(Flags::TUNNEL) {
                     conn.touch();
                 } else {
-                    Self::read(this.frames, conn, &buffer.filled()[before..]);
+                    Self::read(this.extra, conn, &buffer.filled()[before..]);
                 }
                 polled
             }

@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use tower_service::Service;
 
@@ -24,12 +25,11 @@ use tower_service::Service;
 pub(crate) struct Respond<S> {
     conn: Arc<Conn>,
     service: S,
-    is_http2: bool,
 }
 
 impl<S> Respond<S> {
-    pub(crate) fn new(conn: Arc<Conn>, service: S, is_http2: bool) -> Self {
-        Self { conn, service, is_http2 }
+    pub(crate) fn new(conn: Arc<Conn>, service: S) -> Self {
+        Self { conn, service }
     }
 }
 
@@ -39,24 +39,25 @@ impl<S: App> hyper::service::Service<Request<Incoming>> for Respond<S> {
     type Future = Responding<S::Future, S::Body, S::Error>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        let is_http2 = self.conn.is_http2.load(Ordering::Relaxed);
         let kind = Kind {
-            is_http2: self.is_http2,
+            is_http2,
             is_connect: request.method() == Method::CONNECT,
-            is_grpc: self.is_http2 && is_grpc(&request),
+            is_grpc: is_http2 && is_grpc(&request),
         };
         if self.conn.settings.tells_peer {
-            request.extensions_mut().insert(self.conn.peer.clone());
+            request.extensions_mut().insert(self.conn.peer());
         }
         let tells_limits = self.conn.settings.tells_limits;
         let own = self.conn.settings.limits_for(&request);
         let has_body = !request.body().is_end_stream();
-        let needs_record = self.is_http2 || own.is_some() || has_body || tells_limits;
+        let needs_record = is_http2 || own.is_some() || has_body || tells_limits;
         let record = needs_record.then(|| Arc::new(Record::new(own)));
         record.iter().for_each(|record| self.conn.note_request(record));
         if let Some(record) = record.as_ref().filter(|_| tells_limits) {
             request.extensions_mut().insert(OwnLimits::new(&self.conn, record));
         }
-        let ticket = Ticket::new(&self.conn, record, !self.is_http2);
+        let ticket = Ticket::new(&self.conn, record, !is_http2);
         let request = request.map(|incoming| RequestBody::new(incoming, ticket.link()));
         let mut service = self.service.clone();
         let mut cx = Context::from_waker(Waker::noop());

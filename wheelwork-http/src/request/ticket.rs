@@ -123,7 +123,7 @@ impl Ticket {
         let own = own.copied().or_else(|| self.record.as_ref()?.own_limits());
         if own.is_some() || self.conn.has_own_response.load(Ordering::Relaxed) {
             self.conn.has_own_response.store(own.is_some(), Ordering::Relaxed);
-            self.conn.control().response = own.map(Box::new);
+            self.conn.control().set_response(own);
         }
     }
 }

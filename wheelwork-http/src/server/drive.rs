@@ -13,7 +13,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// RFC 9113 section 3.4.
@@ -29,11 +29,7 @@ pin_project! {
         H: Handshake,
         S: App,
     {
-        shared: Arc<Shared>,
         conn: Arc<Conn>,
-        // The waker that the connection's state has.
-        known: Option<Waker>,
-        service: Option<S>,
         #[pin]
         protocol: Protocol<H, S>,
     }
@@ -46,13 +42,19 @@ pin_project! {
         H: Handshake,
         S: App,
     {
-        Handshake { #[pin] handshake: H::Future, member: Option<Member> },
-        Detect { stream: Option<Limited<H::Socket>>, first: Option<Vec<u8>> },
+        Handshake { #[pin] handshake: H::Future, member: Option<Member>, parts: Option<Parts<S>> },
+        Detect { stream: Option<Limited<H::Socket>>, first: Option<Vec<u8>>, parts: Option<Parts<S>> },
         Http1 { #[pin] http: Http1<H::Socket, S> },
         // Boxed: it is larger, and rarer.
         Http2 { http: Pin<Box<Http2<H::Socket, S>>> },
         Ended,
     }
+}
+
+/// What a connection needs until its protocol is known.
+struct Parts<S> {
+    shared: Arc<Shared>,
+    service: S,
 }
 
 impl<H: Handshake, S: App> Drive<H, S> {
@@ -63,40 +65,31 @@ impl<H: Handshake, S: App> Drive<H, S> {
         service: S,
     ) -> Self {
         let conn = member.conn.clone();
-        let protocol = Protocol::Handshake { handshake, member: Some(member) };
-        Self { shared, conn, known: None, service: Some(service), protocol }
-    }
-
-    /// Registers the task's waker where limits find it.
-    #[inline]
-    fn register(self: Pin<&mut Self>, waker: &Waker) {
-        let this = self.project();
-        if !this.known.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *this.known = Some(waker.clone());
-            this.conn.control().wakers[0] = Some(waker.clone());
-        }
+        let parts = Some(Parts { shared, service });
+        let protocol = Protocol::Handshake { handshake, member: Some(member), parts };
+        Self { conn, protocol }
     }
 
     fn poll_protocol(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut this = self.as_mut().project();
             let next = match this.protocol.as_mut().project() {
-                ProtocolNow::Handshake { handshake, member } => {
+                ProtocolNow::Handshake { handshake, member, parts } => {
                     let Ok(socket) = ready!(handshake.poll(cx)) else { return Poll::Ready(()) };
                     let Some(member) = member.take() else { return Poll::Ready(()) };
-                    Protocol::Detect { stream: Some(Limited::new(socket, member)), first: None }
+                    let stream = Some(Limited::new(socket, member));
+                    Protocol::Detect { stream, first: None, parts: parts.take() }
                 }
-                ProtocolNow::Detect { stream, first } => {
+                ProtocolNow::Detect { stream, first, parts } => {
                     let Some(limited) = stream else { return Poll::Ready(()) };
                     let Ok(is_http2) = ready!(poll_detect(limited, first, cx)) else {
                         return Poll::Ready(());
                     };
-                    let (Some(mut limited), Some(service)) = (stream.take(), this.service.take())
-                    else {
+                    let (Some(mut limited), Some(parts)) = (stream.take(), parts.take()) else {
                         return Poll::Ready(());
                     };
                     limited.begin(first.take().unwrap_or_default(), is_http2);
-                    begin(this.shared, this.conn, limited, service, is_http2)
+                    begin(parts, this.conn, limited, is_http2)
                 }
                 ProtocolNow::Http1 { http } => {
                     let _ = ready!(http.poll(cx));
@@ -153,16 +146,15 @@ impl<H: Handshake, S: App> Drive<H, S> {
 
 /// Begins HTTP/1 or HTTP/2.
 fn begin<H: Handshake, S: App>(
-    shared: &Shared,
+    Parts { shared, service }: Parts<S>,
     conn: &Arc<Conn>,
     limited: Limited<H::Socket>,
-    service: S,
     is_http2: bool,
 ) -> Protocol<H, S> {
     let stage = if is_http2 { Stage::Http2 } else { Stage::Http1 };
     conn.begin_protocol(stage);
     let io = TokioIo::new(limited);
-    let respond = Respond::new(conn.clone(), service, stage == Stage::Http2);
+    let respond = Respond::new(conn.clone(), service);
     if is_http2 {
         let http = shared.http2.serve_connection(io, respond);
         Protocol::Http2 { http: Box::pin(http) }
@@ -202,7 +194,10 @@ impl<H: Handshake, S: App> Future for Drive<H, S> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.as_mut().register(cx.waker());
+        if let Protocol::Handshake { .. } = &self.protocol {
+            // Limits find the task by its waker. It is the same one for the life of a task of tokio.
+            self.conn.register(cx.waker());
+        }
         if self.conn.has(Flags::NEWS | Flags::ABORT) && !self.conn.has(Flags::TUNNEL) {
             let is_over = self.conn.has(Flags::ABORT) || self.as_mut().attend();
             if is_over {

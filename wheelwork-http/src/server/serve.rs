@@ -15,6 +15,7 @@ use crate::time::{Clock, after};
 use http::Request;
 use hyper::server::conn::{http1, http2};
 use std::fmt;
+use std::hash::RandomState;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -207,6 +208,7 @@ impl<L, S, F> Serve<L, S, F> {
             limits_for: self.limits_for,
             tells_peer: self.tells_peer,
             tells_limits: self.tells_limits,
+            random: RandomState::new(),
             shutdown_deadline: AtomicU64::new(0),
         };
         let (settings, desk) = (Arc::new(settings), self.desk);
