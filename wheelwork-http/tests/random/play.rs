@@ -3,7 +3,7 @@
 use crate::app::app;
 use crate::frames::{HEADERS, parse};
 use crate::random::Random;
-use crate::script::{Script, limits, script};
+use crate::script::{Script, Times, script};
 use crate::world::TICK;
 use hyper::service::service_fn;
 use std::collections::{BTreeSet, HashMap};
@@ -47,16 +47,17 @@ impl Listener for Connections {
 }
 
 pub(crate) fn play(random: &mut Random) {
-    let scripts: Vec<Script> = (0..CLIENTS).map(|_| script(random)).collect();
+    let times = Times::random(random);
+    let scripts: Vec<Script> = (0..CLIENTS).map(|_| script(random, &times)).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
         let clock = ManualClock::new();
         let timer = HashedWheelTimer::builder().tick_duration(TICK).clock(clock.clone());
         let timer = timer.build().unwrap();
-        let (connect, server, cuts) = start(&timer);
+        let (connect, server, cuts) = start(&timer, &times);
         let mut players: Vec<_> = (1..).zip(scripts).map(Player::new).collect();
         let mut now = 0;
-        for at in times(&players) {
+        for at in moments(&players) {
             clock.advance(Duration::from_millis(at - now));
             now = at;
             settle().await;
@@ -75,11 +76,15 @@ pub(crate) fn play(random: &mut Random) {
     });
 }
 
-fn start(timer: &HashedWheelTimer) -> (UnboundedSender<(DuplexStream, Peer)>, Server, Cuts) {
+fn start(
+    timer: &HashedWheelTimer,
+    times: &Times,
+) -> (UnboundedSender<(DuplexStream, Peer)>, Server, Cuts) {
     let (connect, connections) = unbounded_channel();
     let service = Hyper(service_fn(|request: http::Request<RequestBody>| app(request)));
     let cuts = Cuts::default();
-    let serving = serve(Connections(connections), service, limits()).timer(timer).on_cut({
+    let serving = serve(Connections(connections), service, times.limits()).timer(timer);
+    let serving = serving.http2(|http| _ = http.enable_connect_protocol()).on_cut({
         let (cuts, timer, start) = (cuts.clone(), timer.clone(), timer.now());
         move |cut| {
             let now = (timer.now() - start).as_millis() as u64;
@@ -93,7 +98,7 @@ fn start(timer: &HashedWheelTimer) -> (UnboundedSender<(DuplexStream, Peer)>, Se
 }
 
 /// When something happens, and the tick before each cut.
-fn times(players: &[Player]) -> BTreeSet<u64> {
+fn moments(players: &[Player]) -> BTreeSet<u64> {
     let of = |script: &Script| {
         let cuts = script.cuts.iter().flat_map(|&(at, _)| [at - 1, at]);
         let sends = script.sends.iter().map(|&(at, _)| at);

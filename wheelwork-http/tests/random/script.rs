@@ -6,23 +6,44 @@ use crate::world::SECOND;
 use std::time::Duration;
 use wheelwork_http::{Limit, Limits};
 
-pub(crate) const HANDSHAKE: u64 = 7_000;
-pub(crate) const HEADER: u64 = 11_000;
-pub(crate) const IDLE: u64 = 40_000;
-pub(crate) const HANDLER: u64 = 60_000;
-pub(crate) const BODY: u64 = 23_000;
-pub(crate) const RESPONSE: u64 = 29_000;
+/// The limits of one history, in milliseconds. Each may be shorter or longer than each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    handshake: u64,
+    header: u64,
+    idle: u64,
+    handler: u64,
+    body: u64,
+    response: u64,
+    tunnel: u64,
+}
 
-pub(crate) fn limits() -> Limits {
-    let millis = Duration::from_millis;
-    Limits::none()
-        .handshake(millis(HANDSHAKE))
-        .header(millis(HEADER))
-        .idle(millis(IDLE))
-        .handler(millis(HANDLER))
-        .body(millis(BODY))
-        .response(millis(RESPONSE))
-        .shutdown(SECOND)
+impl Times {
+    pub(crate) fn random(random: &mut Random) -> Self {
+        let mut time = || 3_000 + random.below(60_000);
+        Self {
+            handshake: time(),
+            header: time(),
+            idle: time(),
+            handler: time(),
+            body: time(),
+            response: time(),
+            tunnel: time(),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        let millis = Duration::from_millis;
+        Limits::none()
+            .handshake(millis(self.handshake))
+            .header(millis(self.header))
+            .idle(millis(self.idle))
+            .handler(millis(self.handler))
+            .body(millis(self.body))
+            .response(millis(self.response))
+            .tunnel(millis(self.tunnel))
+            .shutdown(SECOND)
+    }
 }
 
 /// What one client does.
@@ -51,10 +72,18 @@ enum Stop {
     Handler,
     Reading,
     Idle,
+    Tunnel,
 }
 
-const STOPS: [Stop; 6] =
-    [Stop::Silent, Stop::Header, Stop::Body, Stop::Handler, Stop::Reading, Stop::Idle];
+const STOPS: [Stop; 7] = [
+    Stop::Silent,
+    Stop::Header,
+    Stop::Body,
+    Stop::Handler,
+    Stop::Reading,
+    Stop::Idle,
+    Stop::Tunnel,
+];
 
 /// A time below a limit, often close to it.
 fn pause(random: &mut Random, limit: u64) -> u64 {
@@ -65,23 +94,27 @@ fn pause(random: &mut Random, limit: u64) -> u64 {
     }
 }
 
-pub(crate) fn script(random: &mut Random) -> Script {
+pub(crate) fn script(random: &mut Random, times: &Times) -> Script {
     let is_http2 = random.one_in(2);
     let begin = random.below(60_000);
-    let mut writer =
-        Writer { script: Script { is_http2, begin, ..Script::default() }, now: begin, stream: 1 };
-    let stop = random.one_in(2).then(|| STOPS[random.below(6) as usize]);
+    let mut writer = Writer {
+        script: Script { is_http2, begin, ..Script::default() },
+        times: *times,
+        now: begin,
+        stream: 1,
+    };
+    let stop = random.one_in(2).then(|| STOPS[random.below(7) as usize]);
     if stop == Some(Stop::Silent) {
-        return writer.cut(HANDSHAKE, Limit::Handshake);
+        return writer.cut(times.handshake, Limit::Handshake);
     }
-    writer.now += pause(random, HANDSHAKE);
+    writer.now += pause(random, times.handshake);
     if is_http2 {
         // Windows for `/big`, but not for `/endless`.
         let window = [&[0, 4][..], &200_000_u32.to_be_bytes()].concat();
         let settings = frames::frame(frames::SETTINGS, 0, 0, &window);
         let window = frames::window_update(0, 1 << 30);
         writer.send([frames::PREFACE, &settings, &window].concat());
-        writer.now += pause(random, IDLE);
+        writer.now += pause(random, times.idle);
     }
     for _ in 0..random.below(4) {
         match random.below(3) {
@@ -89,27 +122,34 @@ pub(crate) fn script(random: &mut Random) -> Script {
             1 => _ = writer.get(random, "/", None),
             _ => _ = writer.get(random, "/big", None),
         }
-        writer.now += pause(random, IDLE);
+        writer.now += pause(random, times.idle);
     }
     match stop {
         None => {
+            if random.one_in(3) {
+                writer.tunnel(random);
+            }
             writer.script.end = writer.now;
             writer.script
+        }
+        Some(Stop::Tunnel) => {
+            writer.tunnel(random);
+            writer.cut(times.tunnel, Limit::Tunnel)
         }
         Some(Stop::Header) => {
             let since = writer.get(random, "/", Some(Stop::Header));
             writer.now = since;
-            writer.cut(HEADER, Limit::Header)
+            writer.cut(times.header, Limit::Header)
         }
         Some(Stop::Body) => {
             writer.upload(random, Some(Stop::Body));
-            let script = writer.cut_request(BODY, Limit::Body);
+            let script = writer.cut_request(times.body, Limit::Body);
             // Over HTTP/1 the connection ends with the answer.
-            if script.is_http2 { idle_after(script, BODY) } else { script }
+            if script.is_http2 { idle_after(script, times) } else { script }
         }
         Some(Stop::Handler) => {
             writer.get(random, "/never", None);
-            idle_after(writer.cut_request(HANDLER, Limit::Handler), HANDLER)
+            idle_after(writer.cut_request(times.handler, Limit::Handler), times)
         }
         Some(Stop::Reading) => {
             writer.script.reads_until = Some(writer.now);
@@ -117,9 +157,9 @@ pub(crate) fn script(random: &mut Random) -> Script {
             // The head of the response has come, but nobody reads it.
             writer.script.answers -= 1;
             if is_http2 {
-                idle_after(writer.cut_request(RESPONSE, Limit::Response), RESPONSE)
+                idle_after(writer.cut_request(times.response, Limit::Response), times)
             } else {
-                writer.cut(RESPONSE, Limit::Response)
+                writer.cut(times.response, Limit::Response)
             }
         }
         Some(Stop::Silent | Stop::Idle) => {
@@ -129,22 +169,22 @@ pub(crate) fn script(random: &mut Random) -> Script {
             }
             let last = writer.script.sends.last().map_or(begin, |&(at, _)| at);
             writer.now = last;
-            writer.cut(IDLE, Limit::Idle)
+            writer.cut(times.idle, Limit::Idle)
         }
     }
 }
 
 /// The connection goes on after the cut of its last request, and is idle then.
-fn idle_after(mut script: Script, limit: u64) -> Script {
+fn idle_after(mut script: Script, times: &Times) -> Script {
     let last = script.cuts.last().map_or(0, |&(at, _)| at);
-    debug_assert!(last >= limit);
-    script.cuts.push((last + IDLE, Limit::Idle));
-    script.end = last + IDLE + 20_000;
+    script.cuts.push((last + times.idle, Limit::Idle));
+    script.end = last + times.idle + 20_000;
     script
 }
 
 struct Writer {
     script: Script,
+    times: Times,
     now: u64,
     stream: u32,
 }
@@ -180,7 +220,7 @@ impl Writer {
     fn header(&mut self, random: &mut Random, mut bytes: Vec<u8>, stop: Option<Stop>) -> u64 {
         self.stream += 2;
         let since = self.now;
-        let mut left = pause(random, HEADER);
+        let mut left = pause(random, self.times.header);
         for _ in 0..random.below(3) {
             // One byte of POST could be one of the preface of HTTP/2.
             let piece = (2 + random.below(bytes.len() as u64 / 2) as usize).min(bytes.len() - 1);
@@ -199,6 +239,20 @@ impl Writer {
         since
     }
 
+    /// An upgrade, or CONNECT within HTTP/2, and some bytes that come back. The last one was just now.
+    fn tunnel(&mut self, random: &mut Random) {
+        let stream = self.stream;
+        let request = match self.script.is_http2 {
+            true => frames::frame(frames::HEADERS, frames::END_HEADERS, stream, &frames::block("CONNECT", "")),
+            false => b"GET /upgrade HTTP/1.1\r\nhost: server\r\nupgrade: echo\r\nconnection: upgrade\r\n\r\n".to_vec(),
+        };
+        self.header(random, request, None);
+        for _ in 0..random.below(4) {
+            self.now += pause(random, self.times.tunnel);
+            self.send(if self.script.is_http2 { frames::data(stream, 1) } else { b"x".to_vec() });
+        }
+    }
+
     /// A request with a body in some chunks.
     fn upload(&mut self, random: &mut Random, stop: Option<Stop>) {
         let chunks = 1 + random.below(4) as usize;
@@ -213,7 +267,7 @@ impl Writer {
         self.header(random, header, None);
         let sent = if stop.is_some() { chunks - 1 } else { chunks };
         for chunk in 0..sent {
-            self.now += pause(random, BODY);
+            self.now += pause(random, self.times.body);
             let is_last = chunk + 1 == chunks;
             let bytes = match self.script.is_http2 {
                 true => {
