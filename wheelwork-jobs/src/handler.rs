@@ -1,9 +1,10 @@
 //! Handlers, whatever their payload, and the job that they get.
 
 use crate::error::{CompleteError, ResultError, ScheduleError};
-use crate::job::{JobId, NewJob};
+use crate::job::{JobId, NewJob, Progress};
 use crate::kind::Kind;
 use crate::periodic::Repetition;
+use crate::reports::Reports;
 use crate::store::{Claim, InTransaction, Kept, Store};
 use crate::time::Timestamp;
 use crate::trace::RunSpan;
@@ -55,11 +56,12 @@ pub(crate) struct Told {
     keep_done: Option<Duration>,
     /// JSON in ASCII.
     result: Mutex<Option<String>>,
+    reports: Arc<Reports>,
 }
 
 impl Told {
-    pub(crate) fn keeping(keep_done: Option<Duration>) -> Self {
-        Self { keep_done, ..Self::default() }
+    pub(crate) fn new(keep_done: Option<Duration>, reports: &Arc<Reports>) -> Self {
+        Self { keep_done, reports: reports.clone(), ..Self::default() }
     }
 
     /// The job was completed in a transaction, which may not be committed yet.
@@ -106,6 +108,28 @@ impl<P, S: Store> Job<P, S> {
     /// ```
     pub fn snooze(&self, delay: Duration) {
         *self.told.snooze.lock().unwrap_or_else(PoisonError::into_inner) = Some(delay);
+    }
+
+    /// Reports how far the run is: so many parts are `done`, `of` so many (0 if nobody knows), and what it does.
+    /// [`Jobs::get`](crate::Jobs::get), the program and its page show the last report while the job runs.
+    ///
+    /// This neither waits nor fails. The store has the report up to some seconds later: a node writes the last one of
+    /// each run, and once in a second at most. Of the text, the first
+    /// [200 characters](crate::Progress::LONGEST_TEXT) are kept.
+    ///
+    /// ```
+    /// # use wheelwork_jobs::{Job, Redb};
+    /// async fn send_all(job: Job<Vec<String>, Redb>) -> Result<(), String> {
+    ///     let all = &job.payload;
+    ///     for (done, letter) in all.iter().enumerate() {
+    ///         job.set_progress(done as u64, all.len() as u64, letter);
+    ///         // send it
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn set_progress(&self, done: u64, of: u64, text: &str) {
+        self.told.reports.add(self.claim(), Progress::new(done, of, text));
     }
 
     /// The longest result as JSON, in bytes. What is not ASCII counts with its escapes.

@@ -285,6 +285,31 @@ pub struct StoredJob {
     pub done: Option<SystemTime>,
     /// The result of its run as JSON, if it is done.
     pub result: Option<String>,
+    /// What its run has reported last, if it runs. Only [`get`](crate::Jobs::get) returns this.
+    pub progress: Option<Progress>,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// So many parts are done.
+    pub done: u64,
+    /// Of so many. 0 if nobody knows.
+    pub of: u64,
+    /// What it does.
+    pub text: String,
+}
+
+impl Progress {
+    /// The most characters of the text. Further ones are cut off.
+    pub const LONGEST_TEXT: usize = 200;
+
+    pub(crate) fn new(done: u64, of: u64, text: &str) -> Self {
+        // PostgreSQL cannot store NUL, and no number beyond this.
+        let text = text.chars().filter(|&c| c != '\0').take(Self::LONGEST_TEXT).collect();
+        let most = i64::MAX.unsigned_abs();
+        Self { done: done.min(most), of: of.min(most), text }
+    }
 }
 
 /// Where a stored job stands.

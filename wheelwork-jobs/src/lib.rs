@@ -66,6 +66,7 @@ mod kind;
 mod metrics;
 mod node;
 mod periodic;
+mod reports;
 #[cfg(all(test, feature = "postgres"))]
 mod sim;
 pub mod store;
@@ -79,7 +80,7 @@ pub use error::{CompleteError, DiedError, OpenError, ResultError, ScheduleError,
 pub use group::Group;
 pub use handler::Job;
 pub use health::{Condition, Health};
-pub use job::{JobId, NewJob, NoJobId, PayloadError, State, StoredJob, When};
+pub use job::{JobId, NewJob, NoJobId, PayloadError, Progress, State, StoredJob, When};
 pub use jobs::{Jobs, JobsBuilder};
 pub use kind::{Kind, Rate, Retry};
 pub use metrics::{Histogram, KindMetrics, LateBy, Metrics};

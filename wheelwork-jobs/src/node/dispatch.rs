@@ -94,7 +94,7 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         node: node_number,
     });
     let keep_done = node.handlers[kind].kind.keep_done;
-    let told = Arc::new(Told::keeping(keep_done));
+    let told = Arc::new(Told::new(keep_done, &node.reports));
     let now = node.clock().least(host::now());
     let begun = host::now();
     let mut run = Run {
@@ -221,6 +221,7 @@ impl<S: Store> Drop for Run<'_, S> {
         });
         self.span.ended(word_for(&outcome));
         node.end(claim, kind);
+        node.reports.forget(claim);
         node.counts.kinds.of(kind).took(host::elapsed(self.begun));
         let in_transaction = self.told.in_transaction.load(Ordering::Relaxed);
         // The queue is open: the node has the other end until it has stopped.

@@ -9,7 +9,8 @@
 //! - `insert`: stores new jobs
 //! - `held`: what the node has claimed
 //! - `dispatch`: runs what is due; `confirm` asks the store before, where needed
-//! - `finish`: tells the store what has ended; `history`: forgets what was kept long enough
+//! - `finish`: tells the store what has ended; `history`: forgets what was kept long enough;
+//!   `progress`: tells how far runs are
 //! - `members`: asks for the members of groups
 //! - `stop`: the end of the node
 //! - `backoff`: how long to wait after the store has failed
@@ -29,6 +30,7 @@ mod history;
 mod insert;
 mod limited;
 mod members;
+mod progress;
 mod stop;
 mod work;
 
@@ -48,6 +50,7 @@ use crate::health::{Condition, Health};
 use crate::host::{self, Runtime, Timer};
 use crate::job::{JobId, NewJob};
 use crate::metrics::{Counts, Metrics};
+use crate::reports::Reports;
 use crate::store::{NodeId, Store, StoreError};
 use crate::time::DatabaseClock;
 use std::collections::HashMap;
@@ -103,6 +106,7 @@ pub(crate) struct Node<S: Store> {
     /// The node's thread does nothing any more.
     ended: CancellationToken,
     ends: mpsc::UnboundedSender<Ended>,
+    reports: Arc<Reports>,
     /// Since when the store takes no ends.
     ends_fail_since: Mutex<Option<Instant>>,
 }
@@ -238,6 +242,7 @@ impl<S: Store> Node<S> {
             fault: Mutex::new(None),
             ended: CancellationToken::new(),
             ends,
+            reports: Arc::default(),
             ends_fail_since: Mutex::new(None),
         });
         if !node.handlers.is_empty() {
@@ -265,6 +270,7 @@ impl<S: Store> Node<S> {
             parts.start(work::run(self.clone()));
             parts.start(confirm::run(self.clone()));
             parts.start(members::run(self.clone()));
+            parts.start(progress::run(self.clone()));
         }
         if let Some(shortest) = self.handlers.iter().filter_map(|h| h.kind.keep_done).min() {
             parts.start(history::run(self.clone(), shortest));

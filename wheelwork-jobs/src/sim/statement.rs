@@ -10,8 +10,7 @@ use super::protocol::{Cell, Parameters, Type};
 use super::world;
 use crate::job::JobId;
 use crate::store::Store;
-use crate::store::postgres::history;
-use crate::store::postgres::{Postgres, sql};
+use crate::store::postgres::{Postgres, history, progress, sql};
 use crate::time::Timestamp;
 use std::cmp::Reverse;
 use std::sync::MutexGuard;
@@ -72,6 +71,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::COMPLETE => (&[Uuid, Int], &[]),
         sql::REPEAT_IN => (&[Uuid, Int, Time, Int], &[Int]),
         sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int]),
+        progress::PROGRESS => (&[Uuid], &[Int, Int, Text]),
         history::GET_DONE => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Time, Text]),
         EFFECT => (&[Int], &[]),
         LOCK_ROW => (&[Uuid], &[]),
@@ -161,7 +161,8 @@ impl<'a> Statement<'a> {
             sql::COMPLETE => self.complete(p.uuid(1), p.int(2)).await,
             sql::REPEAT_IN => self.repeat_in(p).await,
             sql::GET => Ok(self.get(p.uuid(1))),
-            history::GET_DONE => Ok(vec![]), // no kind of the histories keeps jobs
+            progress::PROGRESS => Ok(vec![]), // no run reports
+            history::GET_DONE => Ok(vec![]),  // no kind of the histories keeps jobs
             EFFECT => {
                 self.state().effect(self.tx, p.int(1));
                 Ok(vec![])

@@ -15,7 +15,7 @@ pub(crate) mod postgres;
 pub(crate) mod redb;
 
 pub use self::glance::Glance;
-use crate::job::{JobId, NewJob, State, StoredJob, When};
+use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::kind::Rate;
 use crate::time::{Reading, Timestamp};
 use std::pin::Pin;
@@ -211,6 +211,12 @@ pub trait Store: Send + Sync + 'static {
         claim: Claim,
         kept: &'a Kept,
     ) -> InTransaction<'a, Result<bool, StoreError>>;
+
+    /// Notes how far runs are, each if its claim still holds. What hinders one hinders no other one.
+    fn report(
+        &self,
+        reports: &[(Claim, Progress)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Deletes jobs that are done and were kept long enough, at most so many. Returns how many that were.
     fn forget_done(&self, most: usize) -> impl Future<Output = Result<usize, StoreError>> + Send;

@@ -9,7 +9,8 @@ use wheelwork_jobs::store::{
     Insertion, Joined, Kept, KindLimits, NodeId, Notice, Removed, Replaced, Started, Store,
 };
 use wheelwork_jobs::{
-    Filter, Glance, JobId, KindStats, NewJob, Peek, Reading, StoreError, StoredJob, Timestamp, When,
+    Filter, Glance, JobId, KindStats, NewJob, Peek, Progress, Reading, StoreError, StoredJob,
+    Timestamp, When,
 };
 
 pub struct Flaky<S> {
@@ -119,6 +120,10 @@ impl<S: Store> Store for Flaky<S> {
 
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         flaky(self.store.finish(ends)).await
+    }
+
+    async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {
+        flaky(self.store.report(reports)).await
     }
 
     async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
@@ -265,6 +270,7 @@ macro_rules! forward_the_rest {
                 node: NodeId, window: Duration, kind: &Arc<str>, room: usize, limits: KindLimits
             ) -> ClaimedLimited;
             set_paused(kind: &str, paused: bool) -> bool;
+            report(reports: &[(Claim, Progress)]) -> ();
             forget_done(most: usize) -> usize;
             glance() -> Glance;
             peek(peek: &Peek) -> Vec<StoredJob>;

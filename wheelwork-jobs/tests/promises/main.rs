@@ -19,6 +19,7 @@ mod pause;
 #[cfg(feature = "cron")]
 mod periodic;
 mod priorities;
+mod progress;
 mod schema;
 mod settings;
 mod stop;

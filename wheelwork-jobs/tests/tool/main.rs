@@ -102,7 +102,7 @@ fn a_job_is_shown_with_all_its_fields() {
         let expected = json!({
             "id": stored.waiting.to_string(), "kind": "mail", "key": "anna-17", "due": null,
             "state": "waiting", "priority": 0, "attempts": 0, "payload": {"to": "anna"}, "error": null,
-            "done": null, "result": null,
+            "done": null, "result": null, "progress": null,
         });
         assert_eq!(job, expected);
 

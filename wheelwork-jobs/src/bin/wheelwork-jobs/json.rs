@@ -25,6 +25,9 @@ fn job_value(job: &StoredJob) -> Value {
         "error": job.error,
         "done": job.done.map(exact),
         "result": job.result.as_deref().map(payload),
+        "progress": job.progress.as_ref().map(|progress| {
+            json!({ "done": progress.done, "of": progress.of, "text": progress.text })
+        }),
     })
 }
 

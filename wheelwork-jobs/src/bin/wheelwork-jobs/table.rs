@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, pr
 use jiff::SignedDuration;
 use jiff::civil::{DateTime, date};
 use std::time::SystemTime;
-use wheelwork_jobs::{KindStats, State, StoredJob};
+use wheelwork_jobs::{KindStats, Progress, State, StoredJob};
 
 const COLUMNS: u16 = 80;
 
@@ -77,6 +77,9 @@ pub(crate) fn job(job: &StoredJob, now: SystemTime) -> String {
     table.add_row(["priority", &job.priority.to_string()]);
     table.add_row(["failed", &format!("{} times", job.attempts)]);
     table.add_row(["payload", &printable(&job.payload)]);
+    if let Some(progress) = &job.progress {
+        table.add_row(["progress", &self::progress(progress)]);
+    }
     if let Some(done) = job.done {
         table.add_row(["done", &format!("{} ({})", exact(done), relative(done, now))]);
         table.add_row(["result", &job.result.as_deref().map_or("none".to_owned(), printable)]);
@@ -125,6 +128,13 @@ pub(crate) fn state(state: State) -> &'static str {
         State::Done => "done",
         _ => "unknown",
     }
+}
+
+/// Such as `3 of 10, writing`.
+pub(crate) fn progress(progress: &Progress) -> String {
+    let Progress { done, of, text } = progress;
+    let of = if *of == 0 { String::new() } else { format!(" of {of}") };
+    format!("{done}{of}, {}", printable(text))
 }
 
 /// Such as `2026-11-22T08:12:00Z`, as RFC 3339 has it, in UTC. Up to the end of the year 9999.

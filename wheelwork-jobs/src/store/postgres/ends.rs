@@ -208,7 +208,7 @@ fn note(rows: &[tokio_postgres::Row], held: &mut HashSet<Claim>) -> Result<(), S
 }
 
 /// Whether the database's encoding lacks a character.
-fn is_foreign(error: &StoreError) -> bool {
+pub(super) fn is_foreign(error: &StoreError) -> bool {
     let foreign = [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE];
     state_of(error).is_some_and(|state| foreign.contains(state))
 }

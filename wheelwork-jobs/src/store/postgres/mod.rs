@@ -4,7 +4,8 @@
 //! - `connect`: connections, which are made again after an error
 //! - `insert`: new jobs; `replace`: those that take the place of others
 //! - `open`: jobs in transactions of users; `foreign`: those of other clients than tokio-postgres
-//! - `glance`: what an operator sees; `history`: jobs that are done; `limited`: claims of kinds that are limited over all nodes
+//! - `glance`: what an operator sees; `history`: jobs that are done;
+//!   `progress`: how far runs are; `limited`: claims of kinds that are limited over all nodes
 //! - `ends`: the beginnings and the ends of runs
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
@@ -23,6 +24,7 @@ mod listen;
 mod nodes;
 mod open;
 mod prefix;
+pub(crate) mod progress;
 mod replace;
 mod rows;
 mod schema;
@@ -46,7 +48,7 @@ use super::{
     Started, Store, StoreError,
 };
 use crate::host;
-use crate::job::{JobId, NewJob, StoredJob, When};
+use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::store::Glance;
 use crate::time::{Reading, Timestamp, micros_up};
 use std::error::Error;
@@ -474,6 +476,10 @@ impl Store for Postgres {
         Box::pin(self.0.complete_kept_in(transaction, claim, kept))
     }
 
+    async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {
+        self.0.report(reports).await
+    }
+
     async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
         self.0.forget_done(most).await
     }
@@ -483,7 +489,13 @@ impl Store for Postgres {
         let rows = call.query(sql::GET, &[&uuid(id)]).await?;
         drop(call);
         match rows.first() {
-            Some(row) => rows::stored(row).map(Some),
+            Some(row) => {
+                let mut job = rows::stored(row)?;
+                if job.state == State::Claimed {
+                    job.progress = self.0.progress(id).await?;
+                }
+                Ok(Some(job))
+            }
             None => self.0.get_done(id).await,
         }
     }

@@ -116,6 +116,7 @@ pub(super) fn stored(row: &Row) -> Result<StoredJob, StoreError> {
         priority: priority(row, 9)?,
         done: None,
         result: None,
+        progress: None,
     })
 }
 
@@ -133,6 +134,7 @@ pub(super) fn done(row: &Row) -> Result<StoredJob, StoreError> {
         priority: 0,
         done: Some(get(row, 6)?),
         result: get(row, 7)?,
+        progress: None,
     })
 }
 

@@ -109,6 +109,11 @@ impl Claims {
         self.held.get(&claim.id).is_some_and(|&(_, epoch)| epoch == claim.epoch)
     }
 
+    /// The claim on a job.
+    pub(super) fn of(&self, id: JobId) -> Option<Claim> {
+        self.held.get(&id).map(|&(_, epoch)| Claim { id, epoch })
+    }
+
     pub(super) fn holds_for(&self, node: NodeId, claim: Claim) -> bool {
         self.held.get(&claim.id) == Some(&(node, claim.epoch))
     }

@@ -152,5 +152,6 @@ fn without_payload(
         error: None,
         done: Some(Timestamp::from_micros(done).into()),
         result: None,
+        progress: None,
     }
 }

@@ -33,12 +33,12 @@ use super::{
     Inserted, Insertion, Joined, Kept, KindLimits, KindStats, NodeId, Notice, Outcome, Peek,
     Removed, Replaced, Started, Store, StoreError,
 };
-use crate::job::{JobId, NewJob, State, StoredJob, When};
+use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::store::Glance;
 use crate::time::{Reading, Timestamp};
 use ::redb::backends::InMemoryBackend;
 use ::redb::{Database, ReadTransaction, ReadableDatabase};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -66,6 +66,8 @@ struct Inner {
     writer: Writer,
     claims: Arc<Mutex<Claims>>,
     listeners: Arc<Mutex<Vec<UnboundedSender<Notice>>>>,
+    /// What runs have reported, in memory alone: a process that ends has no runs.
+    progress: Arc<Mutex<HashMap<Claim, Progress>>>,
 }
 
 impl Redb {
@@ -94,7 +96,8 @@ impl Redb {
         let writer = Writer::start(database.clone(), claims.clone(), turns.clone())
             .map_err(|error| StoreError::new("start its thread", error))?;
         let (clock, listeners) = (Clock::default(), Arc::default());
-        Ok(Self(Arc::new(Inner { database, clock, turns, writer, claims, listeners })))
+        let progress = Arc::default();
+        Ok(Self(Arc::new(Inner { database, clock, turns, writer, claims, listeners, progress })))
     }
 
     /// Keeps jobs in memory: for tests. They are gone with the last clone.
@@ -597,6 +600,15 @@ impl Store for Redb {
         Box::pin(std::future::ready(completed))
     }
 
+    async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {
+        let claims = lock(&self.0.claims);
+        let mut progress = lock(&self.0.progress);
+        progress.retain(|claim, _| claims.holds(*claim));
+        let held = reports.iter().filter(|(claim, _)| claims.holds(*claim));
+        progress.extend(held.cloned());
+        Ok(())
+    }
+
     async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
         let clock = self.0.clock.clone();
         self.write("forget jobs that are done", move |tables, _| {
@@ -606,9 +618,13 @@ impl Store for Redb {
     }
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
-        self.read("read a job", move |view, claims| match view.row(id)? {
-            Some(row) => Ok(Some(stored(id, row, &lock(claims)))),
-            None => view.done.get(id),
+        let progress = self.0.progress.clone();
+        self.read("read a job", move |view, claims| {
+            let Some(row) = view.row(id)? else { return view.done.get(id) };
+            let claims = lock(claims);
+            let mut job = stored(id, row, &claims);
+            job.progress = claims.of(id).and_then(|claim| lock(&progress).get(&claim).cloned());
+            Ok(Some(job))
         })
         .await
     }
@@ -771,6 +787,7 @@ fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {
         error,
         done: None,
         result: None,
+        progress: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The pages. Each value of the store goes through `html`.
 
 use super::html::{Lines, Short, Text, encode, escape};
-use crate::table::{exact, relative, short, state};
+use crate::table::{self, exact, relative, short, state};
 use http::StatusCode;
 use std::fmt::{Arguments, Write};
 use std::time::SystemTime;
@@ -331,6 +331,9 @@ pub(super) fn job(job: &StoredJob, may_change: bool) -> String {
     row("State", state(job.state));
     row("Due", &format!("{} ({})", exact(job.due), relative(job.due, now)));
     row("Failed", &format!("{} times", job.attempts));
+    if let Some(progress) = &job.progress {
+        row("Progress", &Text(&table::progress(progress)).to_string());
+    }
     if let Some(done) = job.done {
         row("Done", &format!("{} ({})", exact(done), relative(done, now)));
         let result = job.result.as_deref().map_or("none".to_owned(), |text| pre(text, usize::MAX));

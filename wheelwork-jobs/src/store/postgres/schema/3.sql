@@ -1,6 +1,13 @@
--- Version 3: jobs that are done, for kinds that keep them for a while. It changes no table.
+-- Version 3: jobs that are done, for kinds that keep them for a while, and the progress of runs. The new columns
+-- change no row.
 BEGIN;
 SET LOCAL lock_timeout = '250ms';
+ALTER TABLE wheelwork_jobs
+    -- The claim whose run has reported it.
+    ADD COLUMN IF NOT EXISTS progress_epoch bigint,
+    ADD COLUMN IF NOT EXISTS progress_done bigint,
+    ADD COLUMN IF NOT EXISTS progress_of bigint,
+    ADD COLUMN IF NOT EXISTS progress_text text;
 CREATE TABLE IF NOT EXISTS wheelwork_done (
     id uuid PRIMARY KEY,
     kind text NOT NULL,

@@ -1,0 +1,71 @@
+//! What runs report of their progress.
+
+use crate::job::Progress;
+use crate::store::Claim;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// The last report of each run that the store does not have yet.
+#[derive(Default)]
+pub(crate) struct Reports {
+    last: Mutex<HashMap<Claim, Progress>>,
+    pub(crate) more: Notify,
+}
+
+impl Reports {
+    fn last(&self) -> MutexGuard<'_, HashMap<Claim, Progress>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, claim: Claim, progress: Progress) {
+        self.last().insert(claim, progress);
+        self.more.notify_one();
+    }
+
+    /// The store has not taken it. A later report counts more.
+    pub(crate) fn put_back(&self, reports: Vec<(Claim, Progress)>) {
+        let mut last = self.last();
+        for (claim, progress) in reports {
+            last.entry(claim).or_insert(progress);
+        }
+    }
+
+    /// The run has ended.
+    pub(crate) fn forget(&self, claim: Claim) {
+        self.last().remove(&claim);
+    }
+
+    /// At most so many, in the order of ids.
+    pub(crate) fn take(&self, most: usize) -> Vec<(Claim, Progress)> {
+        let mut last = self.last();
+        let claims: Vec<_> = last.keys().copied().take(most).collect();
+        let mut taken: Vec<_> =
+            claims.into_iter().filter_map(|claim| last.remove_entry(&claim)).collect();
+        taken.sort_unstable_by_key(|(claim, _)| *claim);
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::JobId;
+
+    #[test]
+    fn the_last_report_of_a_run_counts() {
+        let reports = Reports::default();
+        let claim = |n| Claim { id: JobId::from_u128(n), epoch: 1 };
+        let progress = |n| Progress::new(n, 9, "\0text");
+        (1..=3).for_each(|n| reports.add(claim(1), progress(n)));
+        reports.add(claim(2), progress(7));
+        let taken = reports.take(10);
+        assert_eq!(taken, [(claim(1), progress(3)), (claim(2), progress(7))]);
+        assert_eq!(taken[0].1.text, "text");
+        reports.add(claim(1), progress(4));
+        reports.put_back(taken);
+        reports.forget(claim(2));
+        assert_eq!(reports.take(10), [(claim(1), progress(4))]);
+        assert_eq!(Progress::new(u64::MAX, 0, &"x".repeat(999)).text.len(), 200);
+    }
+}

@@ -1,0 +1,74 @@
+//! How far runs are. A report is of one claim: it is not shown for a later one.
+
+use super::ends::is_foreign;
+use super::rows::get;
+use super::{Inner, columns, uuid};
+use crate::job::{JobId, Progress};
+use crate::store::{Claim, StoreError};
+use tokio_postgres::Row;
+
+/// Notes the progress of the claims ($1, $2): so much done $3, of so much $4, texts $5. Passes over rows that
+/// somebody has locked. `OFFSET` as in `DONE`. It changes no column of an index.
+const REPORT: &str = "
+WITH mine AS (
+    SELECT held.id, report.done, report.of, report.text
+    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+        AS report (id, epoch, done, of, text),
+    LATERAL (
+        SELECT id, owner FROM wheelwork_jobs
+        WHERE id = report.id AND epoch = report.epoch
+        OFFSET 0
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS held
+    WHERE held.owner IS NOT NULL
+)
+UPDATE wheelwork_jobs AS job
+SET progress_epoch = job.epoch, progress_done = mine.done, progress_of = mine.of, progress_text = mine.text
+FROM mine
+WHERE job.id = mine.id AND job.id = ANY (ARRAY (SELECT mine.id FROM mine))
+RETURNING job.id";
+
+/// The progress of the run of the job $1.
+pub(crate) const PROGRESS: &str = "
+SELECT progress_done, progress_of, progress_text FROM wheelwork_jobs WHERE id = $1 AND progress_epoch = epoch";
+
+impl Inner {
+    pub(super) async fn report(&self, reports: &[(Claim, Progress)]) -> Result<(), StoreError> {
+        let mut answer = self.update_progress(reports, str::to_owned).await;
+        if answer.as_ref().is_err_and(is_foreign) {
+            answer = self.update_progress(reports, in_ascii).await;
+        }
+        answer.map(drop)
+    }
+
+    async fn update_progress(
+        &self,
+        reports: &[(Claim, Progress)],
+        encode: fn(&str) -> String,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut call = self.node.call("note the progress of runs").await?;
+        let claims: Vec<_> = reports.iter().map(|(claim, _)| *claim).collect();
+        let (ids, epochs) = columns(&claims);
+        let numbers = |number: fn(&Progress) -> u64| -> Vec<i64> {
+            reports.iter().map(|(_, progress)| number(progress).cast_signed()).collect()
+        };
+        let (done, of) = (numbers(|progress| progress.done), numbers(|progress| progress.of));
+        let texts: Vec<_> = reports.iter().map(|(_, progress)| encode(&progress.text)).collect();
+        call.query(REPORT, &[&ids, &epochs, &done, &of, &texts]).await
+    }
+
+    pub(super) async fn progress(&self, id: JobId) -> Result<Option<Progress>, StoreError> {
+        let mut call = self.reads.call("read a job").await?;
+        let rows = call.query(PROGRESS, &[&uuid(id)]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let number = |column| get::<i64>(row, column).map(i64::unsigned_abs);
+        Ok(Some(Progress { done: number(0)?, of: number(1)?, text: get(row, 2)? }))
+    }
+}
+
+/// A text that every encoding of a database has.
+fn in_ascii(text: &str) -> String {
+    let escape =
+        |c: char| if c.is_ascii() { c.to_string() } else { c.escape_default().to_string() };
+    text.chars().map(escape).collect()
+}
