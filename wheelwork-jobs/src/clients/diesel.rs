@@ -28,6 +28,7 @@ impl Client for AsyncPgConnection {
                 Value::Uuid(id) => query.bind::<Uuid, _>(id),
                 Value::Uuids(ids) => query.bind::<Array<Uuid>, _>(ids),
                 Value::Text(text) => query.bind::<Nullable<Text>, _>(text),
+                Value::Texts(texts) => query.bind::<Array<Nullable<Text>>, _>(texts),
                 Value::Int(number) => query.bind::<Nullable<BigInt>, _>(number),
             };
         }

@@ -21,6 +21,7 @@ impl Client for PgConnection {
                 Value::Uuid(id) => query.bind(id),
                 Value::Uuids(ids) => query.bind(ids),
                 Value::Text(text) => query.bind(text),
+                Value::Texts(texts) => query.bind(texts),
                 Value::Int(number) => query.bind(number),
             };
         }

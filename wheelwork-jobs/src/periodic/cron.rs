@@ -137,7 +137,8 @@ impl Periodic {
         let key = job.key.as_deref().unwrap_or_default();
         let name = format!("{key}\0{}\0{}\0{payload}", job.kind, job.priority);
         let id = JobId::from_u128(Uuid::new_v5(&IDS, name.as_bytes()).as_u128());
-        Ok(NewJob { id, payload, when: When::At(next), ..job.clone() })
+        let when = When::At(next);
+        Ok(NewJob { id, payload, when, unique_for: None, ..job.clone() })
     }
 }
 

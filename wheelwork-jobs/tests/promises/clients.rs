@@ -93,12 +93,16 @@ mod sqlx {
     }
 
     #[tokio::test]
-    async fn a_due_time_is_the_same_by_sqlx() {
+    async fn all_that_a_job_has_is_stored_by_sqlx() {
         let Some(url) = database().await else { return };
         let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
         let mut connection = PgConnection::connect(&url).await.unwrap();
         connection.execute("SET TIME ZONE 'Asia/Kathmandu'").await.unwrap();
         let due = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(4_000_000_000_123_456);
+        let unique =
+            || NewJob::new("n", &1).unwrap().due(due).unique_for(Duration::from_secs(3_600));
+        let first = jobs.schedule_in_sqlx(&mut connection, &unique()).await.unwrap();
+        assert_eq!(jobs.schedule_in_sqlx(&mut connection, &unique()).await.unwrap(), first);
         let at = NewJob::new("n", &"€").unwrap().due(due).priority(7);
         let id = jobs.schedule_in_sqlx(&mut connection, &at).await.unwrap();
         let stored = jobs.get(id).await.unwrap().unwrap();
@@ -146,6 +150,10 @@ mod diesel {
             })
             .await;
         assert!(rolled_back.is_err());
+        let unique = || NewJob::new("other", &1).unwrap().unique_for(hour);
+        let once = jobs.schedule_in_diesel(&mut connection, &unique()).await.unwrap();
+        let twice = jobs.schedule_in_diesel(&mut connection, &unique()).await.unwrap();
+        assert_eq!(once, twice);
         let first = keyed(1);
         connection
             .transaction(async |connection| {

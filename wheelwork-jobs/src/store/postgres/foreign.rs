@@ -2,7 +2,7 @@
 
 use super::history::COMPLETE_KEPT;
 use super::{Postgres, micros, signed, sql, uuid};
-use crate::job::{NewJob, When};
+use crate::job::{JobId, NewJob, When};
 use crate::store::{Claim, Insertion, Kept};
 use crate::time::Timestamp;
 use std::error::Error;
@@ -26,6 +26,7 @@ pub(crate) enum Value {
     Uuid(Uuid),
     Uuids(Vec<Uuid>),
     Text(Option<String>),
+    Texts(Vec<Option<String>>),
     Int(Option<i64>),
 }
 
@@ -51,6 +52,7 @@ impl Postgres {
             Value::Text(Some(job.payload.clone())),
             Value::Int(Some(micros(window))),
             Value::Int(Some(job.priority.into())),
+            Value::Int(job.unique_for.map(micros)),
         ];
         if let Some(number) = client.numbers(statement, values).await?.first() {
             self.0.open.note(*number);
@@ -60,7 +62,38 @@ impl Postgres {
         let statement = format!("SELECT count(*) AS number FROM ({known}) AS known");
         let known = client.numbers(statement, vec![Value::Uuids(vec![uuid(job.id)])]).await?;
         let is_known = known.first().is_some_and(|number| *number > Some(0));
-        Ok(Some(if is_known { Insertion::AlreadyStored } else { Insertion::KeyTaken }))
+        if is_known {
+            return Ok(Some(Insertion::AlreadyStored));
+        }
+        let existing = match job.unique_for {
+            Some(_) => self.marked_by(client, job).await?,
+            None => None,
+        };
+        Ok(Some(existing.map_or(Insertion::KeyTaken, Insertion::Existing)))
+    }
+
+    /// The job that was stored in the period of this one.
+    async fn marked_by(
+        &self,
+        client: &mut impl Client,
+        job: &NewJob,
+    ) -> Result<Option<JobId>, Failed> {
+        let marked = self.0.prefix.apply(sql::MARKED);
+        // Both halves of the id, as numbers.
+        let statement = format!(
+            "SELECT ('x' || substr(replace(job::text, '-', ''), half, 16))::bit(64)::bigint AS number
+            FROM ({marked}) AS marked, unnest(ARRAY[1, 17]) AS half ORDER BY half"
+        );
+        let values = vec![
+            Value::Uuids(vec![uuid(job.id)]),
+            Value::Texts(vec![Some(job.kind.to_string())]),
+            Value::Texts(vec![job.key.clone()]),
+            Value::Texts(vec![Some(job.payload.clone())]),
+        ];
+        let numbers = client.numbers(statement, values).await?;
+        let [Some(high), Some(low)] = numbers[..] else { return Ok(None) };
+        let [high, low] = [high, low].map(|half| u128::from(half.cast_unsigned()));
+        Ok(Some(JobId::from_u128(high << 64 | low)))
     }
 
     /// Whether the claim held.

@@ -717,8 +717,12 @@ fn finish(
     if !claims.release(claim) {
         return Ok(false);
     }
+    let moved = claims.moved(claim);
+    if matches!(outcome, Outcome::Done) && moved.is_none() {
+        return Ok(tables.remove(claim.id)?.is_some());
+    }
     let Some(mut row) = tables.row(claim.id)? else { return Ok(false) };
-    if claims.moved(claim) == Some(row.due) {
+    if moved == Some(row.due) {
         claims.freed(&row.kind, row.due, claim.id);
         return Ok(false);
     }
