@@ -47,47 +47,52 @@ async fn node(store: Postgres, liveness: Duration) -> (Jobs<Postgres>, Begun) {
 /// The oracle allows a notice so long on its way.
 const ON_ITS_WAY: Duration = ms(500);
 
-/// Jobs that were cancelled, those that ran after the call had returned true, and those of them that began
-/// later than a notice may take.
-#[derive(Default, Debug)]
+/// What has become of cancelled jobs.
+#[derive(Default)]
 struct Cancelled {
     all: usize,
-    ran_after: usize,
-    ran_late: usize,
+    /// How long after the call had returned true those began that ran nevertheless.
+    ran: Vec<Duration>,
 }
 
-/// Jobs of a node whose listener is cut are cancelled by another program, around the time of the cut.
-async fn cut(url: &str, port: u16, cuts: usize, total: &Mutex<Cancelled>) {
+impl Cancelled {
+    fn print(&self, case: &str) {
+        let late = self.ran.iter().filter(|after| **after > ON_ITS_WAY).count();
+        let latest = self.ran.iter().max().copied().unwrap_or_default();
+        let (all, ran) = (self.all, self.ran.len());
+        print(&format!("| {case} | {all} | {ran} | {late} | {} ms |", latest.as_millis()));
+        assert_eq!(late, 0);
+    }
+}
+
+/// Jobs of a node are cancelled by another program shortly before they are due, and its listener may be cut
+/// before each time.
+async fn cancel(url: &str, port: u16, times: usize, cuts: bool) -> Cancelled {
     let proxy = Proxy::start(port).await;
     let store = Postgres::with(through(&proxy, url), NoTls, ms(1_000));
     let (node, begun) = node(store, ms(3_000)).await;
     let client = Jobs::open(Postgres::new(url).unwrap()).await.unwrap();
-    for _ in 0..cuts {
+    let mut returned = Vec::new();
+    for _ in 0..times {
         let due = |_| ms(fastrand::u64(30..300));
         let new = (0..20).map(due).map(|due| NewJob::new("n", &0).unwrap().due(due));
         let ids = node.schedule_all(new).await.into_iter().map(Result::unwrap);
         let ids: Vec<JobId> = ids.collect();
-        proxy.cut_listeners();
-        let mut returned = Vec::new();
+        if cuts {
+            proxy.cut_listeners();
+        }
         for id in ids {
             if client.cancel(id).await.is_ok_and(|cancelled| cancelled) {
                 returned.push((id, Instant::now()));
             }
         }
-        tokio::time::sleep(ms(350)).await;
-        let begun = std::mem::take(&mut *begun.lock().unwrap());
-        let mut total = total.lock().unwrap();
-        total.all += returned.len();
-        for (id, returned) in returned {
-            let Some(after) = begun.get(&id).and_then(|at| at.checked_duration_since(returned))
-            else {
-                continue;
-            };
-            total.ran_after += 1;
-            total.ran_late += usize::from(after > ON_ITS_WAY);
-        }
+        tokio::time::sleep(ms(300)).await;
     }
+    tokio::time::sleep(ms(3_000)).await;
     node.stop(ms(5_000)).await.unwrap();
+    let begun = begun.lock().unwrap();
+    let after = |(id, at): &(JobId, Instant)| begun.get(id)?.checked_duration_since(*at);
+    Cancelled { all: returned.len(), ran: returned.iter().filter_map(after).collect() }
 }
 
 #[ignore = "takes minutes"]
@@ -95,20 +100,25 @@ async fn cut(url: &str, port: u16, cuts: usize, total: &Mutex<Cancelled>) {
 async fn cancelled_jobs_over_a_thousand_cut_listeners() {
     const LANES: usize = 8;
     let Some(server) = postgres::server() else { return };
-    let cuts = std::env::var("WHEELWORK_JOBS_CUTS").map_or(1_000, |cuts| cuts.parse().unwrap());
-    let (port, total) = (server.port(), Arc::new(Mutex::new(Cancelled::default())));
-    let lanes: Vec<_> = (0..LANES)
-        .map(|_| {
-            let (url, total) = (server.database(), total.clone());
-            tokio::spawn(async move { cut(&url, port, cuts / LANES, &total).await })
-        })
-        .collect();
-    for lane in lanes {
-        lane.await.unwrap();
+    let times = std::env::var("WHEELWORK_JOBS_CUTS").map_or(1_000, |cuts| cuts.parse().unwrap());
+    print(
+        "| | cancelled | ran after the call | later than 0.5 s | the latest |\n|---|---|---|---|---|",
+    );
+    for cuts in [false, true] {
+        let lane = |_| {
+            let (url, port) = (server.database(), server.port());
+            tokio::spawn(async move { cancel(&url, port, times / LANES, cuts).await })
+        };
+        let lanes: Vec<_> = (0..LANES).map(lane).collect();
+        let mut total = Cancelled::default();
+        for lane in lanes {
+            let Cancelled { all, ran } = lane.await.unwrap();
+            total.all += all;
+            total.ran.extend(ran);
+        }
+        let cut = if cuts { "cut" } else { "not cut" };
+        total.print(&format!("{} listeners, {cut}", times / LANES * LANES));
     }
-    let total = total.lock().unwrap();
-    print(&format!("{} cut listeners: {total:?}", cuts / LANES * LANES));
-    assert_eq!(total.ran_late, 0);
 }
 
 /// Schedules a job each 50 ms while something lasts, and returns how late the latest one has begun.
