@@ -412,6 +412,12 @@ pub(super) fn state_of(error: &StoreError) -> Option<&SqlState> {
     is_undone(error).then(|| error.code()).flatten()
 }
 
+/// Whether a connection had ended before its statement was sent, or has ended since.
+pub(super) fn is_closed(error: &StoreError) -> bool {
+    let described: Option<&Described> = error.source.downcast_ref();
+    described.is_some_and(|Described(error)| error.is_closed())
+}
+
 /// Whether a statement has waited too long for what somebody else has locked.
 pub(super) fn is_locked(error: &StoreError) -> bool {
     let locked = [

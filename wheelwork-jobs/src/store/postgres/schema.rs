@@ -5,7 +5,7 @@
 //! go on, whatever their version.
 
 use super::Inner;
-use super::connect::is_locked;
+use super::connect::{is_closed, is_locked};
 use super::prefix::Prefix;
 use super::rows::{get, one};
 use super::sql;
@@ -40,8 +40,15 @@ impl Prefix {
 }
 
 impl Inner {
-    /// The version of the tables.
+    /// The version of the tables. The connection may be one of jobs that were just stopped: it ends with them.
     pub(super) async fn version(&self) -> Result<u32, StoreError> {
+        match self.read_version().await {
+            Err(error) if is_closed(&error) => self.read_version().await,
+            read => read,
+        }
+    }
+
+    async fn read_version(&self) -> Result<u32, StoreError> {
         let mut call = self.inserts.call("look for its tables").await?;
         let rows = call.query(sql::FOUND, &[]).await?;
         let row = one(&rows)?;
