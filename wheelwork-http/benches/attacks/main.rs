@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench attacks` prints for each server and attack how many hostile connections are still open at the
 //! end, and how the honest client fared. With `-- mixed`, 10,000 connections (or `-- mixed 2000`) of which nine in ten are
-//! hostile, against the honest ones alone. Servers are processes of their own, on loopback, and end after some minutes at most.
+//! hostile, against the honest ones alone. A name of a server before the number runs that one alone. The server
+//! `nothing` does nothing for hostile clients, so it shows what the machine and the clients cost. Servers are processes of their own, on loopback, and end after some minutes at most.
 //! nginx takes part if it is installed.
 
 mod attack;
@@ -23,13 +24,23 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", kind] => server::serve(Kind::named(kind)?),
-        ["mixed"] => runtime()?.block_on(mixed(10_000)),
-        ["mixed", connections] => runtime()?.block_on(mixed(connections.parse()?)),
-        [] => runtime()?.block_on(all(1000)),
-        [connections] => runtime()?.block_on(all(connections.parse()?)),
-        _ => Err("expected nothing, a number of connections, or mixed".into()),
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    if let ["serve", kind] = args[..] {
+        return server::serve(Kind::named(kind)?);
+    }
+    let is_mixed = args.first() == Some(&"mixed");
+    let (mut kinds, mut connections) = (Kind::EVERY.to_vec(), if is_mixed { 10_000 } else { 1000 });
+    for arg in args.into_iter().skip(usize::from(is_mixed)) {
+        match arg.parse() {
+            Ok(number) => connections = number,
+            Err(_) => kinds = vec![Kind::named(arg)?],
+        }
+    }
+    let runtime = runtime()?;
+    if is_mixed {
+        runtime.block_on(mixed(&kinds, connections))
+    } else {
+        runtime.block_on(all(&kinds, connections))
     }
 }
 
@@ -37,10 +48,10 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-async fn all(connections: usize) -> Result<()> {
+async fn all(kinds: &[Kind], connections: usize) -> Result<()> {
     println!("{connections} hostile connections of each kind for {ATTACK:?}; limits of 2 s");
     println!("open at the end | p99 and errors of an honest client | memory before, after");
-    for kind in Kind::EVERY {
+    for &kind in kinds {
         let Some(server) = Running::start(kind).await? else { continue };
         println!("\n{}", kind.name());
         for attack in Attack::EVERY {
@@ -61,8 +72,8 @@ async fn all(connections: usize) -> Result<()> {
 }
 
 /// A tenth of the connections is honest: alone, beside hostile ones of six kinds, and alone again.
-async fn mixed(all: usize) -> Result<()> {
-    for kind in [Kind::Wheelwork, Kind::Axum] {
+async fn mixed(kinds: &[Kind], all: usize) -> Result<()> {
+    for &kind in kinds {
         let Some(server) = Running::start(kind).await? else { continue };
         println!("\n{}", kind.name());
         for hostile in [0, 9 * all / 10, 0] {

@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use wheelwork_http::{Limits, Rate, serve as serve_limited};
 
@@ -26,18 +27,25 @@ pub(crate) enum Kind {
     /// hyper-util's server, with hyper's header limit on tokio's timer.
     Hyper,
     Axum,
+    /// Built on the first use, from a package of its own.
+    Actix,
     Nginx,
+    /// Answers `GET /`, reads what else comes, and does nothing: what is left is the machine and the clients.
+    Nothing,
 }
 
 impl Kind {
-    pub(crate) const EVERY: [Self; 4] = [Self::Wheelwork, Self::Hyper, Self::Axum, Self::Nginx];
+    pub(crate) const EVERY: [Self; 6] =
+        [Self::Wheelwork, Self::Hyper, Self::Axum, Self::Actix, Self::Nginx, Self::Nothing];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Wheelwork => "wheelwork-http",
             Self::Hyper => "hyper",
             Self::Axum => "axum::serve",
+            Self::Actix => "actix-web",
             Self::Nginx => "nginx",
+            Self::Nothing => "nothing",
         }
     }
 
@@ -62,10 +70,11 @@ impl Running {
         if kind == Kind::Nginx {
             return nginx().await;
         }
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["serve", kind.name()])
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut command = match kind {
+            Kind::Actix => actix()?,
+            _ => Command::new(std::env::current_exe()?),
+        };
+        let mut process = command.args(["serve", kind.name()]).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         let stdout = process.stdout.take().ok_or("no output")?;
         BufReader::new(stdout).read_line(&mut line)?;
@@ -130,6 +139,7 @@ pub(crate) fn serve(kind: Kind) -> Result<()> {
                     let _ = serve_limited(listener, app(), limits).await;
                 }
                 Kind::Hyper => hyper(listener).await,
+                Kind::Nothing => nothing(listener).await,
                 _ => _ = axum::serve(listener, app()).await,
             }
         };
@@ -153,6 +163,37 @@ async fn hyper(listener: TcpListener) {
             let _ = http.serve_connection_with_upgrades(TokioIo::new(socket), service).await;
         });
     }
+}
+
+async fn nothing(listener: TcpListener) {
+    loop {
+        let Ok((mut socket, _)) = listener.accept().await else { continue };
+        let _ = socket.set_nodelay(true);
+        tokio::spawn(async move {
+            let mut bytes = [0; 1024];
+            while let Ok(read @ 1..) = socket.read(&mut bytes).await {
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+                if bytes[..read].starts_with(b"GET / ") && bytes[..read].ends_with(b"\r\n\r\n") {
+                    let _ = socket.write_all(answer).await;
+                }
+            }
+        });
+    }
+}
+
+/// Builds the server of actix-web, which has its packages for itself.
+fn actix() -> Result<Command> {
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/actix");
+    let target = format!("{package}/target");
+    let manifest = format!("{package}/Cargo.toml");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--release", "--manifest-path", &manifest])
+        .env("CARGO_TARGET_DIR", &target)
+        .status()?;
+    if !built.success() {
+        return Err("the server of actix-web was not built".into());
+    }
+    Ok(Command::new(format!("{target}/release/actix")))
 }
 
 async fn nginx() -> Result<Option<Running>> {
