@@ -99,6 +99,12 @@
 //!   others.
 //! - Two timeouts of different threads that are due in the same tick run in no particular order.
 //!
+//! # Systems
+//!
+#![doc = include_str!("../docs/systems.md")]
+//!
+//! [Suspends and stalls](guide::suspends) says more of clocks and sleeps.
+//!
 //! # In async code
 //!
 //! These calls block their thread:

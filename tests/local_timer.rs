@@ -250,5 +250,6 @@ fn it_works_on_the_systems_clock() {
 
 #[test]
 fn rule_04_a_sleep_takes_40_bytes() {
-    assert_eq!(size_of::<LocalSleep>(), 40);
+    let size = size_of::<LocalSleep>();
+    assert!(if cfg!(target_pointer_width = "64") { size == 40 } else { size < 40 }, "{size}");
 }

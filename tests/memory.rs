@@ -8,7 +8,7 @@ mod live_bytes;
 mod thread_memory;
 
 use common::{WHEELS, into_the_wheel, manual, manual_with, ms, on, one_look, partly_in_the_wheel};
-use live_bytes::{ALLOCATOR, ALONE, bytes};
+use live_bytes::{ALLOCATOR, ALONE, LEAST, bytes};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -174,7 +174,7 @@ fn peak_on(wheel: WheelKind) {
     clock.advance(ms(5000));
     assert_eq!(timer.pending_timeouts(), 0);
     let left = bytes() - before;
-    assert!(peak > 300_000 * 39 && left < peak / 2, "{left} of {peak} bytes are left");
+    assert!(peak > 300_000 * LEAST && left < peak / 2, "{left} of {peak} bytes are left");
     println!("bytes for each pending timeout: {}", peak / 300_000);
 }
 

@@ -17,3 +17,6 @@ pub fn bytes() -> isize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as isize - stats.bytes_deallocated as isize
 }
+
+/// The fewest bytes of a pending timeout.
+pub const LEAST: isize = if cfg!(target_pointer_width = "64") { 39 } else { 33 };

@@ -10,7 +10,8 @@ pub(crate) fn raise_open_files() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     // Some systems report a hard limit that they do not grant. Then the soft one is the limit.
     let raised = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    Ok(if raised.is_ok() { hard } else { soft })
+    #[allow(clippy::unnecessary_cast)] // another type in 32 bits, and on FreeBSD
+    Ok(if raised.is_ok() { hard } else { soft } as u64)
 }
 
 /// Whether the system has, for now, run out of files, memory or ports.
