@@ -47,6 +47,8 @@ fn it_starts_once_and_on_its_first_use() {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(timers.windows(2).all(|pair| pair[0] == pair[1]));
+        // A thread gives itself its name, some time after its start.
+        eventually("its thread has its name", || threads_named("wheel-global") > 0);
         assert_eq!(threads_named("wheel-global"), 1);
         assert_eq!(wheelwork::global().tick_duration(), ms(1));
     });
