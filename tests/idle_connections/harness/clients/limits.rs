@@ -4,7 +4,9 @@
 #[cfg_attr(not(unix), path = "limits/other.rs")]
 mod system;
 
-pub(crate) use system::{cpu_time, is_exhaustion, peak_memory, raise_open_files};
+#[allow(unused_imports)] // the live view has no use for it
+pub(crate) use system::peak_memory;
+pub(crate) use system::{cpu_time, is_exhaustion, raise_open_files};
 
 /// Files that are not connections: standard streams, pipes, the poll, the listener, with room.
 pub(crate) const RESERVE: u64 = 64;
