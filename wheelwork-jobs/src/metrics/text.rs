@@ -156,6 +156,6 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "no {line:?} in:\n{text}");
         }
         let of_mail = text.lines().filter(|line| line.contains("kind=\"mail\"")).count();
-        assert_eq!(of_mail, 12 + 2 * 21);
+        assert_eq!(of_mail, super::BY_KIND.len() + 2 * 21);
     }
 }
