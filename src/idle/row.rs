@@ -54,7 +54,7 @@ struct LastReports {
     /// One bit for each seat with a report.
     reported: u64,
     silences: Option<Box<[[u64; SILENCES]; BLOCK]>>,
-    /// Of the kinds after those. Most rows with reports have none.
+    /// The same for the other kinds. Most rows that have reports have none of these.
     others: Option<Box<[[u64; OTHERS]; BLOCK]>>,
 }
 

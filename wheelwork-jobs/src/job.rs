@@ -172,9 +172,9 @@ impl NewJob {
     /// How urgent it is among the jobs of its kind that are due: 0 by default, at most
     /// [`HIGHEST_PRIORITY`](Self::HIGHEST_PRIORITY), which a greater number means as well.
     ///
-    /// Of the jobs that are due, a node claims the most urgent ones first, and of those that it holds it begins the
-    /// most urgent ones first; among equals the earliest. What it has claimed already is not given back for more
-    /// urgent ones: while it holds [`most_held`](crate::Kind::most_held) jobs, they wait in the store. Nothing
+    /// A node claims the most urgent due jobs first, and begins the most urgent of those that it holds. Among
+    /// equals, the earliest comes first. A node does not give back a claimed job for a more urgent one: while it
+    /// holds [`most_held`](crate::Kind::most_held) jobs, they wait in the store. Nothing
     /// keeps a job from waiting for as long as there are more urgent ones. Kinds do not compete.
     pub fn priority(mut self, priority: u8) -> Self {
         self.priority = priority.min(Self::HIGHEST_PRIORITY);

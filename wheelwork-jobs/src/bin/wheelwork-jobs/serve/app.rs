@@ -1,4 +1,4 @@
-//! What is answered to which request.
+//! Answers requests: each path has its page or its change.
 
 use super::form::Fields;
 use super::guard::Guard;
