@@ -17,14 +17,13 @@
 //! | step | a producer that has armed or moved a slot | the worker, at a look |
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
-//! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`, fence; reads `pushed`, then `taken`; if they differ, pushes an entry, and sets `pushed` | reads the slots |
+//! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; reads `pushed`, then `taken`; if they differ, pushes an entry, and sets `pushed` | reads the slots |
 //! | 3 | fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
 //!
 //! The worker takes in the whole queue in each pass, and again before it sleeps. With an entry, it raises
-//! `taken`, fences, and takes `wanted`, which is then never. If that time is before `look_by`, it lowers
-//! `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a
-//! timeout that is far away costs the worker only a share of its chunk's entry. One that is cancelled
-//! before the look costs nothing more.
+//! `taken` and takes `wanted`, which is then never. If that time is before `look_by`, it lowers `look_by` and
+//! files the chunk in the wheel under that time (see `known_chunks`). So a timeout that is far away costs the
+//! worker only a share of its chunk's entry. One that is cancelled before the look costs nothing more.
 //!
 //! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.
 //! If that of the producer's step 1 comes before that of the look, the look finds the slot New. If not, the
@@ -39,8 +38,9 @@
 //!
 //! **What is wanted is taken.** If the producer pushes an entry, the worker takes `wanted` after it. If not, the
 //! producer has read one number from `pushed` and from `taken`. The entry of that push was pushed after `taken`
-//! had this number, and for it the worker raises `taken`. The producer has not seen that, so its fence of
-//! step 2 comes before the worker's, and the worker takes what the producer wants.
+//! had this number, and for it the worker raises `taken` and takes `wanted`. Of that and of the producer's
+//! change of `wanted`, one comes first. If it were the worker's, the producer would have acquired the higher
+//! `taken`. So the worker takes what the producer wants.
 //!
 //! **No producer relies on another that is interrupted.** Each relies on the worker's promise, on a push that
 //! is complete, or on what its own thread, or the chunk's last owner, has announced.
@@ -115,8 +115,8 @@ impl Promise {
 
     /// Wants a look by this time. Unless an entry of the chunk is in the queue, calls `push` for one.
     pub(super) fn want(&self, deadline: u64, push: impl FnOnce()) {
+        // Acquire: pairs with `take_wanted`, so that `taken` is not read older than from before it.
         self.wanted.fetch_min(deadline, Ordering::AcqRel);
-        fence(Ordering::SeqCst); // pairs with the fence of `take_wanted`
         // Acquire: pairs with the release below, so that `taken` is not read older than that thread has read it.
         let pushed = self.pushed.load(Ordering::Acquire);
         let taken = self.taken.load(Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Promise {
     /// The worker takes the time by which a look is wanted; `NEVER` if none is.
     pub(super) fn take_wanted(&self) -> u64 {
         self.taken.store(self.taken.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        // Release: pairs with `want`. Acquire: what the owner did before it wanted a look is seen by the look.
         self.wanted.swap(NEVER, Ordering::AcqRel)
     }
 
