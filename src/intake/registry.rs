@@ -222,4 +222,12 @@ impl<P: Send + 'static> Registry<P> {
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
+impl<P> Registry<P> {
+    /// Uses the list of arenas, as another thread does.
+    pub(crate) fn use_arenas(&self) -> impl Drop + '_ {
+        self.arenas.lock()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

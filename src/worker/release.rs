@@ -2,7 +2,8 @@
 //!
 //! After a complete release, the next one begins a second later at the earliest. So bursts that follow each
 //! other use the same chunks, and do not wake the worker each time. If another thread had a list, the worker
-//! tries again in its next pass. Each pass visits a few chunks (see `intake/release`).
+//! sleeps and tries again in a later tick: the thread may need its processor. Each pass visits a few chunks (see
+//! `intake/release`).
 
 use super::Worker;
 use crate::intake::{Release, Step};
@@ -30,10 +31,13 @@ impl<W: Exact> Worker<W> {
         match step {
             Some(Step::More) => return true,
             Some(Step::Done) => self.release_from = self.known.saturating_add(RELEASE_EVERY),
-            Some(Step::Again) | None => control.context.request_release(),
+            Some(Step::Again) | None => {
+                self.release_from = self.known.saturating_add(control.context.scale.tick_nanos());
+                control.context.request_release();
+            }
         }
         *releasing = None;
-        step != Some(Step::Done)
+        false
     }
 
     /// The tick in which chunks are to be released.

@@ -539,6 +539,28 @@ fn rule_02_a_long_release_takes_many_passes() {
     assert!(worker.control.registry.thread_metrics()[0].slots < 50 * SLOTS as u64);
 }
 
+/// Another thread has the list of chunks, and may need the worker's processor to give it back.
+#[test]
+fn rule_09_a_release_that_meets_a_lock_waits_for_a_later_tick() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(100 * SLOTS);
+    producer.cancel(0..100 * SLOTS);
+    producer.handles.clear();
+    producer.scheduled.clear();
+    {
+        let registry = worker.control.registry.clone();
+        let _others = registry.use_arenas();
+        assert!(!worker.release(), "the worker may sleep");
+        assert!(worker.release_due() > worker.context().scale.tick_at(worker.known));
+        assert!(worker.release_due() < NEVER, "not for ever");
+    }
+    worker.known = worker.release_from;
+    assert!(!worker.release());
+    assert!(!worker.context().is_release_requested());
+    assert!(worker.control.registry.thread_metrics()[0].slots < 50 * SLOTS as u64);
+}
+
 #[test]
 fn rule_04_dropping_the_last_handle_frees_the_slot() {
     let worker = worker();
