@@ -8,8 +8,10 @@ impl Producer {
         &self.owner.arena
     }
 
-    fn release(&self, released: impl FnMut(u32)) -> bool {
-        self.arena().release(self.arena().pool.len(), released)
+    /// The numbers of the released chunks.
+    fn release(&self) -> Option<Vec<u32>> {
+        let released = self.arena().release(self.arena().pool.len())?;
+        Some(released.iter().map(|chunk| chunk.id).collect())
     }
 }
 
@@ -30,13 +32,12 @@ fn after_a_burst() -> (Producer, Vec<Place>) {
 fn rule_04_all_but_a_few_empty_chunks_are_dropped() {
     let (producer, mut places) = after_a_burst();
     let arena = producer.arena();
-    let mut released = Vec::new();
     {
         let _others = arena.chunks.lock();
-        assert!(!producer.release(|id| released.push(id)), "it does not wait for the lock");
+        assert_eq!(producer.release(), None, "it does not wait for the lock");
     }
-    assert!(released.is_empty() && arena.has_chunks_to_release());
-    assert!(producer.release(|id| released.push(id)));
+    assert!(arena.has_chunks_to_release());
+    let released = producer.release().expect("no thread has the lock");
     assert_eq!((released.len(), arena.pool.len()), (39 - EMPTY_KEPT, EMPTY_KEPT));
     assert_eq!(arena.chunks.lock().len(), 1 + EMPTY_KEPT);
     assert!(!arena.has_chunks_to_release());
@@ -57,7 +58,7 @@ fn rule_01_chunks_with_a_timeout_are_not_dropped() {
     let (used, unused): (Vec<_>, Vec<_>) = places.iter().partition(|(_, offset)| *offset == 7);
     unused.into_iter().for_each(end_elsewhere);
     assert!(!producer.arena().has_chunks_to_release());
-    assert!(producer.release(|id| panic!("chunk {id} is not empty")));
+    assert_eq!(producer.release(), Some(vec![]));
     assert_eq!((producer.arena().pool.len(), used.len()), (39, 40));
 }
 
@@ -69,8 +70,7 @@ fn rule_04_only_empty_chunks_are_dropped() {
     let (used, unused): (Vec<_>, Vec<_>) =
         places.iter().partition(|(chunk, offset)| chunk.id < 10 && *offset == 7);
     unused.into_iter().for_each(end_elsewhere);
-    let mut released = Vec::new();
-    assert!(producer.release(|id| released.push(id)));
+    let released = producer.release().expect("no thread has the lock");
     assert!(!released.is_empty() && released.iter().all(|&id| id >= 10), "{released:?}");
     assert_eq!(used.len(), 10);
 }
@@ -82,7 +82,7 @@ fn rule_01_reused_chunks_are_not_dropped() {
     drop(places);
     producer.arm(40 * SLOTS);
     assert!(!producer.arena().has_chunks_to_release());
-    assert!(producer.release(|id| panic!("chunk {id} is not empty")));
+    assert_eq!(producer.release(), Some(vec![]));
 }
 
 /// Whatever number of chunks a thread has left, its arena is retired once they are empty.
@@ -102,6 +102,19 @@ fn rule_04_the_arena_of_an_ended_thread_is_retired() {
         assert!(registry.release_all(|_| ()));
         assert!(arena.is_retired() && registry.thread_metrics().is_empty(), "{chunks} chunks");
     }
+}
+
+/// A thread that begins meanwhile would drop an arena that is retired only for a moment.
+#[test]
+fn rule_04_an_arena_whose_list_another_thread_uses_stays_idle() {
+    let Producer { registry, owner, .. } = Producer::new();
+    let arena = owner.arena.clone();
+    drop(owner);
+    {
+        let _others = arena.chunks.lock();
+        assert_eq!(arena.retire(), None);
+    }
+    assert!(Arc::ptr_eq(&registry.take_arena(), &arena));
 }
 
 #[test]
