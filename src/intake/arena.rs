@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | OWNED | a thread has the arena | that thread, when it ends: to IDLE |
 //! | IDLE | the arena waits for the next thread | a thread that begins: to OWNED; the worker, if no chunk is left: to RETIRED |
-//! | RETIRED | the worker has dropped the arena | the worker, if a chunk is left or the list of chunks is locked: to IDLE |
+//! | RETIRED | the worker has dropped the arena | nobody |
 
 use super::chunk::{Chunk, Home, SLOTS};
 use super::context::Context;
@@ -76,15 +76,15 @@ impl<P> Arena<P> {
 
     /// The worker takes an idle arena without chunks out of use. False if the arena is in use. `None` if
     /// another thread uses the list of chunks: the worker tries again later.
+    ///
+    /// It looks first, because a thread that meets a retired arena drops it for good. Under the lock, no chunk
+    /// comes in between.
     pub(super) fn retire(&self) -> Option<bool> {
-        if !self.change_user(IDLE, RETIRED) {
+        if self.user.load(Ordering::Relaxed) != IDLE {
             return Some(false);
         }
-        let unused = self.chunks.try_lock().map(|chunks| chunks.is_empty());
-        if unused != Some(true) {
-            self.user.store(IDLE, Ordering::Release);
-        }
-        unused
+        let chunks = self.chunks.try_lock()?;
+        Some(chunks.is_empty() && self.change_user(IDLE, RETIRED))
     }
 
     pub(super) fn is_retired(&self) -> bool {

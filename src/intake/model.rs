@@ -695,6 +695,26 @@ fn rule_01_retirement_against_a_new_owner() {
     });
 }
 
+/// A thread begins while the worker tries to retire an idle arena that still has a chunk. The thread gets the
+/// arena: nothing drops one whose chunks are kept.
+#[test]
+fn rule_04_an_arena_with_a_chunk_goes_to_the_next_thread() {
+    check(|| {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let handle = schedule(&mut owner, 1, DUE);
+        let arena = owner.arena.clone();
+        drop(owner);
+        let next = {
+            let registry = registry.clone();
+            spawn(move || registry.take_arena())
+        };
+        arena.retire();
+        assert!(Arc::ptr_eq(&next.join().unwrap(), &arena), "the arena is lost");
+        assert!(cancel(handle).is_some());
+    });
+}
+
 /// A chunk becomes empty while the worker begins a release. The worker finds the chunk, or another release
 /// is wanted.
 #[test]
