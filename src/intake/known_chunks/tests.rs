@@ -229,3 +229,20 @@ fn rule_02_a_confirmed_look_does_not_hide_a_sooner_one() {
     assert_eq!(worker.chunks.confirm(worker.filed[0].token), Some(800));
     assert_eq!((worker.take_in(&producer), worker.next()), (1, 400));
 }
+
+/// The table is never much larger than the chunks need, and grows a few times only.
+#[test]
+fn rule_04_the_table_of_chunks_grows_by_a_quarter() {
+    let mut producer = Producer::new();
+    let mut chunks = KnownChunks::default();
+    let mut capacities = Vec::new();
+    for known in 1..=1000 {
+        producer.arm(SLOTS);
+        chunks.discover(&producer.registry);
+        assert_eq!(chunks.known.len(), known);
+        assert!(chunks.known.capacity() <= known + known / 4 + 64, "{known} chunks");
+        capacities.push(chunks.known.capacity());
+    }
+    capacities.dedup();
+    assert!(capacities.len() <= 10, "{capacities:?}");
+}
