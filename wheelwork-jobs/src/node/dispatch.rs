@@ -108,7 +108,7 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         repetition: None,
         result: None,
     };
-    let payload = match Repetition::read(claim.id, payload, now) {
+    let payload = match Repetition::read(claim.id, payload, due, now) {
         Ok((repetition, payload)) => {
             run.repetition = repetition.map(Arc::new);
             payload

@@ -41,23 +41,25 @@ impl Rule {
 /// How a job that runs recurs.
 pub(crate) struct Repetition {
     rule: Rule,
-    /// When the run began, by the database's clock.
+    /// When the run began, by the database's clock, and not before it was due.
     began: Timestamp,
     at: Instant,
 }
 
 impl Repetition {
-    /// Reads what is stored of a job that begins. `None` and the payload if it is not periodic.
+    /// Reads what is stored of a job that begins. `None` and the payload if it is not periodic. Somebody may have
+    /// set the clock back since the job was due: its occurrence must not come again.
     pub(crate) fn read(
         id: JobId,
         payload: String,
-        began: Timestamp,
+        due: Timestamp,
+        now: Timestamp,
     ) -> Result<(Option<Self>, String), String> {
         if !id.is_periodic() {
             return Ok((None, payload));
         }
         let (rule, payload) = Rule::read(&payload)?;
-        Ok((Some(Self { rule, began, at: host::now() }), payload))
+        Ok((Some(Self { rule, began: now.max(due), at: host::now() }), payload))
     }
 
     /// Whether this occurrence is too late to run.
@@ -87,5 +89,30 @@ impl Repetition {
 
     fn now(&self) -> Timestamp {
         self.began.after(host::elapsed(self.at))
+    }
+}
+
+#[cfg(all(test, feature = "cron"))]
+mod tests {
+    use super::*;
+    use crate::job::NewJob;
+
+    const fn s(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    #[test]
+    fn an_occurrence_does_not_come_again_when_the_clock_is_set_back() {
+        let job = NewJob::new("n", &7).unwrap().key("n");
+        let each_minute = Periodic::cron(job, "* * * * *", "UTC").unwrap();
+        let start = Timestamp::from_micros(1_800_000_000_000_000);
+        let stored = each_minute.to_job(start).unwrap();
+        let due = start.after(s(60));
+        for (now, next) in [(due, 120), (due.before(s(30)), 120), (due.after(s(90)), 180)] {
+            let read = Repetition::read(stored.id, stored.payload.clone(), due, now).unwrap();
+            let repetition = read.0.unwrap();
+            assert_eq!(repetition.next(), Some(start.after(s(next))));
+            assert_eq!(repetition.next_in_future(), Some(start.after(s(next))));
+        }
     }
 }
