@@ -2,12 +2,13 @@
 //! time which of them are still stored. So the members cost nothing more than other jobs, no counter has to be
 //! kept right, and no row is locked by all of them.
 
+use crate::host;
 use crate::job::{JobId, NewJob, PayloadError};
 use crate::time::Timestamp;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Between two looks: an eighth of the age of the group, within this.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
@@ -72,7 +73,7 @@ impl Group {
     /// If the payload is too long with the ids of the members, of 32 bytes each: expected some 8,000 members at
     /// most. Make a group of groups for more.
     pub fn then(self, job: NewJob) -> Result<NewJob, PayloadError> {
-        let since = Timestamp::from(SystemTime::now()).as_micros();
+        let since = Timestamp::from(host::wall_clock()).as_micros();
         let mut members = String::with_capacity(32 * self.members.len());
         for id in &self.members {
             let _ = write!(members, "{:032x}", id.as_u128()); // a string takes all that is written

@@ -38,6 +38,14 @@ pub(crate) struct JobRow {
 pub(super) struct KindRow {
     pub(super) paused: bool,
     pub(super) turn: u64,
+    pub(super) spent: Timestamp,
+}
+
+/// A row of `wheelwork_unique`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct MarkRow {
+    pub(super) job: u128,
+    pub(super) until: Timestamp,
 }
 
 /// A row of `wheelwork_nodes`. Its place in the table is the number that it began with: an ended node has
@@ -55,6 +63,8 @@ pub(super) enum Lock {
     /// What an insertion or deletion under way holds of the unique index.
     Key(String),
     Kind(String),
+    /// Of what is unique for a period.
+    Mark(String),
 }
 
 /// The strengths of row locks, the weakest first.
@@ -79,6 +89,7 @@ pub(super) struct State {
     pub(super) jobs: BTreeMap<u128, JobRow>,
     pub(super) nodes: BTreeMap<i64, NodeRow>,
     kinds: BTreeMap<String, KindRow>,
+    marks: BTreeMap<String, MarkRow>,
     last_node: i64,
     last_tx: Tx,
     transactions: BTreeMap<Tx, Changes>,
@@ -87,6 +98,8 @@ pub(super) struct State {
     waits: BTreeMap<Tx, BTreeSet<Tx>>,
     /// Work that handlers have committed in their transactions.
     pub(super) effects: BTreeMap<i64, usize>,
+    /// When jobs of limited kinds were claimed.
+    pub(super) limited_claims: Vec<(String, Timestamp)>,
     listeners: BTreeMap<u64, mpsc::UnboundedSender<String>>,
     /// How far the clock was set forward and back.
     clock_forward: Duration,
@@ -105,8 +118,10 @@ pub(super) struct Changes {
     jobs: BTreeMap<u128, Option<JobRow>>,
     nodes: BTreeMap<i64, Option<NodeRow>>,
     kinds: BTreeMap<String, KindRow>,
+    marks: BTreeMap<String, Option<MarkRow>>,
     notices: BTreeSet<String>,
     effects: Vec<i64>,
+    limited_claims: Vec<(String, Timestamp)>,
 }
 
 /// Clones are the same database.
@@ -121,7 +136,7 @@ struct Shared {
 }
 
 /// What the clock shows at first, in microseconds since 1970.
-const START: u64 = 1_800_000_000_000_000;
+pub(crate) const START: u64 = 1_800_000_000_000_000;
 
 const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -354,6 +369,13 @@ impl State {
             }
         }
         self.kinds.extend(changes.kinds);
+        for (mark, row) in changes.marks {
+            match row {
+                Some(row) => _ = self.marks.insert(mark, row),
+                None => _ = self.marks.remove(&mark),
+            }
+        }
+        self.limited_claims.extend(changes.limited_claims);
         for job in changes.effects {
             *self.effects.entry(job).or_default() += 1;
         }
@@ -439,6 +461,35 @@ impl State {
     pub(super) fn set_kind(&mut self, tx: Tx, kind: &str, row: KindRow) {
         if let Some(changes) = self.transactions.get_mut(&tx) {
             changes.kinds.insert(kind.to_owned(), row);
+        }
+    }
+
+    pub(super) fn marks_for(&self, tx: Tx) -> BTreeMap<String, MarkRow> {
+        let mut rows = self.marks.clone();
+        for (mark, row) in self.transactions.get(&tx).into_iter().flat_map(|c| &c.marks) {
+            match row {
+                Some(row) => _ = rows.insert(mark.clone(), *row),
+                None => _ = rows.remove(mark),
+            }
+        }
+        rows
+    }
+
+    pub(super) fn mark(&self, tx: Tx, mark: &str) -> Option<MarkRow> {
+        let changed = self.transactions.get(&tx).and_then(|changes| changes.marks.get(mark));
+        changed.copied().unwrap_or_else(|| self.marks.get(mark).copied())
+    }
+
+    pub(super) fn set_mark(&mut self, tx: Tx, mark: &str, row: Option<MarkRow>) {
+        if let Some(changes) = self.transactions.get_mut(&tx) {
+            changes.marks.insert(mark.to_owned(), row);
+        }
+    }
+
+    /// Notes that jobs of a limited kind are claimed.
+    pub(super) fn note_limited(&mut self, tx: Tx, kind: &str, claims: usize, at: Timestamp) {
+        if let Some(changes) = self.transactions.get_mut(&tx) {
+            changes.limited_claims.extend(std::iter::repeat_n((kind.to_owned(), at), claims));
         }
     }
 

@@ -11,6 +11,8 @@ pub(super) enum Fault {
     StatementTimeout,
     #[error("canceling statement due to user request")]
     Cancelled,
+    #[error("ON CONFLICT DO UPDATE command cannot affect row a second time")]
+    Twice,
     #[error("current transaction is aborted")]
     Aborted,
     /// Of the network.
@@ -25,6 +27,7 @@ impl Fault {
             Self::Deadlock => "40P01",
             Self::LockTimeout => "55P03",
             Self::StatementTimeout | Self::Cancelled => "57014",
+            Self::Twice => "21000",
             Self::Aborted => "25P02",
             Self::Closed => "08006",
         }

@@ -6,6 +6,41 @@ use fastrand::Rng;
 /// So many nodes run at the same time.
 pub(super) const NODES: usize = 3;
 
+/// What a job is, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// Also the members of groups.
+    Plain,
+    /// So many of them run at once on all nodes.
+    Few,
+    /// So many of them begin in a period on all nodes.
+    Rated,
+    Unique,
+    /// It runs when the members of its group have ended.
+    Last,
+    Periodic,
+}
+
+impl Sort {
+    pub(super) const RATED: u32 = 1_000;
+    pub(super) const UNIQUE: u32 = 2_000;
+    pub(super) const MEMBERS: u32 = 3_000;
+    pub(super) const LAST: u32 = 4_000;
+    pub(super) const PERIODIC: u32 = 5_000;
+
+    pub(super) fn of(job: u32) -> Self {
+        match job {
+            Self::PERIODIC.. => Self::Periodic,
+            Self::LAST.. => Self::Last,
+            Self::MEMBERS.. => Self::Plain,
+            Self::UNIQUE.. => Self::Unique,
+            Self::RATED.. => Self::Rated,
+            _ if job % 5 == 4 => Self::Few,
+            _ => Self::Plain,
+        }
+    }
+}
+
 /// What the handler of a job does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
@@ -47,6 +82,33 @@ pub(super) enum What {
         job: u32,
         due: u64,
         key: u8,
+        act: Act,
+    },
+    /// Schedules unless the same was stored in the period. `open` says how long its transaction is open, and whether
+    /// it commits.
+    Unique {
+        node: usize,
+        job: u32,
+        mark: u8,
+        period: u64,
+        due: u64,
+        act: Act,
+        open: Option<(u64, bool)>,
+    },
+    /// Schedules so many members, of which the first does `act`, and then the job that runs when all have ended.
+    Group {
+        node: usize,
+        job: u32,
+        members: u32,
+        due: u64,
+        act: Act,
+        last: Act,
+    },
+    /// From now on, each node that opens its jobs repeats this one, each so many seconds.
+    Repeat {
+        job: u32,
+        each: u64,
+        skip_later_than: Option<u64>,
         act: Act,
     },
     Cancel {
@@ -160,8 +222,81 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
             steps.push(Step { at: rng.u64(500..20_000), what: trouble(kind, jobs, &mut rng) });
         }
     }
+    periodic(&mut steps, &mut rng);
+    rated(&mut steps, &mut rng);
+    unique(&mut steps, &mut rng);
+    groups(&mut steps, &mut rng);
     steps.sort_by_key(|step| step.at);
     steps
+}
+
+fn periodic(steps: &mut Vec<Step>, rng: &mut Rng) {
+    for job in (Sort::PERIODIC..).take(rng.usize(..3).saturating_sub(rng.usize(..2))) {
+        let at = rng.u64(0..6_000);
+        let skip_later_than = rng.bool().then(|| rng.u64(300..1_500));
+        let (each, act) = (rng.u64(1..4), act(rng));
+        steps.push(Step { at, what: What::Repeat { job, each, skip_later_than, act } });
+        for _ in 0..rng.u32(..3) {
+            let (node, due) = (rng.usize(..NODES), rng.u64(..2_500));
+            steps.push(Step { at: at + rng.u64(..15_000), what: What::Move { node, job, due } });
+        }
+    }
+}
+
+/// Most of them come together.
+fn rated(steps: &mut Vec<Step>, rng: &mut Rng) {
+    if rng.u8(..3) > 0 {
+        return;
+    }
+    let from = rng.u64(..10_000);
+    for job in (Sort::RATED..).take(rng.usize(..80)) {
+        let at = if rng.u8(..3) > 0 { from } else { rng.u64(..15_000) };
+        let (node, due, act) = (rng.usize(..NODES), rng.u64(..1_500), act(rng));
+        steps.push(Step { at, what: What::Schedule { node, job, due, key: None, act } });
+        if rng.u8(..8) == 0 {
+            let at = at + rng.u64(..3_000);
+            steps.push(Step { at, what: What::Cancel { node: rng.usize(..NODES), job } });
+        }
+    }
+}
+
+fn unique(steps: &mut Vec<Step>, rng: &mut Rng) {
+    if rng.u8(..3) > 0 {
+        return;
+    }
+    let (from, lasts) = (rng.u64(..5_000), rng.u64(10..10_000));
+    for job in (Sort::UNIQUE..).take(rng.usize(..30)) {
+        let (node, mark) = (rng.usize(..NODES), rng.u8(..2));
+        let (period, due, act) = (rng.u64(50..6_000), rng.u64(..1_500), act(rng));
+        let open = (rng.u8(..4) == 0).then(|| (rng.u64(1..600), rng.bool()));
+        let what = What::Unique { node, job, mark, period, due, act, open };
+        steps.push(Step { at: from + rng.u64(..lasts), what });
+    }
+}
+
+fn groups(steps: &mut Vec<Step>, rng: &mut Rng) {
+    if rng.bool() {
+        return;
+    }
+    for job in (Sort::LAST..).take(rng.usize(1..3)) {
+        let (at, node, members) = (rng.u64(..12_000), rng.usize(..NODES), rng.u32(1..6));
+        let (due, first, last) = (rng.u64(..3_000), act(rng), act(rng));
+        steps.push(Step { at, what: What::Group { node, job, members, due, act: first, last } });
+        if rng.u8(..4) == 0 {
+            let job = member(job, rng.u32(..members));
+            let (node, at) = (rng.usize(..NODES), at + rng.u64(..3_000));
+            let what = match rng.bool() {
+                true => What::Cancel { node, job },
+                false => What::Move { node, job, due: rng.u64(..5_000) },
+            };
+            steps.push(Step { at, what });
+        }
+    }
+}
+
+/// The number of a member of a group.
+pub(super) fn member(last: u32, number: u32) -> u32 {
+    Sort::MEMBERS + 100 * (last - Sort::LAST) + number
 }
 
 fn act(rng: &mut Rng) -> Act {

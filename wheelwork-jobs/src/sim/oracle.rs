@@ -2,7 +2,24 @@
 //!
 //! It knows nothing of the nodes' inside, so it judges the simulation and a real database alike. All
 //! instants are counted from the beginning of the history.
+//!
+//! - `periodic`, `limited`, `unique`, `group`: rules for the jobs that are so
 
+#[path = "oracle/group.rs"]
+mod group;
+#[path = "oracle/limited.rs"]
+mod limited;
+#[path = "oracle/periodic.rs"]
+mod periodic;
+#[path = "oracle/unique.rs"]
+mod unique;
+
+pub(crate) use self::limited::Rate;
+pub(crate) use self::unique::UniqueAnswer;
+
+use self::limited::Rated;
+use self::periodic::Recurs;
+use self::unique::UniqueCall;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -26,8 +43,22 @@ pub(crate) enum Rule {
     Paused,
     /// More jobs of a limited kind ran at once than may.
     Crowded,
-    /// Two transactions of handlers have completed one job.
+    /// Two transactions of handlers have completed one job, or one occurrence of it.
     Doubled,
+    /// An occurrence of a periodic job was left out.
+    Skipped,
+    /// An occurrence ran that was to be skipped.
+    Belated,
+    /// More jobs were claimed in a period than the rate of their kind allows.
+    TooFast,
+    /// A backlog of a kind with a rate was claimed too slowly.
+    Slow,
+    /// Two jobs that are the same were stored in one period.
+    NotUnique,
+    /// A job was not stored because of one whose period was over.
+    KeptOut,
+    /// The last job of a group ran before all members had ended.
+    TooSoon,
     /// A job ran again without a reason.
     Repeated,
     /// A node ran what another had taken over: its own life had ended.
@@ -56,6 +87,8 @@ pub(crate) struct Limits {
     pub(crate) slack: Duration,
     /// So many jobs of the limited kind run at once.
     pub(crate) few: usize,
+    /// Of the kind that has a rate.
+    pub(crate) rate: Rate,
 }
 
 impl Limits {
@@ -101,6 +134,12 @@ struct Job {
     effects: usize,
     /// Its kind is limited.
     is_one_of_few: bool,
+    is_rated: bool,
+    recurs: Option<Recurs>,
+    /// Those after which it runs.
+    members: Vec<u32>,
+    /// When it was seen first that it is stored no more.
+    gone: Option<Duration>,
 }
 
 /// A cancel or a move.
@@ -127,6 +166,8 @@ struct Run {
     epoch: u64,
     due: u64,
     begun: Duration,
+    /// What the database's clock showed when it began and ended.
+    clock: (u64, u64),
     ended: Option<(Duration, RunEnd)>,
 }
 
@@ -177,6 +218,8 @@ pub(crate) struct Oracle {
     full: Trouble,
     /// The last pause of the kind.
     pause: Pause,
+    rated: Rated,
+    unique: Vec<UniqueCall>,
     pub(crate) violation: Option<Violation>,
 }
 
@@ -200,6 +243,8 @@ impl Oracle {
             set_back: Vec::new(),
             full: Trouble::default(),
             pause: Pause::default(),
+            rated: Rated::default(),
+            unique: Vec::new(),
             violation: None,
         }
     }
@@ -307,23 +352,29 @@ impl Oracle {
         self.judge_paused(&begin, now);
         self.judge_repeated(&begin, now);
         self.judge_superseded(&begin, now);
-        let Begin { node, epoch, due, .. } = begin;
+        self.judge_skipped(&begin, now);
+        self.judge_belated(&begin, now);
+        let Begin { node, epoch, due, clock, .. } = begin;
         let runs = &mut self.job(begin.job).runs;
-        runs.push(Run { node, epoch, due, begun: now, ended: None });
+        runs.push(Run { node, epoch, due, begun: now, clock: (clock, clock), ended: None });
         let run = runs.len() - 1;
         self.judge_crowded(now);
         run
     }
 
-    pub(crate) fn ends(&mut self, job: u32, run: usize, end: RunEnd, now: Duration) {
-        self.job(job).runs[run].ended.get_or_insert((now, end));
+    /// A handler ends. `clock` is what the database's clock shows.
+    pub(crate) fn ends(&mut self, job: u32, run: usize, end: RunEnd, now: Duration, clock: u64) {
+        let run = &mut self.job(job).runs[run];
+        if run.ended.is_none() {
+            (run.ended, run.clock.1) = (Some((now, end)), clock);
+        }
     }
 
     /// The handlers of a node will not go on.
-    pub(crate) fn killed(&mut self, node: usize, now: Duration) {
+    pub(crate) fn killed(&mut self, node: usize, now: Duration, clock: u64) {
         let runs = self.jobs.values_mut().flat_map(|job| &mut job.runs);
-        for run in runs.filter(|run| run.node == node) {
-            run.ended.get_or_insert((now, RunEnd::Killed));
+        for run in runs.filter(|run| run.node == node && run.ended.is_none()) {
+            (run.ended, run.clock.1) = (Some((now, RunEnd::Killed)), clock);
         }
     }
 
@@ -430,7 +481,7 @@ impl Oracle {
 
     fn judge_paused(&mut self, begin: &Begin, now: Duration) {
         let Begin { job, node, decided, .. } = *begin;
-        if self.job(job).is_one_of_few {
+        if self.job(job).is_one_of_few || self.job(job).is_rated {
             return; // another kind
         }
         let Pause { returned: Some(returned), resumes, .. } = self.pause else { return };
@@ -448,6 +499,9 @@ impl Oracle {
         let fault = self.fault;
         let job = self.job(begin.job);
         let Some(last) = job.runs.last() else { return };
+        if job.recurs.is_some() && begin.due > last.due && last.ended.is_some() {
+            return; // the next occurrence
+        }
         let from = last.begun.saturating_sub(limits.call + limits.slack);
         let failed = last.ended.is_some_and(|(_, end)| end != RunEnd::Done);
         let moved = job.changes.iter().any(|c| {
@@ -482,10 +536,16 @@ impl Oracle {
         for number in numbers {
             let row = rows.get(&number).copied();
             if row.is_some() {
+                self.recurs_since(number, now, clock);
                 self.stored(number, now);
+            } else if self.job(number).stored.is_some() {
+                self.job(number).gone.get_or_insert(now);
             }
             let verdict = self.jobs.get(&number).and_then(|job| {
-                let late = self.late(job, row, now, clock);
+                let late = match job.recurs {
+                    Some(_) => self.late_occurrence(job, now, clock),
+                    None => self.late(job, row, now, clock),
+                };
                 late.or_else(|| self.not_stored(job, row, now))
             });
             if let Some((rule, why)) = verdict {
@@ -524,6 +584,8 @@ impl Oracle {
         let begin = [Some(stored), moved, failed, job.locked.0].into_iter().flatten();
         let begin = begin.fold(due, Duration::max);
         let begin = if job.is_one_of_few { begin.max(self.place_since()?) } else { begin };
+        let begin = if job.is_rated { begin.max(self.rate_since()) } else { begin };
+        let begin = begin.max(self.group_since(job)?);
         let late = if self.fault.since(begin.saturating_sub(self.limits.late())) {
             let fault = self.fault.0.unwrap_or_default();
             (now.checked_sub(begin.max(fault))?, self.limits.late())
@@ -566,6 +628,7 @@ impl Oracle {
 
     /// Judges the end, when nothing has been wrong for long.
     pub(crate) fn judge_end(&mut self, rows: &BTreeMap<u32, Row>) {
+        self.judge_periodic_end(rows);
         for (number, job) in self.jobs.clone() {
             let done = job.runs.iter().any(|run| matches!(run.ended, Some((_, RunEnd::Done))));
             let done = done || job.effects > 0;

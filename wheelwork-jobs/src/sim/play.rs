@@ -1,11 +1,15 @@
 //! Plays a history.
 
-use super::history::{Act, NODES, Step, What};
+use super::db::JobRow;
+use super::history::{Act, NODES, Sort, Step, What, member};
 use super::net::Line;
-use super::oracle::{Answer, Begin, Limits, Oracle, Row, Rule, RunEnd, Violation};
+use super::oracle::{
+    Answer, Begin, Limits, Oracle, Rate, Row, Rule, RunEnd, UniqueAnswer, Violation,
+};
 use super::server::Server;
 use super::statement::{EFFECT, LOCK_ROW};
 use super::world::{self, Home, Process};
+use crate::group::Group;
 use crate::handler::Job;
 use crate::job::{JobId, NewJob, When};
 use crate::jobs::Jobs;
@@ -29,13 +33,16 @@ const WINDOW: Duration = ms(4_000);
 const LIMIT: Duration = ms(900);
 
 const LIMITS: Limits =
-    Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, slack: ms(500), few: FEW };
+    Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, slack: ms(500), few: FEW, rate: RATE };
 
 /// The longest delay after a failure.
 const RETRY: Duration = ms(400);
 
 /// So many jobs of the kind "few" run at once on all nodes.
 const FEW: usize = 2;
+
+/// So many jobs of the kind "rated" are claimed on all nodes.
+const RATE: Rate = Rate { most: 51, period: ms(3_000) };
 
 /// How often the oracle looks.
 const LOOK: Duration = ms(100);
@@ -59,12 +66,24 @@ struct Inner {
     server: Server,
     oracle: Mutex<Oracle>,
     acts: Mutex<BTreeMap<u32, Act>>,
+    /// The jobs that each node repeats when it opens.
+    repeated: Mutex<BTreeMap<u32, Repeated>>,
+    /// Of the jobs whose ids are not their numbers.
+    numbers: Mutex<BTreeMap<JobId, u32>>,
     /// The jobs that were scheduled with each key.
     keys: Mutex<BTreeMap<u8, Vec<u32>>>,
     slots: Mutex<Vec<Slot>>,
     /// When the last trouble ends.
     calm: Mutex<Duration>,
     print: Mutex<u64>,
+}
+
+/// A periodic job.
+#[derive(Clone, Copy)]
+struct Repeated {
+    /// In seconds.
+    each: u64,
+    skip_later_than: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -91,10 +110,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn id(job: u32) -> JobId {
-    JobId::from_u128(u128::from(job))
-}
-
 impl Play {
     fn new() -> Self {
         Self(Arc::new(Inner {
@@ -103,6 +118,8 @@ impl Play {
             oracle: Mutex::new(Oracle::new(LIMITS)),
             acts: Mutex::default(),
             keys: Mutex::default(),
+            repeated: Mutex::default(),
+            numbers: Mutex::default(),
             slots: Mutex::new((0..NODES).map(|_| Slot::default()).collect()),
             calm: Mutex::default(),
             print: Mutex::default(),
@@ -168,6 +185,7 @@ impl Play {
             world::sleep(LOOK.min(at - now)).await;
             self.judge_connections();
             self.judge_effects();
+            self.judge_rate();
             let rows = self.rows();
             let clock = self.clock().as_micros();
             let mut oracle = self.oracle();
@@ -182,7 +200,7 @@ impl Play {
         let state = self.0.server.db.state();
         let rows = state.jobs.iter().map(|(id, row)| {
             let (epoch, owned, dead) = (row.epoch.cast_unsigned(), row.owner.is_some(), row.dead);
-            (u32::try_from(*id).unwrap_or(u32::MAX), Row { epoch, owned, dead })
+            (self.number(JobId::from_u128(*id)), Row { epoch, owned, dead })
         });
         rows.collect()
     }
@@ -197,9 +215,39 @@ impl Play {
 
     fn judge_effects(&self) {
         let effects = self.0.server.db.state().effects.clone();
-        for (job, times) in effects {
-            self.oracle().completed(u32::try_from(job).unwrap_or(0), times);
+        for (effect, times) in effects {
+            let (job, occurrence) = (effect as u32, effect >> 32);
+            if Sort::of(job) == Sort::Periodic {
+                self.oracle().completed_occurrence(job, occurrence.unsigned_abs(), times);
+            } else {
+                self.oracle().completed(job, times);
+            }
         }
+    }
+
+    fn judge_rate(&self) {
+        let (clock, state) = (self.clock(), self.0.server.db.state());
+        let claims = state.limited_claims.iter().filter(|(kind, _)| kind == "rated");
+        let claims: Vec<_> = claims.map(|(_, at)| at.as_micros()).collect();
+        // What has just become due, the nodes may not know yet.
+        let waits = |row: &&JobRow| {
+            let is_free = row.owner.is_none() && !row.dead;
+            row.kind == "rated" && is_free && row.due < clock.before(LIMITS.slack)
+        };
+        let wait = state.jobs.values().any(|row| waits(&row));
+        drop(state);
+        self.oracle().claimed_at_a_rate(&claims, wait, self.now());
+    }
+
+    fn id(&self, job: u32) -> JobId {
+        let numbers = lock(&self.0.numbers);
+        let named = numbers.iter().find(|(_, number)| **number == job).map(|(id, _)| *id);
+        named.unwrap_or(JobId::from_u128(u128::from(job)))
+    }
+
+    fn number(&self, id: JobId) -> u32 {
+        let named = lock(&self.0.numbers).get(&id).copied();
+        named.unwrap_or_else(|| u32::try_from(id.as_u128()).unwrap_or(u32::MAX))
     }
 
     /// At the end: who waits in a wheel is owned by its node, and who is owned is held by its owner.
@@ -263,10 +311,17 @@ impl Play {
             let retry = Retry::default().attempts(1_000).first(ms(100)).longest(RETRY);
             let kind = Kind::new("n").concurrency(8).most_held(50).retry(retry);
             let few = Kind::new("few").total_concurrency(FEW).retry(retry);
+            let most = u32::try_from(RATE.most).unwrap_or(u32::MAX);
+            let rated = Kind::new("rated").rate(most, RATE.period).retry(retry);
             let builder = Jobs::builder(self.0.server.store(process, LIMIT));
-            let builder = builder.handle(kind, handle.clone()).handle(few, handle);
+            let builder = builder.handle(kind, handle.clone());
+            let builder = builder.handle(few, handle.clone()).handle(rated, handle);
             match builder.liveness(LIVENESS).window(WINDOW).open().await {
                 Ok(jobs) => {
+                    let repeated = lock(&self.0.repeated).clone();
+                    for job in repeated.keys() {
+                        self.repeat(&jobs, *job).await;
+                    }
                     let mut slots = lock(&self.0.slots);
                     if slots[node].life == life {
                         slots[node].jobs = Some(jobs);
@@ -286,8 +341,10 @@ impl Play {
     }
 
     async fn handle(&self, node: usize, job: Job<u32, Postgres>) -> Result<(), String> {
-        let number = job.payload;
+        let number = self.number(job.id);
         let now = self.now();
+        let rows = self.rows();
+        self.oracle().judge_group(number, &rows, now);
         let pause = lock(&self.0.slots)[node].pause;
         let begin = Begin {
             job: number,
@@ -301,15 +358,15 @@ impl Play {
         self.print(u64::try_from(now.as_nanos()).unwrap_or(0) + u64::from(number));
         let act = lock(&self.0.acts).get(&number).copied().unwrap_or(Act::Quick);
         let ending = Ending { play: self, job: number, run };
-        let result = self.act(act, &job).await;
+        let result = self.act(act, number, &job).await;
         drop(ending);
         let again = result.is_err() || matches!(act, Act::Snoozes(1..));
         let end = if again { RunEnd::Failed } else { RunEnd::Done };
-        self.oracle().ends(number, run, end, self.now());
+        self.oracle().ends(number, run, end, self.now(), self.clock().as_micros());
         result
     }
 
-    async fn act(&self, act: Act, job: &Job<u32, Postgres>) -> Result<(), String> {
+    async fn act(&self, act: Act, number: u32, job: &Job<u32, Postgres>) -> Result<(), String> {
         match act {
             Act::Quick => Ok(()),
             Act::Slow(time) => {
@@ -320,24 +377,27 @@ impl Play {
             Act::Panics if job.attempt == 1 => resume_unwind(Box::new("it panics")), // in silence
             Act::Fails(_) | Act::Panics | Act::Snoozes(0) => Ok(()),
             Act::Snoozes(times) => {
-                lock(&self.0.acts).insert(job.payload, Act::Snoozes(times - 1));
+                lock(&self.0.acts).insert(number, Act::Snoozes(times - 1));
                 job.snooze(ms(100 * u64::from(times)));
                 Ok(())
             }
             Act::InTransaction(time) => {
-                self.complete(job, ms(time)).await.map_err(|error| error.to_string())
+                self.complete(number, job, ms(time)).await.map_err(|error| error.to_string())
             }
         }
     }
 
     async fn complete(
         &self,
+        number: u32,
         job: &Job<u32, Postgres>,
         time: Duration,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let mut client = self.0.server.user().await?;
         let transaction = client.transaction().await?;
-        transaction.execute(EFFECT, &[&i64::from(job.payload)]).await?;
+        let due = Timestamp::from(job.due).as_micros();
+        let occurrence = self.oracle().occurrence(number, due).unwrap_or(0).cast_signed();
+        transaction.execute(EFFECT, &[&(occurrence << 32 | i64::from(number))]).await?;
         job.complete_in(&transaction).await?;
         world::sleep(time).await;
         Ok(transaction.commit().await?)
@@ -364,6 +424,21 @@ impl Play {
             What::Replace { node, job, due, key, act } => {
                 let new = self.new_job(job, due, Some(key), act);
                 self.replace(node, job, new, key);
+            }
+            What::Unique { node, job, mark, period, due, act, open } => {
+                let new = self.new_job(job, due, None, act);
+                let payload = mark.to_string();
+                let new = NewJob { payload, unique_for: Some(ms(period)), ..new };
+                self.calm(lasting(open.map_or(0, |(open, _)| open)));
+                self.user(move |play| async move { play.unique(node, mark, new, open).await });
+            }
+            What::Group { node, job, members, due, act, last } => {
+                self.calm(lasting(2_000));
+                self.group(node, job, members, due, act, last);
+            }
+            What::Repeat { job, each, skip_later_than, act } => {
+                lock(&self.0.acts).insert(job, act);
+                self.recur(job, each, skip_later_than.map(ms));
             }
             What::Cancel { node, job } => self.change(node, job, None),
             What::Move { node, job, due } => self.change(node, job, Some(due)),
@@ -463,27 +538,153 @@ impl Play {
     }
 
     fn new_job(&self, job: u32, due: u64, key: Option<u8>, act: Act) -> NewJob {
-        let is_few = job % 5 == 4;
+        let sort = Sort::of(job);
         let act = match act {
             // Its end is in the store before its handler has returned.
-            Act::InTransaction(time) if is_few => Act::Slow(time),
+            Act::InTransaction(time) if sort == Sort::Few => Act::Slow(time),
             act => act,
         };
         lock(&self.0.acts).insert(job, act);
-        if is_few {
-            self.oracle().is_one_of_few(job);
-        }
+        let kind = match sort {
+            Sort::Few => {
+                self.oracle().is_one_of_few(job);
+                "few"
+            }
+            Sort::Rated => {
+                self.oracle().is_rated(job);
+                "rated"
+            }
+            Sort::Plain | Sort::Unique | Sort::Last | Sort::Periodic => "n",
+        };
         let due = self.clock().after(ms(due));
         self.oracle().schedules(job, due.as_micros());
         if let Some(key) = key {
             lock(&self.0.keys).entry(key).or_default().push(job);
         }
         let key = key.map(|key| format!("key-{key}"));
-        let (kind, payload) = (if is_few { "few" } else { "n" }.into(), job.to_string());
+        let (id, kind, payload) = (self.id(job), kind.into(), job.to_string());
         let priority = u8::try_from(job % 4).unwrap_or(0);
         let when = When::At(due);
-        NewJob { id: id(job), kind, key, when, payload, priority, unique_for: None }
+        NewJob { id, kind, key, when, payload, priority, unique_for: None }
     }
+
+    async fn unique(&self, node: usize, mark: u8, new: NewJob, open: Option<(u64, bool)>) {
+        let Some(jobs) = self.jobs(node) else { return };
+        let (id, period) = (new.id, new.unique_for.unwrap_or_default());
+        let (job, called) = (self.number(id), self.now());
+        let clock = self.clock().as_micros();
+        let call = self.oracle().calls_unique(mark, job, period, called, clock);
+        let mut clock = None;
+        let answer = match open {
+            None => jobs.schedule(new).await.ok(),
+            Some((open, commits)) => {
+                let stored = self.unique_in(&jobs, new, open, commits, &mut clock).await;
+                if stored.is_none() && !commits {
+                    return self.oracle().unique_returned(call, UniqueAnswer::Undone, 0);
+                }
+                stored
+            }
+        };
+        drop(jobs);
+        let answer = match answer {
+            Some(stored) if stored == id => UniqueAnswer::Stored,
+            Some(other) => UniqueAnswer::Existing(self.number(other)),
+            None => UniqueAnswer::Failed,
+        };
+        let (now, clock) = (self.now(), clock.unwrap_or(self.clock().as_micros()));
+        let mut oracle = self.oracle();
+        oracle.unique_returned(call, answer, clock);
+        if answer == UniqueAnswer::Stored {
+            oracle.stored(job, now);
+        }
+    }
+
+    /// `clock` becomes what the database's clock shows when the statement has its answer. `None` if it is not stored,
+    /// or nobody knows.
+    async fn unique_in(
+        &self,
+        jobs: &Jobs<Postgres>,
+        new: NewJob,
+        open: u64,
+        commits: bool,
+        clock: &mut Option<u64>,
+    ) -> Option<JobId> {
+        let mut client = self.0.server.user().await.ok()?;
+        let transaction = client.transaction().await.ok()?;
+        let stored = jobs.schedule_in(&transaction, &new).await;
+        *clock = Some(self.clock().as_micros());
+        world::sleep(ms(open)).await;
+        if commits {
+            transaction.commit().await.ok()?;
+        } else {
+            drop(transaction);
+            stored.as_ref().ok().filter(|stored| **stored != new.id)?;
+        }
+        stored.ok()
+    }
+
+    fn group(&self, node: usize, job: u32, members: u32, due: u64, act: Act, last: Act) {
+        let numbers: Vec<_> = (0..members).map(|n| member(job, n)).collect();
+        let acts = std::iter::once(act).chain(std::iter::repeat(Act::Quick));
+        let numbered = numbers.iter().zip(acts);
+        let news: Vec<_> = numbered.map(|(n, act)| self.new_job(*n, due, None, act)).collect();
+        let new = self.new_job(job, 0, None, last);
+        let Ok(new) = Group::of(&news).then(new) else { return };
+        lock(&self.0.numbers).insert(new.id, job);
+        self.oracle().follows(job, numbers);
+        self.user(move |play| async move {
+            for member in news {
+                let number = play.number(member.id);
+                let Some(jobs) = play.jobs(node) else { return };
+                // Without the members, there is no group.
+                if jobs.schedule(member).await.is_err() {
+                    return;
+                }
+                let now = play.now();
+                play.oracle().stored(number, now);
+            }
+            play.schedule(node, job, new).await;
+        });
+    }
+
+    /// All nodes repeat a job.
+    fn recur(&self, job: u32, each: u64, skip_later_than: Option<Duration>) {
+        lock(&self.0.repeated).insert(job, Repeated { each, skip_later_than });
+        let (clock, period) = (self.clock().as_micros(), Duration::from_secs(each));
+        self.oracle().recurs(job, period, skip_later_than, clock);
+        for jobs in (0..NODES).filter_map(|node| self.jobs(node)) {
+            self.user(move |play| async move { play.repeat(&jobs, job).await });
+        }
+    }
+
+    #[cfg(feature = "cron")]
+    async fn repeat(&self, jobs: &Jobs<Postgres>, job: u32) {
+        use crate::periodic::Periodic;
+        let Some(Repeated { each, skip_later_than }) = lock(&self.0.repeated).get(&job).copied()
+        else {
+            return;
+        };
+        let new = NewJob::new("n", &job).expect("a payload").key(format!("periodic-{job}"));
+        let cron = format!("*/{each} * * * * *");
+        let mut periodic = Periodic::cron(new, &cron, "UTC").expect("a rule");
+        if let Some(late) = skip_later_than {
+            periodic = periodic.skip_later_than(late);
+        }
+        let stored = periodic.to_job(self.clock()).expect("an occurrence");
+        lock(&self.0.numbers).insert(stored.id, job);
+        // As a program does that cannot go on without.
+        for _ in 0..100 {
+            if jobs.repeat(&periodic).await.is_ok() {
+                let (now, clock) = (self.now(), self.clock().as_micros());
+                return self.oracle().recurs_since(job, now, clock);
+            }
+            self.calm(self.now());
+            world::sleep(ms(100)).await;
+        }
+    }
+
+    #[cfg(not(feature = "cron"))]
+    async fn repeat(&self, _: &Jobs<Postgres>, _: u32) {}
 
     async fn schedule(&self, node: usize, job: u32, new: NewJob) {
         let Some(jobs) = self.jobs(node) else { return };
@@ -523,8 +724,8 @@ impl Play {
                 return play.oracle().changed(job, change, Answer::False, called);
             };
             let answer = match due {
-                None => jobs.cancel(id(job)).await,
-                Some(due) => jobs.reschedule(id(job), When::At(due)).await,
+                None => jobs.cancel(play.id(job)).await,
+                Some(due) => jobs.reschedule(play.id(job), When::At(due)).await,
             };
             drop(jobs);
             let answer = match answer {
@@ -562,7 +763,7 @@ impl Play {
             }
             for (rival, change) in rivals {
                 let answer = match &answer {
-                    Ok(Some(replaced)) if *replaced == id(rival) => Answer::True,
+                    Ok(Some(replaced)) if *replaced == play.id(rival) => Answer::True,
                     Ok(_) => Answer::False,
                     Err(_) => Answer::Failed,
                 };
@@ -652,7 +853,7 @@ impl Play {
             self.0.server.net.reset(process);
         }
         drop(jobs);
-        self.oracle().killed(node, self.now());
+        self.oracle().killed(node, self.now(), self.clock().as_micros());
     }
 
     async fn stop(&self, node: usize, lasts: u64) {
@@ -680,7 +881,8 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let now = self.play.now();
-            self.play.oracle().ends(self.job, self.run, RunEnd::Failed, now);
+            let clock = self.play.clock().as_micros();
+            self.play.oracle().ends(self.job, self.run, RunEnd::Failed, now, clock);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! again. It holds what it has locked until its transaction ends. Whether it passes over locked rows, its text
 //! says.
 
-use super::db::{Db, JobRow, KindRow, Lock, Mode, NodeRow, State, Tx};
+use super::db::{Db, JobRow, KindRow, Lock, MarkRow, Mode, NodeRow, State, Tx};
 use super::fault::Fault;
 use super::protocol::{Cell, Parameters, Type};
 use super::world;
@@ -13,6 +13,7 @@ use crate::store::Store;
 use crate::store::postgres::{Postgres, history, progress, sql};
 use crate::time::Timestamp;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Time, Int]),
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::KNOWN => (&[Uuids], &[Uuid]),
+        sql::MARKED => (&[Uuids, Texts, Texts, Texts], &[Uuid, Uuid]),
+        sql::UNMARK => (&[Int], &[]),
+        sql::STORED => (&[Uuids], &[Uuid, Bool]),
         sql::CLAIM => {
             (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text])
         }
@@ -93,6 +97,12 @@ type Done<T = ()> = Result<T, Fault>;
 
 fn micros(number: i64) -> Duration {
     Duration::from_micros(number.max(0).unsigned_abs())
+}
+
+/// What is unique of a job.
+fn mark_of(kind: &str, key: Option<&str>, payload: &str) -> String {
+    let subject = key.map_or_else(|| format!("p{payload}"), |key| format!("k{key}"));
+    format!("{} {kind}{subject}", kind.len())
 }
 
 fn claim_of((id, row): &(u128, JobRow)) -> Vec<Cell> {
@@ -142,6 +152,14 @@ impl<'a> Statement<'a> {
                 let state = self.state();
                 let known = |id: &u128| state.job(self.tx, *id).is_some();
                 Ok(p.uuids(1).into_iter().filter(known).map(|id| vec![Cell::Uuid(id)]).collect())
+            }
+            sql::MARKED => Ok(self.marked(p)),
+            sql::UNMARK => self.unmark(p.int(1)),
+            sql::STORED => {
+                let state = self.state();
+                let stored = |id| Some((id, state.job(self.tx, id)?.dead));
+                let stored = p.uuids(1).into_iter().filter_map(stored);
+                Ok(stored.map(|(id, dead)| vec![Cell::Uuid(id), Cell::Bool(dead)]).collect())
             }
             sql::CLAIM => self.claim(p).await,
             sql::KNOW_KIND => self.know_kind(&p.text(1)).await,
@@ -422,10 +440,19 @@ impl<'a> Statement<'a> {
         let (node, horizon) = (p.maybe_int(1), self.now.after(micros(p.int(2))));
         let (ids, kinds, keys) = (p.uuids(3), p.texts(4), p.maybe_texts(5));
         let (times, delays, payloads) = (p.maybe_times(6), p.maybe_ints(7), p.texts(8));
-        let (may_claim, priorities) = (p.bools(9), p.ints(10));
+        let (may_claim, priorities, periods) = (p.bools(9), p.ints(10), p.maybe_ints(11));
         let mut me = None;
         let mut stored = Vec::new();
+        let mut touched = BTreeSet::new();
+        let mut refused = BTreeSet::new();
         for n in 0..ids.len() {
+            let Some(period) = periods[n] else { continue };
+            let mark = mark_of(&kinds[n], keys[n].as_deref(), &payloads[n]);
+            if !self.mark(&mut touched, ids[n], keys[n].as_deref(), &mark, period).await? {
+                refused.insert(ids[n]);
+            }
+        }
+        for n in (0..ids.len()).filter(|n| !refused.contains(&ids[*n])) {
             let due = self.time_of(times[n], delays[n]);
             let may_claim =
                 may_claim[n] && due <= horizon && !self.is_paused(&self.state(), &kinds[n]);
@@ -463,7 +490,74 @@ impl<'a> Statement<'a> {
         Ok(stored)
     }
 
+    /// Marks a job as unique for a period. False if another has the mark, or the job is not stored anyway.
+    async fn mark(
+        &self,
+        touched: &mut BTreeSet<String>,
+        id: u128,
+        key: Option<&str>,
+        mark: &str,
+        period: i64,
+    ) -> Done<bool> {
+        let is_known = |state: &State| {
+            let rows = state.jobs_for(self.tx);
+            rows.contains_key(&id)
+                || key.is_some_and(|key| rows.values().any(|row| row.key.as_deref() == Some(key)))
+        };
+        if is_known(&self.state()) {
+            return Ok(false);
+        }
+        self.lock(&Lock::Mark(mark.to_owned()), Mode::Update).await?;
+        if touched.contains(mark) {
+            return Err(Fault::Twice);
+        }
+        let mut state = self.state();
+        if state.mark(self.tx, mark).is_some_and(|row| row.until > self.now) {
+            return Ok(false);
+        }
+        let until = self.now.after(micros(period));
+        state.set_mark(self.tx, mark, Some(MarkRow { job: id, until }));
+        touched.insert(mark.to_owned());
+        Ok(true)
+    }
+
+    fn marked(&self, p: &Parameters) -> Rows {
+        let (ids, kinds, keys, payloads) = (p.uuids(1), p.texts(2), p.maybe_texts(3), p.texts(4));
+        let state = self.state();
+        let marked = (0..ids.len()).filter_map(|n| {
+            let mark = mark_of(&kinds[n], keys[n].as_deref(), &payloads[n]);
+            let row = state.mark(self.tx, &mark).filter(|row| row.until > self.now)?;
+            Some(vec![Cell::Uuid(ids[n]), Cell::Uuid(row.job)])
+        });
+        marked.collect()
+    }
+
+    fn unmark(&self, most: i64) -> Done<Rows> {
+        let mut state = self.state();
+        let mut over: Vec<_> = state.marks_for(self.tx).into_iter().collect();
+        over.retain(|(_, row)| row.until <= self.now);
+        over.sort_by_key(|(_, row)| row.until);
+        let mut left = most;
+        for (mark, _) in over {
+            if left > 0 && state.try_lock(self.tx, &Lock::Mark(mark.clone()), Mode::Update)? {
+                // The lock sees the last row.
+                if state.mark(self.tx, &mark).is_some_and(|row| row.until <= self.now) {
+                    state.set_mark(self.tx, &mark, None);
+                    left -= 1;
+                }
+            }
+        }
+        Ok(vec![])
+    }
+
     async fn insert_in(&self, p: &Parameters) -> Done<Rows> {
+        if let Some(period) = p.maybe_int(9) {
+            let (key, mut touched) = (p.maybe_text(3), BTreeSet::new());
+            let mark = mark_of(&p.text(2), key.as_deref(), &p.text(6));
+            if !self.mark(&mut touched, p.uuid(1), key.as_deref(), &mark, period).await? {
+                return Ok(vec![]);
+            }
+        }
         let due = self.time_of(p.maybe_time(4), p.maybe_int(5));
         let row = JobRow {
             kind: p.text(2),
@@ -569,15 +663,15 @@ impl<'a> Statement<'a> {
         Ok(vec![])
     }
 
-    /// The histories have no rate.
     async fn claim_limited(&self, p: &Parameters) -> Done<Rows> {
         let kind = p.text(3);
-        let answer = |cells: Vec<Cell>, turn: &str, room: i64, next: Option<Timestamp>| {
+        type Next = (Option<Timestamp>, Option<Timestamp>);
+        let answer = |cells: Vec<Cell>, turn: &str, room: i64, (due, allowed): Next| {
             let cells = if cells.is_empty() { vec![Cell::Null; 9] } else { cells };
-            let next = Cell::of(next, Cell::Time);
-            [cells, vec![Cell::Text(turn.into()), Cell::Int(room), next, Cell::Null]].concat()
+            let (due, allowed) = (Cell::of(due, Cell::Time), Cell::of(allowed, Cell::Time));
+            [cells, vec![Cell::Text(turn.into()), Cell::Int(room), due, allowed]].concat()
         };
-        let nothing = |turn| Ok(vec![answer(vec![], turn, 0, None)]);
+        let nothing = |turn| Ok(vec![answer(vec![], turn, 0, (None, None))]);
         let is_mine = |row: &JobRow| row.kind == kind && row.owner.is_some() && row.limited;
         let used = i64::try_from(self.earliest(is_mine).len()).unwrap_or(i64::MAX);
         let Some(seen) = self.state().kind(self.tx, &kind).cloned() else {
@@ -595,9 +689,13 @@ impl<'a> Statement<'a> {
         if mine.turn != seen.turn || mine.paused {
             return nothing("busy");
         }
-        let room = p.int(4).min(p.int(5) - used).max(0);
+        let rate = p.maybe_int(6).zip(p.maybe_int(7)).map(|(pace, burst)| Bucket::new(pace, burst));
+        let spent = rate.map_or(mine.spent, |rate| rate.spent(mine.spent, self.now));
+        let places = p.maybe_int(5).map_or(i64::MAX, |most| most - used);
+        let allowed = rate.map_or(i64::MAX, |rate| rate.allowed(spent, self.now));
+        let room = p.int(4).min(places).min(allowed).max(0);
         let Some(owner) = self.me(p.int(1)).await? else {
-            return Ok(vec![answer(vec![], "mine", room, None)]);
+            return Ok(vec![answer(vec![], "mine", room, (None, None))]);
         };
         let is_so = |row: &JobRow| row.kind == kind && is_free(row) && row.due <= self.now;
         let mut claimed = Vec::new();
@@ -609,10 +707,15 @@ impl<'a> Statement<'a> {
                 claimed.push(self.own((id, row), owner, Some(true)));
             }
         }
-        if !claimed.is_empty() {
-            let row = KindRow { turn: mine.turn + 1, ..mine };
+        let spent = rate.map_or(spent, |rate| {
+            spent.after(rate.pace * u32::try_from(claimed.len()).unwrap_or(0))
+        });
+        if !claimed.is_empty() || mine.spent > spent {
+            let row = KindRow { turn: mine.turn + 1, spent, ..mine };
             self.state().set_kind(self.tx, &kind, row);
         }
+        self.state().note_limited(self.tx, &kind, claimed.len(), self.now);
+        let allowed = rate.and_then(|rate| rate.next(spent, self.now));
         let horizon = self.now.after(micros(p.int(2)));
         let state = self.state();
         let later = state.jobs.values().filter(|row| row.kind == kind && is_free(row));
@@ -622,7 +725,7 @@ impl<'a> Statement<'a> {
         if claimed.is_empty() {
             claimed.push(vec![]);
         }
-        Ok(claimed.into_iter().map(|cells| answer(cells, "mine", room, next)).collect())
+        Ok(claimed.into_iter().map(|cells| answer(cells, "mine", room, (next, allowed))).collect())
     }
 
     async fn done(&self, p: &Parameters) -> Done<Rows> {
@@ -801,6 +904,35 @@ impl<'a> Statement<'a> {
             Cell::of(error, Cell::Text),
             Cell::Int(priority),
         ]]
+    }
+}
+
+/// The bucket of a rate.
+#[derive(Clone, Copy)]
+struct Bucket {
+    pace: Duration,
+    burst: u32,
+}
+
+impl Bucket {
+    fn new(pace: i64, burst: i64) -> Self {
+        Self { pace: micros(pace), burst: u32::try_from(burst).unwrap_or(u32::MAX) }
+    }
+
+    /// Until when it is used up, as far as that counts now.
+    fn spent(self, spent: Timestamp, now: Timestamp) -> Timestamp {
+        spent.min(now.after(self.pace * self.burst)).max(now)
+    }
+
+    fn allowed(self, spent: Timestamp, now: Timestamp) -> i64 {
+        let used = spent.since(now).as_micros().div_ceil(self.pace.as_micros());
+        i64::from(self.burst) - i64::try_from(used).unwrap_or(i64::MAX)
+    }
+
+    /// When one more is allowed, if none is now.
+    fn next(self, spent: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let others = self.pace * (self.burst - 1);
+        (spent > now.after(others)).then(|| spent.before(others))
     }
 }
 

@@ -41,6 +41,7 @@ impl Home {
 const MOST_POLLS: u64 = 1_000_000;
 
 struct World {
+    began: Instant,
     now: Instant,
     tasks: BTreeMap<TaskId, (Home, Option<Running>)>,
     ready: Arc<Ready>,
@@ -78,8 +79,10 @@ fn world<T>(f: impl FnOnce(&mut World) -> T) -> T {
 
 impl World {
     fn new() -> Self {
+        let now = Instant::now();
         Self {
-            now: Instant::now(),
+            began: now,
+            now,
             tasks: BTreeMap::new(),
             ready: Arc::default(),
             sleeps: BTreeMap::new(),
@@ -189,6 +192,11 @@ fn poll(id: TaskId, home: Home, mut future: Running) {
         future
     });
     drop(ended);
+}
+
+/// Since the beginning of the world.
+pub(crate) fn passed() -> Duration {
+    world(|world| world.now - world.began)
 }
 
 pub(crate) fn now() -> Instant {

@@ -3,13 +3,13 @@
 //!
 //! `WHEELWORK_JOBS_FAULTS=60` lets the faults last 60 seconds.
 
-#[allow(dead_code)] // the simulation uses all of it
+#[allow(dead_code, unused_imports)] // the simulation uses all of it
 #[path = "../../src/sim/oracle.rs"]
 mod oracle;
 
 use crate::common::{connect, postgres};
 use crate::proxy::{Line, Proxy};
-use oracle::{Answer, Begin, Limits, Oracle, Row, RunEnd};
+use oracle::{Answer, Begin, Limits, Oracle, Rate, Row, RunEnd};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -28,7 +28,10 @@ const RETRY: Duration = ms(200);
 
 /// The slack is for a machine that does other things as well.
 const LIMITS: Limits =
-    Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, few: 0, slack: ms(3_000) };
+    Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, few: 0, rate: RATE, slack: ms(3_000) };
+
+/// No kind has one.
+const RATE: Rate = Rate { most: 1, period: ms(1) };
 
 /// After a look that is so late, this program itself stood still.
 const STALL: Duration = ms(300);
@@ -116,7 +119,7 @@ impl Play {
         let run = self.oracle().begins(begin, now);
         let result = self.act(&job).await;
         let end = if result.is_ok() { RunEnd::Done } else { RunEnd::Failed };
-        self.oracle().ends(number, run, end, self.now());
+        self.oracle().ends(number, run, end, self.now(), clock());
         result
     }
 
