@@ -24,8 +24,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 /// [`despite_dead`](Self::despite_dead) it counts as ended. A periodic job never ends.
 ///
 /// The job begins at most an eighth of the group's age later than the last member ends, but up to 0.2 s for young
-/// groups, and never more than 30 s, plus the usual lateness. Each look costs as much as a retry, and counts in
-/// [`Metrics::snoozed`](crate::Metrics::snoozed). Its own due time counts, too: it does not look before.
+/// groups, and never more than 30 s, plus the usual lateness. Each look costs as much as a retry, and takes a place
+/// of its kind's [rate](crate::Kind::rate). It is no run: of the metrics, only
+/// [`claimed`](crate::Metrics::claimed) counts it. Its own due time counts, too: it does not look before.
 ///
 /// ```
 /// # use wheelwork_jobs::{Group, Job, Jobs, NewJob, Redb};

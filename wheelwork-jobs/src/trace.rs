@@ -27,6 +27,11 @@ impl RunSpan {
         ))
     }
 
+    /// Of what is no run.
+    pub(crate) fn none() -> Self {
+        Self(tracing::Span::none())
+    }
+
     /// The span of the run that polls the caller.
     pub(crate) fn current() -> Self {
         Self(tracing::Span::current())
@@ -49,6 +54,10 @@ impl RunSpan {
 impl RunSpan {
     pub(crate) fn new(run: &Run<'_>) -> Self {
         let _ = (run.kind, run.id, run.key, run.attempt, run.node);
+        Self()
+    }
+
+    pub(crate) fn none() -> Self {
         Self()
     }
 

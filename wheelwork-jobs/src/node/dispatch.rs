@@ -84,48 +84,37 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
 
 async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun: Begun) {
     let Begun { key, due, payload, attempts, claims, cancellation } = begun;
-    let (attempt, node_number) = (attempts.saturating_add(1), node.number());
+    let attempt = attempts.saturating_add(1);
     let name = &node.handlers[kind].kind.name;
-    let span = RunSpan::new(&trace::Run {
-        kind: name,
-        id: claim.id,
-        key: key.as_deref(),
-        attempt,
-        node: node_number,
-    });
     let keep_done = node.handlers[kind].kind.keep_done;
     let told = Arc::new(Told::new(keep_done, &node.reports));
-    let now = node.clock().least(host::now());
-    let begun = host::now();
     let mut run = Run {
         node: &node,
         kind,
         claim,
         attempt,
         told: told.clone(),
-        begun,
-        span,
+        called: None,
+        span: RunSpan::none(),
         repetition: None,
         result: None,
     };
-    let payload = match Repetition::read(claim.id, payload, due, now) {
-        Ok((repetition, payload)) => {
-            run.repetition = repetition.map(Arc::new);
-            payload
-        }
-        Err(error) => return run.result = Some(Err(error)),
-    };
-    if attempt == 1 && run.repetition.as_ref().is_some_and(|rep| rep.is_missed(due)) {
-        return run.result = Some(Ok(Ran::No));
+    let prepared = run.prepare(payload, due).await;
+    if !matches!(prepared, Err(Ok(Ran::Waits(_)))) {
+        run.span = RunSpan::new(&trace::Run {
+            kind: name,
+            id: claim.id,
+            key: key.as_deref(),
+            attempt,
+            node: node.number(),
+        });
     }
-    let payload = match Waiting::read(claim.id, payload) {
-        Ok((None, payload)) => payload,
-        Ok((Some(waiting), payload)) => match node.pause_of(&waiting).await {
-            Some(pause) => return run.result = Some(Ok(Ran::Waits(pause))),
-            None => payload,
-        },
-        Err(error) => return run.result = Some(Err(error)),
+    let payload = match prepared {
+        Ok(payload) => payload,
+        Err(result) => return run.result = Some(result),
     };
+    run.called = Some(host::now());
+    node.counts.fired(kind, node.clock().least(host::now()).since(due));
     let job = Job {
         id: claim.id,
         kind: name.clone(),
@@ -194,7 +183,8 @@ struct Run<'a, S: Store> {
     claim: Claim,
     attempt: u32,
     told: Arc<Told>,
-    begun: Instant,
+    /// When its handler was called.
+    called: Option<Instant>,
     span: RunSpan,
     repetition: Option<Arc<Repetition>>,
     result: Option<Result<Ran, String>>,
@@ -215,6 +205,7 @@ impl<S: Store> Drop for Run<'_, S> {
         let Self { node, kind, claim, .. } = *self;
         let dropped = || Err("the runtime dropped the handler".to_owned());
         let result = self.result.take().unwrap_or_else(dropped);
+        let only_looked = matches!(result, Ok(Ran::Waits(_)));
         let outcome = self.span.clone().in_scope(|| match result {
             Ok(ran) => self.end_well(ran),
             Err(error) => self.outcome_of(error),
@@ -222,14 +213,39 @@ impl<S: Store> Drop for Run<'_, S> {
         self.span.ended(word_for(&outcome));
         node.end(claim, kind);
         node.reports.forget(claim);
-        node.counts.kinds.of(kind).took(host::elapsed(self.begun));
+        if let Some(called) = self.called {
+            node.counts.kinds.of(kind).took(host::elapsed(called));
+        }
         let in_transaction = self.told.in_transaction.load(Ordering::Relaxed);
         // The queue is open: the node has the other end until it has stopped.
-        let _ = node.ends.send(Ended { kind, end: End { claim, outcome }, in_transaction });
+        let end = End { claim, outcome };
+        let _ = node.ends.send(Ended { kind, end, in_transaction, only_looked });
     }
 }
 
 impl<S: Store> Run<'_, S> {
+    /// Returns the payload for the handler, or how the run ends without it.
+    async fn prepare(
+        &mut self,
+        payload: String,
+        due: Timestamp,
+    ) -> Result<String, Result<Ran, String>> {
+        let now = self.node.clock().least(host::now());
+        let (repetition, payload) =
+            Repetition::read(self.claim.id, payload, due, now).map_err(Err)?;
+        self.repetition = repetition.map(Arc::new);
+        if self.attempt == 1 && self.repetition.as_ref().is_some_and(|rep| rep.is_missed(due)) {
+            return Err(Ok(Ran::No));
+        }
+        let (waiting, payload) = Waiting::read(self.claim.id, payload).map_err(Err)?;
+        if let Some(waiting) = waiting
+            && let Some(pause) = self.node.pause_of(&waiting).await
+        {
+            return Err(Ok(Ran::Waits(pause)));
+        }
+        Ok(payload)
+    }
+
     fn end_well(&self, ran: Ran) -> Outcome {
         if let Ran::Waits(delay) = ran {
             return Outcome::Snooze { delay };

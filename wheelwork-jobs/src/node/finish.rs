@@ -26,6 +26,8 @@ pub(super) struct Ended {
     pub(super) end: End,
     /// Whether the handler has completed the job in a transaction: then its row may be gone already.
     pub(super) in_transaction: bool,
+    /// The job of a group has looked at its members: that is no run, and counts nowhere.
+    pub(super) only_looked: bool,
 }
 
 /// An end that could not be stored.
@@ -97,8 +99,10 @@ async fn tell<S: Store>(
             again.push((ended, backoff));
             continue;
         }
-        let Ended { kind, end, in_transaction } = ended;
-        node.count(kind, &end.outcome, answer == Finished::Held, in_transaction);
+        let Ended { kind, end, in_transaction, only_looked } = ended;
+        if !only_looked {
+            node.count(kind, &end.outcome, answer == Finished::Held, in_transaction);
+        }
         near |= match end.outcome {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
             Outcome::Repeat { due, .. } => due <= horizon,

@@ -318,7 +318,7 @@ impl<S: Store> Node<S> {
         }
         let (kind, end) = (job.kind, End { claim, outcome: Outcome::LetGo });
         // The queue is open: the node has the other end until it has stopped.
-        let _ = self.ends.send(Ended { kind, end, in_transaction: false });
+        let _ = self.ends.send(Ended { kind, end, in_transaction: false, only_looked: false });
     }
 
     /// Queues a job if it is due, and otherwise puts it into the wheel.
@@ -393,7 +393,6 @@ impl<S: Store> Node<S> {
         };
         let kind = job.kind;
         held.kinds[kind].running += 1;
-        self.counts.fired(kind, self.clock().least(now).since(begun.due));
         Begin::Now(begun)
     }
 

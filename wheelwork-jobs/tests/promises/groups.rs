@@ -137,6 +137,10 @@ async fn a_group_that_lasts_for_hours_is_looked_at_seldom() {
     assert!(jobs.schedule_all(parts.into_iter().chain([then])).await.iter().all(Result::is_ok));
     jobs.advance(DAY / 4 + ms(30_000)).await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [(1, 1)]);
-    let looks = jobs.metrics().snoozed;
-    assert!((700..800).contains(&looks), "{looks}");
+    let metrics = jobs.metrics();
+    assert!((700..800).contains(&metrics.claimed), "{}", metrics.claimed);
+    // A look is no run.
+    assert_eq!((metrics.fired, metrics.done, metrics.snoozed, metrics.failed), (2, 2, 0, 0));
+    let sums = metrics.kinds.iter().find(|kind| &*kind.kind == "sum").unwrap();
+    assert_eq!((sums.late_by.count(), sums.took.count()), (1, 1));
 }
