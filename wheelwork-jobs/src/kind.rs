@@ -41,10 +41,11 @@ impl Rate {
     /// A hundred years. A longer period means this one.
     const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-    /// At most `most` in any period: a tenth of them at once, and the rest evenly.
+    /// At most `most` in any period: a fiftieth of them at once, and the rest evenly. What comes at once is missing
+    /// from the even rest, so a backlog loses as much.
     pub(crate) fn new(most: u32, period: Duration) -> Self {
         let most = most.max(1);
-        let burst = most.div_ceil(10);
+        let burst = most.div_ceil(50);
         let interval = period.min(Self::LONGEST) / (most - burst + 1) + Duration::from_micros(1);
         Self { burst, interval }
     }
@@ -130,8 +131,8 @@ impl Kind {
     /// least a microsecond. Each attempt counts.
     ///
     /// In no period of this length are more jobs claimed, by the database's clock, and a node begins what it has
-    /// claimed at once. They are spread: a tenth may begin together (one, if there are at most ten), the others follow
-    /// evenly. So a backlog is done at nine tenths of the rate at least, and at the whole rate up to ten in a period.
+    /// claimed at once. They are spread: a fiftieth may begin together (one, if there are at most fifty), the others follow
+    /// evenly. So a backlog may be done at 98 hundredths of the rate, and at the whole rate up to fifty in a period.
     /// All nodes together have one count; each obeys its own setting. In the embedded store, the count begins
     /// anew with each process.
     pub fn rate(mut self, most: u32, period: Duration) -> Self {
@@ -267,13 +268,13 @@ mod tests {
     /// What a bucket of this rate lets through in a period, at worst.
     #[test]
     fn a_rate_is_kept_in_each_period() {
-        for most in [1, 2, 9, 10, 11, 100, 12_345] {
+        for most in [1, 2, 9, 10, 11, 50, 51, 100, 12_345] {
             for period in [Duration::from_millis(1_500), s(1), s(60)] {
                 let Rate { burst, interval } = Rate::new(most, period);
                 let others = (period.as_nanos() - 1) / interval.as_nanos();
                 let all = u128::from(burst) + others;
                 assert!(all <= u128::from(most), "{all} of {most} in {period:?}");
-                assert!(all * 100 >= u128::from(most) * 89, "{all} of {most} in {period:?}");
+                assert!(all * 100 >= u128::from(most) * 98, "{all} of {most} in {period:?}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Histories that have broken a rule.
 
-use super::history::{Act, Step, What, at};
+use super::history::{Act, Sort, Step, What, at};
 use super::net::Line;
 use super::play::play;
 
@@ -112,5 +112,46 @@ fn a_job_that_is_due_while_its_node_takes_a_new_number_is_not_forgotten() {
 fn a_locked_row_does_not_stop_the_ends_of_other_jobs() {
     let mut steps: Vec<_> = (0..10).map(|job| at(1_000, schedule(0, job, 1_000))).collect();
     steps.push(at(1_500, What::Lock { job: 3, lasts: 20_000 }));
+    keeps_all_rules(&steps);
+}
+
+const fn rated(job: u32) -> What {
+    What::Schedule { node: 0, job: Sort::RATED + job, due: 0, key: None, act: Act::Quick }
+}
+
+/// Nobody tells the nodes when the rate allows one more.
+#[test]
+fn a_backlog_gets_its_rate() {
+    let steps: Vec<_> = (0..120).map(|job| at(1_000, rated(job))).collect();
+    keeps_all_rules(&steps);
+}
+
+/// The reading that it goes by is newer than the one by which it was due.
+#[test]
+fn an_occurrence_is_done_once_though_the_clock_is_set_back() {
+    let act = Act::InTransaction(10);
+    let mut steps = vec![
+        at(500, What::Repeat { job: Sort::PERIODIC, each: 3, skip_later_than: None, act }),
+        at(500, What::SlowServer { most: 300, lasts: 20_000 }),
+    ];
+    for n in 1..6 {
+        steps.push(at(3_000 * n - 100, What::Kill { node: 0, lasts: 300 }));
+        steps.push(at(3_000 * n + 20, What::Jump { by: -400 }));
+    }
+    steps.sort_by_key(|step| step.at);
+    keeps_all_rules_in(10, &steps);
+}
+
+/// All nodes want the places of one kind.
+#[test]
+fn a_backlog_of_a_limited_kind_never_has_more_than_its_places() {
+    let few = |n: u32| What::Schedule {
+        node: 0,
+        job: 5 * n + 4,
+        due: 0,
+        key: None,
+        act: Act::Slow(u64::from(100 + 7 * n)),
+    };
+    let steps: Vec<_> = (0..30).map(|n| at(1_000, few(n))).collect();
     keeps_all_rules(&steps);
 }
