@@ -80,6 +80,7 @@ struct Inner {
 
 /// A periodic job.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "cron"), allow(dead_code))]
 struct Repeated {
     /// In seconds.
     each: u64,

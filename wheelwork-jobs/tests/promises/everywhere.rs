@@ -16,6 +16,7 @@ on_every_store! {
     a_rate_lets_a_burst_through_at_once
     the_most_urgent_job_takes_the_place
     a_limited_kind_can_be_paused
+    the_end_of_a_job_lets_the_next_one_begin_at_once
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -227,6 +228,44 @@ async fn a_limited_kind_can_be_paused(store: impl Shared) {
     assert_eq!(jobs.metrics().fired, 0);
     jobs.resume("n").await.unwrap();
     until("all are done", || jobs.metrics().done == 10).await;
+}
+
+/// No beat comes that would find the next one.
+async fn the_end_of_a_job_lets_the_next_one_begin_at_once<S: Shared>(store: S) {
+    let crowd = Crowd::default();
+    let builder = node(&store, Kind::new("n").total_concurrency(1), &crowd, ms(1));
+    let jobs = builder.liveness(3 * HOUR).window(3 * HOUR).open().await.unwrap();
+    let stored = jobs.schedule_all((0..20).map(job)).await;
+    assert!(stored.iter().all(Result::is_ok));
+    until("all are done", || jobs.metrics().done == 20).await;
+    assert_eq!(crowd.most(), 1);
+}
+
+/// A statement that began before another turn has ended does not see its claims.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_waits_does_not_count_from_the_past() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    let first = fill(&store, (0..20).map(job)).await;
+    let late = Postgres::new(&url).unwrap();
+    let second = late.join(None, &[], HOUR).await.unwrap().node;
+    let mut user = connect(&url).await;
+    let limits = KindLimits { concurrency: Some(3), rate: None };
+    // It waits for the row of its node.
+    let transaction = user.transaction().await.unwrap();
+    let lock = "SELECT FROM wheelwork_nodes WHERE id = $1 FOR UPDATE";
+    transaction.execute(lock, &[&second.0]).await.unwrap();
+    let waiting = tokio::spawn(async move { claim(&late, second, 9, limits).await });
+    let watcher = connect(&url).await;
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    while watcher.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        tokio::time::sleep(ms(1)).await;
+    }
+    assert_eq!(claim(&store, first, 9, limits).await.claimed.len(), 3);
+    transaction.commit().await.unwrap();
+    let claimed = waiting.await.unwrap();
+    assert!(claimed.claimed.is_empty() && claimed.busy);
 }
 
 /// Nodes that claim as fast as they can never have more claims together than they may.

@@ -247,6 +247,9 @@ async fn an_occurrence_in_postgres_that_was_committed_is_over() {
             job.complete_in(&transaction).await?;
             fails(number, false)?;
             transaction.commit().await?;
+            let again = client.transaction().await?;
+            assert!(job.complete_in(&again).await.is_err(), "it was completed twice");
+            drop(again);
             fails(number, true)
         }
     };
