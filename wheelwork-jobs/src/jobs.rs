@@ -286,6 +286,25 @@ impl<S: Store> Jobs<S> {
         }
     }
 
+    /// Deletes the jobs that are [kept](crate::Kind::keep_done) and were done before a time, of all kinds. Returns how
+    /// many that were. Goes on in small steps until there are none.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails. Some may be deleted then.
+    pub async fn prune_done(&self, before: SystemTime) -> Result<u64, StoreError> {
+        let (mut all, before) = (0, before.into());
+        loop {
+            let pruning =
+                move |store: Arc<S>| async move { store.prune_done(before, PRUNED).await };
+            let pruned = self.0.call(pruning).await?;
+            all += pruned as u64;
+            if pruned < PRUNED {
+                return Ok(all);
+            }
+        }
+    }
+
     /// Pauses a kind on all nodes: none of its jobs begins until somebody [resumes](Self::resume) it. Handlers that
     /// run go on. False if it was paused already. The pause survives restarts, and a kind can be paused that has no
     /// jobs yet. Jobs can be scheduled meanwhile, and [`stats`](Self::stats) tells that the kind is paused.

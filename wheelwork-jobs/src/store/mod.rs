@@ -164,6 +164,13 @@ pub trait Store: Send + Sync + 'static {
         most: usize,
     ) -> impl Future<Output = Result<usize, StoreError>> + Send;
 
+    /// Deletes jobs that are kept and were done before a time, at most so many. Returns how many that were.
+    fn prune_done(
+        &self,
+        before: Timestamp,
+        most: usize,
+    ) -> impl Future<Output = Result<usize, StoreError>> + Send;
+
     /// Pauses a kind on all nodes, or resumes it, and tells them. False if it was so already. While a kind is
     /// paused, none of its jobs is claimed.
     fn set_paused(

@@ -126,6 +126,10 @@ impl<S: Store> Store for Flaky<S> {
         flaky(self.store.report(reports)).await
     }
 
+    async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        flaky(self.store.prune_done(before, most)).await
+    }
+
     async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
         flaky(self.store.forget_done(most)).await
     }
@@ -271,6 +275,7 @@ macro_rules! forward_the_rest {
             ) -> ClaimedLimited;
             set_paused(kind: &str, paused: bool) -> bool;
             report(reports: &[(Claim, Progress)]) -> ();
+            prune_done(before: Timestamp, most: usize) -> usize;
             forget_done(most: usize) -> usize;
             glance() -> Glance;
             peek(peek: &Peek) -> Vec<StoredJob>;

@@ -14,6 +14,7 @@ on_every_store! {
     a_done_job_is_kept_with_its_result_and_frees_its_key
     a_job_is_forgotten_after_its_time
     nothing_is_kept_by_default_and_nothing_of_failures
+    kept_jobs_are_pruned_by_the_time_of_their_end
 }
 
 async fn state_of<S: Shared>(jobs: &Jobs<S>, id: JobId) -> Option<State> {
@@ -85,6 +86,23 @@ async fn a_job_is_forgotten_after_its_time(store: impl Shared) {
     assert_eq!(state_of(&jobs, late).await, Some(State::Done));
     assert_eq!(jobs.metrics().store_errors, 0);
     jobs.stop(Duration::ZERO).await.unwrap();
+}
+
+async fn kept_jobs_are_pruned_by_the_time_of_their_end(store: impl Shared) {
+    let handle = |_: Job<u32, _>| async { Ok::<(), String>(()) };
+    let kept = Kind::new("kept").keep_done(HOUR);
+    let jobs = Jobs::builder(store).handle(kept, handle).open().await.unwrap();
+    // More than one call deletes.
+    let all = (0..2_500).map(|n| NewJob::new("kept", &n).unwrap());
+    assert!(jobs.schedule_all(all).await.iter().all(Result::is_ok));
+    until("all are done", || jobs.metrics().done == 2_500).await;
+    let last = done(&jobs, None).await[0].done.unwrap();
+    assert_eq!(jobs.prune_done(last - HOUR).await.unwrap(), 0);
+    let before = jobs.prune_done(last).await.unwrap();
+    assert!(before < 2_500, "{before}");
+    let rest = jobs.prune_done(last + Duration::from_micros(1)).await.unwrap();
+    assert_eq!(before + rest, 2_500);
+    assert_eq!(done(&jobs, None).await, []);
 }
 
 async fn nothing_is_kept_by_default_and_nothing_of_failures(store: impl Shared) {

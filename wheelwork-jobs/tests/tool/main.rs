@@ -13,8 +13,10 @@ use program::{Program, Ran};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 use wheelwork_jobs::{Filter, Job, JobId, Jobs, Kind, NewJob, Postgres, Retry};
 
 /// What each test finds in the store.
@@ -161,6 +163,54 @@ fn dead_jobs_are_pruned_by_age() {
             assert_eq!(refused.code, 2, "{wrong:?}: {}", refused.out);
         }
     });
+}
+
+/// The handler waits in its run while the program looks.
+#[test]
+fn kept_jobs_are_pruned_and_the_progress_of_a_run_is_shown() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let runtime = Runtime::new().unwrap();
+    let gate = Arc::new(Semaphore::new(0));
+    let pass = gate.clone();
+    let handle = move |job: Job<u8, Postgres>| {
+        let pass = pass.clone();
+        async move {
+            job.set_progress(3, 10, "wri\u{1b}ting <b>");
+            pass.acquire().await.map(|permit| permit.forget())
+        }
+    };
+    let kind = Kind::new("report").keep_done(Duration::from_secs(3_600));
+    let jobs = Jobs::builder(Postgres::new(&url).unwrap()).handle(kind, handle);
+    let jobs = runtime.block_on(jobs.open()).unwrap();
+    let id = runtime.block_on(jobs.schedule(NewJob::new("report", &1).unwrap())).unwrap();
+    let shown =
+        || runtime.block_on(jobs.get(id)).unwrap().is_some_and(|job| job.progress.is_some());
+    wait_for("a report is stored", shown);
+    let (program, id) = (Program::new("--postgres", &url), id.to_string());
+    let progress = &program.json(&["show", &id])["progress"];
+    assert_eq!(progress, &json!({"done": 3, "of": 10, "text": "wri\u{1b}ting <b>"}));
+    let table = program.run(&["show", &id]).out;
+    assert!(table.contains("3 of 10, wri\\u{1b}ting <b>"), "{table}");
+    let page = page::of_job(&url, &id);
+    assert!(page.contains("3 of 10, wri\\u{1b}ting &lt;b&gt;"), "{page}");
+
+    gate.add_permits(1);
+    wait_for("it is done", || jobs.metrics().done == 1);
+    assert_eq!(program.json(&["prune", "--done", "--older-than", "1h"]), json!({"pruned": 0}));
+    assert_eq!(program.json(&["prune", "--done", "--older-than", "0s"]), json!({"pruned": 1}));
+    assert_eq!(program.run(&["show", &id]).code, 1);
+    let both = ["prune", "--done", "--kind", "report", "--older-than", "0s"];
+    assert_eq!(program.run(&both).code, 2);
+    runtime.block_on(jobs.stop(Duration::from_secs(10))).unwrap();
+}
+
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not in a minute: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

@@ -27,6 +27,12 @@ impl Drop for Server {
     }
 }
 
+/// The page of one job.
+pub fn of_job(url: &str, id: &str) -> String {
+    let server = Server::start(["--postgres", url], &[]);
+    server.get(&format!("/job?id={id}")).body
+}
+
 struct Page {
     status: u16,
     head: String,

@@ -97,11 +97,14 @@ pub(crate) enum Command {
         #[arg(long, requires = "all")]
         kind: Option<String>,
     },
-    /// Delete dead jobs that were due long ago
+    /// Delete dead jobs that were due long ago, or jobs that were done long ago
     Prune {
         /// How long ago, such as 30d, 12h or 0s
         #[arg(long, value_name = "TIME", value_parser = time)]
         older_than: Duration,
+        /// Jobs that are done and kept, of all kinds
+        #[arg(long, conflicts_with = "kind")]
+        done: bool,
         /// Only jobs of this kind
         #[arg(long)]
         kind: Option<String>,

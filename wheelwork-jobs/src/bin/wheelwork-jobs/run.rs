@@ -104,10 +104,14 @@ async fn obey<S: Store>(
         Command::Resume { kinds } => return set_paused(jobs, json, kinds, false).await,
         // Those have been obeyed without jobs.
         Command::Migrate | Command::Schema { .. } => {}
-        Command::Prune { older_than, kind } => {
+        Command::Prune { older_than, done, kind } => {
             let before = SystemTime::now().checked_sub(older_than);
             let before = before.unwrap_or(SystemTime::UNIX_EPOCH);
-            let pruned = jobs.prune(kind.as_deref(), before).await?;
+            let pruned = if done {
+                jobs.prune_done(before).await?
+            } else {
+                jobs.prune(kind.as_deref(), before).await?
+            };
             print(if json { json::pruned(pruned) } else { format!("pruned {}", jobs_of(pruned)) })?;
         }
         Command::Cancel { ids } => {

@@ -5,7 +5,9 @@ use super::rows::{self, get};
 use super::{Described, Inner, columns, micros, uuid};
 use crate::job::{JobId, StoredJob};
 use crate::store::{Claim, Kept, StoreError};
+use crate::time::Timestamp;
 use std::collections::HashSet;
+use std::time::SystemTime;
 use tokio_postgres::Transaction;
 
 /// So many jobs are moved in one statement: it compares each with each.
@@ -79,6 +81,17 @@ WITH old AS (
 )
 SELECT count(*) FROM old";
 
+/// Deletes at most $2 jobs that were done before $1.
+const PRUNE_DONE: &str = "
+DELETE FROM wheelwork_done WHERE id = ANY (ARRAY (
+    SELECT id FROM wheelwork_done
+    WHERE done < $1
+    ORDER BY done
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+))
+RETURNING id";
+
 /// The job $1, if it is done and kept.
 pub(crate) const GET_DONE: &str = "
 SELECT id, kind, key, due, payload, attempts, done, result FROM wheelwork_done WHERE id = $1";
@@ -143,6 +156,15 @@ impl Inner {
         let rows = call.query(FORGET_DONE, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?;
         let forgotten: i64 = get(rows::one(&rows)?, 0)?;
         Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
+    }
+
+    pub(super) async fn prune_done(
+        &self,
+        before: Timestamp,
+        most: usize,
+    ) -> Result<usize, StoreError> {
+        let (before, most) = (SystemTime::from(before), i64::try_from(most).unwrap_or(i64::MAX));
+        Ok(self.change("prune jobs that are done", PRUNE_DONE, &[&before, &most]).await?.len())
     }
 
     pub(super) async fn get_done(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {

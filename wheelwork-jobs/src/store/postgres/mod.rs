@@ -480,6 +480,10 @@ impl Store for Postgres {
         self.0.report(reports).await
     }
 
+    async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.0.prune_done(before, most).await
+    }
+
     async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
         self.0.forget_done(most).await
     }

@@ -84,10 +84,23 @@ impl<'t> Done<'t> {
         for place in self.until.range(..(now.as_micros(), 0))?.take(most) {
             old.push(place?.0.value().1);
         }
-        for &id in &old {
+        self.remove_all(&old)
+    }
+
+    /// Deletes those that were done before a time, at most so many. Returns how many that were.
+    pub(super) fn prune(&mut self, before: Timestamp, most: usize) -> Result<usize, Error> {
+        let mut old = Vec::new();
+        for place in self.done_at.range(..(before.as_micros(), 0))?.take(most) {
+            old.push(place?.0.value().1);
+        }
+        self.remove_all(&old)
+    }
+
+    fn remove_all(&mut self, ids: &[u128]) -> Result<usize, Error> {
+        for &id in ids {
             self.remove(id)?;
         }
-        Ok(old.len())
+        Ok(ids.len())
     }
 }
 

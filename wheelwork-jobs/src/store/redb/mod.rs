@@ -609,6 +609,11 @@ impl Store for Redb {
         Ok(())
     }
 
+    async fn prune_done(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.write("prune jobs that are done", move |tables, _| tables.prune_done(before, most))
+            .await
+    }
+
     async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
         let clock = self.0.clock.clone();
         self.write("forget jobs that are done", move |tables, _| {

@@ -325,6 +325,15 @@ impl<'t> Tables<'t> {
         Ok(forgotten)
     }
 
+    /// Deletes jobs that were done before a time, at most so many.
+    pub(super) fn prune_done(&mut self, before: Timestamp, most: usize) -> Result<usize, Error> {
+        let pruned = self.done.prune(before, most)?;
+        if pruned > 0 {
+            self.touch();
+        }
+        Ok(pruned)
+    }
+
     /// Changes a job, apart from its key, its kind and its priority.
     pub(super) fn replace(&mut self, id: JobId, row: &Row) -> Result<(), Error> {
         let number = id.as_u128();
