@@ -42,6 +42,49 @@ async fn first() -> Option<(String, Client)> {
     Some((url, user))
 }
 
+/// What the guide tells operators to do before: the migration takes the indexes as they are.
+#[tokio::test]
+async fn indexes_that_were_built_by_hand_are_not_built_again() {
+    const GUIDE: &str = include_str!("../../docs/guide.md");
+    let Some((url, user)) = first().await else { return };
+    let by_hand = GUIDE.split("#### Indexes before a migration").nth(1).unwrap();
+    let by_hand = by_hand.split("```").nth(1).unwrap().strip_prefix("sql").unwrap();
+    let lines = by_hand.lines().map(|line| line.split("--").next().unwrap());
+    let by_hand: Vec<_> = lines.collect();
+    // `psql` sends one after the other: no transaction is around them.
+    for statement in by_hand.join("\n").split(';').filter(|text| !text.trim().is_empty()) {
+        user.simple_query(statement).await.unwrap();
+    }
+    let indexes = "
+        SELECT indexrelid::bigint, indisvalid FROM pg_index
+        WHERE indexrelid IN ('wheelwork_jobs_urgent'::regclass, 'wheelwork_jobs_limited'::regclass)
+        ORDER BY indexrelid";
+    let read = async || -> Vec<(i64, bool)> {
+        let rows = user.query(indexes, &[]).await.unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    };
+    let before = read().await;
+    assert!(before.len() == 2 && before.iter().all(|(_, valid)| *valid), "{before:?}");
+    Postgres::new(&url).unwrap().prepare().await.unwrap();
+    assert_eq!(read().await, before);
+    // They are those of the migration.
+    let Some(new) = common::postgres::server() else { return };
+    let new = connect(&{
+        let url = new.database();
+        Postgres::new(&url).unwrap().prepare().await.unwrap();
+        url
+    })
+    .await;
+    let definitions = "
+        SELECT indexdef FROM pg_indexes
+        WHERE indexname IN ('wheelwork_jobs_urgent', 'wheelwork_jobs_limited') ORDER BY indexname";
+    let of = async |client: &Client| -> Vec<String> {
+        let rows = client.query(definitions, &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    assert_eq!(of(&user).await, of(&new).await);
+}
+
 #[tokio::test]
 async fn tables_of_the_first_version_are_migrated_with_their_jobs() {
     let Some((url, _user)) = first().await else { return };
