@@ -20,7 +20,7 @@ pub(crate) use self::unique::UniqueAnswer;
 use self::limited::Rated;
 use self::periodic::Recurs;
 use self::unique::UniqueCall;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -136,6 +136,8 @@ struct Job {
     is_one_of_few: bool,
     is_rated: bool,
     recurs: Option<Recurs>,
+    /// The numbers of the occurrences that handlers have completed in their transactions.
+    completed: BTreeSet<u64>,
     /// Those after which it runs.
     members: Vec<u32>,
     /// When it was seen first that it is stored no more.
@@ -499,8 +501,8 @@ impl Oracle {
         let fault = self.fault;
         let job = self.job(begin.job);
         let Some(last) = job.runs.last() else { return };
-        if job.recurs.is_some() && begin.due > last.due && last.ended.is_some() {
-            return; // the next occurrence
+        if Self::is_next_occurrence(job, last, begin.due) {
+            return;
         }
         let from = last.begun.saturating_sub(limits.call + limits.slack);
         let failed = last.ended.is_some_and(|(_, end)| end != RunEnd::Done);

@@ -352,6 +352,7 @@ impl Play {
         let now = self.now();
         let rows = self.rows();
         self.oracle().judge_group(number, &rows, now);
+        self.judge_effects();
         let pause = lock(&self.0.slots)[node].pause;
         let begin = Begin {
             job: number,

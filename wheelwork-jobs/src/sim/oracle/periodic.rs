@@ -1,6 +1,6 @@
 //! Rules for periodic jobs. Their occurrences are the multiples of a period, by the database's clock.
 
-use super::{Answer, Begin, Change, Job, Oracle, Row, Rule, RunEnd};
+use super::{Answer, Begin, Change, Job, Oracle, Row, Rule, Run, RunEnd};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -49,11 +49,21 @@ impl Oracle {
 
     /// Handlers have completed the occurrence of a job in so many transactions. Each move gives it one more.
     pub(crate) fn completed_occurrence(&mut self, job: u32, occurrence: u64, times: usize) {
+        self.job(job).completed.insert(occurrence);
         let moves = self.job(job).changes.iter().filter(|c| may_be_true(c)).count();
         if times > 1 + moves {
             let what = format!("occurrence {occurrence} of job {job} was completed {times} times");
             self.violated(Rule::Doubled, what);
         }
+    }
+
+    /// A run is of the next occurrence, and the last one is over: its handler may go on after its commit.
+    pub(super) fn is_next_occurrence(job: &Job, last: &Run, due: u64) -> bool {
+        job.recurs.is_some_and(|recurs| {
+            let is_over =
+                last.ended.is_some() || job.completed.contains(&(last.due / recurs.period));
+            due > last.due && is_over
+        })
     }
 
     /// No occurrence is left out. After a run that was done, the next one is that which follows its begin. After a
@@ -80,6 +90,12 @@ impl Oracle {
         let Begin { job: number, due, clock, decided, .. } = *begin;
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(skips) = job.recurs.and_then(|recurs| recurs.skips) else { return };
+        // A move keeps the attempts of a run whose end was not stored yet: then this is a retry.
+        let begun = job.runs.last().map_or(Duration::ZERO, |run| run.begun);
+        let since = |c: &Change| c.returned.is_none_or(|(at, _)| at >= begun);
+        if job.changes.iter().any(|change| may_be_true(change) && since(change)) {
+            return;
+        }
         let late = Duration::from_micros(clock.saturating_sub(due)).saturating_sub(now - decided);
         let is_retry =
             job.runs.last().is_some_and(|run| !matches!(run.ended, Some((_, RunEnd::Done))));
