@@ -63,6 +63,10 @@ struct Inner {
 
 impl ManualClock {
     /// A clock that shows the present instant.
+    ///
+    /// # Panics
+    ///
+    /// On WebAssembly without threads (`wasm32-unknown-unknown`), which has no clock.
     pub fn new() -> Self {
         Self(Arc::new(Inner {
             origin: Instant::now(),

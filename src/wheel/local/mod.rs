@@ -118,6 +118,10 @@ struct Shared {
 
 impl LocalTimer {
     /// A timer on the system's clock, with a tick of 1 ms.
+    ///
+    /// # Panics
+    ///
+    /// On WebAssembly without threads (`wasm32-unknown-unknown`), which has no clock.
     pub fn new() -> Self {
         Self::build(Instant::now(), None, TICK).expect("a tick of 1 ms")
     }
@@ -128,6 +132,10 @@ impl LocalTimer {
     /// # Errors
     ///
     /// If the tick is zero.
+    ///
+    /// # Panics
+    ///
+    /// On WebAssembly without threads (`wasm32-unknown-unknown`), which has no clock.
     pub fn with_tick(tick: Duration) -> Result<Self, ZeroDurationError> {
         Self::build(Instant::now(), None, tick)
     }
