@@ -3,40 +3,60 @@
 
 mod common;
 
+// Cargo builds an example as a program or as a test. So the tests in these run here.
+#[allow(dead_code)]
+#[path = "../examples/delayed_messages/main.rs"]
+mod delayed_messages;
+#[allow(dead_code)]
+#[path = "../examples/orders/main.rs"]
+mod orders;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Cargo builds the tests of the example, but not the example itself. So it is run by Cargo.
-#[test]
-fn no_message_of_a_cluster_is_lost_or_early_while_nodes_are_killed_and_paused() {
-    let Some(server) = common::postgres::server() else { return };
-    let mut cargo = Command::new(env!("CARGO"));
-    // What Cargo tells this test about its package would make ring build once more.
-    for (name, _) in std::env::vars_os() {
-        let of_package = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"];
-        if name.to_str().is_some_and(|name| of_package.iter().any(|it| name.starts_with(it))) {
-            cargo.env_remove(name);
-        }
-    }
-    cargo.args(["run", "--quiet", "--all-features", "--example", "delayed_messages", "--"]);
-    cargo.args(["--postgres", &server.database(), "--jobs", "3000", "--duration", "10"]);
-    let output = cargo.args(["--kill", "--pause", "--every", "3"]).output().unwrap();
+/// Cargo builds the examples next to the tests.
+fn example(name: &str) -> Command {
+    let test = std::env::current_exe().expect("a test knows its path");
+    let profile = test.ancestors().nth(2).expect("a test lies in target/<profile>/deps");
+    let example = profile.join("examples").join(name);
+    assert!(example.exists(), "`cargo test` builds {}, `--test` alone does not", example.display());
+    Command::new(example)
+}
+
+/// Runs `delayed_messages`, which must say this of each row.
+fn send_messages(options: &[&str], expected: &[(&str, &str)]) {
+    let output = example("delayed_messages").args(options).output().unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(output.status.success(), "{out}{err}");
-    let counts = |row: &str, count: &str| {
+    for (row, count) in expected {
         let line = out.lines().find(|line| line.trim_start().starts_with(row));
         let line = line.unwrap_or_else(|| panic!("no {row}:\n{out}"));
         assert!(line.ends_with(count), "{out}");
-    };
-    for (row, count) in [("messages scheduled", " 3,000"), ("lost", " 0"), ("sent early", " 0")] {
-        counts(row, count);
     }
-    counts("sent again without a reason", " 0");
-    counts("nodes killed with SIGKILL", "");
-    counts("nodes paused with SIGSTOP", "");
+}
+
+#[test]
+fn no_message_of_a_cluster_is_lost_or_early_while_nodes_are_killed_and_paused() {
+    let Some(server) = common::postgres::server() else { return };
+    let database = server.database();
+    let size = ["--postgres", &database, "--jobs", "3000", "--duration", "10"];
+    let rows = [
+        ("messages scheduled", " 3,000"),
+        ("lost", " 0"),
+        ("sent early", " 0"),
+        ("sent again without a reason", " 0"),
+        ("nodes killed with SIGKILL", ""),
+        ("nodes paused with SIGSTOP", ""),
+    ];
+    send_messages(&[&size[..], &["--kill", "--pause", "--every", "3"]].concat(), &rows);
+}
+
+#[test]
+fn no_message_of_the_embedded_store_is_lost_or_early() {
+    let rows = [("messages scheduled", " 2,000"), ("lost", " 0"), ("sent early", " 0")];
+    send_messages(&["--jobs", "2000", "--duration", "4"], &rows);
 }
 
 /// The status of the answer to a request, and its body.
@@ -58,12 +78,9 @@ fn ask(address: &str, request: &str, body: &str) -> (u16, String) {
 #[test]
 fn an_order_lapses_unless_it_is_paid_and_the_service_drains() {
     let Some(server) = common::postgres::server() else { return };
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--all-features", "--example", "orders", "--"]);
-    let mut service = cargo
+    let mut service = example("orders")
         .args([&*server.database(), "2", "127.0.0.1:0"])
         .stdout(Stdio::piped())
-        .process_group(0)
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(service.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -81,9 +98,8 @@ fn an_order_lapses_unless_it_is_paid_and_the_service_drains() {
     assert_eq!(ask(&address, "GET /orders/2", ""), (200, r#"{"id":2,"state":"paid"}"#.into()));
     assert_eq!(ask(&address, "POST /orders/1/pay", "").0, 409);
 
-    // The group: `cargo run` and the service.
-    let group = nix::unistd::Pid::from_raw(-service.id().cast_signed());
-    nix::sys::signal::kill(group, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let id = nix::unistd::Pid::from_raw(service.id().cast_signed());
+    nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).unwrap();
     assert_eq!(lines.next().unwrap(), "stopped: 0 handlers still ran, 0 jobs were given back");
     let begun = Instant::now();
     while service.try_wait().unwrap().is_none() {

@@ -1,7 +1,7 @@
 //! The command line.
 
-use crate::cluster::Disturbances;
-use crate::terminal::number;
+use super::cluster::Disturbances;
+use super::terminal::number;
 use clap::Parser;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Three node processes, and what is done to them.
 
-use crate::node::{LIVENESS, Report};
+use super::node::{LIVENESS, Report};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{self, BufRead, BufReader};

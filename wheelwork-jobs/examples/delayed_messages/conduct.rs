@@ -1,11 +1,11 @@
 //! Schedules the messages of a plan, and collects what was sent.
 
-use crate::clock::Shared;
-use crate::cluster::{Cause, Cluster, ClusterError, Outage};
-use crate::evidence::Evidence;
-use crate::node::{KIND, LIVENESS, LOOK, PATIENCE, Report};
-use crate::plan::Plan;
-use crate::report::Live;
+use super::clock::Shared;
+use super::cluster::{Cause, Cluster, ClusterError, Outage};
+use super::evidence::Evidence;
+use super::node::{KIND, LIVENESS, LOOK, PATIENCE, Report};
+use super::plan::Plan;
+use super::report::Live;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use wheelwork_jobs::{Jobs, NewJob, PayloadError, ScheduleError, Store, StoreError};

@@ -1,7 +1,7 @@
 //! What happened to the messages and to the nodes.
 
-use crate::cluster::Outage;
-use crate::node::Sent;
+use super::cluster::Outage;
+use super::node::Sent;
 
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {

@@ -1,8 +1,8 @@
 //! What the evidence shows.
 
-use crate::cluster::{Cause, Outage};
-use crate::evidence::Evidence;
-use crate::node::{LIVENESS, Sent};
+use super::cluster::{Cause, Outage};
+use super::evidence::Evidence;
+use super::node::{LIVENESS, Sent};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 

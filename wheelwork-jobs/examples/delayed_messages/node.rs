@@ -1,7 +1,7 @@
 //! What sends messages. As a process of its own, it writes each one to its standard output before the job
 //! is done: what it has sent is known even if it is killed then.
 
-use crate::clock::{Shared, micros};
+use super::clock::{Shared, micros};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::str::FromStr;

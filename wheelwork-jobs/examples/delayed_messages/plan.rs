@@ -1,6 +1,6 @@
 //! The log, compressed in time.
 
-use crate::log::Log;
+use super::log::Log;
 use std::time::Duration;
 
 /// A message, by its times since the start.
@@ -46,8 +46,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::log::Event;
     use super::*;
-    use crate::log::Event;
 
     fn log() -> Log {
         let event = |scheduled| Event { scheduled, due: scheduled + 100 };

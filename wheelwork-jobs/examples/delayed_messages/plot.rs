@@ -1,10 +1,10 @@
 //! The lateness over time, as a picture for light and dark pages.
 
-use crate::cluster::Cause;
-use crate::evidence::Evidence;
-use crate::judge::Verdict;
-use crate::svg::{Anchor, Color, Picture};
-use crate::terminal::grouped;
+use super::cluster::Cause;
+use super::evidence::Evidence;
+use super::judge::Verdict;
+use super::svg::{Anchor, Color, Picture};
+use super::terminal::grouped;
 use std::io;
 use std::path::Path;
 

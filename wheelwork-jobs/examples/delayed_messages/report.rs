@@ -1,10 +1,10 @@
 //! What is printed: the plan, a live line, and the verdict as tables.
 
-use crate::args::Args;
-use crate::cluster::Cause;
-use crate::judge::Verdict;
-use crate::plan::Plan;
-use crate::terminal::{counted, grouped};
+use super::args::Args;
+use super::cluster::Cause;
+use super::judge::Verdict;
+use super::plan::Plan;
+use super::terminal::{counted, grouped};
 use comfy_table::{CellAlignment, Table, presets};
 use hdrhistogram::Histogram;
 use std::io::{self, IsTerminal, Write};

@@ -1,7 +1,7 @@
 //! The job that ends an order which was not paid. The work and the end of the job are one transaction, so it
 //! happens exactly once, whatever crashes.
 
-use crate::Failed;
+use super::Failed;
 use deadpool_postgres::Pool;
 use wheelwork_jobs::{Job, Postgres};
 

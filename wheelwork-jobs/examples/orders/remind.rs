@@ -1,6 +1,6 @@
 //! A job that reminds a customer. It needs no database, so its test has none.
 
-use crate::Failed;
+use super::Failed;
 use serde::{Deserialize, Serialize};
 use wheelwork_jobs::{Job, Store};
 

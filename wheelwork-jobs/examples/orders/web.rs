@@ -1,6 +1,6 @@
 //! Requests. An order and its jobs are stored in one transaction: either both are there, or neither is.
 
-use crate::{Failed, Terms, lapse, remind};
+use super::{Failed, Terms, lapse, remind};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -137,6 +137,7 @@ async fn a_group_that_lasts_for_hours_is_looked_at_seldom() {
     assert!(jobs.schedule_all(parts.into_iter().chain([then])).await.iter().all(Result::is_ok));
     jobs.advance(DAY / 4 + ms(30_000)).await.unwrap();
     assert_eq!(*seen.lock().unwrap(), [(1, 1)]);
+    until("its end is stored", || jobs.metrics().done == 2).await;
     let metrics = jobs.metrics();
     assert!((700..800).contains(&metrics.claimed), "{}", metrics.claimed);
     // A look is no run.
