@@ -13,11 +13,18 @@ use crate::wheel::Token;
 
 /// The chunks that the worker knows, by number. A chunk that was dropped leaves a gap: all tokens that name
 /// it are dead.
+///
+/// They lie in blocks, because a vector that grows copies all: at 30 million timeouts, the worker would stand
+/// for 7 ms.
 pub(crate) struct KnownChunks<P> {
-    known: Vec<Known<P>>,
+    #[expect(clippy::vec_box, reason = "without a box, growth would copy the blocks")]
+    blocks: Vec<Box<[Known<P>; BLOCK]>>,
     /// The number of live tokens.
     live: usize,
 }
+
+/// The number of chunks in one block.
+const BLOCK: usize = 128;
 
 struct Known<P> {
     chunk: Option<Arc<Chunk<P>>>,
@@ -42,7 +49,7 @@ pub(crate) fn is_look(token: Token) -> bool {
 
 impl<P> Default for KnownChunks<P> {
     fn default() -> Self {
-        Self { known: Vec::new(), live: 0 }
+        Self { blocks: Vec::new(), live: 0 }
     }
 }
 
@@ -54,15 +61,23 @@ impl<P: Send + 'static> KnownChunks<P> {
                 continue; // since the last call
             }
             let id = chunk.id as usize;
-            if self.known.len() == self.known.capacity() {
-                self.known.reserve_exact(self.known.len() / 4 + 64); // Vec would double it
+            while self.blocks.len() <= id / BLOCK {
+                let unknown = |_| Known { chunk: None, version: 0, arena: 0 };
+                self.blocks.push(Box::new(std::array::from_fn(unknown)));
             }
-            while self.known.len() <= id {
-                self.known.push(Known { chunk: None, version: 0, arena: 0 });
-            }
-            self.known[id].arena = chunk.arena;
-            self.known[id].chunk = Some(chunk);
+            let known = &mut self.blocks[id / BLOCK][id % BLOCK];
+            known.arena = chunk.arena;
+            known.chunk = Some(chunk);
         }
+    }
+
+    #[inline]
+    fn known(&self, id: usize) -> Option<&Known<P>> {
+        self.blocks.get(id / BLOCK).map(|block| &block[id % BLOCK])
+    }
+
+    fn known_mut(&mut self, id: usize) -> Option<&mut Known<P>> {
+        self.blocks.get_mut(id / BLOCK).map(|block| &mut block[id % BLOCK])
     }
 
     /// Takes in the pending queue. Passes on each chunk that must be looked at sooner than before.
@@ -81,7 +96,7 @@ impl<P: Send + 'static> KnownChunks<P> {
     /// Makes sure that the worker looks at a chunk by this time. If the chunk must be filed for that,
     /// the caller does it.
     pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<FileChunk> {
-        let known = self.known.get_mut(id)?;
+        let known = self.known_mut(id)?;
         let chunk = known.chunk.as_ref()?;
         let before = chunk.promise.look_by();
         if by >= before {
@@ -89,8 +104,8 @@ impl<P: Send + 'static> KnownChunks<P> {
         }
         known.version = known.version.wrapping_add(1);
         chunk.promise.set(by);
-        self.live += usize::from(before == NEVER);
         let token = Token { index: look_index(id), version: known.version };
+        self.live += usize::from(before == NEVER);
         Some(FileChunk { by, token })
     }
 
@@ -99,7 +114,7 @@ impl<P: Send + 'static> KnownChunks<P> {
     #[inline]
     pub(crate) fn standing(&self, token: Token) -> Option<u64> {
         let (id, offset) = locate(token.index);
-        let known = self.known.get(id)?;
+        let known = self.known(id)?;
         let chunk = known.chunk.as_ref()?;
         if offset != LOOK {
             return chunk.slot(offset).standing(token.version);
@@ -160,7 +175,7 @@ impl<P: Send + 'static> KnownChunks<P> {
     /// A chunk by its number, unless it was dropped.
     #[inline]
     pub(crate) fn get(&self, id: usize) -> Option<&Arc<Chunk<P>>> {
-        self.known.get(id)?.chunk.as_ref()
+        self.known(id)?.chunk.as_ref()
     }
 
     /// The chunk of a token, unless it was dropped.
@@ -175,7 +190,7 @@ impl<P: Send + 'static> KnownChunks<P> {
     #[inline]
     pub(crate) fn order(&self, token: Token) -> Option<(u64, u32)> {
         let (id, offset) = locate(token.index);
-        let known = self.known.get(id)?;
+        let known = self.known(id)?;
         let chunk = known.chunk.as_ref()?;
         if offset == LOOK {
             return (known.version == token.version).then(|| (chunk.from(), known.arena));
@@ -197,7 +212,7 @@ impl<P: Send + 'static> KnownChunks<P> {
     /// Forgets a chunk that was released.
     pub(crate) fn forget(&mut self, id: u32) {
         self.live -= usize::from(self.is_promised(id as usize));
-        if let Some(known) = self.known.get_mut(id as usize) {
+        if let Some(known) = self.known_mut(id as usize) {
             known.chunk = None;
         }
     }
