@@ -115,14 +115,14 @@ impl Promise {
 
     /// Wants a look by this time. Unless an entry of the chunk is in the queue, calls `push` for one.
     pub(super) fn want(&self, deadline: u64, push: impl FnOnce()) {
-        // Acquire: pairs with `take_wanted`, so that `taken` is not read older than from before it.
+        // Acquire: pairs with `take_wanted`, so that `taken` is not read older than from before it. The loads and
+        // the store below may be relaxed: only numbers that are equal are relied on, and see the head for that.
         self.wanted.fetch_min(deadline, Ordering::AcqRel);
-        // Acquire: pairs with the release below, so that `taken` is not read older than that thread has read it.
-        let pushed = self.pushed.load(Ordering::Acquire);
+        let pushed = self.pushed.load(Ordering::Relaxed);
         let taken = self.taken.load(Ordering::Relaxed);
         if pushed != taken {
             push();
-            self.pushed.store(taken, Ordering::Release);
+            self.pushed.store(taken, Ordering::Relaxed);
         }
     }
 
