@@ -57,13 +57,13 @@ async fn a_take_over_and_a_stop_end_however_many_jobs_there_are() {
     client.batch_execute(&owned).await.unwrap();
     let (begun, mut freed) = (Instant::now(), 0);
     while freed < 100_000 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "only {freed} were freed");
+        assert!(begun.elapsed() < Duration::from_secs(300), "only {freed} were freed");
         freed += store.take_over().await.unwrap_or(0);
     }
     // The call that frees the last jobs may run out of time before it forgets the node: the next one does.
     let nodes = "SELECT count(*) FROM wheelwork_nodes";
     while client.query_one(nodes, &[]).await.unwrap().get::<_, i64>(0) > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the node is not forgotten");
+        assert!(begun.elapsed() < Duration::from_secs(300), "the node is not forgotten");
         assert_eq!(store.take_over().await.unwrap_or(0), 0);
     }
 
@@ -72,7 +72,7 @@ async fn a_take_over_and_a_stop_end_however_many_jobs_there_are() {
     client.batch_execute(&own).await.unwrap();
     let begun = Instant::now();
     while let Err(error) = store.leave(left).await {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(300), "{error}");
     }
     let owned = "SELECT count(*) FROM wheelwork_jobs WHERE owner IS NOT NULL";
     assert_eq!(client.query_one(owned, &[]).await.unwrap().get::<_, i64>(0), 0);
