@@ -304,14 +304,18 @@ impl<P: fmt::Debug, S: Store> fmt::Debug for Job<P, S> {
 /// Why an attempt failed, as it is stored.
 pub(crate) type Failure = String;
 
-type Running = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+/// Returns whether the handler was called.
+type Running = Pin<Box<dyn Future<Output = Result<bool, Failure>> + Send>>;
+
+/// Asked at the last moment, when nothing comes between the answer and the call.
+type MayCall = Box<dyn FnOnce() -> bool + Send>;
 
 /// A handler and how its jobs are run.
 pub(crate) struct Handler<S: Store> {
     pub(crate) kind: Kind,
     /// Whether its runs cannot be dropped.
     pub(crate) is_blocking: bool,
-    run: Box<dyn Fn(Job<String, S>) -> Running + Send + Sync>,
+    run: Box<dyn Fn(Job<String, S>, MayCall) -> Running + Send + Sync>,
 }
 
 impl<S: Store> Handler<S> {
@@ -323,11 +327,15 @@ impl<S: Store> Handler<S> {
         E: fmt::Display,
     {
         let handle = Arc::new(handle);
-        let run = move |job: Job<String, S>| -> Running {
+        let run = move |job: Job<String, S>, may_call: MayCall| -> Running {
             let handle = handle.clone();
             Box::pin(async move {
                 let job = job.parse().map_err(unreadable)?;
-                handle(job).await.map_err(|error| error.to_string())
+                if !may_call() {
+                    return Ok(false);
+                }
+                handle(job).await.map_err(|error| error.to_string())?;
+                Ok(true)
             })
         };
         Self { kind, is_blocking: false, run: Box::new(run) }
@@ -340,11 +348,15 @@ impl<S: Store> Handler<S> {
         E: fmt::Display,
     {
         let handle = Arc::new(handle);
-        let run = move |job: Job<String, S>| -> Running {
+        let run = move |job: Job<String, S>, may_call: MayCall| -> Running {
             let handle = handle.clone();
             let run = move || {
                 let job = job.parse().map_err(unreadable)?;
-                handle(job).map_err(|error| error.to_string())
+                if !may_call() {
+                    return Ok(false);
+                }
+                handle(job).map_err(|error| error.to_string())?;
+                Ok(true)
             };
             Box::pin(async move {
                 let span = RunSpan::current();
@@ -360,9 +372,13 @@ impl<S: Store> Handler<S> {
         Self { kind, is_blocking: true, run: Box::new(run) }
     }
 
-    /// Runs a job. A panic is a failure.
-    pub(crate) async fn run(&self, job: Job<String, S>) -> Result<(), Failure> {
-        let mut running = (self.run)(job);
+    /// Runs a job, if it may be called. Returns whether it was. A panic is a failure.
+    pub(crate) async fn run(
+        &self,
+        job: Job<String, S>,
+        may_call: impl FnOnce() -> bool + Send + 'static,
+    ) -> Result<bool, Failure> {
+        let mut running = (self.run)(job, Box::new(may_call));
         poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
             polled.unwrap_or_else(|panic| std::task::Poll::Ready(Err(panicked(&*panic))))

@@ -8,8 +8,8 @@ use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped};
 use crate::store::{
-    Cancelled, Claim, Filter, Glance, InTransaction, Insertion, KindStats, Peek, Removed, Replaced,
-    Store, StoreError,
+    Cancelled, Filter, Glance, InTransaction, Insertion, KindStats, Peek, Replaced, Store,
+    StoreError,
 };
 use crate::transaction;
 use serde::de::DeserializeOwned;
@@ -130,22 +130,24 @@ impl<S: Store> Jobs<S> {
         if job.has_long_key() {
             return Err(ScheduleError::LongKey { job: Box::new(job) });
         }
-        let (window, new) = (self.0.node.window, job.clone());
-        let replacing = move |store: Arc<S>| async move { store.replace(window, &new).await };
+        let (window, new, me) = (self.0.node.window, job.clone(), self.0.node.me());
+        let replacing = move |store: Arc<S>| async move { store.replace(window, &new, me).await };
         let kind = job.kind.clone();
         let Replaced { insertion, before } = match self.0.call(replacing).await {
             Ok(replaced) => replaced,
             Err(source) => return Err(ScheduleError::Store { job: Box::new(job), source }),
         };
         let is_new = matches!(insertion, Insertion::Stored(_));
+        let spare = job.clone();
         ScheduleError::of(insertion, job)?;
         if is_new {
             self.0.node.count_scheduled(&kind);
         }
-        Ok(before.map(|(id, removed)| {
-            self.drop_removed(id, Some(removed));
-            id
-        }))
+        let Some((id, removed)) = before else { return Ok(None) };
+        match self.0.node.settle(id, removed).await {
+            Ok(()) => Ok(Some(id)),
+            Err(source) => Err(ScheduleError::Store { job: Box::new(spare), source }),
+        }
     }
 
     /// Stores a periodic job in place of the one that has its key, unless it is the same already: then nothing is
@@ -198,12 +200,14 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
-        let cancelled = self.0.call(move |store| async move { store.cancel(id).await }).await?;
-        let removed = cancelled.map(|Cancelled { kind, removed }| {
-            self.0.node.count_cancelled(&kind);
-            removed
-        });
-        Ok(self.drop_removed(id, removed))
+        let me = self.0.node.me();
+        let cancelling = move |store: Arc<S>| async move { store.cancel(id, me).await };
+        let Some(Cancelled { kind, removed }) = self.0.call(cancelling).await? else {
+            return Ok(false);
+        };
+        self.0.node.count_cancelled(&kind);
+        self.0.node.settle(id, removed).await?;
+        Ok(true)
     }
 
     /// Moves a job. False if there is none, or it is dead.
@@ -361,19 +365,12 @@ impl<S: Store> Jobs<S> {
     }
 
     async fn move_job(&self, id: JobId, when: When, dead: bool) -> Result<bool, StoreError> {
-        let window = self.0.node.window;
-        let moved =
-            move |store: Arc<S>| async move { store.reschedule(id, when, window, dead).await };
-        let removed = self.0.call(moved).await?;
-        Ok(self.drop_removed(id, removed))
-    }
-
-    /// Drops the claim at once if it was this node's. The others are told by the store.
-    fn drop_removed(&self, id: JobId, removed: Option<Removed>) -> bool {
-        if let Some(Removed { owner: Some((_, epoch)) }) = removed {
-            self.0.node.drop_claim(Claim { id, epoch });
-        }
-        removed.is_some()
+        let (window, me) = (self.0.node.window, self.0.node.me());
+        let moving =
+            move |store: Arc<S>| async move { store.reschedule(id, when, window, dead, me).await };
+        let Some(removed) = self.0.call(moving).await? else { return Ok(false) };
+        self.0.node.settle(id, removed).await?;
+        Ok(true)
     }
 
     /// One job, as it is stored. `None` if it has ended.
@@ -484,7 +481,7 @@ impl<S: Store> Jobs<S> {
 
     /// The number of the node, and what it holds that has not ended.
     #[cfg(all(test, feature = "postgres"))]
-    pub(crate) fn holds(&self) -> (Option<crate::store::NodeId>, Vec<Claim>) {
+    pub(crate) fn holds(&self) -> (Option<crate::store::NodeId>, Vec<crate::store::Claim>) {
         self.0.node.holds()
     }
 

@@ -63,17 +63,15 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>, kind: usize) {
         }
         let node = node.clone();
         host::spawn(async move {
-            let begin = match begin {
-                Begin::Ask => {
-                    tokio::select! {
-                        biased;
-                        () = node.unsure.ask(claim) => {}
-                        () = node.stopping.cancelled() => return,
-                    }
-                    node.begin(claim)
+            let mut begin = begin;
+            while matches!(begin, Begin::Ask) {
+                tokio::select! {
+                    biased;
+                    () = node.unsure.ask(claim) => {}
+                    () = node.stopping.cancelled() => return,
                 }
-                begin => begin,
-            };
+                begin = node.begin(claim);
+            }
             if let Begin::Now(begun) = begin {
                 run_one(node, kind, claim, begun).await;
             }
@@ -131,12 +129,14 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         cancellation: cancellation.clone(),
     };
     let limit = TimeLimit::begin(&node, kind, cancellation);
+    let caller = node.clone();
+    let may_call = move || caller.may_call(claim);
     let result = tokio::select! {
         biased;
-        result = run.span.around(node.handlers[kind].run(job)) => result.map(|()| Ran::Yes),
+        result = run.span.around(node.handlers[kind].run(job, may_call)) => result,
         () = limit.over.cancelled() => Err(limit.error()),
     };
-    run.result = Some(result);
+    run.result = Some(result.map(|called| if called { Ran::Yes } else { Ran::Dropped }));
 }
 
 /// The time that a run has. The drop ends it.
@@ -196,6 +196,8 @@ enum Ran {
     Yes,
     /// It was too late.
     No,
+    /// Its claim holds no more, or nobody knows.
+    Dropped,
     /// The members of its group have not ended. It is looked again after this.
     Waits(Duration),
 }
@@ -247,8 +249,10 @@ impl<S: Store> Run<'_, S> {
     }
 
     fn end_well(&self, ran: Ran) -> Outcome {
-        if let Ran::Waits(delay) = ran {
-            return Outcome::Snooze { delay };
+        match ran {
+            Ran::Waits(delay) => return Outcome::Snooze { delay },
+            Ran::Dropped => return Outcome::LetGo,
+            Ran::Yes | Ran::No => {}
         }
         let next = self.repetition.as_ref().and_then(|repetition| repetition.next());
         match self.told.snooze() {

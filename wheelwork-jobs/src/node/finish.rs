@@ -106,7 +106,8 @@ async fn tell<S: Store>(
         near |= match end.outcome {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
             Outcome::Repeat { due, .. } => due <= horizon,
-            Outcome::Done | Outcome::Keep(_) | Outcome::Bury { .. } | Outcome::LetGo => false,
+            Outcome::LetGo => true,
+            Outcome::Done | Outcome::Keep(_) | Outcome::Bury { .. } => false,
         };
         told.push(end.claim);
     }

@@ -12,8 +12,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
         while let Some(notice) = noticed.recv().await {
             match notice {
                 Notice::Look => node.look.notify_one(),
-                // The epoch says whether it is a claim of this node.
-                Notice::Drop(_, claim) => _ = node.drop_claim(claim),
+                Notice::Drop(owner, claim) => node.revoke(owner, claim),
                 Notice::Paused => node.beat_now.notify_one(), // tells which
                 Notice::Clock => node.beat_now.notify_one(),
                 Notice::Lost => node.lost_notices(),

@@ -50,7 +50,9 @@ impl<S: Store> Node<S> {
         let Some(number) = *me else { return Ok(()) };
         let asked = host::now();
         let beat = self.store.beat(number, self.liveness, &self.kinds).await?;
-        let Beat { alive, clock, next_lapse, next_due, paused } = beat;
+        let Beat { alive, clock, next_lapse, next_due, paused, revoked } = beat;
+        // Before the lease is longer, or the clock is another.
+        revoked.into_iter().for_each(|claim| self.revoke(number, claim));
         self.set_clock(clock);
         self.note_paused(&paused);
         if !alive {

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! A job that is dropped (cancelled, moved, taken over) goes away if it waits or is due. If it runs, it
-//! stays until its end, and the store finds that its claim does not hold.
+//! stays until its end, and the store finds that its claim does not hold. A run is prepared before its handler is
+//! called: [`may_call`](Node::may_call) decides at the last moment, by the same lock. So no handler is called after
+//! the drop of its job.
 
 use super::Node;
 use super::finish::Ended;
@@ -18,13 +20,11 @@ use crate::kind::Kind;
 use crate::store::{Claim, Claimed, End, Outcome, Store};
 use crate::time::{Timestamp, far_future};
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-
-/// So many drops are kept in mind at most.
-const MOST_DROPPED: usize = 10_000;
 
 /// A beat can be late by so much.
 const MARGIN: Duration = Duration::from_secs(1);
@@ -33,10 +33,12 @@ const MARGIN: Duration = Duration::from_secs(1);
 pub(super) struct Held {
     jobs: HashMap<Claim, HeldJob>,
     kinds: Vec<Count>,
-    /// Calls under way that may claim jobs.
-    claiming: usize,
-    /// Claims that were dropped meanwhile, and perhaps before their call had its answer.
-    dropped: HashSet<Claim>,
+    /// The numbers of the calls under way that may claim jobs.
+    claiming: BTreeSet<u64>,
+    last_call: u64,
+    /// Claims that were dropped meanwhile, and perhaps before their call had its answer: with the number of the last
+    /// call by then.
+    dropped: HashMap<Claim, u64>,
 }
 
 /// How many jobs of one kind a node holds.
@@ -96,15 +98,14 @@ impl<S: Store> Drop for Room<'_, S> {
 }
 
 /// A call that may claim jobs.
-pub(super) struct Claiming<'a, S: Store>(&'a Node<S>);
+pub(super) struct Claiming<'a, S: Store>(&'a Node<S>, u64);
 
 impl<S: Store> Drop for Claiming<'_, S> {
     fn drop(&mut self) {
         let mut held = self.0.held();
-        held.claiming -= 1;
-        if held.claiming == 0 {
-            held.dropped.clear();
-        }
+        held.claiming.remove(&self.1);
+        let first = held.claiming.first().copied().unwrap_or(u64::MAX);
+        held.dropped.retain(|_, last_call| *last_call >= first);
     }
 }
 
@@ -157,8 +158,9 @@ impl Held {
         Self {
             jobs: HashMap::new(),
             kinds: vec![Count::default(); kinds],
-            claiming: 0,
-            dropped: HashSet::new(),
+            claiming: BTreeSet::new(),
+            last_call: 0,
+            dropped: HashMap::new(),
         }
     }
 
@@ -219,8 +221,11 @@ impl Held {
 impl<S: Store> Node<S> {
     /// Notes that a call is under way that may claim jobs.
     pub(super) fn claiming(&self) -> Claiming<'_, S> {
-        self.held().claiming += 1;
-        Claiming(self)
+        let mut held = self.held();
+        held.last_call += 1;
+        let call = held.last_call;
+        held.claiming.insert(call);
+        Claiming(self, call)
     }
 
     /// Reserves room for claims of a kind: for `wanted`, or as many as the node may still hold. `largest`
@@ -253,7 +258,7 @@ impl<S: Store> Node<S> {
             let Some(&kind) = self.kind_numbers.get(&kind) else { continue };
             self.counts.kinds.of(kind).claimed.add(1);
             // Whoever stops gives them back.
-            if held.dropped.contains(&claim) || self.stopping.is_cancelled() {
+            if held.dropped.contains_key(&claim) || self.stopping.is_cancelled() {
                 continue;
             }
             let (state, confirmed, bytes) = (State::Waiting(None), false, payload.len());
@@ -378,7 +383,8 @@ impl<S: Store> Node<S> {
             self.arm_at(job, claim, far_future(now, self.liveness / 30));
             return Begin::No;
         }
-        if !job.confirmed && (job.claims > 1 || self.is_deaf()) {
+        let is_unsure = !job.confirmed && (job.claims > 1 || self.is_deaf());
+        if is_unsure || self.joining.load(Ordering::Relaxed) {
             return Begin::Ask;
         }
         let cancellation = CancellationToken::new();
@@ -394,6 +400,31 @@ impl<S: Store> Node<S> {
         let kind = job.kind;
         held.kinds[kind].running += 1;
         Begin::Now(begun)
+    }
+
+    /// Whether the handler of a job that has begun is called now. Not if the job was dropped meanwhile, or others may
+    /// have it by now.
+    pub(super) fn may_call(&self, claim: Claim) -> bool {
+        let held = self.held();
+        let job = held.jobs.get(&claim);
+        let holds = job.is_some_and(|job| match &job.state {
+            State::Running(cancellation) => !cancellation.is_cancelled(),
+            State::Waiting(_) | State::Due | State::Ended => false,
+        });
+        holds && !self.joining.load(Ordering::Relaxed) && !self.is_cut_off(host::now())
+    }
+
+    /// From now on the number of the node changes: its old one may have ended, and nothing begins unless the store
+    /// says under the new one that its claim holds.
+    pub(super) fn begin_to_join(&self) {
+        let _held = self.held();
+        self.joining.store(true, Ordering::Relaxed);
+    }
+
+    /// The node has its new number.
+    pub(super) fn joined(&self) {
+        let _held = self.held();
+        self.joining.store(false, Ordering::Relaxed);
     }
 
     /// The store has answered that a job may begin, and how often it has begun with this time. Returns the
@@ -439,11 +470,9 @@ impl<S: Store> Node<S> {
     /// Drops a job whose claim does not hold any more. False if it has begun, or is not held.
     pub(crate) fn drop_claim(&self, claim: Claim) -> bool {
         let mut held = self.held();
-        if held.claiming > 0 && !held.jobs.contains_key(&claim) {
-            if held.dropped.len() >= MOST_DROPPED {
-                held.dropped.clear(); // what it was about is checked at the next beat
-            }
-            held.dropped.insert(claim);
+        if !held.claiming.is_empty() && !held.jobs.contains_key(&claim) {
+            let last_call = held.last_call;
+            held.dropped.insert(claim, last_call);
         }
         let kind = held.jobs.get(&claim).map(|job| job.kind);
         if kind.is_some_and(|kind| self.handlers[kind].kind.is_limited()) {

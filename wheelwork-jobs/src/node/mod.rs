@@ -11,6 +11,7 @@
 //! - `dispatch`: runs what is due; `confirm` asks the store before, where needed
 //! - `finish`: tells the store what has ended; `history`: forgets what was kept long enough;
 //!   `progress`: tells how far runs are
+//! - `revoke`: claims that were taken away by a cancel or a move
 //! - `members`: asks for the members of groups
 //! - `stop`: the end of the node
 //! - `backoff`: how long to wait after the store has failed
@@ -31,6 +32,7 @@ mod insert;
 mod limited;
 mod members;
 mod progress;
+mod revoke;
 mod stop;
 mod work;
 
@@ -42,6 +44,7 @@ use self::finish::Ended;
 use self::held::Held;
 use self::insert::Request;
 use self::members::Members;
+use self::revoke::Revocations;
 use self::stop::{Parts, Stop};
 use self::work::Hearing;
 use crate::error::{OpenError, ScheduleError, StopError};
@@ -83,6 +86,8 @@ pub(crate) struct Node<S: Store> {
     /// The same, for what is told. 0 before it has joined.
     number: AtomicI64,
     must_rejoin: AtomicBool,
+    /// The number changes just now. Written with `held` locked.
+    joining: AtomicBool,
     /// When a beat was asked for last that was answered.
     last_beat: Mutex<Instant>,
     /// When the life of another node lapses.
@@ -101,6 +106,7 @@ pub(crate) struct Node<S: Store> {
     /// Due jobs that the store is asked about first.
     unsure: Unsure,
     members: Members,
+    revocations: Revocations,
     /// Why the node has died.
     fault: Mutex<Option<String>>,
     /// The node's thread does nothing any more.
@@ -228,6 +234,7 @@ impl<S: Store> Node<S> {
             me: RwLock::new(None),
             number: AtomicI64::new(0),
             must_rejoin: AtomicBool::new(false),
+            joining: AtomicBool::new(false),
             last_beat: Mutex::new(host::now()),
             lapse_at: Mutex::new(None),
             lapse_changed: Notify::new(),
@@ -239,6 +246,7 @@ impl<S: Store> Node<S> {
             queues,
             unsure: Unsure::default(),
             members: Members::default(),
+            revocations: Revocations::default(),
             fault: Mutex::new(None),
             ended: CancellationToken::new(),
             ends,
@@ -262,11 +270,13 @@ impl<S: Store> Node<S> {
         let mut parts = Parts::default();
         parts.start(insert::run(self.clone(), requests));
         parts.start(finish::run(self.clone(), ended));
+        parts.start(revoke::look(self.clone()));
         let store = self.store.clone();
         parts.start(async move { store.tend().await });
         if !self.handlers.is_empty() {
             parts.start(heartbeat::run(self.clone()));
             parts.start(hear::run(self.clone()));
+            parts.start(revoke::acknowledge(self.clone()));
             parts.start(work::run(self.clone()));
             parts.start(confirm::run(self.clone()));
             parts.start(members::run(self.clone()));
@@ -312,6 +322,11 @@ impl<S: Store> Node<S> {
 
     fn fault(&self) -> Option<String> {
         lock(&self.fault).clone()
+    }
+
+    /// The last number that the node had. `None` if it has no handlers.
+    pub(crate) fn me(&self) -> Option<NodeId> {
+        Some(NodeId(self.number())).filter(|NodeId(number)| *number > 0)
     }
 
     /// The last number that the node had.

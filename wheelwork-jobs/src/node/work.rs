@@ -195,6 +195,9 @@ impl<S: Store> Node<S> {
     /// Takes a new number, and keeps what this node still owns. Drops what it has lost.
     pub(super) async fn join(&self) -> Result<(), StoreError> {
         let mut me = self.me.write().await;
+        if me.is_some() {
+            self.begin_to_join();
+        }
         let keep = self.held().claims();
         let asked = host::now();
         let joined = self.store.join(*me, &keep, self.liveness).await?;
@@ -211,6 +214,7 @@ impl<S: Store> Node<S> {
         self.number.store(joined.node.0, Ordering::Relaxed);
         self.must_rejoin.store(false, Ordering::Release);
         self.prolong(asked);
+        self.joined();
         self.clock().update(joined.clock);
         Ok(())
     }
@@ -243,6 +247,7 @@ impl<S: Store> Node<S> {
         (hearing.listening, hearing.checked, hearing.check) = (true, false, true);
         drop(hearing);
         self.look.notify_one();
+        self.beat_now.notify_one(); // finds what was revoked meanwhile
     }
 
     /// Has the claims checked that are due soon.

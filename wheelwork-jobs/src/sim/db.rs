@@ -15,6 +15,9 @@ use tokio::sync::{Notify, mpsc};
 
 pub(super) type Tx = u64;
 
+/// A row of `wheelwork_revoked`: the node, the job and the epoch.
+pub(super) type Revoked = (i64, u128, i64);
+
 /// A row of `wheelwork_jobs`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct JobRow {
@@ -90,6 +93,7 @@ pub(super) struct State {
     pub(super) nodes: BTreeMap<i64, NodeRow>,
     kinds: BTreeMap<String, KindRow>,
     marks: BTreeMap<String, MarkRow>,
+    revoked: BTreeSet<Revoked>,
     last_node: i64,
     last_tx: Tx,
     transactions: BTreeMap<Tx, Changes>,
@@ -119,6 +123,8 @@ pub(super) struct Changes {
     nodes: BTreeMap<i64, Option<NodeRow>>,
     kinds: BTreeMap<String, KindRow>,
     marks: BTreeMap<String, Option<MarkRow>>,
+    /// Whether each is there from now on.
+    revoked: BTreeMap<Revoked, bool>,
     notices: BTreeSet<String>,
     effects: Vec<i64>,
     limited_claims: Vec<(String, Timestamp)>,
@@ -375,6 +381,13 @@ impl State {
                 None => _ = self.marks.remove(&mark),
             }
         }
+        for (claim, is_revoked) in changes.revoked {
+            if is_revoked {
+                self.revoked.insert(claim)
+            } else {
+                self.revoked.remove(&claim)
+            };
+        }
         self.limited_claims.extend(changes.limited_claims);
         for job in changes.effects {
             *self.effects.entry(job).or_default() += 1;
@@ -461,6 +474,24 @@ impl State {
     pub(super) fn set_kind(&mut self, tx: Tx, kind: &str, row: KindRow) {
         if let Some(changes) = self.transactions.get_mut(&tx) {
             changes.kinds.insert(kind.to_owned(), row);
+        }
+    }
+
+    pub(super) fn revoked_for(&self, tx: Tx) -> BTreeSet<Revoked> {
+        let mut claims = self.revoked.clone();
+        for (claim, is_revoked) in self.transactions.get(&tx).into_iter().flat_map(|c| &c.revoked) {
+            if *is_revoked {
+                claims.insert(*claim)
+            } else {
+                claims.remove(claim)
+            };
+        }
+        claims
+    }
+
+    pub(super) fn set_revoked(&mut self, tx: Tx, claim: Revoked, is_revoked: bool) {
+        if let Some(changes) = self.transactions.get_mut(&tx) {
+            changes.revoked.insert(claim, is_revoked);
         }
     }
 

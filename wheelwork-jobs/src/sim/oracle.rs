@@ -405,9 +405,9 @@ impl Oracle {
         }
     }
 
-    /// How long after the answer a node can begin to run a job that was cancelled or moved: until it has the
+    /// How long after the answer a node can begin to run a job of a kind that was paused: until it has the
     /// notice; until its next beat, if the notice was lost; until the end of its life, if it cannot beat.
-    fn revocation(&self, node: usize, returned: Duration) -> Duration {
+    fn pause_reaches(&self, node: usize, returned: Duration) -> Duration {
         let Limits { liveness, call, slack, .. } = self.limits;
         let since = |of: &BTreeMap<usize, Trouble>| {
             of.get(&node).is_some_and(|t| t.since(returned.saturating_sub(call + slack)))
@@ -422,7 +422,7 @@ impl Oracle {
     }
 
     fn judge_revoked(&mut self, begin: &Begin, now: Duration) {
-        let Begin { job, node, due, decided, .. } = *begin;
+        let Begin { job, node, due, .. } = *begin;
         let changes = self.job(job).changes.clone();
         let last_true = changes.iter().rev().find_map(|change| match change.returned {
             Some((returned, Answer::True)) => Some((change, returned)),
@@ -434,10 +434,12 @@ impl Oracle {
         let mut beside = others.filter(|other| {
             other.returned.is_none_or(|(at, answer)| at > last.called && answer != Answer::False)
         });
-        if beside.next().is_some() || decided <= returned + self.revocation(node, returned) {
+        // If the clock was set, a life can seem to have ended.
+        if beside.next().is_some() || self.clock.since(now.saturating_sub(2 * self.limits.liveness))
+        {
             return;
         }
-        let after = decided - returned;
+        let after = now - returned;
         // After a run with the new due time, a failure gives others.
         let runs = self.jobs.get(&job).map(|job| &job.runs).into_iter().flatten();
         let mut moved = runs.filter(|run| Some(run.due) >= last.due && run.begun >= last.called);
@@ -488,7 +490,7 @@ impl Oracle {
         }
         let Pause { returned: Some(returned), resumes, .. } = self.pause else { return };
         let is_resumed = resumes.is_some_and(|called| now >= called);
-        if !is_resumed && decided > returned + self.revocation(node, returned) {
+        if !is_resumed && decided > returned + self.pause_reaches(node, returned) {
             let after = decided - returned;
             let what = format!("node {node} ran job {job} at {now:?}, {after:?} after the pause");
             self.violated(Rule::Paused, what);

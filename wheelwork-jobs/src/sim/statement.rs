@@ -13,7 +13,7 @@ use crate::store::Store;
 use crate::store::postgres::{Postgres, history, progress, sql};
 use crate::time::Timestamp;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::KEEP => (&[Int, Ints, Uuids, Ints], &[Uuid, Int]),
         sql::FREE => (&[Ints, Int], &[Int]),
         sql::TELL => (&[], &[Text]),
-        sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time, Texts]),
+        sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time, Texts, Texts]),
         sql::INSERT => {
             let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints, Ints];
             (jobs, &[Uuid, Time, Int, Text])
@@ -67,11 +67,14 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::FAILED => (&[Uuids, Ints, Ints, Texts], &[Uuid, Int]),
         sql::REPEAT => (&[Uuids, Ints, Times, Texts], &[Uuid, Int]),
         sql::LEFT => (&[Uuids, Ints], &[Uuid, Int, Bool]),
-        sql::CANCEL => (&[Uuid], &[Int, Int, Text, Text]),
-        sql::RESCHEDULE => (&[Uuid, Time, Int, Int, Bool], &[Int, Int, Text, Text]),
+        sql::CANCEL => (&[Uuid, Int], &[Int, Int, Bool, Text, Text]),
+        sql::RESCHEDULE => (&[Uuid, Time, Int, Int, Bool, Int], &[Int, Int, Bool, Text, Text]),
         sql::REPLACE => {
-            (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Int, Int, Uuid, Time, Text, Text])
+            let job = &[Uuid, Text, Text, Time, Int, Text, Int, Int, Int];
+            (job, &[Int, Int, Bool, Uuid, Time, Text, Text])
         }
+        sql::REVOKED => (&[Ints, Uuids, Ints], &[Int, Uuid, Int, Bool]),
+        sql::ACKNOWLEDGE => (&[Int, Uuids, Ints], &[]),
         sql::COMPLETE => (&[Uuid, Int], &[]),
         sql::REPEAT_IN => (&[Uuid, Int, Time, Int], &[Int]),
         sql::GET => (&[Uuid], &[Uuid, Text, Text, Time, Text, Int, Bool, Bool, Text, Int]),
@@ -173,7 +176,9 @@ impl<'a> Statement<'a> {
             sql::LEFT => Ok(self.left(p)),
             sql::HOLDING => Ok(self.holding(p)),
             sql::START => self.start(p).await,
-            sql::CANCEL => self.cancel(p.uuid(1)).await,
+            sql::CANCEL => self.cancel(p.uuid(1), p.maybe_int(2)).await,
+            sql::REVOKED => Ok(self.revoked(p)),
+            sql::ACKNOWLEDGE => Ok(self.acknowledge(p)),
             sql::REPLACE => self.replace(p).await,
             sql::RESCHEDULE => self.reschedule(p).await,
             sql::COMPLETE => self.complete(p.uuid(1), p.int(2)).await,
@@ -372,7 +377,11 @@ impl<'a> Statement<'a> {
             let is_empty = self.earliest(|row| row.owner == Some(number)).is_empty();
             if is_empty && self.node(number).is_some_and(|row| row.id < 0) {
                 self.lock(&Lock::Node(number), Mode::Update).await?;
-                self.state().set_node(self.tx, number, None);
+                let mut state = self.state();
+                state.set_node(self.tx, number, None);
+                let known = state.revoked_for(self.tx);
+                let known = known.into_iter().filter(|(node, ..)| *node == number);
+                known.for_each(|claim| state.set_revoked(self.tx, claim, false));
             }
         }
         Ok(vec![])
@@ -400,6 +409,11 @@ impl<'a> Statement<'a> {
 
     async fn beat(&self, p: &Parameters) -> Done<Rows> {
         let (node, kinds) = (p.int(1), p.texts(3));
+        // What is committed while it waits for the row, it does not see.
+        let revoked = self.state().revoked_for(self.tx);
+        let revoked = revoked.iter().filter(|(owner, ..)| *owner == node);
+        let revoked = revoked.map(|(_, job, epoch)| format!("{} {epoch}", JobId::from_u128(*job)));
+        let revoked = Cell::Texts(revoked.collect());
         let is_alive = self.prolong(node, micros(p.int(2))).await?;
         let state = self.state();
         let others = state.nodes.values().filter(|row| row.id != node);
@@ -413,7 +427,8 @@ impl<'a> Statement<'a> {
         let (next_lapse, next_due) =
             (Cell::of(next_lapse, Cell::Time), Cell::of(next_due, Cell::Time));
         let clock = Cell::Time(self.db.clock());
-        Ok(vec![vec![Cell::Bool(is_alive), next_lapse, next_due, clock, Cell::Texts(paused)]])
+        let paused = Cell::Texts(paused);
+        Ok(vec![vec![Cell::Bool(is_alive), next_lapse, next_due, clock, paused, revoked]])
     }
 
     fn is_paused(&self, state: &State, kind: &str) -> bool {
@@ -815,20 +830,20 @@ impl<'a> Statement<'a> {
         Ok(mine.into_iter().map(start).collect())
     }
 
-    async fn cancel(&self, id: u128) -> Done<Rows> {
+    async fn cancel(&self, id: u128, me: Option<i64>) -> Done<Rows> {
+        let nodes = self.state().nodes_for(self.tx);
         let Some(row) = self.wait_for_job(id, |_| true).await? else { return Ok(vec![]) };
         self.delete(id, &row)?;
-        self.tell_owner(id, &row);
-        let owner = Cell::of(row.owner, Cell::Int);
-        Ok(vec![vec![owner, Cell::Int(row.epoch), Cell::Text(row.kind), Cell::Null]])
+        let claim = self.tell_owner(id, &row, me, &nodes);
+        Ok(vec![[claim, vec![Cell::Text(row.kind), Cell::Null]].concat()])
     }
 
     async fn reschedule(&self, p: &Parameters) -> Done<Rows> {
         let (id, dead) = (p.uuid(1), p.bool(5));
+        let nodes = self.state().nodes_for(self.tx);
         let row = self.wait_for_job(id, |row| row.dead == dead).await?;
         let Some(row) = row else { return Ok(vec![]) };
-        self.tell_owner(id, &row);
-        let before = vec![Cell::of(row.owner, Cell::Int), Cell::Int(row.epoch)];
+        let before = self.tell_owner(id, &row, p.maybe_int(6), &nodes);
         let (due, epoch) = (self.time_of(p.maybe_time(2), p.maybe_int(3)), row.epoch + 1);
         let attempts = if row.dead { 0 } else { row.attempts };
         let (owner, dead, claims, starts) = (None, false, 0, 0);
@@ -841,19 +856,20 @@ impl<'a> Statement<'a> {
 
     async fn replace(&self, p: &Parameters) -> Done<Rows> {
         let (id, key) = (p.uuid(1), p.text(3));
+        let nodes = self.state().nodes_for(self.tx);
         self.lock(&Lock::Key(key.clone()), Mode::Update).await?;
         let of_key = |state: &State| {
             let mut rows = state.jobs_for(self.tx).into_iter();
             rows.find(|(_, row)| row.key.as_ref() == Some(&key)).map(|(id, _)| id)
         };
         let before = of_key(&self.state()).filter(|before| *before != id);
-        let mut cells = vec![Cell::Null, Cell::Null, Cell::Null];
+        let mut cells = vec![Cell::Null, Cell::Null, Cell::Bool(false), Cell::Null];
         if let Some(before) = before {
             let row = self.wait_for_job(before, |row| row.key.as_ref() == Some(&key)).await?;
             let Some(row) = row else { return Ok(vec![]) };
             self.delete(before, &row)?;
-            self.tell_owner(before, &row);
-            cells = vec![Cell::of(row.owner, Cell::Int), Cell::Int(row.epoch), Cell::Uuid(before)];
+            cells = self.tell_owner(before, &row, p.maybe_int(9), &nodes);
+            cells.push(Cell::Uuid(before));
         }
         let due = self.time_of(p.maybe_time(4), p.maybe_int(5));
         let row = JobRow {
@@ -875,11 +891,49 @@ impl<'a> Statement<'a> {
         Ok(vec![cells])
     }
 
-    fn tell_owner(&self, id: u128, row: &JobRow) {
+    /// Revokes the claim of another node than `me`, unless it had ended when the statement began. Returns the owner,
+    /// the epoch and whether the claim is revoked.
+    fn tell_owner(
+        &self,
+        id: u128,
+        row: &JobRow,
+        me: Option<i64>,
+        nodes: &BTreeMap<i64, NodeRow>,
+    ) -> Vec<Cell> {
+        let mut revoked = false;
         if let Some(owner) = row.owner {
             let notice = format!("drop {owner} {} {}", JobId::from_u128(id), row.epoch);
-            self.state().notify(self.tx, notice);
+            revoked = me != Some(owner) && nodes.get(&owner).is_none_or(|node| node.id > 0);
+            let mut state = self.state();
+            state.notify(self.tx, notice);
+            if revoked {
+                state.set_revoked(self.tx, (owner, id, row.epoch), true);
+            }
         }
+        vec![Cell::of(row.owner, Cell::Int), Cell::Int(row.epoch), Cell::Bool(revoked)]
+    }
+
+    fn revoked(&self, p: &Parameters) -> Rows {
+        let (nodes, known) = {
+            let state = self.state();
+            (state.nodes_for(self.tx), state.revoked_for(self.tx))
+        };
+        let asked = p.ints(1).into_iter().zip(p.uuids(2)).zip(p.ints(3));
+        let revoked = asked.filter_map(|((node, job), epoch)| {
+            let owner = nodes.get(&node).filter(|owner| owner.id == node)?;
+            let lapsed = Cell::Bool(owner.expires < self.now);
+            let cells = vec![Cell::Int(node), Cell::Uuid(job), Cell::Int(epoch), lapsed];
+            known.contains(&(node, job, epoch)).then_some(cells)
+        });
+        revoked.collect()
+    }
+
+    fn acknowledge(&self, p: &Parameters) -> Rows {
+        let mut state = self.state();
+        for (job, epoch) in p.uuids(2).into_iter().zip(p.ints(3)) {
+            state.set_revoked(self.tx, (p.int(1), job, epoch), false);
+        }
+        vec![]
     }
 
     async fn complete(&self, id: u128, epoch: i64) -> Done<Rows> {

@@ -66,7 +66,8 @@ pub trait Store: Send + Sync + 'static {
     /// Ends a node. What it owned is free, and the others are told.
     fn leave(&self, node: NodeId) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Prolongs the life of a node by `liveness` from now, and looks around.
+    /// Prolongs the life of a node by `liveness` from now, and looks around. Finds each claim of the node that was
+    /// revoked before the call, unless the node has acknowledged it.
     fn beat(
         &self,
         node: NodeId,
@@ -131,29 +132,49 @@ pub trait Store: Send + Sync + 'static {
         ends: &[End],
     ) -> impl Future<Output = Result<Vec<Finished>, StoreError>> + Send;
 
-    /// Deletes a job, and tells its owner. `None` if there is no such job.
+    /// Deletes a job, and tells its owner. `None` if there is no such job. The claim of another node than `me` is
+    /// revoked.
     fn cancel(
         &self,
         id: JobId,
+        me: Option<NodeId>,
     ) -> impl Future<Output = Result<Option<Cancelled>, StoreError>> + Send;
 
     /// Frees a job with a new due time, and tells its owner and those who have to claim it. A dead job
-    /// is changed only if `dead`, and then it is not dead any more and has no attempts.
+    /// is changed only if `dead`, and then it is not dead any more and has no attempts. The claim of another node
+    /// than `me` is revoked.
     fn reschedule(
         &self,
         id: JobId,
         when: When,
         window: Duration,
         dead: bool,
+        me: Option<NodeId>,
     ) -> impl Future<Output = Result<Option<Removed>, StoreError>> + Send;
 
     /// Stores a job without a claim, in place of the one that has its key, in one step. Tells the owner of
-    /// that one, and the nodes if the new one is due within the window.
+    /// that one, and the nodes if the new one is due within the window. The claim of another node than `me` is
+    /// revoked.
     fn replace(
         &self,
         window: Duration,
         job: &NewJob,
+        me: Option<NodeId>,
     ) -> impl Future<Output = Result<Replaced, StoreError>> + Send;
+
+    /// Those of the revoked claims that their nodes may still begin to run: the node has not acknowledged it, and
+    /// has not ended. Ends nodes among these whose lives have lapsed.
+    fn revoked(
+        &self,
+        claims: &[(NodeId, Claim)],
+    ) -> impl Future<Output = Result<Vec<(NodeId, Claim)>, StoreError>> + Send;
+
+    /// A node acknowledges that claims of its own were revoked: from now on it does not begin to run them.
+    fn acknowledge(
+        &self,
+        node: NodeId,
+        claims: &[Claim],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Deletes dead jobs, of one kind or all, that were due before a time. At most so many. Returns how many
     /// that were.
@@ -300,7 +321,7 @@ impl StoreError {
 pub type InTransaction<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The number of a node. No number is used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub i64);
 
 /// A claim on a job: it holds while the job's row has this epoch.
@@ -336,6 +357,8 @@ pub struct Beat {
     pub next_due: Option<Timestamp>,
     /// Those of the given kinds that are paused.
     pub paused: Vec<String>,
+    /// Claims of the node that were revoked, and that it has not acknowledged.
+    pub revoked: Vec<Claim>,
 }
 
 /// A job to store.
@@ -504,6 +527,8 @@ pub enum Finished {
 pub struct Removed {
     /// The owner that it had, and the epoch of the owner's claim.
     pub owner: Option<(NodeId, u64)>,
+    /// The claim was revoked: until the owner has acknowledged it, or has ended, it may begin to run the job.
+    pub revoked: bool,
 }
 
 /// A job that was cancelled.

@@ -3,8 +3,8 @@
 //! The connection that keeps a node alive listens as well. So each beat shows that it is still there, and
 //! a connection whose other end is gone is noticed by the beat that has no answer.
 
-use crate::job::JobId;
-use crate::store::{Claim, NodeId, Notice};
+use super::revoke;
+use crate::store::{NodeId, Notice};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -71,9 +71,7 @@ fn parse(payload: &str) -> Option<Notice> {
         "paused" => Notice::Paused,
         "drop" => {
             let node = NodeId(words.next()?.parse().ok()?);
-            let id: JobId = words.next()?.parse().ok()?;
-            let epoch = words.next()?.parse().ok()?;
-            Notice::Drop(node, Claim { id, epoch })
+            Notice::Drop(node, revoke::claim(words.by_ref())?)
         }
         _ => return None,
     };
@@ -83,6 +81,7 @@ fn parse(payload: &str) -> Option<Notice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Claim;
 
     #[test]
     fn notices_are_read_and_others_are_refused() {

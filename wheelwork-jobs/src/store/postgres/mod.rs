@@ -9,7 +9,7 @@
 //! - `ends`: the beginnings and the ends of runs
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
-//! - `listen`: what other nodes tell
+//! - `listen`: what other nodes tell; `revoke`: claims that were taken away
 //! - `url`: where the database is; `tls`: encrypted connections
 
 pub(crate) mod connect;
@@ -26,6 +26,7 @@ mod open;
 mod prefix;
 pub(crate) mod progress;
 mod replace;
+mod revoke;
 mod rows;
 mod schema;
 pub(crate) mod sql;
@@ -323,6 +324,7 @@ impl Store for Postgres {
             next_due: rows::maybe_timestamp(row, 2)?,
             clock: Reading { asked, shown: rows::timestamp(row, 3)?, answered },
             paused: get(row, 4)?,
+            revoked: revoke::claims(&get::<Vec<&str>>(row, 5)?),
         })
     }
 
@@ -383,8 +385,9 @@ impl Store for Postgres {
         self.0.finish(ends).await
     }
 
-    async fn cancel(&self, id: JobId) -> Result<Option<Cancelled>, StoreError> {
-        let rows = self.0.change("cancel a job", sql::CANCEL, &[&uuid(id)]).await?;
+    async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>, StoreError> {
+        let me = me.map(|NodeId(me)| me);
+        let rows = self.0.change("cancel a job", sql::CANCEL, &[&uuid(id), &me]).await?;
         rows.first().map(rows::cancelled).transpose()
     }
 
@@ -394,16 +397,33 @@ impl Store for Postgres {
         when: When,
         window: Duration,
         dead: bool,
+        me: Option<NodeId>,
     ) -> Result<Option<Removed>, StoreError> {
         let (time, delay) = time_or_delay(when);
-        let (id, window) = (uuid(id), micros(window));
-        let parameters: Parameters<'_, 5> = [&id, &time, &delay, &window, &dead];
+        let (id, window, me) = (uuid(id), micros(window), me.map(|NodeId(me)| me));
+        let parameters: Parameters<'_, 6> = [&id, &time, &delay, &window, &dead, &me];
         let rows = self.0.change("reschedule a job", sql::RESCHEDULE, &parameters).await?;
         rows.first().map(rows::removed).transpose()
     }
 
-    async fn replace(&self, window: Duration, job: &NewJob) -> Result<Replaced, StoreError> {
-        self.0.replace(micros(window), job).await
+    async fn replace(
+        &self,
+        window: Duration,
+        job: &NewJob,
+        me: Option<NodeId>,
+    ) -> Result<Replaced, StoreError> {
+        self.0.replace(micros(window), job, me.map(|NodeId(me)| me)).await
+    }
+
+    async fn revoked(
+        &self,
+        claims: &[(NodeId, Claim)],
+    ) -> Result<Vec<(NodeId, Claim)>, StoreError> {
+        self.0.revoked(claims).await
+    }
+
+    async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<(), StoreError> {
+        self.0.acknowledge(node, claims).await
     }
 
     async fn prune(

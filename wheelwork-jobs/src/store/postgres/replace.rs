@@ -9,15 +9,20 @@ use tokio_postgres::error::SqlState;
 
 impl Inner {
     /// Tries again if somebody else has stored or ended a job with the key meanwhile.
-    pub(super) async fn replace(&self, window: i64, job: &NewJob) -> Result<Replaced, StoreError> {
+    pub(super) async fn replace(
+        &self,
+        window: i64,
+        job: &NewJob,
+        me: Option<i64>,
+    ) -> Result<Replaced, StoreError> {
         let begun = host::now();
         let columns = Columns::of([job]);
         let Columns { ids, kinds, keys, times, delays, payloads, priorities, .. } = &columns;
         let (id, kind, key) = (&ids[0], &kinds[0], &keys[0]);
         let (time, delay, payload, priority) =
             (&times[0], &delays[0], &payloads[0], &priorities[0]);
-        let parameters: Parameters<'_, 8> =
-            [id, kind, key, time, delay, payload, &window, priority];
+        let parameters: Parameters<'_, 9> =
+            [id, kind, key, time, delay, payload, &window, priority, &me];
         while host::elapsed(begun) < self.limit {
             match self.change("replace a job", sql::REPLACE, &parameters).await {
                 Ok(answer) => {

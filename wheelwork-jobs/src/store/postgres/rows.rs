@@ -77,24 +77,30 @@ pub(super) fn inserted(row: &Row) -> Result<(Uuid, Inserted), StoreError> {
     Ok((get(row, 0)?, Inserted { due: timestamp(row, 1)?, claimed }))
 }
 
-/// The owner and the epoch, in the first two columns.
+/// The owner, the epoch, and whether the claim was revoked, in the first three columns.
 pub(super) fn removed(row: &Row) -> Result<Removed, StoreError> {
     let epoch = epoch(row, 1)?;
-    Ok(Removed { owner: get::<Option<i64>>(row, 0)?.map(|node| (NodeId(node), epoch)) })
+    let owner = get::<Option<i64>>(row, 0)?.map(|node| (NodeId(node), epoch));
+    Ok(Removed { owner, revoked: get(row, 2)? })
+}
+
+/// The owner, the job and the epoch of a claim, in the first three columns.
+pub(super) fn revoked(row: &Row) -> Result<(NodeId, Claim), StoreError> {
+    Ok((NodeId(get(row, 0)?), Claim { id: id(row, 1)?, epoch: epoch(row, 2)? }))
 }
 
 /// As `removed`, then the kind.
 pub(super) fn cancelled(row: &Row) -> Result<Cancelled, StoreError> {
-    Ok(Cancelled { kind: get::<&str>(row, 2)?.into(), removed: removed(row)? })
+    Ok(Cancelled { kind: get::<&str>(row, 3)?.into(), removed: removed(row)? })
 }
 
 /// As `removed`, then the id and the due time of the new job.
 pub(super) fn replaced(row: &Row) -> Result<Replaced, StoreError> {
-    let before = match get::<Option<Uuid>>(row, 2)? {
+    let before = match get::<Option<Uuid>>(row, 3)? {
         Some(id) => Some((JobId::from_u128(id.as_u128()), removed(row)?)),
         None => None,
     };
-    let inserted = Inserted { due: timestamp(row, 3)?, claimed: None };
+    let inserted = Inserted { due: timestamp(row, 4)?, claimed: None };
     Ok(Replaced { insertion: Insertion::Stored(inserted), before })
 }
 

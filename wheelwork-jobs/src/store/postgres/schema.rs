@@ -14,8 +14,12 @@ use crate::store::StoreError;
 use std::time::Duration;
 
 /// Each makes the version after those before it. Each can be run again.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+    include_str!("schema/4.sql"),
+];
 
 /// The last version.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -96,9 +100,8 @@ mod tests {
     #[test]
     fn a_prefix_is_before_each_name() {
         let prefix = Prefix::new("mail_").unwrap();
-        let all =
-            [MIGRATIONS[0], MIGRATIONS[1], MIGRATIONS[2], sql::CLAIM, sql::CANCEL, sql::CHANNEL];
-        for statement in all {
+        let statements = [sql::CLAIM, sql::CANCEL, sql::CHANNEL];
+        for statement in MIGRATIONS.into_iter().chain(statements) {
             let names = statement.matches(NAMES).count();
             let applied = prefix.apply(statement);
             assert_eq!(applied.matches("mail_wheelwork_").count(), names);

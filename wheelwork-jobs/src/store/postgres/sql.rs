@@ -44,8 +44,8 @@ pub(crate) const NEXT_NODE: &str = "SELECT nextval('wheelwork_node_ids')";
 
 /// Makes the node $1, which is alive for $2 microseconds.
 pub(crate) const NEW_NODE: &str = "
-INSERT INTO wheelwork_nodes (id, expires)
-VALUES ($1, statement_timestamp() + $2::bigint * interval '1 microsecond')
+INSERT INTO wheelwork_nodes (id, expires, answers)
+VALUES ($1, statement_timestamp() + $2::bigint * interval '1 microsecond', true)
 RETURNING clock_timestamp()";
 
 /// Prolongs the life of the node $1 by $2 microseconds.
@@ -121,16 +121,20 @@ SELECT count(*) FROM freed";
 
 /// Forgets those of the ended nodes $1 that own nothing any more.
 pub(crate) const FORGET: &str = "
-DELETE FROM wheelwork_nodes
-WHERE id = ANY (ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node)))
-    AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.owner = -wheelwork_nodes.id)";
+WITH gone AS (
+    DELETE FROM wheelwork_nodes
+    WHERE id = ANY (ARRAY (SELECT -ended.node FROM unnest($1::bigint[]) AS ended (node)))
+        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.owner = -wheelwork_nodes.id)
+    RETURNING -id AS node
+)
+DELETE FROM wheelwork_revoked WHERE node = ANY (ARRAY (SELECT gone.node FROM gone))";
 
 /// Tells the nodes to look for jobs.
 pub(crate) const TELL: &str =
     "SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text";
 
 /// Prolongs the life of the node $1 by $2 microseconds. Reads the clock, the end of the next life, those of the
-/// kinds $3 that are paused, and the first free job of the others.
+/// kinds $3 that are paused, the first free job of the others, and which claims of the node were revoked.
 pub(crate) const BEAT: &str = "
 WITH beat AS (
     UPDATE wheelwork_nodes
@@ -156,6 +160,9 @@ SELECT
     ARRAY (
         SELECT mine.kind FROM unnest($3::text[]) AS mine (kind)
         WHERE EXISTS (SELECT FROM wheelwork_kinds WHERE kind = mine.kind AND paused)
+    ),
+    ARRAY (
+        SELECT concat_ws(' ', job, epoch) FROM wheelwork_revoked WHERE node = $1 ORDER BY job, epoch
     )";
 
 /// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8, priorities
@@ -564,13 +571,25 @@ LATERAL (
     OFFSET 0
 ) AS job";
 
-/// Deletes the job $1, and tells its owner.
+/// Deletes the job $1, and tells its owner. Unless that is the node $2, or has ended, or never answers, its claim
+/// is revoked. An owner that is not in the table yet has joined since the statement began.
 pub(crate) const CANCEL: &str = "
 WITH gone AS (
     DELETE FROM wheelwork_jobs WHERE id = $1 RETURNING id, owner, epoch, kind
+),
+revoked AS (
+    INSERT INTO wheelwork_revoked (node, job, epoch)
+    SELECT gone.owner, gone.id, gone.epoch FROM gone
+    WHERE gone.owner IS NOT NULL AND gone.owner IS DISTINCT FROM $2::bigint
+        AND NOT EXISTS (
+            SELECT FROM wheelwork_nodes AS node
+            WHERE node.id = ANY (ARRAY[gone.owner, -gone.owner]) AND (node.id < 0 OR NOT node.answers)
+        )
+    ON CONFLICT DO NOTHING
+    RETURNING node
 )
 SELECT
-    owner, epoch, kind,
+    owner, epoch, EXISTS (SELECT FROM revoked), kind,
     CASE
         WHEN owner IS NOT NULL
         THEN pg_notify(
@@ -581,7 +600,8 @@ SELECT
 FROM gone";
 
 /// Frees the job $1 with the due time $2, or the delay of $3 microseconds. Tells its owner, and all nodes
-/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not.
+/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not. Revokes as
+/// `CANCEL`, unless the owner is the node $6.
 pub(crate) const RESCHEDULE: &str = "
 WITH before AS (
     SELECT id, owner, epoch FROM wheelwork_jobs WHERE id = $1 AND dead = $5 FOR UPDATE
@@ -598,9 +618,20 @@ moved AS (
     FROM before
     WHERE job.id = before.id
     RETURNING before.id, before.owner, before.epoch, job.due
+),
+revoked AS (
+    INSERT INTO wheelwork_revoked (node, job, epoch)
+    SELECT moved.owner, moved.id, moved.epoch FROM moved
+    WHERE moved.owner IS NOT NULL AND moved.owner IS DISTINCT FROM $6::bigint
+        AND NOT EXISTS (
+            SELECT FROM wheelwork_nodes AS node
+            WHERE node.id = ANY (ARRAY[moved.owner, -moved.owner]) AND (node.id < 0 OR NOT node.answers)
+        )
+    ON CONFLICT DO NOTHING
+    RETURNING node
 )
 SELECT
-    owner, epoch,
+    owner, epoch, EXISTS (SELECT FROM revoked),
     CASE
         WHEN owner IS NOT NULL
         THEN pg_notify(
@@ -616,7 +647,8 @@ FROM moved";
 
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
 /// the payload $6 with the priority $8, in place of the job that has the key. Tells its owner, and all nodes if the new one is due
-/// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored.
+/// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored. Revokes
+/// as `CANCEL`, unless the owner is the node $9.
 pub(crate) const REPLACE: &str = "
 WITH before AS (
     SELECT id, owner, epoch FROM wheelwork_jobs WHERE key = $3 FOR UPDATE
@@ -632,9 +664,20 @@ stored AS (
         priority = excluded.priority, owner = NULL, epoch = excluded.epoch, attempts = 0, claims = 0, starts = 0, dead = false, error = NULL
     WHERE job.id = (SELECT before.id FROM before) AND job.id <> excluded.id
     RETURNING due
+),
+revoked AS (
+    INSERT INTO wheelwork_revoked (node, job, epoch)
+    SELECT before.owner, before.id, before.epoch FROM before, stored
+    WHERE before.owner IS NOT NULL AND before.owner IS DISTINCT FROM $9::bigint
+        AND NOT EXISTS (
+            SELECT FROM wheelwork_nodes AS node
+            WHERE node.id = ANY (ARRAY[before.owner, -before.owner]) AND (node.id < 0 OR NOT node.answers)
+        )
+    ON CONFLICT DO NOTHING
+    RETURNING node
 )
 SELECT
-    before.owner, before.epoch, before.id, stored.due,
+    before.owner, before.epoch, EXISTS (SELECT FROM revoked), before.id, stored.due,
     CASE
         WHEN before.owner IS NOT NULL
         THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, concat_ws(' ', 'drop', before.owner, before.id, before.epoch))::text
@@ -644,6 +687,24 @@ SELECT
         THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
     END
 FROM stored LEFT JOIN before ON true";
+
+/// Those of the claims ($2, $3) of the nodes $1 that were revoked, whose nodes have not acknowledged it and have not
+/// ended, and whether their lives have lapsed. `OFFSET` as in `DONE`.
+pub(crate) const REVOKED: &str = "
+SELECT claim.node, claim.job, claim.epoch, node.expires < statement_timestamp()
+FROM unnest($1::bigint[], $2::uuid[], $3::bigint[]) AS asked (node, job, epoch),
+LATERAL (
+    SELECT node, job, epoch FROM wheelwork_revoked
+    WHERE node = asked.node AND job = asked.job AND epoch = asked.epoch
+    OFFSET 0
+) AS claim,
+LATERAL (SELECT expires FROM wheelwork_nodes WHERE id = asked.node AND answers OFFSET 0) AS node";
+
+/// The node $1 has dropped the claims ($2, $3).
+pub(crate) const ACKNOWLEDGE: &str = "
+DELETE FROM wheelwork_revoked
+WHERE node = $1
+    AND (job, epoch) IN (SELECT job, epoch FROM unnest($2::uuid[], $3::bigint[]) AS dropped (job, epoch))";
 
 /// Pauses the kind $1, and tells the nodes.
 pub(crate) const PAUSE: &str = "

@@ -9,10 +9,10 @@
 use super::super::{Claim, KindLimits, NodeId};
 use crate::job::JobId;
 use crate::kind::Rate;
-use crate::time::Timestamp;
-use std::collections::{HashMap, HashSet};
+use crate::time::{Timestamp, far_future};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The place of a job in the order of its kind.
 type Place = (Timestamp, JobId);
@@ -27,7 +27,10 @@ pub(super) struct Claims {
     cursors: HashMap<Arc<str>, Place>,
     /// The claims of each kind that is limited.
     limited: HashMap<Arc<str>, Limited>,
-    nodes: HashSet<NodeId>,
+    /// The nodes, and until when each is alive. A node that does not beat is not ended, but begins nothing.
+    nodes: HashMap<NodeId, Instant>,
+    /// Claims that were revoked, and that their nodes have not acknowledged.
+    revoked: BTreeSet<(NodeId, Claim)>,
     last_node: i64,
     last_epoch: u64,
 }
@@ -75,10 +78,15 @@ impl Claims {
         }
     }
 
-    pub(super) fn join(&mut self, old: Option<NodeId>, keep: &[Claim]) -> (NodeId, Vec<Claim>) {
+    pub(super) fn join(
+        &mut self,
+        old: Option<NodeId>,
+        keep: &[Claim],
+        liveness: Duration,
+    ) -> (NodeId, Vec<Claim>) {
         self.last_node += 1;
         let node = NodeId(self.last_node);
-        self.nodes.insert(node);
+        self.nodes.insert(node, far_future(Instant::now(), liveness));
         let Some(old) = old else { return (node, Vec::new()) };
         let mut kept = Vec::new();
         for &claim in keep {
@@ -93,12 +101,37 @@ impl Claims {
 
     pub(super) fn leave(&mut self, node: NodeId) {
         self.nodes.remove(&node);
+        self.revoked.retain(|(owner, _)| *owner != node);
         self.held.retain(|_, (owner, _)| *owner != node);
         self.cursors.clear();
     }
 
     pub(super) fn is_alive(&self, node: NodeId) -> bool {
-        self.nodes.contains(&node)
+        self.nodes.contains_key(&node)
+    }
+
+    /// Prolongs the life of a node, if there is such a node, and returns which of its claims were revoked.
+    pub(super) fn beat(&mut self, node: NodeId, liveness: Duration) -> Option<Vec<Claim>> {
+        *self.nodes.get_mut(&node)? = far_future(Instant::now(), liveness);
+        let mine = self.revoked.iter().filter(|(owner, _)| *owner == node);
+        Some(mine.map(|(_, claim)| *claim).collect())
+    }
+
+    /// Revokes a claim that was ended, unless its node has ended.
+    pub(super) fn revoke(&mut self, node: NodeId, claim: Claim) -> bool {
+        self.is_alive(node) && self.revoked.insert((node, claim))
+    }
+
+    /// Whether a claim was revoked, and its node may not know yet.
+    pub(super) fn is_revoked(&self, node: NodeId, claim: Claim) -> bool {
+        let is_alive = self.nodes.get(&node).is_some_and(|until| Instant::now() < *until);
+        is_alive && self.revoked.contains(&(node, claim))
+    }
+
+    pub(super) fn acknowledge(&mut self, node: NodeId, claims: &[Claim]) {
+        for claim in claims {
+            self.revoked.remove(&(node, *claim));
+        }
     }
 
     pub(super) fn is_claimed(&self, id: JobId) -> bool {

@@ -286,9 +286,9 @@ impl Store for Redb {
         &self,
         old: Option<NodeId>,
         keep: &[Claim],
-        _liveness: Duration,
+        liveness: Duration,
     ) -> Result<Joined, StoreError> {
-        let (node, kept) = lock(&self.0.claims).join(old, keep);
+        let (node, kept) = lock(&self.0.claims).join(old, keep, liveness);
         Ok(Joined { node, kept, clock: self.0.clock.reading() })
     }
 
@@ -301,10 +301,11 @@ impl Store for Redb {
     async fn beat(
         &self,
         node: NodeId,
-        _liveness: Duration,
+        liveness: Duration,
         kinds: &[Arc<str>],
     ) -> Result<Beat, StoreError> {
-        let alive = lock(&self.0.claims).is_alive(node);
+        let revoked = lock(&self.0.claims).beat(node, liveness);
+        let (alive, revoked) = (revoked.is_some(), revoked.unwrap_or_default());
         let kinds = kinds.to_vec();
         let first_due = self.read("find the next due job", move |view, claims| {
             let claims = lock(claims);
@@ -318,7 +319,7 @@ impl Store for Redb {
         });
         let (next_due, paused) = first_due.await?;
         let clock = self.0.clock.reading();
-        Ok(Beat { alive, clock, next_lapse: None, next_due, paused })
+        Ok(Beat { alive, clock, next_lapse: None, next_due, paused, revoked })
     }
 
     async fn take_over(&self) -> Result<u64, StoreError> {
@@ -443,11 +444,11 @@ impl Store for Redb {
         .await
     }
 
-    async fn cancel(&self, id: JobId) -> Result<Option<Cancelled>, StoreError> {
+    async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>, StoreError> {
         let listeners = self.0.listeners.clone();
         self.write("cancel a job", move |tables, claims| {
             let Some(row) = tables.remove(id)? else { return Ok(None) };
-            let removed = disown(id, claims, &listeners);
+            let removed = disown(id, me, claims, &listeners);
             Ok(Some(Cancelled { kind: row.kind.into(), removed }))
         })
         .await
@@ -459,6 +460,7 @@ impl Store for Redb {
         when: When,
         window: Duration,
         dead: bool,
+        me: Option<NodeId>,
     ) -> Result<Option<Removed>, StoreError> {
         let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("reschedule a job", move |tables, claims| {
@@ -471,7 +473,7 @@ impl Store for Redb {
                 (row.dead, row.attempts) = (false, 0);
             }
             tables.replace(id, &row)?;
-            let removed = disown(id, claims, &listeners);
+            let removed = disown(id, me, claims, &listeners);
             claims.freed(&row.kind, row.due, id);
             if row.due <= now.after(window) {
                 Self::tell(&listeners, Notice::Look); // a look waits for this commit
@@ -481,7 +483,12 @@ impl Store for Redb {
         .await
     }
 
-    async fn replace(&self, window: Duration, job: &NewJob) -> Result<Replaced, StoreError> {
+    async fn replace(
+        &self,
+        window: Duration,
+        job: &NewJob,
+        me: Option<NodeId>,
+    ) -> Result<Replaced, StoreError> {
         let (job, clock, listeners) = (job.clone(), self.0.clock.clone(), self.0.listeners.clone());
         self.write("replace a job", move |tables, claims| {
             let mut before = None;
@@ -489,7 +496,7 @@ impl Store for Redb {
                 && let Some(id) = tables.find(job.key.as_deref())?
             {
                 tables.remove(id)?;
-                before = Some((id, disown(id, claims, &listeners)));
+                before = Some((id, disown(id, me, claims, &listeners)));
             }
             let now = clock.now();
             let due = due_of(job.when, now);
@@ -505,6 +512,20 @@ impl Store for Redb {
             Ok(Replaced { insertion, before })
         })
         .await
+    }
+
+    async fn revoked(
+        &self,
+        claims: &[(NodeId, Claim)],
+    ) -> Result<Vec<(NodeId, Claim)>, StoreError> {
+        let known = lock(&self.0.claims);
+        let is_revoked = |(node, claim): &&(NodeId, Claim)| known.is_revoked(*node, *claim);
+        Ok(claims.iter().filter(is_revoked).copied().collect())
+    }
+
+    async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<(), StoreError> {
+        lock(&self.0.claims).acknowledge(node, claims);
+        Ok(())
     }
 
     async fn prune(
@@ -764,17 +785,19 @@ fn finish(
     Ok(true)
 }
 
-/// Ends the claim on a job, and tells its owner.
+/// Ends the claim on a job, and tells its owner. Revokes it unless that is `me`.
 fn disown(
     id: JobId,
+    me: Option<NodeId>,
     claims: &mut Claims,
     listeners: &Mutex<Vec<UnboundedSender<Notice>>>,
 ) -> Removed {
     let owner = claims.disown(id);
-    if let Some((node, epoch)) = owner {
-        Redb::tell(listeners, Notice::Drop(node, Claim { id, epoch }));
-    }
-    Removed { owner }
+    let Some((node, epoch)) = owner else { return Removed { owner: None, revoked: false } };
+    let claim = Claim { id, epoch };
+    let revoked = me != Some(node) && claims.revoke(node, claim);
+    Redb::tell(listeners, Notice::Drop(node, claim));
+    Removed { owner, revoked }
 }
 
 fn stored(id: JobId, row: Row, claims: &Claims) -> StoredJob {
