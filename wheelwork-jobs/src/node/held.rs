@@ -22,7 +22,6 @@ use crate::time::{Timestamp, far_future};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +32,8 @@ const MARGIN: Duration = Duration::from_secs(1);
 pub(super) struct Held {
     jobs: HashMap<Claim, HeldJob>,
     kinds: Vec<Count>,
+    /// The number of the node may have ended: it takes a new one, or leaves.
+    number_ends: bool,
     /// The numbers of the calls under way that may claim jobs.
     claiming: BTreeSet<u64>,
     last_call: u64,
@@ -129,8 +130,11 @@ enum State {
     Waiting(Option<Timeout>),
     /// In the queue of its kind.
     Due,
-    /// Its token tells the handler to end.
-    Running(CancellationToken),
+    /// The token tells its handler to end. If it was dropped before its handler was called, that is not called.
+    Running {
+        cancellation: CancellationToken,
+        dropped: bool,
+    },
     Ended,
 }
 
@@ -158,6 +162,7 @@ impl Held {
         Self {
             jobs: HashMap::new(),
             kinds: vec![Count::default(); kinds],
+            number_ends: false,
             claiming: BTreeSet::new(),
             last_call: 0,
             dropped: HashMap::new(),
@@ -203,9 +208,10 @@ impl Held {
 
     /// False if it has begun, or is not held. A handler that runs is told to end.
     fn drop_unstarted(&mut self, claim: Claim) -> bool {
-        match self.jobs.get(&claim).map(|job| &job.state) {
+        match self.jobs.get_mut(&claim).map(|job| &mut job.state) {
             Some(State::Waiting(_) | State::Due) => {}
-            Some(State::Running(cancellation)) => {
+            Some(State::Running { cancellation, dropped }) => {
+                *dropped = true;
                 cancellation.cancel();
                 return false;
             }
@@ -372,6 +378,7 @@ impl<S: Store> Node<S> {
     /// Begins to run a job that is due.
     pub(super) fn begin(self: &Arc<Self>, claim: Claim) -> Begin {
         let mut held = self.held();
+        let ends = held.number_ends;
         let Some(job) = held.jobs.get_mut(&claim) else { return Begin::No };
         if !matches!(job.state, State::Due) {
             return Begin::No;
@@ -384,11 +391,11 @@ impl<S: Store> Node<S> {
             return Begin::No;
         }
         let is_unsure = !job.confirmed && (job.claims > 1 || self.is_deaf());
-        if is_unsure || self.joining.load(Ordering::Relaxed) {
+        if is_unsure || ends {
             return Begin::Ask;
         }
         let cancellation = CancellationToken::new();
-        job.state = State::Running(cancellation.clone());
+        job.state = State::Running { cancellation: cancellation.clone(), dropped: false };
         let begun = Begun {
             key: job.key.take(),
             due: job.due,
@@ -407,24 +414,20 @@ impl<S: Store> Node<S> {
     pub(super) fn may_call(&self, claim: Claim) -> bool {
         let held = self.held();
         let job = held.jobs.get(&claim);
-        let holds = job.is_some_and(|job| match &job.state {
-            State::Running(cancellation) => !cancellation.is_cancelled(),
-            State::Waiting(_) | State::Due | State::Ended => false,
-        });
-        holds && !self.joining.load(Ordering::Relaxed) && !self.is_cut_off(host::now())
+        let holds =
+            job.is_some_and(|job| matches!(job.state, State::Running { dropped: false, .. }));
+        holds && !held.number_ends && !self.is_cut_off(host::now())
     }
 
-    /// From now on the number of the node changes: its old one may have ended, and nothing begins unless the store
-    /// says under the new one that its claim holds.
-    pub(super) fn begin_to_join(&self) {
-        let _held = self.held();
-        self.joining.store(true, Ordering::Relaxed);
+    /// From now on the number of the node may have ended, and who cancels does not wait for this node any more.
+    /// Nothing begins until it has another number.
+    pub(super) fn end_number(&self) {
+        self.held().number_ends = true;
     }
 
-    /// The node has its new number.
-    pub(super) fn joined(&self) {
-        let _held = self.held();
-        self.joining.store(false, Ordering::Relaxed);
+    /// The node has a number again.
+    pub(super) fn has_number(&self) {
+        self.held().number_ends = false;
     }
 
     /// The store has answered that a job may begin, and how often it has begun with this time. Returns the

@@ -86,8 +86,6 @@ pub(crate) struct Node<S: Store> {
     /// The same, for what is told. 0 before it has joined.
     number: AtomicI64,
     must_rejoin: AtomicBool,
-    /// The number changes just now. Written with `held` locked.
-    joining: AtomicBool,
     /// When a beat was asked for last that was answered.
     last_beat: Mutex<Instant>,
     /// When the life of another node lapses.
@@ -234,7 +232,6 @@ impl<S: Store> Node<S> {
             me: RwLock::new(None),
             number: AtomicI64::new(0),
             must_rejoin: AtomicBool::new(false),
-            joining: AtomicBool::new(false),
             last_beat: Mutex::new(host::now()),
             lapse_at: Mutex::new(None),
             lapse_changed: Notify::new(),

@@ -31,8 +31,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 /// After a question that had no answer.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// After so many of these in a row, the caller is told.
-const ERRORS: u32 = 3;
+/// After so long without an answer, the caller is told.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Default)]
 pub(super) struct Revocations {
@@ -49,7 +49,7 @@ struct Wait {
     claim: (NodeId, Claim),
     since: Instant,
     ask_at: Instant,
-    errors: u32,
+    fails_since: Option<Instant>,
     over: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -77,7 +77,7 @@ impl Revocations {
         let mut waits = lock(&self.waits);
         let over: Vec<_> = waits.extract_if(.., is_over).collect();
         for wait in waits.iter_mut().filter(|wait| asked.contains(&wait.claim)) {
-            wait.errors = 0;
+            wait.fails_since = None;
             wait.ask_at = now + ((now - wait.since) / 4).clamp(PAUSE.0, PAUSE.1);
         }
         drop(waits);
@@ -89,10 +89,11 @@ impl Revocations {
         let now = host::now();
         let mut waits = lock(&self.waits);
         for wait in waits.iter_mut().filter(|wait| asked.contains(&wait.claim)) {
-            wait.errors += 1;
+            wait.fails_since.get_or_insert(now);
             wait.ask_at = now + AFTER_ERROR;
         }
-        for wait in waits.extract_if(.., |wait| wait.errors >= ERRORS) {
+        let is_over = |wait: &mut Wait| wait.fails_since.is_some_and(|at| now >= at + PATIENCE);
+        for wait in waits.extract_if(.., is_over) {
             let _ = wait.over.send(Err(unknown(error.to_string())));
         }
     }
@@ -168,9 +169,9 @@ impl<S: Store> Node<S> {
             return Ok(());
         }
         let (over, waits) = oneshot::channel();
-        let (claim, since, errors) = ((owner, claim), host::now(), 0);
+        let (claim, since) = ((owner, claim), host::now());
         let ask_at = since + PAUSE.0;
-        lock(&self.revocations.waits).push(Wait { claim, since, ask_at, errors, over });
+        lock(&self.revocations.waits).push(Wait { claim, since, ask_at, fails_since: None, over });
         self.revocations.more_waits.notify_one();
         tokio::select! {
             biased;

@@ -118,7 +118,10 @@ impl<S: Store> Node<S> {
         let still_running = self.held().running();
         let leaving = async {
             match self.me.write().await.take() {
-                Some(me) => self.store.leave(me).await,
+                Some(me) => {
+                    self.end_number();
+                    self.store.leave(me).await
+                }
                 None => Ok(()),
             }
         };

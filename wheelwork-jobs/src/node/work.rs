@@ -196,7 +196,7 @@ impl<S: Store> Node<S> {
     pub(super) async fn join(&self) -> Result<(), StoreError> {
         let mut me = self.me.write().await;
         if me.is_some() {
-            self.begin_to_join();
+            self.end_number();
         }
         let keep = self.held().claims();
         let asked = host::now();
@@ -214,7 +214,7 @@ impl<S: Store> Node<S> {
         self.number.store(joined.node.0, Ordering::Relaxed);
         self.must_rejoin.store(false, Ordering::Release);
         self.prolong(asked);
-        self.joined();
+        self.has_number();
         self.clock().update(joined.clock);
         Ok(())
     }

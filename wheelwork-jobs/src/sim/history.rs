@@ -209,7 +209,9 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
         };
         steps.push(Step { at, what });
         let node = rng.usize(..NODES);
-        let at = at + rng.u64(0..8_000);
+        // Many when the job is just about to begin.
+        let near = (due + 20).saturating_sub(rng.u64(0..40));
+        let at = at + if rng.bool() { near } else { rng.u64(0..8_000) };
         match rng.u8(..8) {
             0 => steps.push(Step { at, what: What::Cancel { node, job } }),
             1 => steps.push(Step { at, what: What::Move { node, job, due: rng.u64(0..9_000) } }),

@@ -61,6 +61,45 @@ fn a_job_cancelled_while_its_node_listens_in_vain_does_not_run() {
     ]);
 }
 
+/// Jobs of a node that others cancel and move when they are just about to begin.
+fn when_they_begin(trouble: &[Step]) -> Vec<Step> {
+    let mut steps = trouble.to_vec();
+    for job in 0..120 {
+        let due = 500 + 20 * u64::from(job);
+        steps.push(at(1_000, schedule(1, job, due)));
+        let what = match job % 2 {
+            0 => What::Cancel { node: 2, job },
+            _ => What::Move { node: 0, job, due: 5_000 },
+        };
+        steps.push(at(990 + due + u64::from(job * 7 % 20), what));
+    }
+    steps.sort_by_key(|step| step.at);
+    steps
+}
+
+/// The notice is on its way.
+#[test]
+fn jobs_cancelled_when_they_begin_do_not_begin_after_the_answer() {
+    keeps_all_rules(&when_they_begin(&[]));
+}
+
+/// It cannot hear of the cancel, and it cannot be asked.
+#[test]
+fn jobs_cancelled_while_their_node_stands_still_do_not_run() {
+    keeps_all_rules(&when_they_begin(&[at(1_600, What::Pause { node: 1, lasts: 700 })]));
+    keeps_all_rules(&when_they_begin(&[at(1_600, What::Pause { node: 1, lasts: 6_000 })]));
+}
+
+/// Its old number has ended, and it goes on.
+#[test]
+fn jobs_cancelled_while_their_node_takes_a_new_number_do_not_run() {
+    let mut trouble = vec![at(1_500, What::Network { node: 1, line: Line::Loses, lasts: 2_000 })];
+    for job in 0..40 {
+        trouble.push(at(1_500 + 50 * u64::from(job), schedule(1, 200 + job, 9_000)));
+    }
+    keeps_all_rules_in(20, &when_they_begin(&trouble));
+}
+
 /// The insertion of the key waits with its lock on the row of its node.
 #[test]
 fn a_transaction_that_holds_a_key_does_not_halt_the_nodes() {

@@ -151,8 +151,19 @@ impl<S: Store> Store for Flaky<S> {
         self.store.peek(peek).await
     }
 
-    async fn cancel(&self, id: JobId) -> Result<Option<Cancelled>, StoreError> {
-        flaky(self.store.cancel(id)).await
+    async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>, StoreError> {
+        flaky(self.store.cancel(id, me)).await
+    }
+
+    async fn revoked(
+        &self,
+        claims: &[(NodeId, Claim)],
+    ) -> Result<Vec<(NodeId, Claim)>, StoreError> {
+        flaky(self.store.revoked(claims)).await
+    }
+
+    async fn acknowledge(&self, node: NodeId, claims: &[Claim]) -> Result<(), StoreError> {
+        flaky(self.store.acknowledge(node, claims)).await
     }
 
     async fn reschedule(
@@ -161,8 +172,9 @@ impl<S: Store> Store for Flaky<S> {
         when: When,
         window: Duration,
         dead: bool,
+        me: Option<NodeId>,
     ) -> Result<Option<Removed>, StoreError> {
-        flaky(self.store.reschedule(id, when, window, dead)).await
+        flaky(self.store.reschedule(id, when, window, dead, me)).await
     }
 
     fn insert_in<'a>(
@@ -200,8 +212,13 @@ impl<S: Store> Store for Flaky<S> {
         self.store.find(key).await
     }
 
-    async fn replace(&self, window: Duration, job: &NewJob) -> Result<Replaced, StoreError> {
-        flaky(self.store.replace(window, job)).await
+    async fn replace(
+        &self,
+        window: Duration,
+        job: &NewJob,
+        me: Option<NodeId>,
+    ) -> Result<Replaced, StoreError> {
+        flaky(self.store.replace(window, job, me)).await
     }
 
     async fn prune(
@@ -261,12 +278,16 @@ macro_rules! forward_the_rest {
             holding(node: NodeId, claims: &[Claim]) -> Vec<Claim>;
             start(node: NodeId, claims: &[Claim]) -> Vec<Started>;
             finish(ends: &[End]) -> Vec<Finished>;
-            cancel(id: JobId) -> Option<Cancelled>;
-            reschedule(id: JobId, when: When, window: Duration, dead: bool) -> Option<Removed>;
+            cancel(id: JobId, me: Option<NodeId>) -> Option<Cancelled>;
+            reschedule(
+                id: JobId, when: When, window: Duration, dead: bool, me: Option<NodeId>
+            ) -> Option<Removed>;
+            revoked(claims: &[(NodeId, Claim)]) -> Vec<(NodeId, Claim)>;
+            acknowledge(node: NodeId, claims: &[Claim]) -> ();
             get(id: JobId) -> Option<StoredJob>;
             stored(ids: &[JobId]) -> Vec<(JobId, bool)>;
             find(key: &str) -> Option<StoredJob>;
-            replace(window: Duration, job: &NewJob) -> Replaced;
+            replace(window: Duration, job: &NewJob, me: Option<NodeId>) -> Replaced;
             prune(kind: Option<&str>, before: Timestamp, most: usize) -> usize;
             list(filter: &Filter) -> Vec<StoredJob>;
             stats() -> Vec<KindStats>;

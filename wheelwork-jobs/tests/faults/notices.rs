@@ -104,7 +104,7 @@ async fn deaf(store: impl Shared) {
     let (node, runs) = counting(silent, Duration::from_secs(3_600)).await;
     let ids = hold(&node, ms(1_500)).await;
     for &id in &ids[..50] {
-        assert!(store.cancel(id).await.unwrap().is_some());
+        assert!(store.cancel(id, None).await.unwrap().is_some());
     }
     until("the others are done", || node.metrics().done == 50).await;
     until("none is left", || node.metrics().held == 0).await;

@@ -1,7 +1,7 @@
 //! What a store should hold: a plain map.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wheelwork_jobs::store::{Claim, NodeId};
 use wheelwork_jobs::{JobId, State, Timestamp};
 
@@ -24,6 +24,8 @@ pub struct Model {
     pub jobs: BTreeMap<JobId, ModelJob>,
     /// Nodes that have not ended; true for those whose life has lapsed.
     pub nodes: BTreeMap<i64, bool>,
+    /// Claims of these that were revoked and not acknowledged.
+    pub revoked: BTreeSet<(NodeId, Claim)>,
     /// Whether the end of a run counts that was freed, and not claimed again. (In PostgreSQL, where nobody
     /// else has it; in redb a freed claim is forgotten.)
     pub freed_runs_count: bool,

@@ -165,8 +165,24 @@ impl<S: Store> Play<S> {
         let beat = self.store.beat(node, 10 * HOUR, &kinds).await.unwrap();
         self.model.nodes.entry(node.0).and_modify(|lapsed| *lapsed = false);
         prop_assert_eq!((beat.alive, beat.next_due), (self.is_node(node), self.model.first_free()));
+        self.acknowledge(node, &beat.revoked).await?;
         let others = self.model.nodes.keys().any(|other| *other != node.0);
         prop_assert_eq!(beat.next_lapse.is_some(), others && self.nodes_die);
+        Ok(())
+    }
+
+    /// A node that has ended is not asked for what was revoked.
+    async fn acknowledge(&mut self, node: NodeId, revoked: &[Claim]) -> Checked {
+        if !self.is_node(node) {
+            return Ok(());
+        }
+        let mine = self.model.revoked.iter().filter(|(owner, _)| *owner == node);
+        let known: Vec<_> = mine.copied().collect();
+        self.model.revoked.retain(|(owner, _)| *owner != node);
+        prop_assert_eq!(revoked, known.iter().map(|(_, claim)| *claim).collect::<Vec<_>>());
+        prop_assert_eq!(&self.store.revoked(&known).await.unwrap(), &known);
+        self.store.acknowledge(node, revoked).await.unwrap();
+        prop_assert_eq!(self.store.revoked(&known).await.unwrap(), vec![]);
         Ok(())
     }
 
@@ -287,15 +303,17 @@ impl<S: Store> Play<S> {
 
     async fn cancel(&mut self, number: usize) -> Checked {
         let Some(job) = pick(&self.all_jobs, number) else { return Ok(()) };
-        let removed = self.store.cancel(job.id()).await.unwrap().map(|cancelled| cancelled.removed);
+        let removed =
+            self.store.cancel(job.id(), None).await.unwrap().map(|cancelled| cancelled.removed);
         let expected = self.model.jobs.remove(&job.id());
-        self.check_removed(removed, expected.as_ref())
+        self.check_removed(job.id(), removed, expected.as_ref())
     }
 
     async fn reschedule(&mut self, number: usize, time: Time, dead: bool) -> Checked {
         let Some(job) = pick(&self.all_jobs, number) else { return Ok(()) };
         let due = self.time(time);
-        let removed = self.store.reschedule(job.id(), When::from(due), WINDOW, dead).await.unwrap();
+        let removed =
+            self.store.reschedule(job.id(), When::from(due), WINDOW, dead, None).await.unwrap();
         let model = self.model.jobs.get_mut(&job.id()).filter(|model| model.dead == dead);
         let before = model.as_deref().cloned();
         if let Some(model) = model {
@@ -304,18 +322,20 @@ impl<S: Store> Play<S> {
                 (model.dead, model.attempts) = (false, 0);
             }
         }
-        self.check_removed(removed, before.as_ref())
+        self.check_removed(job.id(), removed, before.as_ref())
     }
 
     async fn replace(&mut self, new: &New) -> Checked {
         let job = self.new_job(&New { key: new.key.or(Some(0)), ..new.clone() }).job;
         self.all_jobs.push(job.clone());
-        let Replaced { insertion, before } = self.store.replace(WINDOW, &job).await.unwrap();
+        let Replaced { insertion, before } = self.store.replace(WINDOW, &job, None).await.unwrap();
         let key = job.unique_key().map(str::to_owned);
         let of_key = self.model.jobs.iter().find(|(_, other)| other.key == key);
         let expected = of_key.map(|(id, job)| (*id, job.clone()));
         prop_assert_eq!(before.map(|(id, _)| id), expected.as_ref().map(|(id, _)| *id));
-        self.check_removed(before.map(|(_, r)| r), expected.as_ref().map(|(_, job)| job))?;
+        if let Some((id, removed)) = before {
+            self.check_removed(id, Some(removed), expected.as_ref().map(|(_, job)| job))?;
+        }
         let Insertion::Stored(stored) = insertion else {
             return Err(TestCaseError::fail(format!("{job:?}: {insertion:?}")));
         };
@@ -354,10 +374,20 @@ impl<S: Store> Play<S> {
         Ok(())
     }
 
-    fn check_removed(&self, removed: Option<Removed>, before: Option<&ModelJob>) -> Checked {
+    fn check_removed(
+        &mut self,
+        id: JobId,
+        removed: Option<Removed>,
+        before: Option<&ModelJob>,
+    ) -> Checked {
         let owner = removed.map(|removed| removed.owner);
         let expected = before.map(|job| Some((job.owner?, job.epoch?)));
         prop_assert_eq!(owner, expected);
+        let owner = owner.flatten().filter(|(node, _)| self.is_node(*node));
+        prop_assert_eq!(removed.is_some_and(|removed| removed.revoked), owner.is_some());
+        if let Some((node, epoch)) = owner {
+            self.model.revoked.insert((node, Claim { id, epoch }));
+        }
         Ok(())
     }
 

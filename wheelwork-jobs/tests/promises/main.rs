@@ -20,6 +20,7 @@ mod pause;
 mod periodic;
 mod priorities;
 mod progress;
+mod revoke;
 mod schema;
 mod settings;
 mod stop;

@@ -97,8 +97,10 @@ impl Oracle {
             return;
         }
         let late = Duration::from_micros(clock.saturating_sub(due)).saturating_sub(now - decided);
-        let is_retry =
-            job.runs.last().is_some_and(|run| !matches!(run.ended, Some((_, RunEnd::Done))));
+        // The same attempt may run again, if its end was not stored.
+        let is_done = |run: &&Run| matches!(run.ended, Some((_, RunEnd::Done)));
+        let mut before = job.runs.iter().rev().skip_while(|run| run.due == due && is_done(run));
+        let is_retry = before.next().is_some_and(|run| !is_done(&run));
         let unsure = self.limits.call + self.limits.slack;
         let clock_set = self.clock.since(now.saturating_sub(self.limits.liveness + unsure));
         if late > skips + unsure && !is_retry && !clock_set {

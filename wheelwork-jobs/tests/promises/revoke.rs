@@ -1,0 +1,109 @@
+//! Nothing begins after its cancel or its move has returned true, on whatever node it is.
+
+use crate::common::{self, Shared, until};
+use crate::on_every_store;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+use wheelwork_jobs::store::Insert;
+use wheelwork_jobs::{Job, Jobs, NewJob, Store};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// They are cancelled and moved when they are about to begin.
+async fn nothing_begins_after_its_cancel(store: impl Shared) {
+    const JOBS: u32 = 400;
+    let revoked = Arc::<Mutex<HashSet<u32>>>::default();
+    let (known, broken) = (revoked.clone(), Arc::new(AtomicUsize::new(0)));
+    let breaks = broken.clone();
+    let handle = move |job: Job<u32, _>| {
+        if known.lock().unwrap().contains(&job.payload) {
+            breaks.fetch_add(1, SeqCst);
+        }
+        async { Ok::<_, String>(()) }
+    };
+    let node = Jobs::builder(store.clone()).handle("n", handle).open().await.unwrap();
+    let client = Jobs::open(store).await.unwrap();
+    let due = |n| ms(20 + u64::from(n));
+    let new = (0..JOBS).map(|n| NewJob::new("n", &n).unwrap().due(due(n)));
+    let ids: Vec<_> = node.schedule_all(new).await.into_iter().map(Result::unwrap).collect();
+    let begun = Instant::now();
+    let mut calls = tokio::task::JoinSet::new();
+    for (n, id) in (0..JOBS).zip(ids) {
+        let (client, revoked) = (client.clone(), revoked.clone());
+        calls.spawn(async move {
+            let at = due(n).saturating_sub(ms(10));
+            tokio::time::sleep(at.saturating_sub(begun.elapsed())).await;
+            let answer = match n % 2 {
+                0 => client.cancel(id).await,
+                _ => client.reschedule(id, HOUR).await,
+            };
+            if answer.unwrap() {
+                revoked.lock().unwrap().insert(n);
+            }
+        });
+    }
+    while calls.join_next().await.is_some() {}
+    until("the rest has run", || {
+        let metrics = node.metrics();
+        metrics.held == 0 && metrics.running == 0
+    })
+    .await;
+    assert_eq!(broken.load(SeqCst), 0, "of {}", revoked.lock().unwrap().len());
+}
+
+/// Its run has begun, but its handler has no thread yet.
+async fn a_handler_that_waits_for_a_thread_is_not_called_after_a_cancel(store: impl Shared) {
+    let (release, released) = mpsc::channel::<()>();
+    let (runs, released) = (Arc::new(AtomicUsize::new(0)), Mutex::new(released));
+    let count = runs.clone();
+    let handle = move |_: Job<(), _>| {
+        count.fetch_add(1, SeqCst);
+        released.lock().unwrap().recv().map_err(|error| error.to_string())
+    };
+    let one_thread = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let builder = Jobs::builder(store.clone()).handle_blocking("n", handle);
+    let node = one_thread.spawn(async move { builder.open().await.unwrap() }).await.unwrap();
+    node.schedule(NewJob::new("n", &()).unwrap()).await.unwrap();
+    until("the first one runs", || runs.load(SeqCst) == 1).await;
+    let waits = node.schedule(NewJob::new("n", &()).unwrap()).await.unwrap();
+    until("the second one has begun", || node.metrics().running == 2).await;
+    assert!(Jobs::open(store).await.unwrap().cancel(waits).await.unwrap());
+    release.send(()).unwrap();
+    until("both have ended", || node.metrics().held == 0).await;
+    assert_eq!((runs.load(SeqCst), node.metrics().done), (1, 1));
+    node.stop(ms(5_000)).await.unwrap();
+    one_thread.shutdown_background();
+}
+
+/// Nobody can ask it.
+#[tokio::test]
+async fn a_cancel_waits_until_a_silent_owner_is_dead() {
+    let Some(store) = common::postgres() else { return };
+    store.prepare().await.unwrap();
+    let begun = Instant::now();
+    let silent = store.join(None, &[], ms(1_000)).await.unwrap().node;
+    let job = NewJob::new("n", &()).unwrap();
+    let insert = Insert { job: job.clone(), claim: true };
+    let stored = store.insert(Some(silent), HOUR, &[insert]).await.unwrap();
+    assert!(stored[0].stored().unwrap().claimed.is_some());
+    let client = Jobs::open(store.clone()).await.unwrap();
+    assert!(client.cancel(job.id()).await.unwrap());
+    assert!(begun.elapsed() >= ms(990), "after {:?}", begun.elapsed());
+    assert!(!store.beat(silent, HOUR, &[]).await.unwrap().alive);
+}
+
+on_every_store! {
+    nothing_begins_after_its_cancel
+    a_handler_that_waits_for_a_thread_is_not_called_after_a_cancel
+}
