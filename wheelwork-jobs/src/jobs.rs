@@ -120,7 +120,8 @@ impl<S: Store> Jobs<S> {
     /// Stores a job in place of the one that has its key, in one step: at no time is there none, or are
     /// there two. Returns the job that it has replaced. A job without a key replaces nothing.
     ///
-    /// The other job may be dead, or run already: then its handler goes on, as after a [`cancel`](Self::cancel).
+    /// The other job may be dead, or run already: then its handler goes on, as after a [`cancel`](Self::cancel). This
+    /// waits as `cancel` does.
     ///
     /// # Errors
     ///
@@ -193,12 +194,17 @@ impl<S: Store> Jobs<S> {
 
     /// Deletes a job. False if there is none.
     ///
-    /// A handler that runs already goes on, but its job cannot be completed in a transaction any more. If
-    /// another node has claimed the job, it is told; until then, it can begin to run the job.
+    /// After it has returned true, no handler is called for the job, on any node. A handler that runs already goes
+    /// on, but its job cannot be completed in a transaction any more.
+    ///
+    /// If another node has claimed the job, this waits until that node has dropped it: some milliseconds, or until
+    /// its next beat (a third of the liveness) if it has not heard of the cancel. If that node is dead or cut off,
+    /// it takes until its life has ended, the liveness at most. The job is deleted from the beginning, also if you
+    /// drop the call.
     ///
     /// # Errors
     ///
-    /// If the store fails.
+    /// If the store fails. Then the job may be deleted, and its node may just begin to run it.
     pub async fn cancel(&self, id: JobId) -> Result<bool, StoreError> {
         let me = self.0.node.me();
         let cancelling = move |store: Arc<S>| async move { store.cancel(id, me).await };
@@ -212,11 +218,12 @@ impl<S: Store> Jobs<S> {
 
     /// Moves a job. False if there is none, or it is dead.
     ///
-    /// A handler that runs already goes on, and the job runs again at its new due time.
+    /// After it has returned true, no handler is called at the old due time; this waits as [`cancel`](Self::cancel)
+    /// does. A handler that runs already goes on, and the job runs again at its new due time.
     ///
     /// # Errors
     ///
-    /// If the store fails.
+    /// If the store fails. Then the job may be moved, and its node may just begin to run it at the old time.
     pub async fn reschedule(&self, id: JobId, when: impl Into<When>) -> Result<bool, StoreError> {
         self.move_job(id, when.into(), false).await
     }
