@@ -634,6 +634,10 @@ impl Oracle {
     pub(crate) fn judge_end(&mut self, rows: &BTreeMap<u32, Row>) {
         self.judge_periodic_end(rows);
         for (number, job) in self.jobs.clone() {
+            if let Some(call) = job.changes.iter().find(|change| change.returned.is_none()) {
+                let what = format!("a change of job {number} at {:?} has no answer", call.called);
+                self.violated(Rule::CallHangs, what);
+            }
             let done = job.runs.iter().any(|run| matches!(run.ended, Some((_, RunEnd::Done))));
             let done = done || job.effects > 0;
             let changed =

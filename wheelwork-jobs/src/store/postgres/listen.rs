@@ -3,8 +3,7 @@
 //! The connection that keeps a node alive listens as well. So each beat shows that it is still there, and
 //! a connection whose other end is gone is noticed by the beat that has no answer.
 
-use super::revoke;
-use crate::store::{NodeId, Notice};
+use crate::store::{Claim, NodeId, Notice};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
@@ -71,17 +70,21 @@ fn parse(payload: &str) -> Option<Notice> {
         "paused" => Notice::Paused,
         "drop" => {
             let node = NodeId(words.next()?.parse().ok()?);
-            Notice::Drop(node, revoke::claim(words.by_ref())?)
+            Notice::Drop(node, claim(words.by_ref())?)
         }
         _ => return None,
     };
     words.next().is_none().then_some(notice)
 }
 
+/// The id and the epoch.
+pub(super) fn claim<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Claim> {
+    Some(Claim { id: words.next()?.parse().ok()?, epoch: words.next()?.parse().ok()? })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Claim;
 
     #[test]
     fn notices_are_read_and_others_are_refused() {

@@ -4,14 +4,10 @@
 //! latest, in the statement that prolongs its life, and deletes the row when it has dropped the job. Whoever has
 //! cancelled waits until the row is gone, or the owner has ended.
 
+use super::listen::claim;
 use super::{Inner, columns, rows, sql, uuid};
 use crate::store::{Claim, NodeId, StoreError};
 use uuid::Uuid;
-
-/// The id and the epoch.
-pub(super) fn claim<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Claim> {
-    Some(Claim { id: words.next()?.parse().ok()?, epoch: words.next()?.parse().ok()? })
-}
 
 pub(super) fn claims(texts: &[&str]) -> Vec<Claim> {
     texts.iter().filter_map(|text| claim(text.split(' '))).collect()
