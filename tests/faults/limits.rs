@@ -65,7 +65,7 @@ fn a_server_at_its_limit_of_descriptors_serves_the_connections_it_can_have() {
 /// no free descriptor waits until another one closes.
 #[test]
 fn a_server_out_of_descriptors_serves_one_connection_after_another() {
-    use rustix::process::{Pid, Resource as Limited, Rlimit, prlimit};
+    use rustix::process::{Pid, Resource as Limited, Rlimit, getrlimit, prlimit};
     const LIMIT: u64 = 28;
     let options = ["--connections=120", "--idle-ms=200", "--talk-ms=200", "--grace-ms=10000"];
     for kind in ["mio", "threaded", "tokio"] {
@@ -75,8 +75,7 @@ fn a_server_out_of_descriptors_serves_one_connection_after_another() {
         let mut server = command.spawn().unwrap();
         let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
         assert!(lines.next().unwrap().contains("120 clients"), "the server has begun");
-        let hard = getrlimit(Resource::RLIMIT_NOFILE).unwrap().1;
-        let limit = Rlimit { current: Some(LIMIT), maximum: Some(hard) };
+        let limit = Rlimit { current: Some(LIMIT), ..getrlimit(Limited::Nofile) };
         prlimit(Some(Pid::from_child(&server)), Limited::Nofile, limit).unwrap();
         let text: Vec<String> = lines.collect();
         let took = begun.elapsed();
