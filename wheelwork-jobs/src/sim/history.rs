@@ -285,6 +285,10 @@ fn groups(steps: &mut Vec<Step>, rng: &mut Rng) {
         let (due, first, last) = (rng.u64(..3_000), act(rng), act(rng));
         steps.push(Step { at, what: What::Group { node, job, members, due, act: first, last } });
         if rng.u8(..4) == 0 {
+            let (node, at) = (rng.usize(..NODES), at + rng.u64(..6_000));
+            steps.push(Step { at, what: What::Cancel { node, job } });
+        }
+        if rng.u8(..4) == 0 {
             let job = member(job, rng.u32(..members));
             let (node, at) = (rng.usize(..NODES), at + rng.u64(..3_000));
             let what = match rng.bool() {

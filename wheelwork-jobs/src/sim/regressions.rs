@@ -90,6 +90,20 @@ fn jobs_cancelled_while_their_node_stands_still_do_not_run() {
     keeps_all_rules(&when_they_begin(&[at(1_600, What::Pause { node: 1, lasts: 6_000 })]));
 }
 
+/// Their runs have begun, and their node asks for the members before it calls the handler.
+#[test]
+fn the_last_of_a_group_cancelled_while_its_node_asks_for_members_does_not_run() {
+    let mut steps = vec![at(900, What::SlowServer { most: 40, lasts: 9_000 })];
+    for n in 0..60 {
+        let (job, from) = (Sort::LAST + n, 1_000 + 50 * u64::from(n));
+        let (act, last) = (Act::Quick, Act::Quick);
+        steps.push(at(from, What::Group { node: 1, job, members: 1, due: 300, act, last }));
+        steps.push(at(from + 250 + 5 * u64::from(n), What::Cancel { node: 2, job }));
+    }
+    steps.sort_by_key(|step| step.at);
+    keeps_all_rules(&steps);
+}
+
 /// Its old number has ended, and it goes on.
 #[test]
 fn jobs_cancelled_while_their_node_takes_a_new_number_do_not_run() {

@@ -3,6 +3,8 @@
 use crate::common::{self, connect, postgres, until};
 use crate::flaky::Broken;
 use crate::proxy::{Line, Proxy};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Config, NoTls};
 use wheelwork_jobs::{
@@ -47,6 +49,48 @@ fn a_node_outlives_the_runtime_of_its_handlers_and_says_so() {
     drop(of_handlers);
     let died = runtime().block_on(jobs.ended()).unwrap_err();
     assert!(died.to_string().contains("ended"), "{died}");
+}
+
+/// Its run has begun before. By now, others may have the job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_waits_for_a_thread_is_not_called_while_its_node_is_cut_off() {
+    let Some(server) = postgres::server() else { return };
+    let proxy = Proxy::start(server.port()).await;
+    let direct: Config = server.database().parse().unwrap();
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(proxy.port).user("postgres");
+    config.dbname(direct.get_dbname().unwrap());
+    let (release, released) = mpsc::channel::<()>();
+    let (runs, released) = (Arc::new(AtomicUsize::new(0)), Mutex::new(released));
+    let count = runs.clone();
+    let handle = move |_: Job<u32, _>| {
+        if count.fetch_add(1, SeqCst) == 0 {
+            released.lock().unwrap().recv().unwrap();
+        }
+        Ok::<_, String>(())
+    };
+    let one_thread = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let store = Postgres::with(config, NoTls, ms(2_000));
+    let builder = Jobs::builder(store).liveness(ms(3_000)).handle_blocking("n", handle);
+    let jobs = one_thread.spawn(async move { builder.open().await.unwrap() }).await.unwrap();
+    jobs.schedule(job()).await.unwrap();
+    until("the first one runs", || runs.load(SeqCst) == 1).await;
+    jobs.schedule(job()).await.unwrap();
+    until("the second one has begun", || jobs.metrics().running == 2).await;
+    proxy.set(Line::Cut);
+    until("the node is cut off", || jobs.health().condition == Condition::CutOff).await;
+    release.send(()).unwrap();
+    until("both runs have ended", || jobs.metrics().running == 0).await;
+    assert_eq!(runs.load(SeqCst), 1);
+    proxy.set(Line::Good);
+    until("it has run again", || runs.load(SeqCst) == 2).await;
+    jobs.stop(ms(5_000)).await.unwrap();
+    one_thread.shutdown_background();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
