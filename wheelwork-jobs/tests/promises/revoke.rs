@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
+use tokio::runtime::{self, Runtime};
 use wheelwork_jobs::store::Insert;
-use wheelwork_jobs::{Job, Jobs, NewJob, Store};
+use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Store};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -57,33 +58,60 @@ async fn nothing_begins_after_its_cancel(store: impl Shared) {
     assert_eq!(broken.load(SeqCst), 0, "of {}", revoked.lock().unwrap().len());
 }
 
-/// Its run has begun, but its handler has no thread yet.
+/// A node with one thread for its handlers. The first handler blocks it, and the run of a second job has begun.
+struct Busy<S: Store> {
+    node: Jobs<S>,
+    runs: Arc<AtomicUsize>,
+    waits: JobId,
+    release: mpsc::Sender<()>,
+    one_thread: Runtime,
+}
+
+impl<S: Store> Busy<S> {
+    async fn open(store: S) -> Self {
+        let (release, released) = mpsc::channel::<()>();
+        let (runs, released) = (Arc::new(AtomicUsize::new(0)), Mutex::new(released));
+        let count = runs.clone();
+        let handle = move |_: Job<(), _>| {
+            count.fetch_add(1, SeqCst);
+            released.lock().unwrap().recv().map_err(|error| error.to_string())
+        };
+        let one_thread = runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let builder = Jobs::builder(store).handle_blocking("n", handle);
+        let node = one_thread.spawn(async move { builder.open().await.unwrap() }).await.unwrap();
+        node.schedule(NewJob::new("n", &()).unwrap()).await.unwrap();
+        until("the first one runs", || runs.load(SeqCst) == 1).await;
+        let waits = node.schedule(NewJob::new("n", &()).unwrap()).await.unwrap();
+        until("the second one has begun", || node.metrics().running == 2).await;
+        Self { node, runs, waits, release, one_thread }
+    }
+
+    async fn ends_without_the_second_one(self) {
+        self.release.send(()).unwrap();
+        until("both runs have ended", || self.node.metrics().running == 0).await;
+        assert_eq!(self.runs.load(SeqCst), 1);
+        self.one_thread.shutdown_background();
+    }
+}
+
 async fn a_handler_that_waits_for_a_thread_is_not_called_after_a_cancel(store: impl Shared) {
-    let (release, released) = mpsc::channel::<()>();
-    let (runs, released) = (Arc::new(AtomicUsize::new(0)), Mutex::new(released));
-    let count = runs.clone();
-    let handle = move |_: Job<(), _>| {
-        count.fetch_add(1, SeqCst);
-        released.lock().unwrap().recv().map_err(|error| error.to_string())
-    };
-    let one_thread = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .max_blocking_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
-    let builder = Jobs::builder(store.clone()).handle_blocking("n", handle);
-    let node = one_thread.spawn(async move { builder.open().await.unwrap() }).await.unwrap();
-    node.schedule(NewJob::new("n", &()).unwrap()).await.unwrap();
-    until("the first one runs", || runs.load(SeqCst) == 1).await;
-    let waits = node.schedule(NewJob::new("n", &()).unwrap()).await.unwrap();
-    until("the second one has begun", || node.metrics().running == 2).await;
-    assert!(Jobs::open(store).await.unwrap().cancel(waits).await.unwrap());
-    release.send(()).unwrap();
-    until("both have ended", || node.metrics().held == 0).await;
-    assert_eq!((runs.load(SeqCst), node.metrics().done), (1, 1));
-    node.stop(ms(5_000)).await.unwrap();
-    one_thread.shutdown_background();
+    let busy = Busy::open(store.clone()).await;
+    assert!(Jobs::open(store).await.unwrap().cancel(busy.waits).await.unwrap());
+    busy.ends_without_the_second_one().await;
+}
+
+/// Others may have its job by then.
+async fn a_handler_that_waits_for_a_thread_is_not_called_after_its_node_has_left(
+    store: impl Shared,
+) {
+    let busy = Busy::open(store).await;
+    assert_eq!(busy.node.stop(ms(0)).await.unwrap().still_running, 2);
+    busy.ends_without_the_second_one().await;
 }
 
 /// Nobody can ask it.
@@ -106,4 +134,5 @@ async fn a_cancel_waits_until_a_silent_owner_is_dead() {
 on_every_store! {
     nothing_begins_after_its_cancel
     a_handler_that_waits_for_a_thread_is_not_called_after_a_cancel
+    a_handler_that_waits_for_a_thread_is_not_called_after_its_node_has_left
 }
