@@ -6,7 +6,7 @@ pub mod postgres;
 
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use wheelwork_jobs::{Postgres, Redb, Store};
+use wheelwork_jobs::{Jobs, JobsBuilder, Postgres, Redb, Store};
 
 /// A fresh embedded store, and the folder that it is in.
 pub fn redb() -> (Redb, TempDir) {
@@ -54,6 +54,17 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Opens a node. On a busy machine, that can take longer than its calls may.
+pub async fn opened<S: Store>(builder: impl Fn() -> JobsBuilder<S>) -> Jobs<S> {
+    let begun = Instant::now();
+    loop {
+        match builder().open().await {
+            Ok(jobs) => return jobs,
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(60), "{error}"),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A database that restarts, and a network that is cut or slow, while jobs run.
 
-use crate::common::{connect, postgres};
+use crate::common::{connect, opened, postgres};
 use crate::proxy::{Line, Proxy};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -22,8 +22,12 @@ async fn node(store: Postgres, direct: &str) -> Jobs<Postgres> {
         async move { work(&direct, &job).await.map_err(|error| error.to_string()) }
     };
     let retry = Retry::default().attempts(1_000).first(ms(20)).longest(ms(200));
-    let builder = Jobs::builder(store).liveness(ms(1_500)).window(ms(3_000));
-    builder.handle(Kind::new("n").concurrency(4).retry(retry), handle).open().await.unwrap()
+    let kind = Kind::new("n").concurrency(4).retry(retry);
+    let builder = || {
+        let builder = Jobs::builder(store.clone()).liveness(ms(1_500)).window(ms(3_000));
+        builder.handle(kind.clone(), handle.clone())
+    };
+    opened(builder).await
 }
 
 async fn work(
