@@ -16,7 +16,7 @@ use crate::jobs::Jobs;
 use crate::kind::{Kind, Retry};
 use crate::store::postgres::Postgres;
 use crate::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -72,6 +72,8 @@ struct Inner {
     numbers: Mutex<BTreeMap<JobId, u32>>,
     /// The jobs that were scheduled with each key.
     keys: Mutex<BTreeMap<u8, Vec<u32>>>,
+    /// Those of which a replacement has had no answer. It may come to the store later.
+    doubtful_keys: Mutex<BTreeSet<u8>>,
     slots: Mutex<Vec<Slot>>,
     /// When the last trouble ends.
     calm: Mutex<Duration>,
@@ -119,6 +121,7 @@ impl Play {
             oracle: Mutex::new(Oracle::new(LIMITS)),
             acts: Mutex::default(),
             keys: Mutex::default(),
+            doubtful_keys: Mutex::default(),
             repeated: Mutex::default(),
             numbers: Mutex::default(),
             slots: Mutex::new((0..NODES).map(|_| Slot::default()).collect()),
@@ -568,6 +571,11 @@ impl Play {
         self.oracle().schedules(job, due.as_micros());
         if let Some(key) = key {
             lock(&self.0.keys).entry(key).or_default().push(job);
+            if lock(&self.0.doubtful_keys).contains(&key) {
+                let now = self.now();
+                let change = self.oracle().changes(job, None, now);
+                self.oracle().changed(job, change, Answer::Failed, now);
+            }
         }
         let key = key.map(|key| format!("key-{key}"));
         let (id, kind, payload) = (self.id(job), kind.into(), job.to_string());
@@ -777,8 +785,9 @@ impl Play {
                 };
                 play.oracle().changed(rival, change, answer, now);
             }
-            if answer.is_ok() {
-                play.oracle().stored(job, now);
+            match answer {
+                Ok(_) => play.oracle().stored(job, now),
+                Err(_) => _ = lock(&play.0.doubtful_keys).insert(key),
             }
         });
     }

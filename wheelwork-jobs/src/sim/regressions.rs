@@ -212,3 +212,23 @@ fn a_backlog_of_a_limited_kind_never_has_more_than_its_places() {
     let steps: Vec<_> = (0..30).map(|n| at(1_000, few(n))).collect();
     keeps_all_rules(&steps);
 }
+
+/// The statement of a replacement that its caller has given up comes to the database when the network is well
+/// again, and replaces the job that was stored meanwhile.
+#[test]
+fn a_replacement_that_was_given_up_can_come_later() {
+    let replace = |node, job, due, act| What::Replace { node, job, due, key: 1, act };
+    keeps_all_rules(&[
+        at(8_149, What::Network { node: 0, line: Line::Hangs, lasts: 5_021 }),
+        at(9_843, replace(0, 24, 4_255, Act::Slow(1_352))),
+        at(12_142, replace(2, 27, 3_401, Act::Quick)),
+    ]);
+    let steps = [
+        at(2_378, What::Repeat { job: 5_001, each: 2, skip_later_than: None, act: Act::Quick }),
+        at(8_149, What::Network { node: 0, line: Line::Hangs, lasts: 5_021 }),
+        at(9_843, replace(0, 24, 4_255, Act::Slow(1_352))),
+        at(12_142, replace(2, 27, 3_401, Act::Quick)),
+    ];
+    let played = play(6093, &steps);
+    assert!(played.is_ok(), "{played:?}");
+}
