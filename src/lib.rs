@@ -180,7 +180,7 @@ mod intake;
 mod metrics;
 pub mod time;
 mod timeout;
-mod unwind;
+mod unwind_safe;
 mod watchdog;
 pub mod wheel;
 mod worker;

@@ -2,7 +2,7 @@
 //! library never prints.
 //!
 //! A logger is user code, and so is a subscriber, and the clock that a timeout reads when it is printed.
-//! All may panic, so each line is logged inside `isolate`. A panic of the logger itself cannot be
+//! All may panic, so each line is logged inside `catch_panic`. A panic of the logger itself cannot be
 //! reported.
 
 /// Whether a warning reaches anybody. Without these features, the compiler drops what only they need.
@@ -12,10 +12,10 @@ pub(crate) const WARNS: bool = cfg!(any(feature = "log", feature = "tracing"));
 macro_rules! warning {
     ([$($field:ident = $value:expr),*], $($arg:tt)+) => {{
         if $crate::base::logging::WARNS {
-            let _ = $crate::base::isolate::panics(|| {
+            let _ = $crate::base::catch_panic::panics(|| {
                 $crate::base::logging::log!($($arg)+);
             });
-            let _ = $crate::base::isolate::panics(|| {
+            let _ = $crate::base::catch_panic::panics(|| {
                 $crate::base::logging::event!([$($field = $value),*], $($arg)+);
             });
         }

@@ -1,8 +1,8 @@
 //! The lowest layer: helpers that every other layer may use. They import nothing from the crate.
 //!
 //! - `boottime`: Linux and its feature alone, puts a thread to sleep by a clock that counts suspends.
+//! - `catch_panic`: runs user code and catches its panics.
 //! - `high_resolution`: Windows alone, puts a thread to sleep until a precise timer fires or others wake it.
-//! - `isolate`: runs user code and contains its panics.
 //! - `logging`: the `warning!` macro, for the `log` facade and `tracing`, if these features are on.
 //! - `parker`: puts one thread to sleep; other threads wake it.
 //! - `prefetch`: asks the processor to load memory that will be used soon.
@@ -15,10 +15,10 @@
 
 #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
 mod boottime;
+pub(crate) mod catch_panic;
 #[cfg(all(windows, not(any(loom, shuttle))))]
 #[allow(unsafe_code)] // calls of the system; the file says why they are sound
 mod high_resolution;
-pub(crate) mod isolate;
 pub(crate) mod logging;
 pub(crate) mod parker;
 #[allow(unsafe_code)] // a prefetch is unsafe to call; the file says why it is sound

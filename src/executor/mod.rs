@@ -6,26 +6,26 @@
 
 // The files:
 //   job     an expired timeout on its way to the thread that runs it
-//   policy  `OnRefusal`: the policy for jobs that the executor refuses
+//   refusal `OnRefusal`: what becomes of jobs that the executor refuses
 //   pool    `ThreadPool`: a fixed number of threads on a bounded queue
 //   rayon   a rayon thread pool as an executor
 //   tokio   a tokio runtime as an executor
 mod job;
 #[cfg(all(test, loom))]
 pub(crate) mod model;
-mod policy;
 mod pool;
 #[cfg(feature = "rayon")]
 mod rayon;
+mod refusal;
 #[cfg(feature = "tokio")]
 mod tokio;
 
 pub use self::job::Job;
-pub(crate) use self::policy::Dispatch;
-pub use self::policy::OnRefusal;
 pub use self::pool::{PoolError, ThreadPool};
 #[cfg(feature = "rayon")]
 pub use self::rayon::Rayon;
+pub(crate) use self::refusal::Dispatch;
+pub use self::refusal::OnRefusal;
 #[cfg(feature = "tokio")]
 pub use self::tokio::Tokio;
 

@@ -5,7 +5,7 @@ use super::kind::IdleKind;
 use super::policy::Scale;
 use super::timestamp::Timestamp;
 use super::verdict::CheckTime;
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::time::tick::{TickScale, instant_after, nanos};
 use crate::timer::HashedWheelTimer;
@@ -85,7 +85,7 @@ impl<T> Manager<T> {
     /// The present for reports that must be made even if the timer's clock panics. In that case it
     /// is before all activity, so the reports show no silence.
     pub(super) fn now_contained(&self) -> u64 {
-        isolate::contained(|| self.now().nanos()).unwrap_or(0)
+        catch_panic::contained(|| self.now().nanos()).unwrap_or(0)
     }
 
     pub(super) fn check_time_at(&self, instant: Instant) -> CheckTime {

@@ -31,7 +31,7 @@ use super::policy::IdlePolicy;
 use super::seats::{CHECKS_PER_SLICE, LIMIT, Returned, Seats};
 use super::verdict::CheckTime;
 use super::watch::Watch;
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering, thread};
 use crate::timeout::{Internal, Kind, Next, Run, TimerTask};
@@ -333,7 +333,7 @@ impl<T: Send + 'static> Shard<T> {
 
 /// Drops a user's connection, whose drop may panic.
 fn dismiss<T>(connection: T) {
-    if isolate::panics(|| drop(connection)) {
+    if catch_panic::panics(|| drop(connection)) {
         warning!("the drop of a watched connection panicked");
     }
 }

@@ -7,7 +7,7 @@ use super::policy::{IdlePolicy, Scale};
 use super::shard::Shard;
 use super::timestamp::Timestamp;
 use super::watch::Watch;
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::spread;
 use crate::base::sync::Arc;
 use crate::time::tick::nanos;
@@ -145,7 +145,8 @@ impl<T: Send + 'static> IdleTimeouts<T> {
     where
         F: Fn(&mut [Idle<T>]) + Send + Sync + 'static,
     {
-        let deliver = move |batch: &mut [Idle<T>]| u64::from(isolate::panics(|| on_idle(batch)));
+        let deliver =
+            move |batch: &mut [Idle<T>]| u64::from(catch_panic::panics(|| on_idle(batch)));
         Self::with(timer, Box::new(deliver), false)
     }
 
@@ -363,7 +364,7 @@ fn one_by_one<T>(batch: &mut [Idle<T>], on_idle: &impl Fn(&mut T, IdleEvent) -> 
             continue;
         }
         let event = idle.event();
-        match isolate::contained(|| on_idle(&mut idle.connection, event)) {
+        match catch_panic::contained(|| on_idle(&mut idle.connection, event)) {
             Some(answer) => idle.answer(answer),
             None => panics += 1,
         }

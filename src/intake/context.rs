@@ -1,5 +1,5 @@
-//! What all parts of one timer use: its clock, tick, alarm, pending queue, limit and counts, and whether it is
-//! closed. Each chunk refers to it.
+//! A `Context` has what all parts of one timer use: its clock, tick, alarm, pending queue, limit and counts. It also
+//! says whether the timer is closed. Each chunk refers to it.
 
 use super::alarm::Alarm;
 use super::limit::Limit;

@@ -4,7 +4,7 @@ use super::clock::{Clock, Follower, Pace};
 use super::jobs::Jobs;
 use super::quick;
 use super::tick::{instant_after, nanos};
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ impl Timebase {
     pub(crate) fn now_contained(&self) -> Option<u64> {
         let now = match &self.clock {
             None => Instant::now(),
-            Some(clock) => isolate::contained(|| clock.now())?,
+            Some(clock) => catch_panic::contained(|| clock.now())?,
         };
         Some(self.nanos_at(now))
     }
@@ -128,7 +128,7 @@ impl Timebase {
 impl Drop for Timebase {
     fn drop(&mut self) {
         let clock = self.clock.take();
-        if clock.is_some() && isolate::panics(|| drop(clock)) {
+        if clock.is_some() && catch_panic::panics(|| drop(clock)) {
             warning!("the clock panicked when it was dropped");
         }
     }

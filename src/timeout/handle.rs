@@ -6,7 +6,7 @@
 use super::erased::{Erased, Place};
 use super::error::RescheduleError;
 use super::this_thread;
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{AtomicUsize, Ordering};
 use crate::intake::context::Context;
@@ -156,7 +156,7 @@ impl Timeout {
     pub(crate) fn discard(&self) {
         if let Cancel::Won { payload, filed } = self.slot().cancel() {
             self.count_cancelled(self.place(), filed);
-            if isolate::panics(|| drop(payload)) {
+            if catch_panic::panics(|| drop(payload)) {
                 self.context().counts.worker.task_panicked();
                 warning!("the drop of the task of {self:?} panicked");
             }
@@ -323,7 +323,7 @@ impl Timeout {
 
     #[inline]
     pub(crate) fn tell_cancelled(&self, task: Erased) {
-        if isolate::panics(|| task.cancelled(self.place())) {
+        if catch_panic::panics(|| task.cancelled(self.place())) {
             self.context().counts.worker.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
         }

@@ -3,7 +3,7 @@
 use super::erased::{Erased, Place};
 use super::handle::Timeout;
 use super::next::When;
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::context::Context;
 use crate::intake::{CatchUp, Phase, Slot};
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
     /// Runs the task. Returns it with the time of its next run, if there is one.
     #[inline]
     fn run(&self, task: Erased) -> Option<(Erased, When)> {
-        let Some(next) = isolate::contained(|| task.run(self.0)) else {
+        let Some(next) = catch_panic::contained(|| task.run(self.0)) else {
             self.context().counts.worker.task_panicked();
             let timer = self.context().name();
             warning!([timer = timer], "{timer}: the task of {self:?} panicked");

@@ -7,7 +7,7 @@
 //! panicked. A feed that finds it set clears it and reports the recovery. So a recovery comes after its report, and
 //! each first report has at most one recovery. A feed during the callback leaves the recovery to the next feed.
 
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::idle::{Answer, IdleEvent, IdleKind, IdlePolicy, IdleTimeouts, Watch};
@@ -61,7 +61,7 @@ struct Shared {
 impl Shared {
     /// Calls the user's callback, and counts its panic.
     fn tell(&self, name: &str, event: WatchdogEvent) {
-        if isolate::panics(|| (self.tell)(name, event)) {
+        if catch_panic::panics(|| (self.tell)(name, event)) {
             self.timer.context().counts.worker.task_panicked();
             warning!("the callback of a watchdog panicked");
         }

@@ -1,5 +1,5 @@
-//! The filing holds all tokens of one owner: in the buckets of a *structure*; or taken out and due, on the
-//! *agenda*; or apart, beyond the structure's reach. It counts their entries.
+//! A filing holds all tokens of one owner, and counts their entries. A token is in a bucket of the *structure*; or on
+//! the *agenda*, if it is due; or apart, if it is too far ahead for the structure.
 //!
 //! An owner files tokens here. It alone knows what a token stands for. If it ends or moves what a
 //! token stands for, the entry stays where it is. Such an entry is *dead*, or comes out too early.

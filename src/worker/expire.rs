@@ -1,4 +1,5 @@
-//! Expire: hands due timeouts, and missed runs that catch up, to the executor, in the order of ticks.
+//! Expire: claims due timeouts, and missed runs that catch up, in the order of ticks. Runs them on the worker, or
+//! hands them to the executor.
 
 use super::Worker;
 use crate::executor::Job;

@@ -15,7 +15,7 @@
 //!    with this waker changes nothing. If the poll misses a report that is under way, the report wakes this
 //!    waker. A task that was woken sees the report, because the wake-up comes after it.
 
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::base::waker::Identity;
@@ -95,7 +95,7 @@ impl Signal {
         }
         let wakers = std::mem::take(&mut board.wakers);
         drop(board);
-        let wake = |waker: Waker| u64::from(isolate::panics(|| waker.wake()));
+        let wake = |waker: Waker| u64::from(catch_panic::panics(|| waker.wake()));
         wakers.into_iter().flatten().map(wake).sum()
     }
 
@@ -142,7 +142,7 @@ impl Drop for Listener {
 /// Drops wakers, whose drop may panic.
 fn dismiss(wakers: [Option<Waker>; 2]) {
     for waker in wakers.into_iter().flatten() {
-        if isolate::panics(|| drop(waker)) {
+        if catch_panic::panics(|| drop(waker)) {
             warning!("the drop of a waker panicked");
         }
     }

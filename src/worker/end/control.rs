@@ -1,5 +1,5 @@
-//! What only the timer's own handles and its worker share: the registry, the progress of the end, the internal
-//! timeouts and the running one. Both end the timer through it.
+//! A `Control` has what only the timer's own handles and its worker share: the registry, the progress of the end,
+//! the internal timeouts and the running one. Both end the timer through it.
 
 use super::emptying::empty;
 use super::progress::Progress;

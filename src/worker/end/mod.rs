@@ -1,4 +1,5 @@
-//! End: how a timer ends, from the closing to the report, and the worker's thread from its start to its end.
+//! End: closes a timer, empties its slots and reports that. Also runs the worker's thread, from its start to its
+//! end.
 //!
 //! Concepts:
 //!
@@ -67,7 +68,7 @@ mod running;
 pub(crate) use control::{Control, Ending};
 
 use super::Worker;
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::thread;
 use crate::executor::Dispatch;
@@ -91,7 +92,7 @@ pub(crate) fn run_thread<W: Exact>(mut worker: Worker<W>) {
     control::mark_worker();
     worker.control.context.alarm.parker().adopt(&thread::current());
     crate::time::timer_slack::fit_to(worker.context().scale.tick_nanos());
-    if isolate::panics(|| worker.run()) {
+    if catch_panic::panics(|| worker.run()) {
         worker.context().close();
         warning!("the worker stopped because of a defect; its timer is closed");
     }

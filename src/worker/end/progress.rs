@@ -1,5 +1,5 @@
-//! The worker's progress, for which threads wait: how far it has come with the clock, and the end of the timer
-//! with its unprocessed timeouts.
+//! Threads wait here for the worker: until it has caught up with the clock, or until the timer has ended. The end
+//! leaves the unprocessed timeouts here.
 //!
 //! | progress (under its lock) | set by | the waiting threads |
 //! |---|---|---|
@@ -11,7 +11,7 @@
 //! So the slots are emptied once, and each timeout is reported once. The thread holds no lock while it empties
 //! them: with millions of timeouts that takes a second, and no destructor and no poll must wait for it.
 
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::intake::Phase;
@@ -176,7 +176,7 @@ impl<U> Progress<U> {
     pub(crate) fn wake_waiting(&self) {
         let waiting = std::mem::take(&mut self.state.lock().waiting);
         for (_, waker) in waiting {
-            if isolate::panics(|| waker.wake()) {
+            if catch_panic::panics(|| waker.wake()) {
                 warning!("a waker that waited for the end of the timer panicked");
             }
         }
@@ -188,7 +188,7 @@ impl<U> Progress<U> {
         let at = state.waiting.iter().position(|&(n, _)| n == number);
         let waker = at.map(|at| state.waiting.swap_remove(at));
         drop(state);
-        if isolate::panics(|| drop(waker)) {
+        if catch_panic::panics(|| drop(waker)) {
             warning!("a waker that waited for the end of the timer panicked when it was dropped");
         }
     }

@@ -1,5 +1,5 @@
-//! The timeout that the worker runs: one word has its name, or 0. Other threads read it to make a handle to
-//! that timeout. A stop that finds 0 changes it to CLOSED, and ends the timer itself.
+//! One word names the timeout that the worker runs. It is 0 if it runs none. Other threads read it to make a handle
+//! to that timeout. A stop that finds 0 changes it to CLOSED, and ends the timer itself.
 //!
 //! Concepts:
 //!

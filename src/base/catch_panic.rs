@@ -1,4 +1,4 @@
-//! Panic isolation: the crate calls user code through this module, which catches its panics.
+//! The crate calls user code through this module, which catches its panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

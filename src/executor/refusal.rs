@@ -1,7 +1,7 @@
-//! The policy for jobs that the executor refuses. No refused job is lost.
+//! What becomes of jobs that the executor refuses. No refused job is lost.
 
 use super::{Executor, Job};
-use crate::base::isolate;
+use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::base::sync::thread;
 use crate::metrics::WorkerCounts;
@@ -85,10 +85,10 @@ impl Dispatch {
     /// first would abort the process.
     pub(crate) fn discard(self) {
         let Self { executor, on_refusal } = self;
-        if isolate::panics(|| drop(executor)) {
+        if catch_panic::panics(|| drop(executor)) {
             warning!("the executor panicked when it was dropped");
         }
-        if isolate::panics(|| drop(on_refusal)) {
+        if catch_panic::panics(|| drop(on_refusal)) {
             warning!("the callback for refused jobs panicked when it was dropped");
         }
     }
@@ -119,7 +119,7 @@ impl Dispatch {
 }
 
 fn contained<R>(metrics: &WorkerCounts, user_code: impl FnOnce() -> R) -> Option<R> {
-    let result = isolate::contained(user_code);
+    let result = catch_panic::contained(user_code);
     if result.is_none() {
         metrics.task_panicked();
         warning!("the executor, or the callback for refused jobs, panicked");

@@ -1,4 +1,4 @@
-//! Which handles can be used on both sides of `catch_unwind`.
+//! Declares which handles are unwind safe: they can be used on both sides of `catch_unwind`.
 //!
 //! A panic leaves every handle as usable as before: the state of a timeout is one word, user code never runs under
 //! a lock, and panics of clocks, executors and tasks are caught where they are called. The compiler cannot see
