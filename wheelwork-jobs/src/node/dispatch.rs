@@ -112,7 +112,6 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
         Err(result) => return run.result = Some(result),
     };
     run.called = Some(host::now());
-    node.counts.fired(kind, node.clock().least(host::now()).since(due));
     let job = Job {
         id: claim.id,
         kind: name.clone(),
@@ -130,13 +129,22 @@ async fn run_one<S: Store>(node: Arc<Node<S>>, kind: usize, claim: Claim, begun:
     };
     let limit = TimeLimit::begin(&node, kind, cancellation);
     let caller = node.clone();
-    let may_call = move || caller.may_call(claim);
+    let may_call = move || {
+        let may_call = caller.may_call(claim);
+        if may_call {
+            caller.counts.fired(kind, caller.clock().least(host::now()).since(due));
+        }
+        may_call
+    };
     let result = tokio::select! {
         biased;
         result = run.span.around(node.handlers[kind].run(job, may_call)) => result,
         () = limit.over.cancelled() => Err(limit.error()),
     };
     run.result = Some(result.map(|called| if called { Ran::Yes } else { Ran::Dropped }));
+    if matches!(run.result, Some(Ok(Ran::Dropped))) {
+        run.called = None;
+    }
 }
 
 /// The time that a run has. The drop ends it.

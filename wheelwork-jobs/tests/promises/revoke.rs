@@ -95,6 +95,13 @@ impl<S: Store> Busy<S> {
         self.release.send(()).unwrap();
         until("both runs have ended", || self.node.metrics().running == 0).await;
         assert_eq!(self.runs.load(SeqCst), 1);
+        let metrics = self.node.metrics();
+        let [late, took] = [&metrics.kinds[0].late_by, &metrics.kinds[0].took].map(|it| it.count());
+        assert_eq!(
+            (metrics.fired, late, took),
+            (1, 1, 1),
+            "a handler that is not called counts nowhere"
+        );
         self.one_thread.shutdown_background();
     }
 }
