@@ -7,6 +7,7 @@
 //! - `parker`: puts one thread to sleep; other threads wake it.
 //! - `prefetch`: asks the processor to load memory that will be used soon.
 //! - `publish`: values in the `metrics` facade, if that feature is on.
+//! - `queue`: a queue that allocates only while it is long.
 //! - `refused`: a refused value inside its error.
 //! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels and the delay queue.
 //! - `spread`: which shard the calling thread uses, and how many shards the idle manager has.
@@ -25,6 +26,7 @@ pub(crate) mod parker;
 pub(crate) mod prefetch;
 #[cfg(feature = "metrics")]
 pub(crate) mod publish;
+pub(crate) mod queue;
 pub(crate) mod refused;
 pub(crate) mod slab;
 pub(crate) mod spread;

@@ -50,19 +50,22 @@
 //!
 //! The producer's first fence also serves closing (see `context`).
 
-use crate::base::sync::{AtomicU64, Ordering, SegQueue, fence};
+use crate::base::queue::Queue;
+use crate::base::sync::{AtomicU64, Ordering, fence};
 use crate::time::tick::NEVER;
 
-/// A queue of this many entries wakes the worker, even if nothing in it is due. So its memory is
-/// bounded.
-const LONG_QUEUE: usize = 1 << 14;
+/// A queue of this many entries wakes the worker, even if nothing in it is due. So it stays short.
+const LONG_QUEUE: usize = 1 << 9;
+
+/// The number of entries, or of new chunks, up to which the queue of them does not allocate.
+pub(super) const RING: usize = if cfg!(loom) { 1 } else { 2 * LONG_QUEUE };
 
 /// The pending queue of one timer: the numbers of chunks.
-pub(crate) struct Pending(SegQueue<u32>);
+pub(crate) struct Pending(Queue<u32>);
 
 impl Pending {
     pub(super) fn new() -> Self {
-        Self(SegQueue::new())
+        Self(Queue::new(RING))
     }
 
     /// Pushes an entry. Returns whether the queue is long now.

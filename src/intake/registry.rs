@@ -13,7 +13,9 @@
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
+use super::pending::RING;
 use super::slot::{Emptied, Phase, Slot};
+use crate::base::queue::Queue;
 use crate::base::sync::{Arc, AtomicU32, Mutex, Ordering, SegQueue};
 use crate::metrics::{Tally, ThreadMetrics};
 use crate::time::tick::NEVER;
@@ -24,7 +26,7 @@ pub(crate) struct Registry<P> {
     pub(crate) context: Arc<Context>,
     arenas: Mutex<Vec<Arc<Arena<P>>>>,
     /// Chunks that the worker does not know yet.
-    new_chunks: SegQueue<Arc<Chunk<P>>>,
+    new_chunks: Queue<Arc<Chunk<P>>>,
     /// Arenas whose thread has ended.
     idle: SegQueue<Arc<Arena<P>>>,
     /// The numbers of dropped chunks.
@@ -39,7 +41,7 @@ impl<P: Send + 'static> Registry<P> {
         Self {
             context,
             arenas: Mutex::new(Vec::new()),
-            new_chunks: SegQueue::new(),
+            new_chunks: Queue::new(RING),
             idle: SegQueue::new(),
             recycled: SegQueue::new(),
             made: AtomicU32::new(0),

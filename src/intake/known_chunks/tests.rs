@@ -197,7 +197,7 @@ fn a_dropped_chunk_is_not_looked_at() {
 fn rule_04_a_long_queue_wakes_the_worker() {
     let mut producer = Producer::new();
     let context = producer.registry.context.clone();
-    let slots = SLOTS << 14;
+    let slots = SLOTS << 9;
     (1..slots - SLOTS).for_each(|_| _ = producer.arm_at(DUE));
     assert!(!context.was_woken());
     (0..SLOTS).for_each(|_| _ = producer.arm_at(DUE));
