@@ -128,9 +128,9 @@ fn a_server_that_is_stopped_and_continued_closes_no_active_connection() {
             kill(Pid::from_raw(server.id() as i32), signal).expect("it is there");
         }
     }
-    for server in servers {
+    for (server, name) in servers.into_iter().zip(SERVERS) {
         let output = server.wait_with_output().expect("the example ends");
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{name}: {}", said(&output));
     }
 }
 

@@ -1,7 +1,10 @@
 //! An echo server with a thread for each connection, which closes idle connections.
 //!
-//! A thread blocks in its read. On an idle event the timer's thread shuts the socket down, and that
-//! ends the read.
+//! A thread waits for bytes. On an idle event the timer's thread shuts the socket down, and that ends
+//! the wait.
+//!
+//! The thread records a read *before* it takes the bytes. The timer's thread looks first for unread bytes,
+//! and then for a read. So it sees one or the other, even if both threads were held up and go on at once.
 
 use crate::unread::Unread;
 use std::io::{self, Read, Write};
@@ -12,7 +15,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 use wheelwork::HashedWheelTimer;
-use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
+use wheelwork::idle::{Answer, Idle, IdlePolicy, IdleTimeouts};
 
 /// How soon to accept again after an error. The usual one is that there is no free descriptor.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
@@ -33,16 +36,19 @@ pub(crate) fn serve(
     closed: &Arc<AtomicU64>,
 ) -> io::Result<()> {
     let closed = closed.clone();
-    let idle = IdleTimeouts::new(timer, move |connection: &mut Connection, event| {
-        // Bytes that the thread has yet to read count, but not for ever: a peer that does not take
-        // its echo blocks the thread.
-        if event.first && Unread::of(&*connection.stream).is_there() {
-            return Answer::KeepWatching;
+    let idle = IdleTimeouts::batched(timer, move |batch: &mut [Idle<Connection>]| {
+        for idle in batch {
+            // Bytes that the thread has yet to read count, but not for ever: a peer that does not take
+            // its echo blocks the thread.
+            let is_unread = idle.event().first && Unread::of(&*idle.connection.stream).is_there();
+            if is_unread || !idle.is_still_silent() {
+                continue;
+            }
+            closed.fetch_add(1, Ordering::Relaxed);
+            // It fails only if the peer is gone already.
+            let _ = idle.connection.stream.shutdown(Shutdown::Both);
+            idle.answer(Answer::StopWatching);
         }
-        closed.fetch_add(1, Ordering::Relaxed);
-        // It fails only if the peer is gone already.
-        let _ = connection.stream.shutdown(Shutdown::Both);
-        Answer::StopWatching
     });
     let policy = IdlePolicy::new().reader(limit);
     loop {
@@ -69,14 +75,10 @@ fn echo(
     let connection = Connection { stream: stream.clone(), _open: open };
     let watch = idle.watch(connection, policy).map_err(io::Error::other)?;
     let mut chunk = vec![0; 16 * 1024];
-    loop {
-        match (&*stream).read(&mut chunk)? {
-            0 => break,
-            read => {
-                watch.record_read();
-                (&*stream).write_all(&chunk[..read])?;
-            }
-        }
+    while stream.peek(&mut [0])? > 0 {
+        watch.record_read();
+        let read = (&*stream).read(&mut chunk)?;
+        (&*stream).write_all(&chunk[..read])?;
     }
     // The peer sends no more, and may still be reading.
     let _ = is_closed.recv();
