@@ -66,7 +66,7 @@ pub(super) enum Lock {
     /// What an insertion or deletion under way holds of the unique index.
     Key(String),
     Kind(String),
-    /// Of what is unique for a period.
+    /// The mark of a job that is unique for a period.
     Mark(String),
 }
 

@@ -87,7 +87,7 @@ pub(crate) struct Limits {
     pub(crate) slack: Duration,
     /// So many jobs of the limited kind run at once.
     pub(crate) few: usize,
-    /// Of the kind that has a rate.
+    /// The rate of the kind that has one.
     pub(crate) rate: Rate,
 }
 

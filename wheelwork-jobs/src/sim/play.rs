@@ -68,7 +68,7 @@ struct Inner {
     acts: Mutex<BTreeMap<u32, Act>>,
     /// The jobs that each node repeats when it opens.
     repeated: Mutex<BTreeMap<u32, Repeated>>,
-    /// Of the jobs whose ids are not their numbers.
+    /// Numbers of the jobs whose ids differ from their numbers.
     numbers: Mutex<BTreeMap<JobId, u32>>,
     /// The jobs that were scheduled with each key.
     keys: Mutex<BTreeMap<u8, Vec<u32>>>,
@@ -242,7 +242,7 @@ impl Play {
         let (clock, state) = (self.clock(), self.0.server.db.state());
         let claims = state.limited_claims.iter().filter(|(kind, _)| kind == "rated");
         let claims: Vec<_> = claims.map(|(_, at)| at.as_micros()).collect();
-        // What has just become due, the nodes may not know yet.
+        // The nodes may not know yet of a job that has just become due.
         let waits = |row: &&JobRow| {
             let is_free = row.owner.is_none() && !row.dead;
             row.kind == "rated" && is_free && row.due < clock.before(LIMITS.slack)

@@ -102,7 +102,7 @@ fn micros(number: i64) -> Duration {
     Duration::from_micros(number.max(0).unsigned_abs())
 }
 
-/// What is unique of a job.
+/// The part of a job that must be unique.
 fn mark_of(kind: &str, key: Option<&str>, payload: &str) -> String {
     let subject = key.map_or_else(|| format!("p{payload}"), |key| format!("k{key}"));
     format!("{} {kind}{subject}", kind.len())

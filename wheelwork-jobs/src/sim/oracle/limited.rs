@@ -13,7 +13,7 @@ pub(crate) struct Rate {
 /// A backlog is judged when it has lasted so long.
 const BACKLOG: Duration = Duration::from_secs(2);
 
-/// What is known of the kind with a rate.
+/// Claims and backlog of the kind with a rate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rated {
     /// The claims: when they were seen, and what the database's clock showed when they were made.
@@ -47,7 +47,7 @@ impl Oracle {
         }
     }
 
-    /// Of a backlog, three quarters of the rate at least.
+    /// Least number of claims in `time` from a backlog: three quarters of the rate.
     fn least_claimed(&self, time: Duration) -> usize {
         let super::Rate { most, period } = self.limits.rate;
         let all = most as u128 * time.as_micros() / period.as_micros();

@@ -70,7 +70,7 @@ impl Inner {
     }
 }
 
-/// What is unique of a job.
+/// The part of a job that must be unique.
 fn mark(job: &NewJob) -> (&str, Option<&str>, &str) {
     let payload = if job.key.is_none() { &*job.payload } else { "" };
     (&job.kind, job.key.as_deref(), payload)
