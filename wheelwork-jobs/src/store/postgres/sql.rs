@@ -571,23 +571,36 @@ LATERAL (
     OFFSET 0
 ) AS job";
 
-/// Deletes the job $1, and tells its owner. Unless that is the node $2, or has ended, or never answers, its claim
-/// is revoked. An owner that is not in the table yet has joined since the statement began.
-pub(crate) const CANCEL: &str = "
-WITH gone AS (
-    DELETE FROM wheelwork_jobs WHERE id = $1 RETURNING id, owner, epoch, kind
-),
-revoked AS (
+/// The part of a statement that revokes the claims `$was`. Not if their owner is the node `$me`, or has ended, or never
+/// answers. An owner that is not in the table yet has joined since the statement began.
+macro_rules! revoked {
+    ($was:literal, $me:literal) => {
+        concat!(
+            "revoked AS (
     INSERT INTO wheelwork_revoked (node, job, epoch)
-    SELECT gone.owner, gone.id, gone.epoch FROM gone
-    WHERE gone.owner IS NOT NULL AND gone.owner IS DISTINCT FROM $2::bigint
+    SELECT was.owner, was.id, was.epoch FROM ", $was, " AS was
+    WHERE was.owner IS NOT NULL AND was.owner IS DISTINCT FROM ", $me, "::bigint
         AND NOT EXISTS (
             SELECT FROM wheelwork_nodes AS node
-            WHERE node.id = ANY (ARRAY[gone.owner, -gone.owner]) AND (node.id < 0 OR NOT node.answers)
+            WHERE node.id = ANY (ARRAY[was.owner, -was.owner]) AND (node.id < 0 OR NOT node.answers)
         )
     ON CONFLICT DO NOTHING
     RETURNING node
 )
+"
+        )
+    };
+}
+
+/// Deletes the job $1, tells its owner, and revokes its claim, unless the owner is the node $2.
+pub(crate) const CANCEL: &str = concat!(
+    "
+WITH gone AS (
+    DELETE FROM wheelwork_jobs WHERE id = $1 RETURNING id, owner, epoch, kind
+),
+",
+    revoked!("gone", "$2"),
+    "
 SELECT
     owner, epoch, EXISTS (SELECT FROM revoked), kind,
     CASE
@@ -597,12 +610,14 @@ SELECT
             concat_ws(' ', 'drop', owner, id, epoch)
         )::text
     END
-FROM gone";
+FROM gone"
+);
 
 /// Frees the job $1 with the due time $2, or the delay of $3 microseconds. Tells its owner, and all nodes
-/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not. Revokes as
-/// `CANCEL`, unless the owner is the node $6.
-pub(crate) const RESCHEDULE: &str = "
+/// if it is due within $4 microseconds. If $5, the job must be dead, and otherwise it must not. Revokes the
+/// claim as `CANCEL`, unless the owner is the node $6.
+pub(crate) const RESCHEDULE: &str = concat!(
+    "
 WITH before AS (
     SELECT id, owner, epoch FROM wheelwork_jobs WHERE id = $1 AND dead = $5 FOR UPDATE
 ),
@@ -619,17 +634,9 @@ moved AS (
     WHERE job.id = before.id
     RETURNING before.id, before.owner, before.epoch, job.due
 ),
-revoked AS (
-    INSERT INTO wheelwork_revoked (node, job, epoch)
-    SELECT moved.owner, moved.id, moved.epoch FROM moved
-    WHERE moved.owner IS NOT NULL AND moved.owner IS DISTINCT FROM $6::bigint
-        AND NOT EXISTS (
-            SELECT FROM wheelwork_nodes AS node
-            WHERE node.id = ANY (ARRAY[moved.owner, -moved.owner]) AND (node.id < 0 OR NOT node.answers)
-        )
-    ON CONFLICT DO NOTHING
-    RETURNING node
-)
+",
+    revoked!("moved", "$6"),
+    "
 SELECT
     owner, epoch, EXISTS (SELECT FROM revoked),
     CASE
@@ -643,13 +650,15 @@ SELECT
         WHEN due <= statement_timestamp() + $4::bigint * interval '1 microsecond'
         THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
     END
-FROM moved";
+FROM moved"
+);
 
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
 /// the payload $6 with the priority $8, in place of the job that has the key. Tells its owner, and all nodes if the new one is due
 /// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored. Revokes
 /// as `CANCEL`, unless the owner is the node $9.
-pub(crate) const REPLACE: &str = "
+pub(crate) const REPLACE: &str = concat!(
+    "
 WITH before AS (
     SELECT id, owner, epoch FROM wheelwork_jobs WHERE key = $3 FOR UPDATE
 ),
@@ -665,17 +674,9 @@ stored AS (
     WHERE job.id = (SELECT before.id FROM before) AND job.id <> excluded.id
     RETURNING due
 ),
-revoked AS (
-    INSERT INTO wheelwork_revoked (node, job, epoch)
-    SELECT before.owner, before.id, before.epoch FROM before, stored
-    WHERE before.owner IS NOT NULL AND before.owner IS DISTINCT FROM $9::bigint
-        AND NOT EXISTS (
-            SELECT FROM wheelwork_nodes AS node
-            WHERE node.id = ANY (ARRAY[before.owner, -before.owner]) AND (node.id < 0 OR NOT node.answers)
-        )
-    ON CONFLICT DO NOTHING
-    RETURNING node
-)
+",
+    revoked!("(SELECT before.* FROM before, stored)", "$9"),
+    "
 SELECT
     before.owner, before.epoch, EXISTS (SELECT FROM revoked), before.id, stored.due,
     CASE
@@ -686,7 +687,8 @@ SELECT
         WHEN stored.due <= statement_timestamp() + $7::bigint * interval '1 microsecond'
         THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
     END
-FROM stored LEFT JOIN before ON true";
+FROM stored LEFT JOIN before ON true"
+);
 
 /// Those of the claims ($2, $3) of the nodes $1 that were revoked, whose nodes have not acknowledged it and have not
 /// ended, and whether their lives have lapsed. `OFFSET` as in `DONE`.
