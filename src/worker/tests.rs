@@ -80,6 +80,14 @@ impl Producer {
         self.handles[timeouts].iter().for_each(|timeout| assert!(timeout.cancel()));
     }
 
+    /// Leaves this many chunks without a used slot.
+    fn leave_empty(&mut self, chunks: usize) {
+        self.schedule(chunks * SLOTS);
+        self.cancel(0..chunks * SLOTS);
+        self.handles.clear();
+        self.scheduled.clear();
+    }
+
     fn slot(&self, timeout: usize) -> &Slot<Erased> {
         let (chunk, offset) = &self.scheduled[timeout];
         chunk.slot(*offset)
@@ -510,10 +518,7 @@ fn rule_07_each_thread_keeps_its_order() {
 fn rule_02_a_release_forgets_no_new_timeout() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
-    producer.schedule(100 * SLOTS);
-    producer.cancel(0..100 * SLOTS);
-    producer.handles.clear();
-    producer.scheduled.clear();
+    producer.leave_empty(100);
     producer.schedule_at(1000, 1);
     assert!(worker.anything_sooner(1), "a release is requested");
     assert!(!worker.release());
@@ -526,10 +531,7 @@ fn rule_02_a_release_forgets_no_new_timeout() {
 fn rule_02_a_long_release_takes_many_passes() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
-    producer.schedule(1000 * SLOTS);
-    producer.cancel(0..1000 * SLOTS);
-    producer.handles.clear();
-    producer.scheduled.clear();
+    producer.leave_empty(1000);
     let mut passes = 1;
     while worker.release() {
         passes += 1;
@@ -544,10 +546,7 @@ fn rule_02_a_long_release_takes_many_passes() {
 fn rule_09_a_release_that_meets_a_lock_waits_for_a_later_tick() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
-    producer.schedule(100 * SLOTS);
-    producer.cancel(0..100 * SLOTS);
-    producer.handles.clear();
-    producer.scheduled.clear();
+    producer.leave_empty(100);
     {
         let registry = worker.control.registry.clone();
         let _others = registry.use_arenas();
