@@ -46,7 +46,10 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
             let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints, Ints];
             (jobs, &[Uuid, Time, Int, Text])
         }
-        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Time, Int]),
+        sql::INSERT_IN => (&[Uuid, Text, Text, Time, Int, Text, Int, Int], &[Time, Int]),
+        sql::INSERT_UNIQUE_IN => {
+            (&[Uuid, Text, Text, Time, Int, Text, Int, Int, Int], &[Time, Int])
+        }
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::KNOWN => (&[Uuids], &[Uuid]),
         sql::MARKED => (&[Uuids, Texts, Texts, Texts], &[Uuid, Uuid]),
@@ -150,6 +153,7 @@ impl<'a> Statement<'a> {
             sql::BEAT => self.beat(p).await,
             sql::INSERT => self.insert(p).await,
             sql::INSERT_IN => self.insert_in(p).await,
+            sql::INSERT_UNIQUE_IN => self.insert_unique_in(p).await,
             sql::ENDED => Ok(self.ended(&p.ints(1))),
             sql::KNOWN => {
                 let state = self.state();
@@ -565,14 +569,16 @@ impl<'a> Statement<'a> {
         Ok(vec![])
     }
 
-    async fn insert_in(&self, p: &Parameters) -> Done<Rows> {
-        if let Some(period) = p.maybe_int(9) {
-            let (key, mut touched) = (p.maybe_text(3), BTreeSet::new());
-            let mark = mark_of(&p.text(2), key.as_deref(), &p.text(6));
-            if !self.mark(&mut touched, p.uuid(1), key.as_deref(), &mark, period).await? {
-                return Ok(vec![]);
-            }
+    async fn insert_unique_in(&self, p: &Parameters) -> Done<Rows> {
+        let (key, mut touched) = (p.maybe_text(3), BTreeSet::new());
+        let mark = mark_of(&p.text(2), key.as_deref(), &p.text(6));
+        if !self.mark(&mut touched, p.uuid(1), key.as_deref(), &mark, p.int(9)).await? {
+            return Ok(vec![]);
         }
+        self.insert_in(p).await
+    }
+
+    async fn insert_in(&self, p: &Parameters) -> Done<Rows> {
         let due = self.time_of(p.maybe_time(4), p.maybe_int(5));
         let row = JobRow {
             kind: p.text(2),

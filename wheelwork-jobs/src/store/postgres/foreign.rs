@@ -42,8 +42,7 @@ impl Postgres {
             When::At(due) => (Some(signed(due.as_micros())), None),
             When::After(micros) => (None, Some(signed(micros))),
         };
-        let statement = self.0.prefix.apply(sql::INSERT_IN).replace("$4", &time_of("$4"));
-        let values = vec![
+        let mut values = vec![
             Value::Uuid(uuid(job.id)),
             Value::Text(Some(job.kind.to_string())),
             Value::Text(job.key.clone()),
@@ -52,8 +51,15 @@ impl Postgres {
             Value::Text(Some(job.payload.clone())),
             Value::Int(Some(micros(window))),
             Value::Int(Some(job.priority.into())),
-            Value::Int(job.unique_for.map(micros)),
         ];
+        let insert = match job.unique_for {
+            None => sql::INSERT_IN,
+            Some(period) => {
+                values.push(Value::Int(Some(micros(period))));
+                sql::INSERT_UNIQUE_IN
+            }
+        };
+        let statement = self.0.prefix.apply(insert).replace("$4", &time_of("$4"));
         if let Some(number) = client.numbers(statement, values).await?.first() {
             self.0.open.note(*number);
             return Ok(None);

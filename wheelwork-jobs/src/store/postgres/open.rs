@@ -113,8 +113,12 @@ impl Inner {
             (&priorities[0], Type::INT8),
             (&periods[0], Type::INT8),
         ];
+        let (insert, parameters) = match job.unique_for {
+            None => (sql::INSERT_IN, &parameters[..8]),
+            Some(_) => (sql::INSERT_UNIQUE_IN, &parameters[..]),
+        };
         let rows = transaction
-            .query_typed(&self.prefix.apply(sql::INSERT_IN), &parameters)
+            .query_typed(&self.prefix.apply(insert), parameters)
             .await
             .map_err(failed)?;
         if let Some(row) = rows.first() {

@@ -224,32 +224,46 @@ SELECT
     END
 FROM stored";
 
+/// Inserts the values of `INSERT_IN` between `$begin` and `$end`.
+macro_rules! insert_in {
+    ($begin:literal, $end:literal) => {
+        concat!(
+            "
+INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
+", $begin, "
+    $1, $2, $3, coalesce($4, statement_timestamp() + $5 * interval '1 microsecond'), $6, $8,
+    (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
+", $end, "
+ON CONFLICT DO NOTHING
+RETURNING
+    due,
+    CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END AS number"
+        )
+    };
+}
+
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
 /// the payload $6 with the priority $8. If it is due within $7 microseconds, returns the number of the
-/// transaction. With a period $9 as in `INSERT`.
-pub(crate) const INSERT_IN: &str = "
+/// transaction. The connections of users do not keep the plan, so it is as simple as can be.
+pub(crate) const INSERT_IN: &str = insert_in!("VALUES (", ")");
+
+/// As `INSERT_IN`, with a period $9 as in `INSERT`.
+pub(crate) const INSERT_UNIQUE_IN: &str = concat!(
+    "
 WITH marked AS (
     INSERT INTO wheelwork_unique AS known (mark, job, until)
     SELECT
         sha256(convert_to(length(kind) || ' ' || kind || coalesce('k' || key, 'p' || payload), 'UTF8')),
         $1, statement_timestamp() + $9::bigint * interval '1 microsecond'
     FROM (SELECT $2::text AS kind, $3::text AS key, $6::text AS payload) AS new
-    WHERE $9::bigint IS NOT NULL
-        AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.id = $1)
+    WHERE NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.id = $1)
         AND NOT EXISTS (SELECT FROM wheelwork_jobs AS job WHERE job.key = $3)
     ON CONFLICT (mark) DO UPDATE SET job = excluded.job, until = excluded.until
     WHERE known.until <= statement_timestamp()
     RETURNING job
-)
-INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
-SELECT
-    $1, $2, $3, coalesce($4, statement_timestamp() + $5 * interval '1 microsecond'), $6, $8,
-    (extract(epoch FROM statement_timestamp()) * 1000000)::bigint
-WHERE $9::bigint IS NULL OR EXISTS (SELECT FROM marked)
-ON CONFLICT DO NOTHING
-RETURNING
-    due,
-    CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END AS number";
+)",
+    insert_in!("SELECT", "WHERE EXISTS (SELECT FROM marked)")
+);
 
 /// Those of the transactions $1 that have ended. Tells the nodes to look if one has committed.
 pub(crate) const ENDED: &str = "
