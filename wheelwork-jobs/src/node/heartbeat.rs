@@ -51,7 +51,7 @@ impl<S: Store> Node<S> {
         let asked = host::now();
         let beat = self.store.beat(number, self.liveness, &self.kinds).await?;
         let Beat { alive, clock, next_lapse, next_due, paused, revoked } = beat;
-        // Before the lease is longer, or the clock is another.
+        // The order does not matter: callers wait until it is acknowledged, and that follows the drop.
         revoked.into_iter().for_each(|claim| self.revoke(number, claim));
         self.set_clock(clock);
         self.note_paused(&paused);
