@@ -1,21 +1,26 @@
 //! Nodes on a real database, behind bad networks, beside users who lock rows. The oracle of the simulation
 //! judges.
 //!
+//! - `features`: jobs that are unique, periodic, limited, in groups or urgent
+//!
 //! `WHEELWORK_JOBS_FAULTS=60` lets the faults last 60 seconds.
 
 #[allow(dead_code, unused_imports)] // the simulation uses all of it
 #[path = "../../src/sim/oracle.rs"]
 mod oracle;
 
+mod features;
+
+use self::features::{FEW, RATE, Sort};
 use crate::common::{connect, postgres};
 use crate::proxy::{Line, Proxy};
-use oracle::{Answer, Begin, Limits, Oracle, Rate, Row, RunEnd};
+use oracle::{Answer, Begin, Limits, Oracle, Row, RunEnd};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Semaphore;
 use tokio_postgres::{Client, Config, NoTls};
-use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres, Retry, Timestamp};
+use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Postgres, Retry, Timestamp};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -27,11 +32,14 @@ const LIMIT: Duration = ms(500);
 const RETRY: Duration = ms(200);
 
 /// The slack is for a machine that does other things as well.
-const LIMITS: Limits =
-    Limits { liveness: LIVENESS, call: LIMIT, retry: RETRY, few: 0, rate: RATE, slack: ms(3_000) };
-
-/// No kind has one.
-const RATE: Rate = Rate { most: 1, period: ms(1) };
+const LIMITS: Limits = Limits {
+    liveness: LIVENESS,
+    call: LIMIT,
+    retry: RETRY,
+    few: FEW,
+    rate: RATE,
+    slack: ms(3_000),
+};
 
 /// After a look that is so late, this program itself stood still.
 const STALL: Duration = ms(300);
@@ -46,6 +54,11 @@ struct Inner {
     nodes: Mutex<Vec<Jobs<Postgres>>>,
     proxies: Vec<Proxy>,
     new: Mutex<BTreeMap<u32, NewJob>>,
+    numbers: Mutex<BTreeMap<JobId, u32>>,
+    /// Urgent jobs in the order in which they have begun.
+    urgent: Mutex<Vec<u32>>,
+    /// For questions to the database.
+    client: Client,
     /// So many transactions of users are open at most.
     transactions: Semaphore,
 }
@@ -63,7 +76,8 @@ impl Play {
         let server = postgres::server()?;
         let direct = server.database();
         let effects = "CREATE TABLE effects (n bigint NOT NULL)";
-        connect(&direct).await.batch_execute(effects).await.unwrap();
+        let client = connect(&direct).await;
+        client.batch_execute(effects).await.unwrap();
         let mut proxies = Vec::new();
         for _ in 0..NODES {
             proxies.push(Proxy::start(server.port()).await);
@@ -75,12 +89,17 @@ impl Play {
             nodes: Mutex::default(),
             proxies,
             new: Mutex::default(),
+            numbers: Mutex::default(),
+            urgent: Mutex::default(),
+            client,
             transactions: Semaphore::new(30),
         }));
         for node in 0..NODES {
             let opened = play.open(node).await;
             lock(&play.0.nodes).push(opened);
         }
+        play.note_claims_at_a_rate().await;
+        play.repeat().await;
         Some(play)
     }
 
@@ -96,7 +115,11 @@ impl Play {
         };
         let retry = Retry::default().attempts(1_000).first(ms(50)).longest(RETRY);
         let kind = Kind::new("n").concurrency(16).retry(retry);
-        let builder = Jobs::builder(Postgres::with(config, NoTls, LIMIT)).handle(kind, handle);
+        let most = u32::try_from(RATE.most).unwrap();
+        let builder = Jobs::builder(Postgres::with(config, NoTls, LIMIT))
+            .handle(kind, handle.clone())
+            .handle(Kind::new("few").total_concurrency(FEW).retry(retry), handle.clone())
+            .handle(Kind::new("rated").rate(most, RATE.period).retry(retry), handle);
         builder.liveness(LIVENESS).window(ms(3_000)).open().await.unwrap()
     }
 
@@ -112,51 +135,91 @@ impl Play {
         lock(&self.0.nodes)[node].clone()
     }
 
+    fn number(&self, id: JobId) -> Option<u32> {
+        lock(&self.0.numbers).get(&id).copied()
+    }
+
     async fn handle(&self, node: usize, job: Job<u32, Postgres>) -> Result<(), String> {
-        let (number, now) = (job.payload, self.now());
+        let (now, clock) = (self.now(), clock());
+        let number = self.number(job.id).unwrap_or(job.payload);
+        if Sort::of(number) == Sort::Urgent {
+            lock(&self.0.urgent).push(number);
+            return Ok(());
+        }
+        self.before(number, now).await;
         let due = Timestamp::from(job.due).as_micros();
-        let begin = Begin { job: number, node, epoch: 0, due, decided: now, clock: clock() };
+        let begin = Begin { job: number, node, epoch: 0, due, decided: now, clock };
         let run = self.oracle().begins(begin, now);
-        let result = self.act(&job).await;
+        let result = self.act(number, &job).await;
         let end = if result.is_ok() { RunEnd::Done } else { RunEnd::Failed };
-        self.oracle().ends(number, run, end, self.now(), clock());
+        self.oracle().ends(number, run, end, self.now(), self::clock());
         result
     }
 
     /// What a handler does depends on the number of its job.
-    async fn act(&self, job: &Job<u32, Postgres>) -> Result<(), String> {
-        match job.payload % 5 {
+    async fn act(&self, number: u32, job: &Job<u32, Postgres>) -> Result<(), String> {
+        match number % 5 {
             0 if job.attempt == 1 => Err("it fails".into()),
-            1 => {
+            // The end of a completed run is in the store before its handler has returned.
+            2 if Sort::of(number) != Sort::Few => {
+                self.complete(number, job).await.map_err(|error| error.to_string())
+            }
+            1 | 2 => {
                 tokio::time::sleep(ms(fastrand::u64(..500))).await;
                 Ok(())
             }
-            2 => self.complete(job).await.map_err(|error| error.to_string()),
             _ => Ok(()),
         }
     }
 
     async fn complete(
         &self,
+        number: u32,
         job: &Job<u32, Postgres>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let mut client = connect(&self.0.direct).await;
         let transaction = client.transaction().await?;
-        let number = i64::from(job.payload);
-        transaction.execute("INSERT INTO effects VALUES ($1)", &[&number]).await?;
+        let due = Timestamp::from(job.due).as_micros();
+        let occurrence = self.oracle().occurrence(number, due).unwrap_or(0).cast_signed();
+        let effect = occurrence << 32 | i64::from(number);
+        transaction.execute("INSERT INTO effects VALUES ($1)", &[&effect]).await?;
         job.complete_in(&transaction).await?;
         tokio::time::sleep(ms(fastrand::u64(..300))).await;
         Ok(transaction.commit().await?)
     }
 
+    /// Its number, kind and priority are known from now on.
+    fn new_job(&self, number: u32, payload: u32, due: SystemTime) -> NewJob {
+        let kind = Sort::of(number).kind();
+        let new = NewJob::new(kind, &payload).unwrap().due(due).priority((number % 4) as u8);
+        self.note(number, &new, due);
+        new
+    }
+
+    fn note(&self, number: u32, new: &NewJob, due: SystemTime) {
+        lock(&self.0.numbers).insert(new.id(), number);
+        let mut oracle = self.oracle();
+        match Sort::of(number) {
+            Sort::Few => oracle.is_one_of_few(number),
+            Sort::Rated => oracle.is_rated(number),
+            _ => {}
+        }
+        oracle.schedules(number, Timestamp::from(due).as_micros());
+    }
+
     async fn user(self, job: u32, longest: Duration) {
-        let node = fastrand::usize(..NODES);
         let due = SystemTime::now() + ms(fastrand::u64(..4_000));
-        let mut new = NewJob::new("n", &job).unwrap().due(due);
-        self.oracle().schedules(job, Timestamp::from(due).as_micros());
+        match Sort::of(job) {
+            Sort::Unique => return self.unique(job, due).await,
+            Sort::Last => return self.group(job, due).await,
+            _ => {}
+        }
+        let node = fastrand::usize(..NODES);
+        let mut new = self.new_job(job, job, due);
         match fastrand::u8(..16) {
             0 => return self.schedule_in(job, new.key("held"), longest).await,
             1 => new = new.key("held"),
+            2..8 => new = new.key(own_key(job)),
             _ => {}
         }
         lock(&self.0.new).insert(job, new.clone());
@@ -189,9 +252,12 @@ impl Play {
         let at = due.map(|due| Timestamp::from(due).as_micros());
         let change = self.oracle().changes(job, at, self.now());
         let node = self.node(fastrand::usize(..NODES));
-        let answer = match due {
-            None => node.cancel(new.id()).await,
-            Some(due) => node.reschedule(new.id(), due).await,
+        let key = new.unique_key().filter(|key| *key == own_key(job));
+        let answer = match (due, key) {
+            (None, None) => node.cancel(new.id()).await,
+            (None, Some(key)) => node.cancel_by_key(key).await,
+            (Some(due), None) => node.reschedule(new.id(), due).await,
+            (Some(due), Some(key)) => node.reschedule_by_key(key, due).await,
         };
         let answer = match answer {
             Ok(true) => Answer::True,
@@ -207,8 +273,9 @@ impl Play {
         let transaction = client.transaction().await.unwrap();
         let lasts = longest.mul_f64(fastrand::f64());
         self.oracle().locked(job, self.now() + lasts + LIMIT);
-        let lock = "SELECT FROM wheelwork_jobs WHERE payload = $1 FOR UPDATE";
-        let _ = transaction.execute(lock, &[&job.to_string()]).await;
+        let Some(new) = lock(&self.0.new).get(&job).cloned() else { return };
+        let lock = "SELECT FROM wheelwork_jobs WHERE id = $1::text::uuid FOR UPDATE";
+        let _ = transaction.execute(lock, &[&new.id().to_string()]).await;
         tokio::time::sleep(lasts).await;
         let _ = transaction.rollback().await;
         self.oracle().locked(job, self.now() + LIMIT);
@@ -249,19 +316,43 @@ impl Play {
         self.oracle().no_contact(node, self.now() + LIMIT + ms(200));
     }
 
+    async fn rows(&self) -> BTreeMap<u32, Row> {
+        let rows = "SELECT id::text, owner IS NOT NULL, dead FROM wheelwork_jobs";
+        let rows = self.0.client.query(rows, &[]).await.unwrap();
+        let row = |row: &tokio_postgres::Row| {
+            let id = row.get::<_, String>(0).replace('-', "");
+            let id = JobId::from_u128(u128::from_str_radix(&id, 16).unwrap());
+            Some((self.number(id)?, Row { epoch: 0, owned: row.get(1), dead: row.get(2) }))
+        };
+        rows.iter().filter_map(row).collect()
+    }
+
+    async fn judge_effects(&self) {
+        let effects = "SELECT n, count(*) FROM effects GROUP BY n";
+        let effects = self.0.client.query(effects, &[]).await.unwrap();
+        let mut oracle = self.oracle();
+        for row in effects {
+            let (effect, times) = (row.get::<_, i64>(0), row.get::<_, i64>(1) as usize);
+            let (job, occurrence) = (effect as u32, effect >> 32);
+            match Sort::of(job) {
+                Sort::Periodic => oracle.completed_occurrence(job, occurrence as u64, times),
+                _ => oracle.completed(job, times),
+            }
+        }
+    }
+
     /// Judges until all jobs have ended, at least until an instant.
     async fn judge_until(&self, end: Duration) {
-        let client = connect(&self.0.direct).await;
         let mut looked = self.now();
         loop {
             tokio::time::sleep(ms(100)).await;
-            let rows = rows(&client).await;
-            let effects = effects(&client).await;
+            let rows = self.rows().await;
+            self.judge_effects().await;
+            let claims = self.claims_at_a_rate().await;
             let now = self.now();
             let mut oracle = self.oracle();
-            for (job, times) in effects {
-                oracle.completed(job, times);
-            }
+            // How fast a backlog is done depends on the machine.
+            oracle.claimed_at_a_rate(&claims, false, now);
             if now - looked > STALL {
                 (0..NODES).for_each(|node| oracle.no_contact(node, now)); // the machine stood still
             }
@@ -270,7 +361,8 @@ impl Play {
             if let Some(violation) = &oracle.violation {
                 panic!("{:?}: {}", violation.rule, violation.what);
             }
-            if now >= end && rows.is_empty() {
+            let all_ended = rows.keys().all(|job| Sort::of(*job) == Sort::Periodic);
+            if now >= end && all_ended {
                 return oracle.judge_end(&rows);
             }
             assert!(now < end + ms(60_000), "these have not ended: {rows:?}");
@@ -278,22 +370,9 @@ impl Play {
     }
 }
 
-async fn rows(client: &Client) -> BTreeMap<u32, Row> {
-    let rows = "SELECT payload::bigint, owner IS NOT NULL, dead FROM wheelwork_jobs";
-    let rows = client.query(rows, &[]).await.unwrap();
-    let row = |row: &tokio_postgres::Row| {
-        let number = u32::try_from(row.get::<_, i64>(0)).unwrap();
-        (number, Row { epoch: 0, owned: row.get(1), dead: row.get(2) })
-    };
-    rows.iter().map(row).collect()
-}
-
-async fn effects(client: &Client) -> Vec<(u32, usize)> {
-    let effects = "SELECT n, count(*) FROM effects GROUP BY n";
-    let effects = client.query(effects, &[]).await.unwrap();
-    let number = |row: &tokio_postgres::Row, column| row.get::<_, i64>(column);
-    let effect = |row| (number(row, 0) as u32, number(row, 1) as usize);
-    effects.iter().map(effect).collect()
+/// Nobody else has it.
+fn own_key(job: u32) -> String {
+    format!("own-{job}")
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -324,6 +403,7 @@ async fn nodes_behind_bad_networks_keep_all_rules_on_a_real_database() {
         job
     });
     play.judge_until(lasts + ms(8_000)).await;
+    play.judge_priorities().await;
     let scheduled = scheduling.await.unwrap() as usize;
     let oracle = play.oracle();
     assert!(oracle.violation.is_none(), "{:?}", oracle.violation);

@@ -1,0 +1,186 @@
+//! Jobs that are unique, periodic, limited, in groups or urgent.
+
+use super::oracle::{Rate, UniqueAnswer};
+use super::{NODES, Play, clock, lock, ms};
+use crate::common::until;
+use std::time::{Duration, SystemTime};
+use wheelwork_jobs::{Group, NewJob};
+
+/// So many jobs of the kind "few" run at once on all nodes.
+pub(super) const FEW: usize = 2;
+
+/// So many jobs of the kind "rated" are claimed on all nodes.
+pub(super) const RATE: Rate = Rate { most: 20, period: ms(2_000) };
+
+/// So many jobs are in a group.
+const MEMBERS: u32 = 3;
+
+/// The number of the first member of a group.
+const FIRST_MEMBER: u32 = 1_000_000;
+
+/// The number of the first periodic job.
+const PERIODIC: u32 = 2_000_000;
+
+/// The number of the first job that is judged by its priority.
+const URGENT: u32 = 3_000_000;
+
+/// What a job is, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// Also the members of groups.
+    Plain,
+    /// So many of them run at once on all nodes.
+    Few,
+    /// So many of them begin in a period on all nodes.
+    Rated,
+    Unique,
+    /// It runs when the members of its group have ended.
+    Last,
+    Periodic,
+    /// Its priority is judged.
+    Urgent,
+}
+
+impl Sort {
+    pub(super) fn of(job: u32) -> Self {
+        match (job, job % 12) {
+            (URGENT.., _) => Self::Urgent,
+            (PERIODIC.., _) => Self::Periodic,
+            (FIRST_MEMBER.., _) => Self::Plain,
+            (_, 1 | 7) => Self::Few,
+            (_, 3 | 4) => Self::Rated,
+            (_, 6 | 9) => Self::Unique,
+            (_, 10) => Self::Last,
+            _ => Self::Plain,
+        }
+    }
+
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Few | Self::Urgent => "few",
+            Self::Rated => "rated",
+            Self::Plain | Self::Unique | Self::Last | Self::Periodic => "n",
+        }
+    }
+}
+
+impl Play {
+    /// What the oracle has to know before a run begins.
+    pub(super) async fn before(&self, job: u32, now: Duration) {
+        match Sort::of(job) {
+            // The last occurrence may be committed, and its handler goes on.
+            Sort::Periodic => self.judge_effects().await,
+            Sort::Last => {
+                let rows = self.rows().await;
+                self.oracle().judge_group(job, &rows, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Two marks are for all.
+    pub(super) async fn unique(&self, job: u32, due: SystemTime) {
+        let (mark, period) = (fastrand::u8(..2), ms(fastrand::u64(50..3_000)));
+        let new = self.new_job(job, mark.into(), due).unique_for(period);
+        let id = new.id();
+        let node = self.node(fastrand::usize(..NODES));
+        let call = self.oracle().calls_unique(mark, job, period, self.now(), clock());
+        let stored = node.schedule(new).await.ok();
+        let answer = match stored {
+            Some(stored) if stored == id => UniqueAnswer::Stored,
+            Some(other) => UniqueAnswer::Existing(self.number(other).unwrap()),
+            None => UniqueAnswer::Failed,
+        };
+        let (now, mut oracle) = (self.now(), self.oracle());
+        oracle.unique_returned(call, answer, clock());
+        if answer == UniqueAnswer::Stored {
+            oracle.stored(job, now);
+        }
+    }
+
+    /// A job that runs when the members of its group have ended.
+    pub(super) async fn group(&self, job: u32, due: SystemTime) {
+        let numbers: Vec<_> = (0..MEMBERS).map(|n| FIRST_MEMBER + MEMBERS * job + n).collect();
+        let members: Vec<_> = numbers.iter().map(|n| self.new_job(*n, *n, due)).collect();
+        let now = SystemTime::now();
+        let last = NewJob::new(Sort::Last.kind(), &job).unwrap().due(now);
+        let last = Group::of(&members).then(last).unwrap();
+        self.note(job, &last, now);
+        self.oracle().follows(job, numbers.clone());
+        let node = self.node(fastrand::usize(..NODES));
+        let members = numbers.into_iter().zip(members);
+        for (number, new) in members.chain([(job, last)]) {
+            // Without the members, there is no group.
+            if node.schedule(new).await.is_err() {
+                return;
+            }
+            self.oracle().stored(number, self.now());
+        }
+    }
+
+    /// Each node repeats these jobs.
+    #[cfg(feature = "cron")]
+    pub(super) async fn repeat(&self) {
+        // Each does something else.
+        for (job, each) in (PERIODIC..).zip([1, 2, 3, 1]) {
+            let new = NewJob::new(Sort::Periodic.kind(), &job).unwrap();
+            let new = new.key(format!("periodic-{job}"));
+            let cron = format!("*/{each} * * * * *");
+            let periodic = wheelwork_jobs::Periodic::cron(new, &cron, "UTC").unwrap();
+            self.oracle().recurs(job, Duration::from_secs(each), None, clock());
+            for node in 0..NODES {
+                let stored = self.node(node).repeat(&periodic).await;
+                lock(&self.0.numbers).insert(stored.unwrap(), job);
+            }
+        }
+    }
+
+    #[cfg(not(feature = "cron"))]
+    pub(super) async fn repeat(&self) {}
+
+    /// From now on the database notes the claims of the kind that has a rate.
+    pub(super) async fn note_claims_at_a_rate(&self) {
+        let notes = "
+            CREATE TABLE claims (n bigserial, at timestamptz NOT NULL DEFAULT statement_timestamp());
+            CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN INSERT INTO claims DEFAULT VALUES; RETURN NULL; END';
+            CREATE TRIGGER claimed AFTER UPDATE ON wheelwork_jobs FOR EACH ROW
+            WHEN (OLD.owner IS NULL AND NEW.owner IS NOT NULL AND NEW.kind = 'rated')
+            EXECUTE FUNCTION note()";
+        self.0.client.batch_execute(notes).await.unwrap();
+    }
+
+    /// By the database's clock.
+    pub(super) async fn claims_at_a_rate(&self) -> Vec<u64> {
+        let claims = "SELECT (extract(epoch FROM at) * 1000000)::bigint FROM claims ORDER BY n";
+        let claims = self.0.client.query(claims, &[]).await.unwrap();
+        claims.iter().map(|row| row.get::<_, i64>(0).unsigned_abs()).collect()
+    }
+
+    /// Each claim of the kind "few" takes the most urgent job. When a job begins, those that are more urgent have
+    /// begun, or have another of the places.
+    pub(super) async fn judge_priorities(&self) {
+        const JOBS: u32 = 40;
+        let node = self.node(0);
+        let lapses = || (0..NODES).map(|node| self.node(node).metrics().lapsed).sum::<u64>();
+        let before = lapses();
+        node.pause(Sort::Urgent.kind()).await.unwrap();
+        let due = SystemTime::now();
+        let new = (URGENT..URGENT + JOBS).map(|job| self.new_job(job, job, due));
+        for stored in node.schedule_all(new).await {
+            stored.unwrap();
+        }
+        node.resume(Sort::Urgent.kind()).await.unwrap();
+        let begun = || lock(&self.0.urgent).clone();
+        until("the urgent jobs have begun", || begun().len() >= JOBS as usize).await;
+        if lapses() > before {
+            return; // the machine stood still, and jobs were claimed again
+        }
+        let begun = begun();
+        for (place, job) in begun.iter().enumerate() {
+            let is_more_urgent = |other: &&u32| **other % 4 > job % 4;
+            let later = begun[place..].iter().filter(is_more_urgent).count();
+            assert!(later < FEW, "{job} began before {later} that are more urgent: {begun:?}");
+        }
+    }
+}
