@@ -32,6 +32,14 @@ impl<T> Queue<T> {
         self.ring.pop().or_else(|| self.beyond.pop())
     }
 
+    /// The values that the queue has now. Those that are pushed meanwhile take the place of none of them.
+    pub(crate) fn drain(&self) -> impl Iterator<Item = T> + '_ {
+        // Each part by its own length: else values that come into the ring would be taken in place of those beyond.
+        let ring = (0..self.ring.len()).map_while(|_| self.ring.pop());
+        let beyond = (0..self.beyond.len()).map_while(|_| self.beyond.pop());
+        ring.chain(beyond)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ring.len() + self.beyond.len()
     }
@@ -44,6 +52,15 @@ impl<T> Queue<T> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+
+    /// The worker relies on it before it sleeps.
+    #[test]
+    fn rule_09_a_drain_takes_all_that_was_there() {
+        let queue = Queue::new(2);
+        (0..5).for_each(|value| queue.push(value));
+        let taken: Vec<i32> = queue.drain().inspect(|_| queue.push(9)).collect();
+        assert!((0..5).all(|value| taken.contains(&value)), "{taken:?}");
+    }
 
     #[test]
     fn values_beyond_the_ring_come_too() {

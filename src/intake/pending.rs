@@ -76,7 +76,7 @@ impl Pending {
 
     /// The entries that the queue has now.
     pub(super) fn drain(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.0.len()).map_while(|_| self.0.pop())
+        self.0.drain()
     }
 
     #[cfg(all(test, not(any(loom, shuttle))))]
