@@ -1,6 +1,7 @@
 //! Random histories of idle timeouts against an oracle that knows every touch: an event if and only
 //! if the connection was really silent.
 
+use crate::cases::cases;
 use crate::common::{Record, TICK, manual, ms};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -287,11 +288,7 @@ fn run(crowd: usize, crowds: &[Durations], steps: Vec<Step>) -> Result<(), TestC
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 512,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(128))]
 
     #[test]
     fn a_connection_is_reported_if_and_only_if_it_was_silent(
@@ -302,11 +299,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 32,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(8))]
 
     /// With more connections than the manager looks at under one hold of its lock.
     #[test]

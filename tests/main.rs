@@ -12,6 +12,7 @@ mod backlog;
 mod boottime;
 mod build;
 mod cancel;
+mod cases;
 mod clock;
 mod delay_line;
 mod drops;

@@ -5,6 +5,7 @@
 #[path = "../benches/wheels/compared.rs"]
 mod compared;
 
+use crate::cases::cases;
 use compared::{BTree, Heap, OrderedList, SkipList, Timers};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -296,15 +297,8 @@ fn agrees_within_a_turn(size: usize, steps: &[Step]) {
     }
 }
 
-/// 400 histories, or `PROPTEST_CASES`.
-fn config() -> ProptestConfig {
-    let default = ProptestConfig::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 400 };
-    ProptestConfig { cases, ..default }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(200))]
 
     /// Every structure plays the same history.
     #[test]

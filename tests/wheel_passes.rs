@@ -1,5 +1,6 @@
 //! Passes of the public wheels: expiry that stops half-way, and changes meanwhile.
 
+use crate::cases::cases;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use wheelwork::wheel::{
@@ -149,15 +150,8 @@ fn nothing_is_lost<S: Unlimited>(mut wheel: Wheel<u64, S>, steps: &[Step]) {
     assert!(live.is_empty() && wheel.is_empty());
 }
 
-/// 400 histories, or `PROPTEST_CASES`.
-fn config() -> ProptestConfig {
-    let default = ProptestConfig::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 400 };
-    ProptestConfig { cases, ..default }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn rule_07_passes_that_stop_half_way_keep_the_order(

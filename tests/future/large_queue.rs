@@ -3,6 +3,7 @@
 //! One task polls the queue when it is woken. After every step, the model says whether a wake-up must have
 //! come. `PROPTEST_CASES=100000` runs more histories.
 
+use crate::cases::cases;
 use crate::common::{TICK, manual, ms};
 use crate::wakers::Alarm;
 use proptest::prelude::*;
@@ -208,7 +209,7 @@ fn play(ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn a_large_queue_agrees_with_an_ordered_map(ops in ops()) {

@@ -3,6 +3,7 @@
 //! Three tasks poll them, each with its waker. After every step, the model states the exact number of
 //! wake-ups and clones of each waker. `PROPTEST_CASES=100000` runs more histories.
 
+use crate::cases::cases;
 use crate::common::{TICK, manual, ms};
 use crate::wakers::Alarm;
 use proptest::prelude::*;
@@ -417,7 +418,7 @@ fn play(ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(128))]
 
     #[test]
     fn random_histories_agree_with_the_model(ops in ops()) {

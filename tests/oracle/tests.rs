@@ -9,6 +9,7 @@ use super::play::play;
 use super::tasks::ON_PURPOSE;
 use super::world::Event;
 use super::{History, difference};
+use crate::cases::cases;
 use crate::common::{Random, WHEELS};
 use proptest::prelude::*;
 use std::sync::Once;
@@ -35,10 +36,8 @@ fn histories(ops: std::ops::Range<usize>) -> impl Strategy<Value = History> {
     })
 }
 
-fn config(cases: u32) -> ProptestConfig {
-    let default = ProptestConfig::default();
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };
-    ProptestConfig { cases, max_shrink_iters: 20_000, failure_persistence: None, ..default }
+fn config(usual: u32) -> ProptestConfig {
+    ProptestConfig { max_shrink_iters: 20_000, ..cases(usual) }
 }
 
 proptest! {

@@ -111,7 +111,7 @@ fn jobs_cancelled_while_their_node_takes_a_new_number_do_not_run() {
     for job in 0..40 {
         trouble.push(at(1_500 + 50 * u64::from(job), schedule(1, 200 + job, 9_000)));
     }
-    keeps_all_rules_in(20, &when_they_begin(&trouble));
+    keeps_all_rules_in(5, &when_they_begin(&trouble));
     // And it hears nothing, and does not know that yet.
     trouble.push(at(1_450, What::SilenceListener { node: 1 }));
     trouble.push(at(1_600, What::SlowServer { most: 400, lasts: 2_000 }));
