@@ -281,3 +281,31 @@ async fn transactions_of_users_with_a_job_in_each() {
         print(&format!("| {alone:.0}/s | {with_job:.0}/s | {:.2} |", with_job / alone));
     }
 }
+
+#[ignore = "takes a minute"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_million_overdue_jobs_of_a_thousand_kinds() {
+    const JOBS: u64 = 1_000_000;
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    store.prepare().await.unwrap();
+    let overdue = format!(
+        "INSERT INTO wheelwork_jobs (id, kind, due, payload)
+        SELECT gen_random_uuid(), 'k' || n % 1000, now() - n * interval '1 ms', 'null'
+        FROM generate_series(1, {JOBS}) AS n"
+    );
+    connect(&url).await.batch_execute(&overdue).await.unwrap();
+    let mut builder = Jobs::builder(store);
+    for kind in 0..1_000 {
+        let handle = |_: Job<(), Postgres>| async { Ok::<_, String>(()) };
+        builder = builder.handle(format!("k{kind}"), handle);
+    }
+    let begun = Instant::now();
+    let jobs = builder.open().await.unwrap();
+    while jobs.metrics().done < JOBS {
+        tokio::time::sleep(ms(10)).await;
+    }
+    print(&format!("{:.0} jobs/s", JOBS as f64 / begun.elapsed().as_secs_f64()));
+    assert_eq!(jobs.metrics().lapsed, 0);
+}
