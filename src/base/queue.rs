@@ -75,3 +75,35 @@ mod tests {
         assert!(queue.is_empty());
     }
 }
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::thread;
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicUsize, Ordering};
+
+    /// More values than the ring has places, while they are drained.
+    #[test]
+    fn rule_09_a_drain_takes_all_that_was_there() {
+        loom::model(|| {
+            let queue = Arc::new(Queue::new(1));
+            let pushed = Arc::new(AtomicUsize::new(0));
+            queue.push(0);
+            let (to, done) = (queue.clone(), pushed.clone());
+            let producer = thread::spawn(move || {
+                for value in 1..=3 {
+                    to.push(value);
+                    done.store(value, Ordering::Release); // pairs with the load below
+                }
+            });
+            let before = pushed.load(Ordering::Acquire);
+            let mut taken: Vec<usize> = queue.drain().collect();
+            assert!((0..=before).all(|value| taken.contains(&value)), "{before}: {taken:?}");
+            producer.join().unwrap();
+            taken.extend(queue.drain());
+            taken.sort_unstable();
+            assert_eq!(taken, [0, 1, 2, 3]);
+        });
+    }
+}
