@@ -61,6 +61,7 @@ fn storm_on(wheel: WheelKind) {
     let (early, late) = (after[5], *after.last().unwrap());
     // What 30 waves would leave is five times as much.
     assert!(late < early + 1_000_000, "{early} bytes after 6 waves, {late} after 30");
+    timer.stop().unwrap();
 }
 
 /// `stop` returns the task of one timer, which then goes to the next timer.
@@ -136,6 +137,7 @@ fn rule_04_a_storm_of_fifty_million_cancels_does_not_grow_memory() {
         timer.metrics().cancelled
     );
     assert!(late < early + 1_000_000, "{early} bytes in the first tenth, {late} in the rest");
+    timer.stop().unwrap();
 }
 
 #[test]
@@ -157,6 +159,7 @@ fn pull_forward_on(wheel: WheelKind) {
     }
     let (early, late) = (after[30], *after.last().unwrap());
     assert!(late < early + 300_000, "{early} bytes after 31 rounds, {late} after 300");
+    timer.stop().unwrap();
 }
 
 #[test]
@@ -176,6 +179,7 @@ fn peak_on(wheel: WheelKind) {
     let left = bytes() - before;
     assert!(peak > 300_000 * LEAST && left < peak / 2, "{left} of {peak} bytes are left");
     println!("bytes for each pending timeout: {}", peak / 300_000);
+    timer.stop().unwrap();
 }
 
 /// Each survivor keeps the 62 slots of its chunk at most, 2.6 KB; README rule 4 and the crate's page
@@ -198,6 +202,7 @@ fn rule_04_a_survivor_of_a_burst_keeps_at_most_its_chunk() {
     let each = (bytes() - before) / SURVIVORS as isize;
     println!("bytes for each survivor: {each}");
     assert!(each < 2600 + 1000, "{each} bytes for each survivor");
+    timer.stop().unwrap();
 }
 
 #[test]
@@ -247,6 +252,7 @@ fn rule_04_a_timeout_that_repeats_allocates_nothing() {
         let allocations = fewest_allocations(|| clock.advance(ms(100) * RUNS));
         assert_eq!(timer.metrics().expired, u64::from(5 * RUNS) + 50);
         assert!(allocations < 50, "{allocations} allocations in {RUNS} runs");
+        timer.stop().unwrap();
     }
 }
 
@@ -293,6 +299,7 @@ fn dead_among_the_living_on(wheel: WheelKind) {
     assert_eq!(timer.pending_timeouts(), 0);
     let left = bytes() - before;
     assert!(left < 1_000_000, "{left} bytes with nothing pending");
+    timer.stop().unwrap();
 }
 
 fn idle_timeouts(timer: &HashedWheelTimer) -> IdleTimeouts<u64> {
@@ -311,6 +318,7 @@ fn rule_04_feeding_a_watchdog_allocates_nothing() {
         drop(watched.paused());
     });
     assert_eq!(found, 0);
+    timer.stop().unwrap();
 }
 
 /// The handle and the user's value are included.
@@ -335,6 +343,7 @@ fn rule_04_a_watched_connection_takes_at_most_100_bytes() {
         watch.resume();
     });
     assert_eq!(allocations() - before, 0);
+    timer.stop().unwrap();
 }
 
 #[test]
@@ -353,6 +362,7 @@ fn rule_04_connections_that_come_and_go_do_not_grow_memory() {
     }
     let (early, late) = (after[4], *after.last().unwrap());
     assert!(late < early + 300_000, "{early} bytes after 5 waves, {late} after 40");
+    timer.stop().unwrap();
 }
 
 /// Neither the connections nor their reports leave memory behind.
@@ -373,6 +383,7 @@ fn rule_04_connections_that_were_reported_and_dropped_leave_no_memory_behind() {
         clock.advance(ms(2000));
         let kept = bytes() - before;
         assert!(kept < 250_000, "{kept} bytes are kept after 100,000 that answered {answer:?}");
+        timer.stop().unwrap();
     }
 }
 
@@ -398,6 +409,7 @@ fn rule_04_a_connection_that_was_reported_and_stays_watched_takes_at_most_120_by
     clock.advance(ms(500));
     let each = (bytes() - before) / CONNECTIONS as isize;
     assert!(each <= 100, "{each} bytes after activity");
+    timer.stop().unwrap();
 }
 
 /// The worst case: each survivor is alone in its row.
@@ -423,6 +435,7 @@ fn rule_04_the_last_connection_of_a_row_keeps_at_most_8_kilobytes() {
     println!("bytes for each survivor among 1024: {each}");
     assert!(each < 8000, "{each} bytes for each survivor");
     drop(burst);
+    timer.stop().unwrap();
 }
 
 fn polled(sleep: &mut Sleep, waker: &Waker) -> Poll<()> {
@@ -458,6 +471,7 @@ fn rule_04_a_sleep_allocates_nothing() {
         assert!(polled(&mut sleep, &first).is_ready());
     });
     assert!(found <= plain, "{found}, and a task without captures takes {plain}");
+    timer.stop().unwrap();
 }
 
 struct Idle;
@@ -485,6 +499,7 @@ fn rule_04_a_stream_with_idle_timeouts_takes_at_most_200_bytes() {
     clock.advance(Duration::ZERO);
     let left = bytes() - before;
     assert!(left < 250_000, "{left} bytes without a stream");
+    timer.stop().unwrap();
 }
 
 /// Reads that move a byte, and reads that wait with the same wakers as before.
@@ -506,6 +521,7 @@ fn rule_04_reads_of_a_stream_with_idle_timeouts_allocate_nothing() {
         }
     });
     assert_eq!(found, 0);
+    timer.stop().unwrap();
 }
 
 #[cfg(feature = "tokio")]
@@ -538,4 +554,5 @@ fn rule_04_futures_leave_no_memory_behind() {
     }
     let (early, late) = (after[3], *after.last().unwrap());
     assert!(late < early + 200_000, "{early} bytes after 4 waves, {late} after 12");
+    timer.stop().unwrap();
 }
