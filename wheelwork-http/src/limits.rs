@@ -215,7 +215,7 @@ impl Limits {
 
     /// From the end of the last request. HTTP/1: no byte of the next one came. HTTP/2: no stream is open; pings
     /// do not count. The connection is closed softly, so a request that comes meanwhile is answered or can be
-    /// repeated (RFC 9112 section 9.5, RFC 9113 section 6.8).
+    /// repeated (RFC 9112 sections 9.3.1 and 9.5, RFC 9113 section 6.8).
     #[must_use]
     pub fn idle(self, limit: impl Into<Option<Duration>>) -> Self {
         Self { idle: limit.into(), ..self }
