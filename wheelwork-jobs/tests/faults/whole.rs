@@ -231,6 +231,7 @@ impl Play {
             0 => self.change(job, None).await,
             1 => self.change(job, Some(ms(fastrand::u64(..5_000)))).await,
             2 => self.lock_row(job, longest).await,
+            3 => self.replace(job).await,
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
-//! Jobs that are unique, periodic, limited, in groups or urgent.
+//! Jobs that are unique, periodic, limited, in groups or urgent, or that replace others.
 
-use super::oracle::{Rate, UniqueAnswer};
+use super::oracle::{Answer, Rate, UniqueAnswer};
 use super::{NODES, Play, clock, lock, ms};
 use crate::common::until;
 use std::time::{Duration, SystemTime};
@@ -24,6 +24,9 @@ const PERIODIC: u32 = 2_000_000;
 /// The number of the first job that is judged by its priority.
 const URGENT: u32 = 3_000_000;
 
+/// The number of the first job that replaces another one.
+const REPLACING: u32 = 4_000_000;
+
 /// What a job is, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
@@ -44,6 +47,7 @@ pub(super) enum Sort {
 impl Sort {
     pub(super) fn of(job: u32) -> Self {
         match (job, job % 12) {
+            (REPLACING.., _) => Self::Plain,
             (URGENT.., _) => Self::Urgent,
             (PERIODIC.., _) => Self::Periodic,
             (FIRST_MEMBER.., _) => Self::Plain,
@@ -98,6 +102,27 @@ impl Play {
         }
     }
 
+    /// Another job takes the place of one that has a key of its own.
+    pub(super) async fn replace(&self, job: u32) {
+        let old = lock(&self.0.new).get(&job).cloned();
+        let key = super::own_key(job);
+        let Some(old) = old.filter(|old| old.unique_key() == Some(&*key)) else { return };
+        let (number, due) = (REPLACING + job, SystemTime::now() + ms(fastrand::u64(..3_000)));
+        let new = self.new_job(number, number, due).key(key);
+        let change = self.oracle().changes(job, None, self.now());
+        let replaced = self.node(fastrand::usize(..NODES)).replace(new).await;
+        let answer = match replaced {
+            Ok(Some(replaced)) if replaced == old.id() => Answer::True,
+            Ok(_) => Answer::False,
+            Err(_) => Answer::Failed,
+        };
+        let (now, mut oracle) = (self.now(), self.oracle());
+        oracle.changed(job, change, answer, now);
+        if answer != Answer::Failed {
+            oracle.stored(number, now);
+        }
+    }
+
     /// A job that runs when the members of its group have ended.
     pub(super) async fn group(&self, job: u32, due: SystemTime) {
         let numbers: Vec<_> = (0..MEMBERS).map(|n| FIRST_MEMBER + MEMBERS * job + n).collect();
@@ -122,12 +147,16 @@ impl Play {
     #[cfg(feature = "cron")]
     pub(super) async fn repeat(&self) {
         // Each does something else.
-        for (job, each) in (PERIODIC..).zip([1, 2, 3, 1]) {
+        let rules = [(1, None), (2, None), (3, None), (1, Some(ms(1_500)))];
+        for (job, (each, skips)) in (PERIODIC..).zip(rules) {
             let new = NewJob::new(Sort::Periodic.kind(), &job).unwrap();
             let new = new.key(format!("periodic-{job}"));
             let cron = format!("*/{each} * * * * *");
-            let periodic = wheelwork_jobs::Periodic::cron(new, &cron, "UTC").unwrap();
-            self.oracle().recurs(job, Duration::from_secs(each), None, clock());
+            let mut periodic = wheelwork_jobs::Periodic::cron(new, &cron, "UTC").unwrap();
+            if let Some(late) = skips {
+                periodic = periodic.skip_later_than(late);
+            }
+            self.oracle().recurs(job, Duration::from_secs(each), skips, clock());
             for node in 0..NODES {
                 let stored = self.node(node).repeat(&periodic).await;
                 lock(&self.0.numbers).insert(stored.unwrap(), job);
