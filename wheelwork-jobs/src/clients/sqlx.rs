@@ -6,7 +6,7 @@ use crate::job::{JobId, NewJob};
 use crate::jobs::Jobs;
 use crate::store::postgres::Postgres;
 use crate::store::postgres::foreign::{Client, Failed, Value};
-use sqlx::{AssertSqlSafe, PgConnection, Row};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 impl Client for PgConnection {
     async fn numbers(
@@ -14,8 +14,10 @@ impl Client for PgConnection {
         statement: String,
         values: Vec<Value>,
     ) -> Result<Vec<Option<i64>>, Failed> {
-        // Not remembered by the server, so it works in a pool of transactions, too.
-        let mut query = sqlx::query(AssertSqlSafe(statement)).persistent(false);
+        // Remembered by the server if statements of the user are: then this is no pool of transactions, where a
+        // statement that one connection has prepared is not known to the next.
+        let persistent = self.cached_statements_size() > 0;
+        let mut query = sqlx::query(AssertSqlSafe(statement)).persistent(persistent);
         for value in values {
             query = match value {
                 Value::Uuid(id) => query.bind(id),

@@ -20,7 +20,7 @@ const REQUIRE: &str = "WHEELWORK_JOBS_REQUIRE_POSTGRES";
 const KEEPER: &str = r#"
 "$1/initdb" --pgdata "$2/data" --username postgres --auth trust --no-sync --locale C.UTF-8 >"$2/log" 2>&1 || exit 1
 serve() {
-    "$1/postgres" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c fsync=off \
+    "$1/postgres" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c fsync=$4 \
         -c max_connections=200 -c max_prepared_transactions=2 >>"$2/log" 2>&1 &
     server=$!
 }
@@ -46,15 +46,20 @@ pub struct Server {
 /// The server of this test program, started at the first call. `None` if PostgreSQL is missing.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    SERVER.get_or_init(start).as_ref()
+    SERVER.get_or_init(|| start("off")).as_ref()
 }
 
 /// A server for one test, which may restart it. `None` if PostgreSQL is missing.
 pub fn own_server() -> Option<Server> {
-    start()
+    start("off")
 }
 
-fn start() -> Option<Server> {
+/// As [`own_server`], with commits that reach the disk, as users run it: for measurements.
+pub fn durable_server() -> Option<Server> {
+    start("on")
+}
+
+fn start(fsync: &str) -> Option<Server> {
     let Some(binaries) = newest_binaries() else {
         let missing = "PostgreSQL is missing: expected /usr/lib/postgresql/*/bin/postgres";
         assert!(std::env::var_os(REQUIRE).is_none(), "{missing}, because {REQUIRE} is set");
@@ -65,7 +70,8 @@ fn start() -> Option<Server> {
     let folder = tempfile::Builder::new().prefix("wheelwork-postgres-").tempdir().unwrap().keep();
     let port = free_port();
     let mut command = as_unprivileged(&folder);
-    command.args(["sh", "-c", KEEPER, "keeper"]).arg(&binaries).arg(&folder).arg(port.to_string());
+    command.args(["sh", "-c", KEEPER, "keeper"]).arg(&binaries).arg(&folder);
+    command.args([&port.to_string(), fsync]);
     // The keeper must outlive an interrupt at the terminal, to clean up.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let keeper = command.stdin(Stdio::piped()).spawn().unwrap();

@@ -6,6 +6,7 @@
 
 use crate::common::{connect, postgres, until};
 use crate::proxy::Proxy;
+use sqlx::{Connection, PgConnection};
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -241,21 +242,22 @@ async fn lateness_while_something_is_in_the_way() {
     assert_eq!(jobs.metrics().taken_over, 1_000_000);
 }
 
-/// Users' transactions a second, each with a row of its own and, if `jobs`, a job.
+const CLIENTS: usize = 32;
+const USER: &str = "INSERT INTO users (name) VALUES ('anna')";
+
+/// Transactions a second of tokio-postgres, each with a row of its user's and, if `jobs`, a job.
 async fn transactions(url: &str, jobs: Option<&Jobs<Postgres>>, lasts: Duration) -> f64 {
-    const CLIENTS: usize = 32;
     let mut all = tokio::task::JoinSet::new();
     for _ in 0..CLIENTS {
         let (mut client, jobs) = (connect(url).await, jobs.cloned());
         all.spawn(async move {
-            let insert = client.prepare("INSERT INTO users (name) VALUES ('anna')").await.unwrap();
+            let insert = client.prepare(USER).await.unwrap();
             let (mut done, begun) = (0_u32, Instant::now());
             while begun.elapsed() < lasts {
                 let transaction = client.transaction().await.unwrap();
                 transaction.execute(&insert, &[]).await.unwrap();
                 if let Some(jobs) = &jobs {
-                    let new = NewJob::new("n", &1).unwrap().due(HOUR);
-                    jobs.schedule_in(&transaction, &new).await.unwrap();
+                    jobs.schedule_in(&transaction, &in_an_hour()).await.unwrap();
                 }
                 transaction.commit().await.unwrap();
                 done += 1;
@@ -266,20 +268,53 @@ async fn transactions(url: &str, jobs: Option<&Jobs<Postgres>>, lasts: Duration)
     all.join_all().await.into_iter().sum()
 }
 
-#[ignore = "takes a minute"]
+/// As [`transactions`], of sqlx.
+async fn transactions_of_sqlx(url: &str, jobs: Option<&Jobs<Postgres>>, lasts: Duration) -> f64 {
+    let mut all = tokio::task::JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (mut client, jobs) = (PgConnection::connect(url).await.unwrap(), jobs.cloned());
+        all.spawn(async move {
+            let (mut done, begun) = (0_u32, Instant::now());
+            while begun.elapsed() < lasts {
+                let mut transaction = client.begin().await.unwrap();
+                sqlx::query(USER).execute(&mut *transaction).await.unwrap();
+                if let Some(jobs) = &jobs {
+                    jobs.schedule_in_sqlx(&mut transaction, &in_an_hour()).await.unwrap();
+                }
+                transaction.commit().await.unwrap();
+                done += 1;
+            }
+            f64::from(done) / begun.elapsed().as_secs_f64()
+        });
+    }
+    all.join_all().await.into_iter().sum()
+}
+
+fn in_an_hour() -> NewJob {
+    NewJob::new("n", &1).unwrap().due(HOUR)
+}
+
+#[ignore = "takes two minutes"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_of_users_with_a_job_in_each() {
-    let Some(server) = postgres::server() else { return };
+    let Some(server) = postgres::durable_server() else { return };
     let url = server.database();
     let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
     let table = "CREATE TABLE users (id bigserial PRIMARY KEY, name text)";
     connect(&url).await.batch_execute(table).await.unwrap();
-    print("| an insert alone | with a job | of it |\n|---|---|---|");
+    print("| client | an insert alone | with a job | of it |\n|---|---|---|---|");
     for _ in 0..6 {
         let alone = transactions(&url, None, ms(4_000)).await;
         let with_job = transactions(&url, Some(&jobs), ms(4_000)).await;
-        print(&format!("| {alone:.0}/s | {with_job:.0}/s | {:.2} |", with_job / alone));
+        print(&told("tokio-postgres", alone, with_job));
+        let alone = transactions_of_sqlx(&url, None, ms(4_000)).await;
+        let with_job = transactions_of_sqlx(&url, Some(&jobs), ms(4_000)).await;
+        print(&told("sqlx", alone, with_job));
     }
+}
+
+fn told(client: &str, alone: f64, with_job: f64) -> String {
+    format!("| {client} | {alone:.0}/s | {with_job:.0}/s | {:.2} |", with_job / alone)
 }
 
 #[ignore = "takes a minute"]

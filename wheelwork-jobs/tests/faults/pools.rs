@@ -1,6 +1,6 @@
 //! PgBouncer before the database: it works, or is refused with a word. Skipped where it is missing.
 
-use crate::common::{postgres, until};
+use crate::common::{connect, postgres, until};
 use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -32,7 +32,8 @@ fn start(mode: &str) -> Option<(Pool, &'static postgres::Server)> {
     let settings = format!(
         "[databases]\n* = host=127.0.0.1 port={} user=postgres\n\
         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
-        auth_type = any\npool_mode = {mode}\n",
+        auth_type = any\npool_mode = {mode}\n\
+        ignore_startup_parameters = extra_float_digits\n",
         server.port(),
     );
     let path = folder.path().join("pgbouncer.ini");
@@ -78,4 +79,72 @@ async fn a_pool_of_transactions_is_refused() {
     let store = Postgres::new(&pool.url(&server.database())).unwrap();
     let refused = Jobs::builder(store).handle("n", fine).open().await.unwrap_err().to_string();
     assert!(refused.contains("a pool that gives a connection to a session"), "{refused}");
+}
+
+/// The pool gives each transaction another connection to the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_of_users_may_come_from_a_pool_of_transactions() {
+    let Some((pool, server)) = start("transaction") else { return };
+    let direct = server.database();
+    let store = Postgres::new(&direct).unwrap();
+    let jobs = Jobs::builder(store).handle("n", fine).open().await.unwrap();
+    let url = pool.url(&direct);
+    let [mut one, mut other] = [connect(&url).await, connect(&url).await];
+    for _ in 0..4 {
+        std::mem::swap(&mut one, &mut other);
+        let first = one.transaction().await.unwrap();
+        let second = other.transaction().await.unwrap();
+        jobs.schedule_in(&second, &NewJob::new("n", &1).unwrap()).await.unwrap();
+        jobs.schedule_in(&first, &NewJob::new("n", &1).unwrap()).await.unwrap();
+        second.commit().await.unwrap();
+        first.commit().await.unwrap();
+    }
+    until("they are done", || jobs.metrics().done == 8).await;
+}
+
+/// Such a pool asks its users for statements that are not remembered.
+#[cfg(feature = "sqlx")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_of_sqlx_may_come_from_a_pool_of_transactions() {
+    use sqlx::{Connection, PgConnection, query};
+    let Some((pool, server)) = start("transaction") else { return };
+    let direct = server.database();
+    let store = Postgres::new(&direct).unwrap();
+    let jobs = Jobs::builder(store).handle("n", fine).open().await.unwrap();
+    let url = pool.url(&direct);
+    let mut one = PgConnection::connect(&url).await.unwrap();
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    // If statements were remembered, each would have a number, and now another one on each connection.
+    let unique = NewJob::new("n", &1).unwrap().unique_for(Duration::from_secs(3_600));
+    jobs.schedule_in_sqlx(&mut one, &unique).await.unwrap();
+    for _ in 0..4 {
+        std::mem::swap(&mut one, &mut other);
+        let mut first = one.begin().await.unwrap();
+        let mut second = other.begin().await.unwrap();
+        for transaction in [&mut second, &mut first] {
+            query("SELECT 1").persistent(false).execute(&mut **transaction).await.unwrap();
+            jobs.schedule_in_sqlx(transaction, &NewJob::new("n", &1).unwrap()).await.unwrap();
+        }
+        second.commit().await.unwrap();
+        first.commit().await.unwrap();
+    }
+    until("they are done", || jobs.metrics().done == 9).await;
+}
+
+/// Without a pool of transactions, the server plans the statement once.
+#[cfg(feature = "sqlx")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlx_remembers_the_statement_if_it_remembers_those_of_its_user() {
+    use sqlx::{Connection, PgConnection, query};
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    for (persistent, remembered) in [(true, 2), (false, 0)] {
+        let mut client = PgConnection::connect(&url).await.unwrap();
+        query("SELECT $1").bind(1).persistent(persistent).execute(&mut client).await.unwrap();
+        for _ in 0..2 {
+            jobs.schedule_in_sqlx(&mut client, &NewJob::new("n", &1).unwrap()).await.unwrap();
+        }
+        assert_eq!(client.cached_statements_size(), remembered);
+    }
 }
