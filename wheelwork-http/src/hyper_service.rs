@@ -4,6 +4,9 @@ use std::task::{Context, Poll};
 
 /// A service of hyper, for [`serve`](crate::serve): for example hyper's `service_fn`.
 ///
+/// Its requests have a [`RequestBody`](crate::RequestBody) in place of hyper's `Incoming`, so that the limits see the
+/// body.
+///
 /// ```
 /// use http::{Request, Response};
 /// use hyper::service::service_fn;

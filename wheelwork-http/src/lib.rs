@@ -62,3 +62,8 @@ pub use request::{App, BodyError, Executor, OwnLimits, RequestBody};
 pub use server::{NoSignal, Report, Serve, Server, serve};
 #[cfg(feature = "rustls")]
 pub use tls::{Tls, TlsHandshake};
+
+/// The README's program is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

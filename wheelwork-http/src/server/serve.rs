@@ -41,7 +41,7 @@ use wheelwork::{BuildError, HashedWheelTimer};
 /// # Ok(())
 /// # }
 /// ```
-pub fn serve<L, S>(listener: L, service: S, limits: Limits) -> Serve<L, S> {
+pub fn serve<L: Listener, S: App>(listener: L, service: S, limits: Limits) -> Serve<L, S> {
     Serve {
         listener,
         service,
