@@ -185,8 +185,8 @@ impl Limits {
     /// From the complete header to the head of the answer. While the handler waits for the body, the body's limits
     /// run instead, and this clock starts anew with each chunk that arrives. So an upload does not count as work of the
     /// handler, and this limit may be shorter than [`body`](Self::body). If all limits of the body are off, this one
-    /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what [`handler_status`](Self::handler_status) says. A gRPC call is answered
-    /// with the status `DEADLINE_EXCEEDED`.
+    /// also runs during the wait. At the end, the handler's future is dropped, and the answer is 503, or what
+    /// [`handler_status`](Self::handler_status) says. A gRPC call is answered with the status `DEADLINE_EXCEEDED`.
     #[must_use]
     pub fn handler(self, limit: impl Into<Option<Duration>>) -> Self {
         self.for_each_request(|request| request.handler(limit))

@@ -3,8 +3,8 @@
 //! `cargo bench --bench attacks` prints for each server and attack how many hostile connections are still open at the
 //! end, and how the honest client fared. With `-- mixed`, 10,000 connections (or `-- mixed 2000`) of which nine in ten are
 //! hostile, against the honest ones alone. A name of a server before the number runs that one alone. The server
-//! `nothing` does nothing for hostile clients, so it shows what the machine and the clients cost. Servers are processes of their own, on loopback, and end after some minutes at most.
-//! nginx takes part if it is installed.
+//! `nothing` does nothing for hostile clients, so it shows what the machine and the clients cost. Servers are processes
+//! of their own, on loopback, and end after some minutes at most. nginx takes part if it is installed.
 
 mod attack;
 mod honest;
