@@ -48,11 +48,12 @@ impl Glance {
     }
 
     fn write(&self, text: &mut String) -> fmt::Result {
-        let gauges: [Gauge; 5] = [
+        let gauges: [Gauge; 6] = [
             ("waiting", "Free jobs, counted up to a limit.", |kind, _| Some(kind.waiting as f64)),
             ("overdue", "Those of them that are overdue.", |kind, _| Some(kind.overdue as f64)),
             ("claimed", "Jobs in the wheels of nodes.", |kind, _| Some(kind.claimed as f64)),
             ("dead", "Jobs whose attempts are used up.", |kind, _| Some(kind.dead as f64)),
+            ("paused", "1 if the kind is paused.", |kind, _| Some(f64::from(kind.paused))),
             ("late_seconds", "How long the first job is overdue.", |kind, at| {
                 Some(at.duration_since(kind.next_due?).unwrap_or_default().as_secs_f64())
             }),

@@ -365,3 +365,25 @@ fn page_and_program_show_what_is_done() {
     let id = in_runtime(finish(Postgres::new(&url).unwrap()));
     shows_what_is_done("--postgres", &url, id);
 }
+
+#[test]
+fn a_paused_kind_says_so_on_the_page_and_in_the_counts() {
+    let (store, folder) = redb();
+    in_runtime(async {
+        let jobs = Jobs::open(store).await.unwrap();
+        for kind in ["mail", "report"] {
+            jobs.schedule(NewJob::new(kind, &1).unwrap()).await.unwrap();
+        }
+        assert!(jobs.pause("mail").await.unwrap());
+        jobs.stop(Duration::ZERO).await.unwrap();
+    });
+    let server = Server::start(["--store", &closed(&folder)], &[]);
+    let page = server.get("/").body;
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("<tr>")).collect();
+    let [mail, report] = rows[..] else { panic!("{page}") };
+    assert!(mail.contains("mail") && report.contains("report"), "{page}");
+    assert!(mail.contains("paused") && !report.contains("paused"), "{page}");
+    let counts = server.get("/metrics").body;
+    assert!(counts.contains("\nwheelwork_jobs_store_paused{kind=\"mail\"} 1\n"), "{counts}");
+    assert!(counts.contains("\nwheelwork_jobs_store_paused{kind=\"report\"} 0\n"), "{counts}");
+}

@@ -122,19 +122,21 @@ fn kind_row(body: &mut String, kind: &KindStats, glance: &Glance, at: SystemTime
         0 => count(0, glance.all_dead),
         n => format!("<a href=\"/dead?kind={name}\">{}</a>", count(n, glance.all_dead)),
     };
+    let next = kind.next_due.map_or("–".to_owned(), |due| relative(due, at));
+    let next = if kind.paused { "paused".to_owned() } else { next };
     add(
         body,
         format_args!(
             "<tr><th scope=\"row\"><a href=\"/kind?kind={name}\">{}</a>\
             <td class=\"n\" data-label=\"Waiting\">{}<td class=\"n{warn}\" data-label=\"Overdue\">{}\
             <td class=\"n{warn}\" data-label=\"Late by\">{}<td class=\"n\" data-label=\"Claimed\">{}\
-            <td class=\"n{bad}\" data-label=\"Dead\">{dead}<td class=\"when\" data-label=\"Next due\">{}\n",
+            <td class=\"n{bad}\" data-label=\"Dead\">{dead}<td class=\"when{}\" data-label=\"Next due\">{next}\n",
             Short(&kind.kind, CELL),
             waiting(kind.waiting),
             waiting(kind.overdue),
             late.map_or("–".to_owned(), |late| short(late.as_secs())),
             count(kind.claimed, glance.all_claimed),
-            kind.next_due.map_or("–".to_owned(), |due| relative(due, at)),
+            class_if(kind.paused, "warn"),
         ),
     );
 }
