@@ -13,6 +13,20 @@
 //! - `web`: requests; an order and its jobs are stored in one transaction
 //! - `lapse`: the job that ends an order, with its work in one transaction
 //! - `remind`: a job that works on any store, and its test on virtual time without a database
+//!
+//! To begin from a copy:
+//!
+//! ```toml
+//! [dependencies]
+//! axum = "0.8"
+//! deadpool-postgres = "0.14"
+//! serde = { version = "1", features = ["derive"] }
+//! tokio = { version = "1", features = ["macros", "rt-multi-thread", "signal"] }
+//! wheelwork-jobs = { path = "../wheelwork/wheelwork-jobs", default-features = false, features = ["postgres"] }
+//!
+//! [dev-dependencies] # the test's store
+//! wheelwork-jobs = { path = "../wheelwork/wheelwork-jobs", features = ["redb"] }
+//! ```
 
 mod lapse;
 mod remind;
@@ -44,7 +58,7 @@ CREATE TABLE IF NOT EXISTS orders (
 #[tokio::main]
 async fn main() -> Result<(), Failed> {
     let mut arguments = std::env::args().skip(1);
-    let url = arguments.next().ok_or("the URL of a PostgreSQL database is missing")?;
+    let url = arguments.next().ok_or("expected: orders URL [SECONDS [ADDRESS]]")?;
     let lapse_after = arguments.next().map(|seconds| seconds.parse()).transpose()?.unwrap_or(1800);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let lapse_after = Duration::from_secs(lapse_after);
