@@ -21,15 +21,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The [guide] has a chapter for each task: [request deadlines](guide::request_deadlines),
-//! [idle connections](guide::idle_connections), [WebSocket pings](guide::websocket_pings), [HTTP servers](guide::http_servers),
-//! [periodic work](guide::periodic_work),
-//! [async programs](guide::async_programs), [libraries](guide::in_a_library), [tests](guide::virtual_time),
-//! [shutdown](guide::shutdown), [a watchdog](guide::a_watchdog), [suspends](guide::suspends), [sizing](guide::sizing),
-//! [watching it](guide::watching), [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop),
-//! [jobs that survive](guide::jobs),
-//! and how to port code from
-//! [Netty](guide::from_netty), [`ScheduledThreadPoolExecutor`](guide::from_scheduled_executor) and
+//! The [guide] has a chapter for each task: [request deadlines](guide::request_deadlines), [idle
+//! connections](guide::idle_connections), [WebSocket pings](guide::websocket_pings), [HTTP
+//! servers](guide::http_servers), [periodic work](guide::periodic_work), [async programs](guide::async_programs),
+//! [libraries](guide::in_a_library), [tests](guide::virtual_time), [shutdown](guide::shutdown), [a
+//! watchdog](guide::a_watchdog), [suspends](guide::suspends), [sizing](guide::sizing), [watching it](guide::watching),
+//! [the wheels](guide::choosing_a_wheel), [your own loop](guide::own_loop), [jobs that survive](guide::jobs), and how
+//! to port code from [Netty](guide::from_netty), [`ScheduledThreadPoolExecutor`](guide::from_scheduled_executor) and
 //! [tokio](guide::from_tokio).
 //!
 //! # The path of a timeout
@@ -147,9 +145,9 @@
 //!
 //! None is on by default.
 //!
-//! - `log` warns through the [log](https://docs.rs/log) facade, target `wheelwork`. It warns of panics,
-//!   refused jobs and timeouts, a backlog, timeouts that run ten ticks late (at least 100 ms), a last handle
-//!   whose drop cancels timeouts, and more than 64 live timers. Refusals, backlogs and lateness are summed up, at most once in a second.
+//! - `log` warns through the [log](https://docs.rs/log) facade, target `wheelwork`. It warns of panics, refused jobs
+//!   and timeouts, a backlog, timeouts that run ten ticks late (at least 100 ms), a last handle whose drop cancels
+//!   timeouts, and more than 64 live timers. Refusals, backlogs and lateness are summed up, at most once in a second.
 //! - `metrics` adds [`publish_metrics`](HashedWheelTimer) to a timer and to an idle manager: counters and
 //!   lateness in the [metrics](https://docs.rs/metrics) facade, for Prometheus and others.
 //! - `rayon` and `tokio` add their executors. `tokio` and `futures-io` add async streams with idle timeouts

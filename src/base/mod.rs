@@ -9,7 +9,8 @@
 //! - `publish`: values in the `metrics` facade, if that feature is on.
 //! - `queue`: a queue that allocates only while it is long.
 //! - `refused`: a refused value inside its error.
-//! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels and the delay queue.
+//! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels and the delay
+//!   queue.
 //! - `spread`: which shard the calling thread uses, and how many shards the idle manager has.
 //! - `sync`: the switch between the standard library's primitives and those of the model checkers.
 //! - `waker`: the identity of a waker.

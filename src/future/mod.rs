@@ -68,10 +68,10 @@
 //! A timer has one thread. It sleeps while nothing is due, and wakes up once per tick in which
 //! something is. One timer serves all runtimes of a process; make one and clone its handle.
 //!
-//! A [`Sleep`] takes 48 bytes, 56 with the feature `tracing`, and a slot of 40 bytes in the timer. Its first poll costs as much as
-//! [`new_timeout`](crate::HashedWheelTimer::new_timeout) and two clock reads, and allocates nothing. A
-//! later poll with the same waker costs one clock read. A [`FutureTimeout`] whose future is ready at its first
-//! poll never uses the wheel.
+//! A [`Sleep`] takes 48 bytes, 56 with the feature `tracing`, and a slot of 40 bytes in the timer. Its first poll costs
+//! as much as [`new_timeout`](crate::HashedWheelTimer::new_timeout) and two clock reads, and allocates nothing. A later
+//! poll with the same waker costs one clock read. A [`FutureTimeout`] whose future is ready at its first poll never
+//! uses the wheel.
 //!
 //! Each wake-up comes from the worker's thread. For a runtime, this is a wake-up from outside, which
 //! costs more than a wake-up by its own timer. This matters for timeouts that fire, not for those that

@@ -53,8 +53,9 @@ impl IdlePolicy {
         self.with(|limits| limits.after[IdleKind::Writer as usize] = nanos(after))
     }
 
-    /// Reports a connection whose both directions were silent: it had neither reads nor writes for `after`. This is a third duration: it
-    /// does not replace those of [`reader`](Self::reader) and [`writer`](Self::writer). Zero turns it off.
+    /// Reports a connection whose both directions were silent: it had neither reads nor writes for `after`. This is a
+    /// third duration: it does not replace those of [`reader`](Self::reader) and [`writer`](Self::writer). Zero turns
+    /// it off.
     #[must_use]
     pub fn both(self, after: Duration) -> Self {
         self.with(|limits| limits.after[IdleKind::Both as usize] = nanos(after))

@@ -84,7 +84,8 @@ impl Alarm {
         }
     }
 
-    /// Wakes the worker if it would sleep beyond `deadline`. Producers call it after they have pushed an entry, and fenced.
+    /// Wakes the worker if it would sleep beyond `deadline`. Producers call it after they have pushed an entry, and
+    /// fenced.
     #[inline]
     pub(crate) fn submitted(&self, deadline: u64) {
         // Acquire: pairs with the release of `arm`.

@@ -8,7 +8,8 @@
 //!
 //! One more arena has the internal timeouts (see `timeout/internal`). It belongs to no thread.
 //!
-//! The worker learns of new chunks through a queue. It waits for the locks here only to end the timer. All threads hold them only for a short time.
+//! The worker learns of new chunks through a queue. It waits for the locks here only to end the timer. All threads hold
+//! them only for a short time.
 
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};

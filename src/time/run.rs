@@ -163,8 +163,9 @@ impl Tasks {
         }))
     }
 
-    /// Spawns a future, which need not be `Send`, but must be `'static`: move clones into it. It is polled first once the present one waits. A drop of the
-    /// returned handle detaches it. After the end of the run, the future is dropped.
+    /// Spawns a future, which need not be `Send`, but must be `'static`: move clones into it. It is polled first once
+    /// the present one waits. A drop of the returned handle detaches it. After the end of the run, the future is
+    /// dropped.
     pub fn spawn<F>(&self, future: F) -> Spawned<F::Output>
     where
         F: IntoFuture<IntoFuture: 'static, Output: 'static>,

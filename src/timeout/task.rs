@@ -156,8 +156,8 @@ where
 }
 
 /// A task whose type is erased, as [`stop`](crate::HashedWheelTimer::stop) and
-/// [`cancel_and_take`](Timeout::cancel_and_take) return it. It can be scheduled again, also in another timer. There it is the same task: it does not grow, however often it is handed from
-/// timer to timer.
+/// [`cancel_and_take`](Timeout::cancel_and_take) return it. It can be scheduled again, also in another timer. There it
+/// is the same task: it does not grow, however often it is handed from timer to timer.
 pub struct Task(pub(super) Erased);
 
 impl Task {

@@ -33,8 +33,8 @@ static LIVE_TIMERS: AtomicUsize = AtomicUsize::new(0);
 /// The structure under a [`HashedWheelTimer`](crate::HashedWheelTimer); see
 /// [`Builder::wheel`](crate::Builder::wheel).
 ///
-/// All guarantees of the timer hold with each structure.
-/// [Choosing a wheel](crate::guide::choosing_a_wheel) compares them. The non-cascading wheel of Linux is not offered, because it is not exact: see
+/// All guarantees of the timer hold with each structure. [Choosing a wheel](crate::guide::choosing_a_wheel) compares
+/// them. The non-cascading wheel of Linux is not offered, because it is not exact: see
 /// [`LinuxWheel`](crate::wheel::LinuxWheel).
 ///
 /// # Examples

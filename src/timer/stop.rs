@@ -70,8 +70,8 @@ impl HashedWheelTimer {
     ///
     /// # Errors
     ///
-    /// The errors of `stop`, and [`StopError::StillRunning`] if the worker is still busy with a task. This
-    /// error has the thread's name and the task's timeout. The timer is closed anyway, and nothing more runs after that task.
+    /// The errors of `stop`, and [`StopError::StillRunning`] if the worker is still busy with a task. This error has
+    /// the thread's name and the task's timeout. The timer is closed anyway, and nothing more runs after that task.
     /// Pending timeouts stay pending until the task ends. Call again to get them.
     ///
     /// # Examples

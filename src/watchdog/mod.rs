@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Reports what has not been fed for its limit: a thread, a runtime, a shard.
 ///
-/// The timer has a worker thread of its own. So it tells that a runtime is stuck while that runtime cannot do
-/// anything itself, even if the runtime is the timer's executor. [The guide](crate::guide::a_watchdog) says how to watch what.
+/// The timer has a worker thread of its own. So it tells that a runtime is stuck while that runtime cannot do anything
+/// itself, even if the runtime is the timer's executor. [The guide](crate::guide::a_watchdog) says how to watch what.
 ///
 /// Clones are handles to the same watchdog. It keeps its timer alive while a clone exists, or while
 /// something is watched.

@@ -4,8 +4,9 @@
 //! An entry is a token and a *mark* of its tick. The hashed wheel marks the low 16 bits of the
 //! round, the wheels that cascade mark the tick, and the others mark nothing.
 //!
-//! An entry whose timeout was cancelled is *dead*. It stays until it is due, until a sweep
-//! drops it, or until the search for the next live entry meets it (see `confirm`). Its version distinguishes it from the entry of the slot's next user.
+//! An entry whose timeout was cancelled is *dead*. It stays until it is due, until a sweep drops it, or until the
+//! search for the next live entry meets it (see `confirm`). Its version distinguishes it from the entry of the slot's
+//! next user.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};

@@ -131,9 +131,9 @@ impl Kind {
     /// least a microsecond. Each attempt counts.
     ///
     /// In no period of this length are more jobs claimed, by the database's clock, and a node begins what it has
-    /// claimed at once. They are spread: a fiftieth may begin together (one, if there are at most fifty), the others follow
-    /// evenly. So a backlog may be done at 98 hundredths of the rate, and at the whole rate up to fifty in a period.
-    /// All nodes together have one count; each obeys its own setting. In the embedded store, the count begins
+    /// claimed at once. They are spread: a fiftieth may begin together (one, if there are at most fifty), the others
+    /// follow evenly. So a backlog may be done at 98 hundredths of the rate, and at the whole rate up to fifty in a
+    /// period. All nodes together have one count; each obeys its own setting. In the embedded store, the count begins
     /// anew with each process.
     pub fn rate(mut self, most: u32, period: Duration) -> Self {
         self.rate = Some(Rate::new(most, period));

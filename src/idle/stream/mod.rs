@@ -40,7 +40,8 @@ use std::pin::Pin;
 
 /// Wraps streams whose reads and writes fail when the stream is idle.
 ///
-/// A program makes one, and clones the handle, which keeps the timer running. See [`IdleStream`] for a program and for the guarantees.
+/// A program makes one, and clones the handle, which keeps the timer running. See [`IdleStream`] for a program and for
+/// the guarantees.
 ///
 /// # Examples
 ///
@@ -152,9 +153,9 @@ impl fmt::Debug for IdleStreams {
 pin_project! {
     /// A stream with idle timeouts. Created by [`IdleStreams::wrap`].
     ///
-    /// It has tokio's `AsyncRead` and `AsyncWrite` with the feature `tokio`, those of futures-io with
-    /// the feature `futures-io`, and tonic's `Connected` with the feature `tonic`. If the stream has been idle for a duration of its policy, reads and writes
-    /// fail with an [`io::Error`](std::io::Error) of kind
+    /// It has tokio's `AsyncRead` and `AsyncWrite` with the feature `tokio`, those of futures-io with the feature
+    /// `futures-io`, and tonic's `Connected` with the feature `tonic`. If the stream has been idle for a duration of
+    /// its policy, reads and writes fail with an [`io::Error`](std::io::Error) of kind
     /// [`TimedOut`](std::io::ErrorKind::TimedOut), whose source is a [`TimedOut`].
     ///
     /// ```

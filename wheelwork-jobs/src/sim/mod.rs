@@ -1,8 +1,8 @@
 //! A check of the whole: nodes, store and network in a simulated world.
 //!
-//! The nodes are the real ones, and so is their store, `Postgres`. The server, the network and the users are
-//! simulated, on virtual time and in one thread, so a seed always gives the same history. The oracle judges what users see, and that nobody
-//! waits for ever.
+//! The nodes are the real ones, and so is their store, `Postgres`. The server, the network and the users are simulated,
+//! on virtual time and in one thread, so a seed always gives the same history. The oracle judges what users see, and
+//! that nobody waits for ever.
 //!
 //! - `world`: virtual time, processes, and the order of their tasks
 //! - `host`: what the nodes use of it instead of the module `host`

@@ -9,10 +9,10 @@ use crate::store::Glance;
 use crate::store::{KindStats, Peek, StoreError};
 use std::collections::BTreeMap;
 
-/// Counts the jobs of the first $1 kinds, up to $2 free ones of all kinds together, $3 claimed ones and $3 dead
-/// ones. A row has a kind, its counts (waiting, overdue, claimed, dead), when the first is due that is not dead,
-/// and whether it is paused; a kind may have several. Then come how many free jobs of a kind were counted, how many kinds, claimed
-/// and dead jobs there are up to the limits, and the time.
+/// Counts the jobs of the first $1 kinds, up to $2 free ones of all kinds together, $3 claimed ones and $3 dead ones. A
+/// row has a kind, its counts (waiting, overdue, claimed, dead), when the first is due that is not dead, and whether it
+/// is paused; a kind may have several. Then come how many free jobs of a kind were counted, how many kinds, claimed and
+/// dead jobs there are up to the limits, and the time.
 const GLANCE: &str = "
 WITH RECURSIVE kinds (kind, number) AS (
     (

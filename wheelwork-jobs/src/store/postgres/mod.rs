@@ -65,9 +65,9 @@ use uuid::Uuid;
 
 /// Jobs in a PostgreSQL database, which many nodes share.
 ///
-/// The tables are made at the first use, in the first schema of the search path; their names begin with
-/// `wheelwork_`, after a [prefix](Self::with_prefix) if you give one. A store has up to six connections, which are made when they are needed and again after
-/// an error. Clones share them.
+/// The tables are made at the first use, in the first schema of the search path; their names begin with `wheelwork_`,
+/// after a [prefix](Self::with_prefix) if you give one. A store has up to six connections, which are made when they are
+/// needed and again after an error. Clones share them.
 ///
 /// Notices between nodes need `LISTEN` and `NOTIFY`, so connect to the database itself and not to a pool
 /// that shares connections between transactions.

@@ -19,10 +19,10 @@ SELECT to_regclass('wheelwork_jobs_dead') IS NOT NULL, to_regclass('wheelwork_sc
 /// The version of the tables.
 pub(crate) const VERSION: &str = "SELECT version FROM wheelwork_schema";
 
-/// Run on each connection. Each statement of this store touches few rows by an index, whatever the
-/// statistics of a table say that was empty a minute ago, and in the order of the index, up to its limit. A scan that remains (of the few nodes) has an
-/// enormous cost then, for which PostgreSQL would compile the statement each time. A node that stands still
-/// in a transaction must not hold its locks.
+/// Run on each connection. Each statement of this store touches few rows by an index, whatever the statistics of a
+/// table say that was empty a minute ago, and in the order of the index, up to its limit. A scan that remains (of the
+/// few nodes) has an enormous cost then, for which PostgreSQL would compile the statement each time. A node that stands
+/// still in a transaction must not hold its locks.
 pub(crate) const CONNECTED: &str = "
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -667,10 +667,10 @@ SELECT
 FROM moved"
 );
 
-/// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
-/// the payload $6 with the priority $8, in place of the job that has the key. Tells its owner, and all nodes if the new one is due
-/// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored. Revokes
-/// as `CANCEL`, unless the owner is the node $9.
+/// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and the payload
+/// $6 with the priority $8, in place of the job that has the key. Tells its owner, and all nodes if the new one is due
+/// within $7 microseconds. No row if somebody else has stored the key meanwhile, or the very job is stored. Revokes as
+/// `CANCEL`, unless the owner is the node $9.
 pub(crate) const REPLACE: &str = concat!(
     "
 WITH before AS (
