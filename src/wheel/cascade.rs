@@ -58,7 +58,7 @@ pub(super) trait Layout {
 pub(super) struct Cascade<L> {
     layout: L,
     levels: Vec<Level>,
-    /// The next tick to expire: one after the layout's clock.
+    /// The next tick to expire: one after the layout's clock. In a pass, the tick that expires: the clock itself.
     current_tick: u64,
     sweep_position: SweepPosition,
     /// Entries that are being moved down and are due by now. Empty between two moves, and kept so
@@ -113,6 +113,7 @@ impl<L: Layout> Cascade<L> {
     /// first, since its timeouts are the oldest. Returns whether any timeout is due in this tick.
     fn stop_at(&mut self, tick: u64, now: u64, batch: &mut Batch) -> bool {
         self.layout.advance(tick);
+        self.current_tick = tick;
         for level in (1..self.levels.len()).rev() {
             if self.levels[level].first_expiration() == Some(tick) {
                 self.move_down(level, now);

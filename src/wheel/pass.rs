@@ -2,7 +2,7 @@
 //! any value, and insert, move and remove values before it goes on. A structure knows the last tick of its pass,
 //! so this tick does not change.
 //!
-//! Meanwhile a structure accepts only ticks after the pass. A token that is
+//! Meanwhile the structure is given only ticks after the pass. A token that is
 //! filed for an earlier tick waits here, in the order of ticks. It is younger than all tokens of that tick
 //! that are in the filing, so it comes after them.
 

@@ -12,7 +12,9 @@ use crate::intake::{
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
 use crate::timeout::{Admit, Erased, Next, Place, Refusal, Run, Timeout, TimerTask};
-use crate::wheel::{Batch, Confirm, Due, Exact, Hashed, Standing, Token, TokenWheel};
+use crate::wheel::{
+    Batch, Confirm, Due, Exact, Hashed, Hierarchical, LinuxClassic, Standing, Token, TokenWheel,
+};
 use std::convert::identity;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -347,6 +349,32 @@ fn rule_09_a_closing_interrupts_the_filing() {
     worker.drain();
     let filed = 1000 * (SLOTS - 1) - producer.queued();
     assert!((4096..5000).contains(&filed), "{filed}");
+}
+
+/// A task schedules one that is overdue, and closes the timer. The pass ends in the middle of the tick, beyond
+/// the deadline of the other one.
+#[test]
+fn rule_09_after_a_closing_in_the_middle_of_a_pass_the_overdue_are_filed() {
+    closes_in_the_middle(LinuxClassic::default());
+    closes_in_the_middle(Hierarchical::with_buckets(2).unwrap());
+    closes_in_the_middle(Hashed::new(8).unwrap());
+}
+
+fn closes_in_the_middle(wheel: impl Exact) {
+    let mut worker = worker_on(wheel);
+    let mut producer = Producer::of(&worker);
+    let control = worker.control.clone();
+    producer.schedule_task(20, move || control.context.close());
+    producer.schedule_at(20, 1);
+    producer.schedule_at(DUE, 1);
+    worker.take_in();
+    worker.expire(30 * TICK);
+    assert_eq!(producer.handles[..2].iter().filter(|timeout| timeout.is_expired()).count(), 1);
+    producer.schedule_at(10, 1);
+    worker.drain();
+    let overdue = producer.index(3);
+    let tokens = std::iter::from_fn(|| worker.filing.pop(30)).map(|due| due.token.index);
+    assert!(tokens.into_iter().any(|index| index == overdue), "it is in the wheel");
 }
 
 /// A producer that uses the alarm during the worker's last check counts as the tick's one
