@@ -2,9 +2,9 @@
 
 use super::oracle::{Answer, Rate, UniqueAnswer};
 use super::{NODES, Play, clock, lock, ms};
-use crate::common::until;
+use crate::common::{connect, until};
 use std::time::{Duration, SystemTime};
-use wheelwork_jobs::{Group, NewJob};
+use wheelwork_jobs::{Group, JobId, Jobs, NewJob, Postgres};
 
 /// So many jobs of the kind "few" run at once on all nodes.
 pub(super) const FEW: usize = 2;
@@ -82,23 +82,55 @@ impl Play {
         }
     }
 
-    /// Two marks are for all.
+    /// Two marks are for all. Some are stored in transactions of users.
     pub(super) async fn unique(&self, job: u32, due: SystemTime) {
         let (mark, period) = (fastrand::u8(..2), ms(fastrand::u64(50..3_000)));
         let new = self.new_job(job, mark.into(), due).unique_for(period);
-        let id = new.id();
         let node = self.node(fastrand::usize(..NODES));
         let call = self.oracle().calls_unique(mark, job, period, self.now(), clock());
-        let stored = node.schedule(new).await.ok();
-        let answer = match stored {
+        let (answer, clock) = match fastrand::u8(..3) {
+            0 => self.unique_in(&node, new).await,
+            _ => {
+                let id = new.id();
+                let stored = node.schedule(new).await.ok();
+                (self.unique_answer(id, stored), clock())
+            }
+        };
+        let (now, mut oracle) = (self.now(), self.oracle());
+        oracle.unique_returned(call, answer, clock);
+        if answer == UniqueAnswer::Stored {
+            oracle.stored(job, now);
+        }
+    }
+
+    /// In a transaction of a user, which ends soon: it holds the mark. The clock is that of the statement's answer.
+    async fn unique_in(&self, node: &Jobs<Postgres>, new: NewJob) -> (UniqueAnswer, u64) {
+        let Ok(_permit) = self.0.transactions.acquire().await else {
+            return (UniqueAnswer::Failed, clock());
+        };
+        let mut client = connect(&self.0.direct).await;
+        let transaction = client.transaction().await.unwrap();
+        let stored = node.schedule_in(&transaction, &new).await.ok();
+        let (answer, clock) = (self.unique_answer(new.id(), stored), clock());
+        tokio::time::sleep(ms(fastrand::u64(..500))).await;
+        let is_undone = fastrand::bool();
+        let ended = match is_undone {
+            true => transaction.rollback().await,
+            false => transaction.commit().await,
+        };
+        let answer = match answer {
+            UniqueAnswer::Stored if ended.is_err() => UniqueAnswer::Failed,
+            UniqueAnswer::Stored if is_undone => UniqueAnswer::Undone,
+            answer => answer,
+        };
+        (answer, clock)
+    }
+
+    fn unique_answer(&self, id: JobId, stored: Option<JobId>) -> UniqueAnswer {
+        match stored {
             Some(stored) if stored == id => UniqueAnswer::Stored,
             Some(other) => UniqueAnswer::Existing(self.number(other).unwrap()),
             None => UniqueAnswer::Failed,
-        };
-        let (now, mut oracle) = (self.now(), self.oracle());
-        oracle.unique_returned(call, answer, clock());
-        if answer == UniqueAnswer::Stored {
-            oracle.stored(job, now);
         }
     }
 
