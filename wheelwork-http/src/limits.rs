@@ -256,7 +256,8 @@ impl Limits {
     }
 
     /// The most connections that are served. If one more comes, those that are idle longest are closed to make room.
-    /// Until there is room, it waits, and no other one is accepted.
+    /// Until there is room, it waits, and no other one is accepted. 0 counts as 1: a server that serves nobody is not
+    /// started.
     #[must_use]
     pub fn connections(self, most: impl Into<Option<usize>>) -> Self {
         Self { connections: most.into(), ..self }
