@@ -210,6 +210,19 @@ fn without_limits_of_the_body_the_handlers_clock_runs_during_the_wait() {
 }
 
 #[test]
+fn a_handler_that_answers_just_in_time_is_spared() {
+    world(limits().handler(5 * SECOND).body(None), async |world| {
+        let mut client = world.connect().await;
+        client.send(post("/echo", 1)).await;
+        world.pass(5 * SECOND - TICK).await;
+        client.send("x").await;
+        assert!(client.text().ends_with("1 bytes"));
+        world.pass(20 * SECOND).await;
+        assert_eq!(world.cuts(), []);
+    });
+}
+
+#[test]
 fn a_body_that_stops_is_answered_with_408() {
     world(limits(), async |world| {
         let mut client = world.connect().await;
@@ -267,6 +280,21 @@ fn the_total_of_a_body_ends_an_honest_but_long_upload() {
         }
         let cut = (Limit::BodyTotal, Effect::Request);
         assert!(is_cut_after(&world, &mut client, 4 * SECOND, cut).await.contains("408"));
+    });
+}
+
+#[test]
+fn a_body_that_is_complete_just_in_time_is_spared() {
+    world(limits().body_total(40 * SECOND), async |world| {
+        let mut client = world.connect().await;
+        client.send(post("/echo", 5)).await;
+        for _ in 0..4 {
+            client.send("x").await;
+            world.pass(10 * SECOND - TICK).await;
+        }
+        client.send("x").await;
+        assert!(client.text().ends_with("5 bytes"));
+        assert_eq!(world.cuts(), []);
     });
 }
 
@@ -356,6 +384,20 @@ fn a_client_that_reads_below_the_least_rate_is_reset() {
         }
         let cut = (Limit::ResponseRate, Effect::Close);
         is_cut_after(&world, &mut client, SECOND, cut).await;
+    });
+}
+
+#[test]
+fn a_client_that_reads_at_the_least_rate_is_spared() {
+    world(limits().response_rate(Rate::new(1, 10 * SECOND)), async |world| {
+        let mut client = world.connect().await;
+        client.send(get("/endless")).await;
+        for _ in 0..10 {
+            world.pass(9 * SECOND).await;
+            client.received();
+            settle().await;
+        }
+        assert_eq!(world.cuts(), []);
     });
 }
 

@@ -223,6 +223,44 @@ fn a_body_that_stops_is_answered_with_408() {
 }
 
 #[test]
+fn a_handler_that_answers_just_in_time_is_spared() {
+    world(limits().handler(5 * SECOND).body(None), async |world| {
+        let mut client = world.connect_http2().await;
+        client.send(post(1, "/echo")).await;
+        world.pass(5 * SECOND - TICK).await;
+        client.send(frame(DATA, END_STREAM, 1, b"x")).await;
+        assert_eq!(kinds(&client.frames().await), [HEADERS, DATA]);
+        world.pass(20 * SECOND).await;
+        assert_eq!(world.cuts(), []);
+    });
+}
+
+#[test]
+fn the_total_of_a_body_ends_a_long_upload_and_spares_one_that_is_just_in_time() {
+    for is_cut in [true, false] {
+        world(limits().body_total(40 * SECOND), async |world| {
+            let mut client = world.connect_http2().await;
+            client.send(post(1, "/echo")).await;
+            for _ in 0..4 {
+                client.send(data(1, 1)).await;
+                world.pass(10 * SECOND - TICK).await;
+            }
+            client.frames().await;
+            if is_cut {
+                let cut = (Limit::BodyTotal, Effect::Request);
+                let frames = is_cut_after(&world, &mut client, 4 * TICK, cut).await;
+                assert_eq!((frames[0].kind, frames[0].stream), (HEADERS, 1));
+            } else {
+                client.send(frame(DATA, END_STREAM, 1, b"x")).await;
+                let frames = client.frames().await;
+                assert!(frames.iter().any(|frame| frame.payload == b"5 bytes"));
+                assert_eq!(world.cuts(), []);
+            }
+        });
+    }
+}
+
+#[test]
 fn a_body_that_stops_after_the_head_of_the_answer_resets_the_stream() {
     world(limits(), async |world| {
         let mut client = world.connect_http2().await;
