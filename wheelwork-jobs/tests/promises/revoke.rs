@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tokio::runtime::{self, Runtime};
 use wheelwork_jobs::store::Insert;
-use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Store};
+use wheelwork_jobs::{Job, JobId, Jobs, NewJob, Postgres, Store};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -124,18 +124,41 @@ async fn a_handler_that_waits_for_a_thread_is_not_called_after_its_node_has_left
 /// Nobody can ask it.
 #[tokio::test]
 async fn a_cancel_waits_until_a_silent_owner_is_dead() {
+    waits_until_a_silent_owner_is_dead(async |client, job| {
+        assert!(client.cancel(job.id()).await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_move_waits_until_a_silent_owner_is_dead() {
+    waits_until_a_silent_owner_is_dead(async |client, job| {
+        assert!(client.reschedule(job.id(), HOUR).await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_replacement_waits_until_a_silent_owner_is_dead() {
+    waits_until_a_silent_owner_is_dead(async |client, job| {
+        let new = NewJob::new("n", &()).unwrap().key("the key").due(HOUR);
+        assert_eq!(client.replace(new).await.unwrap(), Some(job.id()));
+    })
+    .await;
+}
+
+/// There is no other node that would see the end of its life.
+async fn waits_until_a_silent_owner_is_dead(revoke: impl AsyncFnOnce(Jobs<Postgres>, NewJob)) {
     let Some(store) = common::postgres() else { return };
     store.prepare().await.unwrap();
     let begun = Instant::now();
     let silent = store.join(None, &[], ms(1_000)).await.unwrap().node;
-    let job = NewJob::new("n", &()).unwrap();
+    let job = NewJob::new("n", &()).unwrap().key("the key");
     let insert = Insert { job: job.clone(), claim: true };
     let stored = store.insert(Some(silent), HOUR, &[insert]).await.unwrap();
     assert!(stored[0].stored().unwrap().claimed.is_some());
     let client = Jobs::open(store.clone()).await.unwrap();
-    // There is no other node that would see the end of its life.
-    let cancel = tokio::time::timeout(ms(60_000), client.cancel(job.id()));
-    assert!(cancel.await.expect("an answer").unwrap());
+    tokio::time::timeout(ms(60_000), revoke(client, job)).await.expect("an answer");
     assert!(begun.elapsed() >= ms(990), "after {:?}", begun.elapsed());
     assert!(!store.beat(silent, HOUR, &[]).await.unwrap().alive);
 }
