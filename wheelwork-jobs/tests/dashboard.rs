@@ -1,4 +1,4 @@
-//! The Grafana dashboard against the metrics: it shows each of them, and names no other.
+//! The Grafana dashboard against the metrics: it shows each of them, and names no other. The guide names them, too.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,6 +6,7 @@ use std::time::Duration;
 use wheelwork_jobs::{Job, Jobs, NewJob, Redb};
 
 const DASHBOARD: &str = include_str!("../docs/grafana/wheelwork-jobs.json");
+const GUIDE: &str = include_str!("../docs/guide.md");
 
 /// All values of the keys `expr` and `query` in a piece of JSON.
 fn expressions(json: &Value, found: &mut Vec<String>) {
@@ -67,6 +68,17 @@ async fn the_dashboard_shows_every_metric_and_names_no_other() {
     for name in exported.keys() {
         let is_part = name.ends_with("_sum") || name.ends_with("_count");
         assert!(is_part || shown.contains(name), "the dashboard does not show {name}");
+    }
+}
+
+/// The guide leaves out what all names begin with.
+#[tokio::test]
+async fn the_guide_names_every_metric() {
+    let named: BTreeSet<&str> = GUIDE.split('`').collect();
+    for name in exported().await.keys() {
+        let name = name.strip_prefix("wheelwork_jobs_").unwrap();
+        let metric = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
+        assert!(named.contains(metric.unwrap_or(name)), "the guide does not name {name}");
     }
 }
 
