@@ -1,43 +1,29 @@
 //! What a history consists of, and how a seed makes one.
 
 use super::net::Line;
+use super::oracle::Sort;
 use fastrand::Rng;
 
 /// So many nodes run at the same time.
 pub(super) const NODES: usize = 3;
 
+// The numbers of the first jobs of a sort.
+pub(super) const RATED: u32 = 1_000;
+pub(super) const UNIQUE: u32 = 2_000;
+pub(super) const MEMBERS: u32 = 3_000;
+pub(super) const LAST: u32 = 4_000;
+pub(super) const PERIODIC: u32 = 5_000;
+
 /// What a job is, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
-    /// Also the members of groups.
-    Plain,
-    /// So many of them run at once on all nodes.
-    Few,
-    /// So many of them begin in a period on all nodes.
-    Rated,
-    Unique,
-    /// It runs when the members of its group have ended.
-    Last,
-    Periodic,
-}
-
-impl Sort {
-    pub(super) const RATED: u32 = 1_000;
-    pub(super) const UNIQUE: u32 = 2_000;
-    pub(super) const MEMBERS: u32 = 3_000;
-    pub(super) const LAST: u32 = 4_000;
-    pub(super) const PERIODIC: u32 = 5_000;
-
-    pub(super) fn of(job: u32) -> Self {
-        match job {
-            Self::PERIODIC.. => Self::Periodic,
-            Self::LAST.. => Self::Last,
-            Self::MEMBERS.. => Self::Plain,
-            Self::UNIQUE.. => Self::Unique,
-            Self::RATED.. => Self::Rated,
-            _ if job % 5 == 4 => Self::Few,
-            _ => Self::Plain,
-        }
+pub(super) fn sort(job: u32) -> Sort {
+    match job {
+        PERIODIC.. => Sort::Periodic,
+        LAST.. => Sort::Last,
+        MEMBERS.. => Sort::Plain,
+        UNIQUE.. => Sort::Unique,
+        RATED.. => Sort::Rated,
+        _ if job % 5 == 4 => Sort::Few,
+        _ => Sort::Plain,
     }
 }
 
@@ -233,7 +219,7 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
 }
 
 fn periodic(steps: &mut Vec<Step>, rng: &mut Rng) {
-    for job in (Sort::PERIODIC..).take(rng.usize(..3).saturating_sub(rng.usize(..2))) {
+    for job in (PERIODIC..).take(rng.usize(..3).saturating_sub(rng.usize(..2))) {
         let at = rng.u64(0..6_000);
         let skip_later_than = rng.bool().then(|| rng.u64(300..1_500));
         let (each, act) = (rng.u64(1..4), act(rng));
@@ -251,7 +237,7 @@ fn rated(steps: &mut Vec<Step>, rng: &mut Rng) {
         return;
     }
     let from = rng.u64(..10_000);
-    for job in (Sort::RATED..).take(rng.usize(..80)) {
+    for job in (RATED..).take(rng.usize(..80)) {
         let at = if rng.u8(..3) > 0 { from } else { rng.u64(..15_000) };
         let (node, due, act) = (rng.usize(..NODES), rng.u64(..1_500), act(rng));
         steps.push(Step { at, what: What::Schedule { node, job, due, key: None, act } });
@@ -267,7 +253,7 @@ fn unique(steps: &mut Vec<Step>, rng: &mut Rng) {
         return;
     }
     let (from, lasts) = (rng.u64(..5_000), rng.u64(10..10_000));
-    for job in (Sort::UNIQUE..).take(rng.usize(..30)) {
+    for job in (UNIQUE..).take(rng.usize(..30)) {
         let (node, mark) = (rng.usize(..NODES), rng.u8(..2));
         let (period, due, act) = (rng.u64(50..6_000), rng.u64(..1_500), act(rng));
         let open = (rng.u8(..4) == 0).then(|| (rng.u64(1..600), rng.bool()));
@@ -280,7 +266,7 @@ fn groups(steps: &mut Vec<Step>, rng: &mut Rng) {
     if rng.bool() {
         return;
     }
-    for job in (Sort::LAST..).take(rng.usize(1..3)) {
+    for job in (LAST..).take(rng.usize(1..3)) {
         let (at, node, members) = (rng.u64(..12_000), rng.usize(..NODES), rng.u32(1..6));
         let (due, first, last) = (rng.u64(..3_000), act(rng), act(rng));
         steps.push(Step { at, what: What::Group { node, job, members, due, act: first, last } });
@@ -302,7 +288,7 @@ fn groups(steps: &mut Vec<Step>, rng: &mut Rng) {
 
 /// The number of a member of a group.
 pub(super) fn member(last: u32, number: u32) -> u32 {
-    Sort::MEMBERS + 100 * (last - Sort::LAST) + number
+    MEMBERS + 100 * (last - LAST) + number
 }
 
 fn act(rng: &mut Rng) -> Act {

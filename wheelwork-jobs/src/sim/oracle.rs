@@ -3,7 +3,7 @@
 //! It knows nothing of the nodes' inside, so it judges the simulation and a real database alike. All
 //! instants are counted from the beginning of the history.
 //!
-//! - `periodic`, `limited`, `unique`, `group`: rules for the jobs that are so
+//! - `sort`: what a job is; `periodic`, `limited`, `unique`, `group`: rules for the jobs that are so
 
 #[path = "oracle/group.rs"]
 mod group;
@@ -11,10 +11,13 @@ mod group;
 mod limited;
 #[path = "oracle/periodic.rs"]
 mod periodic;
+#[path = "oracle/sort.rs"]
+mod sort;
 #[path = "oracle/unique.rs"]
 mod unique;
 
 pub(crate) use self::limited::Rate;
+pub(crate) use self::sort::Sort;
 pub(crate) use self::unique::UniqueAnswer;
 
 use self::limited::Rated;
@@ -124,6 +127,7 @@ impl Trouble {
 
 #[derive(Clone, Debug, Default)]
 struct Job {
+    sort: Sort,
     /// By the database's clock, in microseconds.
     due: u64,
     stored: Option<Duration>,
@@ -132,9 +136,6 @@ struct Job {
     /// A user has locked its row.
     locked: Trouble,
     effects: usize,
-    /// Its kind is limited.
-    is_one_of_few: bool,
-    is_rated: bool,
     recurs: Option<Recurs>,
     /// The numbers of the occurrences that handlers have completed in their transactions.
     completed: BTreeSet<u64>,
@@ -315,13 +316,9 @@ impl Oracle {
     }
 
     /// Somebody schedules a job. It may be stored from now on.
-    pub(crate) fn schedules(&mut self, job: u32, due: u64) {
-        self.job(job).due = due;
-    }
-
-    /// The kind of a job is limited.
-    pub(crate) fn is_one_of_few(&mut self, job: u32) {
-        self.job(job).is_one_of_few = true;
+    pub(crate) fn schedules(&mut self, job: u32, sort: Sort, due: u64) {
+        let job = self.job(job);
+        (job.sort, job.due) = (sort, due);
     }
 
     pub(crate) fn stored(&mut self, job: u32, now: Duration) {
@@ -465,7 +462,7 @@ impl Oracle {
     /// or moved.
     fn judge_crowded(&mut self, now: Duration) {
         let Limits { call, slack, few, .. } = self.limits;
-        let few_jobs = self.jobs.iter().filter(|(_, job)| job.is_one_of_few);
+        let few_jobs = self.jobs.iter().filter(|(_, job)| job.sort == Sort::Few);
         let unchanged =
             |job: &Job| job.changes.iter().all(|c| matches!(c.returned, Some((_, Answer::False))));
         let unchanged = few_jobs.filter(|(_, job)| unchanged(job));
@@ -485,7 +482,7 @@ impl Oracle {
 
     fn judge_paused(&mut self, begin: &Begin, now: Duration) {
         let Begin { job, node, decided, .. } = *begin;
-        if self.job(job).is_one_of_few || self.job(job).is_rated {
+        if matches!(self.job(job).sort, Sort::Few | Sort::Rated) {
             return; // another kind
         }
         let Pause { returned: Some(returned), resumes, .. } = self.pause else { return };
@@ -587,8 +584,11 @@ impl Oracle {
         let due = now.checked_sub(Duration::from_micros(clock.checked_sub(due)?))?;
         let begin = [Some(stored), moved, failed, job.locked.0].into_iter().flatten();
         let begin = begin.fold(due, Duration::max);
-        let begin = if job.is_one_of_few { begin.max(self.place_since()?) } else { begin };
-        let begin = if job.is_rated { begin.max(self.rate_since()) } else { begin };
+        let begin = match job.sort {
+            Sort::Few => begin.max(self.place_since()?),
+            Sort::Rated => begin.max(self.rate_since()),
+            Sort::Plain | Sort::Unique | Sort::Last | Sort::Periodic => begin,
+        };
         let begin = begin.max(self.group_since(job)?);
         let late = if self.fault.since(begin.saturating_sub(self.limits.late())) {
             let fault = self.fault.0.unwrap_or_default();
@@ -602,7 +602,7 @@ impl Oracle {
 
     /// Since when there is a place for a job of the limited kind. `None` if there is none, as far as is known.
     fn place_since(&self) -> Option<Duration> {
-        let few_jobs = self.jobs.values().filter(|job| job.is_one_of_few);
+        let few_jobs = self.jobs.values().filter(|job| job.sort == Sort::Few);
         let running = few_jobs.clone().flat_map(|job| &job.runs).filter(|run| run.ended.is_none());
         if running.count() >= self.limits.few {
             return None;

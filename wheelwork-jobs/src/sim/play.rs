@@ -1,10 +1,10 @@
 //! Plays a history.
 
 use super::db::JobRow;
-use super::history::{Act, NODES, Sort, Step, What, member};
+use super::history::{Act, NODES, Step, What, member, sort};
 use super::net::Line;
 use super::oracle::{
-    Answer, Begin, Limits, Oracle, Rate, Row, Rule, RunEnd, UniqueAnswer, Violation,
+    Answer, Begin, Limits, Oracle, Rate, Row, Rule, RunEnd, Sort, UniqueAnswer, Violation,
 };
 use super::server::Server;
 use super::statement::{EFFECT, LOCK_ROW};
@@ -230,7 +230,7 @@ impl Play {
         let effects = self.0.server.db.state().effects.clone();
         for (effect, times) in effects {
             let (job, occurrence) = (effect as u32, effect >> 32);
-            if Sort::of(job) == Sort::Periodic {
+            if sort(job) == Sort::Periodic {
                 self.oracle().completed_occurrence(job, occurrence.unsigned_abs(), times);
             } else {
                 self.oracle().completed(job, times);
@@ -549,26 +549,15 @@ impl Play {
     }
 
     fn new_job(&self, job: u32, due: u64, key: Option<u8>, act: Act) -> NewJob {
-        let sort = Sort::of(job);
+        let sort = sort(job);
         let act = match act {
             // Its end is in the store before its handler has returned.
             Act::InTransaction(time) if sort == Sort::Few => Act::Slow(time),
             act => act,
         };
         lock(&self.0.acts).insert(job, act);
-        let kind = match sort {
-            Sort::Few => {
-                self.oracle().is_one_of_few(job);
-                "few"
-            }
-            Sort::Rated => {
-                self.oracle().is_rated(job);
-                "rated"
-            }
-            Sort::Plain | Sort::Unique | Sort::Last | Sort::Periodic => "n",
-        };
         let due = self.clock().after(ms(due));
-        self.oracle().schedules(job, due.as_micros());
+        self.oracle().schedules(job, sort, due.as_micros());
         if let Some(key) = key {
             lock(&self.0.keys).entry(key).or_default().push(job);
             if lock(&self.0.doubtful_keys).contains(&key) {
@@ -578,7 +567,7 @@ impl Play {
             }
         }
         let key = key.map(|key| format!("key-{key}"));
-        let (id, kind, payload) = (self.id(job), kind.into(), job.to_string());
+        let (id, kind, payload) = (self.id(job), sort.kind().into(), job.to_string());
         let priority = u8::try_from(job % 4).unwrap_or(0);
         let when = When::At(due);
         NewJob { id, kind, key, when, payload, priority, unique_for: None }

@@ -1,6 +1,6 @@
 //! Histories that have broken a rule.
 
-use super::history::{Act, Sort, Step, What, at};
+use super::history::{Act, LAST, PERIODIC, RATED, Step, What, at};
 use super::net::Line;
 use super::play::play;
 
@@ -95,7 +95,7 @@ fn jobs_cancelled_while_their_node_stands_still_do_not_run() {
 fn the_last_of_a_group_cancelled_while_its_node_asks_for_members_does_not_run() {
     let mut steps = vec![at(900, What::SlowServer { most: 40, lasts: 9_000 })];
     for n in 0..60 {
-        let (job, from) = (Sort::LAST + n, 1_000 + 50 * u64::from(n));
+        let (job, from) = (LAST + n, 1_000 + 50 * u64::from(n));
         let (act, last) = (Act::Quick, Act::Quick);
         steps.push(at(from, What::Group { node: 1, job, members: 1, due: 300, act, last }));
         steps.push(at(from + 250 + 5 * u64::from(n), What::Cancel { node: 2, job }));
@@ -173,7 +173,7 @@ fn a_locked_row_does_not_stop_the_ends_of_other_jobs() {
 }
 
 const fn rated(job: u32) -> What {
-    What::Schedule { node: 0, job: Sort::RATED + job, due: 0, key: None, act: Act::Quick }
+    What::Schedule { node: 0, job: RATED + job, due: 0, key: None, act: Act::Quick }
 }
 
 /// Nobody tells the nodes when the rate allows one more.
@@ -188,7 +188,7 @@ fn a_backlog_gets_its_rate() {
 fn an_occurrence_is_done_once_though_the_clock_is_set_back() {
     let act = Act::InTransaction(10);
     let mut steps = vec![
-        at(500, What::Repeat { job: Sort::PERIODIC, each: 3, skip_later_than: None, act }),
+        at(500, What::Repeat { job: PERIODIC, each: 3, skip_later_than: None, act }),
         at(500, What::SlowServer { most: 300, lasts: 20_000 }),
     ];
     for n in 1..6 {

@@ -11,10 +11,10 @@ mod oracle;
 
 mod features;
 
-use self::features::{FEW, RATE, Sort};
+use self::features::{FEW, RATE, is_urgent, sort};
 use crate::common::{connect, postgres};
 use crate::proxy::{Line, Proxy};
-use oracle::{Answer, Begin, Limits, Oracle, Row, RunEnd};
+use oracle::{Answer, Begin, Limits, Oracle, Row, RunEnd, Sort};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -142,7 +142,7 @@ impl Play {
     async fn handle(&self, node: usize, job: Job<u32, Postgres>) -> Result<(), String> {
         let (now, clock) = (self.now(), clock());
         let number = self.number(job.id).unwrap_or(job.payload);
-        if Sort::of(number) == Sort::Urgent {
+        if is_urgent(number) {
             lock(&self.0.urgent).push(number);
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl Play {
         match number % 5 {
             0 if job.attempt == 1 => Err("it fails".into()),
             // The end of a completed run is in the store before its handler has returned.
-            2 if Sort::of(number) != Sort::Few => {
+            2 if sort(number) != Sort::Few => {
                 self.complete(number, job).await.map_err(|error| error.to_string())
             }
             1 | 2 => {
@@ -190,7 +190,7 @@ impl Play {
 
     /// Its number, kind and priority are known from now on.
     fn new_job(&self, number: u32, payload: u32, due: SystemTime) -> NewJob {
-        let kind = Sort::of(number).kind();
+        let kind = sort(number).kind();
         let new = NewJob::new(kind, &payload).unwrap().due(due).priority((number % 4) as u8);
         self.note(number, &new, due);
         new
@@ -198,18 +198,12 @@ impl Play {
 
     fn note(&self, number: u32, new: &NewJob, due: SystemTime) {
         lock(&self.0.numbers).insert(new.id(), number);
-        let mut oracle = self.oracle();
-        match Sort::of(number) {
-            Sort::Few => oracle.is_one_of_few(number),
-            Sort::Rated => oracle.is_rated(number),
-            _ => {}
-        }
-        oracle.schedules(number, Timestamp::from(due).as_micros());
+        self.oracle().schedules(number, sort(number), Timestamp::from(due).as_micros());
     }
 
     async fn user(self, job: u32, longest: Duration) {
         let due = SystemTime::now() + ms(fastrand::u64(..4_000));
-        match Sort::of(job) {
+        match sort(job) {
             Sort::Unique => return self.unique(job, due).await,
             Sort::Last => return self.group(job, due).await,
             _ => {}
@@ -335,7 +329,7 @@ impl Play {
         for row in effects {
             let (effect, times) = (row.get::<_, i64>(0), row.get::<_, i64>(1) as usize);
             let (job, occurrence) = (effect as u32, effect >> 32);
-            match Sort::of(job) {
+            match sort(job) {
                 Sort::Periodic => oracle.completed_occurrence(job, occurrence as u64, times),
                 _ => oracle.completed(job, times),
             }
@@ -362,7 +356,7 @@ impl Play {
             if let Some(violation) = &oracle.violation {
                 panic!("{:?}: {}", violation.rule, violation.what);
             }
-            let all_ended = rows.keys().all(|job| Sort::of(*job) == Sort::Periodic);
+            let all_ended = rows.keys().all(|job| sort(*job) == Sort::Periodic);
             if now >= end && all_ended {
                 return oracle.judge_end(&rows);
             }

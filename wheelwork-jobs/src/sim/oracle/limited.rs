@@ -23,11 +23,6 @@ pub(super) struct Rated {
 }
 
 impl Oracle {
-    /// The kind of a job has a rate.
-    pub(crate) fn is_rated(&mut self, job: u32) {
-        self.job(job).is_rated = true;
-    }
-
     /// All claims so far of the kind with a rate, by the database's clock, and whether more are due.
     pub(crate) fn claimed_at_a_rate(&mut self, claims: &[u64], wait: bool, now: Duration) {
         for &clock in &claims[self.rated.claims.len()..] {

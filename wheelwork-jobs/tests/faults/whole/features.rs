@@ -1,6 +1,6 @@
 //! Jobs that are unique, periodic, limited, in groups or urgent, or that replace others.
 
-use super::oracle::{Answer, Rate, UniqueAnswer};
+use super::oracle::{Answer, Rate, Sort, UniqueAnswer};
 use super::{NODES, Play, clock, lock, ms};
 use crate::common::{connect, until};
 use std::time::{Duration, SystemTime};
@@ -27,51 +27,30 @@ const URGENT: u32 = 3_000_000;
 /// The number of the first job that replaces another one.
 const REPLACING: u32 = 4_000_000;
 
-/// What a job is, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
-    /// Also the members of groups.
-    Plain,
-    /// So many of them run at once on all nodes.
-    Few,
-    /// So many of them begin in a period on all nodes.
-    Rated,
-    Unique,
-    /// It runs when the members of its group have ended.
-    Last,
-    Periodic,
-    /// Its priority is judged.
-    Urgent,
+/// What a job is, by its number. Urgent jobs are of a kind with few places.
+pub(super) fn sort(job: u32) -> Sort {
+    match (job, job % 12) {
+        (REPLACING.., _) => Sort::Plain,
+        (URGENT.., _) => Sort::Few,
+        (PERIODIC.., _) => Sort::Periodic,
+        (FIRST_MEMBER.., _) => Sort::Plain,
+        (_, 1 | 7) => Sort::Few,
+        (_, 3 | 4) => Sort::Rated,
+        (_, 6 | 9) => Sort::Unique,
+        (_, 10) => Sort::Last,
+        _ => Sort::Plain,
+    }
 }
 
-impl Sort {
-    pub(super) fn of(job: u32) -> Self {
-        match (job, job % 12) {
-            (REPLACING.., _) => Self::Plain,
-            (URGENT.., _) => Self::Urgent,
-            (PERIODIC.., _) => Self::Periodic,
-            (FIRST_MEMBER.., _) => Self::Plain,
-            (_, 1 | 7) => Self::Few,
-            (_, 3 | 4) => Self::Rated,
-            (_, 6 | 9) => Self::Unique,
-            (_, 10) => Self::Last,
-            _ => Self::Plain,
-        }
-    }
-
-    pub(super) fn kind(self) -> &'static str {
-        match self {
-            Self::Few | Self::Urgent => "few",
-            Self::Rated => "rated",
-            Self::Plain | Self::Unique | Self::Last | Self::Periodic => "n",
-        }
-    }
+/// Its priority is judged.
+pub(super) fn is_urgent(job: u32) -> bool {
+    (URGENT..REPLACING).contains(&job)
 }
 
 impl Play {
     /// What the oracle has to know before a run begins.
     pub(super) async fn before(&self, job: u32, now: Duration) {
-        match Sort::of(job) {
+        match sort(job) {
             // The last occurrence may be committed, and its handler goes on.
             Sort::Periodic => self.judge_effects().await,
             Sort::Last => {
@@ -225,13 +204,13 @@ impl Play {
         let node = self.node(0);
         let lapses = || (0..NODES).map(|node| self.node(node).metrics().lapsed).sum::<u64>();
         let before = lapses();
-        node.pause(Sort::Urgent.kind()).await.unwrap();
+        node.pause(Sort::Few.kind()).await.unwrap();
         let due = SystemTime::now();
         let new = (URGENT..URGENT + JOBS).map(|job| self.new_job(job, job, due));
         for stored in node.schedule_all(new).await {
             stored.unwrap();
         }
-        node.resume(Sort::Urgent.kind()).await.unwrap();
+        node.resume(Sort::Few.kind()).await.unwrap();
         let begun = || lock(&self.0.urgent).clone();
         until("the urgent jobs have begun", || begun().len() >= JOBS as usize).await;
         if lapses() > before {
