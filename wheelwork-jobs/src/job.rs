@@ -118,6 +118,11 @@ pub struct NewJob {
     pub(crate) unique_for: Option<Duration>,
 }
 
+/// A key as it is stored: PostgreSQL has no NUL characters.
+pub(crate) fn stored_key(key: &str) -> String {
+    key.replace('\0', "")
+}
+
 impl NewJob {
     /// The longest kind, in bytes.
     pub const LONGEST_KIND: usize = 256;
@@ -165,7 +170,7 @@ impl NewJob {
     /// its key. NUL characters are removed. A key of more than [`LONGEST_KEY`](Self::LONGEST_KEY) bytes is
     /// refused by [`schedule`](crate::Jobs::schedule).
     pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into().replace('\0', ""));
+        self.key = Some(stored_key(&key.into()));
         self
     }
 

@@ -3,7 +3,7 @@
 use crate::error::{DiedError, OpenError, ScheduleError, StopError};
 use crate::handler::{Handler, Job};
 use crate::health::Health;
-use crate::job::{JobId, NewJob, State, StoredJob, When};
+use crate::job::{JobId, NewJob, State, StoredJob, When, stored_key};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::node::{Link, Settings, Stopped};
@@ -234,7 +234,7 @@ impl<S: Store> Jobs<S> {
     ///
     /// If the store fails.
     pub async fn get_by_key(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
-        let key = key.to_owned();
+        let key = stored_key(key);
         self.0.call(move |store| async move { store.find(&key).await }).await
     }
 

@@ -50,6 +50,12 @@ async fn a_job_is_found_moved_and_cancelled_by_its_key(store: impl Shared) {
     assert!(jobs.reschedule_by_key("order-17", ms(1)).await.unwrap());
     until("it is done", || jobs.metrics().done == 1).await;
     assert_eq!(*seen.lock().unwrap(), [2]);
+    // A key is stored without NUL characters.
+    let strange = NewJob::new("n", &3).unwrap().key("order\0-18").due(HOUR);
+    let id = jobs.schedule(strange).await.unwrap();
+    for key in ["order\0-18", "order-18"] {
+        assert_eq!(jobs.get_by_key(key).await.unwrap().unwrap().id, id);
+    }
 }
 
 async fn a_job_replaces_the_one_that_has_its_key(store: impl Shared) {
