@@ -244,12 +244,14 @@ async fn exported_statements_make_the_tables() {
     let missing = Jobs::builder(store.clone()).create_tables(false).open().await;
     assert!(matches!(missing, Err(OpenError::NoTables)), "{missing:?}");
     let user = connect(&url).await;
-    for from in [0, 0, 1, 7] {
+    for from in [0, 0, 1, Postgres::VERSION] {
         user.batch_execute(&Postgres::schema(from, Some("x_")).unwrap()).await.unwrap();
     }
     let jobs = Jobs::builder(store).create_tables(false).open().await.unwrap();
     jobs.schedule(job(1).due(HOUR)).await.unwrap();
     assert!(Postgres::schema(0, Some("X")).is_err());
+    let unknown = Postgres::schema(Postgres::VERSION + 1, None).unwrap_err().to_string();
+    assert!(unknown.contains("expected 0 to"), "{unknown}");
 }
 
 #[test]

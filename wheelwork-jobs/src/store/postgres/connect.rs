@@ -11,6 +11,7 @@
 //! with an answer, and a node never has more backends than links.
 
 use super::listen::Ears;
+use super::place::place_of;
 use super::prefix::Prefix;
 use super::sql;
 use crate::host::{self, JoinHandle, Runtime};
@@ -49,6 +50,8 @@ pub(crate) struct Connector {
     backends: Arc<Lock<HashSet<i32>>>,
     /// Of the names of the tables.
     pub(super) prefix: Prefix,
+    /// Where the database is, for errors.
+    place: Arc<str>,
 }
 
 impl Connector {
@@ -59,6 +62,7 @@ impl Connector {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
+        let place = place_of(&config).into();
         let cancel_tls = tls.clone();
         let connect = move |ears: Option<Arc<Ears>>| -> Connecting {
             let (config, tls) = (config.clone(), tls.clone());
@@ -74,7 +78,7 @@ impl Connector {
             })
         };
         let (backends, prefix) = (Arc::default(), Prefix::default());
-        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends, prefix }
+        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends, prefix, place }
     }
 
     /// Makes connections over streams to a simulated server.
@@ -102,8 +106,8 @@ impl Connector {
                 let _ = token.cancel_query_raw(stream, NoTls).await;
             })
         };
-        let (backends, prefix) = (Arc::default(), Prefix::default());
-        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends, prefix }
+        let (backends, prefix, place) = (Arc::default(), Prefix::default(), "simulated".into());
+        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends, prefix, place }
     }
 }
 
@@ -277,7 +281,10 @@ impl Link {
     async fn connect(&self, action: &'static str) -> Result<Session, StoreError> {
         let failed = |error| StoreError::new(action, Described(error));
         let connected = (self.connector.connect)(self.ears.clone()).await;
-        let mut session = connected.map_err(failed)?;
+        let mut session = connected.map_err(|error| {
+            let place = &self.connector.place;
+            StoreError::new(action, format!("{place}: {}", Described(error)))
+        })?;
         let settings = format!("{}{}", self.limits.settings(), sql::CONNECTED);
         let answers = session.client.simple_query(&settings).await.map_err(failed)?;
         let process = answers.iter().find_map(|answer| match answer {

@@ -10,7 +10,7 @@
 //! - `nodes`: nodes that come and go
 //! - `rows`: what the rows of answers say
 //! - `listen`: what other nodes tell; `revoke`: claims that were taken away
-//! - `url`: where the database is; `tls`: encrypted connections
+//! - `url`: where the database is; `place`: the same in a word, for errors; `tls`: encrypted connections
 
 pub(crate) mod connect;
 mod ends;
@@ -23,6 +23,7 @@ mod limited;
 mod listen;
 mod nodes;
 mod open;
+mod place;
 mod prefix;
 pub(crate) mod progress;
 mod replace;
@@ -173,8 +174,13 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// If the prefix is no beginning of a name, as in [`with_prefix`](Self::with_prefix).
+    /// If the prefix is no beginning of a name, as in [`with_prefix`](Self::with_prefix), or this crate does not know
+    /// the version.
     pub fn schema(from: u32, prefix: Option<&str>) -> Result<String, StoreError> {
+        if from > schema::VERSION {
+            let unknown = format!("version {from}: expected 0 to {}", schema::VERSION);
+            return Err(StoreError::new("write its statements", unknown));
+        }
         let prefix = prefix.map(Prefix::new).transpose()?.unwrap_or_default();
         Ok(prefix.schema(from))
     }
