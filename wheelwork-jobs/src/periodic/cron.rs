@@ -60,7 +60,10 @@ pub enum PeriodicError {
         kind: String,
     },
     /// The expression cannot be read.
-    #[error("the cron expression {expression:?}: {error}")]
+    #[error(
+        "the cron expression {expression:?}: {error} Expected five fields, or six with the seconds first, such as \
+         \"30 2 * * *\""
+    )]
     Expression {
         /// The expression.
         expression: String,
@@ -371,6 +374,7 @@ mod tests {
         let of =
             |expression, zone| Periodic::cron(job(), expression, zone).unwrap_err().to_string();
         assert!(of("* * *", "UTC").contains("\"* * *\""));
+        assert!(of("* * *", "UTC").contains("Expected five fields"));
         assert!(of("99 * * * *", "UTC").contains("\"99 * * * *\""));
         assert!(of("0 0 30 2 *", "UTC").contains("fits no time"));
         assert!(of("* * * * *", "Mars/Olympus").contains("\"Mars/Olympus\""));
