@@ -15,6 +15,14 @@ fn the_statements_are_printed_without_a_store() {
     let later = run(["schema", "--from", "1", "--prefix", "mail_"]);
     assert!(later.out.contains("ALTER TABLE mail_wheelwork_jobs"), "{}", later.out);
     assert!(!later.out.contains("wheelwork_node_ids"), "{}", later.out);
+    let last = run(["schema", "--from", &Postgres::VERSION.to_string()]);
+    assert_eq!((last.code, &*last.out), (0, ""));
+    let unknown = run(["schema", "--from", "99"]);
+    assert!(
+        unknown.code == 1 && unknown.err.contains("version 99: expected 0 to"),
+        "{}",
+        unknown.err
+    );
     let refused = run(["schema", "--prefix", "mail-"]);
     assert!(refused.code == 1 && refused.err.contains("\"mail-\""), "{}", refused.err);
 }

@@ -27,29 +27,33 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+/// The heading of the options that say which store.
+const STORE: &str = "Store";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct StoreArgs {
     #[command(flatten)]
     pub(crate) place: Place,
 
     /// What the names of the tables in PostgreSQL have before `wheelwork_`
-    #[arg(long, env = "WHEELWORK_JOBS_PREFIX", global = true)]
+    #[arg(long, env = "WHEELWORK_JOBS_PREFIX", global = true, help_heading = STORE)]
     pub(crate) prefix: Option<String>,
 }
 
+/// Clap would let a variable forbid the other option.
 #[derive(Debug, clap::Args)]
-#[group(multiple = false)]
 pub(crate) struct Place {
-    /// The file of an embedded store
-    #[arg(long, value_name = "FILE", env = "WHEELWORK_JOBS_STORE")]
+    /// The file of an embedded store [or env: WHEELWORK_JOBS_STORE]
+    #[arg(long, value_name = "FILE", global = true, help_heading = STORE)]
     pub(crate) store: Option<PathBuf>,
 
-    /// A PostgreSQL database, such as postgres://user@host/name
+    /// A PostgreSQL database, such as postgres://user@host/name [or env:
+    /// WHEELWORK_JOBS_POSTGRES]
     ///
     /// What it does not say comes from PGHOST and its like and from ~/.pgpass, as
     /// in psql; all of it if the text is empty. Connections are encrypted with
     /// sslmode=require.
-    #[arg(long, value_name = "URL", env = "WHEELWORK_JOBS_POSTGRES", hide_env_values = true)]
+    #[arg(long, value_name = "URL", global = true, help_heading = STORE)]
     pub(crate) postgres: Option<String>,
 }
 

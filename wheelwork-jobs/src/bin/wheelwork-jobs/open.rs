@@ -28,9 +28,28 @@ pub(crate) enum OpenError {
     Prefix(StoreError),
 }
 
-/// Ends the program if the command line names none.
+impl Place {
+    /// What the command line names, or else what the environment does.
+    fn or_from_environment(self) -> Self {
+        let variable = |name| std::env::var_os(name);
+        match self {
+            Self { store: None, postgres: None } => Self {
+                store: variable("WHEELWORK_JOBS_STORE").map(PathBuf::from),
+                postgres: variable("WHEELWORK_JOBS_POSTGRES")
+                    .map(|url| url.to_string_lossy().into_owned()),
+            },
+            named => named,
+        }
+    }
+}
+
+/// Ends the program if none is named, or two are.
 pub(crate) fn open(StoreArgs { place, prefix }: StoreArgs) -> Result<Opened, OpenError> {
-    match place {
+    match place.or_from_environment() {
+        Place { store: Some(_), postgres: Some(_) } => {
+            let both = "two stores: expected either --store <FILE> or --postgres <URL>";
+            Args::command().error(ErrorKind::ArgumentConflict, both).exit()
+        }
         Place { store: Some(path), .. } => {
             if !path.is_file() {
                 return Err(OpenError::Missing(path));

@@ -37,7 +37,10 @@ pub(crate) enum RunError {
 pub(crate) async fn run(args: Args) -> Result<ExitCode, RunError> {
     let Args { store, json, command } = args;
     if let Command::Schema { from } = command {
-        print(Postgres::schema(from, store.prefix.as_deref())?)?;
+        let statements = Postgres::schema(from, store.prefix.as_deref())?;
+        if !statements.is_empty() {
+            print(statements)?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     match open(store)? {
