@@ -81,14 +81,20 @@ async fn a_pool_of_transactions_is_refused() {
     assert!(refused.contains("a pool that gives a connection to a session"), "{refused}");
 }
 
-/// The pool gives each transaction another connection to the server.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transactions_of_users_may_come_from_a_pool_of_transactions() {
-    let Some((pool, server)) = start("transaction") else { return };
+/// A node with a connection of its own, and where the pool is for its users.
+async fn node_beside_a_pool_of_transactions() -> Option<(Jobs<Postgres>, Pool, String)> {
+    let (pool, server) = start("transaction")?;
     let direct = server.database();
     let store = Postgres::new(&direct).unwrap();
     let jobs = Jobs::builder(store).handle("n", fine).open().await.unwrap();
     let url = pool.url(&direct);
+    Some((jobs, pool, url))
+}
+
+/// The pool gives each transaction another connection to the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_of_users_may_come_from_a_pool_of_transactions() {
+    let Some((jobs, _pool, url)) = node_beside_a_pool_of_transactions().await else { return };
     let [mut one, mut other] = [connect(&url).await, connect(&url).await];
     for _ in 0..4 {
         std::mem::swap(&mut one, &mut other);
@@ -107,11 +113,7 @@ async fn transactions_of_users_may_come_from_a_pool_of_transactions() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_of_sqlx_may_come_from_a_pool_of_transactions() {
     use sqlx::{Connection, PgConnection, query};
-    let Some((pool, server)) = start("transaction") else { return };
-    let direct = server.database();
-    let store = Postgres::new(&direct).unwrap();
-    let jobs = Jobs::builder(store).handle("n", fine).open().await.unwrap();
-    let url = pool.url(&direct);
+    let Some((jobs, _pool, url)) = node_beside_a_pool_of_transactions().await else { return };
     let mut one = PgConnection::connect(&url).await.unwrap();
     let mut other = PgConnection::connect(&url).await.unwrap();
     // If statements were remembered, each would have a number, and now another one on each connection.
