@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const BEAT: Duration = Duration::from_millis(5);
 /// From one beat to the next.
 const PACE: Duration = Duration::from_millis(2);
-/// Seldom enough to cost next to nothing.
+/// For what measures CPU time.
 const SLOW_PACE: Duration = Duration::from_millis(20);
 /// Operations between two looks at the clock.
 const STEP: u64 = 64;
@@ -161,19 +161,41 @@ fn file_all<R: Rival>(timer: Timer<R>, job: &Job) -> Result<(), Error> {
 }
 
 /// CPU time of the timer's threads until all are where they stay, and the time to schedule one. A few
-/// others are due meanwhile, because some timers leave a queue alone until something is due.
+/// others are due meanwhile, because some timers leave a queue alone until something is due. What these cost
+/// alone, and what a timer without work costs, is measured before and subtracted.
 pub fn kept<R: Rival>(timer: Timer<R>, job: &Job) -> Figures {
     probe::expect(MOST_BEATS);
     let far = job.count("far");
+    let alone = Watched::begin();
+    Heart::new(timer, SLOW_PACE).go_on(after(job))?;
+    let share = alone.cpu_ns() / alone.ns();
     let mut heart = Heart::new(timer, SLOW_PACE);
-    let others = kernel::cpu_time_of_others();
-    let begin = Instant::now();
+    let all = Watched::begin();
     let beat = |i| heart.beat_at_step(i);
     let kept = schedule(&mut timer(), far, needs_handle(job), beat);
-    let took = begin.elapsed();
+    let took = all.ns();
     heart.go_on(after(job) + Duration::from_nanos(100 * far))?;
-    let others = kernel::cpu_time_of_others() - others;
+    let cpu = all.cpu_ns() - share * all.ns();
     mem::forget(kept);
-    let each = |time: Duration| time.as_nanos() as f64 / far as f64;
-    Ok(vec![("ns_per_op", each(took)), ("cpu_ns_per_op", each(others))])
+    Ok(vec![("ns_per_op", took / far as f64), ("cpu_ns_per_op", cpu / far as f64)])
+}
+
+/// The CPU time of all threads but the calling one, and the time, since it began.
+struct Watched {
+    cpu: Duration,
+    begin: Instant,
+}
+
+impl Watched {
+    fn begin() -> Self {
+        Self { cpu: kernel::cpu_time_of_others(), begin: Instant::now() }
+    }
+
+    fn cpu_ns(&self) -> f64 {
+        (kernel::cpu_time_of_others() - self.cpu).as_nanos() as f64
+    }
+
+    fn ns(&self) -> f64 {
+        self.begin.elapsed().as_nanos() as f64
+    }
 }
