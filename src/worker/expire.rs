@@ -180,38 +180,30 @@ impl<W: Exact> Worker<W> {
     }
 
     /// Claims a timeout. Before the claim, names it in place of the timeout that ran last.
-    #[inline]
+    #[inline(always)] // the claim stays in registers
     pub(super) fn claim(&mut self, token: Token) -> Claim<Erased> {
         let Self { control, chunks, named, due, .. } = self;
         let (context, running) = (&control.context, &control.running);
         let Some((chunk, offset)) = chunks.chunk(token) else {
             return Claim::Dead;
         };
-        let (mut before, mut began) = (None, false);
+        let mut began = false;
         let claim = chunk.slot(offset).claim_if(token.version, due.start, || {
-            before = named.take();
-            began = running.begin(before.is_some(), token.index);
+            began = running.begin(named.is_some(), token.index);
             began
         });
-        match &claim {
-            Claim::Due(claimed) => {
-                if !chunk.internal {
-                    context.ended(1); // first, so whoever sees it ended also sees the freed permit
-                }
-                context.counts.claimed(chunk.internal, claimed.filed);
-                let (chunk, offset) = (PinnedChunk::new(chunk), offset as u32);
-                *named = Some(Named { chunk, offset, finishes: true });
-                if before.is_some() {
-                    running.let_go();
-                }
+        if let Claim::Due(claimed) = &claim {
+            if !chunk.internal {
+                context.ended(1); // first, so whoever sees it ended also sees the freed permit
             }
-            Claim::Dead | Claim::NotYet { .. } => {}
-        }
-        if began && named.is_none() {
-            running.end();
-        }
-        if let Some(before) = before {
-            self.finish(before);
+            context.counts.claimed(chunk.internal, claimed.filed);
+            let (chunk, offset) = (PinnedChunk::new(chunk), offset as u32);
+            if let Some(before) = named.replace(Named { chunk, offset, finishes: true }) {
+                running.let_go();
+                self.finish(before);
+            }
+        } else if began {
+            self.clear_name(); // another thread has ended the timeout meanwhile
         }
         claim
     }
@@ -219,14 +211,21 @@ impl<W: Exact> Worker<W> {
     /// Clears the name, if there is one.
     #[inline]
     pub(super) fn end_naming(&mut self) {
+        if self.named.is_some() {
+            self.clear_name();
+        }
+    }
+
+    #[cold]
+    fn clear_name(&mut self) {
+        self.control.running.end();
         if let Some(named) = self.named.take() {
-            self.control.running.end();
             self.finish(named);
         }
     }
 
     /// Removes the worker's pin from a timeout that is not named any more.
-    #[inline]
+    #[inline(always)]
     fn finish(&mut self, named: Named) {
         let Place { chunk, offset } = named.place();
         let slot = chunk.slot(offset);
