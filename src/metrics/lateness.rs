@@ -139,12 +139,8 @@ impl fmt::Debug for Lateness {
 }
 
 fn bucket_of(nanos: u64) -> usize {
-    if nanos < 4 {
-        return nanos as usize;
-    }
-    let power = nanos.ilog2();
-    let quarter = (nanos >> (power - 2)) & 3;
-    (power as usize - 1) * 4 + quarter as usize
+    let shift = (nanos | 4).ilog2() - 2; // so that the two digits after the first one are left
+    shift as usize * 4 + (nanos >> shift) as usize
 }
 
 /// The greatest value in a bucket.
@@ -160,14 +156,14 @@ fn last_of(bucket: usize) -> u64 {
 
 /// The histogram that the worker fills. All operations are relaxed: a count guards nothing.
 pub(super) struct Recorder {
-    counts: Box<[AtomicU64]>,
+    counts: Box<[AtomicU64; BUCKETS]>,
     max: AtomicU64,
 }
 
 impl Recorder {
     pub(super) fn new() -> Self {
         let zero = || AtomicU64::new(0);
-        Self { counts: (0..BUCKETS).map(|_| zero()).collect(), max: zero() }
+        Self { counts: Box::new(std::array::from_fn(|_| zero())), max: zero() }
     }
 
     /// Only the worker calls it, so it counts with a load and a store.
