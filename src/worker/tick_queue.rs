@@ -3,9 +3,9 @@
 //! They come out of the wheel as *sources*: single timeouts, and chunks to look at (see `intake/pending`).
 //! The sources are sorted by arena and sequence number, unless they are in order already. A chunk stands
 //! at the lower bound of its sequence numbers, `Chunk::from`. The worker looks at a chunk when its turn
-//! comes. The chunk's due timeouts form a *group*. Each next source of the same arena joins the group if it does
-//! not stand after the group's last timeout; then the group is sorted. Nearly always, the group is one chunk, in
-//! order. So a burst runs chunk by chunk, while the slots are in the processor's cache.
+//! comes. The chunk's due timeouts form a *group*. The next sources join it, up to a chunk that stands after
+//! the group's last timeout, or is of another arena. Then the group is sorted. Nearly always, it is one chunk,
+//! in order. So a burst runs chunk by chunk, while the slots are in the processor's cache.
 //!
 //! **The order of one thread is established here, and nowhere before.** If a timeout is due in a tick, so
 //! is each that its thread scheduled before it for the same tick:
@@ -97,23 +97,18 @@ struct Items {
 const KEPT: usize = 1 << 12;
 
 impl TickQueue {
-    /// Takes the next timeout. `None` if the next source is a chunk, or there is none.
+    /// Takes the next timeout of the group.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Token> {
-        if let Some(item) = self.group.next() {
-            self.group.taken += 1;
-            return Some(item.token);
-        }
-        let next = self.sources.next().filter(|item| !is_look(item.token))?;
-        self.sources.taken += 1;
+        let next = self.group.next()?;
+        self.group.taken += 1;
         Some(next.token)
     }
 
-    /// The token that comes `distance` after the next one.
+    /// The token of the group that comes `distance` after the next one.
     #[inline]
     pub(super) fn ahead(&self, distance: usize) -> Option<Token> {
-        let items = if self.group.next().is_some() { &self.group } else { &self.sources };
-        items.list.get(items.taken + distance).map(|item| item.token)
+        self.group.list.get(self.group.taken + distance).map(|item| item.token)
     }
 
     /// Begins the tick that starts at this time. All timeouts of the last one were taken.
@@ -139,15 +134,18 @@ impl TickQueue {
         self.group.clear();
     }
 
-    /// Takes the next chunk to look at for this group. Adds the timeouts before it. `None` if no further
-    /// source can come before the last timeout of the group.
+    /// Takes the next chunk to look at for this group. Adds the timeouts before it. `None` if the group is
+    /// complete: the next source is a chunk, and stands after the group's last timeout.
     pub(super) fn next_look(&mut self) -> Option<Token> {
         while let Some(source) = self.sources.next() {
-            if !self.group.list.is_empty() && !source.order.is_within(self.group.last) {
+            let is_look = is_look(source.token);
+            let stands_after =
+                !self.group.list.is_empty() && !source.order.is_within(self.group.last);
+            if is_look && stands_after {
                 return None;
             }
             self.sources.taken += 1;
-            if is_look(source.token) {
+            if is_look {
                 return Some(source.token);
             }
             self.group.add(source);
