@@ -6,7 +6,7 @@
 
 use super::chunk::{Chunk, LOOK, locate, look_index};
 use super::registry::Registry;
-use super::slot::version_of;
+use super::slot::{Slot, version_of};
 use crate::base::sync::Arc;
 use crate::time::tick::NEVER;
 use crate::wheel::Token;
@@ -132,7 +132,7 @@ impl<P: Send + 'static> KnownChunks<P> {
         }
         let id = self.take(token)?;
         // A timeout before the promised look is new, and its entry is in the queue.
-        let next = self.look(id, |_, _, _| false).max(standing?);
+        let next = self.look(id, |_, _, _, _| false).max(standing?);
         let chunk = self.get(id).filter(|_| next != NEVER)?;
         chunk.promise.set(next);
         self.live += 1;
@@ -156,7 +156,7 @@ impl<P: Send + 'static> KnownChunks<P> {
     pub(crate) fn look(
         &mut self,
         id: usize,
-        mut taken: impl FnMut(&Chunk<P>, usize, u64) -> bool,
+        mut taken: impl FnMut(&Chunk<P>, usize, &Slot<P>, u64) -> bool,
     ) -> u64 {
         let promised = self.is_promised(id);
         self.live -= usize::from(promised);
@@ -165,7 +165,7 @@ impl<P: Send + 'static> KnownChunks<P> {
         let mut left = NEVER;
         for (offset, slot) in chunk.slots().enumerate() {
             let Some(deadline) = slot.if_new() else { continue };
-            if !taken(chunk, offset, deadline) {
+            if !taken(chunk, offset, slot, deadline) {
                 left = left.min(deadline);
             }
         }

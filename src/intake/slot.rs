@@ -113,6 +113,9 @@ impl State {
     /// The phase has the bits below a step of the deadline.
     const PHASE: u64 = DEADLINE_STEP - 1;
 
+    /// What stands for `NEVER`.
+    const NEVER: u64 = NEVER & !Self::PHASE;
+
     /// The deadline is rounded up to a multiple of 8 ns. The greatest such multiple stands for `NEVER`.
     #[inline]
     fn new(phase: Phase, deadline: u64) -> Self {
@@ -135,7 +138,7 @@ impl State {
 
     #[inline]
     fn deadline(self) -> u64 {
-        if self.rounded() == NEVER & !Self::PHASE { NEVER } else { self.rounded() }
+        if self.rounded() == Self::NEVER { NEVER } else { self.rounded() }
     }
 
     /// Like `phase() == phase`, in fewer instructions.
@@ -208,7 +211,7 @@ pub(crate) struct Claimed<P> {
 impl<P> Claimed<P> {
     #[inline]
     fn of((payload, was): (P, State)) -> Self {
-        Self { payload, deadline: was.deadline(), filed: was.is(Phase::Filed) }
+        Self { payload, deadline: was.rounded(), filed: was.is(Phase::Filed) }
     }
 }
 
@@ -349,11 +352,12 @@ impl<P> Slot<P> {
         state.phase().is_pending().then(|| state.deadline())
     }
 
-    /// The deadline of a New slot.
+    /// The deadline of a New slot, unless it is `NEVER`.
     #[inline]
     pub(super) fn if_new(&self) -> Option<u64> {
         let state = self.load();
-        (state.is(Phase::New)).then(|| state.deadline())
+        let is_new = state.is(Phase::New) && state.rounded() != State::NEVER;
+        is_new.then(|| state.rounded())
     }
 
     /// The sequence number in the high bits, and zeros.
@@ -681,29 +685,26 @@ impl<P> Slot<P> {
     #[inline(never)]
     fn unpin_shared(&self, pins: u64) -> bool {
         let fewer = |tag: u64| (tag & PINS != PINS).then(|| tag - pins);
-        loop {
-            match self.tag.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer) {
-                Ok(before) => return before & PINS == pins,
-                Err(_) if self.unpin_beyond(pins) => return false,
-                Err(_) => {}
-            }
+        match self.tag.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer) {
+            Ok(before) => before & PINS == pins,
+            Err(_) => self.unpin_full(pins),
         }
     }
 
-    /// Removes pins if the tag is full. See `overflow`.
+    /// Like `unpin_shared`, if the tag was full. See `overflow`.
     #[cold]
-    fn unpin_beyond(&self, pins: u64) -> bool {
-        overflow::with(self.address(), |beyond| {
-            if self.tag.load(Ordering::Relaxed) & PINS != PINS {
-                return false;
-            }
-            let rest = pins.saturating_sub(*beyond);
-            *beyond = beyond.saturating_sub(pins);
-            if rest > 0 {
+    #[inline(never)]
+    fn unpin_full(&self, pins: u64) -> bool {
+        let is_full = overflow::with(self.address(), |beyond| {
+            let is_full = self.tag.load(Ordering::Relaxed) & PINS == PINS;
+            if is_full {
+                let rest = pins.saturating_sub(*beyond);
+                *beyond = beyond.saturating_sub(pins);
                 self.tag.fetch_sub(rest, Ordering::AcqRel);
             }
-            true
-        })
+            is_full
+        });
+        !is_full && self.unpin_shared(pins)
     }
 
     fn address(&self) -> usize {

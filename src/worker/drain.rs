@@ -59,11 +59,9 @@ impl<W: Exact> Worker<W> {
         let Self { control, chunks, filing, .. } = self;
         let scale = control.context.scale;
         let (mut new, mut count) = ([(0, 0); SLOTS], 0);
-        chunks.look(id, |_, offset, deadline| {
-            if deadline != NEVER {
-                new[count] = (deadline, offset);
-                count += 1;
-            }
+        chunks.look(id, |_, offset, _, deadline| {
+            new[count] = (deadline, offset);
+            count += 1;
             true
         });
         let new = &mut new[..count];

@@ -108,14 +108,15 @@ impl<W: Exact> Worker<W> {
                 }
                 Claim::Due(claimed) => {
                     self.hand_over(claimed, now, tick);
-                    self.ran += 1;
                     until_read -= 1;
                     if until_read == 0 {
+                        self.ran += u64::from(FIRED_PER_CLOCK_READ);
                         (now, until_read) = (self.now(), FIRED_PER_CLOCK_READ);
                     }
                 }
             }
         }
+        self.ran += u64::from(FIRED_PER_CLOCK_READ - until_read);
         self.end_naming();
         self.freed.give_back(&self.chunks);
         if self.ran >= DEAD_PER_CHECK {
@@ -198,10 +199,11 @@ impl<W: Exact> Worker<W> {
             }
             context.counts.claimed(chunk.internal, claimed.filed);
             let (chunk, offset) = (PinnedChunk::new(chunk), offset as u32);
-            if let Some(before) = named.replace(Named { chunk, offset, finishes: true }) {
+            if let Some(before) = named.take() {
                 running.let_go();
                 self.finish(before);
             }
+            self.named = Some(Named { chunk, offset, finishes: true });
         } else if began {
             self.clear_name(); // another thread has ended the timeout meanwhile
         }

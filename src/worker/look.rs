@@ -73,11 +73,11 @@ impl<W: Exact> Worker<W> {
         let scale = control.context.scale;
         let Some(id) = chunks.take(token) else { return };
         let (now, end) = (due.start, scale.start_of(present));
-        let left = chunks.look(id, |chunk, offset, deadline| {
+        let left = chunks.look(id, |chunk, offset, slot, deadline| {
             if deadline > end {
                 return false;
             }
-            let sequence = chunk.slot(offset).sequence();
+            let sequence = slot.sequence();
             let token = chunk.token(offset, version_of(sequence));
             if deadline <= now {
                 due.add_to_group(Order::new(sequence, chunk.arena), token);

@@ -28,7 +28,7 @@ impl Worker {
         self.filed = later;
         for FileChunk { token, .. } in now {
             let Some(id) = self.chunks.take(token) else { continue };
-            let left = self.chunks.look(id, |chunk, offset, deadline| {
+            let left = self.chunks.look(id, |chunk, offset, _, deadline| {
                 let takes = deadline <= by && chunk.slot(offset).file().is_some();
                 due.extend(takes.then_some(deadline));
                 takes

@@ -35,7 +35,7 @@ fn rule_02_pulling_forward_wakes_the_worker_and_pushing_back_does_not() {
         let mut entries = 0;
         chunks.take_in(&registry, |_| entries += 1);
         let id = locate(timeout.index()).0;
-        let next = chunks.look(id, |_, _, _| in_wheel && timeout.slot().file().is_some());
+        let next = chunks.look(id, |_, _, _, _| in_wheel && timeout.slot().file().is_some());
         chunks.look_by(id, next);
         entries
     };
