@@ -5,9 +5,9 @@
 //! which is a package of its own. This builds it and starts it: the tables go to standard output, and the
 //! progress to standard error.
 
-#[path = "../examples/package/mod.rs"]
-mod package;
+#[path = "../tests/packages/start.rs"]
+mod start;
 
 fn main() -> std::io::Result<std::process::ExitCode> {
-    package::run("benches/comparison", &["--no-default-features"], &["scale"])
+    start::package("benches/comparison", &["--no-default-features"], &["scale"])
 }

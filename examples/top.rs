@@ -1,7 +1,8 @@
 //! A timer at work, live in the terminal: starts the package `examples/top`.
 
-mod package;
+#[path = "../tests/packages/start.rs"]
+mod start;
 
 fn main() -> std::io::Result<std::process::ExitCode> {
-    package::run("examples/top", &[], &[])
+    start::package("examples/top", &[], &[])
 }

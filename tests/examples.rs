@@ -3,7 +3,7 @@
 
 use crate::common::examples::{assert_fits, run_example, said, squeezed};
 
-const LARGER: [&str; 3] = ["idle_connections", "idle_cost", "replay_log"];
+const LARGER: [&str; 2] = ["idle_connections", "replay_log"];
 
 /// Each small example, and what stands in its output whatever the machine's speed.
 const SMALL: [(&str, &[&str]); 8] = [
@@ -41,22 +41,6 @@ fn graceful_shutdown_loses_no_reminder() {
     assert_eq!(text.matches("reminder: ").count() + saved[1], 3, "{text}");
 }
 
-/// It reads /proc.
-#[test]
-#[cfg(target_os = "linux")]
-fn idle_cost_measures_both_ways_of_watching() {
-    for how in ["manager", "single"] {
-        let size = ["touched", "--connections=1000", "--idle-seconds=1", "--seconds=2"];
-        let output = run_example("idle_cost", &[&size[..], &["--how", how]].concat());
-        let text = said(&output);
-        assert!(output.status.success(), "{how}: {text}");
-        assert_fits(&text);
-        for part in ["bytes resident for each connection", "of a core", "wake-ups"] {
-            assert!(text.contains(part), "{how}: {text}");
-        }
-    }
-}
-
 #[test]
 fn the_larger_examples_know_their_version() {
     for name in LARGER {
@@ -80,8 +64,6 @@ fn a_number_out_of_range_is_an_error_that_says_what_was_expected() {
     for (name, options, expected) in [
         ("idle_connections", &["--idle-ms=5"][..], "from 100 to 86400000"),
         ("idle_connections", &["--connections=many"], "from 1 to 60000"),
-        ("idle_cost", &["silent", "--connections=0"], "from 1 to 100000000"),
-        ("idle_cost", &["silent", "--seconds=0"], "from 1 to 86400"),
         ("replay_log", &["-", "--idle=0"], "from 1 to 315360000"),
     ] {
         let output = run_example(name, options);

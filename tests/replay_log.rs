@@ -1,7 +1,6 @@
-//! `examples/replay_log`: every session ends where the log says, whatever the wheel, and whatever
+//! The example `replay_log`: every session ends where the log says, whatever the wheel, and whatever
 //! cannot be read is named.
 
-#[path = "../examples/replay_log/reader.rs"]
 mod reader;
 
 use crate::common::examples::{assert_fits, example, said, squeezed};

@@ -6,7 +6,7 @@
 //! The thread records a read *before* it takes the bytes. The timer's thread looks first for unread bytes,
 //! and then for a read. So it sees one or the other, even if both threads were held up and go on at once.
 
-use crate::unread::Unread;
+use super::unread::Unread;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;

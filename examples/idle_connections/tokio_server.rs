@@ -3,7 +3,7 @@
 //! An idle event goes to the task through a channel. The task looks at its socket once more, and
 //! ends.
 
-use crate::unread::Unread;
+use super::unread::Unread;
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;

@@ -1,7 +1,7 @@
 //! No line of a log makes the reader panic, and each value that it reads is within its documented range.
 #![no_main]
 
-#[path = "../../examples/replay_log/reader.rs"]
+#[path = "../../tests/replay_log/reader.rs"]
 #[allow(dead_code)] // the example uses the rest
 mod reader;
 

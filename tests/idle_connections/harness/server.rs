@@ -1,6 +1,6 @@
 //! The server under test, on a thread of its own. It ends with the process.
 
-use crate::{mio_server, threaded_server, tokio_server};
+use crate::servers::{mio_server, threaded_server, tokio_server};
 use clap::ValueEnum;
 use socket2::SockRef;
 use std::io;

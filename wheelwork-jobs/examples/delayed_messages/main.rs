@@ -23,7 +23,7 @@ mod report;
 #[allow(dead_code)] // another program draws more
 #[path = "../../../benches/wheels/svg.rs"]
 mod svg;
-#[path = "../../../examples/terminal/mod.rs"]
+#[path = "../../../tests/common/terminal.rs"]
 mod terminal;
 
 use args::Args;

@@ -1,4 +1,11 @@
-//! Puts a server to the test: starts it, starts the clients in a second process, and reports.
+//! Puts the servers of `examples/idle_connections` to the test: starts the one that `--server` chooses,
+//! starts ten thousand real clients in a second process, and reports.
+//!
+//! ```text
+//! cargo run --release --example idle_connections
+//! ```
+//!
+//! The clients talk and fall silent, and judge whether the server closes each of them at its time.
 //!
 //! | server process | | client process |
 //! |---|---|---|
@@ -15,9 +22,12 @@ mod client_process;
 mod clients;
 mod live;
 mod server;
+#[path = "../../../examples/idle_connections/mod.rs"]
+mod servers;
 mod summary;
+#[path = "../../common/terminal.rs"]
+mod terminal;
 
-use crate::terminal::{self, counted};
 use cli::Args;
 use client_process::ClientProcess;
 use clients::limits;
@@ -29,8 +39,9 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use summary::Summary;
+use terminal::counted;
 
-pub(crate) fn main() -> ExitCode {
+fn main() -> ExitCode {
     let args: Args = terminal::parse();
     let result = match args.clients_of {
         Some(server) => report_clients(&args, server),

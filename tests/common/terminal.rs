@@ -1,4 +1,4 @@
-//! What the larger examples share: the command line and text on a terminal.
+//! What the larger programs share: the command line and text on a terminal.
 
 use clap::Parser;
 use std::fmt::Display;

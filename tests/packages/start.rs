@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 /// Builds and runs the package in `folder`, with `options` for Cargo, with `first` and then the arguments of
 /// this program. Returns its status.
-pub fn run(folder: &str, options: &[&str], first: &[&str]) -> io::Result<ExitCode> {
+pub fn package(folder: &str, options: &[&str], first: &[&str]) -> io::Result<ExitCode> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("Cargo.toml");
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let mut command = Command::new(cargo);

@@ -11,7 +11,7 @@ mod log;
 mod reader;
 mod replay;
 mod report;
-#[path = "../terminal/mod.rs"]
+#[path = "../common/terminal.rs"]
 mod terminal;
 
 use args::{Args, Sabotage};
