@@ -100,7 +100,7 @@ impl Worker {
             }
             let Some(id) = self.chunks.take(token) else { continue };
             let entries = &mut self.entries;
-            let left = self.chunks.look(id, |chunk, offset, deadline| {
+            let left = self.chunks.look(id, |chunk, offset, _, deadline| {
                 let filed = (deadline <= by).then(|| chunk.slot(offset).file()).flatten();
                 entries.extend(filed.map(|(at, version)| (at, chunk.token(offset, version))));
                 filed.is_some()
