@@ -107,16 +107,15 @@ impl<W: Exact> Worker<W> {
                     token.into_iter().for_each(|token| self.filing.put_off(later, token, tick));
                 }
                 Claim::Due(claimed) => {
-                    self.hand_over(claimed, now, tick);
+                    self.hand_over(claimed, now);
+                    self.ran += 1;
                     until_read -= 1;
                     if until_read == 0 {
-                        self.ran += u64::from(FIRED_PER_CLOCK_READ);
                         (now, until_read) = (self.now(), FIRED_PER_CLOCK_READ);
                     }
                 }
             }
         }
-        self.ran += u64::from(FIRED_PER_CLOCK_READ - until_read);
         self.end_naming();
         self.freed.give_back(&self.chunks);
         if self.ran >= DEAD_PER_CHECK {
@@ -241,7 +240,7 @@ impl<W: Exact> Worker<W> {
     /// again if it goes on. A task that only wakes a waker always runs inline, so that an executor that
     /// is busy or refuses it does not delay the wake-up.
     #[inline]
-    fn hand_over(&mut self, claimed: Claimed<Erased>, now: u64, present: u64) {
+    fn hand_over(&mut self, claimed: Claimed<Erased>, now: u64) {
         let Claimed { payload: task, deadline, .. } = claimed;
         let Self { control, reports, named, dispatch, .. } = self;
         let Some(named) = named else { return };
@@ -261,18 +260,19 @@ impl<W: Exact> Worker<W> {
         }
         if let Some(goes_on) = Run::new(named.place()).on_worker(task) {
             named.finishes = false;
-            self.file_again(goes_on, present);
+            self.file_again(goes_on);
         }
     }
 
-    /// Files the entry of a timeout that goes on.
+    /// Files the entry of a timeout that goes on. Its deadline is not before the floor, so its tick comes after
+    /// the pass.
     #[cold]
-    fn file_again(&mut self, goes_on: GoesOn, present: u64) {
+    fn file_again(&mut self, goes_on: GoesOn) {
         let GoesOn { entry, missed } = goes_on;
         if missed {
             self.missed.push(entry);
         } else {
-            let tick = self.context().scale.tick_not_before(entry.deadline).max(present + 1);
+            let tick = self.context().scale.tick_not_before(entry.deadline);
             self.filing.insert(tick, entry.token);
         }
     }
