@@ -272,6 +272,19 @@ fn rule_06_nothing_pending_means_no_wake_up() {
     assert_eq!(worker.wake_tick(5), Some(NEVER.div_ceil(TICK)));
 }
 
+/// It would wake the worker whenever its entry is filed again at the end of the wheel's reach.
+#[test]
+fn rule_06_a_timeout_that_is_never_due_is_not_filed() {
+    let mut worker = worker();
+    let mut producer = Producer::of(&worker);
+    producer.schedule(2);
+    assert!(producer.slot(1).reschedule(NEVER).is_ok());
+    worker.take_in();
+    worker.expire(DUE * TICK);
+    worker.drain();
+    assert_eq!((producer.handles[0].is_expired(), worker.filing.next_expiry()), (true, None));
+}
+
 /// A thread that the worker does not know yet schedules a timeout, and a thread that it knows cancels
 /// it. So the worker sees the end of one timeout more than it sees beginnings.
 #[test]
