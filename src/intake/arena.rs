@@ -108,7 +108,7 @@ impl<P> Arena<P> {
         self.empty.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Takes all chunks out of the list, because the timer ends. The caller orphans them.
+    /// Takes all chunks out of the list, because the timer ends.
     pub(super) fn take_chunks(&self) -> BTreeMap<u32, Arc<Chunk<P>>> {
         std::mem::take(&mut *self.chunks.lock())
     }
@@ -147,8 +147,13 @@ impl<P: Send> Home<P> for Arena<P> {
         self.number
     }
 
+    /// The end of the timer empties the pool. If the push came too late for that, this thread empties it.
     fn reuse(&self, chunk: Arc<Chunk<P>>) {
         self.pool.push(chunk);
+        fence(Ordering::SeqCst); // pairs with the fence of `begin_emptying`
+        if self.context.is_emptied() {
+            self.clear();
+        }
     }
 
     fn count_empty(&self) {

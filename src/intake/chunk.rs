@@ -10,10 +10,10 @@
 //!   into the chunk's own bitmap, `freed`. A thread may collect several of them first.
 //! - A chunk without an owner is *disowned*. Once enough of its slots are free, it waits in the *pool* of
 //!   its arena for the next owner.
-//! - A chunk is *orphaned* when its timer has ended.
+//! - A *use* of a chunk begins when an owner takes it while all of its slots are free. It ends when the chunk has
+//!   no owner and no used slot: the chunk is *empty* then.
 //!
-//! `freed` is one atomic word: one bit for each slot, bit 63 if the chunk is disowned, and bit 62 if it
-//! is orphaned.
+//! `freed` is one atomic word: one bit for each slot, and bit 63 if the chunk is disowned.
 //!
 //! | `freed` | the owner | a thread that frees a slot |
 //! |---|---|---|
@@ -22,12 +22,17 @@
 //! | bit 63, and `REUSABLE` slots or more | none; the chunk is in the pool, or the worker is checking it | sets the slot's bit; the thread that sets the last bit counts the chunk as empty |
 //!
 //! A chunk leaves the pool in one of two ways: the next owner takes it with all bits, or the worker drops
-//! it because it is empty (see `arena`). If the timer ends first, the orphaned chunk keeps a reference to
-//! itself. Once the chunk has no owner, the thread that gives back its last slot drops that reference.
+//! it because it is empty (see `arena`).
 //!
-//! Handles have no counted reference to a chunk, only pins (see `pinned`). So the chunk may be gone as
-//! soon as a slot was given back. A thread that uses the chunk after giving back a slot takes a
-//! reference first.
+//! **The rule of lifetime.** A chunk has one counted reference to itself for each use that has begun and whose end
+//! is not told yet. The owner that begins a use adds it. The thread whose change of `freed` ends the use drops one.
+//! The next use may begin before the end of the last one is told, so there may be two. All other references (of
+//! the arena's list, the pool, the worker) keep a chunk for their own holders only, and the end of a timer
+//! only gives them up.
+//!
+//! So the chunk is there for whoever has a pin on one of its slots, a Free slot that is not given back yet, or the
+//! ownership. It may be gone as soon as that was given back. A thread that uses the chunk afterwards takes
+//! a reference first.
 //!
 //! Invariants:
 //! 1. The bit of a Free slot is set in exactly one place: in the owner's bitmap, in `freed`, or in the
@@ -53,9 +58,6 @@ pub(super) const ALL: u64 = (1 << SLOTS) - 1;
 
 /// The bit of a chunk that has no owner.
 pub(super) const DISOWNED: u64 = 1 << 63;
-
-/// The bit of a chunk whose timer has ended, so that the chunk keeps a reference to itself.
-const ORPHANED: u64 = 1 << 62; // the slots use bits 0 to 61
 
 /// The number of free slots from which on a disowned chunk can have a next owner.
 const REUSABLE: u32 = if cfg!(loom) { 1 } else { 16 };
@@ -103,8 +105,9 @@ pub(crate) struct Chunk<P> {
     freed: AtomicU64,
     /// The chunk itself.
     me: Weak<Self>,
-    /// A reference to itself, if it is orphaned and has slots in use.
-    kept: Mutex<Option<Arc<Self>>>,
+    /// References to itself: one for each use that has begun and whose end is not told yet (see the head). Two if
+    /// the next use begins before the end of the last one is told.
+    in_use: Mutex<Vec<Arc<Self>>>,
     pub(super) promise: Promise,
     /// No slot from this one on was ever in use, so a look need not read them. Only the owner writes it.
     used: AtomicUsize,
@@ -131,10 +134,25 @@ impl<P> Chunk<P> {
         let context = home.context().clone();
         let (internal, arena) = (home.is_internal(), home.number());
         let home: Weak<dyn Home<P>> = Arc::<H>::downgrade(home);
-        Arc::new_cyclic(|me| Self {
+        Self::with(id, home, context, internal, arena)
+    }
+
+    /// A chunk without an arena: it is never in a pool.
+    pub(super) fn homeless<H: Home<P> + 'static>(id: u32, context: Arc<Context>) -> Arc<Self> {
+        Self::with(id, Weak::<H>::new(), context, false, u32::MAX)
+    }
+
+    fn with(
+        id: u32,
+        home: Weak<dyn Home<P>>,
+        context: Arc<Context>,
+        internal: bool,
+        arena: u32,
+    ) -> Arc<Self> {
+        let chunk = Arc::new_cyclic(|me| Self {
             freed: AtomicU64::new(0),
             me: me.clone(),
-            kept: Mutex::new(None),
+            in_use: Mutex::new(Vec::with_capacity(1)),
             promise: Promise::new(),
             used: AtomicUsize::new(0),
             from: AtomicU64::new(0),
@@ -145,7 +163,14 @@ impl<P> Chunk<P> {
             home,
             context,
             slots: std::array::from_fn(|_| Slot::new()),
-        })
+        });
+        chunk.begin_use();
+        chunk
+    }
+
+    /// The caller becomes the owner of the chunk, none of whose slots is in use. It has a reference.
+    fn begin_use(self: &Arc<Self>) {
+        self.in_use.lock().push(self.clone());
     }
 
     #[inline]
@@ -209,8 +234,12 @@ impl<P> Chunk<P> {
 
     /// Takes the bits of the slots that were given back. Only the owner, or the next owner, may call
     /// it. Acquire: pairs with the release of each `give_back`.
-    pub(super) fn take_freed(&self) -> u64 {
-        self.freed.fetch_and(ORPHANED, Ordering::AcqRel) & ALL
+    pub(super) fn take_freed(self: &Arc<Self>) -> u64 {
+        let before = self.freed.swap(0, Ordering::AcqRel);
+        if before == ALL | DISOWNED {
+            self.begin_use();
+        }
+        before & ALL
     }
 
     /// Gives back Free slots. If the caller owns the chunk, the slots must not be in its own bitmap.
@@ -245,8 +274,9 @@ impl<P> Chunk<P> {
 
     #[cold]
     fn tell(self: Arc<Self>, change: Change) {
-        if change.ended {
-            drop(self.kept.lock().take());
+        if change.emptied {
+            let used = self.in_use.lock().pop();
+            drop(used);
         }
         let Some(home) = self.home.upgrade() else { return };
         if change.emptied {
@@ -254,15 +284,6 @@ impl<P> Chunk<P> {
         }
         if change.pooled {
             home.reuse(self);
-        }
-    }
-
-    /// Makes the chunk keep itself while one of its slots is in use, after the timer has ended.
-    pub(super) fn orphan(self: &Arc<Self>) {
-        *self.kept.lock() = Some(self.clone());
-        let before = self.freed.fetch_or(ORPHANED, Ordering::AcqRel);
-        if before & (ALL | DISOWNED) == ALL | DISOWNED {
-            drop(self.kept.lock().take());
         }
     }
 
@@ -288,8 +309,6 @@ struct Change {
     pooled: bool,
     /// The chunk now has no used slot.
     emptied: bool,
-    /// The chunk is orphaned and now has no used slot.
-    ended: bool,
 }
 
 impl Change {
@@ -299,13 +318,7 @@ impl Change {
         let all = |freed: u64| freed & (ALL | DISOWNED) == ALL | DISOWNED;
         let emptied = all(after) && !all(before);
         let pooled = reusable(after) && !reusable(before);
-        // An orphan is not pooled: the pool of a timer that has ended would keep the chunk.
-        let orphan = after & ORPHANED != 0;
-        (emptied || pooled && !orphan).then_some(Self {
-            pooled: pooled && !orphan,
-            emptied: emptied && !orphan,
-            ended: emptied && orphan,
-        })
+        (emptied || pooled).then_some(Self { pooled, emptied })
     }
 }
 

@@ -1003,7 +1003,7 @@ fn rule_01_close_against_a_run_that_goes_on() {
 /// A timer ends while one thread leaves it and another drops the last handle. The chunk is dropped after
 /// these three steps.
 #[test]
-fn rule_04_an_orphan_is_dropped_with_its_last_slot() {
+fn rule_04_a_chunk_is_dropped_with_its_last_slot_after_the_end() {
     check(|| {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
@@ -1032,5 +1032,88 @@ fn rule_04_an_orphan_is_dropped_with_its_last_slot() {
         handle.join().unwrap();
         leaver.join().unwrap();
         assert_eq!(weak.strong_count(), 0);
+    });
+}
+
+/// The owner reserves slots for futures, which it does even in a closed timer, while another thread ends the
+/// timer. Two of the slots lie in an empty chunk of the pool. A chunk stays until its slots are given back, and no
+/// longer.
+#[test]
+fn rule_04_a_slot_reserved_beside_the_end_keeps_its_chunk() {
+    check(|| {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, LATER));
+        let chunks = handles.each_ref().map(|(chunk, _)| Arc::downgrade(chunk));
+        let [first, second, third] = handles;
+        assert!(cancel(first).is_some() && cancel(second).is_some());
+        let ender = {
+            let registry = registry.clone();
+            spawn(move || {
+                registry.context.close();
+                registry.empty(Phase::Cancelled, |chunk, offset, _| {
+                    if chunk.slot(offset).unpin(1) {
+                        chunk.give_back(1 << offset);
+                    }
+                });
+            })
+        };
+        turn();
+        let reserved = [(); 3].map(|()| {
+            assert!(owner.has_room());
+            let offset = owner.reserve();
+            (Arc::downgrade(owner.chunk()), offset)
+        });
+        drop(owner);
+        ender.join().unwrap();
+        cancel(third);
+        for (chunk, offset) in &reserved {
+            let chunk = chunk.upgrade().expect("the chunk of a reserved slot was freed");
+            chunk.give_back(1 << offset);
+        }
+        let mut chunks = chunks.iter().chain(reserved.iter().map(|(chunk, _)| chunk));
+        assert!(chunks.all(|chunk| chunk.strong_count() == 0), "nothing else keeps a chunk");
+    });
+}
+
+/// The last slot of a chunk is given back by another thread, which is interrupted, while the next owner takes the
+/// chunk from the pool and the timer ends. Nothing keeps the chunks afterwards, the pool included.
+#[test]
+fn rule_04_a_slot_reserved_beside_the_last_give_back_keeps_its_chunk() {
+    check(|| {
+        let registry = registry();
+        let mut owner = Owner::enter(&registry).expect("there is room");
+        let handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, LATER));
+        let chunks = handles.each_ref().map(|(chunk, _)| Arc::downgrade(chunk));
+        let [first, second, third] = handles;
+        assert!(cancel(first).is_some());
+        let ender = {
+            let registry = registry.clone();
+            spawn(move || {
+                registry.context.close();
+                registry.empty(Phase::Cancelled, |chunk, offset, _| {
+                    if chunk.slot(offset).unpin(1) {
+                        chunk.give_back(1 << offset);
+                    }
+                });
+            })
+        };
+        let canceller = spawn(move || drop(cancel(second)));
+        turn();
+        let reserved = [(); 3].map(|()| {
+            assert!(owner.has_room());
+            let offset = owner.reserve();
+            (Arc::downgrade(owner.chunk()), offset)
+        });
+        drop(owner);
+        ender.join().unwrap();
+        canceller.join().unwrap();
+        cancel(third);
+        for (chunk, offset) in &reserved {
+            let chunk = chunk.upgrade().expect("the chunk of a reserved slot was freed");
+            chunk.give_back(1 << offset);
+        }
+        let mut chunks = chunks.iter().chain(reserved.iter().map(|(chunk, _)| chunk));
+        assert!(chunks.all(|chunk| chunk.strong_count() == 0), "nothing else keeps a chunk");
     });
 }

@@ -5,13 +5,7 @@
 //! 1. The owner of a `PinnedChunk` has a pin on one of the chunk's slots, or its live pin, or has a Free
 //!    slot that it has reserved or not given back yet, until the last use of the pointer. The last use may
 //!    give the slot back (`Chunk::give_back`).
-//! 2. A chunk is dropped only after all of its slots were given back. The worker drops it when it is
-//!    empty and in the pool. If the timer has ended before, the chunk is orphaned, and the thread that
-//!    gives back its last slot drops it (see `chunk`). The end orphans all chunks in the lists of their
-//!    arenas. A chunk that is added later is orphaned by its first owner. The lists' locks order the two,
-//!    and the timer is closed before its end, so an owner that comes later finds it closed. Every timer has
-//!    an end, since its worker owns an `Ending`. A unit test without a worker keeps the registry until all
-//!    handles are gone and all threads have given back what they have collected.
+//! 2. A chunk is not dropped before all of its slots were given back (see the rule of lifetime in `chunk`).
 
 use super::chunk::Chunk;
 use std::ops::Deref;

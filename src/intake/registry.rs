@@ -56,12 +56,17 @@ impl<P: Send + 'static> Registry<P> {
 
     /// An idle arena or a new one, for the calling thread.
     pub(super) fn take_arena(self: &Arc<Self>) -> Arc<Arena<P>> {
+        self.lead_here();
+        let idle = std::iter::from_fn(|| self.idle.pop()).find(|arena| arena.occupy());
+        idle.unwrap_or_else(|| self.new_arena())
+    }
+
+    /// Makes the context lead to the registry.
+    fn lead_here(self: &Arc<Self>) {
         self.context.registry_above.get_or_init(|| {
             let registry: Arc<dyn Any + Send + Sync> = self.clone();
             Arc::downgrade(&registry)
         });
-        let idle = std::iter::from_fn(|| self.idle.pop()).find(|arena| arena.occupy());
-        idle.unwrap_or_else(|| self.new_arena())
     }
 
     fn new_arena(&self) -> Arc<Arena<P>> {
@@ -134,7 +139,6 @@ impl<P: Send + 'static> Registry<P> {
     /// worker may know the chunk already.
     #[cold]
     fn unlist(&self, arena: &Arena<P>, chunk: &Arc<Chunk<P>>) {
-        chunk.orphan();
         arena.chunks.lock().remove(&chunk.id);
         while self.new_chunks.pop().is_some() {}
     }
@@ -142,10 +146,8 @@ impl<P: Send + 'static> Registry<P> {
     /// A chunk beyond all limits, whose first slot is reserved for the caller and whose other slots are
     /// never armed. It leads to the timer if a future finds no free slot.
     pub(crate) fn spare_chunk(self: &Arc<Self>) -> Arc<Chunk<P>> {
-        let arena = self.take_arena();
-        let chunk = Chunk::new(MAX_CHUNKS - 1, &arena);
-        self.leave(arena);
-        chunk.orphan();
+        self.lead_here();
+        let chunk = Chunk::homeless::<Arena<P>>(MAX_CHUNKS - 1, self.context.clone());
         chunk.disown(ALL & !1);
         chunk
     }
@@ -209,7 +211,6 @@ impl<P: Send + 'static> Registry<P> {
                     unqueued += u64::from(!filed);
                     ended(&chunk, offset, deadline);
                 }
-                chunk.orphan();
             }
             arena.clear();
             if !arena.internal {
