@@ -46,6 +46,35 @@ fn rule_06_its_worker_sleeps_while_nothing_is_due() {
     assert!(timer.metrics().wakeups - before <= 2);
 }
 
+/// The system ends the wait of a thread that handles a signal. Profilers send many.
+#[test]
+fn rule_06_a_signal_does_not_wake_its_worker() {
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+    extern "C" fn ignore(_: i32) {}
+    let handler = SigHandler::Handler(ignore);
+    let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing.
+    unsafe { sigaction(Signal::SIGURG, &action) }.unwrap();
+    let (timer, (tell, told)) = (timer(), std::sync::mpsc::channel());
+    // SAFETY: it only reads.
+    let tell = move || tell.send(unsafe { nix::libc::pthread_self() }).unwrap();
+    timer.new_timeout(tell, ms(1)).unwrap();
+    let worker = told.recv().unwrap();
+    eventually("it sleeps", || {
+        let before = timer.metrics().wakeups;
+        std::thread::sleep(ms(20));
+        timer.metrics().wakeups == before
+    });
+    let before = timer.metrics().wakeups;
+    for _ in 0..500 {
+        // SAFETY: the worker's thread lives until the timer is dropped.
+        assert_eq!(unsafe { nix::libc::pthread_kill(worker, nix::libc::SIGURG) }, 0);
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    assert_eq!(timer.metrics().wakeups, before);
+    assert_conserved(&timer);
+}
+
 #[test]
 fn rule_09_a_sooner_timeout_and_a_stop_wake_its_worker() {
     let (timer, ran) = (timer(), Record::new());

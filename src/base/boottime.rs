@@ -7,7 +7,7 @@
 //! is never lost.
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::io::{read, write};
+use rustix::io::{read, retry_on_intr, write};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
@@ -40,7 +40,7 @@ impl Boottime {
         let _ = write(&self.woken, &1u64.to_ne_bytes());
     }
 
-    /// Sleeps until woken, or until `limit` has passed. A signal may end it sooner.
+    /// Sleeps until woken, or until `limit` has passed. A signal does not end it.
     pub(super) fn sleep(&self, limit: Option<Duration>) {
         let slept = match limit {
             Some(Duration::ZERO) => self.wait(Some(&Timespec::default())),
@@ -49,7 +49,7 @@ impl Boottime {
         };
         // Fails if nobody has woken the thread.
         let _ = read(&self.woken, &mut [0; 8]);
-        if slept.is_err_and(|error| error != rustix::io::Errno::INTR) {
+        if slept.is_err() {
             std::thread::sleep(limit.map_or(REFUSED, |limit| limit.min(REFUSED)));
         }
     }
@@ -63,9 +63,9 @@ impl Boottime {
         timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time).map(drop)
     }
 
+    /// The timer goes on while a signal is handled, so the wait that follows ends at the same time.
     fn wait(&self, limit: Option<&Timespec>) -> rustix::io::Result<()> {
-        let ready = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        use std::os::fd::AsFd;
-        poll(&mut [ready(self.woken.as_fd()), ready(self.timer.as_fd())], limit).map(drop)
+        let mut ready = [&self.woken, &self.timer].map(|fd| PollFd::new(fd, PollFlags::IN));
+        retry_on_intr(|| poll(&mut ready, limit)).map(drop)
     }
 }
