@@ -7,7 +7,7 @@ mod common;
 mod live_bytes;
 mod thread_memory;
 
-use common::{WHEELS, manual, manual_with, ms, on, one_look, partly_in_the_wheel};
+use common::{WHEELS, eventually, manual, manual_with, ms, on, one_look, partly_in_the_wheel};
 use live_bytes::{ALLOCATOR, ALONE, LEAST, bytes};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -204,6 +204,21 @@ fn rule_04_a_survivor_of_a_burst_keeps_at_most_its_chunk() {
     let each = (bytes() - before) / SURVIVORS as isize;
     println!("bytes for each survivor: {each}");
     assert!(each < 2600 + 1000, "{each} bytes for each survivor");
+    timer.stop().unwrap();
+}
+
+/// However long a tick is: chunks are released by the time, at most once per second.
+#[test]
+fn rule_04_memory_comes_back_after_two_bursts_within_a_tick() {
+    let _alone = ALONE.lock();
+    let timer = HashedWheelTimer::builder().tick_duration(HOUR).build().unwrap();
+    let before = bytes();
+    for _ in 0..2 {
+        let burst: Vec<_> = (0..500_000).map(|_| timer.new_timeout(|| (), HOUR).unwrap()).collect();
+        assert!(bytes() - before > 500_000 * LEAST);
+        assert!(burst.iter().all(Timeout::cancel));
+    }
+    eventually("the memory of both comes back", || bytes() - before < 1_000_000);
     timer.stop().unwrap();
 }
 

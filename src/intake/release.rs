@@ -26,6 +26,11 @@ impl Context {
         }
     }
 
+    /// Requests a release of the worker itself, which is awake.
+    pub(crate) fn plan_release(&self) {
+        self.release_requested.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_release_requested(&self) -> bool {
         self.release_requested.load(Ordering::Relaxed)
     }
@@ -82,7 +87,7 @@ pub(crate) struct Release<P> {
     arenas: Vec<Arc<Arena<P>>>,
     /// How many chunks in the pool of the next arena are left to visit, once the visit has begun.
     left: Option<usize>,
-    /// Whether all lists could be used so far.
+    /// Whether all lists could be used so far, and nothing was dropped.
     done: bool,
 }
 
@@ -93,7 +98,8 @@ pub(crate) enum Step {
     More,
     /// The release has ended.
     Done,
-    /// The release has ended, but another thread used a list: there must be another one.
+    /// The release has ended, but there must be another one: a thread used a list meanwhile, or chunks were dropped,
+    /// so that more may be empty soon.
     Again,
 }
 
@@ -112,7 +118,7 @@ impl<P: Send + 'static> Release<P> {
                 let left = self.left.take().unwrap_or_else(|| arena.pool.len());
                 let visited = left.min(budget);
                 let empty = arena.release(visited);
-                self.done &= empty.is_some();
+                self.done &= empty.as_ref().is_some_and(Vec::is_empty);
                 for chunk in empty.into_iter().flatten() {
                     released(chunk.id);
                     registry.recycle(chunk.id);
@@ -181,10 +187,10 @@ mod tests {
         producer.arm(40 * SLOTS).iter().for_each(end_elsewhere);
         let arena = &producer.owner.arena;
         let mut released = 0;
-        assert!(producer.registry.release_all(|_| {
+        producer.registry.release_all(|_| {
             assert!(arena.chunks.try_lock().is_some(), "the list is locked");
             released += 1;
-        }));
+        });
         assert!(released > 0);
     }
 

@@ -1,9 +1,9 @@
 //! Release: drops empty chunks.
 //!
-//! After a complete release, the next one begins a second later at the earliest. So bursts that follow each
-//! other use the same chunks, and do not wake the worker each time. If another thread had a list, the worker
-//! sleeps and tries again in a later tick: the thread may need its processor. Each pass visits a few chunks (see
-//! `intake/release`).
+//! Between two releases lies a second, however long a tick is. So bursts that follow each other use the same
+//! chunks. A release that has dropped chunks, or has met a list that another thread had, requests the next one
+//! itself. So whatever empties chunks within that second does not wake the worker. Each pass visits a few chunks
+//! (see `intake/release`).
 
 use super::Worker;
 use crate::intake::{Release, Step};
@@ -14,12 +14,12 @@ use crate::wheel::Exact;
 const RELEASE_EVERY: u64 = 1_000_000_000;
 
 impl<W: Exact> Worker<W> {
-    /// Begins or continues a release if one is requested, and the last one is long enough ago. Returns true if
-    /// there is more to do.
+    /// Begins or continues a release if one is due. Returns true if there is more to do.
     pub(super) fn release(&mut self) -> bool {
+        let is_due = self.is_release_due();
         let Self { control, chunks, releasing, .. } = self;
         if releasing.is_none() {
-            if !control.context.is_release_requested() || self.known < self.release_from {
+            if !is_due {
                 return false;
             }
             control.context.begin_release();
@@ -30,19 +30,20 @@ impl<W: Exact> Worker<W> {
         let step = releasing.as_mut().map(|it| it.step(&control.registry, |id| chunks.forget(id)));
         match step {
             Some(Step::More) => return true,
-            Some(Step::Done) => self.release_from = self.known.saturating_add(RELEASE_EVERY),
-            Some(Step::Again) | None => {
-                self.release_from = self.known.saturating_add(control.context.scale.tick_nanos());
-                control.context.request_release();
-            }
+            Some(Step::Done) => {}
+            Some(Step::Again) | None => control.context.plan_release(),
         }
         *releasing = None;
+        self.release_from = self.known.saturating_add(RELEASE_EVERY);
         false
     }
 
-    /// The tick in which chunks are to be released.
-    pub(super) fn release_due(&self) -> u64 {
-        let from = if self.context().is_release_requested() { self.release_from } else { NEVER };
-        self.context().scale.tick_not_before(from)
+    /// The time of the next release.
+    pub(super) fn release_at(&self) -> u64 {
+        if self.context().is_release_requested() { self.release_from } else { NEVER }
+    }
+
+    pub(super) fn is_release_due(&self) -> bool {
+        self.known >= self.release_at()
     }
 }

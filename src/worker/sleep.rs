@@ -82,8 +82,9 @@ impl<W: Exact> Worker<W> {
         if far && !armed {
             wake_at = context.scale.start_of(tick + 1);
         }
+        wake_at = wake_at.min(self.release_at());
         let asked = self.request_to_catch_up() != caught_up || self.is_catching_up();
-        if !context.is_closed() && !asked {
+        if !context.is_closed() && !asked && !self.is_release_due() {
             context.alarm.sleep_until(wake_at, self.left_until(wake_at));
             context.counts.worker.woken();
         }
@@ -133,7 +134,8 @@ impl<W: Exact> Worker<W> {
 
     /// Computes the tick to sleep until. `None` if a timeout or a look in the wheel is already due.
     pub(super) fn wake_tick(&self, tick: u64) -> Option<u64> {
-        let in_wheel = self.filing.next_expiry().unwrap_or(NEVER);
+        let scale = self.context().scale;
+        let in_wheel = self.filing.next_expiry().unwrap_or(scale.tick_not_before(NEVER));
         if in_wheel <= tick {
             return None;
         }
@@ -142,18 +144,17 @@ impl<W: Exact> Worker<W> {
         if self.woken_at == Some(tick) {
             return Some(tick + 1);
         }
-        let due = in_wheel.min(self.release_due().max(tick + 1));
         // A timeout that woke the worker keeps its wake-up even if it was cancelled immediately. So
         // a caller who repeats this wakes the worker once per delay, not each time.
-        let requested = self.context().scale.tick_not_before(self.woken_for);
-        Some(if requested > tick { due.min(requested) } else { due })
+        let requested = scale.tick_not_before(self.woken_for);
+        Some(if requested > tick { in_wheel.min(requested) } else { in_wheel })
     }
 
     /// Whether the worker is needed before tick `target`. This is the worker's part of the argument in
     /// `intake/alarm`: after arming, it takes in the pending queue.
     pub(super) fn anything_sooner(&mut self, target: u64) -> bool {
         self.take_in();
-        let next = self.filing.next_expiry().unwrap_or(NEVER).min(self.release_due());
+        let next = self.filing.next_expiry().unwrap_or(NEVER);
         next < target || self.context().is_sweep_requested()
     }
 }

@@ -561,8 +561,8 @@ fn rule_02_a_release_forgets_no_new_timeout() {
     let mut producer = Producer::of(&worker);
     producer.leave_empty(100);
     producer.schedule_at(1000, 1);
-    assert!(worker.anything_sooner(1), "a release is requested");
-    assert!(!worker.release());
+    worker.take_in();
+    assert!(worker.is_release_due() && !worker.release());
     assert_eq!(worker.filing.next_expiry(), Some(1000));
     assert_eq!(next_due(&mut worker, 1000).len(), 1);
 }
@@ -578,13 +578,33 @@ fn rule_02_a_long_release_takes_many_passes() {
         passes += 1;
     }
     assert!((3..10).contains(&passes), "{passes}");
-    assert!(!worker.context().is_release_requested());
+    assert!(!worker.is_release_due());
     assert!(worker.control.registry.thread_metrics()[0].slots < 50 * SLOTS as u64);
+}
+
+/// Whatever empties chunks in the second after a release does not wake the worker. It looks again by itself, and
+/// then only if that is of use.
+#[test]
+fn rule_06_the_worker_wakes_up_once_per_second_to_free_memory() {
+    let mut worker = worker();
+    worker.context().alarm.parker().adopt(&std::thread::current());
+    let mut producer = Producer::of(&worker);
+    producer.leave_empty(100);
+    assert!(worker.context().was_woken() && !worker.release());
+    let next = worker.release_at();
+    assert_eq!(next, worker.known + 1_000_000_000, "however long a tick is");
+    producer.leave_empty(100);
+    assert!(!worker.context().was_woken());
+    worker.known = next;
+    assert!(!worker.release());
+    worker.known = worker.release_at();
+    assert!(!worker.release());
+    assert_eq!(worker.release_at(), NEVER, "nothing was empty");
 }
 
 /// Another thread has the list of chunks, and may need the worker's processor to give it back.
 #[test]
-fn rule_09_a_release_that_meets_a_lock_waits_for_a_later_tick() {
+fn rule_09_a_release_that_meets_a_lock_waits() {
     let mut worker = worker();
     let mut producer = Producer::of(&worker);
     producer.leave_empty(100);
@@ -592,12 +612,10 @@ fn rule_09_a_release_that_meets_a_lock_waits_for_a_later_tick() {
         let registry = worker.control.registry.clone();
         let _others = registry.use_arenas();
         assert!(!worker.release(), "the worker may sleep");
-        assert!(worker.release_due() > worker.context().scale.tick_at(worker.known));
-        assert!(worker.release_due() < NEVER, "not for ever");
+        assert!(!worker.is_release_due());
     }
-    worker.known = worker.release_from;
+    worker.known = worker.release_at();
     assert!(!worker.release());
-    assert!(!worker.context().is_release_requested());
     assert!(worker.control.registry.thread_metrics()[0].slots < 50 * SLOTS as u64);
 }
 
@@ -764,8 +782,8 @@ fn rule_04_empty_chunks_are_dropped_and_their_numbers_reused() {
         producer.scheduled.drain(..).map(|(chunk, _)| Arc::downgrade(&chunk)).collect();
     producer.cancel(0..BURST);
     producer.handles.clear();
-    assert!(worker.anything_sooner(1), "a release is requested");
-    assert!(!worker.release());
+    worker.take_in();
+    assert!(worker.is_release_due() && !worker.release());
     let live = |dropped: bool| {
         let of = chunks.iter().step_by(SLOTS);
         of.filter(|chunk| (chunk.strong_count() == 0) == dropped).count()
