@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wheelwork::executor::{Job, ThreadPool};
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 use wheelwork::time::{Follower, Pace};
-use wheelwork::{Builder, Clock, HashedWheelTimer, ManualClock, Next, Run, TimerTask};
+use wheelwork::{Builder, Clock, HashedWheelTimer, ManualClock, Next, Period, Run, TimerTask};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -532,4 +532,91 @@ fn rule_09_a_thread_that_moves_the_clock_may_have_a_job_to_run() {
     jobs.try_iter().for_each(Job::run);
     assert!(clock.advance_when_idle());
     assert_eq!(clock.elapsed(), 5 * TICK);
+}
+
+/// Calls `moves` on a thread, and waits for it to return.
+#[track_caller]
+fn returns(what: &str, moves: impl FnOnce() + Send + 'static) {
+    let (done, returned) = mpsc::channel();
+    std::thread::spawn(move || {
+        moves();
+        done.send(()).unwrap();
+    });
+    // Only against a test that hangs.
+    let returned = returned.recv_timeout(Duration::from_secs(60));
+    assert!(returned.is_ok(), "{what} does not return, or has panicked");
+}
+
+/// Moves a clock on by one of the ways that look for what is due next. False if nothing is.
+type Move = fn(&HashedWheelTimer, &ManualClock) -> bool;
+
+const MOVES: [(&str, Move); 4] = [
+    ("advance_through", |_, clock| {
+        clock.advance_through(TICK);
+        true
+    }),
+    ("advance_to_next", |_, clock| clock.advance_to_next().is_some()),
+    ("advance_when_idle", |_, clock| clock.advance_when_idle()),
+    ("run", |timer, clock| {
+        clock.run(timer.sleep(TICK));
+        true
+    }),
+];
+
+/// The clock stands at the start of a tick, which the worker has expired.
+#[test]
+fn rule_09_a_series_that_begins_at_once_does_not_hold_up_the_clock() {
+    for (name, moves) in MOVES {
+        for (builder, stands_at) in both().into_iter().zip([Duration::ZERO, TICK * 7]) {
+            let (timer, clock) = manual_with(builder);
+            clock.advance(stands_at);
+            let at = Record::new();
+            let (record, now) = (at.clone(), clock.clone());
+            let period = Period::fixed_rate(TICK * 5).initial_delay(Duration::ZERO);
+            timer.new_periodic(move || record.push(now.elapsed()), period).unwrap();
+            returns(name, move || {
+                while clock.elapsed() < stands_at + TICK * 11 {
+                    moves(&timer, &clock);
+                }
+                clock.advance_through(Duration::ZERO);
+            });
+            let at = at.take();
+            let due = [1, 5, 10].map(|ticks| stands_at + TICK * ticks);
+            assert_eq!(
+                at[..3],
+                due,
+                "{name}: the first run is in the next tick, the others in phase"
+            );
+        }
+    }
+}
+
+/// A thread may read the clock, and arm its timeout after the worker has expired that tick.
+#[test]
+fn rule_09_a_timeout_that_another_thread_schedules_does_not_hold_up_the_clock() {
+    const TIMEOUTS: u64 = 50_000;
+    for (name, moves) in MOVES {
+        let (timer, clock) = manual_with(HashedWheelTimer::builder());
+        let schedules = {
+            let timer = timer.clone();
+            move || {
+                let mut random = Random(7);
+                for _ in 0..TIMEOUTS {
+                    timer.new_timeout(|| (), TICK * random.below(3) as u32).unwrap();
+                }
+            }
+        };
+        let own = timer.clone();
+        returns(name, move || {
+            let scheduler = std::thread::spawn(schedules);
+            while !scheduler.is_finished() {
+                moves(&own, &clock);
+            }
+            scheduler.join().unwrap();
+            while own.pending_timeouts() > 0 {
+                moves(&own, &clock);
+            }
+        });
+        assert_eq!(timer.metrics().expired.min(TIMEOUTS), TIMEOUTS);
+    }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Context {
     /// What is scheduled from now on is not due before this time, which is just after the begin of the tick
     /// that the worker expires. So it is due in the next tick (see `worker/tick_queue`).
     floor: AtomicU64,
+    /// The next tick that the worker can expire, the current one of its wheel.
+    next_tick: AtomicU64,
     /// The registry, for a thread that knows only the context: a reference upwards, whose type is erased,
     /// because `registry` is built on this file.
     pub(super) registry_above: OnceLock<Weak<dyn Any + Send + Sync>>,
@@ -69,6 +71,7 @@ impl Context {
             limit: limit.and_then(NonZeroUsize::new).map(Limit::new),
             closing: AtomicU8::new(0),
             floor: AtomicU64::new(DEADLINE_STEP),
+            next_tick: AtomicU64::new(1),
             registry_above: OnceLock::new(),
             counts: Counts::new(),
             sweep_requested: AtomicBool::new(false),
@@ -95,6 +98,21 @@ impl Context {
     pub(crate) fn raise_floor(&self, now: u64) {
         let begin = self.scale.start_of(self.scale.tick_at(now));
         self.floor.store(begin.saturating_add(DEADLINE_STEP), Ordering::Relaxed);
+    }
+
+    /// The tick in which a timeout with this deadline runs: the first that does not begin before it, or the
+    /// next tick that the worker can expire, if that is later. The wheel files it by the same rule.
+    ///
+    /// A deadline can stay in an expired tick: a series keeps its phase, and a thread may arm its slot after
+    /// it has read an old floor. A manual clock that waited for the deadline itself would stand still for ever.
+    pub(crate) fn tick_of(&self, deadline: u64) -> u64 {
+        self.scale.tick_not_before(deadline).max(self.next_tick.load(Ordering::Relaxed))
+    }
+
+    /// The worker has expired all ticks before this one. Relaxed: a clock that has waited for the worker to
+    /// catch up sees it.
+    pub(crate) fn set_next_tick(&self, tick: u64) {
+        self.next_tick.store(tick, Ordering::Relaxed);
     }
 
     /// The next number for a chunk, below `limit`.

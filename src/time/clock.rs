@@ -136,7 +136,8 @@ pub(crate) trait FollowingTimer: Send + Sync {
     fn request_catch_up(&self) -> u64;
     /// Waits until that request is answered. False if this thread must not wait for it.
     fn wait(&self, request: u64) -> bool;
-    /// The start of the next tick in which something is due. It has passed if the worker has not caught up.
+    /// The start of the next tick in which the worker will run something. It has passed if the worker has not caught
+    /// up.
     fn next_due(&self) -> Option<Instant>;
     /// The jobs of the timer's executor.
     fn jobs(&self) -> &Jobs;
@@ -157,8 +158,11 @@ impl Follower {
     }
 
     /// The instant at which the next tick begins in which something is due: a timeout, a future, or a check
-    /// of the idle manager. `None` if nothing is pending, or if the timer has stopped. If the timer has not
-    /// caught up, the instant may have passed.
+    /// of the idle manager. `None` if nothing is pending, or if the timer has stopped.
+    ///
+    /// The worker counts by the same rule. A timeout whose tick it has expired already, such as the first run of
+    /// a series that begins at once, is due in the next tick. So once the timer has caught up with the clock, the
+    /// instant lies ahead. Before that, it may have passed.
     ///
     /// A clock that jumps to this instant, and then catches up, misses no tick in which something happens.
     ///

@@ -108,7 +108,7 @@ impl ManualClock {
     ///   is scheduled again by then.
     /// - Each due waker was called, and each due check of the idle manager has reported.
     /// - What these have scheduled or moved counts for the next visits. A delay of zero is due in the next
-    ///   tick, which is visited too.
+    ///   tick, which is visited too. So is a timeout that another thread schedules for a tick that is over.
     ///
     /// It does not wait for other threads: for a runtime to poll the tasks that were woken, for a thread that
     /// receives a message from a task, or for work that a task hands on. [`run`](Self::run) drives futures.

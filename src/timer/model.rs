@@ -213,6 +213,33 @@ fn rule_01_reschedule_against_the_worker() {
     }
 }
 
+/// A thread schedules a timeout for the tick that the worker expires. It runs in that tick or in the next one,
+/// and a clock that looks for what is due next does not wait for it in the past.
+#[test]
+fn rule_09_a_late_timeout_does_not_hold_up_the_clock() {
+    check_up_to(2, || {
+        let clock = ManualClock::new();
+        let (timer, ends) = (on(&clock), Arc::new(Ends::default()));
+        let begin = timer.started_at();
+        let producer = {
+            let (timer, ends) = (timer.clone(), ends.clone());
+            spawn(move || {
+                let timeout = timer.new_timeout_at(counted(&ends), begin + TICK);
+                drop(timeout.map_err(drop).expect("it is open"));
+            })
+        };
+        clock.advance(TICK);
+        producer.join().unwrap();
+        clock.advance(Duration::ZERO);
+        if ends.run.load(Ordering::Relaxed) == 0 {
+            assert_eq!(clock.advance_to_next(), Some(begin + TICK * 2));
+        }
+        let returned = stop(&timer);
+        assert_eq!(returned, 0, "it has run");
+        accounted_for(&timer.0.control, &ends, returned, 1);
+    });
+}
+
 /// The last handle is dropped while the timeout expires. The timeout runs or is cancelled.
 #[test]
 fn rule_01_the_drop_of_the_last_handle_against_the_worker() {

@@ -116,6 +116,7 @@ impl<W: Exact> Worker<W> {
                 }
             }
         }
+        self.context().set_next_tick(self.filing.current_tick());
         self.end_naming();
         self.freed.give_back(&self.chunks);
         if self.ran >= DEAD_PER_CHECK {

@@ -147,8 +147,8 @@ impl FollowingTimer for Control {
     }
 
     fn next_due(&self) -> Option<Instant> {
-        let (scale, earliest) = (self.context.scale, self.registry.earliest_deadline()?);
-        let start = scale.start_of(scale.tick_not_before(earliest));
+        let earliest = self.registry.earliest_deadline()?;
+        let start = self.context.scale.start_of(self.context.tick_of(earliest));
         Some(start).filter(|&start| start != NEVER).map(|start| self.context.time.instant_at(start))
     }
 
