@@ -57,6 +57,17 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Makes attempts until one is in time: on a busy machine, what should come before a due time can come after it. Each
+/// attempt is told how much time it may take, and says whether it took less.
+pub async fn in_time(mut attempt: impl AsyncFnMut(Duration) -> bool) {
+    for doublings in 0..8 {
+        if attempt(Duration::from_millis(250 << doublings)).await {
+            return;
+        }
+    }
+    panic!("half a minute was not enough");
+}
+
 /// Opens a node. On a busy machine, that can take longer than its calls may.
 pub async fn opened<S: Store>(builder: impl Fn() -> JobsBuilder<S>) -> Jobs<S> {
     let begun = Instant::now();

@@ -4,7 +4,7 @@
 //! root starts it as the user `postgres` or `nobody`. It ends with the test program, however that ends: a
 //! shell waits for the end of its standard input, and stops the server then.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 /// Set to make the lack of PostgreSQL a failure.
 const REQUIRE: &str = "WHEELWORK_JOBS_REQUIRE_POSTGRES";
 
-/// Restarts the server for each line of its standard input, as after a crash, and stops it at the end.
+/// Restarts the server for each line of its standard input, as after a crash, and says when the old one has ended. Stops
+/// it at the end.
 const KEEPER: &str = r#"
 "$1/initdb" --pgdata "$2/data" --username postgres --auth trust --no-sync --locale C.UTF-8 >"$2/log" 2>&1 || exit 1
 serve() {
@@ -29,6 +30,7 @@ while read -r _; do
     kill -QUIT $server
     wait $server
     serve "$@"
+    echo ended
 done
 kill -QUIT $server
 wait $server
@@ -74,7 +76,7 @@ fn start(fsync: &str) -> Option<Server> {
     command.args([&port.to_string(), fsync]);
     // The keeper must outlive an interrupt at the terminal, to clean up.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let keeper = command.stdin(Stdio::piped()).spawn().unwrap();
+    let keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let server = Server { port, folder, binaries, keeper: Mutex::new(keeper) };
     server.wait_until_ready();
     Some(server)
@@ -116,10 +118,11 @@ impl Server {
         self.port
     }
 
-    /// Ends the server as a crash does, and starts it again.
+    /// Ends the server as a crash does, and starts it again. Returns when the old one has ended.
     pub fn restart(&self) {
         let mut keeper = self.keeper.lock().unwrap();
         writeln!(keeper.stdin.as_mut().unwrap()).unwrap();
+        keeper.stdout.as_mut().unwrap().read_exact(&mut [0; "ended\n".len()]).unwrap();
     }
 
     /// Takes encrypted connections alone from now on.

@@ -5,7 +5,7 @@ use crate::common::{connect, postgres};
 use crate::process::{Process, kills, some_time, task};
 use redb::{ReadableTable, TableDefinition};
 use std::error::Error;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tokio_postgres::{Config, NoTls};
 use wheelwork_jobs::{Filter, Job, Jobs, NewJob, Periodic, Postgres, Redb, Store};
 
@@ -30,14 +30,11 @@ async fn repeat<S: Store>(jobs: &Jobs<S>) {
 }
 
 /// There is one job, which recurs, and each occurrence had its effect once.
-async fn judge<S: Store>(jobs: &Jobs<S>, mut effects: Vec<(u64, u64)>, least: usize) {
+async fn judge<S: Store>(jobs: &Jobs<S>, mut effects: Vec<(u64, u64)>) {
     let stored = jobs.list(Filter::default()).await.unwrap();
     assert_eq!(stored.len(), 1, "{stored:?}");
     assert_eq!(stored[0].key.as_deref(), Some("each second"));
-    let late = SystemTime::now().duration_since(stored[0].due).unwrap_or_default();
-    assert!(late < Duration::from_secs(30), "it recurs no more: {stored:?}");
     effects.sort_unstable();
-    assert!(effects.len() >= least, "{} are too few", effects.len());
     let is_right = |&(time, count): &(u64, u64)| count == 1 && time % 1_000 == 0;
     assert!(effects.iter().all(is_right), "{effects:?}");
     eprintln!("{} occurrences, {} kills", effects.len(), kills());
@@ -84,14 +81,21 @@ async fn a_periodic_job_in_postgres_neither_ends_nor_doubles_when_processes_are_
         process.kill();
         *process = start();
     }
-    tokio::time::sleep(ms(4_000)).await;
+    // It goes on to recur.
+    let count = "SELECT count(*) FROM effects";
+    let count = async || client.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
+    let (begun, before) = (Instant::now(), count().await);
+    while count().await < before + 3 {
+        assert!(begun.elapsed() < Duration::from_secs(120), "it recurs no more");
+        tokio::time::sleep(ms(50)).await;
+    }
     processes.iter_mut().for_each(Process::kill);
     let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
     let effects = "SELECT time, count(*) FROM effects GROUP BY time";
     let effects = client.query(effects, &[]).await.unwrap();
     let number = |row: &tokio_postgres::Row, n| row.get::<_, i64>(n).cast_unsigned();
     let effects = effects.iter().map(|row| (number(row, 0), number(row, 1))).collect();
-    judge(&jobs, effects, kills() as usize / 4).await;
+    judge(&jobs, effects).await;
 }
 
 // One file: one process after the other.
@@ -142,5 +146,5 @@ async fn a_periodic_job_in_a_file_neither_ends_nor_doubles_when_its_process_is_k
         (time.value(), count.value())
     });
     let jobs = Jobs::open(store).await.unwrap();
-    judge(&jobs, effects.collect(), kills() as usize / 4).await;
+    judge(&jobs, effects.collect()).await;
 }

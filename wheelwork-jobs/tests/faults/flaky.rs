@@ -345,6 +345,7 @@ macro_rules! forward_the_rest {
 }
 
 /// Tells nothing.
+#[derive(Clone)]
 pub struct Silent<S> {
     pub store: S,
 }

@@ -1,10 +1,11 @@
 //! Jobs that are cancelled or moved.
 
-use crate::common::{Shared, until};
+use crate::common::{Shared, in_time, until};
 use crate::on_every_store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Semaphore;
 use wheelwork_jobs::{Job, JobId, Jobs, NewJob};
 
 const fn ms(n: u64) -> Duration {
@@ -24,18 +25,35 @@ async fn counting<S: Shared>(store: S) -> (Jobs<S>, Arc<AtomicUsize>) {
     (Jobs::builder(store).handle("n", handle).open().await.unwrap(), runs)
 }
 
+/// Waits until the node has no job in hand.
+async fn rests<S: Shared>(jobs: &Jobs<S>) {
+    until("nothing is held", || jobs.metrics().held + jobs.metrics().running == 0).await;
+}
+
 async fn a_cancelled_job_never_runs(store: impl Shared) {
     let (jobs, runs) = counting(store).await;
-    let near = jobs.schedule(NewJob::new("n", &()).unwrap().due(ms(300))).await.unwrap();
-    let far = jobs.schedule(NewJob::new("n", &()).unwrap().due(HOUR)).await.unwrap();
-    assert!(jobs.cancel(near).await.unwrap());
+    let schedule =
+        async |due: Duration| jobs.schedule(NewJob::new("n", &()).unwrap().due(due)).await.unwrap();
+    let far = schedule(HOUR).await;
     assert!(jobs.cancel(far).await.unwrap());
-    assert!(!jobs.cancel(near).await.unwrap());
     assert!(!jobs.cancel(JobId::from_u128(7)).await.unwrap());
-    assert_eq!(jobs.metrics().held, 0);
-    let last = jobs.schedule(NewJob::new("n", &()).unwrap().due(ms(350))).await.unwrap();
-    until("the last is done", || jobs.metrics().done == 1).await;
-    assert_eq!((runs.load(SeqCst), jobs.get(last).await.unwrap()), (1, None));
+    in_time(async |time| {
+        let (begun, before) = (Instant::now(), runs.load(SeqCst));
+        let near = schedule(time).await;
+        let cancelled = jobs.cancel(near).await.unwrap();
+        if begun.elapsed() >= time {
+            rests(&jobs).await;
+            return false;
+        }
+        assert!(cancelled && !jobs.cancel(near).await.unwrap());
+        assert_eq!(jobs.metrics().held, 0);
+        let last = schedule(time + ms(50)).await;
+        until("the last has run", || runs.load(SeqCst) > before).await;
+        rests(&jobs).await;
+        assert_eq!((runs.load(SeqCst), jobs.get(last).await.unwrap()), (before + 1, None));
+        true
+    })
+    .await;
 }
 
 async fn another_node_is_told_of_a_cancel(store: impl Shared) {
@@ -53,25 +71,38 @@ async fn a_job_runs_once_at_its_new_time(store: impl Shared) {
     let client = Jobs::open(store).await.unwrap();
     let schedule =
         async |due: Duration| jobs.schedule(NewJob::new("n", &()).unwrap().due(due)).await.unwrap();
-    let (sooner, later, away) =
-        (schedule(HOUR).await, schedule(ms(200)).await, schedule(ms(400)).await);
-    assert!(client.reschedule(sooner, ms(50)).await.unwrap());
-    assert!(jobs.reschedule(later, SystemTime::now() + ms(600)).await.unwrap());
-    assert!(client.reschedule(away, HOUR).await.unwrap());
     assert!(!jobs.reschedule(JobId::from_u128(7), HOUR).await.unwrap());
-    until("two are done", || jobs.metrics().done == 2).await;
-    tokio::time::sleep(ms(100)).await;
-    assert_eq!((runs.load(SeqCst), jobs.metrics().lost), (2, 0));
-    assert!(jobs.get(away).await.unwrap().unwrap().due > SystemTime::now() + HOUR / 2);
+    in_time(async |time| {
+        let (begun, before, lost) = (Instant::now(), runs.load(SeqCst), jobs.metrics().lost);
+        let (sooner, later, away) =
+            (schedule(HOUR).await, schedule(time).await, schedule(time).await);
+        let moved = [
+            jobs.reschedule(later, SystemTime::now() + 2 * time).await.unwrap(),
+            client.reschedule(away, HOUR).await.unwrap(),
+        ];
+        let is_in_time = begun.elapsed() < time;
+        assert!(client.reschedule(sooner, ms(50)).await.unwrap());
+        until("both have run", || !is_in_time || runs.load(SeqCst) >= before + 2).await;
+        rests(&jobs).await;
+        if is_in_time {
+            assert_eq!(moved, [true; 2]);
+            assert_eq!((runs.load(SeqCst), jobs.metrics().lost), (before + 2, lost));
+            assert!(jobs.get(away).await.unwrap().unwrap().due > SystemTime::now() + HOUR / 2);
+        }
+        is_in_time
+    })
+    .await;
 }
 
 async fn a_job_that_is_moved_while_it_runs_runs_again(store: impl Shared) {
-    let runs = Arc::new(AtomicUsize::new(0));
-    let count = runs.clone();
+    let (runs, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+    let (count, pass) = (runs.clone(), gate.clone());
     let handle = move |_: Job<(), _>| {
-        let first = count.fetch_add(1, SeqCst) == 0;
+        let (first, pass) = (count.fetch_add(1, SeqCst) == 0, pass.clone());
         async move {
-            tokio::time::sleep(if first { ms(300) } else { ms(0) }).await;
+            if first {
+                pass.acquire().await.map_err(|error| error.to_string())?.forget();
+            }
             Ok::<_, String>(())
         }
     };
@@ -80,6 +111,7 @@ async fn a_job_that_is_moved_while_it_runs_runs_again(store: impl Shared) {
     until("it runs", || runs.load(SeqCst) == 1).await;
     assert!(jobs.reschedule(job, ms(20)).await.unwrap());
     until("the second run is done", || jobs.metrics().done == 1).await;
+    gate.add_permits(1);
     until("the first run has found that it is lost", || jobs.metrics().lost == 1).await;
     assert_eq!(jobs.get(job).await.unwrap(), None);
 }

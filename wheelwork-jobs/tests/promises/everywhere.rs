@@ -303,10 +303,12 @@ async fn claims_at_the_same_time_keep_the_limit() {
 
 #[tokio::test]
 async fn the_places_of_a_dead_node_are_free_when_its_life_has_lapsed() {
-    let Some(store) = common::postgres() else { return };
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
     store.prepare().await.unwrap();
     let limits = KindLimits { concurrency: Some(2), rate: None };
-    let dead = store.join(None, &[], ms(1_500)).await.unwrap().node;
+    let dead = store.join(None, &[], HOUR).await.unwrap().node;
     let insert: Vec<_> = (0..6).map(|n| Insert { job: job(n), claim: false }).collect();
     store.insert(Some(dead), HOUR, &insert).await.unwrap();
     claim(&store, dead, 9, limits).await;
@@ -316,6 +318,8 @@ async fn the_places_of_a_dead_node_are_free_when_its_life_has_lapsed() {
     let builder = node(&store, kind, &crowd, ms(1));
     let node = builder.liveness(Duration::from_secs(3)).open().await.unwrap();
     assert_eq!(node.metrics().done, 0);
+    let lapse = "UPDATE wheelwork_nodes SET expires = now() WHERE id = $1";
+    connect(&url).await.execute(lapse, &[&dead.0]).await.unwrap();
     until("all are done", || node.metrics().done == 6).await;
     assert_eq!(node.metrics().taken_over, 2);
 }

@@ -34,7 +34,7 @@ async fn node<S: Shared>(store: S) -> (Jobs<S>, Arc<Mutex<Vec<u32>>>) {
         sees.lock().unwrap().push(job.payload);
         async { Ok::<_, String>(()) }
     };
-    (Jobs::builder(store).handle("n", handle).open().await.unwrap(), seen)
+    (Jobs::builder(store).window(2 * HOUR).handle("n", handle).open().await.unwrap(), seen)
 }
 
 async fn a_job_is_found_moved_and_cancelled_by_its_key(store: impl Shared) {
@@ -78,12 +78,12 @@ async fn a_job_that_is_held_runs_no_more_when_it_is_replaced(store: impl Shared)
     let (jobs, seen) = node(store.clone()).await;
     let other = Jobs::open(store).await.unwrap();
     for n in 0..20 {
-        jobs.replace(keyed(2 * n, ms(300))).await.unwrap();
+        jobs.replace(keyed(2 * n, HOUR)).await.unwrap();
         until("it is held", || jobs.metrics().held == 1).await;
         other.replace(keyed(2 * n + 1, ms(1))).await.unwrap();
         until("the other is done", || jobs.metrics().done == u64::from(n) + 1).await;
     }
-    tokio::time::sleep(ms(400)).await;
+    until("none is held any more", || jobs.metrics().held == 0).await;
     assert!(seen.lock().unwrap().iter().all(|n| n % 2 == 1), "{:?}", seen.lock().unwrap());
 }
 

@@ -30,12 +30,18 @@ async fn a_handler_is_told_at_the_time_limit<S: Shared>(store: S) {
     };
     let kind = kind().time_limit(ms(50));
     let jobs = Jobs::builder(store).handle(kind, handle).open().await.unwrap();
-    let long = jobs.schedule(NewJob::new("n", &0).unwrap()).await.unwrap();
-    let short = jobs.schedule(NewJob::new("n", &1).unwrap()).await.unwrap();
-    until("both have ended", || jobs.metrics().buried == 2).await;
-    let long = jobs.get(long).await.unwrap().unwrap();
-    let short = jobs.get(short).await.unwrap().unwrap();
-    assert_eq!((long.error.as_deref(), short.error.as_deref()), (Some("true"), Some("false")));
+    let told = async |payload: u32, number| {
+        let id = jobs.schedule(NewJob::new("n", &payload).unwrap()).await.unwrap();
+        until("it has ended", || jobs.metrics().buried == number).await;
+        jobs.get(id).await.unwrap().unwrap().error.unwrap() == "true"
+    };
+    assert!(told(0, 1).await);
+    // A busy machine may reach the limit before a short one can look.
+    let mut number = 2;
+    while told(1, number).await {
+        assert!(number < 50, "a short one is told at once");
+        number += 1;
+    }
 }
 
 async fn a_handler_that_does_not_listen_is_dropped_after_the_time_limit<S: Shared>(store: S) {

@@ -41,19 +41,18 @@ async fn the_jobs_of_a_dead_node_run_when_its_life_has_lapsed() {
     let Some(store) = common::postgres() else { return };
     store.prepare().await.unwrap();
     let liveness = ms(1_500);
+    let lapses = SystemTime::now() + liveness; // or later
     let dead = store.join(None, &[], liveness).await.unwrap();
     let jobs: Vec<_> = (0..50).map(|n| insert(n, ms(100))).collect();
     let stored = store.insert(Some(dead.node), ms(10_000), &jobs).await.unwrap();
     assert!(stored.iter().all(|job| job.stored().is_some_and(|job| job.claimed.is_some())));
-    let lapses = SystemTime::now() + liveness;
-
     let (builder, runs) = counting(store, Duration::from_secs(3));
     let node = builder.open().await.unwrap();
     until("all are done", || node.metrics().done == 50).await;
     assert_eq!(node.metrics().taken_over, 50);
     let runs = runs.lock().unwrap();
     let first = runs.values().map(|run| run.1).min().unwrap();
-    assert!(first >= lapses - ms(500), "a node was taken for dead before its time");
+    assert!(first >= lapses, "a node was taken for dead before its time");
     assert!(runs.values().all(|run| run.0 == 1) && runs.len() == 50);
 }
 
@@ -83,10 +82,10 @@ async fn a_slow_job_of_a_live_node_is_not_taken_away() {
     let count = runs.clone();
     let slow = move |_: Job<u32, _>| {
         *count.lock().unwrap() += 1;
-        std::thread::sleep(Duration::from_secs(6));
+        std::thread::sleep(Duration::from_secs(12));
         async { Ok::<_, String>(()) }
     };
-    let liveness = Duration::from_secs(3);
+    let liveness = Duration::from_secs(10);
     let builder = Jobs::builder(store.clone()).liveness(liveness).handle("n", slow);
     let first = builder.open().await.unwrap();
     let id = first.schedule(job(1, ms(0))).await.unwrap();
@@ -95,7 +94,7 @@ async fn a_slow_job_of_a_live_node_is_not_taken_away() {
         runtime.block_on(async {
             let (builder, runs) = counting(store, liveness);
             let second = builder.open().await.unwrap();
-            tokio::time::sleep(Duration::from_secs(7)).await;
+            tokio::time::sleep(Duration::from_secs(13)).await;
             (second.metrics(), runs)
         })
     });
@@ -111,10 +110,10 @@ async fn a_node_that_was_taken_for_dead_goes_on() {
     let Some(server) = common::postgres::server() else { return };
     let url = server.database();
     let store = Postgres::new(&url).unwrap();
-    let (builder, runs) = counting(store, ms(600));
+    let (builder, runs) = counting(store, ms(1_500));
     let node = builder.open().await.unwrap();
-    let jobs = (0..20).map(|n| job(n, ms(2_000)));
-    assert!(node.schedule_all(jobs).await.iter().all(Result::is_ok));
+    let jobs = (0..20).map(|n| job(n, Duration::from_secs(29)));
+    let jobs: Vec<_> = node.schedule_all(jobs).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(node.metrics().held, 20);
     let client = common::connect(&url).await;
     let take_over = "BEGIN;
@@ -122,10 +121,13 @@ async fn a_node_that_was_taken_for_dead_goes_on() {
         UPDATE wheelwork_jobs SET owner = NULL;
         COMMIT";
     client.batch_execute(take_over).await.unwrap();
-    until("all are done", || node.metrics().done == 20).await;
+    until("it has claimed all of them a second time", || node.metrics().claimed >= 40).await;
     assert!(node.metrics().lapsed >= 1);
+    for id in jobs {
+        node.reschedule(id, ms(0)).await.unwrap();
+    }
+    until("all are done", || node.metrics().done == 20).await;
     assert!(runs.lock().unwrap().values().all(|run| run.0 == 1));
-    assert_eq!(node.metrics().claimed, 40); // all of them a second time
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -219,7 +221,7 @@ async fn a_node_opens_while_a_transaction_of_the_user_is_open() {
     let open = client.transaction().await.unwrap();
     first.schedule_in(&open, &job(1, ms(0))).await.unwrap();
     let (builder, _) = counting(Postgres::new(&url).unwrap(), Duration::from_secs(30));
-    let node = tokio::time::timeout(Duration::from_secs(8), builder.open()).await;
+    let node = tokio::time::timeout(Duration::from_secs(60), builder.open()).await;
     let node = node.expect("it waits for the transaction").unwrap();
     open.commit().await.unwrap();
     until("it is done", || node.metrics().done == 1).await;

@@ -5,6 +5,7 @@ use crate::on_every_store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use wheelwork_jobs::store::{Claim, End, Finished, Outcome, Store};
 use wheelwork_jobs::{Job, Jobs, NewJob, State};
 
@@ -93,14 +94,20 @@ async fn what_a_node_holds_is_let_go_when_its_kind_is_paused(store: impl Shared)
 }
 
 async fn a_run_goes_on_while_its_kind_is_paused<S: Shared>(store: S) {
-    let handle = |job: Job<u32, S>| async move {
-        tokio::time::sleep(ms(500)).await;
-        if job.attempt == 1 { Err("again") } else { Ok(()) }
+    let gate = Arc::new(Semaphore::new(0));
+    let pass = gate.clone();
+    let handle = move |job: Job<u32, S>| {
+        let pass = pass.clone();
+        async move {
+            pass.acquire().await.map_err(|error| error.to_string())?.forget();
+            if job.attempt == 1 { Err("again".to_owned()) } else { Ok(()) }
+        }
     };
     let jobs = Jobs::builder(store).handle("n", handle).open().await.unwrap();
     let retried = jobs.schedule(job("n", 0)).await.unwrap();
     until("it runs", || jobs.metrics().running == 1).await;
     jobs.pause("n").await.unwrap();
+    gate.add_permits(2);
     until("it has failed", || jobs.metrics().retried == 1).await;
     assert!(jobs.reschedule(retried, ms(0)).await.unwrap());
     tokio::time::sleep(ms(100)).await;

@@ -5,37 +5,53 @@ use crate::on_every_store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use wheelwork_jobs::{Job, Jobs, NewJob, ScheduleError, StopError};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A node that counts the runs of the kind "n", each of which takes so long.
-async fn slow<S: Shared>(store: S, each: Duration) -> (Jobs<S>, Arc<AtomicUsize>) {
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A node that counts the runs of the kind "n", each of which waits for a permit.
+async fn gated<S: Shared>(store: S, gate: &Arc<Semaphore>) -> (Jobs<S>, Arc<AtomicUsize>) {
     let runs = Arc::new(AtomicUsize::new(0));
-    let count = runs.clone();
+    let (count, pass) = (runs.clone(), gate.clone());
     let handle = move |_: Job<(), _>| {
         count.fetch_add(1, SeqCst);
+        let pass = pass.clone();
         async move {
-            tokio::time::sleep(each).await;
+            pass.acquire().await.map_err(|error| error.to_string())?.forget();
             Ok::<_, String>(())
         }
     };
-    (Jobs::builder(store).handle("n", handle).open().await.unwrap(), runs)
+    (Jobs::builder(store).window(2 * HOUR).handle("n", handle).open().await.unwrap(), runs)
+}
+
+fn gate(permits: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(permits))
 }
 
 async fn a_stop_waits_for_what_runs_and_gives_the_rest_to_others(store: impl Shared) {
-    let (first, runs) = slow(store.clone(), ms(200)).await;
+    let gate_of_first = gate(0);
+    let (first, runs) = gated(store.clone(), &gate_of_first).await;
     first.schedule(NewJob::new("n", &()).unwrap()).await.unwrap();
-    let waiting = first.schedule(NewJob::new("n", &()).unwrap().due(ms(900))).await.unwrap();
+    let waiting = first.schedule(NewJob::new("n", &()).unwrap().due(HOUR)).await.unwrap();
     until("one runs", || runs.load(SeqCst) == 1).await;
-    let (second, others_runs) = slow(store, ms(0)).await;
+    let (second, others_runs) = gated(store, &gate(1)).await;
     assert_eq!(second.metrics().held, 0);
-    let stopped = first.stop(Duration::from_secs(60)).await.unwrap();
+    let stopping = first.clone();
+    let stop = tokio::spawn(async move { stopping.stop(Duration::from_secs(60)).await });
+    until("it drops the rest", || first.metrics().held == 1).await;
+    assert!(!stop.is_finished());
+    gate_of_first.add_permits(1);
+    let stopped = stop.await.unwrap().unwrap();
     assert_eq!((stopped.given_back, stopped.still_running), (1, 0));
     assert_eq!((first.metrics().done, first.metrics().held), (1, 0));
 
+    until("the other holds the rest", || second.metrics().held == 1).await;
+    assert!(second.reschedule(waiting, ms(0)).await.unwrap());
     until("the other has run it", || second.metrics().done == 1).await;
     assert_eq!((runs.load(SeqCst), others_runs.load(SeqCst)), (1, 1));
     assert_eq!(second.get(waiting).await.unwrap(), None);
@@ -45,7 +61,7 @@ async fn a_stop_waits_for_what_runs_and_gives_the_rest_to_others(store: impl Sha
 }
 
 async fn a_stop_does_not_wait_beyond_its_limit(store: impl Shared) {
-    let (jobs, runs) = slow(store, Duration::from_secs(3_600)).await;
+    let (jobs, runs) = gated(store, &gate(0)).await;
     jobs.schedule(NewJob::new("n", &()).unwrap()).await.unwrap();
     until("it runs", || runs.load(SeqCst) == 1).await;
     let stopped = jobs.stop(ms(20)).await.unwrap();
@@ -53,10 +69,13 @@ async fn a_stop_does_not_wait_beyond_its_limit(store: impl Shared) {
 }
 
 async fn the_drop_of_the_last_handle_gives_the_jobs_to_others(store: impl Shared) {
-    let (first, _) = slow(store.clone(), ms(0)).await;
-    first.schedule(NewJob::new("n", &()).unwrap().due(ms(1_500))).await.unwrap();
-    let (second, runs) = slow(store, ms(0)).await;
+    let (first, _) = gated(store.clone(), &gate(0)).await;
+    let waiting = first.schedule(NewJob::new("n", &()).unwrap().due(HOUR)).await.unwrap();
+    let (second, runs) = gated(store, &gate(1)).await;
+    assert_eq!((first.metrics().held, second.metrics().held), (1, 0));
     drop(first);
+    until("the other holds it", || second.metrics().held == 1).await;
+    assert!(second.reschedule(waiting, ms(0)).await.unwrap());
     until("the other has run it", || second.metrics().done == 1).await;
     assert_eq!((runs.load(SeqCst), second.metrics().taken_over), (1, 0));
 }
