@@ -5,6 +5,7 @@ use super::alarm::Alarm;
 use super::limit::Limit;
 use super::pending::Pending;
 use super::slot::Phase;
+use crate::base::logging::warning;
 use crate::base::sync::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, SegQueue, fence};
 use crate::metrics::Counts;
 use crate::time::Timebase;
@@ -52,6 +53,8 @@ pub(crate) struct Context {
     pub(super) entries: AtomicUsize,
     /// See `catch_up`.
     pub(super) catching_up: SegQueue<(Token, u64)>,
+    /// See `clock_wait`.
+    pub(super) waiting_for_clock: SegQueue<(Token, u64)>,
     /// The number of chunk numbers in use so far.
     chunks: AtomicU32,
 }
@@ -79,6 +82,7 @@ impl Context {
             buckets,
             entries: AtomicUsize::new(0),
             catching_up: SegQueue::new(),
+            waiting_for_clock: SegQueue::new(),
             chunks: AtomicU32::new(0),
         }
     }
@@ -86,6 +90,24 @@ impl Context {
     /// The name of the worker's thread.
     pub(crate) fn name(&self) -> &str {
         self.alarm.parker().thread_name().unwrap_or_default()
+    }
+
+    /// The present, where a panic of the clock must not reach the caller: on the worker, at the end of a run, and in
+    /// a report. `None` if the clock panics, which is counted.
+    #[inline]
+    pub(crate) fn now_contained(&self) -> Option<u64> {
+        let now = self.time.now_contained();
+        if now.is_none() {
+            self.clock_panicked();
+        }
+        now
+    }
+
+    #[cold]
+    fn clock_panicked(&self) {
+        self.counts.worker.task_panicked();
+        let timer = self.name();
+        warning!([timer = timer], "{timer}: the clock panicked");
     }
 
     /// A deadline that is not overdue in the tick that the worker expires.

@@ -15,6 +15,7 @@
 //! - `known_chunks`: the worker's half of it: by when it looks at which chunk
 //! - `alarm`: when a producer wakes the worker
 //! - `catch_up`: timeouts that must run at once
+//! - `clock_wait`: timeouts whose delay begins when the clock can be read again
 //! - `sweep_request`: when the worker sweeps dead entries out of the wheel
 //! - `release`: how the worker drops empty chunks, and when
 //! - `limit`: the limit of pending timeouts
@@ -26,6 +27,7 @@ mod announce;
 mod arena;
 mod catch_up;
 mod chunk;
+mod clock_wait;
 pub(crate) mod context;
 mod known_chunks;
 mod limit;
@@ -51,5 +53,7 @@ pub(crate) use owner::Owner;
 pub(crate) use pinned::PinnedChunk;
 pub(crate) use registry::Registry;
 pub(crate) use release::{Release, Step};
-pub(crate) use slot::{Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, version_of};
+pub(crate) use slot::{
+    Cancel, Claim, Claimed, Moved, Phase, Runs, Slot, TakenBack, UNKNOWN, version_of,
+};
 pub(crate) use sweep_request::{DEAD_ALLOWED, DEAD_PER_CHECK};

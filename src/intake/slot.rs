@@ -53,8 +53,8 @@
 //! 3. A slot becomes Free only when its phase has ended and the last pin is gone. So a handle never
 //!    finds another timeout in its slot.
 //! 4. A Filed slot has an entry with its version: in the wheel, with the worker, or in the queue of
-//!    entries that catch up (see `catch_up`). The entry's tick is not after the tick of the deadline, or
-//!    it is the next tick that can still expire. The worker looks at the chunk of a New slot by its
+//!    entries that catch up (see `catch_up`) or that wait for the clock (see `clock_wait`). The entry's tick is
+//!    not after the tick of the deadline, or it is the next tick that can still expire. The worker looks at the chunk of a New slot by its
 //!    deadline (see `pending`).
 //! 5. The version changes whenever the slot is reused, whenever its timeout goes on, and whenever a
 //!    reschedule leaves a dead entry: the sequence number is then another, or one greater. An old entry
@@ -105,6 +105,9 @@ impl Phase {
     }
 }
 
+/// The deadline of a timeout that waits for the clock (see `clock_wait`).
+pub(crate) const UNKNOWN: u64 = State::NEVER - DEADLINE_STEP;
+
 /// A value of the state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State(u64);
@@ -136,9 +139,10 @@ impl State {
         }
     }
 
+    /// `UNKNOWN` is no time either.
     #[inline]
     fn deadline(self) -> u64 {
-        if self.rounded() == Self::NEVER { NEVER } else { self.rounded() }
+        if self.rounded() >= UNKNOWN { NEVER } else { self.rounded() }
     }
 
     /// Like `phase() == phase`, in fewer instructions.
@@ -585,6 +589,14 @@ impl<P> Slot<P> {
         }
     }
 
+    /// Gives a Filed slot that waits for the clock its deadline. False if the entry of this version is dead, or the
+    /// timeout was moved meanwhile.
+    pub(crate) fn begin_delay(&self, version: u16, deadline: u64) -> bool {
+        let from = State::new(Phase::Filed, UNKNOWN);
+        let waits = self.load() == from && self.version() == version;
+        waits && self.exchange(from, State::new(Phase::Filed, deadline)).is_ok()
+    }
+
     /// Ends a run that does not ask to go on: Running or Denied -> Expired. If a cancel during the run
     /// returned true to its caller, the end is Cancelled instead. A timeout that runs once needs no exchange
     /// (invariant 6).
@@ -743,7 +755,30 @@ mod tests {
     fn rule_02_a_deadline_is_rounded_up_unless_it_is_never() {
         let kept = |deadline| State::new(Phase::New, deadline).deadline();
         assert_eq!([0, 1, 8, 1_000_000].map(kept), [0, 8, 8, 1_000_000]);
-        assert_eq!([NEVER, NEVER - 1, NEVER - 20].map(kept), [NEVER, NEVER, NEVER - 15]);
+        assert_eq!([NEVER, NEVER - 1, UNKNOWN].map(kept), [NEVER; 3]);
+        assert_eq!(kept(NEVER - 25), NEVER - 23);
+    }
+
+    #[test]
+    fn rule_02_only_a_timeout_that_waits_for_the_clock_gets_its_deadline_from_there() {
+        let waiting = || {
+            let slot = Slot::new();
+            slot.arm(7, 80, 0, Runs::MayGoOn);
+            assert!(matches!(slot.claim(0, 80), Claim::Due(_)));
+            let version = slot.go_on(7, UNKNOWN, Phase::Filed).unwrap();
+            (slot, version)
+        };
+        let (slot, version) = waiting();
+        assert!(!slot.begin_delay(version + 1, 160), "another timeout's entry");
+        assert!(slot.begin_delay(version, 160));
+        assert_eq!(slot.standing(version), Some(160));
+        assert!(!slot.begin_delay(version, 240), "the delay has begun");
+        for moved_to in [80, NEVER] {
+            let (slot, version) = waiting();
+            assert!(slot.reschedule(moved_to).is_ok());
+            assert!(!slot.begin_delay(version, 160));
+            assert_eq!(slot.deadline(), moved_to);
+        }
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub trait Clock: Send + Sync + 'static {
     /// worker then continues with the last time that it knows, so no timeout is early. It reads the
     /// clock again after a tick or 100 ms, whichever is shorter. Until the clock works again,
     /// timeouts are late, and a [`catch_up`](Follower::catch_up) may return before they have run.
+    ///
+    /// A panic at the end of a run, on the worker or on an executor, is caught and counted too, and the timeout
+    /// goes on. A fixed rate keeps its schedule, as if the run had missed none. A delay, of a fixed delay or of
+    /// [`Next::after`](crate::Next::after), counts from the next time that the worker reads. Until then, the timeout
+    /// is pending, and its deadline is never.
     fn now(&self) -> Instant;
 
     /// Called once by each timer that is built on this clock.

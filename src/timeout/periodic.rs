@@ -9,7 +9,7 @@
 use super::next::Next;
 use super::run::Run;
 use super::task::TimerTask;
-use crate::time::tick::{DEADLINE_STEP, next_beat};
+use crate::time::tick::{DEADLINE_STEP, NEVER, nanos, next_beat};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -287,9 +287,15 @@ where
         if (self.task)().flow().is_break() {
             return Next::done();
         }
-        let now = run.now();
+        let every = self.period.every;
         // If the next run lies beyond the end of time, the series ends.
-        let Some(next) = self.period.next(self.due(run), now) else { return Next::done() };
+        if self.period.cadence == Cadence::Delay {
+            return if nanos(every) == NEVER { Next::done() } else { Next::after(self, every) };
+        }
+        let due = self.due(run);
+        // If the clock panics, the run counts as on time. The next one is not early then, and can miss runs itself.
+        let now = run.end().unwrap_or(due);
+        let Some(next) = self.period.next(due, now) else { return Next::done() };
         self.due = next;
         if next <= now { Next::missed(self, next) } else { Next::at(self, next) }
     }

@@ -6,7 +6,8 @@ use super::next::When;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::context::Context;
-use crate::intake::{CatchUp, Phase, Slot};
+use crate::intake::{CatchUp, Phase, Slot, UNKNOWN};
+use crate::time::tick::NEVER;
 use std::fmt;
 use std::time::Instant;
 
@@ -37,11 +38,32 @@ use std::time::Instant;
 /// ```
 pub struct Run<'a>(Place<'a>);
 
-/// A timeout that goes on after a run. It is Filed, and the runner inserts the entry.
-pub(crate) struct GoesOn {
-    pub(crate) entry: CatchUp,
-    /// Whether the next run is a missed one.
-    pub(crate) missed: bool,
+/// What the worker does with the entry of a timeout that goes on after a run. The timeout is Filed.
+pub(crate) enum GoesOn {
+    /// Files it in the wheel.
+    At(CatchUp),
+    /// Runs it within the pass.
+    Missed(CatchUp),
+    /// Nothing: the entry waits for the clock.
+    WhenKnown,
+}
+
+/// When a timeout that goes on is due.
+#[derive(Clone, Copy)]
+enum Due {
+    At(u64),
+    Missed(u64),
+    /// This long after the clock can be read again.
+    AfterClock(u64),
+}
+
+impl Due {
+    fn deadline(self) -> u64 {
+        match self {
+            Due::At(deadline) | Due::Missed(deadline) => deadline,
+            Due::AfterClock(_) => UNKNOWN,
+        }
+    }
 }
 
 impl<'a> Run<'a> {
@@ -97,18 +119,25 @@ impl<'a> Run<'a> {
 
     #[cold]
     fn go_on_worker(&self, task: Erased, when: When) -> Option<GoesOn> {
-        let (deadline, missed) = self.next_deadline(when);
+        let due = self.next_due(when);
         let context = self.context();
         self.slot().pin();
         // Counted before the timeout can end, so that no count is ever too low.
         context.begins_again();
         context.counts.by_worker.rearmed.add(1);
-        let Some(version) = self.go_on(task, deadline, Phase::Filed) else {
+        let Some(version) = self.go_on(task, due.deadline(), Phase::Filed) else {
             self.slot().unpin(1);
             return None;
         };
-        let entry = CatchUp { token: self.0.chunk.token(self.0.offset, version), deadline };
-        Some(GoesOn { entry, missed })
+        let token = self.0.chunk.token(self.0.offset, version);
+        Some(match due {
+            Due::At(deadline) => GoesOn::At(CatchUp { token, deadline }),
+            Due::Missed(deadline) => GoesOn::Missed(CatchUp { token, deadline }),
+            Due::AfterClock(delay) => {
+                context.wait_for_clock(token, delay);
+                GoesOn::WhenKnown
+            }
+        })
     }
 
     /// Runs the task on any thread. If the timeout goes on, announces it. If not, finishes the run. The
@@ -122,24 +151,26 @@ impl<'a> Run<'a> {
     }
 
     fn go_on_elsewhere(&self, task: Erased, when: When) -> bool {
-        let (deadline, missed) = self.next_deadline(when);
+        let due = self.next_due(when);
         let context = self.context();
         // The live pin goes back to the slot, so the timeout may end before this returns.
         self.slot().pin();
         // Counted before the timeout can end, so that no count is ever too low.
         context.begins_again();
         context.counts.by_others.rearmed.add_shared(1);
-        let phase = if missed { Phase::Filed } else { Phase::New };
-        let Some(version) = self.go_on(task, deadline, phase) else {
+        let phase = if matches!(due, Due::At(_)) { Phase::New } else { Phase::Filed };
+        let Some(version) = self.go_on(task, due.deadline(), phase) else {
             self.slot().unpin(1);
             return false;
         };
-        if missed {
-            context
-                .catch_up(CatchUp { token: self.0.chunk.token(self.0.offset, version), deadline });
-        } else {
-            context.counts.by_others.renewed.add_shared(1);
-            self.0.chunk.announce_moved(deadline);
+        let token = self.0.chunk.token(self.0.offset, version);
+        match due {
+            Due::At(deadline) => {
+                context.counts.by_others.renewed.add_shared(1);
+                self.0.chunk.announce_moved(deadline);
+            }
+            Due::Missed(deadline) => context.catch_up(CatchUp { token, deadline }),
+            Due::AfterClock(delay) => context.wait_for_clock(token, delay),
         }
         if context.is_emptied() {
             let timeout = self.timeout();
@@ -160,14 +191,24 @@ impl<'a> Run<'a> {
         next.into_parts()
     }
 
-    /// The deadline of the next run, and whether it is a missed one.
-    fn next_deadline(&self, when: When) -> (u64, bool) {
+    /// When the next run is due.
+    fn next_due(&self, when: When) -> Due {
         let (context, time) = (self.context(), &self.context().time);
         match when {
-            When::After(delay) => (context.not_overdue(self.later(delay)), false),
-            When::At(instant) => (context.not_overdue(time.nanos_at(instant)), false),
-            When::Missed(instant) => (time.nanos_at(instant), true),
+            When::After(NEVER) => Due::At(NEVER),
+            When::After(delay) => match context.now_contained() {
+                Some(end) => Due::At(context.not_overdue(end.saturating_add(delay))),
+                None => Due::AfterClock(delay),
+            },
+            When::At(instant) => Due::At(context.not_overdue(time.nanos_at(instant))),
+            When::Missed(instant) => Due::Missed(time.nanos_at(instant)),
         }
+    }
+
+    /// The end of the run. `None` if the clock panics, since that must not end the timeout.
+    pub(super) fn end(&self) -> Option<Instant> {
+        let context = self.context();
+        context.now_contained().map(|end| context.time.instant_at(end))
     }
 
     /// Puts the task back into the slot, even if the timer is closed: the end of the timer finds it there.
@@ -188,12 +229,6 @@ impl<'a> Run<'a> {
         context.counts.by_others.cancelled.add_shared(1);
         Timeout::with(self.0, |timeout| timeout.tell_cancelled(refused));
         None
-    }
-
-    /// The time `delay` from now. If the clock panics, it is `NEVER`, so the task does not run again.
-    fn later(&self, delay: u64) -> u64 {
-        let now = self.context().time.now_contained();
-        now.map_or(crate::time::tick::NEVER, |now| now.saturating_add(delay))
     }
 }
 

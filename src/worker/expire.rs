@@ -269,12 +269,29 @@ impl<W: Exact> Worker<W> {
     /// the pass.
     #[cold]
     fn file_again(&mut self, goes_on: GoesOn) {
-        let GoesOn { entry, missed } = goes_on;
-        if missed {
-            self.missed.push(entry);
-        } else {
-            let tick = self.context().scale.tick_not_before(entry.deadline);
-            self.filing.insert(tick, entry.token);
+        match goes_on {
+            GoesOn::At(CatchUp { token, deadline }) => {
+                let tick = self.context().scale.tick_not_before(deadline);
+                self.filing.insert(tick, token);
+            }
+            GoesOn::Missed(entry) => self.missed.push(entry),
+            GoesOn::WhenKnown => {}
+        }
+    }
+
+    /// Files `count` timeouts that have waited for the clock, each under its delay from `now`. They began to wait
+    /// before that was read.
+    #[cold]
+    pub(super) fn end_clock_waits(&mut self, count: usize, now: u64) {
+        let Self { control, chunks, filing, .. } = self;
+        let context = &control.context;
+        let waited = (0..count).map_while(|_| context.next_waiting_for_clock());
+        for (token, delay) in waited {
+            let Some((chunk, offset)) = chunks.chunk(token) else { continue };
+            let deadline = context.not_overdue(now.saturating_add(delay));
+            if chunk.slot(offset).begin_delay(token.version, deadline) {
+                filing.insert(context.scale.tick_not_before(deadline), token);
+            }
         }
     }
 }

@@ -34,7 +34,6 @@ mod tick_queue;
 
 pub(crate) use end::{Control, Ending, run_thread};
 
-use crate::base::logging::warning;
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::context::Context;
@@ -134,18 +133,22 @@ impl<W: Exact> Worker<W> {
         while !self.context().is_closed() {
             let request = self.request_to_catch_up();
             self.blind = false;
+            let waiting = self.context().waiting_for_clock();
             let now = self.now();
             self.context().raise_floor(now);
             // Pairs with the fence after the push of an entry: this pass finds a timeout that another thread
             // announces meanwhile, or that thread reads a clock that shows at least `now`. Without this,
             // a clock that stands still after passing a deadline could cause no further pass.
             fence(Ordering::SeqCst);
+            if waiting > 0 && !self.blind {
+                self.end_clock_waits(waiting, now);
+            }
             self.take_in();
             self.expire(now);
             self.drain();
             let cleans = self.release() | self.sweep();
             self.report();
-            let all_done = !cleans && !self.is_catching_up();
+            let all_done = !cleans && !self.goes_on();
             if all_done && self.confirm_next() {
                 self.caught_up(request);
                 self.sleep(request);
@@ -168,14 +171,16 @@ impl<W: Exact> Worker<W> {
 
     /// Reads the clock. Returns the last known time if the clock panics.
     fn now(&mut self) -> u64 {
-        if let Some(now) = self.context().time.now_contained() {
-            self.known = now;
-        } else {
-            self.blind = true;
-            self.context().counts.worker.task_panicked();
-            warning!("the clock panicked on the worker");
+        match self.context().now_contained() {
+            Some(now) => self.known = now,
+            None => self.blind = true,
         }
         self.known
+    }
+
+    /// Whether the next pass can begin at once, with a timeout that catches up, or with one that waits for the clock.
+    fn goes_on(&self) -> bool {
+        self.is_catching_up() || !self.blind && self.context().waiting_for_clock() > 0
     }
 
     fn is_catching_up(&self) -> bool {

@@ -83,7 +83,7 @@ impl<W: Exact> Worker<W> {
             wake_at = context.scale.start_of(tick + 1);
         }
         wake_at = wake_at.min(self.release_at());
-        let asked = self.request_to_catch_up() != caught_up || self.is_catching_up();
+        let asked = self.request_to_catch_up() != caught_up || self.goes_on();
         if !context.is_closed() && !asked && !self.is_release_due() {
             context.alarm.sleep_until(wake_at, self.left_until(wake_at));
             context.counts.worker.woken();
@@ -98,7 +98,7 @@ impl<W: Exact> Worker<W> {
     /// takes one tick, at most `CLOCK_RETRY`. A longer sleep could miss a deadline. A shorter sleep could
     /// repeat without end, since the last known time may be just before the next tick.
     pub(super) fn left_until(&mut self, wake_at: u64) -> Option<Duration> {
-        if wake_at == NEVER {
+        if wake_at == NEVER && self.context().waiting_for_clock() == 0 {
             return None;
         }
         let timed = self.pace != Pace::OnCall;

@@ -3,10 +3,15 @@
 use super::{BadClock, WORKER, assert_unhurt};
 use crate::common::{Record, TICK, assert_conserved, eventually, ms};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
+use wheelwork::executor::ThreadPool;
 use wheelwork::time::{Follower, Pace};
-use wheelwork::{Clock, HashedWheelTimer, ManualClock, Next, Period, Run, TimerTask};
+use wheelwork::{
+    Clock, HashedWheelTimer, ManualClock, MissedTickBehavior, Next, Period, Run, Timeout, TimerTask,
+};
 
 fn on_a_bad_clock(clock: &BadClock) -> HashedWheelTimer {
     let builder = HashedWheelTimer::builder().tick_duration(ms(1)).thread_name(WORKER);
@@ -146,6 +151,163 @@ fn rule_05_a_panic_of_the_clock_on_a_caller_changes_nothing() {
     assert_eq!(timer.metrics().scheduled, 2);
     assert_eq!((timer.stop().unwrap().len(), timer.metrics().panicked), (1, 0));
     assert_conserved(&timer);
+}
+
+/// A manual clock that panics on threads of one name: once, or until it is good again.
+#[derive(Clone)]
+struct Failing {
+    clock: ManualClock,
+    on: &'static str,
+    /// How many reads panic.
+    left: Arc<AtomicU32>,
+}
+
+impl Clock for Failing {
+    fn now(&self) -> Instant {
+        if std::thread::current().name() == Some(self.on) {
+            let fewer =
+                |left: u32| Some(if left == u32::MAX { left } else { left.checked_sub(1)? });
+            assert!(self.left.fetch_update(SeqCst, SeqCst, fewer).is_err(), "a bad clock");
+        }
+        self.clock.now()
+    }
+
+    fn attach(&self, follower: Follower) -> Pace {
+        self.clock.attach(follower)
+    }
+}
+
+impl Failing {
+    fn on(on: &'static str) -> Self {
+        Self { clock: ManualClock::new(), on, left: Arc::default() }
+    }
+
+    fn fail(&self, times: u32) {
+        self.left.store(times, SeqCst);
+    }
+}
+
+/// A task that goes on one tick after each run. The clock fails while it runs, so that the next reads panic.
+struct GoesOn {
+    clock: Failing,
+    times: u32,
+    at: Record<Duration>,
+}
+
+impl GoesOn {
+    fn run_once(&self) {
+        self.at.push(self.clock.clock.elapsed());
+        self.clock.fail(self.times);
+    }
+}
+
+impl TimerTask for GoesOn {
+    fn run(self, _run: &Run<'_>) -> Next<Self> {
+        self.run_once();
+        Next::after(self, TICK)
+    }
+}
+
+/// Schedules a task that runs each tick.
+type Repeats = fn(&HashedWheelTimer, GoesOn) -> Timeout;
+
+const REPEATS: [(&str, Repeats); 4] = [
+    ("after", |timer, task| timer.new_timeout(task, TICK).map_err(drop).unwrap()),
+    ("a fixed delay", |timer, task| periodic(timer, task, Period::fixed_delay(TICK))),
+    ("a fixed rate", |timer, task| periodic(timer, task, Period::fixed_rate(TICK))),
+    ("a fixed rate that skips", |timer, task| {
+        periodic(timer, task, Period::fixed_rate(TICK).missed(MissedTickBehavior::Skip))
+    }),
+];
+
+fn periodic(timer: &HashedWheelTimer, task: GoesOn, period: Period) -> Timeout {
+    timer.new_periodic(move || task.run_once(), period).map_err(drop).unwrap()
+}
+
+/// After each run, the clock panics once where the next run is scheduled. No run is lost, early or late.
+#[test]
+fn rule_05_a_clock_that_panics_after_a_run_loses_no_further_run() {
+    for (name, repeats) in REPEATS {
+        for on_a_pool in [false, true] {
+            let clock = Failing::on(if on_a_pool { "wheelwork-pool-1" } else { WORKER });
+            let mut builder = HashedWheelTimer::builder().thread_name(WORKER).clock(clock.clone());
+            if on_a_pool {
+                builder = builder.executor(ThreadPool::with_size(1, 10).unwrap());
+            }
+            let timer = builder.build().unwrap();
+            let at = Record::new();
+            let task = GoesOn { clock: clock.clone(), times: 1, at: at.clone() };
+            let timeout = repeats(&timer, task);
+            (0..20).for_each(|_| clock.clock.advance_through(TICK));
+            let due = (1..=20).map(|n| TICK * n).collect::<Vec<_>>();
+            assert_eq!(at.take(), due, "{name}, on a pool: {on_a_pool}");
+            assert_eq!(timer.metrics().panicked, 20, "{name}, on a pool: {on_a_pool}");
+            assert!(timeout.cancel() && timer.stop().unwrap().is_empty());
+            assert_conserved(&timer);
+        }
+    }
+}
+
+/// The delay counts from the first time that the clock shows afterwards.
+#[test]
+fn rule_05_a_delay_begins_when_the_clock_works_again() {
+    for (name, repeats) in &REPEATS[..2] {
+        let clock = Failing::on(WORKER);
+        let builder = HashedWheelTimer::builder().thread_name(WORKER).tick_duration(TICK);
+        let timer = builder.clock(clock.clone()).build().unwrap();
+        let at = Record::new();
+        let task = GoesOn { clock: clock.clone(), times: u32::MAX, at: at.clone() };
+        let timeout = repeats(&timer, task);
+        clock.clock.advance(TICK);
+        assert!(timeout.is_pending(), "{name}");
+        assert_eq!(timer.next_deadline(), None, "{name}: it is not known");
+        clock.clock.advance(TICK * 11 / 2);
+        assert_eq!(at.len(), 1, "{name}");
+        clock.fail(0);
+        clock.clock.advance(Duration::ZERO);
+        assert_eq!(timer.next_deadline(), Some(timer.started_at() + TICK * 13 / 2 + TICK));
+        clock.clock.advance_through(TICK * 3);
+        assert_eq!(at.take(), [TICK, TICK * 8], "{name}");
+    }
+}
+
+/// Whatever is done to a timeout that waits for the clock, it is as pending as any other.
+#[test]
+fn rule_01_a_timeout_that_waits_for_the_clock_is_pending() {
+    for on_the_wait in 0..4 {
+        let clock = Failing::on(WORKER);
+        let builder = HashedWheelTimer::builder().thread_name(WORKER).max_pending_timeouts(1);
+        let timer = builder.clock(clock.clone()).build().unwrap();
+        let at = Record::new();
+        let task = GoesOn { clock: clock.clone(), times: u32::MAX, at: at.clone() };
+        let timeout = timer.new_timeout(task, TICK).map_err(drop).unwrap();
+        clock.clock.advance(TICK);
+        assert!(timeout.is_pending());
+        let mut left = 0;
+        match on_the_wait {
+            0 => assert!(timeout.cancel() && timeout.is_cancelled()),
+            1 => timeout.reschedule(TICK * 3).unwrap(),
+            2 => timeout.reschedule(Duration::MAX).unwrap(),
+            _ => left = timer.stop().unwrap().len(),
+        }
+        clock.fail(0);
+        clock.clock.advance_through(TICK * 2);
+        assert_eq!(at.len(), 1, "{on_the_wait}");
+        clock.clock.advance(TICK);
+        assert_eq!(at.len(), if on_the_wait == 1 { 2 } else { 1 }, "{on_the_wait}");
+        clock.fail(0);
+        assert_eq!(
+            (timer.pending_timeouts(), left > 0),
+            match on_the_wait {
+                0 => (0, false),
+                1 | 2 => (1, false),
+                _ => (0, true),
+            }
+        );
+        assert_eq!(timer.is_stopped(), on_the_wait == 3);
+        drop(timer.stop());
+        assert_conserved(&timer);
+    }
 }
 
 /// The panic becomes the task's. Its timeout ends and releases its permit.

@@ -15,6 +15,8 @@
 //! | callback for refused jobs | worker | as `execute` | `executors.rs` |
 //! | executor, callback for refused jobs: drop | worker, at its end | caught | `executors.rs` |
 //! | clock: `now` | worker | caught, counted; the last time known counts | `clocks.rs` |
+//! | clock: `now`, at the end of a run | worker, executor | caught, counted; the timeout goes on | `clocks.rs` |
+//! | clock: `now`, by a task | worker, executor | the task's | `clocks.rs` |
 //! | clock: `now` | a caller | the caller's, before anything is changed | `clocks.rs` |
 //! | clock: `now` | an idle check | caught, counted; the check comes again | `idle.rs` |
 //! | clock: `attach` | whoever builds | the caller's; no follower waits | `clocks.rs` |

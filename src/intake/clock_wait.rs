@@ -1,0 +1,84 @@
+//! Waiting for the clock: timeouts that are to go on a delay after their run, but the clock panicked when the end of
+//! the run was to be read. The delay counts from the next time that the worker reads. So no further run is early, and
+//! none is lost.
+//!
+//! Such a slot is Filed. Its deadline is `UNKNOWN`, which no clock reaches, and which is not that of `Duration::MAX`.
+//! Its entry is in the queue here. Until the queue is empty, the worker sleeps for a tick at most.
+//!
+//! The worker notes the length of the queue, reads the clock, and then takes as many entries. So the time that it has
+//! read is after the end of each of these runs. It gives the slot its deadline by one compare-exchange, and files the
+//! entry in the wheel. If the exchange fails, a cancel, a reschedule or a stop was first.
+//!
+//! An old entry that matches by chance (invariant 5 of `slot`) finds another deadline, unless the later timeout waits
+//! here too. For that, its thread would have to schedule 65,536 timeouts while the worker is in one pass.
+
+use super::context::Context;
+use crate::base::sync::{Ordering, fence};
+use crate::wheel::Token;
+
+impl Context {
+    /// Makes the entry of a token wait for the clock, whose next time begins the delay. The fence is that of
+    /// `catch_up`.
+    #[cold]
+    pub(crate) fn wait_for_clock(&self, token: Token, delay: u64) {
+        self.waiting_for_clock.push((token, delay));
+        fence(Ordering::SeqCst);
+        if !self.alarm.parker().is_current_thread() {
+            self.alarm.call();
+        }
+    }
+
+    /// The number of entries that wait for the clock. Only the worker takes them.
+    pub(crate) fn waiting_for_clock(&self) -> usize {
+        if self.waiting_for_clock.is_empty() { 0 } else { self.waiting_for_clock.len() }
+    }
+
+    /// Takes the entry that has waited longest: a token, and the delay.
+    pub(crate) fn next_waiting_for_clock(&self) -> Option<(Token, u64)> {
+        self.waiting_for_clock.pop()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{Arc, AtomicU64, check, spawn, turn};
+    use crate::time::Timebase;
+    use crate::time::tick::TickScale;
+    use std::num::NonZeroU64;
+
+    /// Time passes during two runs, which then wait for the clock while the worker goes to sleep. The worker
+    /// reads a time that is not before their ends. If an entry were lost, loom would report the deadlock.
+    #[test]
+    fn rule_02_a_delay_begins_after_the_end_of_its_run() {
+        check(|| {
+            let (time, scale) = (Timebase::starting_now(None), TickScale::new(NonZeroU64::MIN));
+            let context = Arc::new(Context::new(time, scale, None, 1));
+            let clock = Arc::new(AtomicU64::new(0));
+            let runners = [1, 2].map(|index| {
+                let (context, clock) = (context.clone(), clock.clone());
+                spawn(move || {
+                    let end = clock.fetch_add(1, Ordering::AcqRel) + 1;
+                    context.wait_for_clock(Token { index, version: 0 }, end);
+                })
+            });
+            let mut taken = 0;
+            turn();
+            while taken < 2 {
+                let waiting = context.waiting_for_clock();
+                let now = clock.load(Ordering::Acquire);
+                for _ in 0..waiting {
+                    let (_, end) = context.next_waiting_for_clock().expect("it is in the queue");
+                    assert!(end <= now);
+                    taken += 1;
+                }
+                context.alarm.arm(80);
+                if taken < 2 && context.waiting_for_clock() == 0 {
+                    context.alarm.sleep(None);
+                }
+                context.alarm.disarm();
+            }
+            runners.into_iter().for_each(|runner| runner.join().unwrap());
+        });
+    }
+}
