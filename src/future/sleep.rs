@@ -154,13 +154,14 @@ impl Sleep {
     fn move_to(&mut self, deadline: u64, may_have_passed: bool) {
         self.deadline = deadline;
         self.end = None;
+        if self.waiter.waits() {
+            let has_passed = || may_have_passed && self.timer().time.may_have_reached(deadline);
+            if !self.waiter.move_to(deadline) || has_passed() {
+                self.wake();
+            }
+        }
+        // Last, because the clock may panic there.
         self.resource.moved(|| self.timer().time.left_until(deadline));
-        if !self.waiter.waits() {
-            return;
-        }
-        if !self.waiter.move_to(deadline) || may_have_passed && self.is_elapsed() {
-            self.wake();
-        }
     }
 
     /// Wakes the waiting task, if there is one.

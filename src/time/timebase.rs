@@ -86,6 +86,11 @@ impl Timebase {
         }
     }
 
+    /// Like `has_reached`, but a clock that panics may have reached `deadline`.
+    pub(crate) fn may_have_reached(&self, deadline: u64) -> bool {
+        catch_panic::contained(|| self.has_reached(deadline)).unwrap_or(true)
+    }
+
     /// Whether the clock may stand still.
     #[inline]
     pub(crate) fn may_stand_still(&self) -> bool {

@@ -310,6 +310,29 @@ fn rule_01_a_timeout_that_waits_for_the_clock_is_pending() {
     }
 }
 
+/// A sleep is moved into the past, and the clock panics where the call looks whether it has passed. The task
+/// is woken, since the time stands still and would never wake it.
+#[test]
+fn rule_05_a_reset_whose_clock_panics_wakes_the_task() {
+    use crate::wakers::Alarm;
+    let name = "panics-resets";
+    let clock = Failing::on(name);
+    let timer = HashedWheelTimer::builder().clock(clock.clone()).build().unwrap();
+    clock.clock.advance(TICK);
+    let (task, mut sleep) = (Alarm::new(), timer.sleep(TICK * 100));
+    assert!(task.poll(&mut sleep).is_pending());
+    clock.fail(1);
+    let begin = timer.started_at();
+    let builder = std::thread::Builder::new().name(name.to_owned());
+    let resets = builder.spawn(move || {
+        sleep.reset(begin);
+        sleep
+    });
+    let mut sleep = resets.unwrap().join().expect("the panic is contained");
+    assert_eq!(task.wakes(), 1);
+    assert!(task.poll(&mut sleep).is_ready());
+}
+
 /// The panic becomes the task's. Its timeout ends and releases its permit.
 #[test]
 fn rule_05_a_panic_of_the_clock_within_a_task_ends_its_timeout() {
