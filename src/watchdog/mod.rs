@@ -59,6 +59,12 @@ struct Shared {
 }
 
 impl Shared {
+    /// The present. `None` if the clock panics, since that must not lose a recovery.
+    fn now(&self) -> Option<Instant> {
+        let context = self.timer.context();
+        context.now_contained().map(|now| context.time.instant_at(now))
+    }
+
     /// Calls the user's callback, and counts its panic.
     fn tell(&self, name: &str, event: WatchdogEvent) {
         if catch_panic::panics(|| (self.tell)(name, event)) {
@@ -153,7 +159,7 @@ impl Watchdog {
         let stall = Arc::new(Stall {
             name: name.into(),
             told: AtomicBool::new(false),
-            last_fed: Mutex::new(None),
+            last_fed: Mutex::new((None, Duration::ZERO)),
         });
         // A duration of zero would turn the watching off.
         let policy = IdlePolicy::new().reader(limit.max(Duration::from_nanos(1)));
@@ -294,8 +300,8 @@ struct Stall {
     name: String,
     /// Whether it was reported, and its recovery was not.
     told: AtomicBool,
-    /// When it was last fed before the report.
-    last_fed: Mutex<Option<Instant>>,
+    /// When it was last fed before the report, unless the clock panicked, and the silence that was reported.
+    last_fed: Mutex<(Option<Instant>, Duration)>,
 }
 
 impl Stall {
@@ -307,7 +313,8 @@ impl Stall {
         }
         shared.tell(&self.name, WatchdogEvent::Stuck { unfed_for: silent_for, first });
         if first {
-            *self.last_fed.lock() = shared.timer.now().checked_sub(silent_for);
+            let last_fed = shared.now().and_then(|now| now.checked_sub(silent_for));
+            *self.last_fed.lock() = (last_fed, silent_for);
             self.told.store(true, Ordering::Release);
         }
         Answer::KeepWatching
@@ -316,9 +323,10 @@ impl Stall {
     #[cold]
     fn recover(&self, shared: &Shared) {
         if self.told.swap(false, Ordering::Acquire) {
-            let last_fed = self.last_fed.lock().take();
-            let unfed_for = last_fed.map(|fed| shared.timer.now().saturating_duration_since(fed));
-            let unfed_for = unfed_for.unwrap_or_default();
+            let (last_fed, at_least) = *self.last_fed.lock();
+            let unfed_for = last_fed
+                .zip(shared.now())
+                .map_or(at_least, |(fed, now)| now.saturating_duration_since(fed));
             shared.tell(&self.name, WatchdogEvent::Recovered { unfed_for });
         }
     }
