@@ -119,23 +119,24 @@ async fn store<S: Store>(
     }
     // Held until the claims are in the wheel: meanwhile the node keeps its number.
     let me = node.me.read().await;
-    let (jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
+    let (mut jobs, _rooms) = node.choose(me.filter(|_| may_claim), jobs);
     let _claiming = node.claiming();
-    let results: Vec<Result<Insertion, Arc<StoreError>>> =
-        match node.store.insert(*me, node.window, &jobs).await {
-            Ok(stored) => {
-                node.hold(jobs.iter().zip(&stored).filter_map(claimed));
-                stored.into_iter().map(Ok).collect()
-            }
-            Err(error) => {
-                node.note_error(&error);
-                if !error.is_undone() {
-                    node.rejoin(); // the jobs may be stored, and claimed for this node
-                }
-                let error = Arc::new(error);
-                jobs.iter().map(|_| Err(error.clone())).collect()
-            }
-        };
+    let mut stored = node.insert(*me, &jobs).await;
+    if stored.as_ref().is_err_and(StoreError::is_lost) {
+        // Those that are stored already keep their ids. Those that are claimed already, the new number finds.
+        jobs.iter_mut().for_each(|insert| insert.claim = false);
+        stored = node.insert(*me, &jobs).await;
+    }
+    let results: Vec<Result<Insertion, Arc<StoreError>>> = match stored {
+        Ok(stored) => {
+            node.hold(jobs.iter().zip(&stored).filter_map(claimed));
+            stored.into_iter().map(Ok).collect()
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            jobs.iter().map(|_| Err(error.clone())).collect()
+        }
+    };
     let mut busy = Vec::new();
     for ((Insert { job, .. }, (answer, since)), result) in
         jobs.into_iter().zip(answers).zip(results)
@@ -159,6 +160,21 @@ async fn store<S: Store>(
 }
 
 impl<S: Store> Node<S> {
+    async fn insert(
+        &self,
+        me: Option<NodeId>,
+        jobs: &[Insert],
+    ) -> Result<Vec<Insertion>, StoreError> {
+        let stored = self.store.insert(me, self.window, jobs).await;
+        if let Err(error) = &stored {
+            self.note_error(error);
+            if !error.is_undone() {
+                self.rejoin(); // the jobs may be stored, and claimed for this node
+            }
+        }
+        stored
+    }
+
     /// A job of this kind was stored.
     pub(crate) fn count_scheduled(&self, kind: &str) {
         self.counts.kinds.count(kind, |counts| counts.scheduled.add(1));

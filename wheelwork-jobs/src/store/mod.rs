@@ -288,7 +288,16 @@ pub trait Store: Send + Sync + 'static {
 pub struct StoreError {
     action: &'static str,
     source: Box<dyn std::error::Error + Send + Sync>,
-    undone: bool,
+    done: Done,
+}
+
+/// What the store has done when it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    Nothing,
+    /// The connection was lost, and a new one may do.
+    Lost,
+    Unknown,
 }
 
 impl StoreError {
@@ -297,12 +306,17 @@ impl StoreError {
         action: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self { action, source: source.into(), undone: false }
+        Self { action, source: source.into(), done: Done::Unknown }
     }
 
     /// The same error, if the store is sure that it has done nothing.
     pub fn undone(self) -> Self {
-        Self { undone: true, ..self }
+        Self { done: Done::Nothing, ..self }
+    }
+
+    /// The same error, if the connection to the database was lost, and a new one may do.
+    pub fn lost(self) -> Self {
+        Self { done: Done::Lost, ..self }
     }
 
     /// The error of a job whose key was not free in time.
@@ -312,7 +326,13 @@ impl StoreError {
 
     /// Whether the store is sure that it has done nothing. If not, the caller does not know.
     pub fn is_undone(&self) -> bool {
-        self.undone
+        self.done == Done::Nothing
+    }
+
+    /// Whether the connection to the database was lost, so that the call can be made again at once. It may have been
+    /// done already.
+    pub fn is_lost(&self) -> bool {
+        self.done == Done::Lost
     }
 }
 

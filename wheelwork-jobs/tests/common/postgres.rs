@@ -16,23 +16,28 @@ use std::time::{Duration, Instant};
 /// Set to make the lack of PostgreSQL a failure.
 const REQUIRE: &str = "WHEELWORK_JOBS_REQUIRE_POSTGRES";
 
-/// Restarts the server for each line of its standard input, as after a crash, and says when the old one has ended. Stops
-/// it at the end.
+/// Restarts the server for each line of its standard input, as after a crash, and says when the old one has ended. A
+/// line `stop` only stops it. Stops it at the end. With a fifth argument, the server is a standby of the one at that port.
 const KEEPER: &str = r#"
-"$1/initdb" --pgdata "$2/data" --username postgres --auth trust --no-sync --locale C.UTF-8 >"$2/log" 2>&1 || exit 1
+if [ "$5" ]; then
+    "$1/pg_basebackup" --pgdata "$2/data" --host 127.0.0.1 --port "$5" --username postgres --write-recovery-conf \
+        --checkpoint fast --no-sync >"$2/log" 2>&1 || exit 1
+else
+    "$1/initdb" --pgdata "$2/data" --username postgres --auth trust --no-sync --locale C.UTF-8 >"$2/log" 2>&1 || exit 1
+fi
 serve() {
     "$1/postgres" -D "$2/data" -p "$3" -k "$2" -c listen_addresses=127.0.0.1 -c fsync=$4 \
         -c max_connections=200 -c max_prepared_transactions=2 >>"$2/log" 2>&1 &
     server=$!
 }
 serve "$@"
-while read -r _; do
+while read -r line; do
     kill -QUIT $server
     wait $server
-    serve "$@"
+    [ "$line" = stop ] || serve "$@"
     echo ended
 done
-kill -QUIT $server
+kill -QUIT $server 2>/dev/null
 wait $server
 rm -rf "$2"
 "#;
@@ -48,20 +53,20 @@ pub struct Server {
 /// The server of this test program, started at the first call. `None` if PostgreSQL is missing.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    SERVER.get_or_init(|| start("off")).as_ref()
+    SERVER.get_or_init(|| start("off", None)).as_ref()
 }
 
 /// A server for one test, which may restart it. `None` if PostgreSQL is missing.
 pub fn own_server() -> Option<Server> {
-    start("off")
+    start("off", None)
 }
 
 /// As [`own_server`], with commits that reach the disk, as users run it: for measurements.
 pub fn durable_server() -> Option<Server> {
-    start("on")
+    start("on", None)
 }
 
-fn start(fsync: &str) -> Option<Server> {
+fn start(fsync: &str, primary: Option<u16>) -> Option<Server> {
     let Some(binaries) = newest_binaries() else {
         let missing = "PostgreSQL is missing: expected /usr/lib/postgresql/*/bin/postgres";
         assert!(std::env::var_os(REQUIRE).is_none(), "{missing}, because {REQUIRE} is set");
@@ -73,7 +78,7 @@ fn start(fsync: &str) -> Option<Server> {
     let port = free_port();
     let mut command = as_unprivileged(&folder);
     command.args(["sh", "-c", KEEPER, "keeper"]).arg(&binaries).arg(&folder);
-    command.args([&port.to_string(), fsync]);
+    command.args([&port.to_string(), fsync]).args(primary.map(|port| port.to_string()));
     // The keeper must outlive an interrupt at the terminal, to clean up.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -120,9 +125,28 @@ impl Server {
 
     /// Ends the server as a crash does, and starts it again. Returns when the old one has ended.
     pub fn restart(&self) {
-        let mut keeper = self.keeper.lock().unwrap();
-        writeln!(keeper.stdin.as_mut().unwrap()).unwrap();
+        Self::tell(&mut self.keeper.lock().unwrap(), "");
+    }
+
+    /// Ends the server.
+    fn tell(keeper: &mut Child, line: &str) {
+        writeln!(keeper.stdin.as_mut().unwrap(), "{line}").unwrap();
         keeper.stdout.as_mut().unwrap().read_exact(&mut [0; "ended\n".len()]).unwrap();
+    }
+
+    /// Ends the server as a crash does.
+    pub fn stop(&self) {
+        Self::tell(&mut self.keeper.lock().unwrap(), "stop");
+    }
+
+    /// A server that follows this one, and takes no writes.
+    pub fn standby(&self) -> Self {
+        start("off", Some(self.port)).unwrap()
+    }
+
+    /// A standby takes writes from now on.
+    pub fn promote(&self) {
+        self.psql("postgres", "SELECT pg_promote()");
     }
 
     /// Takes encrypted connections alone from now on.

@@ -5,6 +5,7 @@
 mod common;
 
 mod database;
+mod dead_ends;
 mod disk;
 mod embedded;
 mod flaky;

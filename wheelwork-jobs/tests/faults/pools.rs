@@ -21,6 +21,10 @@ impl Drop for Pool {
 
 /// A PgBouncer before the server. `None` if one of them is missing.
 fn start(mode: &str) -> Option<(Pool, &'static postgres::Server)> {
+    start_with(mode, "")
+}
+
+fn start_with(mode: &str, more: &str) -> Option<(Pool, &'static postgres::Server)> {
     let server = postgres::server()?;
     let program = std::path::Path::new("/usr/sbin/pgbouncer");
     if !program.exists() {
@@ -33,7 +37,7 @@ fn start(mode: &str) -> Option<(Pool, &'static postgres::Server)> {
         "[databases]\n* = host=127.0.0.1 port={} user=postgres\n\
         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
         auth_type = any\npool_mode = {mode}\n\
-        ignore_startup_parameters = extra_float_digits\n",
+        ignore_startup_parameters = extra_float_digits\n{more}",
         server.port(),
     );
     let path = folder.path().join("pgbouncer.ini");
@@ -148,5 +152,25 @@ async fn sqlx_remembers_the_statement_if_it_remembers_those_of_its_user() {
             jobs.schedule_in_sqlx(&mut client, &NewJob::new("n", &1).unwrap()).await.unwrap();
         }
         assert_eq!(client.cached_statements_size(), remembered);
+    }
+}
+
+/// Each statement comes to another process of the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_that_rotates_servers_is_refused_with_the_same_words() {
+    let Some((pool, server)) = start_with("transaction", "server_round_robin = 1\n") else {
+        return;
+    };
+    let direct = server.database();
+    // The pool opens a second connection for a second client.
+    let [mut one, mut other] =
+        [connect(&pool.url(&direct)).await, connect(&pool.url(&direct)).await];
+    let (first, second) = (one.transaction().await.unwrap(), other.transaction().await.unwrap());
+    first.commit().await.unwrap();
+    second.commit().await.unwrap();
+    for _ in 0..4 {
+        let store = Postgres::new(&pool.url(&direct)).unwrap();
+        let refused = Jobs::builder(store).handle("n", fine).open().await.unwrap_err().to_string();
+        assert!(refused.contains("a pool that gives a connection to a session"), "{refused}");
     }
 }

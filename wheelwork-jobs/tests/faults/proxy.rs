@@ -1,8 +1,9 @@
-//! A proxy before the database, which cuts connections, lets them hang, or slows them down.
+//! A proxy before the database, which cuts connections, lets them hang, slows them down, forgets those that are
+//! quiet, or leads to another server.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -20,17 +21,22 @@ pub enum Line {
     Dead,
 }
 
-/// What has become of the connections that listen: of those up to a number.
+/// What has become of the connections that listen, or of all: of those up to a number.
 #[derive(Clone, Copy, Default)]
 struct Listeners {
     /// They never carry anything again, and nobody is told.
     dead: u64,
     /// They have ended.
     cut: u64,
+    /// All of these have ended.
+    all_cut: u64,
 }
 
 pub struct Proxy {
     pub port: u16,
+    server: Arc<AtomicU16>,
+    /// In milliseconds. Zero forgets nothing.
+    forgets_after: Arc<AtomicU64>,
     line: watch::Sender<Line>,
     listeners: watch::Sender<Listeners>,
     connections: Arc<AtomicU64>,
@@ -45,8 +51,12 @@ impl Proxy {
         let (listeners, heard) = watch::channel(Listeners::default());
         let (queries, connections) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (count, accepted) = (queries.clone(), connections.clone());
+        let server = Arc::new(AtomicU16::new(database));
+        let forgets_after = Arc::new(AtomicU64::new(0));
+        let (leads_to, forgets) = (server.clone(), forgets_after.clone());
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                let database = leads_to.load(Relaxed);
                 let Ok(server) = TcpStream::connect(("127.0.0.1", database)).await else {
                     continue;
                 };
@@ -56,6 +66,9 @@ impl Proxy {
                 let wire = Wire {
                     number: accepted.fetch_add(1, Relaxed) + 1,
                     listens: Arc::default(),
+                    began: Instant::now(),
+                    last_packet: Arc::default(),
+                    forgets_after: forgets.clone(),
                     line: watched.clone(),
                     listeners: heard.clone(),
                 };
@@ -63,11 +76,28 @@ impl Proxy {
                 tokio::spawn(forward(from_server, to_client, wire, none));
             }
         });
-        Self { port, line, listeners, connections, queries }
+        Self { port, server, forgets_after, line, listeners, connections, queries }
+    }
+
+    /// New connections are to the server at this port.
+    pub fn lead_to(&self, server: u16) {
+        self.server.store(server, Relaxed);
+    }
+
+    /// From now on, a connection that was quiet for so long never carries anything again, and nobody is told. Zero
+    /// ends that.
+    pub fn forget_after(&self, quiet: Duration) {
+        self.forgets_after.store(quiet.as_millis().try_into().unwrap(), Relaxed);
     }
 
     pub fn set(&self, line: Line) {
         self.line.send_replace(line);
+    }
+
+    /// The connections that there are end.
+    pub fn cut_all(&self) {
+        let cut = self.connections.load(Relaxed);
+        self.listeners.send_modify(|listeners| listeners.all_cut = cut);
     }
 
     /// The connections that listen now never carry anything again, and nobody is told.
@@ -94,6 +124,10 @@ impl Proxy {
 struct Wire {
     number: u64,
     listens: Arc<AtomicBool>,
+    began: Instant,
+    /// In milliseconds since it began.
+    last_packet: Arc<AtomicU64>,
+    forgets_after: Arc<AtomicU64>,
     line: watch::Receiver<Line>,
     listeners: watch::Receiver<Listeners>,
 }
@@ -106,17 +140,30 @@ enum End {
 }
 
 impl Wire {
+    /// A packet comes. False if the connection is forgotten.
+    fn is_known(&self) -> bool {
+        let (last, after) = (self.last_packet.load(Relaxed), self.forgets_after.load(Relaxed));
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap();
+        let is_known = after == 0 || now < last.saturating_add(after);
+        // A packet does not bring back what is forgotten.
+        self.last_packet.store(if is_known { now } else { 0 }, Relaxed);
+        is_known
+    }
+
     /// Waits until it ends, and returns how.
     async fn end(&mut self) -> End {
         let (listens, number) = (self.listens.clone(), self.number);
-        let ended =
-            |heard: &Listeners| listens.load(Relaxed) && number <= heard.dead.max(heard.cut);
+        let ended = |heard: &Listeners| {
+            let of_listeners = listens.load(Relaxed) && number <= heard.dead.max(heard.cut);
+            of_listeners || number <= heard.all_cut
+        };
         tokio::select! {
             line = self.line.wait_for(|line| matches!(line, Line::Cut | Line::Dead)) => {
                 if line.is_ok_and(|line| *line == Line::Dead) { End::Dead } else { End::Cut }
             }
             heard = self.listeners.wait_for(ended) => {
-                if heard.is_ok_and(|heard| number <= heard.dead) { End::Dead } else { End::Cut }
+                let is_dead = |heard: &Listeners| number <= heard.dead && number > heard.all_cut;
+                if heard.is_ok_and(|heard| is_dead(&heard)) { End::Dead } else { End::Cut }
             }
         }
     }
@@ -139,6 +186,9 @@ async fn forward(
         };
         let Ok(length @ 1..) = read else { return };
         packets.fetch_add(1, Relaxed);
+        if !wire.is_known() {
+            return std::future::pending().await;
+        }
         if buffer[..length].windows(7).any(|bytes| bytes == b"LISTEN ") {
             wire.listens.store(true, Relaxed);
         }

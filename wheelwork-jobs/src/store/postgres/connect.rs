@@ -1,11 +1,18 @@
 //! Connections: how one is made, and one that is made again when it has failed.
 //!
-//! A statement ends in one of three ways:
+//! A statement ends in one of four ways:
 //!
 //! - **answered**: the server did it, or says that it did not. The connection is used again.
-//! - **broken**: the connection ended meanwhile. It is not known what the server did.
+//! - **useless**: the server says that it did not, and would not do another one either: it takes no writes, for
+//!   example. The connection is closed, and the statement is sent once more on a new one.
+//! - **broken**: the connection ended meanwhile. It is not known what the server did. What only reads is sent once
+//!   more on a new one.
 //! - **given up**: no answer came within the limit, or the caller did not wait for it. The server is asked
 //!   to cancel the statement, and the connection is closed. It is not known what the server did.
+//!
+//! A connection can lead nowhere although nobody has ended it. One that was quiet is tried before its use: a firewall
+//! may have forgotten it. If a server takes no writes, a failover has taken place. Then all connections are made again
+//! before their next use, to a server that does: another one would read what is old.
 //!
 //! The server's own limits are shorter than that of the client. So a statement that waits for a lock ends
 //! with an answer, and a node never has more backends than links.
@@ -19,13 +26,16 @@ use crate::store::StoreError;
 use crate::trace::tell;
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as Lock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, MutexGuard};
 #[cfg(test)]
 use tokio_postgres::NoTls;
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
@@ -41,13 +51,30 @@ type Connecting = Later<Result<Session, tokio_postgres::Error>>;
 /// How long the server has to cancel a statement that was given up.
 const CANCEL_LIMIT: Duration = Duration::from_secs(1);
 
-/// Makes connections. The ears hear its notifications.
+/// A connection is tried before its use after so long without an answer.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How long the server has to answer then.
+const TRIAL_LIMIT: Duration = Duration::from_millis(500);
+
+/// Firewalls and balancers forget connections that are quiet for some minutes.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// Between two packets that keep a connection alive, if there is no answer to the first.
+const KEEPALIVE_AGAIN: Duration = Duration::from_secs(10);
+
+/// That of `tokio_postgres`, which stands for none.
+const NO_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// Makes connections. The ears hear its notifications. If `true`, the server must take writes.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    connect: Arc<dyn Fn(Option<Arc<Ears>>) -> Connecting + Send + Sync>,
+    connect: Arc<dyn Fn(Option<Arc<Ears>>, bool) -> Connecting + Send + Sync>,
     cancel: Arc<dyn Fn(CancelToken) -> Later<()> + Send + Sync>,
     /// The processes of the server that serve the connections.
     backends: Arc<Lock<HashSet<i32>>>,
+    /// How often a server was left because it takes no writes. Connections from before are not used.
+    failovers: Arc<AtomicU64>,
     /// Of the names of the tables.
     pub(super) prefix: Prefix,
     /// Where the database is, for errors.
@@ -55,17 +82,21 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new<T>(config: Config, tls: T) -> Self
+    pub(super) fn new<T>(mut config: Config, tls: T) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send + 'static,
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
+        keep_alive(&mut config);
         let place = place_of(&config).into();
         let cancel_tls = tls.clone();
-        let connect = move |ears: Option<Arc<Ears>>| -> Connecting {
-            let (config, tls) = (config.clone(), tls.clone());
+        let connect = move |ears: Option<Arc<Ears>>, writes: bool| -> Connecting {
+            let (mut config, tls) = (config.clone(), tls.clone());
+            if writes && config.get_target_session_attrs() == TargetSessionAttrs::Any {
+                config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+            }
             Box::pin(async move {
                 let (client, connection) = config.connect(tls).await?;
                 Ok(Session::new(client, connection, ears))
@@ -77,8 +108,7 @@ impl Connector {
                 let _ = token.cancel_query(tls).await; // the statement may have ended meanwhile
             })
         };
-        let (backends, prefix) = (Arc::default(), Prefix::default());
-        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends, prefix, place }
+        Self::of(connect, cancel, place)
     }
 
     /// Makes connections over streams to a simulated server.
@@ -91,7 +121,7 @@ impl Connector {
         let mut config = Config::new();
         config.user("simulated");
         let cancel_dial = dial.clone();
-        let connect = move |ears: Option<Arc<Ears>>| -> Connecting {
+        let connect = move |ears: Option<Arc<Ears>>, _| -> Connecting {
             let (config, dial) = (config.clone(), dial.clone());
             Box::pin(async move {
                 let stream = dial().await;
@@ -106,8 +136,39 @@ impl Connector {
                 let _ = token.cancel_query_raw(stream, NoTls).await;
             })
         };
-        let (backends, prefix, place) = (Arc::default(), Prefix::default(), "simulated".into());
-        Self { connect: Arc::new(connect), cancel: Arc::new(cancel), backends, prefix, place }
+        Self::of(connect, cancel, "simulated".into())
+    }
+
+    fn of(
+        connect: impl Fn(Option<Arc<Ears>>, bool) -> Connecting + Send + Sync + 'static,
+        cancel: impl Fn(CancelToken) -> Later<()> + Send + Sync + 'static,
+        place: Arc<str>,
+    ) -> Self {
+        let (connect, cancel) = (Arc::new(connect), Arc::new(cancel));
+        let (backends, failovers, prefix) = Default::default();
+        Self { connect, cancel, backends, failovers, prefix, place }
+    }
+
+    /// How often a server was left.
+    fn failovers(&self) -> u64 {
+        self.failovers.load(Ordering::Relaxed)
+    }
+
+    /// Leaves the server of a connection, if that says so. The connection was made after so many failovers.
+    fn judge(&self, error: &tokio_postgres::Error, failovers: u64) {
+        if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) {
+            self.failovers.fetch_max(failovers + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Keeps connections alive, unless the user has said how.
+fn keep_alive(config: &mut Config) {
+    if config.get_keepalives_idle() == NO_KEEPALIVE {
+        config.keepalives_idle(KEEPALIVE);
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_interval(KEEPALIVE_AGAIN);
+        }
     }
 }
 
@@ -162,6 +223,10 @@ struct Session {
     runtime: Runtime,
     ended: CancellationToken,
     backend: Option<Backend>,
+    /// When the server has answered last.
+    answered: Instant,
+    /// How often a server had been left when it was made.
+    failovers: u64,
 }
 
 impl Session {
@@ -173,8 +238,22 @@ impl Session {
         let ended = CancellationToken::new();
         let driver = host::spawn(drive(connection, ears, ended.clone()));
         let (cancel, runtime) = (client.cancel_token(), Runtime::here());
-        let statements = HashMap::new();
-        Self { client, statements, cancel, driver, runtime, ended, backend: None }
+        let (statements, answered) = (HashMap::new(), host::now());
+        let (backend, failovers) = (None, 0);
+        Self { client, statements, cancel, driver, runtime, ended, backend, answered, failovers }
+    }
+
+    /// Whether it can be used, as far as is known. One that was quiet is tried.
+    async fn is_fit(&mut self, failovers: u64, limit: Duration) -> bool {
+        if self.client.is_closed() || self.failovers < failovers {
+            return false;
+        }
+        if host::elapsed(self.answered) < QUIET {
+            return true;
+        }
+        let answer = host::timeout(TRIAL_LIMIT.min(limit), self.client.check_connection()).await;
+        self.answered = host::now();
+        matches!(answer, Some(Ok(())))
     }
 }
 
@@ -221,6 +300,8 @@ pub(super) struct Link {
     connector: Connector,
     limits: Limits,
     ears: Option<Arc<Ears>>,
+    /// A server that takes no writes does as well, if there is no other.
+    only_reads: bool,
     slot: Mutex<Slot>,
 }
 
@@ -235,7 +316,12 @@ struct Slot {
 
 impl Link {
     pub(super) fn new(connector: &Connector, limits: Limits) -> Self {
-        Self { connector: connector.clone(), limits, ears: None, slot: Mutex::default() }
+        let (connector, slot) = (connector.clone(), Mutex::default());
+        Self { connector, limits, ears: None, only_reads: false, slot }
+    }
+
+    pub(super) fn reading(connector: &Connector, limits: Limits) -> Self {
+        Self { only_reads: true, ..Self::new(connector, limits) }
     }
 
     /// A link whose connection listens as well.
@@ -246,27 +332,16 @@ impl Link {
     /// The connection, for one call of the store.
     pub(super) async fn call(&self, action: &'static str) -> Result<Call<'_>, StoreError> {
         let mut slot = self.slot.lock().await;
-        let session = match slot.session.take().filter(|session| !session.client.is_closed()) {
-            Some(session) => session,
-            None => {
-                if let Some(closing) = &mut slot.closing {
-                    let _ = closing.await; // its runtime may have ended
-                    slot.closing = None;
-                }
-                let connecting = self.connect(action);
-                let connected = match host::timeout(self.limits.call, connecting).await {
-                    Some(connected) => connected.map_err(StoreError::undone)?,
-                    None => return Err(no_answer(action, self.limits.call).undone()),
-                };
-                if std::mem::replace(&mut slot.was_connected, true) {
-                    tell!(info, [action], "connected to the database again, to {action}");
-                }
-                connected
-            }
+        let (limit, session) = (self.limits.call, slot.session.take());
+        let mut call = Call { action, limit, link: self, slot, session, leaving: Leaving::No };
+        let is_fit = match &mut call.session {
+            Some(session) => session.is_fit(self.connector.failovers(), limit).await,
+            None => false,
         };
-        let limit = self.limits.call;
-        let connector = &self.connector;
-        Ok(Call { action, limit, connector, slot, session: Some(session), unanswered: false })
+        if !is_fit {
+            call.renew().await?;
+        }
+        Ok(call)
     }
 
     /// Connects if there is no connection. Returns the token of its end.
@@ -280,11 +355,17 @@ impl Link {
 
     async fn connect(&self, action: &'static str) -> Result<Session, StoreError> {
         let failed = |error| StoreError::new(action, Described(error));
-        let connected = (self.connector.connect)(self.ears.clone()).await;
+        let failovers = self.connector.failovers();
+        let connect = |writes| (self.connector.connect)(self.ears.clone(), writes);
+        let mut connected = connect(failovers > 0).await;
+        if connected.is_err() && self.only_reads && failovers > 0 {
+            connected = connect(false).await;
+        }
         let mut session = connected.map_err(|error| {
             let place = &self.connector.place;
             StoreError::new(action, format!("{place}: {}", Described(error)))
         })?;
+        session.failovers = failovers;
         let settings = format!("{}{}", self.limits.settings(), sql::CONNECTED);
         let answers = session.client.simple_query(&settings).await.map_err(failed)?;
         let process = answers.iter().find_map(|answer| match answer {
@@ -300,7 +381,10 @@ impl Link {
             let rows = session.client.query_one(&*channel, &[]).await.map_err(failed)?;
             let channel: String = rows.try_get(0).map_err(failed)?;
             let listen = format!("LISTEN {channel}");
-            session.client.batch_execute(&listen).await.map_err(failed)?;
+            session.client.batch_execute(&listen).await.map_err(|error| {
+                self.connector.judge(&error, failovers);
+                failed(error)
+            })?;
             ears.listening(session.ended.clone());
         }
         Ok(session)
@@ -315,12 +399,22 @@ const SHARED: &str = "two connections share one process of the server: expected 
 pub(super) struct Call<'a> {
     action: &'static str,
     limit: Duration,
-    connector: &'a Connector,
+    link: &'a Link,
     slot: MutexGuard<'a, Slot>,
-    /// `None` only in the drop.
+    /// `None` if it could not be made again, and in the drop.
     session: Option<Session>,
-    /// A statement was sent, and there is no answer to it.
-    unanswered: bool,
+    leaving: Leaving,
+}
+
+/// What becomes of the connection at the end of the call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Leaving {
+    /// It is used again.
+    No,
+    /// It is closed.
+    Close,
+    /// A statement was sent, and there is no answer to it. It is cancelled first.
+    Cancel,
 }
 
 impl Call<'_> {
@@ -336,22 +430,106 @@ impl Call<'_> {
         self
     }
 
-    /// Runs a statement, which is a transaction of its own.
+    /// Makes the connection again.
+    async fn renew(&mut self) -> Result<(), StoreError> {
+        self.leave();
+        if let Some(closing) = &mut self.slot.closing {
+            let _ = closing.await; // its runtime may have ended
+            self.slot.closing = None;
+        }
+        let (action, limit) = (self.action, self.link.limits.call);
+        let connect = async {
+            match self.link.connect(action).await {
+                Err(error) if state_of(&error).is_some_and(is_useless) => {
+                    log::info!("{error}");
+                    self.link.connect(action).await
+                }
+                connected => connected,
+            }
+        };
+        let session = match host::timeout(limit, connect).await {
+            Some(connected) => connected.map_err(StoreError::undone)?,
+            None => return Err(no_answer(action, limit).undone()),
+        };
+        if std::mem::replace(&mut self.slot.was_connected, true) {
+            tell!(info, [action], "connected to the database again, to {action}");
+        }
+        self.session = Some(session);
+        Ok(())
+    }
+
+    /// Closes the connection.
+    fn leave(&mut self) {
+        let Some(session) = self.session.take() else { return };
+        let is_unanswered = std::mem::replace(&mut self.leaving, Leaving::No) == Leaving::Cancel;
+        let cancel = &self.link.connector.cancel;
+        let cancelling = is_unanswered.then(|| cancel(session.cancel.clone()));
+        // A runtime that has ended drops this, and the connection has ended with it.
+        let runtime = session.runtime.clone();
+        self.slot.closing = Some(runtime.spawn(async move {
+            if let Some(cancelling) = cancelling {
+                let _ = host::timeout(CANCEL_LIMIT, cancelling).await;
+            }
+            session.driver.abort();
+            let _ = session.driver.await; // then the socket is closed
+        }));
+    }
+
+    /// Runs a statement, which is a transaction of its own. Sends it once more if the server has done nothing because
+    /// the connection is useless.
     pub(super) async fn query(
         &mut self,
         statement: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        let (action, limit, prefix) = (self.action, self.limit, &self.connector.prefix);
-        let Some(Session { client, statements, .. }) = &mut self.session else {
+        match self.send(statement, parameters).await {
+            // A pool that mixes connections up does so again.
+            Err(error) if state_of(&error).is_some_and(is_useless) => {
+                self.send_again(error, statement, parameters).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// The same for a statement that only reads. It is also sent once more if the connection has ended.
+    pub(super) async fn read(
+        &mut self,
+        statement: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        match self.query(statement, parameters).await {
+            Err(error) if error.is_lost() => self.send_again(error, statement, parameters).await,
+            answer => answer,
+        }
+    }
+
+    async fn send_again(
+        &mut self,
+        first: StoreError,
+        statement: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        log::info!("{first}");
+        self.renew().await?;
+        self.send(statement, parameters).await
+    }
+
+    async fn send(
+        &mut self,
+        statement: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        let (action, limit, connector) = (self.action, self.limit, &self.link.connector);
+        let Some(session) = &mut self.session else {
             return Err(StoreError::new(action, "the connection is closed").undone());
         };
-        self.unanswered = true;
+        self.leaving = Leaving::Cancel;
+        let Session { client, statements, answered, .. } = session;
         let query = async {
             let prepared = match statements.get(statement) {
                 Some(prepared) => prepared.clone(),
                 None => {
-                    let prepared = client.prepare(&prefix.apply(statement)).await?;
+                    let prepared = client.prepare(&connector.prefix.apply(statement)).await?;
                     statements.insert(statement, prepared.clone());
                     prepared
                 }
@@ -360,13 +538,40 @@ impl Call<'_> {
         };
         let answer = host::timeout(limit, query).await;
         let Some(answer) = answer else { return Err(no_answer(action, limit)) };
-        self.unanswered = client.is_closed();
-        answer.map_err(|error| {
-            statements.remove(statement); // its plan may be the cause
-            let undone = is_undone(&error);
-            let error = StoreError::new(action, Described(error));
-            if undone { error.undone() } else { error }
-        })
+        *answered = host::now();
+        match answer {
+            Ok(rows) => {
+                self.leaving = Leaving::No;
+                Ok(rows)
+            }
+            Err(error) => {
+                statements.remove(statement); // its plan may be the cause
+                Err(self.failed(error))
+            }
+        }
+    }
+
+    /// A statement has this error for its answer, or the end of the connection.
+    fn failed(&mut self, error: tokio_postgres::Error) -> StoreError {
+        let (state, session) = (error.code(), self.session.as_ref());
+        self.leaving = match state {
+            Some(state) if is_useless(state) => Leaving::Close,
+            _ if session.is_some_and(|session| session.client.is_closed()) => Leaving::Cancel,
+            _ => Leaving::No,
+        };
+        if let Some(session) = session {
+            self.link.connector.judge(&error, session.failovers);
+        }
+        let (is_undone, is_lost) = (is_undone(&error), is_lost(&error));
+        let failed = match state {
+            Some(state) if is_mixed_up(state) => StoreError::new(self.action, SHARED),
+            _ => StoreError::new(self.action, Described(error)),
+        };
+        match (is_undone, is_lost) {
+            (true, _) => failed.undone(),
+            (false, true) => failed.lost(),
+            (false, false) => failed,
+        }
     }
 
     /// Runs statements without parameters and answers. After an error the connection is not used again.
@@ -375,32 +580,28 @@ impl Call<'_> {
         let Some(session) = &mut self.session else {
             return Err(StoreError::new(action, "the connection is closed").undone());
         };
-        self.unanswered = true;
+        self.leaving = Leaving::Cancel;
         let run = session.client.batch_execute(statements);
         let Some(answer) = host::timeout(limit, run).await else {
             return Err(no_answer(action, limit));
         };
-        answer.map_err(|error| StoreError::new(action, Described(error)))?;
-        self.unanswered = false;
-        Ok(())
+        session.answered = host::now();
+        self.leaving = Leaving::No;
+        answer.map_err(|error| {
+            let error = self.failed(error);
+            self.leaving = Leaving::Cancel;
+            error
+        })
     }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        let Some(session) = self.session.take() else { return };
-        if !self.unanswered {
-            self.slot.session = Some(session);
-            return;
+        if self.leaving == Leaving::No {
+            self.slot.session = self.session.take();
+        } else {
+            self.leave();
         }
-        let cancelling = (self.connector.cancel)(session.cancel.clone());
-        // A runtime that has ended drops this, and the connection has ended with it.
-        let runtime = session.runtime.clone();
-        self.slot.closing = Some(runtime.spawn(async move {
-            let _ = host::timeout(CANCEL_LIMIT, cancelling).await;
-            session.driver.abort();
-            let _ = session.driver.await; // then the socket is closed
-        }));
     }
 }
 
@@ -419,10 +620,27 @@ pub(super) fn state_of(error: &StoreError) -> Option<&SqlState> {
     is_undone(error).then(|| error.code()).flatten()
 }
 
-/// Whether a connection had ended before its statement was sent, or has ended since.
-pub(super) fn is_closed(error: &StoreError) -> bool {
-    let described: Option<&Described> = error.source.downcast_ref();
-    described.is_some_and(|Described(error)| error.is_closed())
+/// Whether no statement is of use on a connection, after one that was answered with this. Each statement is a
+/// transaction of its own, so what says that a transaction is not as it should be is about the connection.
+fn is_useless(state: &SqlState) -> bool {
+    let ends = |class| state.code().starts_with(class); // connection, transaction, shutdown
+    ["08", "25", "57P"].into_iter().any(ends) || is_mixed_up(state)
+}
+
+/// Whether a pool has given a statement to a server's process that does not know it, or knows another one by its name.
+fn is_mixed_up(state: &SqlState) -> bool {
+    [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT].contains(state)
+}
+
+/// Whether the connection has ended, before its statement was sent or since.
+fn is_lost(error: &tokio_postgres::Error) -> bool {
+    let of_socket = std::error::Error::source(error).is_some_and(|cause| cause.is::<io::Error>());
+    error.is_closed() || of_socket || error.code().is_some_and(is_useless)
+}
+
+/// Whether an error is of the connection, and not of what was asked.
+pub(super) fn is_of_connection(error: &StoreError) -> bool {
+    state_of(error).is_none_or(is_useless)
 }
 
 /// Whether a statement has waited too long for what somebody else has locked.
@@ -443,7 +661,7 @@ pub(super) fn halve<'a, T>(
     error: StoreError,
     parts: &mut Vec<&'a [T]>,
 ) -> Result<(), StoreError> {
-    if is_locked(&error) || state_of(&error).is_none() {
+    if is_locked(&error) || is_of_connection(&error) {
         return Err(error);
     }
     if part.len() == 1 {

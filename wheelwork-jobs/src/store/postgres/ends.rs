@@ -57,7 +57,7 @@ impl Inner {
         if !claims.is_empty() {
             // Somebody has locked their rows, or they are lost.
             let (ids, epochs) = columns(&claims);
-            for row in &call.query(sql::HOLDING, &[&node, &ids, &epochs]).await? {
+            for row in &call.read(sql::HOLDING, &[&node, &ids, &epochs]).await? {
                 started.push(Started { claim: rows::claim(row)?, starts: 0 });
             }
         }
@@ -196,7 +196,7 @@ async fn left(call: &mut Call<'_>, missing: &[Claim]) -> Result<HashMap<Claim, b
         return Ok(HashMap::new());
     }
     let (ids, epochs) = columns(missing);
-    let left = call.query(sql::LEFT, &[&ids, &epochs]).await?;
+    let left = call.read(sql::LEFT, &[&ids, &epochs]).await?;
     left.iter().map(|row| Ok((rows::claim(row)?, rows::get(row, 2)?))).collect()
 }
 

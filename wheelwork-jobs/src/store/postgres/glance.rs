@@ -104,7 +104,7 @@ impl Inner {
         let mut call = self.reads.call("count jobs").await?;
         let (most_kinds, most_free) = (limit(Glance::MOST_KINDS), limit(Glance::MOST_FREE));
         let most = limit(Glance::MOST_OTHERS);
-        let found = call.query(GLANCE, &[&most_kinds, &most_free, &most]).await?;
+        let found = call.read(GLANCE, &[&most_kinds, &most_free, &most]).await?;
         let first = rows::one(&found)?;
         let mut glance = Glance {
             most_waiting: get::<i64>(first, 7)?.unsigned_abs(),
@@ -136,11 +136,11 @@ impl Inner {
         let last: Parameters<'_, 4> = [kind, &skip, &most, &all];
         match state {
             State::Waiting => {
-                let rows = call.query(PEEK_WAITING, &[kind, &skip, &most]).await?;
+                let rows = call.read(PEEK_WAITING, &[kind, &skip, &most]).await?;
                 rows.iter().map(rows::stored).collect()
             }
-            State::Dead => call.query(PEEK_DEAD, &last).await?.iter().map(rows::stored).collect(),
-            State::Done => call.query(PEEK_DONE, &last).await?.iter().map(rows::done).collect(),
+            State::Dead => call.read(PEEK_DEAD, &last).await?.iter().map(rows::stored).collect(),
+            State::Done => call.read(PEEK_DONE, &last).await?.iter().map(rows::done).collect(),
             State::Claimed => Ok(Vec::new()),
         }
     }

@@ -169,7 +169,7 @@ impl Inner {
 
     pub(super) async fn get_done(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         let mut call = self.reads.call("read a job").await?;
-        let rows = call.query(GET_DONE, &[&uuid(id)]).await?;
+        let rows = call.read(GET_DONE, &[&uuid(id)]).await?;
         rows.first().map(rows::done).transpose()
     }
 }

@@ -1,7 +1,7 @@
 //! New jobs. What hinders one of them hinders no other: jobs with a key go by themselves, because an open
 //! transaction can hold their key, and a statement that fails is tried again in halves.
 
-use super::connect::{Call, is_locked, state_of};
+use super::connect::{Call, is_locked, is_of_connection};
 use super::rows::{get, uuid};
 use super::{Columns, Inner, Parameters, rows, sql};
 use crate::host;
@@ -45,7 +45,7 @@ impl Inner {
                         answers[n] = Some(answer);
                     }
                 }
-                Err(error) if state_of(&error).is_none() => return Err(error),
+                Err(error) if is_of_connection(&error) => return Err(error),
                 Err(error) => {
                     let locked = is_locked(&error);
                     if part.len() > 1 && !(locked && host::elapsed(begun) > SEPARATION) {
@@ -95,14 +95,14 @@ async fn insert(
     let mut known: HashSet<Uuid> = stored.keys().copied().collect();
     let refused: Vec<Uuid> = ids.iter().filter(|id| !stored.contains_key(id)).copied().collect();
     if !refused.is_empty() {
-        for row in &call.query(sql::KNOWN, &[&refused]).await? {
+        for row in &call.read(sql::KNOWN, &[&refused]).await? {
             known.insert(get(row, 0)?);
         }
     }
     let is_unique = periods.iter().any(Option::is_some);
     let mut marked: HashMap<Uuid, Uuid> = HashMap::new();
     if is_unique && !refused.is_empty() {
-        for row in &call.query(sql::MARKED, &[ids, kinds, keys, payloads]).await? {
+        for row in &call.read(sql::MARKED, &[ids, kinds, keys, payloads]).await? {
             marked.insert(get(row, 0)?, get(row, 1)?);
         }
     }

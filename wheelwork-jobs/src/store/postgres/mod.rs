@@ -197,7 +197,8 @@ impl Postgres {
 
     /// A store with a configuration and a TLS connector of yours. A call of the database that has no
     /// answer within `limit` fails, and its connection is given up. Let `limit` be at most a third of the
-    /// liveness.
+    /// liveness. What `config` leaves open is set: connections are kept alive after 30 s, and a server has a quarter
+    /// of `limit` to accept one.
     pub fn with<T>(mut config: Config, tls: T, limit: Duration) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
@@ -207,6 +208,9 @@ impl Postgres {
     {
         if config.get_application_name().is_none() {
             config.application_name("wheelwork-jobs");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(limit / 4); // of several servers, the others have their turns
         }
         Self::over(&Connector::new(config, tls), limit)
     }
@@ -225,7 +229,7 @@ impl Postgres {
             inserts: link(Self::KEY_PATIENCE),
             ends: link(Self::PATIENCE),
             calls: link(Self::KEY_PATIENCE),
-            reads: link(Duration::ZERO),
+            reads: Link::reading(connector, limits(Duration::ZERO)),
             limit,
             moves: Moves::default(),
             open: Open::default(),
@@ -284,7 +288,7 @@ impl Store for Postgres {
 
     async fn clock(&self) -> Result<Reading, StoreError> {
         let mut call = self.0.inserts.call("read the clock").await?;
-        call.query(sql::CLOCK, &[]).await?; // prepares the statement, and wakes the connection
+        call.read(sql::CLOCK, &[]).await?; // prepares the statement, and wakes the connection
         let asked = host::now();
         let rows = call.query(sql::CLOCK, &[]).await?;
         let answered = host::now();
@@ -380,7 +384,7 @@ impl Store for Postgres {
     ) -> Result<Vec<Claim>, StoreError> {
         let mut call = self.0.node.call("check claims").await?;
         let (ids, epochs) = columns(claims);
-        call.query(sql::HOLDING, &[&node, &ids, &epochs]).await?.iter().map(rows::claim).collect()
+        call.read(sql::HOLDING, &[&node, &ids, &epochs]).await?.iter().map(rows::claim).collect()
     }
 
     async fn start(&self, node: NodeId, claims: &[Claim]) -> Result<Vec<Started>, StoreError> {
@@ -485,7 +489,7 @@ impl Store for Postgres {
     async fn stored(&self, ids: &[JobId]) -> Result<Vec<(JobId, bool)>, StoreError> {
         let mut call = self.0.node.call("look for jobs").await?;
         let ids: Vec<Uuid> = ids.iter().copied().map(uuid).collect();
-        let rows = call.query(sql::STORED, &[&ids]).await?;
+        let rows = call.read(sql::STORED, &[&ids]).await?;
         let stored = |row: &Row| {
             let id: Uuid = get(row, 0)?;
             Ok((JobId::from_u128(id.as_u128()), get(row, 1)?))
@@ -516,7 +520,7 @@ impl Store for Postgres {
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {
         let mut call = self.0.reads.call("read a job").await?;
-        let rows = call.query(sql::GET, &[&uuid(id)]).await?;
+        let rows = call.read(sql::GET, &[&uuid(id)]).await?;
         drop(call);
         match rows.first() {
             Some(row) => {
@@ -532,7 +536,7 @@ impl Store for Postgres {
 
     async fn find(&self, key: &str) -> Result<Option<StoredJob>, StoreError> {
         let mut call = self.0.reads.call("find a job").await?;
-        let rows = call.query(sql::FIND, &[&key]).await?;
+        let rows = call.read(sql::FIND, &[&key]).await?;
         rows.first().map(rows::stored).transpose()
     }
 
@@ -541,13 +545,13 @@ impl Store for Postgres {
         let most = i64::try_from(filter.at_most()).unwrap_or(i64::MAX);
         let (due, id) = filter.after.map(|(due, id)| (due, uuid(id))).unzip();
         let parameters: Parameters<'_, 5> = [&filter.kind, &filter.dead, &most, &due, &id];
-        let rows = call.query(sql::LIST, &parameters).await?;
+        let rows = call.read(sql::LIST, &parameters).await?;
         rows.iter().map(rows::stored).collect()
     }
 
     async fn stats(&self) -> Result<Vec<KindStats>, StoreError> {
         let mut call = self.0.reads.call("count jobs").await?;
-        let rows = call.query(sql::STATS, &[]).await?;
+        let rows = call.read(sql::STATS, &[]).await?;
         rows.iter().map(rows::stats).collect()
     }
 

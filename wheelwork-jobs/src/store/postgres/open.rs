@@ -7,7 +7,7 @@
 //!
 //! If the process ends before it has told, the next beat of any node finds the jobs.
 
-use super::connect::{is_locked, state_of};
+use super::connect::{is_locked, is_of_connection};
 use super::rows::{get, uuid};
 use super::{Columns, Described, Inner, micros, rows, sql};
 use crate::host;
@@ -190,7 +190,7 @@ impl Inner {
             match self.ended(&due).await {
                 Ok(ended) => self.open.asked(&due, &ended),
                 // The server does not know them: it was set back.
-                Err(error) if state_of(&error).is_some() && !is_locked(&error) => {
+                Err(error) if !is_of_connection(&error) && !is_locked(&error) => {
                     log::warn!("{error}");
                     self.open.asked(&due, &due);
                 }
@@ -205,7 +205,7 @@ impl Inner {
     /// Those of the transactions that have ended. Tells the nodes if one of them has committed.
     async fn ended(&self, transactions: &[i64]) -> Result<Vec<i64>, StoreError> {
         let mut call = self.inserts.call("tell of jobs in transactions").await?;
-        let rows = call.query(sql::ENDED, &[&transactions]).await?;
+        let rows = call.read(sql::ENDED, &[&transactions]).await?;
         rows.iter().map(|row| get(row, 0)).collect()
     }
 }

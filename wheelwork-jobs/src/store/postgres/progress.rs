@@ -59,7 +59,7 @@ impl Inner {
 
     pub(super) async fn progress(&self, id: JobId) -> Result<Option<Progress>, StoreError> {
         let mut call = self.reads.call("read a job").await?;
-        let rows = call.query(PROGRESS, &[&uuid(id)]).await?;
+        let rows = call.read(PROGRESS, &[&uuid(id)]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let number = |column| get::<i64>(row, column).map(i64::unsigned_abs);
         Ok(Some(Progress { done: number(0)?, of: number(1)?, text: get(row, 2)? }))

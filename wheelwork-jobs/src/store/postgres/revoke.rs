@@ -21,8 +21,9 @@ impl Inner {
         let nodes: Vec<i64> = claims.iter().map(|(NodeId(node), _)| *node).collect();
         let ids: Vec<Uuid> = claims.iter().map(|(_, claim)| uuid(claim.id)).collect();
         let epochs: Vec<i64> = claims.iter().map(|(_, claim)| claim.epoch.cast_signed()).collect();
-        let mut call = self.reads.call("look for revoked claims").await?;
-        let found = call.query(sql::REVOKED, &[&nodes, &ids, &epochs]).await?;
+        // Where it was revoked: another server might not know of it yet.
+        let mut call = self.calls.call("look for revoked claims").await?;
+        let found = call.read(sql::REVOKED, &[&nodes, &ids, &epochs]).await?;
         drop(call);
         let (mut revoked, mut lapsed) = (Vec::new(), false);
         for row in &found {

@@ -5,7 +5,7 @@
 //! go on, whatever their version.
 
 use super::Inner;
-use super::connect::{is_closed, is_locked};
+use super::connect::is_locked;
 use super::prefix::Prefix;
 use super::rows::{get, one};
 use super::sql;
@@ -44,23 +44,17 @@ impl Prefix {
 }
 
 impl Inner {
-    /// The version of the tables. The connection may be one of jobs that were just stopped: it ends with them.
+    /// The version of the tables.
     pub(super) async fn version(&self) -> Result<u32, StoreError> {
-        match self.read_version().await {
-            Err(error) if is_closed(&error) => self.read_version().await,
-            read => read,
-        }
-    }
-
-    async fn read_version(&self) -> Result<u32, StoreError> {
+        // The connection may be one of jobs that were just stopped: then it ends, and this is sent once more.
         let mut call = self.inserts.call("look for its tables").await?;
-        let rows = call.query(sql::FOUND, &[]).await?;
+        let rows = call.read(sql::FOUND, &[]).await?;
         let row = one(&rows)?;
         let (tables, versioned): (bool, bool) = (get(row, 0)?, get(row, 1)?);
         if !versioned {
             return Ok(u32::from(tables));
         }
-        let rows = call.query(sql::VERSION, &[]).await?;
+        let rows = call.read(sql::VERSION, &[]).await?;
         let version: i64 = get(one(&rows)?, 0)?;
         Ok(u32::try_from(version).unwrap_or(u32::MAX))
     }
