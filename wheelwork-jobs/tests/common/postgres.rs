@@ -93,8 +93,10 @@ fn newest_binaries() -> Option<PathBuf> {
     binaries.filter(|folder| folder.join("postgres").exists()).max()
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// A port that is free, and that no outgoing connection gets before the server binds it: these have higher ones.
+pub fn free_port() -> u16 {
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(|| fastrand::u16(10_000..32_768)).find(is_free).unwrap()
 }
 
 /// A command that runs its arguments without the rights of root, and can write to the folder.
@@ -167,7 +169,13 @@ impl Server {
         let encrypted: Vec<_> = encrypted.collect();
         std::fs::write(data.join("pg_hba.conf"), encrypted.join("\n") + "\n").unwrap();
         self.psql("postgres", "SELECT pg_reload_conf()");
-        std::thread::sleep(Duration::from_secs(1)); // the reload has no answer
+        // The reload has no answer. It ends with the key.
+        let is_encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        let begun = Instant::now();
+        while self.psql("postgres", is_encrypted) != "t" {
+            assert!(begun.elapsed() < Duration::from_secs(120), "PostgreSQL does not encrypt");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// A new database.

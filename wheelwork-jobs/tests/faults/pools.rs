@@ -32,7 +32,7 @@ fn start_with(mode: &str, more: &str) -> Option<(Pool, &'static postgres::Server
         return None;
     }
     let folder = tempfile::tempdir().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = postgres::free_port();
     let settings = format!(
         "[databases]\n* = host=127.0.0.1 port={} user=postgres\n\
         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\

@@ -12,7 +12,7 @@ mod oracle;
 mod features;
 
 use self::features::{FEW, RATE, is_urgent, sort};
-use crate::common::{connect, postgres};
+use crate::common::{connect, opened, postgres};
 use crate::proxy::{Line, Proxy};
 use oracle::{Answer, Begin, Limits, Oracle, Row, RunEnd, Sort};
 use std::collections::BTreeMap;
@@ -116,11 +116,14 @@ impl Play {
         let retry = Retry::default().attempts(1_000).first(ms(50)).longest(RETRY);
         let kind = Kind::new("n").concurrency(16).retry(retry);
         let most = u32::try_from(RATE.most).unwrap();
-        let builder = Jobs::builder(Postgres::with(config, NoTls, LIMIT))
-            .handle(kind, handle.clone())
-            .handle(Kind::new("few").total_concurrency(FEW).retry(retry), handle.clone())
-            .handle(Kind::new("rated").rate(most, RATE.period).retry(retry), handle);
-        builder.liveness(LIVENESS).window(ms(3_000)).open().await.unwrap()
+        let builder = || {
+            let builder = Jobs::builder(Postgres::with(config.clone(), NoTls, LIMIT))
+                .handle(kind.clone(), handle.clone())
+                .handle(Kind::new("few").total_concurrency(FEW).retry(retry), handle.clone())
+                .handle(Kind::new("rated").rate(most, RATE.period).retry(retry), handle.clone());
+            builder.liveness(LIVENESS).window(ms(3_000))
+        };
+        opened(builder).await
     }
 
     fn now(&self) -> Duration {
