@@ -10,7 +10,7 @@ use wheelwork::HashedWheelTimer;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts, Watch};
 
 async fn serve(listener: TcpListener, idle: IdleTimeouts<Arc<Notify>>) -> io::Result<()> {
-    let policy = IdlePolicy::new().reader(Duration::from_millis(500));
+    let policy = IdlePolicy::new().reader(Duration::from_secs(1));
     loop {
         let (stream, _) = listener.accept().await?;
         let is_idle = Arc::new(Notify::new());
@@ -55,5 +55,5 @@ async fn main() -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
     tokio::spawn(serve(listener, idle));
-    tokio::try_join!(client(port, "silent", 0), client(port, "talking", 10)).map(drop)
+    tokio::try_join!(client(port, "silent", 0), client(port, "talking", 15)).map(drop)
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use std::{net::SocketAddr, thread};
 use wheelwork::wheel::LocalTimer;
 
-const SILENCE: Duration = Duration::from_millis(300);
+const SILENCE: Duration = Duration::from_secs(1);
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 type Ready = Arc<Mutex<VecDeque<usize>>>;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use wheelwork::HashedWheelTimer;
 
 const TENTH: Duration = Duration::from_millis(100);
+const MINUTE: Duration = Duration::from_secs(60);
 
 async fn answer(timer: &HashedWheelTimer, after: Duration) -> u32 {
     timer.sleep(after).await;
@@ -15,8 +16,8 @@ async fn answer(timer: &HashedWheelTimer, after: Duration) -> u32 {
 
 async fn run(timer: HashedWheelTimer) -> Result<(), Box<dyn Error + Send + Sync>> {
     // A limit for a future.
-    let quick = timer.timeout(5 * TENTH, answer(&timer, TENTH)).await;
-    let slow = timer.timeout(TENTH, answer(&timer, 5 * TENTH)).await;
+    let quick = timer.timeout(MINUTE, answer(&timer, TENTH)).await;
+    let slow = timer.timeout(TENTH, answer(&timer, MINUTE)).await;
     println!("quick: {quick:?}, slow: {slow:?}");
 
     // A beat.
