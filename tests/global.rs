@@ -59,18 +59,18 @@ fn rule_06_nothing_is_woken_while_nothing_is_due() {
     in_own_process("rule_06_nothing_is_woken_while_nothing_is_due", || {
         let timer = wheelwork::global();
         let wakeups = || {
-            std::thread::sleep(ms(100)); // the worker goes to sleep
             let before = timer.metrics().wakeups;
             std::thread::sleep(ms(1200));
             timer.metrics().wakeups - before
         };
-        assert_eq!(wakeups(), 0, "it was never used");
+        // On a busy machine, the worker may not sleep at once.
+        eventually("it sleeps, never used", || wakeups() == 0);
         common::wakers::block_on(future::sleep(ms(5)));
-        assert_eq!(wakeups(), 0, "nothing is pending");
+        eventually("it sleeps, nothing pending", || wakeups() == 0);
         let _far = timer.new_timeout(|| (), Duration::from_secs(3600)).unwrap();
         let cancelled = timer.new_timeout(|| (), Duration::from_secs(60)).unwrap();
         assert!(cancelled.cancel());
-        assert!(wakeups() <= 1, "nothing is due, and one timeout was cancelled");
+        eventually("it sleeps, nothing due", || wakeups() == 0);
     });
 }
 

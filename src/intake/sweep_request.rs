@@ -154,7 +154,7 @@ mod tests {
                 context.entry_died(DEAD_PER_CHECK);
                 sender.send(()).unwrap();
             });
-            done.recv_timeout(Duration::from_secs(10))
+            done.recv_timeout(Duration::from_secs(60))
         };
         let held = context.counts.tallies.lock();
         assert_eq!((cancels(), context.is_sweep_requested()), (Ok(()), false));

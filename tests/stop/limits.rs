@@ -156,7 +156,7 @@ fn rule_09_a_stop_with_a_limit_looks_again_whether_a_task_runs() {
     timer.new_timeout(|| (), ms(60_000)).unwrap();
     gate.wait();
     std::thread::scope(|scope| {
-        let stop = scope.spawn(|| timer.stop_timeout(Duration::from_secs(2)));
+        let stop = scope.spawn(|| timer.stop_timeout(Duration::from_secs(5)));
         eventually("the timer is closed", || timer.new_timeout(|| (), Duration::MAX).is_err());
         gate.open();
         let returned = stop.join().unwrap().expect("nothing runs any more");

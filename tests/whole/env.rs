@@ -39,7 +39,7 @@ impl Patience {
         {
             let since = *self.since.get_or_insert_with(Instant::now);
             thread::sleep(Duration::from_millis(1));
-            since.elapsed() > Duration::from_secs(2)
+            since.elapsed() > Duration::from_secs(60)
         }
         #[cfg(shuttle)]
         true
@@ -49,7 +49,7 @@ impl Patience {
 /// Waits for a worker. Under shuttle the number of steps is limited, so a wait ends there too.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     #[cfg(not(shuttle))]
-    let limit = Instant::now() + Duration::from_secs(30);
+    let limit = Instant::now() + Duration::from_secs(120);
     while !holds() {
         #[cfg(not(shuttle))]
         {

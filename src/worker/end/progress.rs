@@ -350,7 +350,7 @@ mod tests {
                 assert!(progress.cancel().is_empty());
                 call.send(()).unwrap();
             });
-            let in_time = called.recv_timeout(Duration::from_secs(10));
+            let in_time = called.recv_timeout(Duration::from_secs(60));
             let stop = scope.spawn(|| progress.wait_finished(Some(Instant::now())));
             go_on.send(()).unwrap();
             assert!(in_time.is_ok(), "a call has waited for the emptying");

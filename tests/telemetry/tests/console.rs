@@ -89,8 +89,10 @@ async fn until(
 
 #[test]
 fn tokio_console_sees_each_sleep_with_its_line_its_duration_and_its_polls() {
-    let port =
-        TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr()).expect("a port").port();
+    // No outgoing connection gets it before the server binds it: these have higher ones.
+    let of_process = std::process::id() as u16 % 10_000;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let port = (10_000 + of_process..).find(is_free).expect("a port");
     let layer = ConsoleLayer::builder()
         .server_addr(([127, 0, 0, 1], port))
         .publish_interval(Duration::from_millis(20))
