@@ -1,4 +1,5 @@
-//! The switch between the standard library's primitives and those of loom and shuttle.
+//! The switch between the standard library's primitives and those of loom and shuttle, and those that wait
+//! at random.
 //!
 //! Code that shares data between threads imports its primitives from here, so that the models run
 //! the real code. The mutex ignores poisoning: user code never runs under a lock, so only a defect
@@ -6,13 +7,18 @@
 
 pub(crate) use std::sync::Arc; // only counts references; no race depends on it
 
+#[cfg(delays)]
+mod delayed;
+
+#[cfg(delays)]
+use delayed as imp;
 #[cfg(loom)]
 use loom::sync as imp;
 #[cfg(tsan)]
 use seen as imp;
 #[cfg(shuttle)]
 use shuttle::sync as imp;
-#[cfg(not(any(loom, shuttle, tsan)))]
+#[cfg(not(any(delays, loom, shuttle, tsan)))]
 use std::sync as imp;
 
 pub(crate) use imp::{
@@ -25,8 +31,10 @@ pub(crate) use loom::cell::UnsafeCell;
 #[cfg(not(loom))]
 pub(crate) use plain::UnsafeCell;
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(delays, loom, shuttle)))]
 pub(crate) use crossbeam_queue::{ArrayQueue, SegQueue};
+#[cfg(delays)]
+pub(crate) use delayed::{ArrayQueue, SegQueue};
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{ArrayQueue, SegQueue};
 
@@ -65,6 +73,8 @@ impl<T> Mutex<T> {
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        #[cfg(delays)]
+        delayed::delay();
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
