@@ -4,6 +4,7 @@ use crate::common::Random;
 use crate::env::{self, Mutex};
 use crate::play::{World, schedule};
 use crate::program::{Ring, Task, nanos};
+use crate::rogue::{self, Value};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex as Leaf}; // never locked across a call of the timer
@@ -27,7 +28,7 @@ const ENDS: usize = 5;
 /// When a timeout is due.
 #[derive(Clone, Copy, Debug)]
 pub enum Due {
-    /// Not later than this, where it was scheduled at `from` or before.
+    /// Not later than this, where it was scheduled at `from` or before: at the latest, at the next quiet moment.
     At { latest: u64, from: u64 },
     /// This long after a run that is over at the next quiet moment.
     After(u64),
@@ -48,6 +49,7 @@ pub struct Entry {
     pub task: Task,
     /// Locked while it is rescheduled, so that the plan is that of the last call.
     plan: Mutex<Plan>,
+    accepted: AtomicBool,
     ended: AtomicBool,
 }
 
@@ -63,8 +65,10 @@ pub struct Ledger {
     pub went_on: AtomicU64,
     ends: [AtomicU64; ENDS],
     pub live: Leaf<Vec<Arc<Entry>>>,
-    /// Handles that the program holds.
+    /// Handles and futures that the program holds.
     pub held: AtomicU64,
+    /// Whether a stop has begun.
+    pub stopped: AtomicBool,
     /// Whether it has had sleeps, which are counted as timeouts.
     pub slept: AtomicBool,
     /// The slots at the first quiet moment after its stop.
@@ -83,9 +87,18 @@ impl Ledger {
             ends: Default::default(),
             live: Leaf::default(),
             held: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
             slept: AtomicBool::new(false),
             slots_at_end: Leaf::default(),
         }
+    }
+
+    pub fn holds(&self) {
+        self.held.fetch_add(1, SeqCst);
+    }
+
+    pub fn lets_go(&self) {
+        self.held.fetch_sub(1, SeqCst);
     }
 
     pub fn ends(&self, end: End) {
@@ -112,7 +125,7 @@ impl Entry {
     pub fn new(timer: usize, task: Task, earliest: u64) -> Self {
         let due = Due::At { latest: u64::MAX, from: u64::MAX };
         let plan = Mutex::new(Plan { earliest, due });
-        Self { timer, task, plan, ended: AtomicBool::new(false) }
+        Self { timer, task, plan, accepted: AtomicBool::new(false), ended: AtomicBool::new(false) }
     }
 
     pub fn has_ended(&self) -> bool {
@@ -121,6 +134,7 @@ impl Entry {
 
     /// The call that scheduled it has returned. It may have run since.
     pub fn scheduled(&self, latest: u64, from: u64) {
+        self.accepted.store(true, SeqCst);
         let mut plan = self.plan.lock().unwrap();
         if matches!(plan.due, Due::At { latest: u64::MAX, .. }) {
             plan.due = Due::At { latest, from };
@@ -132,6 +146,13 @@ impl Entry {
         let mut plan = self.plan.lock().unwrap();
         let delay = nanos(delay);
         let earliest = world.now().saturating_add(delay);
+        if world.rogue.clock.load(SeqCst) {
+            // The call may call back or panic, so the lock is not held, and it is not known which of two calls is last.
+            let due = Due::At { latest: u64::MAX, from: u64::MAX };
+            *plan = Plan { earliest: plan.earliest.min(earliest), due };
+            drop(plan);
+            return call();
+        }
         let done = call();
         if done {
             let from = world.now();
@@ -155,15 +176,19 @@ impl Entry {
         let mut plan = self.plan.lock().unwrap();
         let now = world.now();
         plan.earliest = now.saturating_add(delay).min(latest.unwrap_or(u64::MAX));
-        plan.due = latest.map_or(Due::After(delay), |latest| Due::At { latest, from: now });
+        // An executor may file it much later, when the clock has passed its deadline.
+        let from = if world.size.rogue { u64::MAX } else { now };
+        plan.due = latest.map_or(Due::After(delay), |latest| Due::At { latest, from });
     }
 
     /// The start of the tick in which it must run. Asked at a quiet moment, at which the time is `now`.
     pub fn due_by(&self, ledger: &Ledger, now: u64) -> u64 {
         let mut plan = self.plan.lock().unwrap();
-        if let Due::After(delay) = plan.due {
-            plan.due = Due::At { latest: now.saturating_add(delay), from: now };
-        }
+        plan.due = match plan.due {
+            Due::At { latest, from } => Due::At { latest, from: from.min(now) },
+            Due::After(delay) => Due::At { latest: now.saturating_add(delay), from: now },
+            due @ Due::Every(_) => due,
+        };
         match plan.due {
             Due::At { latest, from } => ledger.due_by(latest, from),
             Due::After(delay) | Due::Every(delay) => ledger.due_by(now.saturating_add(delay), now),
@@ -177,16 +202,30 @@ impl Entry {
 
 /// What a task holds. Its drop is the end of the timeout.
 struct Held {
-    world: Arc<World>,
+    value: Value,
     entry: Arc<Entry>,
     end: Option<End>,
 }
 
+impl Held {
+    fn new(world: &Arc<World>, entry: &Arc<Entry>, end: Option<End>) -> Self {
+        Self { value: Value::new(world, rogue::Kind::Task), entry: entry.clone(), end }
+    }
+
+    fn world(&self) -> &Arc<World> {
+        self.value.world()
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
-        let Self { world, entry, end } = self;
-        let Some(end) = *end else {
-            return world.complain(format!("lost: {} was dropped", entry.describe()));
+        let (world, entry) = (self.world(), &self.entry);
+        let Some(end) = self.end else {
+            // A panic of the clock ends the call that schedules.
+            if entry.accepted.load(SeqCst) || !std::thread::panicking() {
+                world.complain(format!("lost: {} was dropped", entry.describe()));
+            }
+            return;
         };
         if entry.ended.swap(true, SeqCst) {
             world.complain(format!("{} has ended twice", entry.describe()));
@@ -205,7 +244,7 @@ pub struct Tracked {
 impl Tracked {
     pub fn new(world: &Arc<World>, entry: &Arc<Entry>, seed: u64) -> Self {
         let more_runs = if let Task::GoesOn(n) = entry.task { n } else { 0 };
-        let held = Held { world: world.clone(), entry: entry.clone(), end: None };
+        let held = Held::new(world, entry, None);
         Self { held, more_runs, random: Random(seed) }
     }
 
@@ -219,8 +258,7 @@ impl Tracked {
 /// its last run. If `cancelled` is called for it, or a stop returns it, it has ended by that.
 impl TimerTask for Tracked {
     fn run(mut self, _run: &Run<'_>) -> Next<Self> {
-        let Held { world, entry, .. } = &self.held;
-        let (world, entry) = (world.clone(), entry.clone());
+        let (world, entry) = (self.held.world().clone(), self.held.entry.clone());
         entry.runs(&world, None);
         self.held.end = Some(End::Ran);
         let ledger = &world.ledgers[entry.timer];
@@ -231,8 +269,13 @@ impl TimerTask for Tracked {
                 let delay = ledger.ring.tick * self.random.below(4) as u32;
                 drop(schedule(&world, &mut self.random, entry.timer, Task::Once, delay));
             }
+            Task::CallsBack(operations) => {
+                rogue::calls_back(&world, self.random.next(), operations);
+            }
+            Task::Panics => rogue::panics(),
             _ => {}
         }
+        rogue::user_code(&world);
         if self.more_runs == 0 {
             return Next::done();
         }
@@ -250,6 +293,7 @@ impl TimerTask for Tracked {
 
     fn cancelled(mut self, _timeout: &Timeout) {
         self.held.end = Some(End::Cancelled);
+        rogue::user_code(self.held.world());
     }
 }
 
@@ -260,15 +304,15 @@ pub fn periodic(
     mut runs: u32,
     every: Duration,
 ) -> impl FnMut() -> ControlFlow<()> + Send + use<> {
-    let end = Some(End::Unknown);
-    let held = Held { world: world.clone(), entry: entry.clone(), end };
+    let held = Held::new(world, entry, Some(End::Unknown));
     move || {
-        held.entry.runs(&held.world, Some(Due::Every(nanos(every))));
+        held.entry.runs(held.world(), Some(Due::Every(nanos(every))));
+        rogue::user_code(held.world());
         runs -= 1;
         if runs == 0 {
             return ControlFlow::Break(());
         }
-        held.world.ledgers[held.entry.timer].went_on.fetch_add(1, SeqCst);
+        held.world().ledgers[held.entry.timer].went_on.fetch_add(1, SeqCst);
         ControlFlow::Continue(())
     }
 }

@@ -3,26 +3,31 @@
 use crate::common::Random;
 use crate::env::{self, Mutex, mpsc, thread};
 use crate::ledger::{End, Entry, Ledger, Tracked, periodic, refused};
+use crate::naps::Nap;
 use crate::oracle;
-use crate::program::{Op, Ring, Size, Style, Task, nanos};
-use std::pin::Pin;
+use crate::program::{Future, Op, Ring, Size, Stop, Style, Task, nanos};
+use crate::rogue::{self, Rogue};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex as Leaf}; // never locked across a call of the timer
-use std::task::{Context, Poll, Wake};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use wheelwork::future::Sleep;
 use wheelwork::time::Clock;
-use wheelwork::{HashedWheelTimer, ManualClock, MissedTickBehavior, Period, Timeout, Unprocessed};
+use wheelwork::{
+    Builder, HashedWheelTimer, ManualClock, MissedTickBehavior, Period, StopError, Timeout,
+    Unprocessed,
+};
 
 /// The most brief threads that a phase starts: each may start others.
 const MOST_BRIEF: usize = 16;
 
 /// What the threads of a program share.
 pub struct World {
-    seed: u64,
+    pub seed: u64,
     pub clock: ManualClock,
     base: Instant,
-    size: Size,
+    pub size: Size,
+    pub rogue: Rogue,
     rings: Vec<Ring>,
     timers: Vec<Leaf<Option<HashedWheelTimer>>>,
     pub ledgers: Vec<Ledger>,
@@ -31,18 +36,76 @@ pub struct World {
     /// Handles for any thread.
     given: Leaf<Vec<Handle>>,
     pub sleeps: Leaf<Vec<Nap>>,
+    forgotten: Leaf<Vec<(Option<Handle>, Option<Nap>)>>,
     brief: Mutex<Vec<Option<thread::JoinHandle<()>>>>,
     log: Leaf<Vec<(u64, Op)>>,
     complaints: Leaf<Vec<String>>,
 }
 
 impl World {
+    pub fn new(seed: u64, size: &Size, draw: impl Fn(&mut Random) -> Drawn) -> Arc<Self> {
+        let mut random = Random(seed);
+        let clock = ManualClock::new();
+        let known = rogue::Known::default();
+        let (mut timers, mut ledgers) = (Vec::new(), Vec::new());
+        for _ in 0..1 + random.below(6) / 4 {
+            let start = nanos(clock.elapsed());
+            let (builder, ring, limit) = draw(&mut random);
+            let builder = if size.rogue {
+                rogue::spoil(builder, &mut random, &clock, &known)
+            } else {
+                builder.clock(clock.clone())
+            };
+            let timer = builder.build().expect("settings within their ranges");
+            timers.push(Leaf::new(Some(timer)));
+            ledgers.push(Ledger::new(ring, start, limit));
+            clock.advance(ring.tick / 3);
+        }
+        let elapsed = clock.elapsed();
+        let base = clock.now() - elapsed;
+        let rogue = Rogue::default();
+        rogue.clock.store(random.below(3) == 0, SeqCst);
+        let world = Arc::new(Self {
+            seed,
+            clock,
+            base,
+            size: *size,
+            rogue,
+            rings: ledgers.iter().map(|ledger| ledger.ring).collect(),
+            timers,
+            ledgers,
+            keeps_the_clock: AtomicBool::new(false),
+            given: Leaf::default(),
+            sleeps: Leaf::default(),
+            forgotten: Leaf::default(),
+            brief: Mutex::new(Vec::new()),
+            log: Leaf::default(),
+            complaints: Leaf::default(),
+        });
+        known.set(&world);
+        world
+    }
+
+    /// Collects what stops that were left have not returned, and ends what executors have kept.
+    fn collect(self: &Arc<Self>) {
+        for (number, ledger) in self.ledgers.iter().enumerate() {
+            if ledger.stopped.load(SeqCst) {
+                stop(self, number, Stop::Wait);
+            }
+        }
+        rogue::end_jobs(self);
+    }
+
     pub fn now(&self) -> u64 {
         nanos(self.clock.elapsed())
     }
 
     pub fn instant(&self, at: u64) -> Instant {
         self.base + Duration::from_nanos(at)
+    }
+
+    pub fn nanos_at(&self, instant: Instant) -> u64 {
+        nanos(instant.saturating_duration_since(self.base))
     }
 
     /// The timer, until its last handle is dropped.
@@ -62,16 +125,26 @@ impl World {
         }
     }
 
-    /// Prints what the threads have done, and fails.
+    pub fn wait_until(&self, what: &str, holds: impl FnMut() -> bool) {
+        if !env::comes(holds) {
+            self.fail(&format!("never came: {what}"));
+        }
+    }
+
+    /// Tells what the threads have done, and fails.
     pub fn fail(&self, complaint: &str) -> ! {
-        println!("program {}", self.seed);
-        for (number, ledger) in self.ledgers.iter().enumerate() {
-            println!("timer {number}: {:?}, limit {:?}", ledger.ring, ledger.limit);
-        }
-        for (thread, op) in &*self.log.lock().unwrap() {
-            println!("thread {thread:x}: {op:?}");
-        }
-        panic!("{complaint}");
+        panic!("{}{complaint}", self.story());
+    }
+
+    /// What the threads have done.
+    pub fn story(&self) -> String {
+        let ledgers = self.ledgers.iter().enumerate();
+        let timers = ledgers.map(|(number, ledger)| {
+            format!("timer {number}: {:?}, limit {:?}\n", ledger.ring, ledger.limit)
+        });
+        let log = self.log.lock().unwrap();
+        let log = log.iter().map(|(thread, op)| format!("thread {thread:x}: {op:?}\n"));
+        format!("program {}\n", self.seed) + &timers.chain(log).collect::<String>()
     }
 
     fn give(&self, handle: Handle) {
@@ -100,7 +173,7 @@ pub struct Handle {
 
 impl Handle {
     fn new(world: &Arc<World>, timeout: Timeout, entry: &Arc<Entry>) -> Self {
-        world.ledgers[entry.timer].held.fetch_add(1, SeqCst);
+        world.ledgers[entry.timer].holds();
         Self { world: world.clone(), timeout, entry: entry.clone() }
     }
 
@@ -119,46 +192,7 @@ impl Clone for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.world.ledgers[self.entry.timer].held.fetch_sub(1, SeqCst);
-    }
-}
-
-/// A waker that notes that it was woken.
-#[derive(Default)]
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, SeqCst);
-    }
-}
-
-/// A sleep of the program.
-pub struct Nap {
-    pub timer: usize,
-    sleep: Pin<Box<Sleep>>,
-    woken: Arc<Woken>,
-    /// Whether it was pending when it was last polled.
-    polled: bool,
-    pub latest: u64,
-    pub from: u64,
-}
-
-impl Nap {
-    pub fn waits(&self) -> bool {
-        self.polled && !self.woken.0.load(SeqCst)
-    }
-
-    /// Polls it. Returns it if it is pending.
-    fn poll(mut self, world: &World, another_waker: bool) -> Option<Self> {
-        if another_waker {
-            self.woken = Arc::default();
-        }
-        self.woken.0.store(false, SeqCst);
-        let polled = self.sleep.as_mut().poll(&mut Context::from_waker(&self.woken.clone().into()));
-        self.from = world.now();
-        self.polled = polled == Poll::Pending;
-        self.polled.then_some(self)
+        self.world.ledgers[self.entry.timer].lets_go();
     }
 }
 
@@ -206,7 +240,7 @@ pub fn schedule(
 }
 
 /// A thread of the program.
-struct Player {
+pub struct Player {
     world: Arc<World>,
     random: Random,
     name: u64,
@@ -214,7 +248,7 @@ struct Player {
 }
 
 impl Player {
-    fn new(world: &Arc<World>, seed: u64) -> Self {
+    pub fn new(world: &Arc<World>, seed: u64) -> Self {
         Self { world: world.clone(), random: Random(seed), name: seed >> 48, held: Vec::new() }
     }
 
@@ -223,14 +257,14 @@ impl Player {
         (held > 0).then(|| self.random.below(held) as usize)
     }
 
-    fn play(&mut self, operations: u64) {
+    pub fn play(&mut self, operations: u64) {
         let world = self.world.clone();
         // So some begin while a task runs.
         if operations > 0 && self.random.below(2) == 0 {
             let wait = world.size.work(&mut self.random);
             self.act(&world, Op::Work(wait));
         }
-        let style = Style::new(&mut self.random, &world.rings);
+        let style = Style::new(&mut self.random, &world.rings, world.size.rogue);
         for _ in 0..operations {
             let op = style.op(&mut self.random, &world.size);
             self.act(&world, op);
@@ -239,6 +273,10 @@ impl Player {
 
     fn act(&mut self, world: &Arc<World>, op: Op) {
         world.log.lock().unwrap().push((self.name, op.clone()));
+        rogue::contained(|| self.do_op(world, op));
+    }
+
+    fn do_op(&mut self, world: &Arc<World>, op: Op) {
         match op {
             Op::Schedule(timer, task, delay) => {
                 self.held.extend(schedule(world, &mut self.random, timer, task, delay));
@@ -310,23 +348,49 @@ impl Player {
             Op::Burst(timer, count) => {
                 burst(world, timer, count);
             }
-            Op::Sleep(timer, delay) => self.sleep(world, timer, delay),
+            Op::Sleep(timer, delay) => self.futures(world, timer, 1, Future::Sleep, delay),
             Op::Poll(another_waker) => {
                 if let Some(nap) = world.take_sleep(&mut self.random) {
-                    let pending = nap.poll(world, another_waker);
+                    let pending = nap.poll(another_waker);
                     world.sleeps.lock().unwrap().extend(pending);
                 }
             }
             Op::Reset(delay) => {
                 if let Some(mut nap) = world.take_sleep(&mut self.random) {
-                    nap.sleep.as_mut().get_mut().reset_after(delay);
-                    nap.from = world.now();
-                    nap.latest = nap.from.saturating_add(nanos(delay));
+                    nap.reset(&mut self.random, delay);
                     world.sleeps.lock().unwrap().push(nap);
                 }
             }
             Op::DropSleep => drop(world.take_sleep(&mut self.random)),
-            Op::Stop(timer, with_limit) => stop(world, timer, with_limit),
+            Op::Futures(timer, count, kind, delay) => {
+                self.futures(world, timer, count, kind, delay)
+            }
+            Op::DropSleeps => {
+                let sleeps = std::mem::take(&mut *world.sleeps.lock().unwrap());
+                drop(sleeps);
+            }
+            Op::Forget => {
+                let handle = self.own().map(|at| self.held.swap_remove(at));
+                let nap = world.take_sleep(&mut self.random);
+                world.forgotten.lock().unwrap().push((handle, nap));
+            }
+            Op::AtThreadEnd(operations) => {
+                rogue::at_thread_end(world, self.random.next(), operations);
+            }
+            Op::EndJob(runs) => _ = rogue::end_job(world, runs),
+            Op::TakeTask => {
+                if let Some(at) = self.own() {
+                    let task = self.held.swap_remove(at).timeout.cancel_and_take();
+                    let tracked = task.and_then(|task| task.downcast::<Tracked>().ok());
+                    tracked.into_iter().for_each(|tracked| tracked.ends(End::Cancelled));
+                }
+            }
+            Op::Guard => {
+                if let Some(at) = self.own() {
+                    drop(self.held.swap_remove(at).timeout.clone().cancel_on_drop());
+                }
+            }
+            Op::Stop(timer, how) => stop(world, timer, how),
             Op::DropTimer(timer) => {
                 let timer = world.timers[timer].lock().unwrap().take();
                 drop(timer);
@@ -334,24 +398,35 @@ impl Player {
         }
     }
 
-    fn sleep(&mut self, world: &Arc<World>, number: usize, delay: Duration) {
+    fn futures(
+        &mut self,
+        world: &Arc<World>,
+        number: usize,
+        count: u64,
+        kind: Future,
+        delay: Duration,
+    ) {
         let Some(timer) = world.timer(number) else { return };
         world.ledgers[number].slept.store(true, SeqCst);
-        let sleep = Box::pin(timer.sleep(delay));
-        let latest = world.now().saturating_add(nanos(delay));
-        let woken = Arc::default();
-        let nap = Nap { timer: number, sleep, woken, polled: false, latest, from: 0 };
-        let pending = nap.poll(world, false);
-        world.sleeps.lock().unwrap().extend(pending);
+        let polls = !world.size.rogue || self.random.below(2) == 0;
+        for _ in 0..count {
+            let nap = Nap::new(world, number, &timer, kind, delay);
+            let nap = if polls { nap.poll(false) } else { Some(nap) };
+            world.sleeps.lock().unwrap().extend(nap);
+        }
     }
 }
 
 /// Schedules many at once, and cancels them. The worker may be busy all the time.
-fn burst(world: &World, number: usize, count: u64) {
+fn burst(world: &Arc<World>, number: usize, count: u64) {
     let Some(timer) = world.timer(number) else { return };
     let ledger = &world.ledgers[number];
     let delay = ledger.ring.tick * 1000;
-    let all: Vec<_> = (0..count).map(|_| timer.new_timeout(|| (), delay)).collect();
+    let schedule = |_| {
+        let value = rogue::Value::new(world, rogue::Kind::Value);
+        timer.new_timeout(move || drop(value), delay)
+    };
+    let all: Vec<_> = (0..count).map(schedule).collect();
     for timeout in all {
         let Ok(timeout) = timeout else {
             ledger.ends(End::Refused);
@@ -362,13 +437,37 @@ fn burst(world: &World, number: usize, count: u64) {
     }
 }
 
-fn stop(world: &World, number: usize, with_limit: bool) {
+fn stop(world: &World, number: usize, how: Stop) {
     let Some(timer) = world.timer(number) else { return };
-    let stopped =
-        if with_limit { timer.stop_timeout(Duration::from_secs(60)) } else { timer.stop() };
-    match stopped {
-        Ok(returned) => returned.into_iter().for_each(end_returned),
-        Err(error) => world.complain(format!("a stop failed: {error}")),
+    world.ledgers[number].stopped.store(true, SeqCst);
+    // Two tasks that wait for each other's timers would wait for ever.
+    let how = match how {
+        Stop::Async if rogue::must_not_wait() => Stop::Leave,
+        Stop::Wait | Stop::Limit if rogue::must_not_wait() => Stop::Brief(Duration::from_millis(1)),
+        how => how,
+    };
+    let stopped = match how {
+        Stop::Wait => timer.stop(),
+        Stop::Limit => timer.stop_timeout(Duration::from_secs(60)),
+        Stop::Brief(limit) => timer.stop_timeout(limit),
+        Stop::Async | Stop::Leave => {
+            let mut stop = pin!(timer.stop_async());
+            let mut poll = || stop.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            loop {
+                match poll() {
+                    Poll::Ready(returned) => break Ok(returned),
+                    Poll::Pending if how == Stop::Leave => return,
+                    Poll::Pending => env::work(1),
+                }
+            }
+        }
+    };
+    match (stopped, how) {
+        (Ok(returned), _) => returned.into_iter().for_each(|unprocessed| {
+            rogue::contained(|| end_returned(unprocessed));
+        }),
+        (Err(StopError::StillRunning { .. } | StopError::FromWorker), Stop::Brief(_)) => {}
+        (Err(error), _) => world.complain(format!("a stop failed: {error}")),
     }
 }
 
@@ -394,7 +493,7 @@ fn start(world: &Arc<World>, act: impl FnOnce(&Arc<World>) + Send + 'static) {
     let mut brief = world.brief.lock().unwrap();
     if brief.len() < MOST_BRIEF {
         let world = world.clone();
-        brief.push(Some(thread::spawn(move || act(&world))));
+        brief.push(Some(thread::spawn(move || _ = rogue::contained(|| act(&world)))));
     }
 }
 
@@ -402,12 +501,15 @@ fn start(world: &Arc<World>, act: impl FnOnce(&Arc<World>) + Send + 'static) {
 fn join_brief(world: &World) {
     let mut joined = 0;
     loop {
-        let next = world.brief.lock().unwrap().get_mut(joined).and_then(Option::take);
-        let Some(thread) = next else { break };
+        let mut brief = world.brief.lock().unwrap();
+        let Some(next) = brief.get_mut(joined) else {
+            return brief.clear();
+        };
+        let thread = next.take().expect("each is joined once");
+        drop(brief);
         thread.join().expect("a thread of the program panicked");
         joined += 1;
     }
-    world.brief.lock().unwrap().clear();
 }
 
 /// A thread that plays in each phase.
@@ -433,92 +535,81 @@ impl Actor {
     }
 }
 
-/// Plays a program, and asks the oracle after each phase.
-pub fn play(
-    seed: u64,
-    size: &Size,
-    build: impl Fn(&mut Random, &ManualClock) -> (HashedWheelTimer, Ring, Option<usize>),
-) {
-    let mut random = Random(seed);
-    let clock = ManualClock::new();
-    let count = 1 + random.below(6) / 4;
-    let (mut timers, mut ledgers) = (Vec::new(), Vec::new());
-    for _ in 0..count {
-        let start = nanos(clock.elapsed());
-        let (timer, ring, limit) = build(&mut random, &clock);
-        timers.push(Leaf::new(Some(timer)));
-        ledgers.push(Ledger::new(ring, start, limit));
-        clock.advance(ring.tick / 3);
-    }
-    let elapsed = clock.elapsed();
-    let base = clock.now() - elapsed;
-    let rings: Vec<_> = ledgers.iter().map(|ledger| ledger.ring).collect();
-    let world = Arc::new(World {
-        seed,
-        clock,
-        base,
-        size: *size,
-        rings,
-        timers,
-        ledgers,
-        keeps_the_clock: AtomicBool::new(false),
-        given: Leaf::default(),
-        sleeps: Leaf::default(),
-        brief: Mutex::new(Vec::new()),
-        log: Leaf::default(),
-        complaints: Leaf::default(),
-    });
+/// A timer without its clock, and its limit.
+pub type Drawn = (Builder, Ring, Option<usize>);
+
+/// Plays a program, and asks the oracle after each phase. If the user code is bad, there is one phase, since no
+/// moment is quiet.
+pub fn play(world: &Arc<World>) {
+    let (size, mut random) = (world.size, Random(!world.seed));
     let mut actors = Vec::new();
     for _ in 0..1 + random.below(size.phases) {
-        // They stay alive, and keep what a new thread could take over. So later ones are new to the timers.
-        let more = random.below(size.actors + 1);
-        actors.extend((0..more).map(|_| Actor::start(&world, random.next())));
-        let keeps_the_clock = random.below(2) == 0;
-        world.keeps_the_clock.store(keeps_the_clock, SeqCst);
-        let busy = [1, 2, 6][random.below(3) as usize];
-        for actor in &actors {
-            // Each answers, also if it plays nothing.
-            let plays = random.below(actors.len() as u64) < busy;
-            let operations = if plays { 1 + random.below(size.operations) } else { 0 };
-            actor.phases.send(operations).expect("the actor waits");
+        play_phase(world, &mut random, &mut actors);
+        if !size.rogue {
+            oracle::check(world);
         }
-        let most_brief = [1, 3, 8][random.below(3) as usize];
-        for _ in 0..random.below(most_brief) {
-            spawn(&world, random.next(), 1 + random.below(4));
-        }
-        if random.below(4 * size.phases) == 0 {
-            end_a_timer(&world, &mut random);
-        }
-        if keeps_the_clock {
-            let style = Style::new(&mut random, &world.rings);
-            for _ in 0..1 + random.below(2) {
-                env::work(random.below(16) as u32);
-                let by = style.advance(&mut random, size);
-                world.log.lock().unwrap().push((0, by.clone()));
-                if let Op::Advance(by) = by {
-                    world.clock.advance(by);
-                }
-            }
-        }
-        actors.iter().for_each(|actor| actor.done.recv().expect("the actor is alive"));
-        join_brief(&world);
-        oracle::check(&world);
     }
     for actor in actors {
         drop(actor.phases); // so it ends
         actor.thread.join().expect("an actor panicked");
     }
+    join_brief(world);
+    if size.rogue {
+        rogue::calm(world);
+        join_brief(world); // which the last calls have started
+        world.collect();
+        world.clock.advance(Duration::from_millis(200)); // so that each worker reads its clock again
+        oracle::check(world);
+    }
     let handles = std::mem::take(&mut *world.given.lock().unwrap());
     drop(handles);
-    oracle::check(&world);
+    oracle::check(world);
     world.timers.iter().for_each(|timer| {
         let last = timer.lock().unwrap().take();
         drop(last);
     });
-    oracle::check(&world);
+    oracle::check(world);
     let sleeps = std::mem::take(&mut *world.sleeps.lock().unwrap());
-    drop(sleeps);
+    let forgotten = std::mem::take(&mut *world.forgotten.lock().unwrap());
+    drop((sleeps, forgotten));
     world.check_complaints();
+    rogue::check_values(world);
+}
+
+fn play_phase(world: &Arc<World>, random: &mut Random, actors: &mut Vec<Actor>) {
+    let size = world.size;
+    // They stay alive, and keep what a new thread could take over. So later ones are new to the timers.
+    let more = random.below(size.actors + 1);
+    actors.extend((0..more).map(|_| Actor::start(world, random.next())));
+    let keeps_the_clock = random.below(2) == 0;
+    world.keeps_the_clock.store(keeps_the_clock, SeqCst);
+    let busy = [1, 2, 6][random.below(3) as usize];
+    for actor in &*actors {
+        // Each answers, also if it plays nothing.
+        let plays = random.below(actors.len() as u64) < busy;
+        let operations = if plays { 1 + random.below(size.operations) } else { 0 };
+        actor.phases.send(operations).expect("the actor waits");
+    }
+    let most_brief = [1, 3, 8][random.below(3) as usize];
+    for _ in 0..random.below(most_brief) {
+        spawn(world, random.next(), 1 + random.below(4));
+    }
+    if random.below(4 * size.phases) == 0 {
+        end_a_timer(world, random);
+    }
+    if keeps_the_clock {
+        let style = Style::new(random, &world.rings, size.rogue);
+        for _ in 0..1 + random.below(2) {
+            env::work(random.below(16) as u32);
+            let by = style.advance(random, &size);
+            world.log.lock().unwrap().push((0, by.clone()));
+            if let Op::Advance(by) = by {
+                world.clock.advance(by);
+            }
+        }
+    }
+    actors.iter().for_each(|actor| actor.done.recv().expect("the actor is alive"));
+    join_brief(world);
 }
 
 /// Stops a timer or drops its handle, in the middle of a phase.
@@ -529,7 +620,8 @@ fn end_a_timer(world: &Arc<World>, random: &mut Random) {
     start(world, move |world| {
         let mut player = Player::new(world, seed);
         player.act(world, Op::Work(wait));
-        let op = if kind == 0 { Op::DropTimer(timer) } else { Op::Stop(timer, kind % 2 == 0) };
+        let stop = if kind % 2 == 0 { Stop::Limit } else { Stop::Wait };
+        let op = if kind == 0 { Op::DropTimer(timer) } else { Op::Stop(timer, stop) };
         player.act(world, op);
     });
 }

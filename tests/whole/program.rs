@@ -21,6 +21,8 @@ pub struct Size {
     pub work: u64,
     /// The farthest jump of the clock, in ticks.
     pub jump: u64,
+    /// Whether the user code is bad (see `rogue`), and whether all operations are drawn.
+    pub rogue: bool,
 }
 
 impl Size {
@@ -44,6 +46,44 @@ pub enum Task {
     GoesOn(u32),
     /// Ends after this many runs.
     Periodic(u32),
+    /// Does this many operations of its own.
+    CallsBack(u64),
+    Panics,
+}
+
+/// How a timer is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    Wait,
+    /// With a limit that is never reached.
+    Limit,
+    /// With a limit that may be reached.
+    Brief(Duration),
+    /// By a future that is polled until it is ready.
+    Async,
+    /// By a future that is dropped after its first poll.
+    Leave,
+}
+
+impl Stop {
+    const ALL: [Self; 5] =
+        [Self::Wait, Self::Limit, Self::Brief(Duration::ZERO), Self::Async, Self::Leave];
+
+    pub fn any(random: &mut Random) -> Self {
+        Self::ALL[random.below(5) as usize]
+    }
+}
+
+/// A future that waits for a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Future {
+    Sleep,
+    Interval,
+    Queue,
+    /// A sleep that another one limits.
+    Limit,
+    /// Of the process's timer.
+    Global,
 }
 
 #[derive(Clone, Debug)]
@@ -75,23 +115,39 @@ pub enum Op {
     Poll(bool),
     Reset(Duration),
     DropSleep,
-    /// Not drawn: a phase has one at most.
-    Stop(usize, bool),
+    /// Makes this many futures. Some are not polled.
+    Futures(usize, u64, Future, Duration),
+    DropSleeps,
+    /// Keeps a handle and a future until the timer is gone.
+    Forget,
+    /// Leaves a thread-local with a destructor that does operations.
+    AtThreadEnd(u64),
+    /// Runs or drops a job that an executor has kept.
+    EndJob(bool),
+    /// Cancels a timeout of its own, and gets the task.
+    TakeTask,
+    /// Cancels a timeout of its own by the drop of a guard.
+    Guard,
+    /// A phase of a program without bad code has one at most, which is not drawn.
+    Stop(usize, Stop),
     DropTimer(usize),
 }
 
-const KINDS: usize = 20;
+const KINDS: usize = 29;
 
 /// Operations that go together, as they are numbered in `Style::op`. A thread has some of the themes in a
 /// phase, and always the first.
 const THEMES: [&[usize]; 8] =
     [&[10], &[0], &[9], &[1, 2, 3, 4], &[5, 6, 7, 8, 16, 17], &[11, 19], &[12], &[13, 14, 15, 18]];
 
+/// The themes of programs with bad code only.
+const ROGUE_THEMES: [&[usize]; 6] = [&[20], &[21], &[22], &[23], &[24], &[25, 26]];
+
 /// What a thread's operations are drawn from in a phase.
 #[derive(Clone, Debug)]
 pub struct Style {
     weights: [u64; KINDS],
-    tasks: [u64; 6],
+    tasks: [u64; 8],
     /// In eight: how many delays are `Duration::MAX`.
     endless: u64,
     pub timers: Vec<Ring>,
@@ -104,15 +160,24 @@ pub struct Ring {
 }
 
 impl Style {
-    pub fn new(random: &mut Random, timers: &[Ring]) -> Self {
+    pub fn new(random: &mut Random, timers: &[Ring], rogue: bool) -> Self {
         let weight = |random: &mut Random| [1, 3, 6, 12][random.below(4) as usize];
         let mut weights = [0; KINDS];
         for (number, theme) in THEMES.iter().enumerate() {
-            if number == 0 || random.below(2) == 0 {
+            if number == 0 || random.below(if rogue { 3 } else { 2 }) == 0 {
                 theme.iter().for_each(|&kind| weights[kind] = weight(random));
             }
         }
-        let mut tasks = [0; 6].map(|_: u64| random.below(2) * weight(random));
+        let mut tasks = [0; 8].map(|_: u64| random.below(2) * weight(random));
+        if rogue {
+            for theme in ROGUE_THEMES {
+                let weight = random.below(2) * weight(random);
+                theme.iter().for_each(|&kind| weights[kind] += weight);
+            }
+            weights[27..].fill_with(|| random.below(4) / 3); // a timer has only one end
+        } else {
+            tasks[6..].fill(0);
+        }
         tasks[1] += 2; // in its time most happens
         tasks[0] = tasks[0].max(1); // so that there is one
         Self {
@@ -155,7 +220,20 @@ impl Style {
             2 => Task::Schedules,
             3 => Task::MovesClock,
             4 => Task::GoesOn(some),
-            _ => Task::Periodic(some * 3),
+            5 => Task::Periodic(some * 3),
+            6 => Task::CallsBack(some.into()),
+            _ => Task::Panics,
+        }
+    }
+
+    /// Mostly a sleep.
+    fn future(&self, random: &mut Random) -> Future {
+        match random.below(16) {
+            0 | 1 => Future::Interval,
+            2 | 3 => Future::Queue,
+            4 | 5 => Future::Limit,
+            6 => Future::Global,
+            _ => Future::Sleep,
         }
     }
 
@@ -193,6 +271,18 @@ impl Style {
                 let cancels = random.below(4) > 0;
                 Op::GiveToNew(timer, 1 << random.below(6), self.long_delay(random, ring), cancels)
             }
+            20 => {
+                let count = 1 << random.below(9);
+                Op::Futures(timer, count, self.future(random), self.long_delay(random, ring))
+            }
+            21 => Op::DropSleeps,
+            22 => Op::Forget,
+            23 => Op::AtThreadEnd(1 + random.below(3)),
+            24 => Op::EndJob(random.below(2) == 0),
+            25 => Op::TakeTask,
+            26 => Op::Guard,
+            27 => Op::Stop(timer, Stop::any(random)),
+            28 => Op::DropTimer(timer),
             _ => unreachable!("there are `KINDS`"),
         }
     }

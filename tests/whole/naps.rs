@@ -1,0 +1,159 @@
+//! The futures of a program.
+
+use crate::common::Random;
+use crate::play::World;
+use crate::program::{Future as Kind, nanos};
+use crate::rogue::{self, Value};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake};
+use std::time::{Duration, Instant};
+use wheelwork::HashedWheelTimer;
+use wheelwork::future::{DelayQueue, FutureTimeout, Interval, Sleep};
+
+/// A waker that notes that it was woken.
+struct Woken {
+    woken: AtomicBool,
+    value: Value,
+}
+
+impl Woken {
+    fn new(world: &Arc<World>) -> Arc<Self> {
+        Arc::new(Self {
+            woken: AtomicBool::new(false),
+            value: Value::new(world, rogue::Kind::Waker),
+        })
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.woken.store(true, SeqCst);
+        rogue::user_code(self.value.world());
+    }
+}
+
+enum Waiting {
+    Sleep(Pin<Box<Sleep>>),
+    Interval(Interval),
+    /// Its values count as tasks do.
+    Queue(Box<DelayQueue<Value>>),
+    Limit(Pin<Box<FutureTimeout<Sleep>>>),
+}
+
+impl Waiting {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Sleep(sleep) => sleep.as_mut().poll(cx),
+            Self::Interval(interval) => interval.poll_tick(cx).map(drop),
+            Self::Queue(queue) => queue.poll_next_due(cx).map(drop),
+            Self::Limit(limited) => limited.as_mut().poll(cx).map(drop),
+        }
+    }
+
+    /// When it is due, unless it is a sleep: that does not tell the duration that it was given.
+    fn deadline(&mut self) -> Option<Instant> {
+        match self {
+            Self::Sleep(_) => None,
+            Self::Interval(interval) => Some(interval.next_tick()),
+            Self::Queue(queue) => queue.next_deadline(),
+            Self::Limit(limited) => Some(limited.deadline().min(limited.get_ref().deadline())),
+        }
+    }
+}
+
+/// A future of the program.
+pub struct Nap {
+    world: Arc<World>,
+    /// `None` if it is of the process's timer, which no oracle judges.
+    pub timer: Option<usize>,
+    waiting: Waiting,
+    woken: Arc<Woken>,
+    /// Whether it was pending when it was last polled.
+    polled: bool,
+    pub latest: u64,
+    pub from: u64,
+}
+
+impl Nap {
+    pub fn new(
+        world: &Arc<World>,
+        number: usize,
+        timer: &HashedWheelTimer,
+        kind: Kind,
+        delay: Duration,
+    ) -> Self {
+        let some = delay.min(timer.tick_duration() * 1000);
+        let waiting = match kind {
+            Kind::Sleep => Waiting::Sleep(Box::pin(timer.sleep(delay))),
+            #[cfg(not(shuttle))]
+            Kind::Global => Waiting::Sleep(Box::pin(wheelwork::future::sleep(some))),
+            #[cfg(shuttle)]
+            Kind::Global => unreachable!("programs under shuttle have no bad code"),
+            Kind::Interval => {
+                let period = some.max(timer.tick_duration());
+                Waiting::Interval(timer.interval(period).expect("not zero"))
+            }
+            Kind::Queue => {
+                let mut queue = Box::new(DelayQueue::new(timer));
+                queue.insert(Value::new(world, rogue::Kind::Value), delay);
+                queue.insert(Value::new(world, rogue::Kind::Value), some);
+                Waiting::Queue(queue)
+            }
+            Kind::Limit => Waiting::Limit(Box::pin(timer.timeout(some, timer.sleep(delay)))),
+        };
+        let timer = (kind != Kind::Global).then_some(number);
+        timer.into_iter().for_each(|timer| world.ledgers[timer].holds());
+        let from = world.now();
+        let latest = from.saturating_add(nanos(delay));
+        let (world, woken) = (world.clone(), Woken::new(world));
+        Self { world, timer, waiting, woken, polled: false, latest, from }
+    }
+
+    pub fn waits(&self) -> bool {
+        self.polled && !self.woken.woken.load(SeqCst)
+    }
+
+    /// Polls it. Returns it if it is pending.
+    pub fn poll(mut self, another_waker: bool) -> Option<Self> {
+        if another_waker {
+            self.woken = Woken::new(&self.world);
+        }
+        // An interval is ready more than once.
+        for _ in 0..3 {
+            self.woken.woken.store(false, SeqCst);
+            let waker = self.woken.clone().into();
+            self.polled = self.waiting.poll(&mut Context::from_waker(&waker)) == Poll::Pending;
+            self.from = self.world.now();
+            if self.polled {
+                let deadline =
+                    self.waiting.deadline().map(|deadline| self.world.nanos_at(deadline));
+                self.latest = deadline.unwrap_or(self.latest);
+                return Some(self);
+            }
+        }
+        None
+    }
+
+    pub fn reset(&mut self, random: &mut Random, delay: Duration) {
+        match &mut self.waiting {
+            Waiting::Sleep(sleep) => sleep.as_mut().get_mut().reset_after(delay),
+            Waiting::Interval(interval) => interval.reset(),
+            Waiting::Queue(queue) if random.below(2) == 0 => drop(queue.drain()),
+            Waiting::Queue(queue) => {
+                _ = queue.insert(Value::new(&self.world, rogue::Kind::Value), delay)
+            }
+            Waiting::Limit(_) => return,
+        }
+        self.from = self.world.now();
+        let deadline = self.waiting.deadline().map(|deadline| self.world.nanos_at(deadline));
+        self.latest = deadline.unwrap_or_else(|| self.from.saturating_add(nanos(delay)));
+    }
+}
+
+impl Drop for Nap {
+    fn drop(&mut self) {
+        self.timer.into_iter().for_each(|timer| self.world.ledgers[timer].lets_go());
+    }
+}
