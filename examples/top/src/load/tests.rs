@@ -34,7 +34,6 @@ fn the_strip_counts_exactly_the_pending_timeouts() {
 fn a_burst_runs_whole_and_never_early() {
     let load = Load::start(SMALL).expect("a timer");
     load.burst().expect("it runs");
-    assert!(load.fill.counts().into_iter().max() >= Some(super::trouble::BURST));
     eventually("its report", || load.news().contains(" ran, "));
     assert!(load.news().starts_with("burst: 100,000 ran, 0 of them early"), "{}", load.news());
     let most = load.fill.counts().into_iter().max();

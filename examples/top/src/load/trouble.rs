@@ -23,6 +23,7 @@ impl Load {
         let delay = TICK * (BUCKETS as u32 / 8);
         let due = self.timer.now() + delay;
         let burst = Arc::new(Burst {
+            due,
             news: self.news.clone(),
             left: AtomicU32::new(BURST),
             early: AtomicU32::new(0),
@@ -96,6 +97,8 @@ fn schedule_and_cancel(timer: &HashedWheelTimer) -> u64 {
 
 /// The state of a burst.
 struct Burst {
+    /// A run that was scheduled later than this has a later deadline.
+    due: Instant,
     news: Arc<Mutex<String>>,
     left: AtomicU32,
     early: AtomicU32,
@@ -107,17 +110,16 @@ struct OfBurst(Arc<Burst>, Arc<Fill>);
 
 impl TimerTask for OfBurst {
     fn run(self, run: &Run<'_>) -> Next<Self> {
-        let (due, now) = (run.deadline(), run.now());
-        self.1.leave(due);
-        self.0.ran(due, now);
+        self.1.leave(self.0.due);
+        self.0.ran(run.now());
         Next::done()
     }
 }
 
 impl Burst {
-    fn ran(&self, due: Instant, now: Instant) {
-        self.early.fetch_add(u32::from(now < due), Relaxed);
-        let late = now.saturating_duration_since(due);
+    fn ran(&self, now: Instant) {
+        self.early.fetch_add(u32::from(now < self.due), Relaxed);
+        let late = now.saturating_duration_since(self.due);
         self.last.fetch_max(late.as_micros() as u64, Relaxed);
         if self.left.fetch_sub(1, Relaxed) == 1 {
             let (all, early) = (grouped(BURST), self.early.load(Relaxed));
