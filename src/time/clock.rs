@@ -48,7 +48,7 @@ pub trait Clock: Send + Sync + 'static {
     /// A panic at the end of a run, on the worker or on an executor, is caught and counted too, and the timeout
     /// goes on. A fixed rate keeps its schedule, as if the run had missed none. A delay, of a fixed delay or of
     /// [`Next::after`](crate::Next::after), counts from the next time that the worker reads. Until then, the timeout
-    /// is pending, and its deadline is never.
+    /// is pending, and its deadline is never. A panic in [`Run::now`](crate::Run::now) is the task's.
     fn now(&self) -> Instant;
 
     /// Called once by each timer that is built on this clock.
