@@ -164,17 +164,17 @@ impl Style {
         let weight = |random: &mut Random| [1, 3, 6, 12][random.below(4) as usize];
         let mut weights = [0; KINDS];
         for (number, theme) in THEMES.iter().enumerate() {
-            if number == 0 || random.below(if rogue { 3 } else { 2 }) == 0 {
+            if number == 0 || random.below(if rogue { 4 } else { 2 }) == 0 {
                 theme.iter().for_each(|&kind| weights[kind] = weight(random));
             }
         }
         let mut tasks = [0; 8].map(|_: u64| random.below(2) * weight(random));
         if rogue {
             for theme in ROGUE_THEMES {
-                let weight = random.below(2) * weight(random);
+                let weight = random.below(3) / 2 * weight(random);
                 theme.iter().for_each(|&kind| weights[kind] += weight);
             }
-            weights[27..].fill_with(|| random.below(4) / 3); // a timer has only one end
+            weights[27..].fill_with(|| random.below(2)); // a timer has only one end
         } else {
             tasks[6..].fill(0);
         }
@@ -272,7 +272,7 @@ impl Style {
                 Op::GiveToNew(timer, 1 << random.below(6), self.long_delay(random, ring), cancels)
             }
             20 => {
-                let count = 1 << random.below(9);
+                let count = 1 << random.below(10);
                 Op::Futures(timer, count, self.future(random), self.long_delay(random, ring))
             }
             21 => Op::DropSleeps,
