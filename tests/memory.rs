@@ -7,7 +7,9 @@ mod common;
 mod live_bytes;
 mod thread_memory;
 
-use common::{WHEELS, eventually, manual, manual_with, ms, on, one_look, partly_in_the_wheel};
+use common::{
+    TICK, WHEELS, eventually, manual, manual_with, ms, on, one_look, partly_in_the_wheel,
+};
 use live_bytes::{ALLOCATOR, ALONE, LEAST, bytes};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -220,6 +222,41 @@ fn rule_04_memory_comes_back_after_two_bursts_within_a_tick() {
     }
     eventually("the memory of both comes back", || bytes() - before < 1_000_000);
     timer.stop().unwrap();
+}
+
+/// A bucket costs 41 bytes, and nothing more once it is empty, however its entries leave it.
+#[test]
+fn rule_04_empty_buckets_keep_no_entries() {
+    const BUCKETS: u64 = 65_536;
+    let _alone = ALONE.lock();
+    for cancels in [true, false] {
+        let before = bytes();
+        let builder = HashedWheelTimer::builder().ticks_per_wheel(BUCKETS as usize);
+        let (timer, clock) = manual_with(builder);
+        let turn = TICK * BUCKETS as u32;
+        let spread = |n| timer.new_timeout(|| (), ms(n % BUCKETS * 100 + 5000)).unwrap();
+        let mut burst = Vec::new();
+        // A pass files at most 100,000.
+        (0..11).for_each(|_| burst.extend(partly_in_the_wheel(&timer, &clock, 130_000, spread)));
+        let filed = burst.len() as u64 - timer.metrics().queue_depth;
+        assert!(filed > 1_000_000, "{filed} are in the wheel");
+        assert!(!cancels || burst.iter().all(Timeout::cancel));
+        drop(burst);
+        clock.advance(Duration::from_secs(10));
+        if !cancels {
+            (0..BUCKETS / 8).for_each(|_| clock.advance(TICK * 8));
+            clock.advance(turn);
+        }
+        assert_eq!(timer.pending_timeouts(), 0);
+        clock.advance(Duration::from_secs(1)); // chunks are released at most once per second
+        let left = bytes() - before;
+        println!("{left} bytes");
+        assert!(
+            left < 3_000_000,
+            "{left} bytes with nothing pending; they were cancelled: {cancels}"
+        );
+        timer.stop().unwrap();
+    }
 }
 
 #[test]

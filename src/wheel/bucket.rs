@@ -7,6 +7,10 @@
 //! An entry whose timeout was cancelled is *dead*. It stays until it is due, until a sweep drops it, or until the
 //! search for the next live entry meets it (see `confirm`). Its version distinguishes it from the entry of the slot's
 //! next user.
+//!
+//! An empty bucket has no memory for entries: there may be a million buckets. A bucket that expires leaves its memory
+//! to its structure as the *spare*, and the next bucket that needs memory takes that. So time that goes from bucket to
+//! bucket allocates nothing.
 
 use super::confirm::{Confirm, Standing};
 use super::token::{Due, Token};
@@ -15,8 +19,8 @@ use super::token::{Due, Token};
 /// ahead.
 pub(super) const FARTHEST_ROUND: u64 = u16::MAX as u64;
 
-/// A bucket is never shrunk below this capacity, because it would save nothing.
-const SMALL: usize = 64;
+/// The most entries for which a spare or a batch keeps memory.
+const SPARE: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<M> {
@@ -61,16 +65,33 @@ impl<M: Copy> Bucket<M> {
         self.entries.get(at).map(Entry::token)
     }
 
-    /// Empties the bucket, and frees most of its memory.
+    /// Adds an entry to a bucket of a structure. If the bucket has no memory, it takes the spare.
+    #[inline]
+    pub(super) fn file(&mut self, spare: &mut Self, token: Token, mark: M) {
+        if self.entries.capacity() == 0 {
+            std::mem::swap(self, spare);
+        }
+        self.push(token, mark);
+    }
+
+    /// Leaves the memory of a bucket that is empty now as the spare.
+    pub(super) fn leave(&mut self, spare: &mut Self) {
+        if self.entries.is_empty() && self.entries.capacity() > 0 {
+            self.entries.shrink_to(SPARE);
+            *spare = std::mem::take(self);
+        }
+    }
+
+    /// Empties a batch, and frees most of its memory.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
-        self.shrink();
+        self.entries.shrink_to(SPARE);
     }
 
     /// Takes out all entries, in the order of insertion.
-    pub(super) fn take_all(&mut self, mut taken: impl FnMut(Token, M)) {
+    pub(super) fn take_all(&mut self, spare: &mut Self, mut taken: impl FnMut(Token, M)) {
         self.entries.drain(..).for_each(|entry| taken(entry.token(), entry.mark));
-        self.shrink();
+        self.leave(spare);
     }
 
     /// Checks the last `budget` entries before `end`, or all if there are fewer, and drops those
@@ -95,7 +116,7 @@ impl<M: Copy> Bucket<M> {
             }
         }
         self.entries.drain(kept..end);
-        self.shrink();
+        self.fit();
         begin
     }
 
@@ -103,9 +124,10 @@ impl<M: Copy> Bucket<M> {
         self.entries.iter().map(|entry| entry.mark)
     }
 
-    fn shrink(&mut self) {
-        if self.entries.capacity() > SMALL && self.entries.len() < self.entries.capacity() / 4 {
-            self.entries.shrink_to((2 * self.entries.len()).max(SMALL));
+    /// Frees what the entries do not need.
+    fn fit(&mut self) {
+        if self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to(2 * self.entries.len());
         }
     }
 }
@@ -134,7 +156,7 @@ impl<M: Copy + PartialEq> Bucket<M> {
         }
         self.entries.drain(at..kept);
         confirm.charge(len - at);
-        self.shrink();
+        self.fit();
         at == 0
     }
 }
@@ -142,14 +164,15 @@ impl<M: Copy + PartialEq> Bucket<M> {
 /// The bucket of a hashed wheel, which marks rounds.
 impl Bucket<u16> {
     #[inline]
-    pub(super) fn push_in_round(&mut self, token: Token, round: u64) {
-        self.push(token, round as u16);
+    pub(super) fn file_in_round(&mut self, spare: &mut Self, token: Token, round: u64) {
+        self.file(spare, token, round as u16);
     }
 
     /// Takes out the entries of all rounds up to `last`, in the order of insertion. Entries of
     /// round `first` go to `batch`, the others to `later`. No entry may lie before round `current`.
     pub(super) fn take_rounds(
         &mut self,
+        spare: &mut Self,
         current: u64,
         (first, last): (u64, u64),
         batch: &mut Self,
@@ -164,7 +187,8 @@ impl Bucket<u16> {
             }
             round > last
         });
-        self.shrink();
+        self.leave(spare);
+        self.fit();
     }
 
     /// The first and the last round of the entries. No entry may lie before round `current`.
@@ -187,31 +211,56 @@ mod tests {
 
     fn filled() -> Bucket<u16> {
         let mut bucket = Bucket::default();
-        (0..10_000).for_each(|index| bucket.push_in_round(Token { index, version: 0 }, 7));
+        (0..10_000).for_each(|index| bucket.push(Token { index, version: 0 }, 7));
         bucket
     }
 
     /// Whichever way a burst leaves the bucket.
     #[test]
-    fn rule_04_an_emptied_bucket_keeps_little_memory() {
-        let ways: [fn(&mut Bucket<u16>); 4] = [
-            Bucket::clear,
-            |bucket| bucket.take_all(|_, _| ()),
-            |bucket| {
+    fn rule_04_an_empty_bucket_keeps_no_memory_and_the_spare_little() {
+        type Way = fn(&mut Bucket<u16>, &mut Bucket<u16>);
+        let ways: [Way; 5] = [
+            |bucket, spare| {
+                bucket.clear();
+                bucket.leave(spare);
+            },
+            |bucket, spare| bucket.take_all(spare, |_, _| ()),
+            |bucket, _| _ = bucket.retain_before(10_000, 10_000, |_| false),
+            |bucket, _| {
                 assert!(bucket.confirm(
                     7,
                     7,
                     &mut Confirm::new(usize::MAX, (0, u64::MAX), |_| Standing::Dead)
                 ));
             },
-            |bucket| bucket.take_rounds(7, (7, 7), &mut Bucket::default(), |_, _| ()),
+            |bucket, spare| bucket.take_rounds(spare, 7, (7, 7), &mut filled(), |_, _| ()),
         ];
         for empty in ways {
-            let mut bucket = filled();
-            empty(&mut bucket);
-            assert_eq!(bucket.len(), 0);
-            assert!(bucket.entries.capacity() <= SMALL);
+            let (mut bucket, mut spare) = (filled(), Bucket::default());
+            empty(&mut bucket, &mut spare);
+            assert_eq!((bucket.len(), bucket.entries.capacity()), (0, 0));
+            assert!(spare.entries.capacity() <= SPARE);
         }
+    }
+
+    #[test]
+    fn rule_04_a_bucket_that_was_almost_emptied_keeps_little_memory() {
+        let (mut bucket, mut spare) = (filled(), Bucket::default());
+        bucket.file_in_round(&mut spare, Token { index: 0, version: 0 }, 8);
+        bucket.take_rounds(&mut spare, 7, (7, 7), &mut filled(), |_, _| ());
+        assert_eq!((bucket.len(), spare.entries.capacity()), (1, 0));
+        assert!(bucket.entries.capacity() <= 4);
+    }
+
+    /// As time goes from bucket to bucket.
+    #[test]
+    fn rule_04_the_next_bucket_takes_the_memory_of_the_last() {
+        let (mut bucket, mut spare) = (filled(), Bucket::default());
+        bucket.take_all(&mut spare, |_, _| ());
+        let at = spare.entries.as_ptr();
+        bucket.file(&mut spare, Token { index: 0, version: 0 }, 7);
+        assert_eq!((bucket.entries.as_ptr(), bucket.len()), (at, 1));
+        assert_eq!(spare.entries.capacity(), 0);
     }
 
     /// Entries that are pushed between two steps do not hide any that were there before.
@@ -224,7 +273,7 @@ mod tests {
                 met += 1;
                 token.index % 3 == 0
             });
-            bucket.push_in_round(Token { index: 0, version: 1 }, 8);
+            bucket.push(Token { index: 0, version: 1 }, 8);
         }
         assert_eq!(met, 10_000);
         let kept = bucket.entries.iter().filter(|entry| entry.version == 0);

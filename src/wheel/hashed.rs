@@ -22,6 +22,8 @@ use std::fmt;
 /// One ring of buckets. The pointer passes a timeout's bucket once in each remaining round.
 pub struct Ring {
     buckets: Vec<Bucket<u16>>,
+    /// See `bucket`.
+    spare: Bucket<u16>,
     earliest: Earliest,
     /// Whether a bucket may hold entries of several ticks.
     mixed: Vec<bool>,
@@ -47,6 +49,7 @@ impl Ring {
         mixed.resize(ticks_per_wheel, false);
         Ok(Self {
             buckets,
+            spare: Bucket::default(),
             earliest,
             mixed,
             slot_mask: ticks_per_wheel as u64 - 1,
@@ -72,7 +75,9 @@ impl Ring {
         let tick_in = |round: u64| (round << shift) | bucket as u64;
         let last = (now - bucket as u64) >> shift;
         let current = self.current_round();
-        self.buckets[bucket].take_rounds(current, (tick >> shift, last), batch, |round, token| {
+        let Self { buckets, spare, .. } = self;
+        let rounds = (tick >> shift, last);
+        buckets[bucket].take_rounds(spare, current, rounds, batch, |round, token| {
             later(Due { tick: tick_in(round), token });
         });
         self.recompute(bucket);
@@ -84,7 +89,7 @@ impl Ring {
         while self.earliest.least() != NOTHING {
             let tick = self.earliest.least();
             self.take_from_mixed((tick, last), &mut batch, &mut later);
-            batch.take_all(|token, _| later(Due { tick, token }));
+            batch.take_all(&mut self.spare, |token, _| later(Due { tick, token }));
         }
     }
 
@@ -111,7 +116,8 @@ impl TokenWheel for Ring {
     fn insert(&mut self, tick: u64, token: Token) {
         let tick = tick.max(self.current_tick).min(self.reach());
         let bucket = (tick & self.slot_mask) as usize;
-        self.buckets[bucket].push_in_round(token, tick >> self.round_shift);
+        let Self { buckets, spare, round_shift, .. } = self;
+        buckets[bucket].file_in_round(spare, token, tick >> *round_shift);
         let before = self.earliest.lower(bucket, tick);
         if before != tick && before != NOTHING {
             self.mixed[bucket] = true;
@@ -152,7 +158,8 @@ impl TokenWheel for Ring {
         if self.mixed[bucket] {
             self.take_from_mixed((tick, now), batch, later);
         } else {
-            std::mem::swap(&mut self.buckets[bucket], batch);
+            let due = std::mem::take(&mut self.buckets[bucket]);
+            std::mem::replace(batch, due).leave(&mut self.spare);
             self.earliest.set(bucket, NOTHING);
         }
         Some(tick)

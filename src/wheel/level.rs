@@ -33,6 +33,8 @@ struct TwoParts {
 
 pub(super) struct Level {
     buckets: Vec<TwoParts>,
+    /// See `bucket`.
+    spare: Bucket<u64>,
     /// The earliest tick in each bucket.
     earliest: Earliest,
     /// The number of ticks that a bucket spans.
@@ -48,7 +50,8 @@ impl Level {
         buckets.resize_with(size, TwoParts::default);
         let powers = size.is_power_of_two() && unit.is_power_of_two();
         let shift = powers.then(|| unit.trailing_zeros());
-        Ok(Self { buckets, earliest: Earliest::new(size)?, unit, shift })
+        let (spare, earliest) = (Bucket::default(), Earliest::new(size)?);
+        Ok(Self { buckets, spare, earliest, unit, shift })
     }
 
     pub(super) fn size(&self) -> usize {
@@ -60,8 +63,8 @@ impl Level {
         let bucket = self.bucket_of(tick);
         let parts = &mut self.buckets[bucket];
         match arrival {
-            Arrival::Direct => parts.direct.push(token, tick),
-            Arrival::MovedDown => parts.moved_down.push(token, tick),
+            Arrival::Direct => parts.direct.file(&mut self.spare, token, tick),
+            Arrival::MovedDown => parts.moved_down.file(&mut self.spare, token, tick),
         }
         self.earliest.lower(bucket, tick);
     }
@@ -101,8 +104,8 @@ impl Level {
     pub(super) fn take_first(&mut self, mut taken: impl FnMut(Token, u64)) {
         let bucket = self.bucket_of(self.earliest.least());
         let TwoParts { moved_down, direct } = &mut self.buckets[bucket];
-        moved_down.take_all(&mut taken);
-        direct.take_all(&mut taken);
+        moved_down.take_all(&mut self.spare, &mut taken);
+        direct.take_all(&mut self.spare, &mut taken);
         self.earliest.set(bucket, NOTHING);
     }
 

@@ -77,6 +77,8 @@ pub type LinuxWheel<T> = Wheel<T, Linux>;
 pub struct Linux {
     /// The buckets of all levels, the finest level first.
     buckets: Vec<Bucket<()>>,
+    /// See `bucket`.
+    spare: Bucket<()>,
     /// For each level, one bit for each bucket that has entries.
     occupied: [u64; LEVELS],
     /// The last tick up to which all buckets have been emptied.
@@ -94,6 +96,7 @@ impl Default for Linux {
         buckets.resize_with(LEVELS * SIZE, Bucket::default);
         Self {
             buckets,
+            spare: Bucket::default(),
             occupied: [0; LEVELS],
             clock: 0,
             current_tick: 0,
@@ -113,7 +116,7 @@ impl Linux {
         let level = (1..LEVELS).find(|&level| delay < threshold(level)).unwrap_or(LEVELS) - 1;
         let number = (tick >> (SHIFT * level as u32)).saturating_add(1);
         let bucket = number as usize % SIZE;
-        self.buckets[level * SIZE + bucket].push(token, ());
+        self.buckets[level * SIZE + bucket].file(&mut self.spare, token, ());
         self.occupied[level] |= 1 << bucket;
     }
 
@@ -141,7 +144,8 @@ impl Linux {
         for level in (0..LEVELS).rev() {
             if self.first_expiration(level) == Some(tick) {
                 let bucket = (tick >> (SHIFT * level as u32)) as usize % SIZE;
-                self.buckets[level * SIZE + bucket].take_all(|token, ()| batch.push(token, 0));
+                let due = &mut self.buckets[level * SIZE + bucket];
+                due.take_all(&mut self.spare, |token, ()| batch.push(token, 0));
                 self.occupied[level] &= !(1 << bucket);
             }
         }
@@ -176,7 +180,7 @@ impl TokenWheel for Linux {
         }
         let next = self.next_bucket().filter(|&tick| tick <= now);
         if self.is_overdue() && next.is_none_or(|tick| tick > self.current_tick) {
-            self.overdue.take_all(|token, ()| batch.push(token, 0));
+            self.overdue.take_all(&mut self.spare, |token, ()| batch.push(token, 0));
             return Some(self.current_tick);
         }
         match next {
