@@ -237,9 +237,9 @@ fn rule_04_empty_buckets_keep_no_entries() {
         let spread = |n| timer.new_timeout(|| (), ms(n % BUCKETS * 100 + 5000)).unwrap();
         let mut burst = Vec::new();
         // A pass files at most 100,000.
-        (0..11).for_each(|_| burst.extend(partly_in_the_wheel(&timer, &clock, 130_000, spread)));
+        (0..8).for_each(|_| burst.extend(partly_in_the_wheel(&timer, &clock, 130_000, spread)));
         let filed = burst.len() as u64 - timer.metrics().queue_depth;
-        assert!(filed > 1_000_000, "{filed} are in the wheel");
+        assert!(filed > 700_000, "{filed} are in the wheel");
         assert!(!cancels || burst.iter().all(Timeout::cancel));
         drop(burst);
         clock.advance(Duration::from_secs(10));
@@ -250,7 +250,7 @@ fn rule_04_empty_buckets_keep_no_entries() {
         assert_eq!(timer.pending_timeouts(), 0);
         clock.advance(Duration::from_secs(1)); // chunks are released at most once per second
         let left = bytes() - before;
-        println!("{left} bytes");
+        println!("bytes with nothing pending: {left}");
         assert!(
             left < 3_000_000,
             "{left} bytes with nothing pending; they were cancelled: {cancels}"

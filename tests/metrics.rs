@@ -3,6 +3,7 @@
 
 use crate::common::{TICK, eventually, manual, ms, partly_in_the_wheel};
 use std::thread;
+use std::time::Duration;
 use wheelwork::idle::{Answer, IdlePolicy, IdleTimeouts};
 use wheelwork::{HashedWheelTimer, ThreadMetrics};
 
@@ -13,6 +14,16 @@ fn a_wake_up_is_counted() {
         clock.advance(TICK);
         timer.metrics().wakeups > 0
     });
+}
+
+/// However many timeouts a thread schedules in a tick.
+#[test]
+fn rule_06_a_flood_wakes_the_worker_once_per_tick() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let timer = HashedWheelTimer::builder().tick_duration(HOUR).build().unwrap();
+    (0..300_000).for_each(|_| drop(timer.new_timeout(|| (), 10 * HOUR).unwrap()));
+    assert!(timer.metrics().wakeups <= 1, "{} wake-ups", timer.metrics().wakeups);
+    timer.stop().unwrap();
 }
 
 #[test]

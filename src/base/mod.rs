@@ -2,12 +2,12 @@
 //!
 //! - `boottime`: Linux and its feature alone, puts a thread to sleep by a clock that counts suspends.
 //! - `catch_panic`: runs user code and catches its panics.
+//! - `growing`: a table that any thread can grow.
 //! - `high_resolution`: Windows alone, puts a thread to sleep until a precise timer fires or others wake it.
 //! - `logging`: the `warning!` macro, for the `log` facade and `tracing`, if these features are on.
 //! - `parker`: puts one thread to sleep; other threads wake it.
 //! - `prefetch`: asks the processor to load memory that will be used soon.
 //! - `publish`: values in the `metrics` facade, if that feature is on.
-//! - `queue`: a queue that allocates only while it is long.
 //! - `refused`: a refused value inside its error.
 //! - `slab`: slots with stable indices, in chunks that give their memory back, for the public wheels and the delay
 //!   queue.
@@ -18,6 +18,7 @@
 #[cfg(all(target_os = "linux", feature = "boottime", not(any(loom, shuttle))))]
 mod boottime;
 pub(crate) mod catch_panic;
+pub(crate) mod growing;
 #[cfg(all(windows, not(any(loom, shuttle))))]
 #[allow(unsafe_code)] // calls of the system; the file says why they are sound
 mod high_resolution;
@@ -27,7 +28,6 @@ pub(crate) mod parker;
 pub(crate) mod prefetch;
 #[cfg(feature = "metrics")]
 pub(crate) mod publish;
-pub(crate) mod queue;
 pub(crate) mod refused;
 pub(crate) mod slab;
 pub(crate) mod spread;

@@ -33,10 +33,12 @@ pub(crate) use plain::UnsafeCell;
 
 #[cfg(not(any(delays, loom, shuttle)))]
 pub(crate) use crossbeam_queue::{ArrayQueue, SegQueue};
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use crossbeam_utils::atomic::AtomicCell;
 #[cfg(delays)]
 pub(crate) use delayed::{ArrayQueue, SegQueue};
 #[cfg(any(loom, shuttle))]
-pub(crate) use model::{ArrayQueue, SegQueue};
+pub(crate) use model::{ArrayQueue, AtomicCell, SegQueue};
 
 #[cfg(loom)]
 pub(crate) use model::{thread, thread_local};
@@ -233,6 +235,24 @@ mod model {
     }
     #[cfg(loom)]
     pub(crate) use local as thread_local;
+
+    /// A cell that any thread can change, built on the model checkers' primitives.
+    pub(crate) struct AtomicCell<T>(Mutex<T>);
+
+    impl<T: Default> AtomicCell<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(Mutex::new(value))
+        }
+
+        pub(crate) fn store(&self, value: T) {
+            let former = std::mem::replace(&mut *self.0.lock(), value);
+            drop(former);
+        }
+
+        pub(crate) fn take(&self) -> T {
+            std::mem::take(&mut *self.0.lock())
+        }
+    }
 
     /// An unbounded queue built on the model checkers' primitives.
     pub(crate) struct SegQueue<T>(Mutex<VecDeque<T>>);

@@ -267,7 +267,7 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let timeouts: Vec<_> =
             (0..SLOTS).map(|_| timer.new_timeout(|| (), hour).unwrap()).collect();
-        timer.context().use_up_chunks();
+        timer.control().registry.use_up_chunks();
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = count.clone().into();
         let mut context = Context::from_waker(&waker);

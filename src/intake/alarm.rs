@@ -106,8 +106,8 @@ impl Alarm {
         }
     }
 
-    /// Wakes the worker for any other reason: a long queue, a wanted sweep or release, an entry that
-    /// catches up, a stop, a moved clock.
+    /// Wakes the worker for any other reason: a wanted sweep or release, an entry that catches up, a stop, a
+    /// moved clock.
     pub(crate) fn call(&self) {
         self.parker.unpark();
     }

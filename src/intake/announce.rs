@@ -28,11 +28,8 @@ impl<P> Chunk<P> {
     #[inline(never)]
     fn want_look(&self, deadline: u64) {
         let Context { pending, alarm, .. } = &*self.context;
-        self.promise.want(deadline, || {
-            if pending.push(self.id) {
-                alarm.call();
-            }
-        });
+        self.promise.want(deadline);
+        pending.push(self.id);
         fence(Ordering::SeqCst); // pairs with the fence of `Alarm::arm`
         alarm.submitted(deadline);
     }

@@ -46,7 +46,7 @@ use super::context::Context;
 use super::pending::Promise;
 use super::slot::{SEQUENCE_SHIFT, Slot};
 use crate::base::prefetch::prefetch;
-use crate::base::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::wheel::Token;
 use std::sync::Weak;
 
@@ -114,8 +114,6 @@ pub(crate) struct Chunk<P> {
     /// A lower bound of the sequence numbers in use, shifted as in `Slot::sequence`. Only the owner writes it,
     /// while all slots are free. The worker may read a former one, which is lower.
     from: AtomicU64,
-    /// The worker has dropped the chunk.
-    released: AtomicBool,
     /// The number of its arena. The sequence numbers of one arena's timeouts can be compared.
     pub(crate) arena: u32,
     /// Its number among the timer's chunks.
@@ -156,7 +154,6 @@ impl<P> Chunk<P> {
             promise: Promise::new(),
             used: AtomicUsize::new(0),
             from: AtomicU64::new(0),
-            released: AtomicBool::new(false),
             arena,
             id,
             internal,
@@ -290,15 +287,6 @@ impl<P> Chunk<P> {
     /// Whether the chunk has no owner and no used slot.
     pub(super) fn is_empty(&self) -> bool {
         self.freed.load(Ordering::Acquire) & (ALL | DISOWNED) == ALL | DISOWNED
-    }
-
-    /// Relaxed, here and below: only the worker uses the flag.
-    pub(crate) fn set_released(&self) {
-        self.released.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_released(&self) -> bool {
-        self.released.load(Ordering::Relaxed)
     }
 }
 

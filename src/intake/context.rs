@@ -13,7 +13,6 @@ use crate::time::tick::{DEADLINE_STEP, TickScale};
 use crate::wheel::Token;
 use std::any::Any;
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicU32;
 use std::sync::{OnceLock, Weak};
 
 /// The timer admits nothing more, and its worker ends.
@@ -55,8 +54,6 @@ pub(crate) struct Context {
     pub(super) catching_up: SegQueue<(Token, u64)>,
     /// See `clock_wait`.
     pub(super) waiting_for_clock: SegQueue<(Token, u64)>,
-    /// The number of chunk numbers in use so far.
-    chunks: AtomicU32,
 }
 
 impl Context {
@@ -83,7 +80,6 @@ impl Context {
             entries: AtomicUsize::new(0),
             catching_up: SegQueue::new(),
             waiting_for_clock: SegQueue::new(),
-            chunks: AtomicU32::new(0),
         }
     }
 
@@ -135,12 +131,6 @@ impl Context {
     /// catch up sees it.
     pub(crate) fn set_next_tick(&self, tick: u64) {
         self.next_tick.store(tick, Ordering::Relaxed);
-    }
-
-    /// The next number for a chunk, below `limit`.
-    pub(super) fn new_chunk_number(&self, limit: u32) -> Option<u32> {
-        let relaxed = Ordering::Relaxed;
-        self.chunks.fetch_update(relaxed, relaxed, |n| (n < limit).then_some(n + 1)).ok()
     }
 
     /// Takes a permit for one more pending timeout, or returns the limit if that is reached.
@@ -227,11 +217,6 @@ mod tests {
             let begun = Instant::now();
             self.alarm.sleep(Some(limit));
             begun.elapsed() < limit / 2 // a sleep may be a little short
-        }
-
-        /// Uses up all chunk numbers.
-        pub(crate) fn use_up_chunks(&self) {
-            self.chunks.store(1 << 31, Ordering::Relaxed); // beyond every limit
         }
     }
 

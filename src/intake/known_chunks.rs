@@ -15,12 +15,19 @@ use crate::wheel::Token;
 /// it are dead.
 ///
 /// They lie in blocks, because a vector that grows copies all: at 30 million timeouts, the worker would stand
-/// for 7 ms.
+/// for 7 ms. A block without a chunk is freed.
 pub(crate) struct KnownChunks<P> {
-    #[expect(clippy::vec_box, reason = "without a box, growth would copy the blocks")]
-    blocks: Vec<Box<[Known<P>; BLOCK]>>,
+    blocks: Vec<Option<Box<Block<P>>>>,
     /// The number of live tokens.
     live: usize,
+    /// The version of the last token. It wraps: a dead token that has the version of a live one costs a look.
+    version: u16,
+}
+
+struct Block<P> {
+    chunks: [Known<P>; BLOCK],
+    /// The number of chunks.
+    count: usize,
 }
 
 /// The number of chunks in one block.
@@ -28,7 +35,7 @@ const BLOCK: usize = 128;
 
 struct Known<P> {
     chunk: Option<Arc<Chunk<P>>>,
-    /// The version of the live token, or of the last one. There is a live one if a look is promised.
+    /// The version of the live token, or of its last one. There is a live one if a look is promised.
     version: u16,
     /// The number of its arena, so that a look-up in the agenda does not read the chunk's head.
     arena: u32,
@@ -49,62 +56,65 @@ pub(crate) fn is_look(token: Token) -> bool {
 
 impl<P> Default for KnownChunks<P> {
     fn default() -> Self {
-        Self { blocks: Vec::new(), live: 0 }
+        Self { blocks: Vec::new(), live: 0, version: 0 }
     }
 }
 
 impl<P: Send + 'static> KnownChunks<P> {
-    /// Adds the new chunks. A chunk is registered before any token or entry can name it.
-    pub(crate) fn discover(&mut self, registry: &Registry<P>) {
-        while let Some(chunk) = registry.next_new_chunk() {
-            if chunk.is_released() {
-                continue; // since the last call
-            }
-            let id = chunk.id as usize;
-            while self.blocks.len() <= id / BLOCK {
-                let unknown = |_| Known { chunk: None, version: 0, arena: 0 };
-                self.blocks.push(Box::new(std::array::from_fn(unknown)));
-            }
-            let known = &mut self.blocks[id / BLOCK][id % BLOCK];
-            known.arena = chunk.arena;
-            known.chunk = Some(chunk);
+    /// Learns of a chunk that an entry names. A thread registers a chunk before any token or entry can name it.
+    pub(crate) fn discover(&mut self, id: usize, registry: &Registry<P>) {
+        if self.get(id).is_some() {
+            return;
         }
+        let Some(chunk) = registry.take_new_chunk(id as u32) else { return };
+        if self.blocks.len() <= id / BLOCK {
+            self.blocks.resize_with(id / BLOCK + 1, || None);
+        }
+        let block = self.blocks[id / BLOCK].get_or_insert_with(|| {
+            let unknown = |_| Known { chunk: None, version: 0, arena: 0 };
+            Box::new(Block { chunks: std::array::from_fn(unknown), count: 0 })
+        });
+        block.count += 1;
+        let known = &mut block.chunks[id % BLOCK];
+        known.arena = chunk.arena;
+        known.chunk = Some(chunk);
     }
 
     #[inline]
     fn known(&self, id: usize) -> Option<&Known<P>> {
-        self.blocks.get(id / BLOCK).map(|block| &block[id % BLOCK])
+        let block = self.blocks.get(id / BLOCK)?.as_deref()?;
+        Some(&block.chunks[id % BLOCK])
     }
 
     fn known_mut(&mut self, id: usize) -> Option<&mut Known<P>> {
-        self.blocks.get_mut(id / BLOCK).map(|block| &mut block[id % BLOCK])
+        let block = self.blocks.get_mut(id / BLOCK)?.as_deref_mut()?;
+        Some(&mut block.chunks[id % BLOCK])
     }
 
     /// Takes in the pending queue. Passes on each chunk that must be looked at sooner than before.
     pub(crate) fn take_in(&mut self, registry: &Registry<P>, mut file: impl FnMut(FileChunk)) {
-        for id in registry.context.pending.drain() {
-            let id = id as usize;
-            if self.get(id).is_none() {
-                self.discover(registry);
-            }
-            let Some(chunk) = self.get(id) else { continue };
+        registry.context.pending.drain(|id| {
+            self.discover(id, registry);
+            let Some(chunk) = self.get(id) else { return }; // it was dropped
             let by = chunk.promise.take_wanted();
             self.look_by(id, by).into_iter().for_each(&mut file);
-        }
+        });
     }
 
     /// Makes sure that the worker looks at a chunk by this time. If the chunk must be filed for that,
     /// the caller does it.
     pub(crate) fn look_by(&mut self, id: usize, by: u64) -> Option<FileChunk> {
+        let version = self.version.wrapping_add(1);
         let known = self.known_mut(id)?;
         let chunk = known.chunk.as_ref()?;
         let before = chunk.promise.look_by();
         if by >= before {
             return None;
         }
-        known.version = known.version.wrapping_add(1);
+        known.version = version;
         chunk.promise.set(by);
-        let token = Token { index: look_index(id), version: known.version };
+        let token = Token { index: look_index(id), version };
+        self.version = version;
         self.live += usize::from(before == NEVER);
         Some(FileChunk { by, token })
     }
@@ -211,9 +221,13 @@ impl<P: Send + 'static> KnownChunks<P> {
 
     /// Forgets a chunk that was released.
     pub(crate) fn forget(&mut self, id: u32) {
-        self.live -= usize::from(self.is_promised(id as usize));
-        if let Some(known) = self.known_mut(id as usize) {
-            known.chunk = None;
+        let id = id as usize;
+        self.live -= usize::from(self.is_promised(id));
+        let Some(block) = self.blocks.get_mut(id / BLOCK) else { return };
+        let Some(Block { chunks, count }) = block.as_deref_mut() else { return };
+        *count -= usize::from(chunks[id % BLOCK].chunk.take().is_some());
+        if *count == 0 {
+            *block = None;
         }
     }
 }

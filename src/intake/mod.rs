@@ -10,6 +10,7 @@
 //! - `owner`: the part of an arena that only its thread uses
 //! - `arena`: the part that outlives the thread
 //! - `registry`: all arenas and chunks of one timer
+//! - `table`: the numbers of chunks, and the chunks that the worker does not know yet
 //! - `pending`: the pending queue, by which the worker learns of new timeouts
 //! - `announce`: the producers' half of it
 //! - `known_chunks`: the worker's half of it: by when it looks at which chunk
@@ -43,6 +44,7 @@ mod release;
 #[allow(unsafe_code)] // the file explains why
 mod slot;
 mod sweep_request;
+mod table;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod test_producer;
 

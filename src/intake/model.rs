@@ -686,7 +686,6 @@ fn rule_01_retirement_against_a_new_owner() {
             })
         };
         turn();
-        worker.chunks.discover(&registry);
         registry.release_all(|id| worker.chunks.forget(id));
         second.join().unwrap();
         worker.look(NOW);

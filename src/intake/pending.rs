@@ -6,24 +6,24 @@
 //! - `look_by` is the time by which the worker looks at the chunk next. Only the worker writes it.
 //! - `announced` is the same time, as far as the chunk's owner knows it.
 //! - `wanted` is the time by which the producers want a look, until the worker takes it in.
+//! - The queue is a set of chunk numbers: a bit for each. An *entry* is a bit that is set. 64 bits are a word, and
+//!   each of the 64 words of a *group* has a bit in the group's summary. So the worker reads one word for 4,096
+//!   chunks of which none is pending.
 //! - To *announce* a New slot is to make sure that the worker looks at its chunk by its deadline. If no
-//!   look is promised by then, the thread lowers `wanted`, and pushes an *entry* onto the queue: the number of
-//!   the chunk. It pushes none if another entry of the chunk is in the queue already. So a burst of random
-//!   deadlines needs one entry for each chunk, and not five, and the queue is no longer than the list of
-//!   chunks, however often timeouts are pulled forward.
-//! - `taken` is how often the worker has taken `wanted`. `pushed` is what `taken` was before a push that is
-//!   complete. While the two are equal, that push's entry is in the queue.
+//!   look is promised by then, the thread lowers `wanted`, and pushes the chunk's entry. So a burst of random deadlines
+//!   needs one entry for each chunk, and not five, and the queue takes no memory for them, however long the worker
+//!   sleeps.
 //!
 //! | step | a producer that has armed or moved a slot | the worker, at a look |
 //! |---|---|---|
 //! | 1 | fence | sets `look_by` and `announced` to never, fence |
-//! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; reads `pushed`, then `taken`; if they differ, pushes an entry, and sets `pushed` | reads the slots |
+//! | 2 | if the deadline is before `announced` (the owner, which lowers it) or `look_by` (another thread): lowers `wanted`; then sets the bit in the word; then that in the summary; each only if it is not set | reads the slots |
 //! | 3 | fence, wakes the worker if it would sleep beyond the deadline (see `alarm`) | sets both to the earliest deadline that is left, under which it files the chunk in the wheel |
 //!
-//! The worker takes in the whole queue in each pass, and again before it sleeps. With an entry, it raises
-//! `taken` and takes `wanted`, which is then never. If that time is before `look_by`, it lowers `look_by` and
-//! files the chunk in the wheel under that time (see `known_chunks`). So a timeout that is far away costs the
-//! worker only a share of its chunk's entry. One that is cancelled before the look costs nothing more.
+//! The worker takes in the whole queue in each pass, and again before it sleeps: it clears a summary, then the words of
+//! its bits, and for each bit of these it takes `wanted`, which is then never. If that time is before `look_by`, it
+//! lowers `look_by` and files the chunk in the wheel under that time (see `known_chunks`). So a timeout that is far
+//! away costs the worker only a share of its chunk's entry. One that is cancelled before the look costs nothing more.
 //!
 //! **No new timeout is missed.** The fences are sequentially consistent, so of two fences one comes first.
 //! If that of the producer's step 1 comes before that of the look, the look finds the slot New. If not, the
@@ -36,57 +36,94 @@
 //!   acquires. So a look that follows from it sets `announced` to never after the owner has lowered it: no
 //!   promise outlives its entry.
 //!
-//! **What is wanted is taken.** If the producer pushes an entry, the worker takes `wanted` after it. If not, the
-//! producer has read one number from `pushed` and from `taken`. The entry of that push was pushed after `taken`
-//! had this number, and for it the worker raises `taken` and takes `wanted`. Of that and of the producer's
-//! change of `wanted`, one comes first. If it were the worker's, the producer would have acquired the higher
-//! `taken`. So the worker takes what the producer wants.
+//! **What is wanted is taken.** If the worker takes `wanted` after the producer has lowered it, it takes what the
+//! producer wants. If it took it before, the producer has acquired that, and with it that the worker had cleared the
+//! summary and the word. So the bits that the producer finds set, or sets, are later ones, and the worker has still to
+//! clear them. It clears the summary first. So if it clears the word before the producer sets the bit there, or before
+//! the thread that did, the producer sees the summary cleared, and sets it again.
 //!
-//! **No producer relies on another that is interrupted.** Each relies on the worker's promise, on a push that
-//! is complete, or on what its own thread, or the chunk's last owner, has announced.
+//! **No producer relies on another that is interrupted.** Each relies on the worker's promise, on bits that are set,
+//! or on what its own thread, or the chunk's last owner, has announced.
 //!
 //! **The order of one thread** needs no order in the queue. The worker restores it where it hands over the
 //! timeouts of one tick (see `worker/tick_queue`).
 //!
 //! The producer's first fence also serves closing (see `context`).
 
-use crate::base::queue::Queue;
+use crate::base::growing::Growing;
 use crate::base::sync::{AtomicU64, Ordering, fence};
 use crate::time::tick::NEVER;
 
-/// A queue of this many entries wakes the worker, even if nothing in it is due. So it stays short.
-const LONG_QUEUE: usize = 1 << 9;
+/// The number of words in a group. A model has one.
+const WORDS: usize = if cfg!(loom) { 1 } else { 64 };
 
-/// The number of entries, or of new chunks, up to which the queue of them does not allocate.
-pub(super) const RING: usize = if cfg!(loom) { 1 } else { 2 * LONG_QUEUE };
+const BITS: usize = u64::BITS as usize;
 
 /// The pending queue of one timer: the numbers of chunks.
-pub(crate) struct Pending(Queue<u32>);
+pub(crate) struct Pending(Growing<Group>);
+
+struct Group {
+    /// One bit for each word that may not be 0.
+    summary: AtomicU64,
+    /// One bit for each chunk.
+    words: [AtomicU64; WORDS],
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { summary: zero(), words: std::array::from_fn(|_| zero()) }
+    }
+}
+
+/// Sets a bit, unless it is set. Acquire and release: see the head.
+fn set(word: &AtomicU64, bit: usize) {
+    if word.load(Ordering::Acquire) & 1 << bit == 0 {
+        word.fetch_or(1 << bit, Ordering::AcqRel);
+    }
+}
+
+/// Clears all bits. Calls `each` with those that were set.
+fn clear(word: &AtomicU64, mut each: impl FnMut(usize)) {
+    if word.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mut bits = word.swap(0, Ordering::AcqRel);
+    while bits != 0 {
+        each(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
+    }
+}
 
 impl Pending {
     pub(super) fn new() -> Self {
-        Self(Queue::new(RING))
+        let queue = Self(Growing::new());
+        if cfg!(loom) {
+            queue.0.make(0); // loom does not see that the thread that makes a group makes it first
+        }
+        queue
     }
 
-    /// Pushes an entry. Returns whether the queue is long now.
-    pub(super) fn push(&self, chunk: u32) -> bool {
-        self.0.push(chunk);
-        self.0.len() >= LONG_QUEUE
+    /// Pushes the entry of a chunk, unless it is in the queue.
+    pub(super) fn push(&self, chunk: u32) {
+        let (word, bit) = (chunk as usize / BITS, chunk as usize % BITS);
+        let group = self.0.make(word / WORDS);
+        set(&group.words[word % WORDS], bit);
+        set(&group.summary, word % WORDS);
     }
 
-    /// The entries that the queue has now.
-    pub(super) fn drain(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.drain()
+    /// Takes out the entries that the queue has now.
+    pub(super) fn drain(&self, mut each: impl FnMut(usize)) {
+        for (number, group) in self.0.iter() {
+            clear(&group.summary, |word| {
+                let first = (number * WORDS + word) * BITS;
+                clear(&group.words[word], |bit| each(first + bit));
+            });
+        }
     }
 
-    #[cfg(all(test, not(any(loom, shuttle))))]
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.iter().all(|(_, group)| group.summary.load(Ordering::Relaxed) == 0)
     }
 }
 
@@ -95,15 +132,12 @@ pub(super) struct Promise {
     look_by: AtomicU64,
     announced: AtomicU64,
     wanted: AtomicU64,
-    taken: AtomicU64,
-    pushed: AtomicU64,
 }
 
 impl Promise {
     pub(super) fn new() -> Self {
         let [look_by, announced, wanted] = [NEVER; 3].map(AtomicU64::new);
-        let [taken, pushed] = [1, 0].map(AtomicU64::new);
-        Self { look_by, announced, wanted, taken, pushed }
+        Self { look_by, announced, wanted }
     }
 
     /// The owner lowers `announced` to this deadline, if that is sooner. If so, it calls `want` next.
@@ -116,22 +150,13 @@ impl Promise {
         sooner
     }
 
-    /// Wants a look by this time. Unless an entry of the chunk is in the queue, calls `push` for one.
-    pub(super) fn want(&self, deadline: u64, push: impl FnOnce()) {
-        // Acquire: pairs with `take_wanted`, so that `taken` is not read older than from before it. The loads and
-        // the store below may be relaxed: only numbers that are equal are relied on, and see the head for that.
+    /// Wants a look by this time. The caller pushes the chunk's entry next. Acquire: pairs with `take_wanted`.
+    pub(super) fn want(&self, deadline: u64) {
         self.wanted.fetch_min(deadline, Ordering::AcqRel);
-        let pushed = self.pushed.load(Ordering::Relaxed);
-        let taken = self.taken.load(Ordering::Relaxed);
-        if pushed != taken {
-            push();
-            self.pushed.store(taken, Ordering::Relaxed);
-        }
     }
 
     /// The worker takes the time by which a look is wanted; `NEVER` if none is.
     pub(super) fn take_wanted(&self) -> u64 {
-        self.taken.store(self.taken.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         // Release: pairs with `want`. Acquire: what the owner did before it wanted a look is seen by the look.
         self.wanted.swap(NEVER, Ordering::AcqRel)
     }
@@ -156,34 +181,85 @@ impl Promise {
     }
 }
 
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::base::sync::{Arc, check, spawn, turn};
+
+    /// Two threads want a look at a chunk while the worker takes in the queue. What a thread wants is taken, wherever
+    /// the other one is.
+    #[test]
+    fn rule_02_what_is_wanted_is_taken() {
+        check(|| {
+            let shared = Arc::new((Promise::new(), Pending::new()));
+            let [later, sooner] = [160, 80].map(|deadline| {
+                let shared = shared.clone();
+                spawn(move || {
+                    shared.0.want(deadline);
+                    shared.1.push(0);
+                })
+            });
+            let mut wanted = NEVER;
+            let mut take_in = || {
+                turn();
+                shared.1.drain(|_| wanted = wanted.min(shared.0.take_wanted()));
+                wanted
+            };
+            take_in();
+            later.join().unwrap();
+            assert!(take_in() <= 160);
+            sooner.join().unwrap();
+            assert_eq!(take_in(), 80);
+        });
+    }
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 
-    /// Wants a look. Returns whether that pushes an entry.
-    fn pushes(promise: &Promise, deadline: u64) -> bool {
-        let mut pushed = false;
-        promise.want(deadline, || pushed = true);
-        pushed
+    fn drained(pending: &Pending) -> Vec<usize> {
+        let mut drained = Vec::new();
+        pending.drain(|chunk| drained.push(chunk));
+        drained
     }
 
     /// The worker may raise `announced` between two announcements, if a look has found a later timeout.
     #[test]
     fn rule_02_a_later_wish_does_not_replace_a_sooner_one() {
         let promise = Promise::new();
-        assert!(promise.lower_announced(100) && pushes(&promise, 100));
+        assert!(promise.lower_announced(100));
+        promise.want(100);
         promise.set(500);
-        assert!(promise.lower_announced(300) && !pushes(&promise, 300));
+        assert!(promise.lower_announced(300));
+        promise.want(300);
         assert_eq!((promise.take_wanted(), promise.take_wanted()), (100, NEVER));
-        assert!(pushes(&promise, 300));
     }
 
-    /// The worker takes the entry of a push before the push is known to be complete.
     #[test]
-    fn rule_02_an_entry_that_was_taken_serves_no_later_wish() {
-        let promise = Promise::new();
-        promise.want(300, || assert_eq!(promise.take_wanted(), 300));
-        assert!(pushes(&promise, 400) && !pushes(&promise, 200));
-        assert_eq!(promise.take_wanted(), 200);
+    fn rule_02_each_pushed_chunk_comes_out_once() {
+        let pending = Pending::new();
+        assert!(pending.is_empty() && drained(&pending).is_empty());
+        let chunks = [0, 1, 63, 64, 4095, 4096, 5000, 1 << 20];
+        chunks.iter().rev().chain(&chunks).for_each(|&chunk| pending.push(chunk));
+        assert!(!pending.is_empty());
+        assert!(drained(&pending).into_iter().eq(chunks.iter().map(|&chunk| chunk as usize)));
+        assert!(pending.is_empty() && drained(&pending).is_empty());
+        pending.push(64);
+        assert_eq!(drained(&pending), [64]);
+    }
+
+    /// The worker relies on it before it sleeps, and on an end of each drain.
+    #[test]
+    fn rule_09_a_drain_takes_all_that_was_there_and_ends() {
+        let pending = Pending::new();
+        (0..300).for_each(|chunk| pending.push(chunk));
+        let mut taken = Vec::new();
+        pending.drain(|chunk| {
+            pending.push(7);
+            taken.push(chunk);
+        });
+        assert!(taken.into_iter().eq(0..300));
+        assert_eq!(drained(&pending), [7]);
     }
 }

@@ -8,15 +8,14 @@
 //!
 //! One more arena has the internal timeouts (see `timeout/internal`). It belongs to no thread.
 //!
-//! The worker learns of new chunks through a queue. It waits for the locks here only to end the timer. All threads hold
-//! them only for a short time.
+//! The worker learns of new chunks through the `table`. It waits for the locks here only to end the timer. All threads
+//! hold them only for a short time.
 
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
-use super::pending::RING;
 use super::slot::{Emptied, Phase, Slot};
-use crate::base::queue::Queue;
+use super::table::Table;
 use crate::base::sync::{Arc, AtomicU32, Mutex, Ordering, SegQueue};
 use crate::metrics::{Tally, ThreadMetrics};
 use crate::time::tick::NEVER;
@@ -26,12 +25,9 @@ use std::any::Any;
 pub(crate) struct Registry<P> {
     pub(crate) context: Arc<Context>,
     arenas: Mutex<Vec<Arc<Arena<P>>>>,
-    /// Chunks that the worker does not know yet.
-    new_chunks: Queue<Arc<Chunk<P>>>,
+    table: Table<P>,
     /// Arenas whose thread has ended.
     idle: SegQueue<Arc<Arena<P>>>,
-    /// The numbers of dropped chunks.
-    recycled: SegQueue<u32>,
     /// The number of arenas ever made. Relaxed: it only counts. A number that wraps would only let the
     /// worker compare sequence numbers that have nothing to do with each other.
     made: AtomicU32,
@@ -42,9 +38,8 @@ impl<P: Send + 'static> Registry<P> {
         Self {
             context,
             arenas: Mutex::new(Vec::new()),
-            new_chunks: Queue::new(RING),
+            table: Table::new(),
             idle: SegQueue::new(),
-            recycled: SegQueue::new(),
             made: AtomicU32::new(0),
         }
     }
@@ -120,13 +115,11 @@ impl<P: Send + 'static> Registry<P> {
 
     /// A new chunk of `arena`, which the caller owns. `None` if the timer can have no more chunks.
     pub(super) fn new_chunk(&self, arena: &Arc<Arena<P>>) -> Option<Arc<Chunk<P>>> {
-        let id = match self.recycled.pop() {
-            Some(id) => id,
-            None => self.context.new_chunk_number(MAX_CHUNKS)?,
-        };
+        let id = self.table.take_number()?;
         let chunk = Chunk::new(id, arena);
+        // First, so that whoever finds the chunk in the list, to end the timer, finds it in the table too.
+        self.table.put(chunk.clone());
         arena.chunks.lock().insert(id, chunk.clone());
-        self.new_chunks.push(chunk.clone());
         // If the timer has ended before the insertion, this thread sees it closed. See `pinned`.
         if self.context.is_closed() {
             self.unlist(arena, &chunk);
@@ -135,12 +128,12 @@ impl<P: Send + 'static> Registry<P> {
     }
 
     /// Takes a chunk of a closed timer out of the lists, since nobody else will: it is freed with its last
-    /// slot. What its owner arms there, the owner takes back. Its number is not used again, because the
-    /// worker may know the chunk already.
+    /// slot. What its owner arms there, the owner takes back. The worker may know the chunk already, and mistake it for
+    /// the next one of its number. But the worker claims nothing any more.
     #[cold]
     fn unlist(&self, arena: &Arena<P>, chunk: &Arc<Chunk<P>>) {
         arena.chunks.lock().remove(&chunk.id);
-        while self.new_chunks.pop().is_some() {}
+        self.table.give_back(chunk.id);
     }
 
     /// A chunk beyond all limits, whose first slot is reserved for the caller and whose other slots are
@@ -152,9 +145,9 @@ impl<P: Send + 'static> Registry<P> {
         chunk
     }
 
-    /// The next chunk that the worker does not know yet.
-    pub(crate) fn next_new_chunk(&self) -> Option<Arc<Chunk<P>>> {
-        if self.new_chunks.is_empty() { None } else { self.new_chunks.pop() }
+    /// The chunk with this number, if the worker has not taken it yet.
+    pub(super) fn take_new_chunk(&self, id: u32) -> Option<Arc<Chunk<P>>> {
+        self.table.take(id)
     }
 
     /// All arenas. `None` if another thread uses their list.
@@ -164,7 +157,7 @@ impl<P: Send + 'static> Registry<P> {
 
     /// Gives the number of a dropped chunk to a next one.
     pub(super) fn recycle(&self, id: u32) {
-        self.recycled.push(id);
+        self.table.give_back(id);
     }
 
     /// The chunk with this number.
@@ -204,7 +197,8 @@ impl<P: Send + 'static> Registry<P> {
             let end = if arena.internal { Phase::Cancelled } else { end };
             let (mut count, mut unqueued) = (0, 0);
             // In the order in which they were made: about that of their memory, and that of the deadlines.
-            for chunk in arena.take_chunks().into_values() {
+            for (id, chunk) in arena.take_chunks() {
+                drop(self.table.take(id));
                 for (offset, slot) in chunk.slots().enumerate() {
                     let Some(Emptied { deadline, filed }) = slot.empty(end) else { continue };
                     count += 1;
@@ -221,7 +215,6 @@ impl<P: Send + 'static> Registry<P> {
             ends.add_shared(count);
             counts.unqueued.add_shared(unqueued);
         }
-        while self.new_chunks.pop().is_some() {}
     }
 }
 
@@ -230,6 +223,11 @@ impl<P> Registry<P> {
     /// Uses the list of arenas, as another thread does.
     pub(crate) fn use_arenas(&self) -> impl Drop + '_ {
         self.arenas.lock()
+    }
+
+    /// Uses up all chunk numbers.
+    pub(crate) fn use_up_chunks(&self) {
+        self.table.use_up();
     }
 }
 

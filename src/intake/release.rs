@@ -70,7 +70,6 @@ impl<P> Arena<P> {
             let Some(chunk) = self.pool.pop() else { break };
             if chunk.is_empty() && self.has_chunks_to_release() {
                 self.uncount_empty();
-                chunk.set_released();
                 chunks.remove(&chunk.id);
                 released.push(chunk);
             } else {

@@ -222,7 +222,7 @@ mod tests {
         for full in [false, true] {
             let registry = registry();
             if full {
-                registry.context.use_up_chunks();
+                registry.use_up_chunks();
             } else {
                 registry.context.close();
                 registry.empty(Phase::Cancelled, |_, _, _| ());

@@ -194,7 +194,7 @@ mod tests {
     fn rule_01_a_task_without_a_slot_is_refused_and_counted() {
         let registry = registry();
         let timeouts: Vec<_> = (0..SLOTS).map(|_| new_timeout(&registry, DUE)).collect();
-        registry.context.use_up_chunks();
+        registry.use_up_chunks();
         let held = Arc::new(());
         let capture = held.clone();
         let refused = schedule(&registry, move || drop(capture), DUE, Admit::Once, identity);

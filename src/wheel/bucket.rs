@@ -126,7 +126,7 @@ impl<M: Copy> Bucket<M> {
 
     /// Frees what the entries do not need.
     fn fit(&mut self) {
-        if self.entries.len() < self.entries.capacity() / 4 {
+        if 4 * self.entries.len() < self.entries.capacity() {
             self.entries.shrink_to(2 * self.entries.len());
         }
     }
@@ -250,6 +250,8 @@ mod tests {
         bucket.take_rounds(&mut spare, 7, (7, 7), &mut filled(), |_, _| ());
         assert_eq!((bucket.len(), spare.entries.capacity()), (1, 0));
         assert!(bucket.entries.capacity() <= 4);
+        bucket.retain_before(1, 1, |_| false);
+        assert_eq!(bucket.entries.capacity(), 0);
     }
 
     /// As time goes from bucket to bucket.

@@ -18,6 +18,9 @@ pub(super) const DRAIN_CAP: usize = 100_000;
 /// The number of timeouts that are filed between two checks whether something is due.
 const SLICE: usize = 1 << 12;
 
+/// The number of chunks for which the worker keeps memory between passes.
+const CHUNKS_KEPT: usize = 1 << 10;
+
 /// Of this many timeouts or fewer, all are filed.
 const FEW: usize = 12;
 
@@ -41,7 +44,7 @@ impl<W: Exact> Worker<W> {
         if filed >= DRAIN_CAP {
             self.context().counts.worker.backlog_left();
         }
-        to_file.shrink_to(SLICE);
+        to_file.shrink_to(CHUNKS_KEPT);
         self.to_file = to_file;
     }
 

@@ -164,9 +164,9 @@ impl<W: Exact> Worker<W> {
         let begin = control.context.scale.start_of(from);
         let mut entries = std::mem::take(&mut self.missed);
         let waiting = control.context.catching_up();
-        self.chunks.discover(&control.registry);
         entries.extend((0..waiting).map_while(|_| control.context.next_catching_up()));
         for CatchUp { token, deadline } in entries.drain(..) {
+            self.chunks.discover(locate(token.index).0, &control.registry);
             self.postpone(token, deadline.max(begin), present);
         }
         entries.shrink_to(MISSED_KEPT);

@@ -12,7 +12,7 @@ use crate::time::tick::NEVER;
 use crate::wheel::{Exact, Token};
 
 /// The number of tokens for which the worker keeps memory between ticks.
-const TOKENS_KEPT: usize = 1 << 12;
+const TOKENS_KEPT: usize = 1 << 10;
 
 impl<W: Exact> Worker<W> {
     /// Takes in the pending queue: files the chunks in it, each under the tick of its look.

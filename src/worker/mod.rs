@@ -5,7 +5,7 @@
 //! pending queue (`intake/pending`), the alarm that wakes it (`intake/alarm`) and the end of the timer (`end`).
 //! The protocol of each is at the head of its file. On the system's clock, the worker waits for no lock before
 //! its end: if another thread has one, it tries again later. It waits for a producer only if it pops from a
-//! queue (`base/queue`) while that producer's push to the same place is in progress.
+//! queue, of empty chunks or of runs that catch up, while that producer's push to the same place is in progress.
 //!
 //! A *pass* is one turn of the loop in `Worker::run`.
 //!

@@ -25,8 +25,6 @@ impl<W: Exact> Worker<W> {
             control.context.begin_release();
             *releasing = Release::begin(&control.registry);
         }
-        // First, because a chunk may have been used and emptied since the last pass.
-        chunks.discover(&control.registry);
         let step = releasing.as_mut().map(|it| it.step(&control.registry, |id| chunks.forget(id)));
         match step {
             Some(Step::More) => return true,

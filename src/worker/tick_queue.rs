@@ -94,7 +94,7 @@ struct Items {
 }
 
 /// The number of timeouts for which the queue keeps memory between passes.
-const KEPT: usize = 1 << 12;
+const KEPT: usize = 1 << 10;
 
 impl TickQueue {
     /// Takes the next timeout of the group.

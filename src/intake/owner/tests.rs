@@ -130,7 +130,7 @@ fn rule_04_a_dropped_owner_leaves_its_slots_to_the_next() {
 #[test]
 fn there_is_no_room_once_all_slots_are_used() {
     let mut producer = Producer::new();
-    producer.registry.context.use_up_chunks();
+    producer.registry.use_up_chunks();
     let places = producer.arm(SLOTS);
     assert!(!producer.owner.has_room());
     end_elsewhere(&places[9]);

@@ -55,7 +55,7 @@ fn rule_04_an_emptied_registry_keeps_no_chunk() {
 fn the_worker_learns_of_each_chunk_once() {
     let mut producer = Producer::new();
     producer.arm(130);
-    let chunks = || std::iter::from_fn(|| producer.registry.next_new_chunk()).count();
+    let chunks = || (0..10).filter_map(|id| producer.registry.take_new_chunk(id)).count();
     assert_eq!(chunks(), 3);
     drop(Owner::enter(&producer.registry));
     drop(Owner::enter(&producer.registry));
