@@ -1,7 +1,9 @@
 //! An expired timeout on its way to the thread that runs it.
 
 use crate::base::logging::warning;
-use crate::timeout::{Erased, Timeout};
+use crate::intake::Runner;
+use crate::time::Jobs;
+use crate::timeout::{Erased, Timeout, run_elsewhere};
 use std::fmt;
 
 /// An expired timeout that an [`Executor`](super::Executor) has to run.
@@ -25,14 +27,14 @@ use std::fmt;
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
     task: Option<Erased>,
-    /// The pin of this handle is the live pin, since the job is the runner.
-    timeout: Timeout,
+    runner: Runner<Erased>,
 }
 
 impl Job {
-    pub(crate) fn new(task: Erased, timeout: Timeout) -> Self {
-        timeout.context().time.job_begins();
-        Self { task: Some(task), timeout }
+    pub(crate) fn new(task: Erased, runner: Runner<Erased>) -> Self {
+        let job = Self { task: Some(task), runner };
+        job.timeout().context().time.job_begins();
+        job
     }
 
     /// Runs the task on this thread. A panic of the task is caught and counted.
@@ -41,31 +43,35 @@ impl Job {
     /// timeout that is periodic or has gone on before.
     pub fn run(mut self) {
         let Some(task) = self.task.take() else { return };
-        if self.timeout.is_withdrawn() {
-            return self.timeout.tell_cancelled(task);
+        if self.runner.withdraw() {
+            self.timeout().context().counts.by_others.withdrawn.add_shared(1);
+            return self.timeout().tell_cancelled(task);
         }
-        self.timeout.context().time.jobs().run_one(|| self.timeout.run().on_executor(task));
+        Jobs::run_one(|| run_elsewhere(&mut self.runner, task));
     }
 
     /// The expired timeout.
     pub fn timeout(&self) -> &Timeout {
-        &self.timeout
+        Timeout::of(self.runner.pin())
     }
 }
 
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("Job").field("timeout", self.timeout()).finish_non_exhaustive()
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            self.timeout.abandon();
-            warning!("an executor dropped the job of {:?} without running it", self.timeout);
-            self.timeout.tell_cancelled(task);
+            if self.runner.abandon() {
+                let chunk = self.runner.pin().chunk();
+                chunk.context.counts.of(chunk.internal).abandoned.add_shared(1);
+            }
+            warning!("an executor dropped the job of {:?} without running it", self.timeout());
+            self.timeout().tell_cancelled(task);
         }
-        self.timeout.context().time.job_ends(); // after a run too, since `run` drops the job
+        self.timeout().context().time.job_ends(); // after a run too, since `run` drops the job
     }
 }

@@ -6,7 +6,7 @@ use crate::intake::context::Context;
 use crate::intake::{Claim, Phase, Registry, Slot};
 use crate::time::Timebase;
 use crate::time::tick::TickScale;
-use crate::timeout::{Admit, Erased, Next, Place, Run, Timeout, TimerTask, schedule};
+use crate::timeout::{Admit, Erased, Next, Run, Timeout, TimerTask, schedule};
 use std::cell::Cell;
 use std::convert::identity;
 use std::num::NonZeroU64;
@@ -57,9 +57,9 @@ fn due(arenas: &Arenas) -> Vec<Job> {
     for offset in 0..2 {
         let slot = chunk.slot(offset);
         let Some((_, version)) = slot.file() else { continue };
-        if let Claim::Due(claimed) = slot.claim(version, 16) {
+        if let Claim::Due((claimed, runner)) = chunk.claim(offset, version, 16) {
             arenas.context.counts.by_worker.expired.add(1);
-            jobs.push(Job::new(claimed.payload, Timeout::pinned(Place { chunk: &chunk, offset })));
+            jobs.push(Job::new(claimed.payload, runner));
         }
     }
     jobs

@@ -102,7 +102,7 @@ pub(super) trait Home<P>: Send + Sync {
 
 /// See the head.
 pub(crate) struct Chunk<P> {
-    freed: AtomicU64,
+    pub(super) freed: AtomicU64,
     /// The chunk itself.
     me: Weak<Self>,
     /// References to itself: one for each use that has begun and whose end is not told yet (see the head). Two if
@@ -230,7 +230,7 @@ impl<P> Chunk<P> {
     }
 
     /// Takes the bits of the slots that were given back. Only the owner, or the next owner, may call
-    /// it. Acquire: pairs with the release of each `give_back`.
+    /// it. Acquire: pairs with the release of each `FreeSlots::give_back`.
     pub(super) fn take_freed(self: &Arc<Self>) -> u64 {
         let before = self.freed.swap(0, Ordering::AcqRel);
         if before == ALL | DISOWNED {
@@ -239,38 +239,15 @@ impl<P> Chunk<P> {
         before & ALL
     }
 
-    /// Gives back Free slots. If the caller owns the chunk, the slots must not be in its own bitmap.
-    /// The chunk may be gone afterwards.
-    #[inline]
-    pub(crate) fn give_back(&self, slots: u64) {
-        self.add_freed(slots);
-    }
-
-    /// Ends the caller's ownership. `free` is the caller's bitmap.
-    pub(super) fn disown(self: &Arc<Self>, free: u64) {
-        self.add_freed(free | DISOWNED);
-    }
-
-    #[inline]
-    fn add_freed(&self, more: u64) {
-        let mut before = self.freed.load(Ordering::Relaxed);
-        loop {
-            let after = before | more;
-            // Taken before the exchange, because the chunk may be gone after it.
-            let change = Change::between(before, after);
-            let me = change.is_some().then(|| self.me.upgrade()).flatten();
-            let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
-            match self.freed.compare_exchange_weak(before, after, done, failed) {
-                Ok(_) => {
-                    return change.zip(me).into_iter().for_each(|(change, me)| me.tell(change));
-                }
-                Err(now) => before = now,
-            }
-        }
-    }
-
+    /// A counted reference.
     #[cold]
-    fn tell(self: Arc<Self>, change: Change) {
+    pub(super) fn counted(&self) -> Option<Arc<Self>> {
+        self.me.upgrade()
+    }
+
+    /// What follows from a change of `freed`.
+    #[cold]
+    pub(super) fn tell(self: Arc<Self>, change: Change) {
         if change.emptied {
             let used = self.in_use.lock().pop();
             drop(used);
@@ -292,7 +269,7 @@ impl<P> Chunk<P> {
 
 /// The effects of a change of `freed`.
 #[derive(Clone, Copy)]
-struct Change {
+pub(super) struct Change {
     /// The chunk now has enough free slots for a next owner.
     pooled: bool,
     /// The chunk now has no used slot.
@@ -301,7 +278,7 @@ struct Change {
 
 impl Change {
     #[inline]
-    fn between(before: u64, after: u64) -> Option<Self> {
+    pub(super) fn between(before: u64, after: u64) -> Option<Self> {
         let reusable = |freed: u64| freed & DISOWNED != 0 && (freed & ALL).count_ones() >= REUSABLE;
         let all = |freed: u64| freed & (ALL | DISOWNED) == ALL | DISOWNED;
         let emptied = all(after) && !all(before);

@@ -5,6 +5,7 @@
 //! from the dead ones.
 
 use super::chunk::{Chunk, LOOK, locate, look_index};
+use super::pin::Payload;
 use super::registry::Registry;
 use super::slot::{Slot, version_of};
 use crate::base::sync::Arc;
@@ -60,7 +61,7 @@ impl<P> Default for KnownChunks<P> {
     }
 }
 
-impl<P: Send + 'static> KnownChunks<P> {
+impl<P: Payload> KnownChunks<P> {
     /// Learns of a chunk that an entry names. A thread registers a chunk before any token or entry can name it.
     pub(crate) fn discover(&mut self, id: usize, registry: &Registry<P>) {
         if self.get(id).is_some() {

@@ -6,7 +6,7 @@
 //! - `slot`: one timeout, its phases, the word that decides between them, and the cell of its task
 //! - `overflow`: the pins that a slot's own word cannot count
 //! - `chunk`: 62 slots, their owner, and the free ones
-//! - `pinned`: a pointer to the chunk of a pinned slot
+//! - `pin`: what keeps a slot and its chunk: the pins of handles, runs and futures, and free slots
 //! - `owner`: the part of an arena that only its thread uses
 //! - `arena`: the part that outlives the thread
 //! - `registry`: all arenas and chunks of one timer
@@ -38,7 +38,7 @@ mod overflow;
 mod owner;
 mod pending;
 #[allow(unsafe_code)] // the file explains why
-mod pinned;
+mod pin;
 mod registry;
 mod release;
 #[allow(unsafe_code)] // the file explains why
@@ -52,7 +52,7 @@ pub(crate) use catch_up::CatchUp;
 pub(crate) use chunk::{Chunk, MAX_CHUNKS, SLOTS, locate};
 pub(crate) use known_chunks::{FileChunk, KnownChunks, is_look};
 pub(crate) use owner::Owner;
-pub(crate) use pinned::PinnedChunk;
+pub(crate) use pin::{Armed, Collected, Emptied, EmptiedSlots, FreeSlots, Payload, Pin, Runner};
 pub(crate) use registry::Registry;
 pub(crate) use release::{Release, Step};
 pub(crate) use slot::{

@@ -5,7 +5,8 @@ use super::chunk::Home;
 use super::context::Context;
 use super::slot::Runs;
 use super::{
-    Cancel, Chunk, Claim, FileChunk, KnownChunks, Moved, Owner, Phase, Registry, Slot, is_look,
+    Cancel, Chunk, Claim, EmptiedSlots, FileChunk, FreeSlots, KnownChunks, Moved, Owner, Phase,
+    Registry, Slot, is_look,
 };
 use crate::base::sync::{Arc, Ordering, check, check_up_to, fence, spawn, turn};
 use crate::time::Timebase;
@@ -32,7 +33,7 @@ type Handle = (Arc<Chunk<u32>>, usize);
 /// Schedules as `timeout/schedule` does, but does not check whether the timer is closed.
 fn schedule(owner: &mut Owner<u32>, payload: u32, deadline: u64) -> Handle {
     assert!(owner.has_room(), "there is room");
-    let offset = owner.arm(payload, deadline, Runs::MayGoOn);
+    let offset = owner.arm(payload, deadline, Runs::MayGoOn).offset();
     owner.chunk().announce_new(deadline);
     (owner.chunk().clone(), offset)
 }
@@ -62,6 +63,11 @@ fn cancel_in(slot: &Slot<u32>) -> (Option<u32>, bool) {
         Cancel::Won { payload, .. } => (Some(payload), slot.unpin(2)),
         Cancel::Denied(_) | Cancel::Lost => (None, slot.unpin(1)),
     }
+}
+
+/// Drops the tasks that the end of a timer has left in their slots.
+fn drop_emptied(mut emptied: EmptiedSlots<u32>) {
+    emptied.offsets().for_each(|offset| drop(emptied.take(offset)));
 }
 
 /// The worker: the chunks that it knows, and the entries of its wheel.
@@ -599,8 +605,9 @@ fn rule_02_no_promise_outlives_its_look() {
             let producer = spawn(move || {
                 let (chunk, offset) = before;
                 let (_, free) = cancel_in(chunk.slot(offset));
-                if free && !owner.give_back(&chunk, offset) {
-                    chunk.give_back(1 << offset);
+                if free {
+                    let slot = FreeSlots::of(&chunk, 1 << offset);
+                    owner.give_back(slot).err().into_iter().for_each(FreeSlots::give_back);
                 }
                 let _handles = [(1, first), (2, second)]
                     .map(|(payload, deadline)| schedule(&mut owner, payload, deadline));
@@ -917,7 +924,7 @@ fn admit(owner: &mut Owner<u32>) -> bool {
 fn close(registry: &Registry<u32>) -> usize {
     let mut returned = 0;
     registry.context.close();
-    registry.empty(Phase::Returned, |_, _, _| returned += 1);
+    registry.empty(Phase::Returned, |emptied| returned += emptied.offsets().count());
     returned
 }
 
@@ -1022,11 +1029,7 @@ fn rule_04_a_chunk_is_dropped_with_its_last_slot_after_the_end() {
         let leaver = spawn(move || drop(owner));
         turn();
         registry.context.close();
-        registry.empty(Phase::Cancelled, |chunk, offset, _| {
-            if chunk.slot(offset).unpin(1) {
-                chunk.give_back(1 << offset);
-            }
-        });
+        registry.empty(Phase::Cancelled, drop_emptied);
         drop(registry);
         handle.join().unwrap();
         leaver.join().unwrap();
@@ -1050,27 +1053,24 @@ fn rule_04_a_slot_reserved_beside_the_end_keeps_its_chunk() {
             let registry = registry.clone();
             spawn(move || {
                 registry.context.close();
-                registry.empty(Phase::Cancelled, |chunk, offset, _| {
-                    if chunk.slot(offset).unpin(1) {
-                        chunk.give_back(1 << offset);
-                    }
-                });
+                registry.empty(Phase::Cancelled, drop_emptied);
             })
         };
         turn();
         let reserved = [(); 3].map(|()| {
             assert!(owner.has_room());
-            let offset = owner.reserve();
-            (Arc::downgrade(owner.chunk()), offset)
+            let reserved = owner.reserve();
+            (Arc::downgrade(owner.chunk()), reserved)
         });
         drop(owner);
         ender.join().unwrap();
         cancel(third);
-        for (chunk, offset) in &reserved {
-            let chunk = chunk.upgrade().expect("the chunk of a reserved slot was freed");
-            chunk.give_back(1 << offset);
-        }
-        let mut chunks = chunks.iter().chain(reserved.iter().map(|(chunk, _)| chunk));
+        let reserved = reserved.map(|(chunk, reserved)| {
+            assert!(chunk.strong_count() > 0, "the chunk of a reserved slot was freed");
+            drop(reserved);
+            chunk
+        });
+        let mut chunks = chunks.iter().chain(&reserved);
         assert!(chunks.all(|chunk| chunk.strong_count() == 0), "nothing else keeps a chunk");
     });
 }
@@ -1090,29 +1090,26 @@ fn rule_04_a_slot_reserved_beside_the_last_give_back_keeps_its_chunk() {
             let registry = registry.clone();
             spawn(move || {
                 registry.context.close();
-                registry.empty(Phase::Cancelled, |chunk, offset, _| {
-                    if chunk.slot(offset).unpin(1) {
-                        chunk.give_back(1 << offset);
-                    }
-                });
+                registry.empty(Phase::Cancelled, drop_emptied);
             })
         };
-        let canceller = spawn(move || drop(cancel(second)));
+        let canceller = spawn(move || cancel(second));
         turn();
         let reserved = [(); 3].map(|()| {
             assert!(owner.has_room());
-            let offset = owner.reserve();
-            (Arc::downgrade(owner.chunk()), offset)
+            let reserved = owner.reserve();
+            (Arc::downgrade(owner.chunk()), reserved)
         });
         drop(owner);
         ender.join().unwrap();
         canceller.join().unwrap();
         cancel(third);
-        for (chunk, offset) in &reserved {
-            let chunk = chunk.upgrade().expect("the chunk of a reserved slot was freed");
-            chunk.give_back(1 << offset);
-        }
-        let mut chunks = chunks.iter().chain(reserved.iter().map(|(chunk, _)| chunk));
+        let reserved = reserved.map(|(chunk, reserved)| {
+            assert!(chunk.strong_count() > 0, "the chunk of a reserved slot was freed");
+            drop(reserved);
+            chunk
+        });
+        let mut chunks = chunks.iter().chain(&reserved);
         assert!(chunks.all(|chunk| chunk.strong_count() == 0), "nothing else keeps a chunk");
     });
 }

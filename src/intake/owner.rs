@@ -10,7 +10,7 @@
 
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, SLOTS};
-use super::pinned::PinnedChunk;
+use super::pin::{Armed, Collected, FreeSlots, Payload, Pin};
 use super::registry::Registry;
 use super::slot::Runs;
 use crate::base::sync::{Arc, Ordering};
@@ -18,25 +18,20 @@ use std::sync::Weak;
 use std::thread;
 
 /// A thread's owned chunk, and its arena.
-pub(crate) struct Owner<P: Send + 'static> {
+pub(crate) struct Owner<P: Payload> {
     pub(crate) arena: Arc<Arena<P>>,
     chunk: Arc<Chunk<P>>,
     /// The Free slots of the owned chunk that are not in the chunk's own bitmap.
     free: u64,
     /// A copy of the owned chunk's `used`.
     used: usize,
-    collected: Option<Collected<P>>,
+    /// Free slots of another chunk that are not given back yet.
+    collected: Collected<P>,
     /// Weak, so that a thread does not keep the shared state of a timer alive.
     registry: Weak<Registry<P>>,
 }
 
-/// Free slots of another chunk that are not given back yet.
-struct Collected<P> {
-    chunk: PinnedChunk<P>,
-    slots: u64,
-}
-
-impl<P: Send + 'static> Owner<P> {
+impl<P: Payload> Owner<P> {
     /// Gives the calling thread an arena. `None` if the timer can have no more chunks.
     pub(crate) fn enter(registry: &Arc<Registry<P>>) -> Option<Self> {
         let owner = Self::of(registry.take_arena(), registry)?;
@@ -56,7 +51,7 @@ impl<P: Send + 'static> Owner<P> {
         };
         let registry = Arc::downgrade(registry);
         let used = chunk.used();
-        Some(Self { arena, chunk, free, used, collected: None, registry })
+        Some(Self { arena, chunk, free, used, collected: Collected::default(), registry })
     }
 
     /// Whether there is a slot to arm. False if the timer can have no more chunks.
@@ -68,15 +63,41 @@ impl<P: Send + 'static> Owner<P> {
     /// Arms a slot: Free -> New. The slot has a pin for the caller's handle, and the live pin. The
     /// caller checks `has_room` first, and announces the slot afterwards (`Chunk::announce_new`).
     #[inline(always)] // writes the payload directly to its place
-    pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> usize {
-        let offset = self.reserve();
-        self.arm_reserved(offset, payload, deadline, runs);
-        offset
+    pub(crate) fn arm(&mut self, payload: P, deadline: u64, runs: Runs) -> Armed<P> {
+        let offset = self.take_free();
+        self.arm_at(offset, payload, deadline, runs);
+        Armed::new(&self.chunk, offset)
     }
 
-    /// Reserves a Free slot of the owned chunk. The caller checks `has_room` first.
+    /// Reserves a Free slot for a future. The caller checks `has_room` first.
+    #[inline]
+    pub(crate) fn reserve(&mut self) -> Pin<P> {
+        let offset = self.take_free();
+        Pin::unused(&self.chunk, offset)
+    }
+
+    /// Arms the slot of a future, like `arm`, if the future has it alone and the caller owns its chunk. Returns
+    /// whether it was armed.
+    #[inline]
+    pub(crate) fn arm_again(
+        &mut self,
+        kept: &mut Pin<P>,
+        payload: impl FnOnce() -> Option<P>,
+        deadline: u64,
+        runs: Runs,
+    ) -> bool {
+        if !self.owns(kept.chunk()) || !kept.has_slot_alone() {
+            return false;
+        }
+        let Some(payload) = payload() else { return false };
+        self.arm_at(kept.offset(), payload, deadline, runs);
+        kept.is_armed_again();
+        true
+    }
+
+    /// Takes a slot out of the bitmap, which has one.
     #[inline(always)]
-    pub(crate) fn reserve(&mut self) -> usize {
+    fn take_free(&mut self) -> usize {
         let offset = self.free.trailing_zeros() as usize;
         self.free &= self.free - 1;
         if offset >= self.used {
@@ -86,9 +107,8 @@ impl<P: Send + 'static> Owner<P> {
         offset
     }
 
-    /// Arms a reserved slot of the owned chunk, like `arm`.
     #[inline(always)] // writes the payload directly to its place
-    pub(crate) fn arm_reserved(&mut self, offset: usize, payload: P, deadline: u64, runs: Runs) {
+    fn arm_at(&mut self, offset: usize, payload: P, deadline: u64, runs: Runs) {
         let arena = &*self.arena;
         // Counted first, so that the worker never finds a slot that is not counted.
         arena.tally.scheduled.add(1);
@@ -105,7 +125,7 @@ impl<P: Send + 'static> Owner<P> {
     }
 
     #[inline]
-    pub(crate) fn owns(&self, chunk: &Chunk<P>) -> bool {
+    fn owns(&self, chunk: &Chunk<P>) -> bool {
         std::ptr::eq(&*self.chunk, chunk)
     }
 
@@ -120,7 +140,7 @@ impl<P: Send + 'static> Owner<P> {
     #[cold]
     #[inline(never)]
     fn refill(&mut self) -> bool {
-        self.give_back_collected();
+        self.collected.give_back();
         self.free = self.chunk.take_freed();
         if self.free.count_ones() as usize <= SLOTS / 4 {
             let registry = self.registry.upgrade();
@@ -134,42 +154,29 @@ impl<P: Send + 'static> Owner<P> {
         self.free != 0
     }
 
-    /// Gives back a Free slot if it is in the owned chunk. Returns whether it is.
+    /// Takes back Free slots of the owned chunk, or returns those of another chunk.
     #[inline]
-    pub(crate) fn give_back(&mut self, chunk: &Chunk<P>, offset: usize) -> bool {
-        let owned = self.owns(chunk);
-        if owned {
-            self.free |= 1 << offset;
+    pub(crate) fn give_back(&mut self, slots: FreeSlots<P>) -> Result<(), FreeSlots<P>> {
+        if !self.owns(slots.chunk()) {
+            return Err(slots);
         }
-        owned
+        self.free |= slots.slots();
+        Ok(())
     }
 
-    /// Gives back a Free slot of another chunk, together with others. Returns false if it is of another
-    /// timer.
-    pub(crate) fn collect(&mut self, chunk: &Chunk<P>, offset: usize) -> bool {
-        let slot = 1 << offset;
-        match &mut self.collected {
-            Some(collected) if std::ptr::eq(&*collected.chunk, chunk) => collected.slots |= slot,
-            _ if Arc::ptr_eq(&chunk.context, &self.arena.context) => {
-                self.give_back_collected();
-                let chunk = PinnedChunk::new(chunk);
-                self.collected = Some(Collected { chunk, slots: slot });
-            }
-            _ => return false,
+    /// Collects Free slots of another chunk of this timer, or returns those of another timer.
+    pub(crate) fn collect(&mut self, slots: FreeSlots<P>) -> Result<(), FreeSlots<P>> {
+        if !Arc::ptr_eq(&slots.chunk().context, &self.arena.context) {
+            return Err(slots);
         }
-        true
-    }
-
-    fn give_back_collected(&mut self) {
-        if let Some(Collected { chunk, slots }) = self.collected.take() {
-            chunk.give_back(slots);
-        }
+        self.collected.add(slots);
+        Ok(())
     }
 }
 
-impl<P: Send + 'static> Drop for Owner<P> {
+impl<P: Payload> Drop for Owner<P> {
     fn drop(&mut self) {
-        self.give_back_collected();
+        self.collected.give_back();
         self.chunk.disown(self.free);
         self.arena.set_thread(None);
         if let Some(registry) = self.registry.upgrade() {
@@ -179,7 +186,7 @@ impl<P: Send + 'static> Drop for Owner<P> {
 }
 
 /// A chunk from the arena's pool, or a new one, with its free slots. The caller becomes its owner.
-fn next_chunk<P: Send + 'static>(
+fn next_chunk<P: Payload>(
     arena: &Arc<Arena<P>>,
     registry: &Registry<P>,
 ) -> Option<(Arc<Chunk<P>>, u64)> {

@@ -14,7 +14,8 @@
 use super::arena::Arena;
 use super::chunk::{ALL, Chunk, MAX_CHUNKS};
 use super::context::Context;
-use super::slot::{Emptied, Phase, Slot};
+use super::pin::{EmptiedSlots, Payload, Pin};
+use super::slot::{Phase, Slot};
 use super::table::Table;
 use crate::base::sync::{Arc, AtomicU32, Mutex, Ordering, SegQueue};
 use crate::metrics::{Tally, ThreadMetrics};
@@ -33,7 +34,7 @@ pub(crate) struct Registry<P> {
     made: AtomicU32,
 }
 
-impl<P: Send + 'static> Registry<P> {
+impl<P: Payload> Registry<P> {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         Self {
             context,
@@ -136,13 +137,13 @@ impl<P: Send + 'static> Registry<P> {
         self.table.give_back(chunk.id);
     }
 
-    /// A chunk beyond all limits, whose first slot is reserved for the caller and whose other slots are
-    /// never armed. It leads to the timer if a future finds no free slot.
-    pub(crate) fn spare_chunk(self: &Arc<Self>) -> Arc<Chunk<P>> {
+    /// A slot of a chunk beyond all limits, which is reserved for the caller. No slot there is
+    /// ever armed. It leads to the timer if a future finds no free slot.
+    pub(crate) fn spare(self: &Arc<Self>) -> Pin<P> {
         self.lead_here();
         let chunk = Chunk::homeless::<Arena<P>>(MAX_CHUNKS - 1, self.context.clone());
         chunk.disown(ALL & !1);
-        chunk
+        Pin::unused(&chunk, 0)
     }
 
     /// The chunk with this number, if the worker has not taken it yet.
@@ -188,9 +189,9 @@ impl<P: Send + 'static> Registry<P> {
     }
 
     /// Ends all pending timeouts, and gives up all chunks. The caller has closed the timer. The crate's
-    /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` with the slot and the
-    /// deadline of each timeout.
-    pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(&Chunk<P>, usize, u64)) {
+    /// own timeouts are always cancelled; `end` applies to the others. Calls `ended` with the timeouts of each
+    /// chunk.
+    pub(crate) fn empty(&self, end: Phase, mut ended: impl FnMut(EmptiedSlots<P>)) {
         self.context.begin_emptying();
         let arenas = self.arenas.lock().clone(); // so that a snapshot does not wait
         for arena in arenas {
@@ -199,12 +200,10 @@ impl<P: Send + 'static> Registry<P> {
             // In the order in which they were made: about that of their memory, and that of the deadlines.
             for (id, chunk) in arena.take_chunks() {
                 drop(self.table.take(id));
-                for (offset, slot) in chunk.slots().enumerate() {
-                    let Some(Emptied { deadline, filed }) = slot.empty(end) else { continue };
+                ended(EmptiedSlots::of(&chunk, end, |filed| {
                     count += 1;
                     unqueued += u64::from(!filed);
-                    ended(&chunk, offset, deadline);
-                }
+                }));
             }
             arena.clear();
             if !arena.internal {

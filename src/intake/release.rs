@@ -8,6 +8,7 @@
 use super::arena::Arena;
 use super::chunk::Chunk;
 use super::context::Context;
+use super::pin::Payload;
 use super::registry::Registry;
 use crate::base::sync::{Arc, Ordering};
 
@@ -102,7 +103,7 @@ pub(crate) enum Step {
     Again,
 }
 
-impl<P: Send + 'static> Release<P> {
+impl<P: Payload> Release<P> {
     /// `None` if another thread uses the list of arenas: the worker tries again later.
     pub(crate) fn begin(registry: &Registry<P>) -> Option<Self> {
         Some(Self { arenas: registry.try_arenas()?, left: None, done: true })
@@ -138,7 +139,7 @@ impl<P: Send + 'static> Release<P> {
 }
 
 #[cfg(test)]
-impl<P: Send + 'static> Registry<P> {
+impl<P: Payload> Registry<P> {
     /// A whole release. False if there must be another one.
     pub(super) fn release_all(&self, mut released: impl FnMut(u32)) -> bool {
         let Some(mut release) = Release::begin(self) else { return false };

@@ -193,15 +193,15 @@ pub(crate) fn version_of(tag: u64) -> u16 {
     (tag >> SEQUENCE_SHIFT) as u16
 }
 
-/// The result of claiming the timeout of an entry that left the wheel.
-pub(crate) enum Claim<P> {
+/// The result of claiming the timeout of an entry that left the wheel. `C` is what the claim gives.
+pub(crate) enum Claim<C> {
     /// The entry is dead: its timeout has ended, or has another entry.
     Dead,
     /// The timeout was pushed back to this time. If it is Filed, the caller files the entry again.
     /// If it is New, the worker looks at its chunk by this time.
     NotYet { deadline: u64, filed: bool },
     /// The timeout is Running now.
-    Due(Claimed<P>),
+    Due(C),
 }
 
 /// A timeout that was pending. Its payload and its live pin now belong to the caller.
@@ -220,10 +220,9 @@ impl<P> Claimed<P> {
 }
 
 /// A timeout that a stop has ended. Its payload is still in its slot.
-pub(crate) struct Emptied {
-    pub(crate) deadline: u64,
+pub(super) struct Emptied {
     /// Whether it had an entry in the wheel.
-    pub(crate) filed: bool,
+    pub(super) filed: bool,
 }
 
 /// A pending timeout that was taken back. Its payload and its live pin belong to the caller.
@@ -273,9 +272,10 @@ pub(crate) struct Slot<P> {
     payload: UnsafeCell<MaybeUninit<P>>,
 }
 
-// SAFETY: the cell is accessed only by the one thread that owns it by invariants 1 and 2; the state's
-// release and acquire order these accesses. A payload moves between threads, hence `Send`. `read_emptied`
-// shares a payload, if that is `Sync`.
+// SAFETY: the cell is accessed only by its owner by invariants 1 and 2; the state's release and acquire order
+// these accesses. Who calls what is checked by types: only `owner` arms, and only it has the bit of a Free slot;
+// `Runner` alone goes on, and `Emptied` alone reads and takes what a stop has left (see `pin`). A payload moves
+// between threads, hence `Send`. `read_emptied` shares a payload only if that is `Sync`.
 unsafe impl<P: Send> Sync for Slot<P> {}
 
 impl<P> Slot<P> {
@@ -300,21 +300,22 @@ impl<P> Slot<P> {
 
     #[inline]
     fn put(&self, payload: P) {
-        // SAFETY: the caller owns the cell, and the cell has no payload: the caller arms a Free slot
-        // (invariant 2), or its own run goes on (invariant 1).
+        // SAFETY: the caller owns the cell, and the cell has no payload: `Owner` arms a Free slot, or one that it
+        // has alone (invariant 2), or a `Runner`, which has taken the payload, goes on (invariant 1).
         self.payload.with_mut(|cell| unsafe { (*cell).write(payload) });
     }
 
     #[inline]
     fn take(&self) -> P {
         // SAFETY: the caller has moved the state out of New or Filed, or has failed to move it there after
-        // `put`. So the cell has a payload, and the caller owns it (invariant 1).
+        // `put`, or is the `Emptied` of a slot that was moved so. So the cell has a payload, and the caller owns it
+        // (invariant 1).
         self.payload.with_mut(|cell| unsafe { (*cell).assume_init_read() })
     }
 
     /// Whether these pins of the caller are all pins. No timeout is pending or runs in the slot then.
     #[inline]
-    pub(crate) fn has_only(&self, pins: u64) -> bool {
+    pub(super) fn has_only(&self, pins: u64) -> bool {
         self.tag.load(Ordering::Acquire) & PINS == pins
     }
 
@@ -427,7 +428,7 @@ impl<P> Slot<P> {
 
     /// Cancels: New or Filed -> Cancelled, or Running -> Denied.
     #[inline]
-    pub(crate) fn cancel(&self) -> Cancel<P> {
+    pub(super) fn cancel(&self) -> Cancel<P> {
         loop {
             match self.end_pending(Phase::Cancelled) {
                 Ok((payload, was)) => {
@@ -446,12 +447,12 @@ impl<P> Slot<P> {
     /// Claims a timeout for its run, if the slot has this `version` and the deadline is not after
     /// `tick_start`. Calls `may_run` before the claim. If that returns false, the slot does not change.
     #[inline]
-    pub(crate) fn claim_if(
+    pub(super) fn claim_if(
         &self,
         version: u16,
         tick_start: u64,
         may_run: impl FnOnce() -> bool,
-    ) -> Claim<P> {
+    ) -> Claim<Claimed<P>> {
         let mut state = self.load();
         let tag = self.tag.load(Ordering::Relaxed);
         if version_of(tag) != version {
@@ -484,38 +485,38 @@ impl<P> Slot<P> {
     }
 
     #[cfg(test)]
-    pub(crate) fn claim(&self, version: u16, tick_start: u64) -> Claim<P> {
+    pub(super) fn claim(&self, version: u16, tick_start: u64) -> Claim<Claimed<P>> {
         self.claim_if(version, tick_start, || true)
     }
 
     /// Ends a pending timeout for a stop, as Returned or Cancelled. Its live pin and its payload, which stays
     /// in the cell, then belong to the caller.
     #[inline]
-    pub(crate) fn empty(&self, end: Phase) -> Option<Emptied> {
+    pub(super) fn empty(&self, end: Phase) -> Option<Emptied> {
         let was = self.end_in_place(end).ok()?;
-        Some(Emptied { deadline: was.deadline(), filed: was.is(Phase::Filed) })
+        Some(Emptied { filed: was.is(Phase::Filed) })
     }
 
-    /// The payload of a timeout that was emptied. Only the owner calls it, once, while it has a pin.
+    /// The payload of a timeout that was emptied. Only its `Emptied` calls it, at its end.
     #[inline]
-    pub(crate) fn take_emptied(&self) -> P {
+    pub(super) fn take_emptied(&self) -> P {
         self.take()
     }
 
-    /// Reads the payload of a timeout that was emptied. The owner has not taken it yet.
+    /// Reads the payload of a timeout that was emptied. Only its `Emptied`, or the `EmptiedSlots` before, calls it.
     #[inline]
-    pub(crate) fn read_emptied<R>(&self, read: impl FnOnce(&P) -> R) -> R
+    pub(super) fn read_emptied<R>(&self, read: impl FnOnce(&P) -> R) -> R
     where
         P: Sync,
     {
-        // SAFETY: the cell has a payload until the owner takes it (invariant 1), which it does not do
-        // meanwhile. Other threads only read it.
+        // SAFETY: the cell has a payload until the `Emptied` takes it, and this call borrows that, or what it will be
+        // made of. Other threads only read it.
         self.payload.with(|cell| unsafe { read((*cell).assume_init_ref()) })
     }
 
     /// Takes back a timeout that was armed, or went on, while its timer was closed. `None` if a stop, a
     /// cancel or a run was first.
-    pub(crate) fn take_back(&self) -> Option<TakenBack<P>> {
+    pub(super) fn take_back(&self) -> Option<TakenBack<P>> {
         let (payload, was) = self.end_pending(Phase::Cancelled).ok()?;
         // Read after the exchange, whose acquire pairs with the release of `go_on`.
         let has_run = self.tag.load(Ordering::Relaxed) & GONE_ON != 0;
@@ -576,7 +577,7 @@ impl<P> Slot<P> {
     /// Makes a timeout pending again at the end of its run: Running -> New, or Running -> Filed with the
     /// returned version if the runner inserts the entry itself. The version is read after the move, as
     /// in `file`. If a cancel has denied this, returns the payload, and the runner calls `abandon`.
-    pub(crate) fn go_on(&self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
+    pub(super) fn go_on(&self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
         let state = self.load();
         if !state.is(Phase::Running) {
             return Err(payload);
@@ -601,7 +602,7 @@ impl<P> Slot<P> {
     /// returned true to its caller, the end is Cancelled instead. A timeout that runs once needs no exchange
     /// (invariant 6).
     #[inline]
-    pub(crate) fn finish(&self) {
+    pub(super) fn finish(&self) {
         let mut state = self.load();
         if self.runs_once() {
             return self.state.store(state.with(Phase::Expired).0, Ordering::Release);
@@ -619,7 +620,7 @@ impl<P> Slot<P> {
     /// Ends the last run of a runner that has the live pin, and removes this pin. Returns true if the
     /// slot is Free now. If nothing else pins the slot, no handle can observe how the timeout ended.
     #[inline]
-    pub(crate) fn finish_and_unpin(&self) -> bool {
+    pub(super) fn finish_and_unpin(&self) -> bool {
         if self.tag.load(Ordering::Acquire) & PINS == 1 {
             self.state.store(State::new(Phase::Free, 0).0, Ordering::Release);
             return true;
@@ -630,7 +631,7 @@ impl<P> Slot<P> {
 
     /// Returns whether a run that waited in an executor must not begin, because a cancel returned true
     /// meanwhile. Moves Denied -> Cancelled in this case.
-    pub(crate) fn withdraw(&self) -> bool {
+    pub(super) fn withdraw(&self) -> bool {
         let state = self.load();
         let withdrawn = state.is(Phase::Denied) && self.repeats();
         withdrawn && self.exchange(state, state.with(Phase::Cancelled)).is_ok()
@@ -638,7 +639,7 @@ impl<P> Slot<P> {
 
     /// Cancels a timeout whose runner does not run the payload, or has run it and must not put it back:
     /// Running or Denied -> Cancelled.
-    pub(crate) fn abandon(&self) -> bool {
+    pub(super) fn abandon(&self) -> bool {
         let mut state = self.load();
         while state.phase().runs() {
             match self.exchange(state, state.with(Phase::Cancelled)) {
@@ -657,7 +658,7 @@ impl<P> Slot<P> {
     }
 
     /// Adds a pin. The caller already has one.
-    pub(crate) fn pin(&self) {
+    pub(super) fn pin(&self) {
         let more = |tag| (tag & PINS != PINS).then(|| tag + 1);
         let relaxed = Ordering::Relaxed;
         while self.tag.fetch_update(relaxed, relaxed, more).is_err() {
@@ -683,7 +684,7 @@ impl<P> Slot<P> {
     /// If the caller has all pins, no other thread can change their number, since a thread needs a pin
     /// to add one. So the slot is freed without a read-modify-write.
     #[inline]
-    pub(crate) fn unpin(&self, pins: u64) -> bool {
+    pub(super) fn unpin(&self, pins: u64) -> bool {
         let tag = self.tag.load(Ordering::Acquire);
         debug_assert!(tag & PINS >= pins, "unpinned more often than pinned");
         if tag & PINS != pins && !self.unpin_shared(pins) {

@@ -3,6 +3,7 @@
 use super::chunk::Chunk;
 use super::context::Context;
 use super::owner::Owner;
+use super::pin::FreeSlots;
 use super::registry::Registry;
 use super::slot::{Cancel, Runs};
 use crate::base::sync::Arc;
@@ -33,7 +34,7 @@ impl Producer {
 
     pub(super) fn arm_at(&mut self, deadline: u64) -> Place {
         assert!(self.owner.has_room());
-        let offset = self.owner.arm(self.scheduled, deadline, Runs::MayGoOn);
+        let offset = self.owner.arm(self.scheduled, deadline, Runs::MayGoOn).offset();
         let place = (self.owner.chunk().clone(), offset);
         self.scheduled += 1;
         place.0.announce_new(deadline);
@@ -43,8 +44,8 @@ impl Producer {
     /// Ends a timeout on its own thread.
     pub(super) fn end(&mut self, (chunk, offset): &Place) {
         assert!(free(chunk, *offset));
-        if !self.owner.give_back(chunk, *offset) {
-            chunk.give_back(1 << offset);
+        if let Err(slot) = self.owner.give_back(FreeSlots::of(chunk, 1 << offset)) {
+            slot.give_back();
         }
     }
 }
@@ -52,7 +53,7 @@ impl Producer {
 /// Ends a timeout of a chunk that the thread does not own. The owner collects its slot.
 pub(super) fn end_and_collect(owner: &mut Owner<u32>, (chunk, offset): &Place) -> bool {
     assert!(free(chunk, *offset));
-    owner.collect(chunk, *offset)
+    owner.collect(FreeSlots::of(chunk, 1 << offset)).is_ok()
 }
 
 /// Ends a timeout as another thread does: its slot goes back to the chunk's own bitmap.

@@ -42,7 +42,7 @@ impl Jobs {
     /// Runs one job, which does not panic. A move of a clock in it waits for no job, because it would wait for
     /// itself.
     #[inline]
-    pub(crate) fn run_one(&self, job: impl FnOnce()) {
+    pub(crate) fn run_one(job: impl FnOnce()) {
         let outer = IN_A_JOB.with(|inside| inside.replace(true));
         job();
         IN_A_JOB.with(|inside| inside.set(outer));

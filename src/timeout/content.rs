@@ -3,11 +3,12 @@
 //! `Boxed` is for tasks that run once. `Again` is for tasks that may run again: it takes the task out of
 //! its box for a run and puts it back, so that a further run allocates nothing.
 
-use super::erased::{Content, Erased, Place, fits};
+use super::erased::{Content, Erased, fits};
 use super::handle::Timeout;
 use super::next::Next;
 use super::run::Run;
 use super::task::{Task, TimerTask};
+use crate::intake::Pin;
 use std::any::{Any, TypeId};
 
 /// A task that is stored in the slot itself.
@@ -18,13 +19,13 @@ impl<T: TimerTask> Content for Inline<T> {
     const ONLY_WAKES: bool = T::KIND.only_wakes;
 
     #[inline]
-    fn run(self, place: Place<'_>) -> Next<Self> {
-        self.0.run(&Run::new(place)).map(Inline)
+    fn run(self, pin: &Pin<Erased>) -> Next<Self> {
+        self.0.run(&Run::new(pin)).map(Inline)
     }
 
     #[inline]
-    fn cancelled(self, place: Place<'_>) {
-        Timeout::with(place, |timeout| self.into_task().cancelled(timeout));
+    fn cancelled(self, pin: &Pin<Erased>) {
+        self.into_task().cancelled(Timeout::of(pin));
     }
 
     #[inline]
@@ -40,12 +41,12 @@ impl<T: TimerTask> Content for Boxed<T> {
     type Task = T;
     const ONLY_WAKES: bool = T::KIND.only_wakes;
 
-    fn run(self, place: Place<'_>) -> Next<Self> {
-        self.0.run(&Run::new(place)).map(|task| Self(Box::new(task)))
+    fn run(self, pin: &Pin<Erased>) -> Next<Self> {
+        self.0.run(&Run::new(pin)).map(|task| Self(Box::new(task)))
     }
 
-    fn cancelled(self, place: Place<'_>) {
-        Timeout::with(place, |timeout| self.into_task().cancelled(timeout));
+    fn cancelled(self, pin: &Pin<Erased>) {
+        self.into_task().cancelled(Timeout::of(pin));
     }
 
     fn into_task(self) -> T {
@@ -60,16 +61,16 @@ impl<T: TimerTask> Content for Again<T> {
     type Task = T;
     const ONLY_WAKES: bool = T::KIND.only_wakes;
 
-    fn run(mut self, place: Place<'_>) -> Next<Self> {
+    fn run(mut self, pin: &Pin<Erased>) -> Next<Self> {
         let Some(task) = self.0.take() else { return Next::done() };
-        task.run(&Run::new(place)).map(|task| {
+        task.run(&Run::new(pin)).map(|task| {
             *self.0 = Some(task);
             self
         })
     }
 
-    fn cancelled(self, place: Place<'_>) {
-        Timeout::with(place, |timeout| self.into_task().cancelled(timeout));
+    fn cancelled(self, pin: &Pin<Erased>) {
+        self.into_task().cancelled(Timeout::of(pin));
     }
 
     fn into_task(self) -> T {
@@ -238,21 +239,24 @@ mod tests {
     }
 
     fn every_end<A: Send + 'static, const SIZE: usize, const ONCE: bool>(timeout: &Timeout) {
-        let place = timeout.place();
         let task = || Erased::new(Probe::<A, SIZE, ONCE>::new());
         let plain = Story::default();
 
-        let done = |task: Erased| assert!(task.run(place).into_parts().is_none());
+        let done = |task: Erased| assert!(task.run(timeout.pin()).into_parts().is_none());
         assert_eq!(story(plain, || done(task())), (false, 1, 0), "run");
         let bad = Story { panics_in_run: true, ..plain };
         assert_eq!(story(bad, || done(task())), (true, 1, 0), "a panic in run");
         let bad_drop = Story { panics_in_drop: true, ..plain };
         assert_eq!(story(bad_drop, || done(task())), (true, 1, 0), "a panic in the drop after run");
 
-        assert_eq!(story(plain, || task().cancelled(place)), (false, 0, 1), "cancelled");
+        assert_eq!(story(plain, || task().cancelled(timeout.pin())), (false, 0, 1), "cancelled");
         let bad = Story { panics_in_cancelled: true, ..plain };
-        assert_eq!(story(bad, || task().cancelled(place)), (true, 0, 1), "a panic in cancelled");
-        let after_cancelled = story(bad_drop, || task().cancelled(place));
+        assert_eq!(
+            story(bad, || task().cancelled(timeout.pin())),
+            (true, 0, 1),
+            "a panic in cancelled"
+        );
+        let after_cancelled = story(bad_drop, || task().cancelled(timeout.pin()));
         assert_eq!(after_cancelled, (true, 0, 1), "a panic in the drop after cancelled");
 
         assert_eq!(story(plain, || drop(task())), (false, 0, 0), "dropped");
@@ -293,7 +297,7 @@ mod tests {
             let goes_on = || {
                 let mut next = task();
                 for run_number in 1..=3 {
-                    let (again, when) = next.run(place).into_parts().expect("it goes on");
+                    let (again, when) = next.run(timeout.pin()).into_parts().expect("it goes on");
                     assert!(matches!(when, super::super::next::When::After(n) if n == run_number));
                     assert_eq!(STORY.get().dropped, 0);
                     next = again;
@@ -305,11 +309,11 @@ mod tests {
             assert_eq!(story(three_times, goes_on), (panics_in_run, 4, 0), "goes on");
         }
         let goes_on_and = |end: &dyn Fn(Erased)| {
-            let (again, _) = task().run(place).into_parts().expect("it goes on");
+            let (again, _) = task().run(timeout.pin()).into_parts().expect("it goes on");
             end(again);
         };
         let once = Story { goes_on: 1, ..plain };
-        let cancelled = story(once, || goes_on_and(&|task| task.cancelled(place)));
+        let cancelled = story(once, || goes_on_and(&|task| task.cancelled(timeout.pin())));
         assert_eq!(cancelled, (false, 1, 1), "goes on and is cancelled");
         assert_eq!(story(once, || goes_on_and(&|task| drop(task))), (false, 1, 0));
         let given = |task: Erased| task.into_type::<Probe<A, SIZE, ONCE>>().assert_whole();
@@ -367,13 +371,13 @@ mod tests {
             (0..100_000).fold(task, |task, _| Task(Erased::new(task)))
         }
         fn every_end<const SIZE: usize>(timeout: &Timeout) {
-            let (place, plain) = (timeout.place(), Story::default());
+            let plain = Story::default();
             assert_eq!(story(plain, || drop(handed_over::<SIZE>())), (false, 0, 0));
-            let run = || drop(handed_over::<SIZE>().0.run(place).into_parts());
+            let run = || drop(handed_over::<SIZE>().0.run(timeout.pin()).into_parts());
             assert_eq!(story(plain, run), (false, 1, 0));
             let goes_on = Story { goes_on: 1, ..plain };
             assert_eq!(story(goes_on, run), (false, 1, 0));
-            let cancelled = || handed_over::<SIZE>().0.cancelled(place);
+            let cancelled = || handed_over::<SIZE>().0.cancelled(timeout.pin());
             assert_eq!(story(plain, cancelled), (false, 0, 1));
             let recognised = || {
                 let task = handed_over::<SIZE>().downcast::<Other>().expect_err("another type");

@@ -11,23 +11,9 @@
 //!    `Erased` reads the task.
 
 use super::next::Next;
-use crate::intake::{Chunk, Slot};
+use crate::intake::Pin;
 use std::any::{Any, TypeId};
 use std::mem::{ManuallyDrop, MaybeUninit};
-
-/// The place of a timeout: its slot in a chunk. The owner of a `Place` has a pin or the live pin.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) chunk: &'a Chunk<Erased>,
-    pub(crate) offset: usize,
-}
-
-impl<'a> Place<'a> {
-    #[inline]
-    pub(super) fn slot(self) -> &'a Slot<Erased> {
-        self.chunk.slot(self.offset)
-    }
-}
 
 /// The memory of a task that is not boxed. Two words, not an array, so that it is passed in registers: a
 /// task that is copied through memory, word by word, and then read as a whole, waits for these writes.
@@ -52,8 +38,8 @@ pub(crate) struct Erased {
 struct Calls {
     /// The type of the task.
     task_type: fn() -> TypeId,
-    run: unsafe fn(Bytes, Place<'_>) -> Next<Erased>,
-    cancelled: unsafe fn(Bytes, Place<'_>),
+    run: unsafe fn(Bytes, &Pin<Erased>) -> Next<Erased>,
+    cancelled: unsafe fn(Bytes, &Pin<Erased>),
     give: unsafe fn(Bytes, &mut dyn Any) -> Result<(), Erased>,
     discard: unsafe fn(Bytes),
     /// `Content::ONLY_WAKES`.
@@ -67,11 +53,11 @@ pub(super) trait Content: Send + Sized + 'static {
     /// [`Kind::only_wakes`](super::task::Kind::only_wakes).
     const ONLY_WAKES: bool;
 
-    /// Runs the task of the timeout at this place.
-    fn run(self, place: Place<'_>) -> Next<Self>;
+    /// Runs the task of the timeout with this pin.
+    fn run(self, pin: &Pin<Erased>) -> Next<Self>;
 
     /// Calls the task's cancelled callback.
-    fn cancelled(self, place: Place<'_>);
+    fn cancelled(self, pin: &Pin<Erased>);
 
     /// Returns the task. It does not run at the moment.
     fn into_task(self) -> Self::Task;
@@ -104,17 +90,17 @@ impl Erased {
     }
 
     #[inline]
-    pub(super) fn run(self, place: Place<'_>) -> Next<Erased> {
+    pub(super) fn run(self, pin: &Pin<Erased>) -> Next<Erased> {
         let this = ManuallyDrop::new(self);
         // SAFETY: invariants 1 and 2; `this` is not dropped.
-        unsafe { (this.calls.run)(this.bytes, place) }
+        unsafe { (this.calls.run)(this.bytes, pin) }
     }
 
     #[inline]
-    pub(super) fn cancelled(self, place: Place<'_>) {
+    pub(super) fn cancelled(self, pin: &Pin<Erased>) {
         let this = ManuallyDrop::new(self);
         // SAFETY: as in `run`.
-        unsafe { (this.calls.cancelled)(this.bytes, place) }
+        unsafe { (this.calls.cancelled)(this.bytes, pin) }
     }
 
     /// Whether the task is of this type.
@@ -163,19 +149,19 @@ unsafe fn take<C>(bytes: Bytes) -> C {
 /// # Safety
 ///
 /// The same as for `take`.
-unsafe fn run<C: Content>(bytes: Bytes, place: Place<'_>) -> Next<Erased> {
+unsafe fn run<C: Content>(bytes: Bytes, pin: &Pin<Erased>) -> Next<Erased> {
     // SAFETY: the caller's promise.
     let content = unsafe { take::<C>(bytes) };
-    content.run(place).map(Erased::holding::<C>)
+    content.run(pin).map(Erased::holding::<C>)
 }
 
 /// # Safety
 ///
 /// The same as for `take`.
-unsafe fn cancelled<C: Content>(bytes: Bytes, place: Place<'_>) {
+unsafe fn cancelled<C: Content>(bytes: Bytes, pin: &Pin<Erased>) {
     // SAFETY: the caller's promise.
     let content = unsafe { take::<C>(bytes) };
-    content.cancelled(place);
+    content.cancelled(pin);
 }
 
 /// # Safety

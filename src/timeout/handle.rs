@@ -3,17 +3,15 @@
 //! The phases of a timeout are in `intake/slot.rs`. A handle pins its slot until it is dropped, so it
 //! never finds another timeout there.
 
-use super::erased::{Erased, Place};
+use super::erased::Erased;
 use super::error::RescheduleError;
 use super::this_thread;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
-use crate::base::sync::{AtomicUsize, Ordering};
 use crate::intake::context::Context;
-use crate::intake::{Cancel, Chunk, Moved, Phase, PinnedChunk, Slot, TakenBack};
+use crate::intake::{Armed, Cancel, Moved, Phase, Pin, Slot, TakenBack};
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
 /// A handle to a timeout: it cancels the timeout, moves its deadline, and reports its state.
@@ -41,87 +39,50 @@ use std::time::{Duration, Instant};
 /// assert!(clone.is_cancelled() && !clone.cancel());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Timeout {
-    chunk: PinnedChunk<Erased>,
-    /// The slot's offset in the chunk, and `LIVE_PIN`. Relaxed: the drop comes after all calls.
-    offset: AtomicUsize,
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Timeout(Pin<Erased>);
+
+impl From<Pin<Erased>> for Timeout {
+    #[inline]
+    fn from(pin: Pin<Erased>) -> Self {
+        Self(pin)
+    }
 }
 
-/// Set if this handle has the slot's live pin too, because its cancel has ended the timeout. Its drop
-/// then removes both pins.
-const LIVE_PIN: usize = 1 << 6;
-
-/// Set if this handle has reserved a Free slot, and no pin. Its drop gives the slot back.
-const UNUSED: usize = 1 << 7;
-
-const OFFSET: usize = LIVE_PIN - 1;
-
 impl Timeout {
-    /// A handle to the timeout in a slot that is already pinned for it.
     #[inline]
-    pub(crate) fn pinned(place: Place<'_>) -> Self {
-        let Place { chunk, offset } = place;
-        Self { chunk: PinnedChunk::new(chunk), offset: AtomicUsize::new(offset) }
+    pub(super) fn armed(armed: Armed<Erased>) -> Self {
+        Self(armed.into_pin())
     }
 
-    /// A handle to a reserved Free slot. It finds no timeout there.
+    /// A pin, seen as a handle.
     #[inline]
-    pub(super) fn unused(place: Place<'_>) -> Self {
-        let offset = AtomicUsize::new(place.offset | UNUSED);
-        Self { chunk: PinnedChunk::new(place.chunk), offset }
+    #[allow(unsafe_code)] // a reference to a field cannot become one to its struct otherwise
+    pub(crate) fn of(pin: &Pin<Erased>) -> &Self {
+        // SAFETY: a `Timeout` is a transparent `Pin<Erased>`.
+        unsafe { &*std::ptr::from_ref(pin).cast::<Self>() }
     }
 
-    /// Calls `act` with a handle that has no pin of its own. The caller has one.
     #[inline]
-    pub(super) fn with(place: Place<'_>, act: impl FnOnce(&Timeout)) {
-        act(&ManuallyDrop::new(Self::pinned(place)));
+    pub(crate) fn pin(&self) -> &Pin<Erased> {
+        &self.0
     }
 
-    /// The place of the timeout's slot.
     #[inline]
-    pub(super) fn place(&self) -> Place<'_> {
-        Place { chunk: &self.chunk, offset: self.offset() }
+    pub(super) fn pin_mut(&mut self) -> &mut Pin<Erased> {
+        &mut self.0
     }
 
     /// The index of its slot.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn index(&self) -> u32 {
-        self.chunk.index(self.offset())
-    }
-
-    #[inline]
-    fn offset(&self) -> usize {
-        self.offset.load(Ordering::Relaxed) & OFFSET
-    }
-
-    /// Takes over the slot's live pin.
-    #[inline]
-    fn take_live_pin(&self, offset: usize) {
-        self.offset.store(offset | LIVE_PIN, Ordering::Relaxed);
-    }
-
-    /// True if nobody else holds the slot: it is unused, or this handle has all pins.
-    #[inline]
-    pub(super) fn has_slot_alone(&self) -> bool {
-        let offset = self.offset.load(Ordering::Relaxed);
-        offset & UNUSED != 0 || self.slot().has_only(pins(offset))
-    }
-
-    /// Gives the live pin to a task that was armed in the same slot again.
-    #[inline]
-    pub(super) fn is_armed_again(&self) {
-        self.offset.store(self.offset(), Ordering::Relaxed);
-    }
-
-    /// The chunk of the timeout's slot.
-    #[inline]
-    pub(super) fn chunk(&self) -> &Chunk<Erased> {
-        &self.chunk
+        self.0.chunk().index(self.0.offset())
     }
 
     #[inline]
     fn slot(&self) -> &Slot<Erased> {
-        self.chunk.slot(self.offset())
+        self.0.slot()
     }
 
     /// Cancels the timeout. Returns true to the one caller whose cancel comes before the expiry and
@@ -140,10 +101,9 @@ impl Timeout {
     /// expired, and its task is in the [`Unprocessed`](crate::Unprocessed).
     #[inline]
     pub fn cancel(&self) -> bool {
-        let place = self.place();
-        match place.slot().cancel() {
+        match self.0.cancel() {
             Cancel::Won { payload, filed } => {
-                self.count_cancelled(place, filed);
+                self.count_cancelled(filed);
                 self.tell_cancelled(payload);
                 true
             }
@@ -154,8 +114,8 @@ impl Timeout {
 
     /// Cancels the timeout like [`cancel`](Self::cancel), and drops the task without its callback.
     pub(crate) fn discard(&self) {
-        if let Cancel::Won { payload, filed } = self.slot().cancel() {
-            self.count_cancelled(self.place(), filed);
+        if let Cancel::Won { payload, filed } = self.0.cancel() {
+            self.count_cancelled(filed);
             if catch_panic::panics(|| drop(payload)) {
                 self.context().counts.worker.task_panicked();
                 warning!("the drop of the task of {self:?} panicked");
@@ -163,11 +123,10 @@ impl Timeout {
         }
     }
 
-    /// Takes over the live pin of a timeout that was cancelled while pending, and counts it.
+    /// Counts a timeout that was cancelled while pending.
     #[inline]
-    pub(super) fn count_cancelled(&self, Place { chunk, offset }: Place<'_>, filed: bool) {
-        self.take_live_pin(offset);
-        let context = &chunk.context;
+    pub(super) fn count_cancelled(&self, filed: bool) {
+        let context = &self.0.chunk().context;
         context.ended(1);
         let died = this_thread::count(context, |counter| {
             counter.add(|tally| &tally.cancelled);
@@ -263,7 +222,7 @@ impl Timeout {
     #[inline(always)]
     pub(crate) fn reschedule_to(&self, deadline: u64) -> Result<(), RescheduleError> {
         self.move_to(deadline, |moved| {
-            let died = this_thread::count(&self.chunk.context, |counter| {
+            let died = this_thread::count(&self.0.chunk().context, |counter| {
                 counter.add(|tally| &tally.rescheduled);
                 if moved == Moved::LeftEntry {
                     counter.add(|tally| &tally.renewed);
@@ -307,7 +266,7 @@ impl Timeout {
         let moved = self.slot().reschedule(deadline).map_err(why_not)?;
         count(moved);
         if moved != Moved::Deadline {
-            self.chunk.announce_moved(deadline);
+            self.0.chunk().announce_moved(deadline);
         }
         Ok(())
     }
@@ -318,35 +277,14 @@ impl Timeout {
     }
 
     pub(crate) fn context(&self) -> &Context {
-        &self.chunk.context
+        &self.0.chunk().context
     }
 
     #[inline]
     pub(crate) fn tell_cancelled(&self, task: Erased) {
-        if catch_panic::panics(|| task.cancelled(self.place())) {
+        if catch_panic::panics(|| task.cancelled(&self.0)) {
             self.context().counts.worker.task_panicked();
             warning!("the cancelled callback of {self:?} panicked");
-        }
-    }
-
-    /// Whether the task runs, or waits in an executor.
-    pub(crate) fn runs(&self) -> bool {
-        self.slot().phase().runs()
-    }
-
-    /// Whether the run must not begin, because a cancel returned true while the job waited.
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        let withdrawn = self.slot().withdraw();
-        if withdrawn {
-            self.context().counts.by_others.withdrawn.add_shared(1);
-        }
-        withdrawn
-    }
-
-    /// Counts the timeout as cancelled after its runner dropped the task without running it.
-    pub(crate) fn abandon(&self) {
-        if self.slot().abandon() {
-            self.context().counts.of(self.chunk.internal).abandoned.add_shared(1);
         }
     }
 
@@ -359,14 +297,12 @@ impl Timeout {
 
     /// Takes back a timeout in a timer that was closed meanwhile. `None` if it has already ended.
     pub(super) fn take_back(&self) -> Option<TakenBack<Erased>> {
-        let taken = self.slot().take_back()?;
-        self.take_live_pin(self.offset());
-        Some(taken)
+        self.0.take_back()
     }
 
     /// Counts a timeout that was taken back before it has run.
     pub(super) fn count_taken_back(&self, filed: bool) {
-        let counts = self.context().counts.of(self.chunk.internal);
+        let counts = self.context().counts.of(self.0.chunk().internal);
         counts.taken_back.add_shared(1);
         counts.unqueued.add_shared(u64::from(!filed));
     }
@@ -383,24 +319,11 @@ impl Timeout {
     }
 }
 
-/// The number of pins of a handle that is not unused: its own, and the live pin if it is here.
-#[inline]
-fn pins(offset: usize) -> u64 {
-    1 + (offset / LIVE_PIN) as u64
-}
-
 fn why_not(phase: Phase) -> RescheduleError {
     match phase {
         Phase::Cancelled => RescheduleError::Cancelled,
         Phase::Returned => RescheduleError::Stopped,
         _ => RescheduleError::Expired,
-    }
-}
-
-impl Clone for Timeout {
-    fn clone(&self) -> Self {
-        self.slot().pin();
-        Self::pinned(self.place())
     }
 }
 
@@ -420,16 +343,6 @@ impl Eq for Timeout {}
 impl Hash for Timeout {
     fn hash<H: Hasher>(&self, state: &mut H) {
         std::ptr::hash(self.slot(), state);
-    }
-}
-
-impl Drop for Timeout {
-    #[inline]
-    fn drop(&mut self) {
-        let offset = self.offset.load(Ordering::Relaxed);
-        if offset & UNUSED != 0 || self.chunk.slot(offset & OFFSET).unpin(pins(offset)) {
-            this_thread::give_back(&self.chunk, offset & OFFSET);
-        }
     }
 }
 

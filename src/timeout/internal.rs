@@ -110,7 +110,7 @@ impl Internal {
 mod tests {
     use super::*;
     use crate::intake::context::Context;
-    use crate::intake::{Phase, SLOTS};
+    use crate::intake::{Emptied, Phase, SLOTS};
     use std::collections::HashSet;
 
     const DUE: u64 = 1 << 40;
@@ -160,10 +160,12 @@ mod tests {
         let timeouts: Vec<_> = (0..100).filter_map(|_| schedule(&timer, &held)).collect();
         registry.context.close();
         let mut left = Vec::new();
-        registry.empty(Phase::Returned, |chunk, offset, _| {
-            let place = super::super::Place { chunk, offset };
-            assert!(chunk.internal && place.slot().phase() == Phase::Cancelled);
-            left.push((place.slot().take_emptied(), Timeout::pinned(place)));
+        registry.empty(Phase::Returned, |mut emptied| {
+            for taken in emptied.offsets().map(|offset| emptied.take(offset).map(Emptied::take)) {
+                let (task, pin) = taken.expect("each is taken once");
+                assert!(pin.chunk().internal && pin.slot().phase() == Phase::Cancelled);
+                left.push((task, Timeout::from(pin)));
+            }
         });
         internals.leave(left);
         assert_eq!((timeouts.len(), Arc::strong_count(&held)), (100, 101));

@@ -37,7 +37,7 @@ mod task_fn;
 mod this_thread;
 mod unprocessed;
 
-pub(crate) use erased::{Erased, Place};
+pub(crate) use erased::Erased;
 pub use error::RescheduleError;
 pub use guard::CancelOnDrop;
 pub use handle::Timeout;
@@ -46,8 +46,8 @@ pub use next::Next;
 pub(crate) use periodic::Periodic;
 pub use periodic::{MissedTickBehavior, Period, Repeat};
 pub(crate) use reservation::Reservation;
-pub(crate) use run::GoesOn;
 pub use run::Run;
+pub(crate) use run::{GoesOn, run_elsewhere, run_on_worker};
 pub(crate) use schedule::{Admit, Refusal, schedule};
 pub(crate) use task::Kind;
 pub use task::{Task, TimerTask};

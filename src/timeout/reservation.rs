@@ -7,13 +7,13 @@
 //! A thread arms only slots of its owned chunk. If the slot lies elsewhere, or if the worker still has a
 //! pin on it, the thread takes another slot and gives this one back.
 
-use super::erased::{Erased, Place};
+use super::erased::Erased;
 use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::{with_owner, with_owner_of};
 use crate::base::sync::Arc;
 use crate::intake::context::Context;
-use crate::intake::{Owner, Registry, Runs};
+use crate::intake::{Owner, Pin, Registry, Runs};
 
 /// A reserved slot, in which at most one task waits at a time. It is *unused* before its first task. Its
 /// drop detaches the task.
@@ -22,11 +22,8 @@ pub(crate) struct Reservation(Timeout);
 impl Reservation {
     #[inline]
     pub(crate) fn new(registry: &Arc<Registry<Erased>>) -> Self {
-        let reserved = with_owner(registry, |owner| {
-            let offset = owner.has_room().then(|| owner.reserve())?;
-            Some(Timeout::unused(Place { chunk: owner.chunk(), offset }))
-        });
-        Self(reserved.flatten().unwrap_or_else(|| spare(registry)))
+        let reserved = with_owner(registry, |owner| owner.has_room().then(|| owner.reserve()));
+        Self(Timeout::from(reserved.flatten().unwrap_or_else(|| registry.spare())))
     }
 
     #[inline]
@@ -50,9 +47,8 @@ impl Reservation {
         }
         self.context().begins_again();
         let mut task = Some(task);
-        let other = with_owner_of(&self.0.chunk().context, |owner| {
-            arm_in(owner, &self.0, &mut task, deadline)
-        });
+        let other =
+            with_owner_of(self.0.pin_mut(), |owner, kept| arm_in(owner, kept, &mut task, deadline));
         if let Some(task) = task {
             return self.arm_without_owner(task, deadline);
         }
@@ -70,7 +66,8 @@ impl Reservation {
         }
         let owner = registry.and_then(|registry| Owner::enter(&registry));
         let mut task = Some(task);
-        let other = owner.and_then(|mut owner| arm_in(&mut owner, &self.0, &mut task, deadline));
+        let kept = self.0.pin_mut();
+        let other = owner.and_then(|mut owner| arm_in(&mut owner, kept, &mut task, deadline));
         if let Some(task) = task {
             self.context().counts.by_others.rejected.add_shared(1);
             self.context().ended(1);
@@ -98,28 +95,20 @@ impl Reservation {
 #[inline]
 fn arm_in<T: TimerTask>(
     owner: &mut Owner<Erased>,
-    kept: &Timeout,
+    kept: &mut Pin<Erased>,
     task: &mut Option<T>,
     deadline: u64,
 ) -> Option<Timeout> {
-    let keeps = owner.owns(kept.chunk()) && kept.has_slot_alone();
     let deadline = owner.arena.context.not_overdue(deadline);
-    let offset =
-        if keeps { kept.place().offset } else { owner.has_room().then(|| owner.reserve())? };
-    owner.arm_reserved(offset, Erased::new(task.take()?), deadline, Runs::Once);
+    let keeps = owner.arm_again(kept, || task.take().map(Erased::new), deadline, Runs::Once);
+    let other = if keeps {
+        None
+    } else {
+        let task = owner.has_room().then(|| task.take()).flatten()?;
+        Some(owner.arm(Erased::new(task), deadline, Runs::Once))
+    };
     owner.chunk().announce_new(deadline);
-    if keeps {
-        kept.is_armed_again();
-        return None;
-    }
-    Some(Timeout::pinned(Place { chunk: owner.chunk(), offset }))
-}
-
-/// The fallback if no slot is free, or the thread is ending: never armed, only reaches the timer.
-#[cold]
-fn spare(registry: &Arc<Registry<Erased>>) -> Timeout {
-    let chunk = registry.spare_chunk();
-    Timeout::unused(Place { chunk: &chunk, offset: 0 })
+    other.map(Timeout::armed)
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -225,7 +214,7 @@ mod tests {
                 registry.use_up_chunks();
             } else {
                 registry.context.close();
-                registry.empty(Phase::Cancelled, |_, _, _| ());
+                registry.empty(Phase::Cancelled, |_| ());
             }
             let mut reservation = Reservation::new(&registry);
             assert!(reservation.arm(Wake, DUE).is_err());
@@ -245,7 +234,7 @@ mod tests {
         let registry = registry();
         let mut reservation = Reservation::new(&registry);
         let mut owner = Owner::enter(&registry).expect("there is room");
-        let other = arm_in(&mut owner, &reservation.0, &mut Some(Wake), DUE);
+        let other = arm_in(&mut owner, reservation.0.pin_mut(), &mut Some(Wake), DUE);
         registry.context.close();
         reservation.was_armed(other);
         assert!(reservation.0.is_cancelled());

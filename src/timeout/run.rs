@@ -1,13 +1,14 @@
 //! The run of a task, on the worker or on an executor, and how its timeout goes on afterwards.
 
-use super::erased::{Erased, Place};
+use super::erased::Erased;
 use super::handle::Timeout;
 use super::next::When;
 use crate::base::catch_panic;
 use crate::base::logging::warning;
 use crate::intake::context::Context;
-use crate::intake::{CatchUp, Phase, Slot, UNKNOWN};
+use crate::intake::{CatchUp, Phase, Pin, Runner, Slot, UNKNOWN};
 use crate::time::tick::NEVER;
+use crate::wheel::Token;
 use std::fmt;
 use std::time::Instant;
 
@@ -36,7 +37,7 @@ use std::time::Instant;
 /// assert_eq!(timer.metrics().rearmed, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Run<'a>(Place<'a>);
+pub struct Run<'a>(&'a Pin<Erased>);
 
 /// What the worker does with the entry of a timeout that goes on after a run. The timeout is Filed.
 pub(crate) enum GoesOn {
@@ -67,14 +68,13 @@ impl Due {
 }
 
 impl<'a> Run<'a> {
-    /// A run of the timeout at this place. The runner has the live pin.
+    /// A run of the timeout with this pin of the runner.
     #[inline]
-    pub(crate) fn new(place: Place<'a>) -> Self {
-        Self(place)
+    pub(crate) fn new(pin: &'a Pin<Erased>) -> Self {
+        Self(pin)
     }
 
-    /// The place of the timeout's slot.
-    pub(super) fn place(&self) -> Place<'a> {
+    pub(super) fn pin(&self) -> &'a Pin<Erased> {
         self.0
     }
 
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
     }
 
     fn context(&self) -> &Context {
-        &self.0.chunk.context
+        &self.0.chunk().context
     }
 
     /// The instant at which this run was due.
@@ -98,8 +98,7 @@ impl<'a> Run<'a> {
 
     /// A handle to the timeout.
     pub fn timeout(&self) -> Timeout {
-        self.slot().pin();
-        Timeout::pinned(self.0)
+        Timeout::from(self.0.clone())
     }
 
     /// Whether a cancel has come since the run began. The timeout then does not go on: if the run asks for
@@ -108,128 +107,116 @@ impl<'a> Run<'a> {
         self.slot().phase() == Phase::Denied
     }
 
-    /// Runs the task on the worker. If the timeout goes on, the live pin belongs to the slot again, the
-    /// worker has another pin, and it files the returned entry. If not, the worker keeps the live pin
-    /// and finishes the run.
-    #[inline]
-    pub(crate) fn on_worker(&self, task: Erased) -> Option<GoesOn> {
-        let (task, when) = self.run(task)?;
-        self.go_on_worker(task, when)
-    }
-
-    #[cold]
-    fn go_on_worker(&self, task: Erased, when: When) -> Option<GoesOn> {
-        let due = self.next_due(when);
-        let context = self.context();
-        self.slot().pin();
-        // Counted before the timeout can end, so that no count is ever too low.
-        context.begins_again();
-        context.counts.by_worker.rearmed.add(1);
-        let Some(version) = self.go_on(task, due.deadline(), Phase::Filed) else {
-            self.slot().unpin(1);
-            return None;
-        };
-        let token = self.0.chunk.token(self.0.offset, version);
-        Some(match due {
-            Due::At(deadline) => GoesOn::At(CatchUp { token, deadline }),
-            Due::Missed(deadline) => GoesOn::Missed(CatchUp { token, deadline }),
-            Due::AfterClock(delay) => {
-                context.wait_for_clock(token, delay);
-                GoesOn::WhenKnown
-            }
-        })
-    }
-
-    /// Runs the task on any thread. If the timeout goes on, announces it. If not, finishes the run. The
-    /// caller has a pin in both cases.
-    pub(crate) fn on_executor(&self, task: Erased) {
-        let next = self.run(task);
-        let goes_on = next.is_some_and(|(task, when)| self.go_on_elsewhere(task, when));
-        if !goes_on {
-            self.slot().finish();
-        }
-    }
-
-    fn go_on_elsewhere(&self, task: Erased, when: When) -> bool {
-        let due = self.next_due(when);
-        let context = self.context();
-        // The live pin goes back to the slot, so the timeout may end before this returns.
-        self.slot().pin();
-        // Counted before the timeout can end, so that no count is ever too low.
-        context.begins_again();
-        context.counts.by_others.rearmed.add_shared(1);
-        let phase = if matches!(due, Due::At(_)) { Phase::New } else { Phase::Filed };
-        let Some(version) = self.go_on(task, due.deadline(), phase) else {
-            self.slot().unpin(1);
-            return false;
-        };
-        let token = self.0.chunk.token(self.0.offset, version);
-        match due {
-            Due::At(deadline) => {
-                context.counts.by_others.renewed.add_shared(1);
-                self.0.chunk.announce_moved(deadline);
-            }
-            Due::Missed(deadline) => context.catch_up(CatchUp { token, deadline }),
-            Due::AfterClock(delay) => context.wait_for_clock(token, delay),
-        }
-        if context.is_emptied() {
-            let timeout = self.timeout();
-            timeout.take_back().into_iter().for_each(|taken| timeout.cancel_late(taken));
-        }
-        true
-    }
-
-    /// Runs the task. Returns it with the time of its next run, if there is one.
-    #[inline]
-    fn run(&self, task: Erased) -> Option<(Erased, When)> {
-        let Some(next) = catch_panic::contained(|| task.run(self.0)) else {
-            self.context().counts.worker.task_panicked();
-            let timer = self.context().name();
-            warning!([timer = timer], "{timer}: the task of {self:?} panicked");
-            return None;
-        };
-        next.into_parts()
-    }
-
-    /// When the next run is due.
-    fn next_due(&self, when: When) -> Due {
-        let (context, time) = (self.context(), &self.context().time);
-        match when {
-            When::After(NEVER) => Due::At(NEVER),
-            When::After(delay) => match context.now_contained() {
-                Some(end) => Due::At(context.not_overdue(end.saturating_add(delay))),
-                None => Due::AfterClock(delay),
-            },
-            When::At(instant) => Due::At(context.not_overdue(time.nanos_at(instant))),
-            When::Missed(instant) => Due::Missed(time.nanos_at(instant)),
-        }
-    }
-
     /// The end of the run. `None` if the clock panics, since that must not end the timeout.
     pub(super) fn end(&self) -> Option<Instant> {
         let context = self.context();
         context.now_contained().map(|end| context.time.instant_at(end))
     }
+}
 
-    /// Puts the task back into the slot, even if the timer is closed: the end of the timer finds it there.
-    /// If a cancel has come during the run, or if the end has already emptied the slots, cancels the timeout,
-    /// as if the cancel had come just after the timeout went on. The caller has counted that it goes on.
-    fn go_on(&self, task: Erased, deadline: u64, phase: Phase) -> Option<u16> {
-        let context = self.context();
-        let refused = if context.is_emptied() {
-            task
-        } else {
-            match self.slot().go_on(task, deadline, phase) {
-                Ok(version) => return Some(version),
-                Err(task) => task,
-            }
-        };
-        self.slot().abandon();
-        context.ended(1);
-        context.counts.by_others.cancelled.add_shared(1);
-        Timeout::with(self.0, |timeout| timeout.tell_cancelled(refused));
-        None
+/// Runs the task on the worker. If the timeout goes on, says what the worker does with its entry. If not, the worker
+/// finishes the run.
+#[inline]
+pub(crate) fn run_on_worker(runner: &mut Runner<Erased>, task: Erased) -> Option<GoesOn> {
+    let (task, when) = run(runner.pin(), task)?;
+    go_on_worker(runner, task, when)
+}
+
+#[cold]
+fn go_on_worker(runner: &mut Runner<Erased>, task: Erased, when: When) -> Option<GoesOn> {
+    let due = next_due(context_of(runner), when);
+    // Counted before the timeout can end, so that no count is ever too low.
+    context_of(runner).begins_again();
+    context_of(runner).counts.by_worker.rearmed.add(1);
+    let token = go_on(runner, task, due.deadline(), Phase::Filed)?;
+    Some(match due {
+        Due::At(deadline) => GoesOn::At(CatchUp { token, deadline }),
+        Due::Missed(deadline) => GoesOn::Missed(CatchUp { token, deadline }),
+        Due::AfterClock(delay) => {
+            context_of(runner).wait_for_clock(token, delay);
+            GoesOn::WhenKnown
+        }
+    })
+}
+
+/// Runs the task on any thread. If the timeout goes on, announces it. If not, finishes the run.
+pub(crate) fn run_elsewhere(runner: &mut Runner<Erased>, task: Erased) {
+    if let Some((task, when)) = run(runner.pin(), task) {
+        go_on_elsewhere(runner, task, when);
     }
+    runner.finish();
+}
+
+fn go_on_elsewhere(runner: &mut Runner<Erased>, task: Erased, when: When) {
+    let due = next_due(context_of(runner), when);
+    // Counted before the timeout can end, so that no count is ever too low.
+    context_of(runner).begins_again();
+    context_of(runner).counts.by_others.rearmed.add_shared(1);
+    let phase = if matches!(due, Due::At(_)) { Phase::New } else { Phase::Filed };
+    let Some(token) = go_on(runner, task, due.deadline(), phase) else { return };
+    let context = context_of(runner);
+    match due {
+        Due::At(deadline) => {
+            context.counts.by_others.renewed.add_shared(1);
+            runner.pin().chunk().announce_moved(deadline);
+        }
+        Due::Missed(deadline) => context.catch_up(CatchUp { token, deadline }),
+        Due::AfterClock(delay) => context.wait_for_clock(token, delay),
+    }
+    if context.is_emptied() {
+        let timeout = Timeout::from(runner.pin().clone());
+        timeout.take_back().into_iter().for_each(|taken| timeout.cancel_late(taken));
+    }
+}
+
+fn context_of(runner: &Runner<Erased>) -> &Context {
+    &runner.pin().chunk().context
+}
+
+/// Runs the task. Returns it with the time of its next run, if there is one.
+#[inline]
+fn run(pin: &Pin<Erased>, task: Erased) -> Option<(Erased, When)> {
+    let Some(next) = catch_panic::contained(|| task.run(pin)) else {
+        let context = &pin.chunk().context;
+        context.counts.worker.task_panicked();
+        let timer = context.name();
+        warning!([timer = timer], "{timer}: the task of {:?} panicked", Run(pin));
+        return None;
+    };
+    next.into_parts()
+}
+
+/// When the next run is due.
+fn next_due(context: &Context, when: When) -> Due {
+    match when {
+        When::After(NEVER) => Due::At(NEVER),
+        When::After(delay) => match context.now_contained() {
+            Some(end) => Due::At(context.not_overdue(end.saturating_add(delay))),
+            None => Due::AfterClock(delay),
+        },
+        When::At(instant) => Due::At(context.not_overdue(context.time.nanos_at(instant))),
+        When::Missed(instant) => Due::Missed(context.time.nanos_at(instant)),
+    }
+}
+
+/// Puts the task back into the slot, even if the timer is closed: the end of the timer finds it there. Returns the
+/// token for its entry.
+/// If a cancel has come during the run, or if the end has already emptied the slots, cancels the timeout,
+/// as if the cancel had come just after the timeout went on. The caller has counted that it goes on.
+fn go_on(runner: &mut Runner<Erased>, task: Erased, deadline: u64, phase: Phase) -> Option<Token> {
+    let refused = if context_of(runner).is_emptied() {
+        task
+    } else {
+        match runner.go_on(task, deadline, phase) {
+            Ok(version) => return Some(runner.pin().chunk().token(runner.pin().offset(), version)),
+            Err(task) => task,
+        }
+    };
+    runner.abandon();
+    context_of(runner).ended(1);
+    context_of(runner).counts.by_others.cancelled.add_shared(1);
+    Timeout::of(runner.pin()).tell_cancelled(refused);
+    None
 }
 
 impl fmt::Debug for Run<'_> {
@@ -238,12 +225,5 @@ impl fmt::Debug for Run<'_> {
             .field("deadline", &self.deadline())
             .field("is_cancelled", &self.is_cancelled())
             .finish_non_exhaustive()
-    }
-}
-
-impl Timeout {
-    /// A run of this timeout's task.
-    pub(crate) fn run(&self) -> Run<'_> {
-        Run::new(self.place())
     }
 }

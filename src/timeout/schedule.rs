@@ -2,13 +2,13 @@
 //! timer was closed meanwhile. `time/timebase` computes the deadline from a delay, and the worker the tick from
 //! the deadline.
 
-use super::erased::{Erased, Place};
+use super::erased::Erased;
 use super::handle::Timeout;
 use super::task::TimerTask;
 use super::this_thread::with_owner;
 use crate::base::sync::Arc;
 use crate::intake::context::Context;
-use crate::intake::{CatchUp, Chunk, Owner, PinnedChunk, Registry, Runs};
+use crate::intake::{Armed, CatchUp, Chunk, Owner, Registry, Runs};
 use crate::metrics::Tally;
 
 /// Why a task was not admitted.
@@ -43,13 +43,11 @@ pub(crate) fn schedule<T: TimerTask, E>(
 ) -> Result<Timeout, E> {
     let mut task = Some(task);
     let armed = with_owner(registry, |owner| arm(owner, &mut task, deadline, admit));
-    if let Some(Some(armed)) = &armed {
-        if !armed.chunk.context.is_closed() {
-            return Ok(armed.timeout());
-        }
-    }
     let scheduled = match (armed, task) {
-        (Some(Some(armed)), _) => take_back(armed.timeout()),
+        (Some(Some(armed)), _) if !armed.chunk().context.is_closed() => {
+            return Ok(Timeout::armed(armed));
+        }
+        (Some(Some(armed)), _) => take_back(Timeout::armed(armed)),
         (Some(None), Some(task)) => Err((task, refused(&registry.context, false))),
         (None, Some(task)) => schedule_without_owner(registry, task, deadline, admit),
         (_, None) => unreachable!("a task that is not armed stays"),
@@ -80,29 +78,22 @@ pub(super) fn schedule_in<T: TimerTask>(
 ) -> Result<Timeout, (T, Refusal)> {
     let mut task = Some(task);
     match (arm(owner, &mut task, deadline, admit), task) {
-        (Some(armed), _) if armed.chunk.context.is_closed() => take_back(armed.timeout()),
-        (Some(armed), _) => Ok(armed.timeout()),
+        (Some(armed), _) if armed.chunk().context.is_closed() => take_back(Timeout::armed(armed)),
+        (Some(armed), _) => Ok(Timeout::armed(armed)),
         (None, Some(task)) => Err((task, refused(&owner.arena.context, owner.arena.internal))),
         (None, None) => unreachable!("a task that is not armed stays"),
     }
 }
 
-/// A timeout that is armed and announced. Its thread has not yet checked whether the timer was closed
-/// meanwhile. It has no destructor, unlike the handle, so it can be passed in registers.
-struct Armed {
-    chunk: PinnedChunk<Erased>,
-    offset: usize,
-}
-
-/// Arms and announces a slot with the task. `None` if the timer is closed, or has no more chunks: the
-/// task then stays where it is.
+/// Arms and announces a slot with the task. The caller checks afterwards whether the timer was closed meanwhile.
+/// `None` if the timer is closed, or has no more chunks: the task then stays where it is.
 #[inline(always)] // writes the task directly to its slot
 fn arm<T: TimerTask>(
     owner: &mut Owner<Erased>,
     task: &mut Option<T>,
     deadline: u64,
     admit: Admit,
-) -> Option<Armed> {
+) -> Option<Armed<Erased>> {
     if owner.arena.context.is_closed() || !owner.has_room() {
         return None;
     }
@@ -114,16 +105,9 @@ fn arm<T: TimerTask>(
         _ if T::KIND.runs_once => Runs::Once,
         _ => Runs::MayGoOn,
     };
-    let offset = owner.arm(Erased::new(task.take()?), deadline, runs);
-    submit(owner, offset, deadline, admit);
-    Some(Armed { chunk: PinnedChunk::new(owner.chunk()), offset })
-}
-
-impl Armed {
-    #[inline]
-    fn timeout(&self) -> Timeout {
-        Timeout::pinned(Place { chunk: &self.chunk, offset: self.offset })
-    }
+    let armed = owner.arm(Erased::new(task.take()?), deadline, runs);
+    submit(owner, armed.offset(), deadline, admit);
+    Some(armed)
 }
 
 /// Counts a refusal before the slot is armed, and returns its reason.
@@ -234,9 +218,9 @@ mod tests {
             let mut owner = Owner::enter(&registry).expect("there is room");
             assert!(owner.has_room());
             let runs = if admit == Admit::Series { Runs::Periodically } else { Runs::Once };
-            let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
+            let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, runs);
             registry.context.close();
-            let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
+            let (offset, timeout) = (armed.offset(), Timeout::armed(armed));
             submit(&owner, offset, DUE, admit);
             let refused = take_back::<fn()>(timeout);
             assert!(matches!(refused, Err((_, Refusal::Closed))));
@@ -254,9 +238,8 @@ mod tests {
         let mut owner = Owner::enter(&registry).expect("there is room");
         assert!(owner.has_room());
         let task = Task(Erased::new((|| ()) as fn()));
-        let offset = owner.arm(Erased::new(task), DUE, Runs::MayGoOn);
+        let timeout = Timeout::armed(owner.arm(Erased::new(task), DUE, Runs::MayGoOn));
         registry.context.close();
-        let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
         let Err((task, Refusal::Closed)) = take_back::<Task>(timeout) else {
             panic!("it is refused")
         };
@@ -269,16 +252,16 @@ mod tests {
         let registry = registry();
         let mut owner = Owner::enter(&registry).expect("there is room");
         assert!(owner.has_room());
-        let offset = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
-        let timeout = Timeout::pinned(Place { chunk: owner.chunk(), offset });
-        submit(&owner, offset, DUE, Admit::Once);
+        let armed = owner.arm(Erased::new((|| ()) as fn()), DUE, Runs::MayGoOn);
+        submit(&owner, armed.offset(), DUE, Admit::Once);
+        let timeout = Timeout::armed(armed);
         let context = &registry.context;
-        let slot = owner.chunk().slot(offset);
-        let (_, version) = slot.file().expect("the slot is New");
+        let (_, version) = timeout.pin().slot().file().expect("the slot is New");
         context.counts.by_worker.filed.add(1);
-        let Claim::Due(claimed) = slot.claim(version, DUE) else { panic!("not due") };
+        let claim = timeout.pin().claim(version, DUE);
+        let Claim::Due((claimed, mut runner)) = claim else { panic!("not due") };
         context.counts.by_worker.expired.add(1);
-        assert!(slot.go_on(claimed.payload, DUE, Phase::Filed).is_ok());
+        assert!(runner.go_on(claimed.payload, DUE, Phase::Filed).is_ok());
         context.counts.by_worker.rearmed.add(1);
         context.close();
         let admitted = take_back::<fn()>(timeout);
@@ -340,7 +323,7 @@ mod tests {
         for _ in 0..20 {
             let other = registry.clone();
             let timeout = std::thread::spawn(move || new_timeout(&other, DUE)).join().unwrap();
-            assert!(!timeout.runs());
+            assert!(timeout.is_pending());
         }
         assert_eq!(registry.thread_metrics().len(), 1);
         assert_eq!(registry.context.counts.totals().pending(), 20);

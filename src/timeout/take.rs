@@ -48,10 +48,9 @@ impl Timeout {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn cancel_and_take(&self) -> Option<Task> {
-        let place = self.place();
-        match place.slot().cancel() {
+        match self.pin().cancel() {
             Cancel::Won { payload, filed } => {
-                self.count_cancelled(place, filed);
+                self.count_cancelled(filed);
                 Some(Task(payload))
             }
             Cancel::Denied(_) | Cancel::Lost => None,

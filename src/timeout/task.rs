@@ -216,11 +216,11 @@ pub(super) fn is_of<T: TimerTask>(task: &Erased) -> bool {
 
 impl TimerTask for Task {
     fn run(self, run: &Run<'_>) -> Next<Self> {
-        self.0.run(run.place()).map(Task)
+        self.0.run(run.pin()).map(Task)
     }
 
     fn cancelled(self, timeout: &Timeout) {
-        self.0.cancelled(timeout.place());
+        self.0.cancelled(timeout.pin());
     }
 }
 

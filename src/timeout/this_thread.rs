@@ -7,7 +7,7 @@
 use super::erased::Erased;
 use crate::base::sync::{Arc, thread_local};
 use crate::intake::context::Context;
-use crate::intake::{Chunk, Owner, Registry};
+use crate::intake::{FreeSlots, Owner, Payload, Pin, Registry};
 use crate::metrics::{Count, Tally};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -81,28 +81,25 @@ pub(super) fn with_owner<R>(
     registry: &Arc<Registry<Erased>>,
     with: impl FnOnce(&mut Owner<Erased>) -> R,
 ) -> Option<R> {
-    find_owner(&registry.context, || Some(registry.clone()), with)
+    with_owners(|owners| Some(with(owners.in_timer(&registry.context, || Some(registry.clone()))?)))
 }
 
-/// Like `with_owner`, for a timer of which the caller knows only the context. `None` also if it is gone.
+/// Like `with_owner`, in the timer of a pin. `None` also if the timer is gone.
 #[inline]
 pub(super) fn with_owner_of<R>(
-    context: &Arc<Context>,
-    with: impl FnOnce(&mut Owner<Erased>) -> R,
+    pin: &mut Pin<Erased>,
+    with: impl FnOnce(&mut Owner<Erased>, &mut Pin<Erased>) -> R,
 ) -> Option<R> {
-    find_owner(context, || Registry::of(context), with)
+    with_owners(|owners| {
+        let context = &pin.chunk().context;
+        let owner = owners.in_timer(context, || Registry::of(context))?;
+        Some(with(owner, pin))
+    })
 }
 
 #[inline]
-fn find_owner<R>(
-    context: &Arc<Context>,
-    registry: impl FnOnce() -> Option<Arc<Registry<Erased>>>,
-    with: impl FnOnce(&mut Owner<Erased>) -> R,
-) -> Option<R> {
-    let done = OWNERS.try_with(|owners| {
-        let mut owners = owners.try_borrow_mut().ok()?;
-        Some(with(owners.in_timer(context, registry)?))
-    });
+fn with_owners<R>(with: impl FnOnce(&mut Owners) -> Option<R>) -> Option<R> {
+    let done = OWNERS.try_with(|owners| with(&mut *owners.try_borrow_mut().ok()?));
     done.ok().flatten()
 }
 
@@ -171,30 +168,39 @@ impl Owners {
     }
 }
 
-/// Gives a Free slot back to its chunk.
-#[inline]
-pub(crate) fn give_back(chunk: &Chunk<Erased>, offset: usize) {
-    if !with_last(|owner| owner.give_back(chunk, offset)) {
-        give_back_elsewhere(chunk, offset);
+/// A slot of the calling thread's own chunk is free for it at once. Those of another chunk are collected.
+impl Payload for Erased {
+    #[inline]
+    fn give_back(slot: FreeSlots<Self>) {
+        if let Err(slot) = with_last(slot, Owner::give_back) {
+            give_back_elsewhere(slot);
+        }
     }
 }
 
 /// Gives back a slot of a chunk that the calling thread does not own.
 #[inline(never)]
-fn give_back_elsewhere(chunk: &Chunk<Erased>, offset: usize) {
-    if !with_last(|owner| owner.collect(chunk, offset)) {
-        chunk.give_back(1 << offset);
+fn give_back_elsewhere(slot: FreeSlots<Erased>) {
+    if let Err(slot) = with_last(slot, Owner::collect) {
+        slot.give_back();
     }
 }
 
-/// Calls `act` with the owner that was used last. False if there is none, or if the thread is ending.
+/// Passes slots to the owner that was used last. Returns them if there is none, if it does not take them, or if the
+/// thread is ending.
 #[inline]
-fn with_last(act: impl FnOnce(&mut Owner<Erased>) -> bool) -> bool {
-    let done = OWNERS.try_with(|owners| {
+fn with_last(
+    slots: FreeSlots<Erased>,
+    pass: impl FnOnce(&mut Owner<Erased>, FreeSlots<Erased>) -> Result<(), FreeSlots<Erased>>,
+) -> Result<(), FreeSlots<Erased>> {
+    let mut slots = Some(slots);
+    let _ending = OWNERS.try_with(|owners| {
         let mut owners = owners.try_borrow_mut().ok()?;
-        Some(act(owners.last.as_mut()?))
+        let owner = owners.last.as_mut()?;
+        slots = pass(owner, slots.take()?).err();
+        Some(())
     });
-    matches!(done, Ok(Some(true)))
+    slots.map_or(Ok(()), Err)
 }
 
 /// Counts on the calling thread.

@@ -1,11 +1,11 @@
 //! A timeout that `stop` returns. Its task and its deadline stay in its slot, so a stop moves only a handle,
 //! and an `Unprocessed` is two words. `worker/end/emptying` puts them in order.
 
-use super::erased::Place;
+use super::erased::Erased;
 use super::handle::Timeout;
 use super::task::{Task, TimerTask, is_of};
+use crate::intake::Emptied;
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::time::Instant;
 
 /// A timeout that had not expired when its timer was stopped, with its task.
@@ -39,32 +39,31 @@ use std::time::Instant;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-pub struct Unprocessed(Timeout);
+pub struct Unprocessed(Emptied<Erased>);
 
 impl Unprocessed {
-    /// A timeout whose slot was emptied. The caller hands over its live pin, and the task in the slot.
     #[inline]
-    pub(crate) fn new(place: Place<'_>) -> Self {
-        Self(Timeout::pinned(place))
+    pub(crate) fn new(emptied: Emptied<Erased>) -> Self {
+        Self(emptied)
     }
 
     /// The instant at which it would have expired. To save it beyond the end of the process, convert it
     /// to wall-clock time, as `examples/graceful_shutdown.rs` does. A timeout that never expires has the
     /// end of the timer's time, 584 years after its start.
     pub fn deadline(&self) -> Instant {
-        self.0.context().time.instant_at(self.0.place().slot().deadline())
+        self.timeout().context().time.instant_at(self.0.pin().slot().deadline())
     }
 
     /// The handle that `new_timeout` returned. It is neither expired nor cancelled.
     pub fn timeout(&self) -> &Timeout {
-        &self.0
+        Timeout::of(self.0.pin())
     }
 
     /// Runs the task once, now, on this thread. The timeout does not go on, since its timer is
     /// stopped. A panic of the task reaches the caller.
     pub fn run(self) {
         let (task, timeout) = self.take();
-        let _no_more = task.0.run(timeout.place());
+        let _no_more = task.0.run(timeout.pin());
     }
 
     /// Returns the task, for example to schedule it in another timer. A periodic task goes on there, and
@@ -75,7 +74,7 @@ impl Unprocessed {
 
     /// Whether the task is of type `T`: whether [`downcast`](Self::downcast) would succeed.
     pub fn is<T: TimerTask>(&self) -> bool {
-        self.0.place().slot().read_emptied(is_of::<T>)
+        self.0.read(is_of::<T>)
     }
 
     /// Returns the task itself if it is of type `T`.
@@ -93,23 +92,14 @@ impl Unprocessed {
 
     /// Cancels a timeout that no caller will collect.
     pub(crate) fn cancel(self) {
-        self.0.cancel_returned();
+        self.timeout().cancel_returned();
         let (task, timeout) = self.take();
         timeout.tell_cancelled(task.0);
     }
 
-    /// Takes the task out of its slot. The pin goes over to the handle.
     fn take(self) -> (Task, Timeout) {
-        let this = ManuallyDrop::new(self);
-        let place = this.0.place();
-        (Task(place.slot().take_emptied()), Timeout::pinned(place))
-    }
-}
-
-/// Drops the task. The drop of the handle removes the pin afterwards, even if that panics.
-impl Drop for Unprocessed {
-    fn drop(&mut self) {
-        drop(self.0.place().slot().take_emptied());
+        let (task, pin) = self.0.take();
+        (Task(task), Timeout::from(pin))
     }
 }
 

@@ -3,10 +3,8 @@
 
 use super::Worker;
 use crate::executor::Job;
-use crate::intake::{
-    CatchUp, Claim, Claimed, DEAD_PER_CHECK, KnownChunks, PinnedChunk, is_look, locate,
-};
-use crate::timeout::{Erased, GoesOn, Place, Run, Timeout};
+use crate::intake::{CatchUp, Claim, Claimed, DEAD_PER_CHECK, Runner, is_look, locate};
+use crate::timeout::{Erased, GoesOn, run_on_worker};
 use crate::wheel::{Exact, Standing, Token};
 
 /// The number of missed runs for which the worker keeps memory.
@@ -20,48 +18,6 @@ pub(super) const PREFETCHED_AHEAD: usize = 16;
 
 /// A slot at most this far behind the last one is not prefetched.
 const NEIGHBOURS: u32 = 8;
-
-/// The timeout that the worker has claimed and named (see `running`). The worker has a pin on its slot.
-pub(super) struct Named {
-    chunk: PinnedChunk<Erased>,
-    offset: u32,
-    /// Whether the run ends with its name: the timeout does not go on, and no executor has it.
-    finishes: bool,
-}
-
-impl Named {
-    #[inline]
-    fn place(&self) -> Place<'_> {
-        Place { chunk: &self.chunk, offset: self.offset as usize }
-    }
-}
-
-/// Free slots that are not given back yet, all of one chunk: the chunk's number, and the slots' bits.
-#[derive(Default)]
-pub(super) struct Freed {
-    chunk: usize,
-    slots: u64,
-}
-
-impl Freed {
-    /// Records that a slot is Free. Free slots of one chunk are given back together.
-    #[inline]
-    fn add(&mut self, id: usize, offset: usize, chunks: &KnownChunks<Erased>) {
-        if id != self.chunk {
-            self.give_back(chunks);
-            self.chunk = id;
-        }
-        self.slots |= 1 << offset;
-    }
-
-    /// Gives back all slots that are recorded.
-    fn give_back(&mut self, chunks: &KnownChunks<Erased>) {
-        let slots = std::mem::take(&mut self.slots);
-        if let Some(chunk) = chunks.get(self.chunk).filter(|_| slots != 0) {
-            chunk.give_back(slots);
-        }
-    }
-}
 
 impl<W: Exact> Worker<W> {
     /// Hands over all timeouts that are due at `now`, in the order of ticks.
@@ -118,7 +74,7 @@ impl<W: Exact> Worker<W> {
         }
         self.context().set_next_tick(self.filing.current_tick());
         self.end_naming();
-        self.freed.give_back(&self.chunks);
+        self.freed.give_back();
         if self.ran >= DEAD_PER_CHECK {
             // Fewer timeouts are pending now, so the dead entries may outnumber them.
             self.ran = 0;
@@ -182,32 +138,42 @@ impl<W: Exact> Worker<W> {
 
     /// Claims a timeout. Before the claim, names it in place of the timeout that ran last.
     #[inline(always)] // the claim stays in registers
-    pub(super) fn claim(&mut self, token: Token) -> Claim<Erased> {
+    pub(super) fn claim(&mut self, token: Token) -> Claim<Claimed<Erased>> {
         let Self { control, chunks, named, due, .. } = self;
         let (context, running) = (&control.context, &control.running);
         let Some((chunk, offset)) = chunks.chunk(token) else {
             return Claim::Dead;
         };
         let mut began = false;
-        let claim = chunk.slot(offset).claim_if(token.version, due.start, || {
+        let claim = chunk.claim_if(offset, token.version, due.start, || {
             began = running.begin(named.is_some(), token.index);
             began
         });
-        if let Claim::Due(claimed) = &claim {
-            if !chunk.internal {
-                context.ended(1); // first, so whoever sees it ended also sees the freed permit
+        match claim {
+            Claim::Due((claimed, run)) => {
+                if !chunk.internal {
+                    context.ended(1); // first, so whoever sees it ended also sees the freed permit
+                }
+                context.counts.claimed(chunk.internal, claimed.filed);
+                if let Some(before) = named.replace(run) {
+                    running.let_go();
+                    self.finish(before);
+                }
+                Claim::Due(claimed)
             }
-            context.counts.claimed(chunk.internal, claimed.filed);
-            let (chunk, offset) = (PinnedChunk::new(chunk), offset as u32);
-            if let Some(before) = named.take() {
-                running.let_go();
-                self.finish(before);
+            Claim::NotYet { deadline, filed } => {
+                if began {
+                    self.clear_name(); // another thread has moved the timeout meanwhile
+                }
+                Claim::NotYet { deadline, filed }
             }
-            self.named = Some(Named { chunk, offset, finishes: true });
-        } else if began {
-            self.clear_name(); // another thread has ended the timeout meanwhile
+            Claim::Dead => {
+                if began {
+                    self.clear_name(); // another thread has ended the timeout meanwhile
+                }
+                Claim::Dead
+            }
         }
-        claim
     }
 
     /// Clears the name, if there is one.
@@ -228,12 +194,9 @@ impl<W: Exact> Worker<W> {
 
     /// Removes the worker's pin from a timeout that is not named any more.
     #[inline(always)]
-    fn finish(&mut self, named: Named) {
-        let Place { chunk, offset } = named.place();
-        let slot = chunk.slot(offset);
-        let free = if named.finishes { slot.finish_and_unpin() } else { slot.unpin(1) };
-        if free {
-            self.freed.add(chunk.id as usize, offset, &self.chunks);
+    fn finish(&mut self, named: Runner<Erased>) {
+        if let Some(slot) = named.finish_and_unpin() {
+            self.freed.add(slot);
         }
     }
 
@@ -245,22 +208,18 @@ impl<W: Exact> Worker<W> {
         let Claimed { payload: task, deadline, .. } = claimed;
         let Self { control, reports, named, dispatch, .. } = self;
         let Some(named) = named else { return };
-        let Place { chunk, offset } = named.place();
-        if !chunk.internal {
+        if !named.pin().chunk().internal {
             let late = now.saturating_sub(deadline);
             control.context.counts.worker.late_by(late);
             reports.late_by(late);
         }
         if let Some(dispatch) = dispatch.as_mut().filter(|_| !task.only_wakes()) {
-            chunk.slot(offset).pin(); // the worker's pin while the timeout is named
-            let job = Job::new(task, Timeout::pinned(named.place()));
+            let job = Job::new(task, named.hand_over());
             let stopping = || control.context.is_closed();
             dispatch.hand(job, &control.context.counts.worker, stopping);
-            named.finishes = false;
             return;
         }
-        if let Some(goes_on) = Run::new(named.place()).on_worker(task) {
-            named.finishes = false;
+        if let Some(goes_on) = run_on_worker(named, task) {
             self.file_again(goes_on);
         }
     }

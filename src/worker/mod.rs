@@ -37,11 +37,10 @@ pub(crate) use end::{Control, Ending, run_thread};
 use crate::base::sync::{Arc, Ordering, fence};
 use crate::executor::Dispatch;
 use crate::intake::context::Context;
-use crate::intake::{CatchUp, DEAD_ALLOWED, KnownChunks, Release};
+use crate::intake::{CatchUp, Collected, DEAD_ALLOWED, KnownChunks, Release, Runner};
 use crate::time::Pace;
 use crate::timeout::Erased;
 use crate::wheel::{Batch, Due, Exact, Filing, Token};
-use expire::{Freed, Named};
 use report::Reports;
 use tick_queue::TickQueue;
 
@@ -59,11 +58,11 @@ pub(crate) struct Worker<W> {
     /// deadline of these.
     to_file: Vec<(u32, u64)>,
     /// Free slots that are not given back yet.
-    freed: Freed,
+    freed: Collected<Erased>,
     /// The index of the slot that was prefetched last.
     prefetched: u32,
-    /// The timeout that the worker has named.
-    named: Option<Named>,
+    /// The timeout that the worker has claimed and named (see `end/running`).
+    named: Option<Runner<Erased>>,
     /// Entries of missed runs of inline tasks, which the next pass files.
     missed: Vec<CatchUp>,
     /// The number of runs, and of chunks filed, since the last check whether a sweep is worth its cost.
@@ -109,7 +108,7 @@ impl<W: Exact> Worker<W> {
             due: TickQueue::default(),
             tokens: Vec::new(),
             to_file: Vec::new(),
-            freed: Freed::default(),
+            freed: Collected::default(),
             prefetched: 0,
             named: None,
             missed: Vec::new(),

@@ -11,7 +11,7 @@ use crate::intake::{
 };
 use crate::time::tick::{NEVER, TickScale};
 use crate::time::{Pace, Timebase};
-use crate::timeout::{Admit, Erased, Next, Place, Refusal, Run, Timeout, TimerTask};
+use crate::timeout::{Admit, Erased, Next, Refusal, Run, Timeout, TimerTask};
 use crate::wheel::{
     Batch, Confirm, Due, Exact, Hashed, Hierarchical, LinuxClassic, Standing, Token, TokenWheel,
 };
@@ -71,11 +71,11 @@ impl Producer {
     fn schedule_task(&mut self, tick: u64, task: impl TimerTask) {
         let deadline = tick * TICK;
         assert!(self.owner.has_room());
-        let offset = self.owner.arm(Erased::new(task), deadline, Runs::MayGoOn);
+        let armed = self.owner.arm(Erased::new(task), deadline, Runs::MayGoOn);
         let chunk = self.owner.chunk().clone();
         chunk.announce_new(deadline);
-        self.handles.push(Timeout::pinned(Place { chunk: &chunk, offset }));
-        self.scheduled.push((chunk, offset));
+        self.scheduled.push((chunk, armed.offset()));
+        self.handles.push(Timeout::from(armed.into_pin()));
     }
 
     fn cancel(&self, timeouts: Range<usize>) {
@@ -666,7 +666,8 @@ fn only_a_running_timeout_is_named() {
     assert!(control.running().is_some_and(|running| running.is_expired()));
     control.running.end();
     assert!(control.running().is_none(), "the run is over");
-    assert!(!producer.slot(1).finish_and_unpin(), "its handle still pins the slot");
+    let run = worker.named.take().expect("it is claimed");
+    assert!(run.finish_and_unpin().is_none(), "its handle still pins the slot");
 }
 
 /// A defect has left a name. If it stayed, a stop would wait for a run that has ended, here until the drop of
@@ -763,7 +764,8 @@ fn only_a_successful_claim_names_its_timeout() {
         matches!(worker.claim(due[1]), Claim::NotYet { deadline, filed: true } if deadline == (DUE + 1) * TICK)
     );
     assert!(matches!(worker.claim(due[2]), Claim::Due(_)));
-    assert!(!producer.slot(2).finish_and_unpin(), "its handle still pins the slot");
+    let run = worker.named.take().expect("it is claimed");
+    assert!(run.finish_and_unpin().is_none(), "its handle still pins the slot");
 }
 
 /// After a burst, the worker drops all but a few of the empty chunks. Their numbers are reused

@@ -14,9 +14,15 @@ fn rule_01_emptied_timeouts_are_counted_by_their_end() {
         assert!(matches!(slots[6].cancel(), Cancel::Won { .. }));
         let mut ended = Vec::new();
         producer.registry.context.close();
-        producer.registry.empty(end, |chunk, offset, deadline| {
-            assert_eq!((chunk.slot(offset).read_emptied(|n| *n), deadline), (offset as u32, DUE));
-            ended.push(chunk.slot(offset).take_emptied());
+        producer.registry.empty(end, |mut emptied| {
+            for offset in emptied.offsets() {
+                assert!(emptied.is(offset, |n| *n == offset as u32));
+                assert_eq!(emptied.chunk().slot(offset).deadline(), DUE);
+                let (n, pin) = emptied.take(offset).expect("it is taken once").take();
+                assert!(emptied.take(offset).is_none());
+                ended.push(n);
+                std::mem::forget(pin); // removed below
+            }
         });
         assert_eq!(ended, [1, 2, 3, 4, 5]);
         assert!((1..6).all(|n| slots[n].phase() == end));
@@ -39,7 +45,7 @@ fn rule_04_an_emptied_registry_keeps_no_chunk() {
     let chunks: Vec<_> = places.iter().map(|(chunk, _)| Arc::downgrade(chunk)).collect();
     let offsets: Vec<_> = places.iter().map(|&(_, offset)| offset).collect();
     drop(places);
-    producer.registry.empty(Phase::Cancelled, |_, _, _| ());
+    producer.registry.empty(Phase::Cancelled, |_| ());
     // Each timeout still has a handle, whose pin keeps the chunk.
     for (at, (chunk, offset)) in chunks.iter().zip(offsets).enumerate() {
         let kept = chunk.upgrade().expect("it is pinned");

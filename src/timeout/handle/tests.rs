@@ -1,8 +1,8 @@
 use super::*;
 use crate::base::sync::Arc;
+use crate::executor::Job;
 use crate::intake::alarm::Woken;
-use crate::intake::{KnownChunks, locate};
-use crate::intake::{Owner, Registry, Runs};
+use crate::intake::{Claim, KnownChunks, Owner, Registry, Runs, locate};
 use crate::timeout::schedule::{Admit, schedule};
 use crate::timeout::{Next, Run, TimerTask, Unprocessed};
 use std::convert::identity;
@@ -84,8 +84,8 @@ fn rule_04_dead_entries_request_one_sweep() {
 fn rule_01_an_uncollected_timeout_is_counted_once() {
     let (registry, timeout) = timeout();
     registry.context.close();
-    registry.empty(Phase::Returned, |chunk, offset, _| {
-        drop(Unprocessed::new(Place { chunk, offset })); // with the live pin
+    registry.empty(Phase::Returned, |mut emptied| {
+        emptied.offsets().for_each(|offset| drop(emptied.take(offset).map(Unprocessed::new)));
     });
     let counts = || {
         let metrics = registry.context.counts.snapshot();
@@ -103,20 +103,25 @@ fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
         let (registry, timeout) = timeout();
         let (_, mut version) = timeout.slot().file().unwrap();
         let claim = |version| {
-            assert!(matches!(timeout.slot().claim(version, DUE), crate::intake::Claim::Due(_)));
+            let claim = timeout.pin().claim(version, DUE);
+            let Claim::Due((claimed, runner)) = claim else { panic!("it is due") };
             registry.context.counts.by_worker.expired.add(1);
+            (claimed.payload, runner)
         };
-        claim(version);
+        let (mut task, mut runner) = claim(version);
         if goes_on {
-            timeout.slot().pin();
-            let task = Erased::new(Again);
-            version = timeout.slot().go_on(task, DUE, Phase::Filed).ok().expect("it may");
+            version = runner.go_on(task, DUE, Phase::Filed).ok().expect("it may");
+            assert!(runner.go_on(Erased::new(Again), DUE, Phase::Filed).is_err(), "not its run");
             registry.context.counts.by_worker.rearmed.add(1);
-            claim(version);
+            (task, runner) = claim(version);
         }
         assert_eq!(timeout.cancel(), goes_on);
-        assert_eq!(timeout.is_withdrawn(), goes_on, "only a cancel that returned true counts");
-        timeout.abandon();
+        let job = Job::new(task, runner);
+        if goes_on {
+            job.run()
+        } else {
+            drop(job)
+        } // only a cancel that returned true withdraws it
         assert!(timeout.is_cancelled());
         let metrics = registry.context.counts.snapshot();
         assert_eq!((metrics.cancelled, metrics.pending), (1, 0));
@@ -132,11 +137,12 @@ fn rule_01_a_cancel_leaves_a_single_run_alone() {
     let timeout = timeout.map_err(|(_, why)| why).expect("the task is admitted");
     let slot = timeout.slot();
     let (_, version) = slot.file().unwrap();
-    assert!(matches!(slot.claim(version, DUE), crate::intake::Claim::Due(_)));
+    let claim = timeout.pin().claim(version, DUE);
+    let Claim::Due((_, mut runner)) = claim else { panic!("it is due") };
     registry.context.counts.by_worker.expired.add(1);
     assert!(!timeout.cancel());
-    assert_eq!((slot.phase(), timeout.is_withdrawn()), (Phase::Running, false));
-    slot.finish();
+    assert_eq!((slot.phase(), runner.withdraw()), (Phase::Running, false));
+    runner.finish();
     assert!(timeout.is_expired() && !timeout.is_cancelled() && !timeout.cancel());
     assert_eq!(registry.context.counts.snapshot().cancelled, 0);
 }
@@ -149,8 +155,7 @@ fn rule_01_cancels_are_counted_on_any_thread() {
     let more: Vec<Timeout> = (0..99)
         .map(|_| {
             assert!(owner.has_room());
-            let offset = owner.arm(Erased::new(|| ()), DUE, Runs::MayGoOn);
-            Timeout::pinned(Place { chunk: owner.chunk(), offset })
+            Timeout::armed(owner.arm(Erased::new(|| ()), DUE, Runs::MayGoOn))
         })
         .collect();
     assert!(first.cancel() && more[..50].iter().all(Timeout::cancel));

@@ -10,7 +10,7 @@ use crate::intake::context::Context;
 use crate::intake::{Registry, locate};
 use crate::time::tick::NEVER;
 use crate::time::{FollowingTimer, Jobs};
-use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
+use crate::timeout::{Erased, Internals, Timeout, Unprocessed};
 use std::cell::Cell;
 use std::time::Instant;
 
@@ -99,17 +99,14 @@ impl Control {
     }
 
     /// A handle to the timeout that the worker is busy with.
+    #[allow(unsafe_code)] // the protocol of `running` is not one of types
     pub(crate) fn running(&self) -> Option<Timeout> {
         self.running.ask(|index| {
             let (id, offset) = locate(index);
             let chunk = self.registry.chunk(id as u32)?;
-            // Only a claimed slot can be pinned here. Before the claim, the slot may be freed and reused.
-            if !chunk.slot(offset).phase().runs() {
-                return None;
-            }
-            chunk.slot(offset).pin();
-            let timeout = Timeout::pinned(Place { chunk: &chunk, offset });
-            Some(timeout).filter(Timeout::runs) // an executor's job may have finished it
+            // SAFETY: the worker does not finish the named timeout while this thread asks (see `running`).
+            let pin = unsafe { chunk.pin_running(offset) };
+            pin.map(Timeout::from)
         })
     }
 }
@@ -176,7 +173,7 @@ fn on_a_worker() -> bool {
 mod model {
     use super::*;
     use crate::base::sync::{Ordering, check, spawn, turn};
-    use crate::intake::{Claim, Phase, Slot};
+    use crate::intake::{Chunk, Claim, FreeSlots, Phase, Runner, Slot};
     use crate::time::Timebase;
     use crate::time::tick::TickScale;
     use crate::timeout::{Admit, schedule};
@@ -209,20 +206,24 @@ mod model {
 
     /// Claims and finishes a run as the worker does, with `task` in place of its task. Returns whether
     /// it ran.
-    fn run(control: &Control, slot: &Slot<Erased>, version: u16, task: impl FnOnce()) -> bool {
-        if slot.standing(version).is_none() || !control.running.begin(false, INDEX) {
+    fn run(
+        control: &Control,
+        chunk: &Arc<Chunk<Erased>>,
+        version: u16,
+        task: impl FnOnce(),
+    ) -> bool {
+        let (slot, began) = (chunk.slot(0), || control.running.begin(false, INDEX));
+        if slot.standing(version).is_none() || !began() {
             return false;
         }
-        let Claim::Due(claimed) = slot.claim(version, NOW) else {
+        let Claim::Due((claimed, runner)) = chunk.claim(0, version, NOW) else {
             control.running.end();
             return false;
         };
         drop(claimed.payload);
         task();
         control.running.end();
-        if slot.finish_and_unpin() {
-            control.registry.chunk(0).into_iter().for_each(|chunk| chunk.give_back(1));
-        }
+        runner.finish_and_unpin().into_iter().for_each(FreeSlots::give_back);
         true
     }
 
@@ -234,9 +235,10 @@ mod model {
             let control = control();
             let first = scheduled(&control, DUE);
             let (_, version) = with_slot(&control, Slot::file).expect("the slot is New");
+            let chunk = control.registry.chunk(0).expect("the timer is not emptied");
             let worker = {
                 let control = control.clone();
-                spawn(move || with_slot(&control, |slot| run(&control, slot, version, || ())))
+                spawn(move || run(&control, &chunk, version, || ()))
             };
             let asker = {
                 let control = control.clone();
@@ -276,23 +278,21 @@ mod model {
             let worker = {
                 let (control, chunk) = (control.clone(), chunk.clone());
                 spawn(move || {
-                    let claim = |n: usize| {
-                        let claim = chunk.slot(n).claim(versions[n], NOW);
-                        assert!(matches!(claim, Claim::Due(_)));
+                    let claim = |n: usize| match chunk.claim(n, versions[n], NOW) {
+                        Claim::Due((_, runner)) => runner,
+                        _ => panic!("it is due"),
                     };
-                    let finish = |n: usize| {
-                        if chunk.slot(n).finish_and_unpin() {
-                            chunk.give_back(1 << n);
-                        }
+                    let finish = |runner: Runner<Erased>| {
+                        runner.finish_and_unpin().into_iter().for_each(FreeSlots::give_back);
                     };
                     assert!(control.running.begin(false, 0));
-                    claim(0);
+                    let first = claim(0);
                     assert!(control.running.begin(true, 1));
-                    claim(1);
+                    let second = claim(1);
                     control.running.let_go();
-                    finish(0);
+                    finish(first);
                     control.running.end();
-                    finish(1);
+                    finish(second);
                 })
             };
             if let Some(running) = control.running() {
@@ -320,7 +320,7 @@ mod model {
                     turn();
                     assert!(!ended.load(Ordering::Relaxed), "nothing runs after the end");
                 };
-                spawn(move || run(&control, chunk.slot(0), version, task))
+                spawn(move || run(&control, &chunk, version, task))
             };
             turn();
             control.context.close();

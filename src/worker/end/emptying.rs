@@ -1,7 +1,7 @@
 //! Emptying: what the end of a timer does with the timeouts that are pending.
 
-use crate::intake::{Phase, PinnedChunk, Registry, SLOTS};
-use crate::timeout::{Erased, Internals, Place, Timeout, Unprocessed};
+use crate::intake::{Emptied, EmptiedSlots, Phase, Registry, SLOTS};
+use crate::timeout::{Erased, Internals, Timeout, Unprocessed};
 
 /// Ends the remaining timeouts and returns them ordered by deadline. Their tasks stay in their slots, and
 /// only numbers are sorted. Timeouts that only wake a waker, and internal ones, are left to the worker's
@@ -11,27 +11,28 @@ pub(super) fn empty(
     internals: &Internals,
     end: Phase,
 ) -> Vec<Unprocessed> {
-    let (mut chunks, mut found) = (Vec::<PinnedChunk<Erased>>::new(), Vec::<[u64; 2]>::new());
+    let (mut chunks, mut found) = (Vec::<EmptiedSlots<Erased>>::new(), Vec::<[u64; 2]>::new());
     let mut for_worker = Vec::new();
-    registry.empty(end, |chunk, offset, deadline| {
-        let slot = chunk.slot(offset);
-        if chunk.internal || slot.read_emptied(Erased::only_wakes) {
-            let timeout = Timeout::pinned(Place { chunk, offset });
-            return for_worker.push((slot.take_emptied(), timeout));
+    registry.empty(end, |mut emptied| {
+        for offset in emptied.offsets() {
+            if emptied.chunk().internal || emptied.is(offset, Erased::only_wakes) {
+                let taken = emptied.take(offset).map(Emptied::take);
+                for_worker.extend(taken.map(|(task, pin)| (task, Timeout::from(pin))));
+            } else {
+                let deadline = emptied.chunk().slot(offset).deadline();
+                found.push([deadline, (chunks.len() * SLOTS + offset) as u64]);
+            }
         }
-        if !chunks.last().is_some_and(|last| std::ptr::eq(&**last, chunk)) {
-            chunks.push(PinnedChunk::new(chunk));
-        }
-        let last = chunks.len() - 1;
-        found.push([deadline, (last * SLOTS + offset) as u64]);
+        chunks.push(emptied);
     });
     // After they were counted as returned, so that no count is too low.
     for_worker.iter().for_each(|(_, timeout)| timeout.cancel_returned());
     internals.leave(for_worker);
     found.sort_unstable();
-    let place = |[_deadline, at]: [u64; 2]| {
+    let unprocessed = |[_deadline, at]: [u64; 2]| {
         let at = at as usize;
-        Unprocessed::new(Place { chunk: &chunks[at / SLOTS], offset: at % SLOTS })
+        let emptied = chunks[at / SLOTS].take(at % SLOTS).expect("each slot is found once");
+        Unprocessed::new(emptied)
     };
-    found.into_iter().map(place).collect() // in the same memory
+    found.into_iter().map(unprocessed).collect() // in the same memory
 }

@@ -1,0 +1,517 @@
+//! Pins: what keeps a slot, and with it the chunk. Only this file leads from a pointer to a chunk.
+//!
+//! A handle has a pin instead of a counted reference, because the two read-modify-writes of a count would take a
+//! third of a schedule and cancel.
+//!
+//! | type | its holder has | made by |
+//! |---|---|---|
+//! | `Armed` | the pin of a handle | the owner, as it arms a slot |
+//! | `Pin` | a pin, or both after a cancel that won; or a Free slot, reserved for a future | an `Armed`; a clone; the owner, as it reserves a slot |
+//! | `Runner` | the live pin during a run, and then the runner's own pin | a claim |
+//! | `EmptiedSlots`, `Emptied` | the live pins of timeouts that a stop has ended, whose payloads are in the slots | the end of a timer |
+//! | `FreeSlots` | Free slots that are not given back yet | the last unpin |
+//!
+//! None of them can be copied, and whoever gives up what it stands for consumes it. So there are as many of them
+//! as pins. Those without a destructor (`Armed`, `EmptiedSlots`, `FreeSlots`) keep the chunk for ever if they are lost.
+//!
+//! Invariants:
+//! 1. A holder has a pin on one of the chunk's slots, or a Free slot that was not given back.
+//! 2. A chunk is not dropped before all of its slots were given back (see the rule of lifetime in `chunk`).
+
+use super::chunk::{Change, Chunk, DISOWNED};
+use super::slot::{Cancel, Claim, Claimed, Phase, Slot, TakenBack};
+use crate::base::sync::{Arc, AtomicU64, AtomicUsize, Ordering};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+/// What a slot contains. A payload is read on several threads after a stop, hence `Sync`.
+pub(crate) trait Payload: Send + Sync + Sized + 'static {
+    /// Gives a Free slot back to its chunk, directly or together with others.
+    fn give_back(slot: FreeSlots<Self>);
+}
+
+/// A pointer to a chunk whose holder keeps invariant 1.
+struct ChunkPointer<P>(NonNull<Chunk<P>>);
+
+const fn is_shared<T: Send + Sync>() {}
+
+// SAFETY: it gives shared access to a chunk, which is `Sync`. The last holder drops the chunk, which is `Send`.
+unsafe impl<P: Send + Sync> Send for ChunkPointer<P> {}
+// SAFETY: as above.
+unsafe impl<P: Send + Sync> Sync for ChunkPointer<P> {}
+
+impl<P: Send + Sync> ChunkPointer<P> {
+    #[inline]
+    fn of(chunk: &Arc<Chunk<P>>) -> Self {
+        const { is_shared::<Chunk<P>>() }
+        Self(NonNull::from(&**chunk))
+    }
+}
+
+impl<P> ChunkPointer<P> {
+    #[inline]
+    fn get(&self) -> &Chunk<P> {
+        // SAFETY: by invariant 1, one of the chunk's slots was not given back. So by invariant 2, the
+        // chunk was not dropped.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// One more for the same holder, which gives up one of the two without using it.
+    #[inline]
+    fn again(&self) -> Self {
+        Self(self.0)
+    }
+}
+
+/// Free slots of one chunk that are not given back yet. The chunk stays until they are.
+#[must_use = "slots that are not given back are lost"]
+pub(crate) struct FreeSlots<P> {
+    chunk: ChunkPointer<P>,
+    slots: u64,
+}
+
+impl<P> FreeSlots<P> {
+    pub(crate) fn chunk(&self) -> &Chunk<P> {
+        self.chunk.get()
+    }
+
+    pub(super) fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Takes other slots too, if they are of the same chunk.
+    #[inline]
+    fn merge(&mut self, others: Self) -> Result<(), Self> {
+        if self.chunk.0 != others.chunk.0 {
+            return Err(others);
+        }
+        self.slots |= others.slots;
+        Ok(())
+    }
+
+    /// Gives them back to their chunk, which may be gone afterwards.
+    #[inline]
+    pub(crate) fn give_back(self) {
+        self.chunk.add_freed(self.slots);
+    }
+}
+
+/// Free slots that are collected, to give back those of one chunk together.
+pub(crate) struct Collected<P>(Option<FreeSlots<P>>);
+
+impl<P> Default for Collected<P> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<P> Collected<P> {
+    #[inline]
+    pub(crate) fn add(&mut self, slots: FreeSlots<P>) {
+        let rest = match &mut self.0 {
+            Some(collected) => collected.merge(slots).err(),
+            None => Some(slots),
+        };
+        if rest.is_some() {
+            let before = std::mem::replace(&mut self.0, rest);
+            before.into_iter().for_each(FreeSlots::give_back);
+        }
+    }
+
+    pub(crate) fn give_back(&mut self) {
+        self.0.take().into_iter().for_each(FreeSlots::give_back);
+    }
+}
+
+impl<P: Send + Sync> Chunk<P> {
+    /// Ends the caller's ownership. `free` is the caller's bitmap.
+    pub(super) fn disown(self: &Arc<Self>, free: u64) {
+        ChunkPointer::of(self).add_freed(free | DISOWNED);
+    }
+}
+
+impl<P> ChunkPointer<P> {
+    /// Adds bits to `freed`: those of the slots that the caller gives back, or its ownership. The chunk may be gone
+    /// as soon as they are there. So no reference to the chunk lives on then, except for a counted one.
+    #[inline]
+    fn add_freed(self, more: u64) {
+        let freed: *const AtomicU64 = &self.get().freed;
+        // SAFETY: until the exchange succeeds, the chunk is there, as in `get`.
+        let freed = unsafe { &*freed };
+        let mut before = freed.load(Ordering::Relaxed);
+        loop {
+            let after = before | more;
+            let change = Change::between(before, after);
+            let counted = change.and_then(|_| self.get().counted());
+            let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+            match freed.compare_exchange_weak(before, after, done, failed) {
+                Ok(_) => {
+                    return change
+                        .zip(counted)
+                        .into_iter()
+                        .for_each(|(change, me)| me.tell(change));
+                }
+                Err(now) => before = now,
+            }
+        }
+    }
+}
+
+/// A slot that was just armed, with the pin for its handle. It has no destructor, so it is passed in registers.
+pub(crate) struct Armed<P> {
+    chunk: ChunkPointer<P>,
+    offset: usize,
+}
+
+impl<P: Send + Sync> Armed<P> {
+    /// The caller has just armed this slot.
+    #[inline]
+    pub(super) fn new(chunk: &Arc<Chunk<P>>, offset: usize) -> Self {
+        Self { chunk: ChunkPointer::of(chunk), offset }
+    }
+}
+
+impl<P> Armed<P> {
+    #[inline]
+    pub(crate) fn chunk(&self) -> &Chunk<P> {
+        self.chunk.get()
+    }
+
+    #[inline]
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+}
+
+impl<P: Payload> Armed<P> {
+    #[inline]
+    pub(crate) fn into_pin(self) -> Pin<P> {
+        Pin { chunk: self.chunk, word: AtomicUsize::new(self.offset) }
+    }
+}
+
+/// Set if this is also the live pin, because a cancel by it has ended the timeout.
+const LIVE_PIN: usize = 1 << 6;
+
+/// Set if the holder has reserved a Free slot, and no pin.
+const UNUSED: usize = 1 << 7;
+
+const OFFSET: usize = LIVE_PIN - 1;
+
+/// A pin on a slot. A clone adds one, and a drop removes it.
+pub(crate) struct Pin<P: Payload> {
+    chunk: ChunkPointer<P>,
+    /// The slot's offset in the chunk, and flags. Relaxed: the drop comes after all calls.
+    word: AtomicUsize,
+}
+
+/// The number of pins of a holder whose slot is not unused.
+#[inline]
+fn pins(word: usize) -> u64 {
+    1 + (word / LIVE_PIN) as u64
+}
+
+impl<P: Payload> Pin<P> {
+    /// A Free slot of the chunk, which its owner has reserved.
+    #[inline]
+    pub(super) fn unused(chunk: &Arc<Chunk<P>>, offset: usize) -> Self {
+        Self { chunk: ChunkPointer::of(chunk), word: AtomicUsize::new(offset | UNUSED) }
+    }
+
+    #[inline]
+    pub(crate) fn chunk(&self) -> &Chunk<P> {
+        self.chunk.get()
+    }
+
+    #[inline]
+    pub(crate) fn offset(&self) -> usize {
+        self.word.load(Ordering::Relaxed) & OFFSET
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self) -> &Slot<P> {
+        self.chunk().slot(self.offset())
+    }
+
+    /// Whether nobody else holds the slot: it is unused, or these are all pins.
+    #[inline]
+    pub(super) fn has_slot_alone(&mut self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        word & UNUSED != 0 || self.slot().has_only(pins(word))
+    }
+
+    /// The owner has armed the slot again, so the live pin is the slot's.
+    #[inline]
+    pub(super) fn is_armed_again(&mut self) {
+        self.word.store(self.offset(), Ordering::Relaxed);
+    }
+
+    /// Takes over the live pin of the timeout.
+    #[inline]
+    fn take_live_pin(&self) {
+        self.word.store(self.offset() | LIVE_PIN, Ordering::Relaxed);
+    }
+
+    /// Cancels the timeout. If that wins, this is also the live pin.
+    #[inline]
+    pub(crate) fn cancel(&self) -> Cancel<P> {
+        let cancel = self.slot().cancel();
+        if let Cancel::Won { .. } = cancel {
+            self.take_live_pin();
+        }
+        cancel
+    }
+
+    /// Takes back a timeout in a timer that was closed meanwhile. `None` if it has already ended.
+    pub(crate) fn take_back(&self) -> Option<TakenBack<P>> {
+        let taken = self.slot().take_back()?;
+        self.take_live_pin();
+        Some(taken)
+    }
+
+    /// Removes the pin as `unpin` does. Gives the slot to the caller if it is Free now.
+    #[inline]
+    fn remove(self, unpin: impl FnOnce(&Slot<P>) -> bool) -> Option<FreeSlots<P>> {
+        let this = ManuallyDrop::new(self);
+        let offset = this.offset();
+        let free = unpin(this.slot());
+        free.then(|| FreeSlots { chunk: this.chunk.again(), slots: 1 << offset })
+    }
+}
+
+impl<P: Payload> Clone for Pin<P> {
+    fn clone(&self) -> Self {
+        assert!(self.word.load(Ordering::Relaxed) & UNUSED == 0, "an unused slot has no timeout");
+        self.slot().pin();
+        Self { chunk: self.chunk.again(), word: AtomicUsize::new(self.offset()) }
+    }
+}
+
+impl<P: Payload> Drop for Pin<P> {
+    #[inline]
+    fn drop(&mut self) {
+        let word = self.word.load(Ordering::Relaxed);
+        let offset = word & OFFSET;
+        if word & UNUSED != 0 || self.chunk().slot(offset).unpin(pins(word)) {
+            P::give_back(FreeSlots { chunk: self.chunk.again(), slots: 1 << offset });
+        }
+    }
+}
+
+impl<P: Payload> Chunk<P> {
+    /// Claims a timeout for its run, as `Slot::claim_if`.
+    #[inline]
+    pub(crate) fn claim_if(
+        self: &Arc<Self>,
+        offset: usize,
+        version: u16,
+        tick_start: u64,
+        may_run: impl FnOnce() -> bool,
+    ) -> Claim<(Claimed<P>, Runner<P>)> {
+        match self.slot(offset).claim_if(version, tick_start, may_run) {
+            Claim::Dead => Claim::Dead,
+            Claim::NotYet { deadline, filed } => Claim::NotYet { deadline, filed },
+            Claim::Due(claimed) => {
+                let pin = Armed::new(self, offset).into_pin();
+                Claim::Due((claimed, Runner { pin, is_runner: true }))
+            }
+        }
+    }
+
+    /// A further pin on a timeout that the worker runs, or hands to the executor. `None` if it does not run.
+    ///
+    /// # Safety
+    ///
+    /// The worker has named the slot's timeout, and does not finish it before the return.
+    pub(crate) unsafe fn pin_running(self: &Arc<Self>, offset: usize) -> Option<Pin<P>> {
+        // Only a claimed slot can be pinned here. Before the claim, the slot may be freed and reused.
+        if !self.slot(offset).phase().runs() {
+            return None;
+        }
+        self.slot(offset).pin();
+        let pin = Armed::new(self, offset).into_pin();
+        Some(pin).filter(|pin| pin.slot().phase().runs()) // an executor's job may have finished it
+    }
+}
+
+/// The runner of a timeout, whose payload is taken out. If the timeout goes on, its slot has the live pin again, and
+/// the runner has another pin.
+pub(crate) struct Runner<P: Payload> {
+    pin: Pin<P>,
+    is_runner: bool,
+}
+
+impl<P: Payload> Runner<P> {
+    #[inline]
+    pub(crate) fn pin(&self) -> &Pin<P> {
+        &self.pin
+    }
+
+    /// Passes the run on. The holder keeps a pin.
+    pub(crate) fn hand_over(&mut self) -> Self {
+        Self { pin: self.pin.clone(), is_runner: std::mem::take(&mut self.is_runner) }
+    }
+
+    /// Makes the timeout pending again, as `Slot::go_on`. If a cancel has denied this, returns the payload.
+    pub(crate) fn go_on(&mut self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
+        if !self.is_runner {
+            return Err(payload);
+        }
+        let slot = self.pin.slot();
+        slot.pin(); // first, because the timeout may end before `go_on` returns
+        let gone_on = slot.go_on(payload, deadline, phase);
+        if gone_on.is_ok() {
+            self.is_runner = false;
+        } else {
+            slot.unpin(1);
+        }
+        gone_on
+    }
+
+    /// Ends a run that does not go on.
+    pub(crate) fn finish(&mut self) {
+        if std::mem::take(&mut self.is_runner) {
+            self.pin.slot().finish();
+        }
+    }
+
+    /// Withdraws a run that must not begin, as `Slot::withdraw`.
+    pub(crate) fn withdraw(&mut self) -> bool {
+        let withdrawn = self.is_runner && self.pin.slot().withdraw();
+        self.is_runner &= !withdrawn;
+        withdrawn
+    }
+
+    /// Cancels a timeout that does not run, or must not go on. Returns whether it was cancelled.
+    pub(crate) fn abandon(&mut self) -> bool {
+        std::mem::take(&mut self.is_runner) && self.pin.slot().abandon()
+    }
+
+    /// Removes the worker's pin, and ends the run if the timeout has not gone on. Returns the slot if it is Free now.
+    #[inline(always)]
+    pub(crate) fn finish_and_unpin(self) -> Option<FreeSlots<P>> {
+        let is_runner = self.is_runner;
+        self.pin.remove(|slot| if is_runner { slot.finish_and_unpin() } else { slot.unpin(1) })
+    }
+}
+
+/// Timeouts of one chunk that a stop has ended. Their payloads are still in their slots.
+pub(crate) struct EmptiedSlots<P> {
+    chunk: ChunkPointer<P>,
+    slots: u64,
+}
+
+impl<P: Payload> EmptiedSlots<P> {
+    /// Ends the pending timeouts of a chunk. Calls `ended` with whether each had an entry in the wheel.
+    pub(super) fn of(chunk: &Arc<Chunk<P>>, end: Phase, mut ended: impl FnMut(bool)) -> Self {
+        let mut slots = 0;
+        for (offset, slot) in chunk.slots().enumerate() {
+            let Some(emptied) = slot.empty(end) else { continue };
+            ended(emptied.filed);
+            slots |= 1 << offset;
+        }
+        Self { chunk: ChunkPointer::of(chunk), slots }
+    }
+
+    pub(crate) fn chunk(&self) -> &Chunk<P> {
+        self.chunk.get()
+    }
+
+    /// The slots that were not taken yet.
+    pub(crate) fn offsets(&self) -> impl Iterator<Item = usize> + use<P> {
+        let mut slots = self.slots;
+        std::iter::from_fn(move || {
+            let offset = slots.trailing_zeros();
+            slots &= slots.checked_sub(1)?;
+            Some(offset as usize)
+        })
+    }
+
+    /// Whether this holds for the payload of a slot that was not taken yet.
+    pub(crate) fn is(&self, offset: usize, holds: impl FnOnce(&P) -> bool) -> bool {
+        self.slots & 1 << offset != 0 && self.chunk().slot(offset).read_emptied(holds)
+    }
+
+    /// Takes one of them. Each is taken once.
+    pub(crate) fn take(&mut self, offset: usize) -> Option<Emptied<P>> {
+        let slot = self.slots & 1 << offset;
+        self.slots &= !slot;
+        let pin = || Armed { chunk: self.chunk.again(), offset }.into_pin();
+        (slot != 0).then(|| Emptied(pin()))
+    }
+}
+
+/// A timeout that a stop has ended. Its payload is still in its slot. A drop drops the payload, and then removes the
+/// pin.
+pub(crate) struct Emptied<P: Payload>(Pin<P>);
+
+impl<P: Payload> Emptied<P> {
+    #[inline]
+    pub(crate) fn pin(&self) -> &Pin<P> {
+        &self.0
+    }
+
+    /// Reads the payload.
+    #[inline]
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&P) -> R) -> R {
+        self.0.slot().read_emptied(read)
+    }
+
+    /// Takes the payload out.
+    pub(crate) fn take(self) -> (P, Pin<P>) {
+        let this = ManuallyDrop::new(self);
+        let Pin { chunk, word } = &this.0;
+        let word = AtomicUsize::new(word.load(Ordering::Relaxed));
+        (this.0.slot().take_emptied(), Pin { chunk: chunk.again(), word })
+    }
+}
+
+impl<P: Payload> Drop for Emptied<P> {
+    fn drop(&mut self) {
+        drop(self.0.slot().take_emptied());
+    }
+}
+
+#[cfg(test)]
+impl Payload for u32 {
+    fn give_back(slot: FreeSlots<Self>) {
+        slot.give_back();
+    }
+}
+
+#[cfg(test)]
+impl<P: Send + Sync> FreeSlots<P> {
+    /// Slots that a test has freed.
+    pub(super) fn of(chunk: &Arc<Chunk<P>>, slots: u64) -> Self {
+        Self { chunk: ChunkPointer::of(chunk), slots }
+    }
+}
+
+#[cfg(test)]
+impl<P: Send + Sync> Chunk<P> {
+    /// Gives back slots that a test has freed.
+    pub(super) fn give_back(self: &Arc<Self>, slots: u64) {
+        FreeSlots::of(self, slots).give_back();
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl<P: Payload> Pin<P> {
+    /// Claims the timeout as the worker does.
+    pub(crate) fn claim(&self, version: u16, tick_start: u64) -> Claim<(Claimed<P>, Runner<P>)> {
+        let chunk = self.chunk().counted().expect("it is pinned");
+        chunk.claim(self.offset(), version, tick_start)
+    }
+}
+
+#[cfg(test)]
+impl<P: Payload> Chunk<P> {
+    pub(crate) fn claim(
+        self: &Arc<Self>,
+        offset: usize,
+        version: u16,
+        tick_start: u64,
+    ) -> Claim<(Claimed<P>, Runner<P>)> {
+        self.claim_if(offset, version, tick_start, || true)
+    }
+}
