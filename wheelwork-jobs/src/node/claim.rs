@@ -2,6 +2,8 @@
 //!
 //! A statement claims about as many jobs as are found in a moment. Kinds that may have jobs share it
 //! evenly: first those of which nothing is known, then those that had more than their share, in turns.
+//!
+//! A kind without room has a call of its own, for what is due before the last of its jobs that wait.
 
 use super::Node;
 use super::held::Room;
@@ -10,6 +12,7 @@ use crate::host;
 use crate::store::{NodeId, Store, StoreError};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// At most so many jobs are claimed in one call.
 const BATCH: usize = 1_000;
@@ -77,19 +80,33 @@ impl<S: Store> Node<S> {
             return Ok(());
         }
         let (kinds, share) = hunger.next();
-        let rooms: Vec<(usize, Room<'_, S>)> = kinds
-            .iter()
-            .map(|&kind| (kind, self.reserve(kind, share, None)))
-            .filter(|(_, room)| room.size > 0)
-            .collect();
+        let reserved = kinds.iter().map(|&kind| (kind, self.reserve(kind, share, None)));
+        let (rooms, full): (Vec<_>, Vec<_>) = reserved.partition(|(_, room)| room.size > 0);
+        self.claim_into(me, self.window, rooms, hunger).await?;
+        for (kind, _) in full {
+            if let Some((room, window)) = self.reserve_places(kind, share) {
+                self.claim_into(me, window, vec![(kind, room)], hunger).await?;
+            } // otherwise the ends of runs make room, and look then
+        }
+        Ok(())
+    }
+
+    /// Claims jobs for which there is room.
+    async fn claim_into(
+        self: &Arc<Self>,
+        me: NodeId,
+        window: Duration,
+        rooms: Vec<(usize, Room<'_, S>)>,
+        hunger: &mut Hunger,
+    ) -> Result<(), StoreError> {
         if rooms.is_empty() {
-            return Ok(()); // the ends of runs make room, and look then
+            return Ok(());
         }
         let asked: Vec<_> =
             rooms.iter().map(|(kind, room)| (self.kinds[*kind].clone(), room.size)).collect();
         let _claiming = self.claiming();
         let begun = host::now();
-        match self.store.claim(me, self.window, &asked).await {
+        match self.store.claim(me, window, &asked).await {
             Ok(claimed) => {
                 let all: usize = asked.iter().map(|(_, room)| room).sum();
                 let full = if claimed.len() >= all { hunger.batch.size() } else { claimed.len() };
@@ -107,7 +124,7 @@ impl<S: Store> Node<S> {
             }
             Err(error) => {
                 hunger.batch.failed();
-                hunger.unknown.extend(kinds);
+                hunger.unknown.extend(rooms.iter().map(|(kind, _)| *kind));
                 if !error.is_undone() {
                     self.rejoin(); // the jobs may be claimed
                 }

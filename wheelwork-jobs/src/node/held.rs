@@ -11,6 +11,9 @@
 //! stays until its end, and the store finds that its claim does not hold. A run is prepared before its handler is
 //! called: [`may_call`](Node::may_call) decides at the last moment, by the same lock. So no handler is called after
 //! the drop of its job.
+//!
+//! A node holds those jobs of a kind that are due first. If the room is full, it claims what is due before the last job
+//! that waits, and lets go as many of the last ones. What it lets go takes no room, and stays until the store knows.
 
 use super::Node;
 use super::finish::Ended;
@@ -27,6 +30,9 @@ use tokio_util::sync::CancellationToken;
 
 /// A beat can be late by so much.
 const MARGIN: Duration = Duration::from_secs(1);
+
+/// A job gives way only to what is due so much before it: the clocks are not exact, and both would change places again.
+const GIVES_WAY: Duration = Duration::from_millis(100);
 
 /// The jobs that a node has claimed.
 pub(super) struct Held {
@@ -53,8 +59,12 @@ struct Count {
     largest: usize,
     /// Room for claims that are under way.
     reserved: usize,
+    /// Those that are in the wheel.
+    waiting: BTreeSet<(Timestamp, Claim)>,
     /// Whether jobs were left in the store for want of room.
     left_some: bool,
+    /// Whether jobs were let go for want of room.
+    gave_back: bool,
     /// Whether the kind is paused on all nodes.
     paused: bool,
 }
@@ -86,9 +96,22 @@ impl Count {
         self.largest = bytes.max(self.largest - self.largest / 64).max(1);
     }
 
-    /// Whether a part of the room is free again.
+    /// Whether there is room again for what is in the store: a part of it, so that many jobs are claimed at once, or
+    /// any if all the others run, or one was let go that may be due soon.
     fn has_room_again(&self, kind: &Kind) -> bool {
-        self.held <= kind.most_held / 4 * 3 && self.bytes <= kind.most_held_bytes / 4 * 3
+        let part =
+            self.held <= kind.most_held / 4 * 3 && self.bytes <= kind.most_held_bytes / 4 * 3;
+        let any = self.room(kind, self.largest) > 0;
+        self.left_some && (part || (any && self.held == self.running)) || self.gave_back && any
+    }
+
+    fn is_overfull(&self, kind: &Kind) -> bool {
+        self.held > kind.room() || (self.bytes > kind.most_held_bytes && self.held > 1)
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.held -= 1;
+        self.bytes -= bytes;
     }
 }
 
@@ -136,6 +159,8 @@ enum State {
         dropped: bool,
     },
     Ended,
+    /// It takes no room any more.
+    LetGo,
 }
 
 /// Whether a job that is due begins.
@@ -192,8 +217,10 @@ impl Held {
     fn remove(&mut self, claim: Claim) -> Option<HeldJob> {
         let job = self.jobs.remove(&claim)?;
         let count = &mut self.kinds[job.kind];
-        count.held -= 1;
-        count.bytes -= job.bytes;
+        count.waiting.remove(&(job.due, claim));
+        if !matches!(job.state, State::LetGo) {
+            count.remove(job.bytes);
+        }
         Some(job)
     }
 
@@ -215,7 +242,7 @@ impl Held {
                 cancellation.cancel();
                 return false;
             }
-            Some(State::Ended) | None => return false,
+            Some(State::Ended | State::LetGo) | None => return false,
         }
         if let Some(HeldJob { state: State::Waiting(Some(timeout)), .. }) = self.remove(claim) {
             timeout.cancel();
@@ -254,7 +281,25 @@ impl<S: Store> Node<S> {
         Room { node: self, kind, size }
     }
 
-    /// Puts jobs into the wheel that this node has just claimed.
+    /// Reserves places of jobs that wait, for others that are due before: at most `wanted`. Also returns how far ahead
+    /// these may be due. `None` if nothing is to give way.
+    pub(super) fn reserve_places(
+        &self,
+        kind: usize,
+        wanted: usize,
+    ) -> Option<(Room<'_, S>, Duration)> {
+        let now = self.clock().least(host::now());
+        let mut held = self.held();
+        let count = &mut held.kinds[kind];
+        let (last, _) = *count.waiting.last().filter(|_| !count.paused)?;
+        let window = last.since(now).checked_sub(GIVES_WAY)?.min(self.window);
+        let size = count.waiting.len().min(wanted);
+        count.reserved += size;
+        Some((Room { node: self, kind, size }, window))
+    }
+
+    /// Puts jobs into the wheel that this node has just claimed. Gives those back that are due last, if there are more
+    /// than there is room for.
     pub(super) fn hold(self: &Arc<Self>, claimed: impl IntoIterator<Item = Claimed>) {
         // What is due can begin as soon as it is armed.
         let mut claimed: Vec<_> = claimed.into_iter().collect();
@@ -288,6 +333,14 @@ impl<S: Store> Node<S> {
                 self.arm(&mut held, claim);
             }
         }
+        for (kind, handler) in self.handlers.iter().enumerate() {
+            while held.kinds[kind].is_overfull(&handler.kind)
+                && let Some(&(_, last)) = held.kinds[kind].waiting.last()
+            {
+                held.kinds[kind].gave_back = true;
+                self.let_go(&mut held, last);
+            }
+        }
     }
 
     /// Notes which kinds are paused. Lets go what has not begun of those that are paused now, and looks for jobs
@@ -317,7 +370,7 @@ impl<S: Store> Node<S> {
     /// Tells the store that a job is free again, if it has not begun.
     fn let_go(&self, held: &mut Held, claim: Claim) {
         let Some(job) = held.jobs.get_mut(&claim) else { return };
-        match std::mem::replace(&mut job.state, State::Ended) {
+        match std::mem::replace(&mut job.state, State::LetGo) {
             State::Waiting(timeout) => {
                 timeout.map(|timeout| timeout.cancel());
             }
@@ -327,6 +380,10 @@ impl<S: Store> Node<S> {
                 return;
             }
         }
+        job.payload = String::new();
+        let count = &mut held.kinds[job.kind];
+        count.waiting.remove(&(job.due, claim));
+        count.remove(job.bytes);
         let (kind, end) = (job.kind, End { claim, outcome: Outcome::LetGo });
         // The queue is open: the node has the other end until it has stopped.
         let _ = self.ends.send(Ended { kind, end, in_transaction: false, only_looked: false });
@@ -334,10 +391,13 @@ impl<S: Store> Node<S> {
 
     /// Queues a job if it is due, and otherwise puts it into the wheel.
     fn arm(self: &Arc<Self>, held: &mut Held, claim: Claim) {
-        let Some(job) = held.jobs.get_mut(&claim) else { return };
+        let Held { jobs, kinds, .. } = held;
+        let Some(job) = jobs.get_mut(&claim) else { return };
+        let waiting = &mut kinds[job.kind].waiting;
         let now = host::now();
         let clock = *self.clock();
         if clock.least(now) >= job.due {
+            waiting.remove(&(job.due, claim));
             job.state = State::Due;
             self.queues[job.kind].push(job.priority, job.due, claim);
             return;
@@ -345,6 +405,7 @@ impl<S: Store> Node<S> {
         // The clock may be read again before, so the first aim is the likely instant.
         let aim = clock.instant_of(job.due);
         let aim = if aim > now { aim } else { clock.safe_instant_of(job.due) };
+        waiting.insert((job.due, claim));
         self.arm_at(job, claim, aim);
     }
 
@@ -462,8 +523,8 @@ impl<S: Store> Node<S> {
             room_again |= ended.is_some_and(|job| self.handlers[job.kind].kind.is_limited());
         }
         for (kind, count) in held.kinds.iter_mut().enumerate() {
-            if count.left_some && count.has_room_again(&self.handlers[kind].kind) {
-                count.left_some = false;
+            if count.has_room_again(&self.handlers[kind].kind) {
+                (count.left_some, count.gave_back) = (false, false);
                 room_again = true;
             }
         }

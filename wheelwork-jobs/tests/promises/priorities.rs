@@ -4,13 +4,15 @@ use crate::common::{self, Shared, connect, until};
 use crate::on_every_store;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
+use tokio::sync::{Semaphore, SemaphorePermit as Permit};
 use wheelwork_jobs::store::Insert;
-use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres, Retry, Store};
+use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres, Retry, State, Store};
 
 on_every_store! {
     of_due_jobs_the_most_urgent_begins_first
     a_claim_takes_the_most_urgent_due_jobs_and_then_the_earliest
     a_priority_survives_failures_moves_and_replacements
+    a_job_that_is_due_comes_in_beside_a_full_room
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -135,4 +137,37 @@ async fn a_claim_reads_few_rows_whatever_the_priorities_of_far_jobs() {
         WHERE jobs.relname = 'wheelwork_jobs' GROUP BY seq_tup_read";
     let read: i64 = user.query_one(&format!("SELECT ({read})::bigint"), &[]).await.unwrap().get(0);
     assert!(read < 5_000, "20 claims of 10 have read {read} rows");
+}
+
+/// The room is full of jobs that are due later. Those that are due last give way, and come back.
+async fn a_job_that_is_due_comes_in_beside_a_full_room<S: Shared>(store: S) {
+    let permits = Arc::new(Semaphore::new(0));
+    let waits = permits.clone();
+    let handle = move |_: Job<u32, S>| {
+        let waits = waits.clone();
+        async move { waits.acquire().await.map(Permit::forget).map_err(|error| error.to_string()) }
+    };
+    let kind = Kind::new("n").most_held(8);
+    let builder = Jobs::builder(store).window(100 * HOUR).handle(kind, handle);
+    let node = builder.open().await.unwrap();
+    let later = (1..=8).map(|n| job(n, 0).due(n * HOUR));
+    let later: Vec<_> = node.schedule_all(later).await.into_iter().map(Result::unwrap).collect();
+    until("the room is full", || node.metrics().held == 8).await;
+    for running in 1..=3 {
+        node.schedule(job(0, 9)).await.unwrap();
+        until("it runs", || node.metrics().running == running).await;
+        assert!(node.metrics().held <= 8);
+    }
+    for (n, id) in later.iter().enumerate() {
+        let expected = if n < 5 { State::Claimed } else { State::Waiting };
+        let state = async || node.get(*id).await.unwrap().unwrap().state;
+        while state().await != expected {
+            tokio::time::sleep(ms(5)).await; // the store may not know yet
+        }
+    }
+    permits.add_permits(3);
+    until("they are done, and the others are held again", || {
+        node.metrics().done == 3 && node.metrics().held == 8
+    })
+    .await;
 }
