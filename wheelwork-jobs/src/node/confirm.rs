@@ -83,7 +83,7 @@ impl<S: Store> Node<S> {
 
     /// The number of the node, when it need not change. While it changes, the successor may own the claims
     /// already, and the answer about the old number would be that they are lost.
-    async fn settled_number(&self) -> RwLockReadGuard<'_, Option<NodeId>> {
+    pub(super) async fn settled_number(&self) -> RwLockReadGuard<'_, Option<NodeId>> {
         loop {
             let me = self.me.read().await;
             if !self.must_rejoin.load(Ordering::Acquire) {

@@ -1,4 +1,5 @@
-//! Hears what the store tells, and acts at once: a job that was cancelled must not begin.
+//! Hears what the store tells. All of it is a hint: whoever may read the tables of a database may say the same. So the
+//! node looks before it acts.
 
 use super::Node;
 use crate::store::{Notice, Store};
@@ -12,7 +13,7 @@ pub(super) async fn run<S: Store>(node: Arc<Node<S>>) {
         while let Some(notice) = noticed.recv().await {
             match notice {
                 Notice::Look => node.look.notify_one(),
-                Notice::Drop(owner, claim) => node.revoke(owner, claim),
+                Notice::Drop(owner, claim) => node.suspect(owner, claim),
                 Notice::Paused => node.beat_now.notify_one(), // tells which
                 Notice::Clock => node.beat_now.notify_one(),
                 Notice::Lost => node.lost_notices(),

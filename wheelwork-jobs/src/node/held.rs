@@ -34,6 +34,9 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// A job gives way only to what is due so much before it: the clocks are not exact, and both would change places again.
 const GIVES_WAY: Duration = Duration::from_millis(100);
 
+/// How often it is looked whether claims have their answers.
+const ANSWERING: Duration = Duration::from_millis(2);
+
 /// The jobs that a node has claimed.
 pub(super) struct Held {
     jobs: HashMap<Claim, HeldJob>,
@@ -259,6 +262,19 @@ impl<S: Store> Node<S> {
         let call = held.last_call;
         held.claiming.insert(call);
         Claiming(self, call)
+    }
+
+    pub(super) fn is_held(&self, claim: Claim) -> bool {
+        self.held().jobs.contains_key(&claim)
+    }
+
+    /// Waits until the calls have an answer that are under way and may claim jobs.
+    pub(super) async fn claims_answered(&self) {
+        let last = self.held().last_call;
+        let is_under_way = || self.held().claiming.first().is_some_and(|first| *first <= last);
+        while is_under_way() {
+            host::sleep(ANSWERING).await;
+        }
     }
 
     /// Reserves room for claims of a kind: for `wanted`, or as many as the node may still hold. `largest`

@@ -273,6 +273,7 @@ impl<S: Store> Node<S> {
         if !self.handlers.is_empty() {
             parts.start(heartbeat::run(self.clone()));
             parts.start(hear::run(self.clone()));
+            parts.start(revoke::ask(self.clone()));
             parts.start(revoke::acknowledge(self.clone()));
             parts.start(work::run(self.clone()));
             parts.start(confirm::run(self.clone()));

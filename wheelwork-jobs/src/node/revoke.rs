@@ -6,7 +6,7 @@
 //! | who | believes what |
 //! |---|---|
 //! | the store | from the statement that cancels on, the claim is *revoked*, until its owner acknowledges that, or has ended |
-//! | the owner | it hears of it by a notice, or by the answer that prolongs its life. It drops the job, and then acknowledges. It begins no job after the end of its lease |
+//! | the owner | it hears of it by a notice, which it does not believe before it has asked for the row, or by the answer that prolongs its life. It drops the job, and then acknowledges. It begins no job after the end of its lease |
 //! | the caller | it asks the store until the claim is not revoked any more, or its owner has ended |
 //!
 //! An owner that cannot be reached ends when its life lapses, and its lease lapses before that. A node that takes a
@@ -36,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Default)]
 pub(super) struct Revocations {
+    /// What notices say of claims of this node.
+    suspects: Mutex<HashSet<Claim>>,
+    more_suspects: Notify,
     /// Revoked claims of others, whose end somebody waits for.
     waits: Mutex<Vec<Wait>>,
     more_waits: Notify,
@@ -126,6 +129,28 @@ pub(super) async fn look<S: Store>(node: Arc<Node<S>>) {
     }
 }
 
+/// Asks for ever whether claims hold that a notice says were taken away. After an error, the next beat finds those that
+/// were revoked.
+pub(super) async fn ask<S: Store>(node: Arc<Node<S>>) {
+    let revocations = &node.revocations;
+    loop {
+        let mut suspects: Vec<Claim> = lock(&revocations.suspects).drain().collect();
+        if suspects.is_empty() {
+            revocations.more_suspects.notified().await;
+            continue;
+        }
+        suspects.sort_unstable();
+        let (held, unknown): (Vec<_>, Vec<_>) =
+            suspects.into_iter().partition(|claim| node.is_held(*claim));
+        node.drop_lost(&held).await;
+        if !unknown.is_empty() {
+            // Those that are just being claimed do not hold before.
+            node.claims_answered().await;
+            node.drop_lost(&unknown).await;
+        }
+    }
+}
+
 /// Acknowledges for ever what this node has dropped. After an error, the next beat finds the same claims again.
 pub(super) async fn acknowledge<S: Store>(node: Arc<Node<S>>) {
     let revocations = &node.revocations;
@@ -151,6 +176,31 @@ pub(super) async fn acknowledge<S: Store>(node: Arc<Node<S>>) {
 }
 
 impl<S: Store> Node<S> {
+    /// Drops those of the claims that do not hold any more.
+    async fn drop_lost(&self, claims: &[Claim]) {
+        for batch in claims.chunks(BATCH) {
+            // Held meanwhile: the claims belong to this number.
+            let me = self.settled_number().await;
+            let Some(number) = *me else { return };
+            match self.store.holding(number, batch).await {
+                Ok(holding) => {
+                    let holding: HashSet<_> = holding.into_iter().collect();
+                    let lost = batch.iter().filter(|claim| !holding.contains(claim));
+                    lost.for_each(|claim| self.revoke(number, *claim));
+                }
+                Err(error) => self.note_error(&error),
+            }
+        }
+    }
+
+    /// A notice says that a claim was taken away. The node may have a new number since.
+    pub(super) fn suspect(&self, owner: NodeId, claim: Claim) {
+        if self.me() == Some(owner) || self.is_held(claim) {
+            lock(&self.revocations.suspects).insert(claim);
+            self.revocations.more_suspects.notify_one();
+        }
+    }
+
     /// A claim was revoked. Only its owner acknowledges that: the number says whether it is this node.
     pub(super) fn revoke(&self, owner: NodeId, claim: Claim) {
         self.drop_claim(claim);

@@ -179,3 +179,26 @@ async fn each_schema_has_its_own_notices() {
     tokio::time::sleep(ms(200)).await;
     assert!(notices.try_recv().is_err());
 }
+
+/// It is no more than a hint: whoever may read the tables may send it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_runs_though_somebody_says_that_it_was_taken_away() {
+    let Some(server) = postgres::server() else { return };
+    let url = server.database();
+    let (node, runs) = counting(Postgres::new(&url).unwrap(), Duration::from_secs(30)).await;
+    let ids = hold(&node, ms(2_000)).await;
+    let client = connect(&url).await;
+    client
+        .batch_execute(
+            "CREATE ROLE reader; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; SET ROLE reader;
+            SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid,
+                concat_ws(' ', 'drop', owner, id, epoch)) FROM wheelwork_jobs",
+        )
+        .await
+        .unwrap();
+    // The notice of this one comes later.
+    let other = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    assert!(other.cancel(ids[0]).await.unwrap());
+    until("all but one are done", || node.metrics().done == 99).await;
+    assert_eq!(runs.load(SeqCst), 99);
+}
