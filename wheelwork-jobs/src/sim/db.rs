@@ -7,6 +7,7 @@
 use super::fault::Fault;
 use super::net::Wire;
 use super::world::{self, Process};
+use crate::job::JobId;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -114,6 +115,8 @@ pub(super) struct State {
     pub(super) slow: Duration,
     /// Connections are refused.
     pub(super) down: bool,
+    /// Connections that are made now take no writes, as long as they last.
+    pub(super) read_only: bool,
 }
 
 /// What a transaction has done.
@@ -528,6 +531,13 @@ impl State {
         if let Some(changes) = self.transactions.get_mut(&tx) {
             changes.notices.insert(notice);
         }
+    }
+
+    /// Somebody who may only read says that the owner of a job has lost it.
+    pub(super) fn rumour(&mut self, id: u128) {
+        let Some(JobRow { owner: Some(owner), epoch, .. }) = self.jobs.get(&id) else { return };
+        let notice = format!("drop {owner} {} {epoch}", JobId::from_u128(id));
+        self.listeners.retain(|_, listener| listener.send(notice.clone()).is_ok());
     }
 
     /// How many backends each process has. Of a half-open connection, the server does not know the end.

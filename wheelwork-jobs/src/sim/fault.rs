@@ -15,6 +15,8 @@ pub(super) enum Fault {
     Twice,
     #[error("current transaction is aborted")]
     Aborted,
+    #[error("cannot execute it in a read-only transaction")]
+    ReadOnly,
     /// Of the network.
     #[error("connection closed")]
     Closed,
@@ -29,6 +31,7 @@ impl Fault {
             Self::StatementTimeout | Self::Cancelled => "57014",
             Self::Twice => "21000",
             Self::Aborted => "25P02",
+            Self::ReadOnly => "25006",
             Self::Closed => "08006",
         }
     }

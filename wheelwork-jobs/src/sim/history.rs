@@ -8,6 +8,7 @@ use fastrand::Rng;
 pub(super) const NODES: usize = 3;
 
 // The numbers of the first jobs of a sort.
+pub(super) const TIGHT: u32 = 500;
 pub(super) const RATED: u32 = 1_000;
 pub(super) const UNIQUE: u32 = 2_000;
 pub(super) const MEMBERS: u32 = 3_000;
@@ -22,6 +23,7 @@ pub(super) fn sort(job: u32) -> Sort {
         MEMBERS.. => Sort::Plain,
         UNIQUE.. => Sort::Unique,
         RATED.. => Sort::Rated,
+        TIGHT.. => Sort::Tight,
         _ if job % 5 == 4 => Sort::Few,
         _ => Sort::Plain,
     }
@@ -97,6 +99,10 @@ pub(super) enum What {
         skip_later_than: Option<u64>,
         act: Act,
     },
+    /// Somebody who may only read tells the owner of the job that it has lost it.
+    Rumour {
+        job: u32,
+    },
     Cancel {
         node: usize,
         job: u32,
@@ -139,6 +145,11 @@ pub(super) enum What {
     Silence {
         node: usize,
     },
+    /// The network of a node forgets connections that are quiet for more than a second.
+    Forget {
+        node: usize,
+        lasts: u64,
+    },
     CutListener {
         node: usize,
     },
@@ -154,6 +165,10 @@ pub(super) enum What {
         lasts: u64,
     },
     CrashServer {
+        lasts: u64,
+    },
+    /// The server fails. For a while, connections lead to another one, which takes no writes.
+    Failover {
         lasts: u64,
     },
     /// The database's clock is set.
@@ -214,6 +229,8 @@ pub(super) fn history(seed: u64) -> Vec<Step> {
     rated(&mut steps, &mut rng);
     unique(&mut steps, &mut rng);
     groups(&mut steps, &mut rng);
+    tight(&mut steps, &mut rng);
+    dead_ends(&mut steps, jobs, &mut rng);
     steps.sort_by_key(|step| step.at);
     steps
 }
@@ -283,6 +300,36 @@ fn groups(steps: &mut Vec<Step>, rng: &mut Rng) {
             };
             steps.push(Step { at, what });
         }
+    }
+}
+
+/// The rooms of all nodes are full of what is due late in the window.
+fn tight(steps: &mut Vec<Step>, rng: &mut Rng) {
+    if rng.u8(..4) > 0 {
+        return;
+    }
+    let (from, far) = (rng.u64(..10_000), rng.u32(13..20));
+    for job in TIGHT..TIGHT + far + rng.u32(1..5) {
+        let is_far = job < TIGHT + far;
+        let (at, due) = if is_far { (0, rng.u64(3_900..3_990)) } else { (rng.u64(20..90), 0) };
+        let (at, node, act) = (from + at, rng.usize(..NODES), Act::Quick);
+        steps.push(Step { at, what: What::Schedule { node, job, due, key: None, act } });
+    }
+}
+
+/// What leads nowhere, or tells what is not so.
+fn dead_ends(steps: &mut Vec<Step>, jobs: u32, rng: &mut Rng) {
+    if rng.u8(..4) == 0 {
+        let (at, lasts) = (rng.u64(500..15_000), rng.u64(10..4_000));
+        steps.push(Step { at, what: What::Failover { lasts } });
+    }
+    if rng.u8(..3) == 0 {
+        let (at, node, lasts) = (rng.u64(500..10_000), rng.usize(..NODES), rng.u64(1_000..20_000));
+        steps.push(Step { at, what: What::Forget { node, lasts } });
+    }
+    for _ in 0..rng.u32(..8) {
+        let (at, job) = (rng.u64(500..20_000), rng.u32(..jobs));
+        steps.push(Step { at, what: What::Rumour { job } });
     }
 }
 

@@ -3,9 +3,9 @@
 use super::fault::Fault;
 use super::world::{self, Process};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// How it is between one process and the server.
@@ -38,6 +38,8 @@ pub(super) struct Net(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
+    /// After how many milliseconds connections are forgotten.
+    forgets: BTreeMap<Process, Arc<AtomicU64>>,
     lines: BTreeMap<Process, watch::Sender<Line>>,
     wires: Vec<Wire>,
 }
@@ -49,6 +51,8 @@ pub(super) struct Wire {
     listens: Arc<AtomicBool>,
     line: watch::Receiver<Line>,
     end: watch::Sender<End>,
+    last_packet: Arc<Mutex<Instant>>,
+    forgets_after: Arc<AtomicU64>,
 }
 
 impl Net {
@@ -60,7 +64,9 @@ impl Net {
         let mut state = self.state();
         let line = state.lines.entry(client).or_insert_with(|| watch::Sender::new(Line::Good));
         let (line, end) = (line.subscribe(), watch::Sender::new(End::Open));
-        let wire = Wire { client, listens: Arc::default(), line, end };
+        let forgets_after = state.forgets.entry(client).or_default().clone();
+        let (listens, last_packet) = (Arc::default(), Arc::new(Mutex::new(world::now())));
+        let wire = Wire { client, listens, line, end, last_packet, forgets_after };
         state.wires.push(wire.clone());
         wire
     }
@@ -73,6 +79,11 @@ impl Net {
         if line == Line::Cut {
             self.end(End::Reset, |wire| wire.client == client);
         }
+    }
+
+    /// From now on, what was quiet for so many milliseconds is half-open. Zero ends that.
+    pub(super) fn forget_after(&self, client: Process, quiet: u64) {
+        self.state().forgets.entry(client).or_default().store(quiet, Relaxed);
     }
 
     /// Ends all connections of a process.
@@ -120,6 +131,7 @@ impl Wire {
 
     /// The way of one message to the server or back. An error says that the connection has ended.
     pub(super) async fn pass(&self, back: bool) -> Result<(), Fault> {
+        self.pass_firewall();
         let (mut line, mut end) = (self.line.clone(), self.end.subscribe());
         loop {
             let now = *line.borrow_and_update();
@@ -149,6 +161,15 @@ impl Wire {
                 _ = line.changed() => {}
                 () = passing => return Ok(()),
             }
+        }
+    }
+
+    fn pass_firewall(&self) {
+        let quiet = Duration::from_millis(self.forgets_after.load(Relaxed));
+        let mut last = self.last_packet.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = world::now() - std::mem::replace(&mut *last, world::now());
+        if !quiet.is_zero() && passed >= quiet && *self.end.borrow() == End::Open {
+            self.end.send_replace(End::Silent);
         }
     }
 

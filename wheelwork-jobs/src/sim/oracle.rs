@@ -72,6 +72,8 @@ pub(crate) enum Rule {
     EndNotStored,
     /// A call of a user has no answer.
     CallHangs,
+    /// A call of a user has failed although nothing was wrong.
+    Refused,
     /// A node holds what it does not own, or owns what it does not hold.
     Ownership,
     /// A node has more connections than it may.
@@ -344,6 +346,13 @@ impl Oracle {
         }
     }
 
+    /// A call that was made at `called` and that nobody else can hinder has failed.
+    pub(crate) fn refused(&mut self, call: &str, called: Duration, why: &str) {
+        if !self.fault.since(called.saturating_sub(self.limits.late())) {
+            self.violated(Rule::Refused, format!("{call} at {called:?}: {why}"));
+        }
+    }
+
     /// A handler begins. Returns the number of its run.
     pub(crate) fn begins(&mut self, begin: Begin, now: Duration) -> usize {
         self.judge_early(&begin, now);
@@ -482,7 +491,7 @@ impl Oracle {
 
     fn judge_paused(&mut self, begin: &Begin, now: Duration) {
         let Begin { job, node, decided, .. } = *begin;
-        if matches!(self.job(job).sort, Sort::Few | Sort::Rated) {
+        if matches!(self.job(job).sort, Sort::Few | Sort::Rated | Sort::Tight) {
             return; // another kind
         }
         let Pause { returned: Some(returned), resumes, .. } = self.pause else { return };
@@ -587,7 +596,7 @@ impl Oracle {
         let begin = match job.sort {
             Sort::Few => begin.max(self.place_since()?),
             Sort::Rated => begin.max(self.rate_since()),
-            Sort::Plain | Sort::Unique | Sort::Last | Sort::Periodic => begin,
+            Sort::Plain | Sort::Tight | Sort::Unique | Sort::Last | Sort::Periodic => begin,
         };
         let begin = begin.max(self.group_since(job)?);
         let late = if self.fault.since(begin.saturating_sub(self.limits.late())) {

@@ -325,7 +325,9 @@ impl Play {
             let rated = Kind::new("rated").rate(most, RATE.period).retry(retry);
             let builder = Jobs::builder(self.0.server.store(process, LIMIT));
             let builder = builder.handle(kind, handle.clone());
-            let builder = builder.handle(few, handle.clone()).handle(rated, handle);
+            let tight = Kind::new("tight").most_held(4).retry(retry);
+            let builder = builder.handle(few, handle.clone()).handle(tight, handle.clone());
+            let builder = builder.handle(rated, handle);
             match builder.liveness(LIVENESS).window(WINDOW).open().await {
                 Ok(jobs) => {
                     let repeated = lock(&self.0.repeated).clone();
@@ -451,6 +453,10 @@ impl Play {
                 lock(&self.0.acts).insert(job, act);
                 self.recur(job, each, skip_later_than.map(ms));
             }
+            What::Rumour { job } => {
+                let id = self.id(job).as_u128();
+                self.0.server.db.state().rumour(id);
+            }
             What::Cancel { node, job } => self.change(node, job, None),
             What::Move { node, job, due } => self.change(node, job, Some(due)),
             What::Lock { job, lasts } => {
@@ -483,6 +489,13 @@ impl Play {
                     self.0.server.net.silence(process);
                 }
             }
+            What::Forget { node, lasts } => {
+                // That is no trouble, but what the node listens on may be forgotten as well.
+                self.deaf_only(node, lasting(lasts) + LIVENESS);
+                let Some(process) = lock(&self.0.slots)[node].process else { return };
+                self.0.server.net.forget_after(process, 1_200);
+                self.later(lasts, move |play| play.0.server.net.forget_after(process, 0));
+            }
             What::CutListener { node } => {
                 self.deaf(node, now + ms(700));
                 if let Some(process) = lock(&self.0.slots)[node].process {
@@ -511,6 +524,12 @@ impl Play {
                 self.0.server.crash();
                 self.0.server.db.state().down = true;
                 self.later(lasts, |play| play.0.server.db.state().down = false);
+            }
+            What::Failover { lasts } => {
+                self.nobody_has_contact(lasting(lasts) + LIMIT + ms(1_000));
+                self.0.server.crash();
+                self.0.server.db.state().read_only = true;
+                self.later(lasts, |play| play.0.server.db.state().read_only = false);
             }
             What::Jump { by } => {
                 let (by, back) = (ms(by.unsigned_abs()), by < 0);
@@ -546,6 +565,11 @@ impl Play {
         let mut oracle = self.oracle();
         oracle.fault(until);
         oracle.deaf(node, until);
+    }
+
+    fn deaf_only(&self, node: usize, until: Duration) {
+        self.calm(until);
+        self.oracle().deaf(node, until);
     }
 
     fn new_job(&self, job: u32, due: u64, key: Option<u8>, act: Act) -> NewJob {
@@ -698,8 +722,10 @@ impl Play {
         drop(jobs);
         let now = self.now();
         let mut oracle = self.oracle();
-        if answer.is_ok() {
-            oracle.stored(job, now);
+        match answer {
+            Ok(_) => oracle.stored(job, now),
+            Err(error) if !keyed => oracle.refused("schedule", called, &error.to_string()),
+            Err(_) => {}
         }
         if !keyed {
             oracle.answered("schedule", called, now);

@@ -1,6 +1,6 @@
 //! Histories that have broken a rule.
 
-use super::history::{Act, LAST, PERIODIC, RATED, Step, What, at};
+use super::history::{Act, LAST, PERIODIC, RATED, Step, TIGHT, What, at};
 use super::net::Line;
 use super::play::play;
 
@@ -231,4 +231,37 @@ fn a_replacement_that_was_given_up_can_come_later() {
     ];
     let played = play(6093, &steps);
     assert!(played.is_ok(), "{played:?}");
+}
+
+/// Each node holds as many as it may, and nobody has room for what is due.
+#[test]
+fn a_job_that_is_due_comes_in_beside_full_rooms() {
+    let far = (0..14).map(|n| at(1_000, schedule(n as usize % 3, TIGHT + n, 3_980)));
+    let due = (14..17).map(|n| at(1_050, schedule(n as usize % 3, TIGHT + n, 0)));
+    keeps_all_rules(&far.chain(due).collect::<Vec<_>>());
+}
+
+/// Whoever may read the rows may tell the nodes what he likes.
+#[test]
+fn jobs_run_though_a_notice_says_that_they_were_taken_away() {
+    let mut steps: Vec<_> = (0..4).map(|job| at(1_000, schedule(1, job, 3_000))).collect();
+    steps.extend((0..4).map(|job| at(2_000, What::Rumour { job })));
+    keeps_all_rules(&steps);
+}
+
+/// The connections that are made meanwhile never take a write.
+#[test]
+fn nodes_leave_a_server_that_takes_no_writes() {
+    let mut steps: Vec<_> = (0..4).map(|job| at(1_000, schedule(1, job, 3_000))).collect();
+    steps.push(at(2_000, What::Failover { lasts: 3_000 }));
+    steps.extend((5..9).map(|job| at(15_000, schedule(1, job, 100))));
+    keeps_all_rules(&steps);
+}
+
+/// Nobody is told, and nothing else is wrong.
+#[test]
+fn calls_succeed_though_quiet_connections_are_forgotten() {
+    let mut steps = vec![at(1_000, What::Forget { node: 1, lasts: 20_000 })];
+    steps.extend((0..4).map(|n| at(5_000 * u64::from(n) + 4_000, schedule(1, n, 100))));
+    keeps_all_rules(&steps);
 }

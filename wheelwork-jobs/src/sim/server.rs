@@ -105,6 +105,8 @@ struct Session {
     /// After an error, all is passed over until the next `Sync`.
     skips: bool,
     notices: Option<Listener>,
+    /// It takes no writes.
+    read_only: bool,
 }
 
 struct Listener {
@@ -129,7 +131,7 @@ async fn open(db: Db, wire: Wire, Far { received, sent }: Far) {
         None => {}
         Some(Opening::Cancel(backend)) => db.cancel(backend),
         Some(Opening::Startup) => {
-            let backend = db.backend(wire.clone());
+            let (backend, read_only) = (db.backend(wire.clone()), db.state().read_only);
             let mut session = Session {
                 db,
                 wire,
@@ -143,6 +145,7 @@ async fn open(db: Db, wire: Wire, Far { received, sent }: Far) {
                 failed: false,
                 skips: false,
                 notices: None,
+                read_only,
             };
             session.answer.started(session.backend.number);
             session.ready();
@@ -277,6 +280,9 @@ impl Session {
         if self.failed {
             return Err(Fault::Aborted);
         }
+        if self.read_only && WRITES.iter().any(|word| text.contains(word)) {
+            return Err(Fault::ReadOnly);
+        }
         let own = if self.open.is_none() { Some(self.db.begin()) } else { None };
         let Some(transaction) = own.as_ref().or(self.open.as_ref()) else {
             return Err(Fault::Aborted);
@@ -302,6 +308,9 @@ impl Session {
         Ok(rows)
     }
 }
+
+/// What a statement has that changes or locks something.
+const WRITES: [&str; 5] = ["INSERT ", "UPDATE ", "DELETE ", "nextval", "FOR KEY SHARE"];
 
 /// How long a statement takes before it begins, and then with its locks.
 fn slowness(db: &Db) -> (Duration, Duration) {

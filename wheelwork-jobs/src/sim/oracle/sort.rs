@@ -10,6 +10,8 @@ pub(crate) enum Sort {
     Few,
     /// So many of them begin in a period on all nodes.
     Rated,
+    /// A node holds few of them.
+    Tight,
     Unique,
     /// It runs when the members of its group have ended.
     Last,
@@ -21,6 +23,7 @@ impl Sort {
         match self {
             Self::Few => "few",
             Self::Rated => "rated",
+            Self::Tight => "tight",
             Self::Plain | Self::Unique | Self::Last | Self::Periodic => "n",
         }
     }
