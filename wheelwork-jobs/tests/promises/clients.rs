@@ -2,7 +2,7 @@
 
 use crate::common::{self, until};
 use std::time::Duration;
-use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Postgres, Retry, ScheduleError};
+use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Postgres, Retry, ScheduleError};
 
 const LAST: u32 = 12;
 
@@ -23,7 +23,7 @@ fn fails(job: &Job<u32, Postgres>) -> Result<(), Failed> {
 }
 
 /// Whether the errors of a transaction are those of any other one.
-fn is_refused(refused: [Result<wheelwork_jobs::JobId, ScheduleError>; 3]) {
+fn is_refused(refused: [Result<JobId, ScheduleError>; 3]) {
     let [taken, again, long] = refused;
     assert!(matches!(taken, Err(ScheduleError::KeyTaken { .. })), "{taken:?}");
     assert!(matches!(again, Err(ScheduleError::AlreadyStored { .. })), "{again:?}");
@@ -45,6 +45,26 @@ async fn database() -> Option<String> {
     let client = common::connect(&url).await;
     client.batch_execute("CREATE TABLE effects (n bigint NOT NULL)").await.unwrap();
     Some(url)
+}
+
+/// Its key is that of the jobs that are not unique.
+fn unique() -> NewJob {
+    keyed(1).unique_for(Duration::from_secs(3_600)).due(Duration::from_secs(36_000))
+}
+
+/// Commits the job that holds the key when a statement waits for it.
+async fn commit_when_one_waits(url: &str, holding: tokio_postgres::Transaction<'_>) {
+    common::until_one_waits(&common::connect(url).await).await;
+    holding.commit().await.unwrap();
+}
+
+/// Nothing that was not stored keeps others out.
+async fn makes_nothing_unique(jobs: &Jobs<Postgres>, refused: Result<JobId, ScheduleError>) {
+    assert!(refused.is_err(), "{refused:?} was acknowledged");
+    assert!(jobs.cancel_by_key("chain").await.unwrap());
+    let next = unique();
+    assert_eq!(jobs.schedule(next.clone()).await.unwrap(), next.id());
+    assert!(jobs.get(next.id()).await.unwrap().is_some());
 }
 
 #[cfg(feature = "sqlx")]
@@ -90,6 +110,22 @@ mod sqlx {
         assert_eq!(jobs.metrics().fired, 0);
         transaction.commit().await.unwrap();
         chain_has_ended(&jobs, &url).await;
+    }
+
+    #[tokio::test]
+    async fn a_unique_job_in_sqlx_whose_key_somebody_else_stores_makes_nothing_unique() {
+        let Some(url) = database().await else { return };
+        let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+        let mut client = common::connect(&url).await;
+        let holding = client.transaction().await.unwrap();
+        jobs.schedule_in(&holding, &keyed(2).due(Duration::from_secs(36_000))).await.unwrap();
+        let mut connection = PgConnection::connect(&url).await.unwrap();
+        let mut transaction = connection.begin().await.unwrap();
+        let job = unique();
+        let storing = jobs.schedule_in_sqlx(&mut transaction, &job);
+        let (answer, ()) = tokio::join!(storing, commit_when_one_waits(&url, holding));
+        let _ = transaction.commit().await; // it may have failed as a whole
+        makes_nothing_unique(&jobs, answer).await;
     }
 
     #[tokio::test]
@@ -169,5 +205,23 @@ mod diesel {
             .await
             .unwrap();
         chain_has_ended(&jobs, &url).await;
+    }
+
+    #[tokio::test]
+    async fn a_unique_job_in_diesel_whose_key_somebody_else_stores_makes_nothing_unique() {
+        let Some(url) = database().await else { return };
+        let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+        let mut client = common::connect(&url).await;
+        let holding = client.transaction().await.unwrap();
+        jobs.schedule_in(&holding, &keyed(2).due(Duration::from_secs(36_000))).await.unwrap();
+        let mut connection = AsyncPgConnection::establish(&url).await.unwrap();
+        let mut answer = None;
+        let job = unique();
+        let transaction = connection.transaction(async |connection| {
+            answer = Some(jobs.schedule_in_diesel(connection, &job).await);
+            Ok::<(), Failed>(())
+        });
+        let (_, ()) = tokio::join!(transaction, commit_when_one_waits(&url, holding));
+        makes_nothing_unique(&jobs, answer.unwrap()).await;
     }
 }

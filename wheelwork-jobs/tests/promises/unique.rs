@@ -1,6 +1,6 @@
 //! Jobs that are unique for a period.
 
-use crate::common::{self, Shared, connect, until};
+use crate::common::{self, Shared, connect, until, until_one_waits};
 use crate::on_every_store;
 use std::time::Duration;
 use wheelwork_jobs::{Filter, Job, JobId, Jobs, NewJob, Postgres, ScheduleError};
@@ -12,6 +12,7 @@ on_every_store! {
     after_the_period_the_same_job_is_stored_again
     many_that_are_the_same_leave_one
     a_job_that_is_refused_for_its_key_makes_nothing_unique
+    unique_jobs_with_one_key_in_one_call_leave_one
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -160,6 +161,80 @@ async fn a_transaction_that_is_rolled_back_makes_nothing_unique() {
     let transaction = user.transaction().await.unwrap();
     assert_eq!(jobs.schedule_in(&transaction, &job()).await.unwrap(), first);
     transaction.commit().await.unwrap();
+}
+
+/// What is acknowledged is stored. When the key is free, nothing that was not stored keeps others out.
+async fn is_stored_or_refused(
+    jobs: &Jobs<impl Shared>,
+    answer: Result<JobId, ScheduleError>,
+    key: &str,
+) {
+    if let Ok(id) = answer {
+        assert!(jobs.get(id).await.unwrap().is_some(), "job {id} was acknowledged");
+    }
+    jobs.cancel_by_key(key).await.unwrap();
+    let next = far("n", 2).key(key).unique_for(HOUR);
+    assert_eq!(jobs.schedule(next.clone()).await.unwrap(), next.id());
+    assert!(jobs.get(next.id()).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_unique_job_whose_key_somebody_else_stores_is_stored_or_refused() {
+    let (store, _folder) = common::redb();
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    let transaction = store.begin_write().await.unwrap();
+    jobs.schedule_in(&transaction, &far("n", 1).key("k")).await.unwrap();
+    let unique = |key: &str| far("n", 1).key(key).unique_for(HOUR);
+    let waiting = tokio::spawn({
+        let (jobs, job) = (jobs.clone(), unique("k"));
+        async move { jobs.schedule(job).await }
+    });
+    tokio::time::sleep(ms(50)).await;
+    transaction.commit().await.unwrap();
+    is_stored_or_refused(&jobs, waiting.await.unwrap(), "k").await;
+
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let (mut first, mut second) = (connect(&url).await, connect(&url).await);
+    let watcher = connect(&url).await;
+    // The first few of each way, since the statement has to wait when the transaction ends.
+    for n in 0..8 {
+        let key = format!("key {n}");
+        let holding = first.transaction().await.unwrap();
+        jobs.schedule_in(&holding, &far("n", 1).key(&key)).await.unwrap();
+        let waiting = tokio::spawn({
+            let (jobs, job) = (jobs.clone(), unique(&key));
+            async move { jobs.schedule(job).await }
+        });
+        until_one_waits(&watcher).await;
+        holding.commit().await.unwrap();
+        is_stored_or_refused(&jobs, waiting.await.unwrap(), &key).await;
+
+        let key = format!("key {n} in a transaction");
+        let holding = first.transaction().await.unwrap();
+        jobs.schedule_in(&holding, &far("n", 1).key(&key)).await.unwrap();
+        let transaction = second.transaction().await.unwrap();
+        let job = unique(&key);
+        let (answer, ()) = tokio::join!(jobs.schedule_in(&transaction, &job), async {
+            until_one_waits(&watcher).await;
+            holding.commit().await.unwrap();
+        });
+        let _ = transaction.commit().await; // it may have failed as a whole
+        is_stored_or_refused(&jobs, answer, &key).await;
+    }
+}
+
+/// One statement stores them.
+async fn unique_jobs_with_one_key_in_one_call_leave_one(store: impl Shared) {
+    let jobs = Jobs::open(store).await.unwrap();
+    let of = |kind: &str| far(kind, 1).key("k").unique_for(HOUR);
+    let answers = jobs.schedule_all(["a", "b", "c"].map(of)).await;
+    let stored: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    assert_eq!(stored.len(), 1, "{answers:?}");
+    assert!(jobs.get(*stored[0]).await.unwrap().is_some());
+    let taken = |answer: &&Result<_, _>| matches!(answer, Err(ScheduleError::KeyTaken { .. }));
+    assert_eq!(answers.iter().filter(taken).count(), 2, "{answers:?}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! New jobs. What hinders one of them hinders no other: jobs with a key go by themselves, because an open
 //! transaction can hold their key, and a statement that fails is tried again in halves.
 
-use super::connect::{Call, is_locked, is_of_connection};
+use super::connect::{Call, is_locked, is_of_connection, state_of};
 use super::rows::{get, uuid};
 use super::{Columns, Inner, Parameters, rows, sql};
 use crate::host;
@@ -9,6 +9,7 @@ use crate::job::{JobId, NewJob};
 use crate::store::{Insert, Inserted, Insertion, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
 /// How long jobs whose key is held are looked for among the others. Then all that are left count as busy.
@@ -47,10 +48,14 @@ impl Inner {
                 }
                 Err(error) if is_of_connection(&error) => return Err(error),
                 Err(error) => {
-                    let locked = is_locked(&error);
-                    if part.len() > 1 && !(locked && host::elapsed(begun) > SEPARATION) {
+                    let (overtaken, in_time) =
+                        (is_overtaken(&error), host::elapsed(begun) <= SEPARATION);
+                    let locked = overtaken || is_locked(&error);
+                    if part.len() > 1 && (in_time || !locked) {
                         let (first, second) = part.split_at(part.len() / 2);
                         parts.extend([second, first]);
+                    } else if overtaken && in_time {
+                        parts.push(part); // sees now what the other has stored
                     } else if locked {
                         part.iter().for_each(|&n| answers[n] = Some(Insertion::Busy));
                     } else {
@@ -68,6 +73,11 @@ impl Inner {
         }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Insertion::Busy)).collect())
     }
+}
+
+/// Whether another transaction has stored the key or the id of a unique job while the statement waited for it.
+fn is_overtaken(error: &StoreError) -> bool {
+    state_of(error) == Some(&SqlState::INVALID_TEXT_REPRESENTATION)
 }
 
 /// The part of a job that must be unique.

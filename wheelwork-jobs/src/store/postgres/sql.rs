@@ -165,12 +165,30 @@ SELECT
         SELECT concat_ws(' ', job, epoch) FROM wheelwork_revoked WHERE node = $1 ORDER BY job, epoch
     )";
 
+/// The part of a statement that lets it fail as a whole if a job of `marked` is not in `stored`. While the statement
+/// waited for the key or the id, another transaction has stored it. A mark that stayed would keep others out, for a job
+/// that nobody has stored. The cast fails, with the state 22P02. `$others` are the columns before it, `$as` is its type.
+macro_rules! overtaken {
+    ($others:literal, $as:literal) => {
+        concat!(
+            "
+UNION ALL
+SELECT
+    ", $others, "
+    (marked.job || ': another transaction has stored its key or id meanwhile, so begin again')::bigint", $as, "
+FROM marked
+WHERE marked.job NOT IN (SELECT stored.id FROM stored)"
+        )
+    };
+}
+
 /// Stores jobs: ids $3, kinds $4, keys $5, due times $6 or delays in microseconds $7, payloads $8, priorities
 /// $10. The node $1 claims those with $9 that are due within $2 microseconds, unless their kind is paused.
 /// Those with a period of $11 microseconds are stored only if nothing has their mark, which is a hash of the kind
 /// and of the key or the payload. A job whose key is taken gets no mark. The first epoch is the time: if a job is
 /// stored again after its end, no claim on the first one fits the second.
-pub(crate) const INSERT: &str = "
+pub(crate) const INSERT: &str = concat!(
+    "
 WITH me AS (
     SELECT id FROM wheelwork_nodes WHERE id = $1 FOR KEY SHARE
 ),
@@ -222,11 +240,13 @@ SELECT
         WHEN owner IS NULL AND due <= statement_timestamp() + $2::bigint * interval '1 microsecond'
         THEN pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text
     END
-FROM stored";
+FROM stored",
+    overtaken!("NULL, NULL, NULL,", "::text")
+);
 
-/// Inserts the values of `INSERT_IN` between `$begin` and `$end`.
+/// Inserts the values of `INSERT_IN` between `$begin` and `$end`, and returns `$columns` before the others.
 macro_rules! insert_in {
-    ($begin:literal, $end:literal) => {
+    ($begin:literal, $end:literal, $columns:literal) => {
         concat!(
             "
 INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
@@ -236,7 +256,7 @@ INSERT INTO wheelwork_jobs (id, kind, key, due, payload, priority, epoch)
 ", $end, "
 ON CONFLICT DO NOTHING
 RETURNING
-    due,
+    ", $columns, "due,
     CASE WHEN due <= statement_timestamp() + $7 * interval '1 microsecond' THEN txid_current() END AS number"
         )
     };
@@ -245,7 +265,7 @@ RETURNING
 /// Stores the job $1 of the kind $2 with the key $3, the due time $4 or the delay of $5 microseconds, and
 /// the payload $6 with the priority $8. If it is due within $7 microseconds, returns the number of the
 /// transaction. The connections of users do not keep the plan, so it is as simple as can be.
-pub(crate) const INSERT_IN: &str = insert_in!("VALUES (", ")");
+pub(crate) const INSERT_IN: &str = insert_in!("VALUES (", ")", "");
 
 /// As `INSERT_IN`, with a period $9 as in `INSERT`.
 pub(crate) const INSERT_UNIQUE_IN: &str = concat!(
@@ -261,8 +281,13 @@ WITH marked AS (
     ON CONFLICT (mark) DO UPDATE SET job = excluded.job, until = excluded.until
     WHERE known.until <= statement_timestamp()
     RETURNING job
-)",
-    insert_in!("SELECT", "WHERE EXISTS (SELECT FROM marked)")
+),
+stored AS (",
+    insert_in!("SELECT", "WHERE EXISTS (SELECT FROM marked)", "id, "),
+    "
+)
+SELECT due, number FROM stored",
+    overtaken!("NULL,", "")
 );
 
 /// Those of the transactions $1 that have ended. Tells the nodes to look if one has committed.
