@@ -196,6 +196,9 @@ const LIVE_PIN: usize = 1 << 6;
 /// Set if the holder has reserved a Free slot, and no pin.
 const UNUSED: usize = 1 << 7;
 
+/// Set if this is the live pin of a run that has not ended.
+const RUNS: usize = 1 << 8;
+
 const OFFSET: usize = LIVE_PIN - 1;
 
 /// A pin on a slot. A clone adds one, and a drop removes it.
@@ -208,7 +211,7 @@ pub(crate) struct Pin<P: Payload> {
 /// The number of pins of a holder whose slot is not unused.
 #[inline]
 fn pins(word: usize) -> u64 {
-    1 + (word / LIVE_PIN) as u64
+    1 + ((word / LIVE_PIN) & 1) as u64
 }
 
 impl<P: Payload> Pin<P> {
@@ -300,7 +303,7 @@ impl<P: Payload> Drop for Pin<P> {
 
 impl<P: Payload> Chunk<P> {
     /// Claims a timeout for its run, as `Slot::claim_if`.
-    #[inline]
+    #[inline(always)] // the claim stays in registers
     pub(crate) fn claim_if(
         self: &Arc<Self>,
         offset: usize,
@@ -312,8 +315,7 @@ impl<P: Payload> Chunk<P> {
             Claim::Dead => Claim::Dead,
             Claim::NotYet { deadline, filed } => Claim::NotYet { deadline, filed },
             Claim::Due(claimed) => {
-                let pin = Armed::new(self, offset).into_pin();
-                Claim::Due((claimed, Runner { pin, is_runner: true }))
+                Claim::Due((claimed, Runner(Armed::new(self, offset | RUNS).into_pin())))
             }
         }
     }
@@ -336,32 +338,45 @@ impl<P: Payload> Chunk<P> {
 
 /// The runner of a timeout, whose payload is taken out. If the timeout goes on, its slot has the live pin again, and
 /// the runner has another pin.
-pub(crate) struct Runner<P: Payload> {
-    pin: Pin<P>,
-    is_runner: bool,
-}
+pub(crate) struct Runner<P: Payload>(Pin<P>);
 
 impl<P: Payload> Runner<P> {
     #[inline]
     pub(crate) fn pin(&self) -> &Pin<P> {
-        &self.pin
+        &self.0
+    }
+
+    #[inline]
+    fn runs(&self) -> bool {
+        self.0.word.load(Ordering::Relaxed) & RUNS != 0
+    }
+
+    /// Ends the holder's part in the run, or says that it had none.
+    fn end(&mut self) -> bool {
+        let runs = self.runs();
+        self.0.word.store(self.0.offset(), Ordering::Relaxed);
+        runs
     }
 
     /// Passes the run on. The holder keeps a pin.
     pub(crate) fn hand_over(&mut self) -> Self {
-        Self { pin: self.pin.clone(), is_runner: std::mem::take(&mut self.is_runner) }
+        let next = self.0.clone();
+        if self.end() {
+            next.word.store(next.offset() | RUNS, Ordering::Relaxed);
+        }
+        Self(next)
     }
 
     /// Makes the timeout pending again, as `Slot::go_on`. If a cancel has denied this, returns the payload.
     pub(crate) fn go_on(&mut self, payload: P, deadline: u64, phase: Phase) -> Result<u16, P> {
-        if !self.is_runner {
+        if !self.runs() {
             return Err(payload);
         }
-        let slot = self.pin.slot();
+        let slot = self.0.slot();
         slot.pin(); // first, because the timeout may end before `go_on` returns
         let gone_on = slot.go_on(payload, deadline, phase);
         if gone_on.is_ok() {
-            self.is_runner = false;
+            self.end();
         } else {
             slot.unpin(1);
         }
@@ -370,28 +385,26 @@ impl<P: Payload> Runner<P> {
 
     /// Ends a run that does not go on.
     pub(crate) fn finish(&mut self) {
-        if std::mem::take(&mut self.is_runner) {
-            self.pin.slot().finish();
+        if self.end() {
+            self.0.slot().finish();
         }
     }
 
     /// Withdraws a run that must not begin, as `Slot::withdraw`.
     pub(crate) fn withdraw(&mut self) -> bool {
-        let withdrawn = self.is_runner && self.pin.slot().withdraw();
-        self.is_runner &= !withdrawn;
-        withdrawn
+        self.runs() && self.0.slot().withdraw() && self.end()
     }
 
     /// Cancels a timeout that does not run, or must not go on. Returns whether it was cancelled.
     pub(crate) fn abandon(&mut self) -> bool {
-        std::mem::take(&mut self.is_runner) && self.pin.slot().abandon()
+        self.end() && self.0.slot().abandon()
     }
 
     /// Removes the worker's pin, and ends the run if the timeout has not gone on. Returns the slot if it is Free now.
     #[inline(always)]
     pub(crate) fn finish_and_unpin(self) -> Option<FreeSlots<P>> {
-        let is_runner = self.is_runner;
-        self.pin.remove(|slot| if is_runner { slot.finish_and_unpin() } else { slot.unpin(1) })
+        let runs = self.runs();
+        self.0.remove(|slot| if runs { slot.finish_and_unpin() } else { slot.unpin(1) })
     }
 }
 

@@ -43,10 +43,13 @@ pub(crate) fn schedule<T: TimerTask, E>(
 ) -> Result<Timeout, E> {
     let mut task = Some(task);
     let armed = with_owner(registry, |owner| arm(owner, &mut task, deadline, admit));
-    let scheduled = match (armed, task) {
-        (Some(Some(armed)), _) if !armed.chunk().context.is_closed() => {
+    let armed = match armed {
+        Some(Some(armed)) if !armed.chunk().context.is_closed() => {
             return Ok(Timeout::armed(armed));
         }
+        armed => armed,
+    };
+    let scheduled = match (armed, task) {
         (Some(Some(armed)), _) => take_back(Timeout::armed(armed)),
         (Some(None), Some(task)) => Err((task, refused(&registry.context, false))),
         (None, Some(task)) => schedule_without_owner(registry, task, deadline, admit),
