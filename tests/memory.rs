@@ -333,6 +333,67 @@ fn end_timers_on(wheel: WheelKind) {
     assert_eq!(grown[grown.len() / 2], 0, "bytes more for each timer: {grown:?}");
 }
 
+/// The bytes for each of 50 pieces that `make` makes.
+fn bytes_each<T>(make: impl FnMut(usize) -> T) -> isize {
+    const MANY: usize = 50;
+    let before = bytes();
+    let _kept: Vec<T> = (0..MANY).map(make).collect();
+    (bytes() - before) / MANY as isize
+}
+
+/// 16 KB of it are the 512 buckets.
+#[test]
+fn rule_04_a_timer_before_its_first_timeout_takes_at_most_40_kilobytes() {
+    let _alone = ALONE.lock();
+    let mut timers = Vec::with_capacity(50);
+    let each = bytes_each(|_| timers.push(manual()));
+    timers.iter().for_each(|(timer, _)| drop(timer.stop().unwrap()));
+    println!("bytes for each timer: {each}");
+    assert!(each < 40_000, "{each} bytes for each timer");
+}
+
+/// The sizes that the crate's page and the chapter on sizing give.
+#[test]
+fn rule_04_what_a_handle_and_a_thread_keep_of_an_ended_timer_is_bounded() {
+    let _alone = ALONE.lock();
+    let ended = |_| {
+        let (timer, _clock) = manual();
+        let schedule = || timer.new_timeout(|| (), HOUR).unwrap();
+        let handle = std::thread::scope(|scope| scope.spawn(schedule).join().unwrap());
+        drop(timer.stop().unwrap());
+        handle
+    };
+    let of_handle = bytes_each(ended);
+    // Each of these threads has scheduled in a timer that another thread has stopped.
+    let (until, ended) = std::sync::mpsc::channel::<()>();
+    let ended = std::sync::Mutex::new(ended);
+    let of_thread = std::thread::scope(|scope| {
+        let idle = || assert!(ended.lock().unwrap().recv().is_err());
+        let thread = |schedules: bool| {
+            let (timer, _clock) = manual();
+            let (done, is_done) = std::sync::mpsc::channel();
+            let other = timer.clone();
+            scope.spawn(move || {
+                if schedules {
+                    drop(other.new_timeout(|| (), HOUR));
+                }
+                drop(other);
+                done.send(()).unwrap();
+                idle();
+            });
+            is_done.recv().unwrap();
+            drop(timer.stop().unwrap());
+        };
+        let without = bytes_each(|_| thread(false));
+        let with = bytes_each(|_| thread(true));
+        drop(until);
+        with - without
+    });
+    println!("bytes of an ended timer: {of_handle} for each handle, {of_thread} for each thread");
+    assert!(of_handle < 11_000, "{of_handle} bytes for each handle");
+    assert!(of_thread < 11_000, "{of_thread} bytes for each thread");
+}
+
 /// Dead entries outnumber the live ones because the live ones expire, not because more are cancelled.
 #[test]
 fn rule_04_dead_entries_are_swept_when_the_live_ones_expire() {
