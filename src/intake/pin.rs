@@ -271,15 +271,6 @@ impl<P: Payload> Pin<P> {
         self.take_live_pin();
         Some(taken)
     }
-
-    /// Removes the pin as `unpin` does. Gives the slot to the caller if it is Free now.
-    #[inline]
-    fn remove(self, unpin: impl FnOnce(&Slot<P>) -> bool) -> Option<FreeSlots<P>> {
-        let this = ManuallyDrop::new(self);
-        let offset = this.offset();
-        let free = unpin(this.slot());
-        free.then(|| FreeSlots { chunk: this.chunk.again(), slots: 1 << offset })
-    }
 }
 
 impl<P: Payload> Clone for Pin<P> {
@@ -403,8 +394,17 @@ impl<P: Payload> Runner<P> {
     /// Removes the worker's pin, and ends the run if the timeout has not gone on. Returns the slot if it is Free now.
     #[inline(always)]
     pub(crate) fn finish_and_unpin(self) -> Option<FreeSlots<P>> {
-        let runs = self.runs();
-        self.0.remove(|slot| if runs { slot.finish_and_unpin() } else { slot.unpin(1) })
+        let this = ManuallyDrop::new(self);
+        let (pin, slot) = (&this.0, this.0.slot());
+        let free = if this.runs() { slot.finish_and_unpin() } else { slot.unpin(1) };
+        free.then(|| FreeSlots { chunk: pin.chunk.again(), slots: 1 << pin.offset() })
+    }
+}
+
+/// A runner that is lost, because its thread unwinds, ends its timeout. Then the pin goes.
+impl<P: Payload> Drop for Runner<P> {
+    fn drop(&mut self) {
+        self.abandon();
     }
 }
 

@@ -129,6 +129,23 @@ fn rule_01_a_running_timeout_is_withdrawn_or_abandoned_once() {
     }
 }
 
+/// A worker that unwinds loses its runner.
+#[test]
+fn rule_01_a_timeout_whose_runner_is_lost_is_cancelled() {
+    for keeps_handle in [true, false] {
+        let (registry, timeout) = timeout();
+        let (_, version) = timeout.slot().file().unwrap();
+        let chunk = registry.chunk(0).expect("it has the timeout");
+        let Claim::Due(claim) = timeout.pin().claim(version, DUE) else { panic!("it is due") };
+        let kept = Some(timeout).filter(|_| keeps_handle);
+        drop(claim);
+        let phase = chunk.slot(0).phase();
+        assert_eq!(phase, if keeps_handle { Phase::Cancelled } else { Phase::Free });
+        drop(kept);
+        assert_eq!(chunk.slot(0).phase(), Phase::Free);
+    }
+}
+
 /// A cancel has no effect on the run of a task that runs once, so it leaves the phase to the runner.
 #[test]
 fn rule_01_a_cancel_leaves_a_single_run_alone() {
