@@ -1038,78 +1038,53 @@ fn rule_04_a_chunk_is_dropped_with_its_last_slot_after_the_end() {
 }
 
 /// The owner reserves slots for futures, which it does even in a closed timer, while another thread ends the
-/// timer. Two of the slots lie in an empty chunk of the pool. A chunk stays until its slots are given back, and no
-/// longer.
-#[test]
-fn rule_04_a_slot_reserved_beside_the_end_keeps_its_chunk() {
-    check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, LATER));
-        let chunks = handles.each_ref().map(|(chunk, _)| Arc::downgrade(chunk));
-        let [first, second, third] = handles;
-        assert!(cancel(first).is_some() && cancel(second).is_some());
-        let ender = {
-            let registry = registry.clone();
-            spawn(move || {
-                registry.context.close();
-                registry.empty(Phase::Cancelled, drop_emptied);
-            })
-        };
-        turn();
-        let reserved = [(); 3].map(|()| {
-            assert!(owner.has_room());
-            let reserved = owner.reserve();
-            (Arc::downgrade(owner.chunk()), reserved)
-        });
-        drop(owner);
-        ender.join().unwrap();
-        cancel(third);
-        let reserved = reserved.map(|(chunk, reserved)| {
-            assert!(chunk.strong_count() > 0, "the chunk of a reserved slot was freed");
-            drop(reserved);
-            chunk
-        });
-        let mut chunks = chunks.iter().chain(&reserved);
-        assert!(chunks.all(|chunk| chunk.strong_count() == 0), "nothing else keeps a chunk");
+/// timer. Some of the slots lie in a chunk of the pool. A chunk stays until its slots are given back, and nothing
+/// keeps it afterwards, the pool included.
+fn a_reserved_slot_keeps_its_chunk(cancels_elsewhere: bool) {
+    let registry = registry();
+    let mut owner = Owner::enter(&registry).expect("there is room");
+    let handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, LATER));
+    let chunks = handles.each_ref().map(|(chunk, _)| Arc::downgrade(chunk));
+    let [first, second, third] = handles;
+    assert!(cancel(first).is_some());
+    let mut second = Some(second);
+    if !cancels_elsewhere {
+        assert!(second.take().and_then(cancel).is_some()); // the chunk is empty
+    }
+    let ender = {
+        let registry = registry.clone();
+        spawn(move || {
+            registry.context.close();
+            registry.empty(Phase::Cancelled, drop_emptied);
+        })
+    };
+    let canceller = second.map(|second| spawn(move || cancel(second)));
+    turn();
+    let reserved = [(); 3].map(|()| {
+        assert!(owner.has_room());
+        let reserved = owner.reserve();
+        (Arc::downgrade(owner.chunk()), reserved)
     });
+    drop(owner);
+    ender.join().unwrap();
+    canceller.into_iter().for_each(|canceller| _ = canceller.join().unwrap());
+    cancel(third);
+    let reserved = reserved.map(|(chunk, reserved)| {
+        assert!(chunk.strong_count() > 0, "the chunk of a reserved slot was freed");
+        drop(reserved);
+        chunk
+    });
+    let mut chunks = chunks.iter().chain(&reserved);
+    assert!(chunks.all(|chunk| chunk.strong_count() == 0), "nothing else keeps a chunk");
 }
 
-/// The last slot of a chunk is given back by another thread, which is interrupted, while the next owner takes the
-/// chunk from the pool and the timer ends. Nothing keeps the chunks afterwards, the pool included.
+#[test]
+fn rule_04_a_slot_reserved_beside_the_end_keeps_its_chunk() {
+    check(|| a_reserved_slot_keeps_its_chunk(false));
+}
+
+/// The thread that gives back the last slot of the chunk can be interrupted before it tells so.
 #[test]
 fn rule_04_a_slot_reserved_beside_the_last_give_back_keeps_its_chunk() {
-    check(|| {
-        let registry = registry();
-        let mut owner = Owner::enter(&registry).expect("there is room");
-        let handles = [1, 2, 3].map(|payload| schedule(&mut owner, payload, LATER));
-        let chunks = handles.each_ref().map(|(chunk, _)| Arc::downgrade(chunk));
-        let [first, second, third] = handles;
-        assert!(cancel(first).is_some());
-        let ender = {
-            let registry = registry.clone();
-            spawn(move || {
-                registry.context.close();
-                registry.empty(Phase::Cancelled, drop_emptied);
-            })
-        };
-        let canceller = spawn(move || cancel(second));
-        turn();
-        let reserved = [(); 3].map(|()| {
-            assert!(owner.has_room());
-            let reserved = owner.reserve();
-            (Arc::downgrade(owner.chunk()), reserved)
-        });
-        drop(owner);
-        ender.join().unwrap();
-        canceller.join().unwrap();
-        cancel(third);
-        let reserved = reserved.map(|(chunk, reserved)| {
-            assert!(chunk.strong_count() > 0, "the chunk of a reserved slot was freed");
-            drop(reserved);
-            chunk
-        });
-        let mut chunks = chunks.iter().chain(&reserved);
-        assert!(chunks.all(|chunk| chunk.strong_count() == 0), "nothing else keeps a chunk");
-    });
+    check(|| a_reserved_slot_keeps_its_chunk(true));
 }
