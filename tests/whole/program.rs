@@ -82,7 +82,7 @@ pub enum Future {
     Queue,
     /// A sleep that another one limits.
     Limit,
-    /// Of the process's timer.
+    /// A sleep on the process's timer.
     Global,
 }
 

@@ -490,7 +490,7 @@ impl Play {
                 }
             }
             What::Forget { node, lasts } => {
-                // That is no trouble, but what the node listens on may be forgotten as well.
+                // A forgotten call connection is no trouble, but the listening one may be forgotten as well.
                 self.deaf_only(node, lasting(lasts) + LIVENESS);
                 let Some(process) = lock(&self.0.slots)[node].process else { return };
                 self.0.server.net.forget_after(process, 1_200);

@@ -21,7 +21,7 @@ pub enum Line {
     Dead,
 }
 
-/// What has become of the connections that listen, or of all: of those up to a number.
+/// The state of the listening connections, or of all connections, up to a number.
 #[derive(Clone, Copy, Default)]
 struct Listeners {
     /// They never carry anything again, and nobody is told.

@@ -163,7 +163,7 @@ async fn a_transaction_that_is_rolled_back_makes_nothing_unique() {
     transaction.commit().await.unwrap();
 }
 
-/// What is acknowledged is stored. When the key is free, nothing that was not stored keeps others out.
+/// An acknowledged job is stored. Once the key is free, a job that was not stored keeps no other job out.
 async fn is_stored_or_refused(
     jobs: &Jobs<impl Shared>,
     answer: Result<JobId, ScheduleError>,
