@@ -68,14 +68,19 @@ pub async fn in_time(mut attempt: impl AsyncFnMut(Duration) -> bool) {
     panic!("half a minute was not enough");
 }
 
+/// Waits until a statement counts something. It must do so some time.
+pub async fn until_counted(client: &tokio_postgres::Client, statement: &str) {
+    let begun = Instant::now();
+    while client.query_one(statement, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never counted: {statement}");
+    }
+}
+
 /// Waits until a statement waits for what an open transaction has locked, in the database of the connection.
 pub async fn until_one_waits(watcher: &tokio_postgres::Client) {
     let waiting = "SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    let begun = Instant::now();
-    while watcher.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nobody waits for a lock");
-    }
+    until_counted(watcher, waiting).await;
 }
 
 /// Opens a node. On a busy machine, that can take longer than its calls may.

@@ -168,6 +168,7 @@ async fn a_task_that_waits_for_its_own_transaction_is_told() {
     let transaction = store.begin_write().await.unwrap();
     let refused = jobs.schedule(far(1)).await.unwrap_err();
     assert!(refused.to_string().contains("a write transaction is open for"), "{refused}");
+    assert!(matches!(&refused, ScheduleError::Store { source, .. } if source.is_undone()));
     drop(transaction);
     jobs.schedule(refused.into_job()).await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! Rows and keys that somebody has locked, and values that the server refuses: they hinder nobody else.
 
-use crate::common::{self, connect, postgres, until};
+use crate::common::{self, connect, postgres, until, until_counted, until_one_waits};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::{Config, NoTls};
@@ -24,16 +24,6 @@ fn job(n: u32) -> NewJob {
     NewJob::new("n", &n).unwrap()
 }
 
-/// Waits until a statement counts something. It must do so some time.
-async fn until_counted(client: &tokio_postgres::Client, statement: &str) {
-    let counted = async {
-        while client.query_one(statement, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-            tokio::time::sleep(ms(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), counted).await.expect(statement);
-}
-
 const BACKENDS: &str = "SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'wheelwork-jobs'";
 
@@ -48,10 +38,7 @@ async fn a_key_in_an_open_transaction_keeps_nobody_else_waiting() {
 
     let (other, same) = (jobs.clone(), job(1).key("held"));
     let waits = tokio::spawn(async move { other.schedule(same).await });
-    let watcher = connect(&url).await;
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    until_counted(&watcher, waiting).await;
+    until_one_waits(&connect(&url).await).await;
     // On their way with the one that waits, or after it: other keys, none, and other nodes.
     for n in 2..20 {
         let new = if n % 2 == 0 { job(n) } else { job(n).key(n.to_string()) };
