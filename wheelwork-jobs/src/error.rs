@@ -47,7 +47,8 @@ pub enum ScheduleError {
         /// What has happened.
         reason: String,
     },
-    /// The store failed. If the connection was lost meanwhile, the job may be stored.
+    /// The store failed, or an open transaction holds the key for too long. If [`StoreError::is_undone`], the job is
+    /// not stored, and can be scheduled again. Otherwise nobody knows.
     #[error("{source}")]
     Store {
         /// The job.

@@ -191,6 +191,8 @@ impl NewJob {
     /// of that one, whatever has become of it: it may be done, or cancelled. A job with a [`key`](Self::key) is
     /// compared by kind and key, whatever its payload. A period begins when a job is stored.
     ///
+    /// The id that is returned belongs to a job that was stored.
+    ///
     /// Payloads are the same if their JSON is, byte by byte. [`replace`](crate::Jobs::replace) takes no notice of it.
     ///
     /// ```

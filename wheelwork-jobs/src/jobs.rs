@@ -70,7 +70,7 @@ impl<S: Store> Jobs<S> {
     /// # Errors
     ///
     /// If the key is taken or too long, the very job is stored already, the jobs are stopped, or the store
-    /// fails. The job comes back in the error.
+    /// fails, also because an open transaction holds the key for ten seconds. The job comes back in the error.
     pub async fn schedule(&self, job: NewJob) -> Result<JobId, ScheduleError> {
         let spare = job.clone();
         match self.0.insert(job).await?.await {
@@ -107,7 +107,8 @@ impl<S: Store> Jobs<S> {
     /// # Errors
     ///
     /// If the key is taken or too long, the very job is stored already, or the store fails. The job comes
-    /// back in the error.
+    /// back in the error. If the store fails, a transaction of PostgreSQL fails as a whole: roll it back. That is so
+    /// too if somebody else stores the key of a [unique job](NewJob::unique_for) while this waits for it.
     pub fn schedule_in<'a>(
         &'a self,
         transaction: &'a S::Transaction<'_>,

@@ -415,6 +415,13 @@ impl Insertion {
             _ => None,
         }
     }
+
+    /// Neither this one is stored nor one that has its mark: another job has its key. If it has no key, the period of
+    /// another one has just ended.
+    #[cfg(feature = "postgres")]
+    fn not_stored(job: &NewJob) -> Self {
+        if job.key.is_some() { Self::KeyTaken } else { Self::Busy }
+    }
 }
 
 /// A job that was stored.

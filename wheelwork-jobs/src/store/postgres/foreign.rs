@@ -75,7 +75,7 @@ impl Postgres {
             Some(_) => self.marked_by(client, job).await?,
             None => None,
         };
-        Ok(Some(existing.map_or(Insertion::KeyTaken, Insertion::Existing)))
+        Ok(Some(existing.map_or_else(|| Insertion::not_stored(job), Insertion::Existing)))
     }
 
     /// The job that was stored in the period of this one.

@@ -122,11 +122,7 @@ async fn insert(
             (Some(inserted), _) => Insertion::Stored(inserted),
             _ if known.contains(&id) => Insertion::AlreadyStored,
             (None, Some(existing)) => Insertion::Existing(JobId::from_u128(existing.as_u128())),
-            // The period of another one has just ended, unless it is the key.
-            (None, None) if insert.job.unique_for.is_some() && insert.job.key.is_none() => {
-                Insertion::Busy
-            }
-            (None, None) => Insertion::KeyTaken,
+            (None, None) => Insertion::not_stored(&insert.job),
         }
     };
     Ok(jobs.iter().map(answer).collect())

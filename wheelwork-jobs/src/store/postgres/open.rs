@@ -146,7 +146,7 @@ impl Inner {
                 return Ok(Insertion::Existing(rows::id(row, 1)?));
             }
         }
-        Ok(Insertion::KeyTaken)
+        Ok(Insertion::not_stored(job))
     }
 
     pub(super) async fn repeat_in(
