@@ -13,6 +13,9 @@ pub(super) enum Fault {
     Cancelled,
     #[error("ON CONFLICT DO UPDATE command cannot affect row a second time")]
     Twice,
+    /// The cast that fails on purpose.
+    #[error("another transaction has stored its key or id meanwhile, so begin again")]
+    Overtaken,
     #[error("current transaction is aborted")]
     Aborted,
     #[error("cannot execute it in a read-only transaction")]
@@ -30,6 +33,7 @@ impl Fault {
             Self::LockTimeout => "55P03",
             Self::StatementTimeout | Self::Cancelled => "57014",
             Self::Twice => "21000",
+            Self::Overtaken => "22P02",
             Self::Aborted => "25P02",
             Self::ReadOnly => "25006",
             Self::Closed => "08006",

@@ -11,6 +11,8 @@ pub(super) const NODES: usize = 3;
 pub(super) const TIGHT: u32 = 500;
 pub(super) const RATED: u32 = 1_000;
 pub(super) const UNIQUE: u32 = 2_000;
+/// They have the keys of unique jobs.
+pub(super) const RIVALS: u32 = 2_100;
 pub(super) const MEMBERS: u32 = 3_000;
 pub(super) const LAST: u32 = 4_000;
 pub(super) const PERIODIC: u32 = 5_000;
@@ -21,6 +23,7 @@ pub(super) fn sort(job: u32) -> Sort {
         PERIODIC.. => Sort::Periodic,
         LAST.. => Sort::Last,
         MEMBERS.. => Sort::Plain,
+        RIVALS.. => Sort::Plain,
         UNIQUE.. => Sort::Unique,
         RATED.. => Sort::Rated,
         TIGHT.. => Sort::Tight,
@@ -72,12 +75,13 @@ pub(super) enum What {
         key: u8,
         act: Act,
     },
-    /// Schedules unless the same was stored in the period. `open` says how long its transaction is open, and whether
-    /// it commits.
+    /// Schedules unless the same was stored in the period: one with the same mark, or with the same key if it has one.
+    /// `open` says how long its transaction is open, and whether it commits.
     Unique {
         node: usize,
         job: u32,
         mark: u8,
+        key: Option<u8>,
         period: u64,
         due: u64,
         act: Act,
@@ -274,8 +278,17 @@ fn unique(steps: &mut Vec<Step>, rng: &mut Rng) {
         let (node, mark) = (rng.usize(..NODES), rng.u8(..2));
         let (period, due, act) = (rng.u64(50..6_000), rng.u64(..1_500), act(rng));
         let open = (rng.u8(..4) == 0).then(|| (rng.u64(1..600), rng.bool()));
-        let what = What::Unique { node, job, mark, period, due, act, open };
-        steps.push(Step { at: from + rng.u64(..lasts), what });
+        let key = (rng.u8(..3) == 0).then(|| rng.u8(..3));
+        let what = What::Unique { node, job, mark, key, period, due, act, open };
+        let at = from + rng.u64(..lasts);
+        steps.push(Step { at, what });
+        if let Some(key) = key.filter(|_| rng.bool()) {
+            // Somebody else stores the key at the same time.
+            let (job, open) = (RIVALS + job - UNIQUE, rng.u64(1..120));
+            let at = (at + 20).saturating_sub(rng.u64(..open));
+            let what = What::ScheduleIn { job, due, key: Some(key), act, open, commits: true };
+            steps.push(Step { at, what });
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::oracle::{
 use super::server::Server;
 use super::statement::{EFFECT, LOCK_ROW};
 use super::world::{self, Home, Process};
+use crate::error::ScheduleError;
 use crate::group::Group;
 use crate::handler::Job;
 use crate::job::{JobId, NewJob, When};
@@ -438,8 +439,9 @@ impl Play {
                 let new = self.new_job(job, due, Some(key), act);
                 self.replace(node, job, new, key);
             }
-            What::Unique { node, job, mark, period, due, act, open } => {
-                let new = self.new_job(job, due, None, act);
+            What::Unique { node, job, mark, key, period, due, act, open } => {
+                let new = self.new_job(job, due, key, act);
+                let mark = key.map_or(mark, |key| u8::MAX - key);
                 let payload = mark.to_string();
                 let new = NewJob { payload, unique_for: Some(ms(period)), ..new };
                 self.calm(lasting(open.map_or(0, |(open, _)| open)));
@@ -715,21 +717,34 @@ impl Play {
     #[cfg(not(feature = "cron"))]
     async fn repeat(&self, _: &Jobs<Postgres>, _: u32) {}
 
-    async fn schedule(&self, node: usize, job: u32, new: NewJob) {
-        let Some(jobs) = self.jobs(node) else { return };
+    async fn schedule(&self, node: usize, job: u32, mut new: NewJob) {
+        while let Some(again) = self.try_to_schedule(node, job, new).await {
+            new = again;
+            self.calm(self.now());
+            world::sleep(ms(100)).await;
+        }
+    }
+
+    /// Returns the job if it was not stored, and can be scheduled again.
+    async fn try_to_schedule(&self, node: usize, job: u32, new: NewJob) -> Option<NewJob> {
+        let jobs = self.jobs(node)?;
         let (called, keyed) = (self.now(), new.key.is_some());
         let answer = jobs.schedule(new).await;
         drop(jobs);
         let now = self.now();
         let mut oracle = self.oracle();
-        match answer {
-            Ok(_) => oracle.stored(job, now),
-            Err(error) if !keyed => oracle.refused("schedule", called, &error.to_string()),
-            Err(_) => {}
-        }
         if !keyed {
             oracle.answered("schedule", called, now);
         }
+        let Err(error) = answer else {
+            oracle.stored(job, now);
+            return None;
+        };
+        if !keyed {
+            oracle.refused("schedule", called, &error.to_string());
+        }
+        let again = matches!(&error, ScheduleError::Store { source, .. } if source.is_undone());
+        again.then(|| error.into_job())
     }
 
     async fn schedule_in(&self, job: u32, new: NewJob, open: u64, commits: bool) {

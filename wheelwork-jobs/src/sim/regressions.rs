@@ -1,6 +1,8 @@
 //! Histories that have broken a rule.
 
-use super::history::{Act, LAST, PERIODIC, RATED, Step, TIGHT, What, at};
+use super::history::{
+    Act, LAST, PERIODIC, RATED, RIVALS, Step, TIGHT, UNIQUE, What, at,
+};
 use super::net::Line;
 use super::play::play;
 
@@ -116,6 +118,24 @@ fn jobs_cancelled_while_their_node_takes_a_new_number_do_not_run() {
     trouble.push(at(1_450, What::SilenceListener { node: 1 }));
     trouble.push(at(1_600, What::SlowServer { most: 400, lasts: 2_000 }));
     keeps_all_rules_in(20, &when_they_begin(&trouble));
+}
+
+/// It is acknowledged only if it is stored, and a mark without a job keeps no other one out.
+#[test]
+fn a_unique_job_whose_key_somebody_else_stores_is_stored_or_refused() {
+    let mut steps = Vec::new();
+    for n in 0..40_u32 {
+        let (job, from) = (UNIQUE + n, 1_000 + 200 * u64::from(n));
+        let (due, act, key) = (300, Act::Quick, Some(u8::try_from(n % 3).unwrap_or(0)));
+        let (open, commits) = (20 + u64::from(n % 20), true);
+        let rival = RIVALS + n;
+        steps.push(at(from, What::ScheduleIn { job: rival, due, key, act, open, commits }));
+        let (node, period) = (0, 1_500);
+        let open = (n % 3 == 2).then_some((5, true));
+        let what = What::Unique { node, job, mark: 0, key, period, due, act, open };
+        steps.push(at(from + 10, what));
+    }
+    keeps_all_rules(&steps);
 }
 
 /// The insertion of the key waits with its lock on the row of its node.

@@ -498,6 +498,9 @@ impl<'a> Statement<'a> {
                 ..JobRow::default()
             };
             if !self.insert_row(ids[n], row).await? {
+                if periods[n].is_some() {
+                    return Err(Fault::Overtaken);
+                }
                 continue;
             }
             if owner.is_none() && due <= horizon {
@@ -575,7 +578,8 @@ impl<'a> Statement<'a> {
         if !self.mark(&mut touched, p.uuid(1), key.as_deref(), &mark, p.int(9)).await? {
             return Ok(vec![]);
         }
-        self.insert_in(p).await
+        let stored = self.insert_in(p).await?;
+        if stored.is_empty() { Err(Fault::Overtaken) } else { Ok(stored) }
     }
 
     async fn insert_in(&self, p: &Parameters) -> Done<Rows> {
