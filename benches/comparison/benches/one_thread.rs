@@ -1,6 +1,6 @@
 //! Claim: alone on one thread, each operation of the wheels costs less than that of tokio-util's `DelayQueue`.
 //!
-//! `cargo bench -p comparison --bench one_thread`, in `tests/packages`. Each structure is owned by one thread and
+//! `cargo bench -p comparison --features rivals --bench one_thread`. Each structure is owned by one thread and
 //! is told deadlines as instants. All values are 8 bytes.
 //!
 //! Each round measures every structure once, in turn, by the CPU time of the thread. The table has the medians,
@@ -238,8 +238,13 @@ fn main() {
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let _context = runtime.enter();
     let nexus = || nexus_timer::WheelBuilder::new().tick_duration(TICK).unbounded(4096);
-    let names =
-        ["hashed wheel", "hierarchical wheel", "delay line", "tokio-util DelayQueue", "nexus-timer"];
+    let names = [
+        "hashed wheel",
+        "hierarchical wheel",
+        "delay line",
+        "tokio-util DelayQueue",
+        "nexus-timer",
+    ];
     let mut rounds: Vec<Vec<Costs>> = Vec::new();
     for _ in 0..ROUNDS {
         rounds.push(vec![

@@ -108,8 +108,8 @@ fn build_unstable() -> Result<PathBuf, String> {
     let target = format!("{HERE}/target/tokio-unstable");
     say(&format!("Building the comparison with --cfg tokio_unstable, for {TOKIO_ALT}."));
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--release", "--quiet", "--target-dir", &target, "--manifest-path"]);
-    run(cargo.arg(format!("{HERE}/Cargo.toml")).env("RUSTFLAGS", "--cfg tokio_unstable"))?;
+    cargo.args(["build", "--release", "--quiet", "--features", "rivals", "--target-dir", &target]);
+    run(cargo.current_dir(HERE).env("RUSTFLAGS", "--cfg tokio_unstable"))?;
     Ok(PathBuf::from(target).join("release/comparison"))
 }
 

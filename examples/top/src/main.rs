@@ -1,7 +1,7 @@
 //! A timer at work, live in the terminal.
 //!
 //! ```text
-//! cargo run --release --example top
+//! cargo run --release -p top
 //! ```
 //!
 //! It loads one timer with requests and sessions, and with the real connections of the example

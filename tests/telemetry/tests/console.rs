@@ -1,8 +1,8 @@
 //! Sleeps in tokio-console: the real `console_subscriber`, read over its network interface by a client
 //! such as the console itself.
 
-#[cfg(not(tokio_unstable))]
-compile_error!("run cargo inside tests/packages: its configuration sets tokio_unstable");
+// Its subscriber does nothing without one of them. `.cargo/config.toml` sets the second, which no other crate knows.
+#![cfg(any(tokio_unstable, console_without_tokio_unstable))]
 
 use console_api::async_ops::AsyncOpUpdate;
 use console_api::field::Value;
@@ -14,6 +14,7 @@ use console_subscriber::ConsoleLayer;
 use std::collections::HashMap;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
+use tracing::Instrument;
 use tracing_subscriber::layer::SubscriberExt;
 use wheelwork::{HashedWheelTimer, ManualClock};
 
@@ -129,7 +130,9 @@ async fn watch_a_sleep(port: u16) {
     sleep.reset_after(Duration::from_millis(2500));
     until(&mut console, &mut updates, |console| console.duration(id) == Some((2500, "ms"))).await;
 
-    let waiting = tokio::spawn(sleep);
+    // As the spans of tokio's own tasks, which it makes only under `--cfg tokio_unstable`.
+    let task = tracing::trace_span!(target: "tokio::task", "runtime.spawn", kind = "task");
+    let waiting = tokio::spawn(sleep.instrument(task));
     tokio::task::yield_now().await; // its first poll
     clock.advance(Duration::from_millis(2500));
     waiting.await.expect("no panic");
