@@ -16,7 +16,6 @@ use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
@@ -46,11 +45,22 @@ pub struct Job<P, S: Store> {
     pub(crate) cancellation: CancellationToken,
 }
 
+/// What has become of the calls of `complete_in`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Completion {
+    /// There was none.
+    #[default]
+    None,
+    /// None has succeeded.
+    Tried,
+    /// One has. Nobody knows whether its transaction was committed.
+    Succeeded,
+}
+
 /// What a handler tells beside its result.
 #[derive(Default)]
 pub(crate) struct Told {
-    /// The job was completed in a transaction: its row may be gone already.
-    pub(crate) in_transaction: AtomicBool,
+    completion: Mutex<Completion>,
     snooze: Mutex<Option<Duration>>,
     /// For how long the job is kept when it is done.
     keep_done: Option<Duration>,
@@ -64,9 +74,13 @@ impl Told {
         Self { keep_done, reports: reports.clone(), ..Self::default() }
     }
 
-    /// The job was completed in a transaction, which may not be committed yet.
-    pub(crate) fn completed(&self) {
-        self.in_transaction.store(true, Ordering::Relaxed);
+    pub(crate) fn reached(&self, completion: Completion) {
+        let mut reached = self.completion.lock().unwrap_or_else(PoisonError::into_inner);
+        *reached = completion.max(*reached);
+    }
+
+    pub(crate) fn completion(&self) -> Completion {
+        *self.completion.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn snooze(&self) -> Option<Duration> {
@@ -92,8 +106,8 @@ impl<P, S: Store> Job<P, S> {
     }
 
     /// Puts the job off: if the handler returns `Ok` after this, the job is not done, but runs again after
-    /// the delay, with the same number of the attempt. A call of [`complete_in`](Self::complete_in) counts
-    /// more.
+    /// the delay, with the same number of the attempt. If a transaction of [`complete_in`](Self::complete_in) is
+    /// committed, that counts more, and the job is done.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -185,6 +199,10 @@ impl<P: Sync, S: Store> Job<P, S> {
     /// Ends the job in your transaction. If the transaction commits, the job is done, and its work in the
     /// transaction is done exactly once. Commit before the handler returns.
     ///
+    /// After this call, a handler that returns `Ok` ends the job by a commit alone. If no transaction in which it was
+    /// completed is committed, because that was forgotten or has failed, the attempt has failed, and is made again. A
+    /// transaction that is still open then decides when it ends.
+    ///
     /// The transaction is on a connection of yours, from any pool, to the database of the store: a clone of the
     /// pool in the handler's closure. The store lends none of its own. With `Redb` it comes from
     /// [`Redb::begin_write`](crate::Redb::begin_write), of a clone of the store.
@@ -201,6 +219,8 @@ impl<P: Sync, S: Store> Job<P, S> {
     ) -> InTransaction<'a, Result<(), CompleteError>> {
         let (claim, kept) = (self.claim(), self.told.kept());
         Box::pin(async move {
+            // First: if this future is dropped half-way, the job may be completed all the same.
+            self.told.reached(Completion::Tried);
             let completing = match (self.next_occurrence(), &kept) {
                 (Some(next), _) => self.store.repeat_in(transaction, self.window, claim, next),
                 (None, Some(kept)) => self.store.complete_kept_in(transaction, claim, kept),
@@ -209,7 +229,7 @@ impl<P: Sync, S: Store> Job<P, S> {
             if !completing.await? {
                 return Err(CompleteError::Lost { id: self.id });
             }
-            self.told.completed();
+            self.told.reached(Completion::Succeeded);
             Ok(())
         })
     }

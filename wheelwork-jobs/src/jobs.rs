@@ -30,7 +30,8 @@ const PRUNED: usize = 1_000;
 ///
 /// - A job that was scheduled runs until a handler has returned `Ok`, its attempts are used up, or it is
 ///   cancelled: at least once, whatever crashes.
-/// - Work done in the transaction of [`Job::complete_in`] is done exactly once.
+/// - Work done in the transaction of [`Job::complete_in`] is done exactly once. Without its commit, the job is not
+///   done.
 /// - No handler is called before the due time, by the database's clock.
 pub struct Jobs<S: Store>(Arc<Link<S>>);
 

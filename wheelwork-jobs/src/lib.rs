@@ -33,7 +33,7 @@
 //! # Guarantees
 //!
 //! 1. A job whose [`schedule`](Jobs::schedule) has returned is durable, and runs at least once.
-//! 2. Work in the transaction of [`Job::complete_in`] is done exactly once.
+//! 2. Work in the transaction of [`Job::complete_in`] is done exactly once. Without its commit, the job is not done.
 //! 3. No handler is called before the due time, by the database's clock.
 //! 4. A node that lives keeps its jobs, however slow they are. The jobs of a dead node run at most the
 //!    [liveness](JobsBuilder::liveness) late, plus the time to claim them.

@@ -6,7 +6,7 @@ mod diesel;
 mod sqlx;
 
 use crate::error::{CompleteError, ScheduleError};
-use crate::handler::Job;
+use crate::handler::{Completion, Job};
 use crate::job::{JobId, NewJob};
 use crate::store::postgres::Postgres;
 use crate::store::postgres::foreign::Client;
@@ -55,8 +55,9 @@ impl<P: Sync> Job<P, Postgres> {
     async fn complete_by(&self, client: &mut impl Client) -> Result<(), CompleteError> {
         let next = self.next_occurrence();
         let (claim, kept) = (self.claim(), self.told.kept());
+        self.told.reached(Completion::Tried);
         self.store.complete_by(client, self.window, claim, next, kept).await?;
-        self.told.completed();
+        self.told.reached(Completion::Succeeded);
         Ok(())
     }
 }

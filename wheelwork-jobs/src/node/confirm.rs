@@ -6,7 +6,7 @@
 //!   those that run by then: what only waits is not counted.
 
 use super::Node;
-use super::finish::Ended;
+use super::finish::{Attempt, Ended};
 use crate::host;
 use crate::store::{Claim, End, NodeId, Outcome, Started, Store};
 use crate::trace::tell;
@@ -101,6 +101,6 @@ impl<S: Store> Node<S> {
         tell!(error, [kind = name, %id, error], "{name} {id} is dead: {error}");
         let end = End { claim, outcome: Outcome::Bury { error } };
         // The queue is open: the node has the other end until it has stopped.
-        let _ = self.ends.send(Ended { kind, end, in_transaction: false, only_looked: false });
+        let _ = self.ends.send(Ended { kind, end, attempt: Attempt::Known });
     }
 }

@@ -1,11 +1,12 @@
 //! Runs the due jobs of one kind, as many at once as its handler allows.
 
 use super::Node;
-use super::finish::Ended;
+use super::finish::{Attempt, Ended};
 use super::held::{Begin, Begun};
 use crate::group::Waiting;
-use crate::handler::{Job, Told};
+use crate::handler::{Completion, Job, Told};
 use crate::host::{self, Timeout};
+use crate::job::JobId;
 use crate::kind::Kind;
 use crate::periodic::Repetition;
 use crate::store::{Claim, End, Outcome, Store};
@@ -13,7 +14,6 @@ use crate::time::{Timestamp, far_future};
 use crate::trace::{self, RunSpan, tell};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
@@ -21,6 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The most characters that are stored of an error's text.
 const LONGEST_ERROR: usize = 2_000;
+
+const NOT_COMMITTED: &str = "the handler returned Ok after complete_in, but no transaction with that was committed: \
+     expected a commit before the return";
 
 /// The due jobs of one kind, the most urgent first, and of these the earliest: jobs that are taken over late do
 /// not wait behind others.
@@ -215,21 +218,25 @@ impl<S: Store> Drop for Run<'_, S> {
         let Self { node, kind, claim, .. } = *self;
         let dropped = || Err("the runtime dropped the handler".to_owned());
         let result = self.result.take().unwrap_or_else(dropped);
-        let only_looked = matches!(result, Ok(Ran::Waits(_)));
-        let outcome = self.span.clone().in_scope(|| match result {
+        let (outcome, attempt) = self.span.clone().in_scope(|| match result {
             Ok(ran) => self.end_well(ran),
-            Err(error) => self.outcome_of(error),
+            Err(error) => {
+                let outcome = self.failure(error);
+                self.node.tell_failure(kind, claim.id, self.attempt, &outcome);
+                (outcome, Attempt::Known)
+            }
         });
-        self.span.ended(word_for(&outcome));
+        self.span.ended(match &attempt {
+            Attempt::InTransaction { .. } => "in transaction",
+            Attempt::Look | Attempt::Known => word_for(&outcome),
+        });
         node.end(claim, kind);
         node.reports.forget(claim);
         if let Some(called) = self.called {
             node.counts.kinds.of(kind).took(host::elapsed(called));
         }
-        let in_transaction = self.told.in_transaction.load(Ordering::Relaxed);
         // The queue is open: the node has the other end until it has stopped.
-        let end = End { claim, outcome };
-        let _ = node.ends.send(Ended { kind, end, in_transaction, only_looked });
+        let _ = node.ends.send(Ended { kind, end: End { claim, outcome }, attempt });
     }
 }
 
@@ -256,58 +263,63 @@ impl<S: Store> Run<'_, S> {
         Ok(payload)
     }
 
-    fn end_well(&self, ran: Ran) -> Outcome {
+    fn end_well(&self, ran: Ran) -> (Outcome, Attempt) {
         match ran {
-            Ran::Waits(delay) => return Outcome::Snooze { delay },
-            Ran::Dropped => return Outcome::LetGo,
+            Ran::Waits(delay) => return (Outcome::Snooze { delay }, Attempt::Look),
+            Ran::Dropped => return (Outcome::LetGo, Attempt::Known),
             Ran::Yes | Ran::No => {}
         }
         let next = self.repetition.as_ref().and_then(|repetition| repetition.next());
-        match self.told.snooze() {
-            Some(delay) if !self.told.in_transaction.load(Ordering::Relaxed) => {
-                Outcome::Snooze { delay }
-            }
-            _ => match next {
-                Some(due) => Outcome::Repeat { due, error: None, ran: ran == Ran::Yes },
-                None => self.told.kept().map_or(Outcome::Done, Outcome::Keep),
-            },
-        }
+        let done = match next {
+            Some(due) => Outcome::Repeat { due, error: None, ran: ran == Ran::Yes },
+            None => self.told.kept().map_or(Outcome::Done, Outcome::Keep),
+        };
+        let snoozed = self.told.snooze().map(|delay| Outcome::Snooze { delay });
+        let committed = match self.told.completion() {
+            Completion::None => return (snoozed.unwrap_or(done), Attempt::Known),
+            Completion::Tried => None,
+            Completion::Succeeded => Some(done),
+        };
+        let outcome = snoozed.unwrap_or_else(|| self.failure(NOT_COMMITTED.to_owned()));
+        (outcome, Attempt::InTransaction { number: self.attempt, committed })
     }
 
-    fn outcome_of(&self, error: String) -> Outcome {
-        self.node.counts.kinds.of(self.kind).failed.add(1);
-        let kind = &self.node.handlers[self.kind].kind;
-        let (name, id, attempt) = (&kind.name, self.claim.id, self.attempt);
+    fn failure(&self, error: String) -> Outcome {
         // PostgreSQL cannot store NUL, and nobody reads more.
         let error: String = error.chars().filter(|&c| c != '\0').take(LONGEST_ERROR).collect();
-        let retry = kind.retry.next(attempt);
+        let retry = self.node.handlers[self.kind].kind.retry.next(self.attempt);
         let next = self.repetition.as_ref().and_then(|repetition| repetition.next_before(retry));
-        if let Some(due) = next {
-            tell!(
+        match (next, retry) {
+            (Some(due), _) => Outcome::Repeat { due, error: Some(error), ran: true },
+            (None, Some(delay)) => Outcome::Retry { delay, error },
+            (None, None) => Outcome::Bury { error },
+        }
+    }
+}
+
+impl<S: Store> Node<S> {
+    /// An attempt has failed, unless its job was put off.
+    pub(super) fn tell_failure(&self, kind: usize, id: JobId, attempt: u32, outcome: &Outcome) {
+        let name = &*self.kinds[kind];
+        match outcome {
+            Outcome::Repeat { error: Some(error), .. } => tell!(
                 error,
-                [kind = &**name, %id, attempt, error],
+                [kind = name, %id, attempt, error],
                 "{name} {id} gave its occurrence up after {attempt} attempts: {error}"
-            );
-            return Outcome::Repeat { due, error: Some(error), ran: true };
+            ),
+            Outcome::Retry { delay, error } => tell!(
+                warn,
+                [kind = name, %id, attempt, ?delay, error],
+                "{name} {id} failed, attempt {attempt}, again in {delay:?}: {error}"
+            ),
+            Outcome::Bury { error } => tell!(
+                error,
+                [kind = name, %id, attempt, error],
+                "{name} {id} is dead after {attempt} attempts: {error}"
+            ),
+            _ => return,
         }
-        match retry {
-            Some(delay) => {
-                tell!(
-                    warn,
-                    [kind = &**name, %id, attempt, ?delay, error],
-                    "{name} {id} failed, attempt {attempt}, again in {delay:?}: {error}"
-                );
-                Outcome::Retry { delay, error }
-            }
-            None => {
-                tell!(
-                    error,
-                    [kind = &**name, %id, attempt, error],
-                    "{name} {id} is dead after {attempt} attempts: {error}"
-                );
-                Outcome::Bury { error }
-            }
-        }
+        self.counts.kinds.of(kind).failed.add(1);
     }
 }
 

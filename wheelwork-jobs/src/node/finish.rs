@@ -24,10 +24,19 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Ended {
     pub(super) kind: usize,
     pub(super) end: End,
-    /// Whether the handler has completed the job in a transaction: then its row may be gone already.
-    pub(super) in_transaction: bool,
-    /// The job of a group has looked at its members: that is no run, and counts nowhere.
-    pub(super) only_looked: bool,
+    pub(super) attempt: Attempt,
+}
+
+/// What kind of attempt has ended.
+pub(super) enum Attempt {
+    /// None: the job of a group has looked at its members. It counts nowhere.
+    Look,
+    /// Its end is known.
+    Known,
+    /// Its handler has called `complete_in` and returned `Ok`. If the claim still holds, no transaction with the
+    /// completion was committed, and the end in the store is that of this attempt. If not, `committed` is. It is
+    /// `None` if no completion has succeeded: then the claim was lost otherwise.
+    InTransaction { number: u32, committed: Option<Outcome> },
 }
 
 /// An end that could not be stored.
@@ -99,17 +108,13 @@ async fn tell<S: Store>(
             again.push((ended, backoff));
             continue;
         }
-        let Ended { kind, end, in_transaction, only_looked } = ended;
-        if !only_looked {
-            node.count(kind, &end.outcome, answer == Finished::Held, in_transaction);
-        }
-        near |= match end.outcome {
+        told.push(ended.end.claim);
+        near |= match node.note_end(ended, answer == Finished::Held) {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
             Outcome::Repeat { due, .. } => due <= horizon,
             Outcome::LetGo => true,
             Outcome::Done | Outcome::Keep(_) | Outcome::Bury { .. } => false,
         };
-        told.push(end.claim);
     }
     let room_again = node.forget(told);
     if near || room_again {
@@ -131,15 +136,26 @@ impl<S: Store> Node<S> {
         since.is_some_and(|since| now >= since + GRACE)
     }
 
-    fn count(&self, kind: usize, outcome: &Outcome, held: bool, in_transaction: bool) {
+    /// Counts an end that the store knows. Returns how the run has ended.
+    fn note_end(&self, ended: Ended, held: bool) -> Outcome {
+        let Ended { kind, end: End { claim, outcome }, attempt } = ended;
+        let (outcome, held) = match attempt {
+            Attempt::Look => return outcome,
+            Attempt::InTransaction { committed: Some(committed), .. } if !held => (committed, true),
+            Attempt::InTransaction { number, .. } if held => {
+                self.tell_failure(kind, claim.id, number, &outcome);
+                (outcome, held)
+            }
+            Attempt::InTransaction { .. } | Attempt::Known => (outcome, held),
+        };
+        self.count(kind, &outcome, held);
+        outcome
+    }
+
+    fn count(&self, kind: usize, outcome: &Outcome, held: bool) {
         let counts = self.counts.kinds.of(kind);
         let count = match outcome {
             Outcome::LetGo => return,
-            Outcome::Done | Outcome::Keep(_) | Outcome::Repeat { error: None, ran: true, .. }
-                if held || in_transaction =>
-            {
-                &counts.done
-            }
             _ if !held => &counts.lost,
             Outcome::Done | Outcome::Keep(_) | Outcome::Repeat { error: None, ran: true, .. } => {
                 &counts.done

@@ -16,7 +16,7 @@
 //! that waits, and lets go as many of the last ones. What it lets go takes no room, and stays until the store knows.
 
 use super::Node;
-use super::finish::Ended;
+use super::finish::{Attempt, Ended};
 use crate::host::{self, Timeout};
 use crate::job::NewJob;
 use crate::kind::Kind;
@@ -402,7 +402,7 @@ impl<S: Store> Node<S> {
         count.remove(job.bytes);
         let (kind, end) = (job.kind, End { claim, outcome: Outcome::LetGo });
         // The queue is open: the node has the other end until it has stopped.
-        let _ = self.ends.send(Ended { kind, end, in_transaction: false, only_looked: false });
+        let _ = self.ends.send(Ended { kind, end, attempt: Attempt::Known });
     }
 
     /// Queues a job if it is due, and otherwise puts it into the wheel.

@@ -6,6 +6,7 @@ mod common;
 mod change;
 #[cfg(any(feature = "sqlx", feature = "diesel-async"))]
 mod clients;
+mod commit;
 mod everywhere;
 mod fail;
 mod fire;
