@@ -14,11 +14,9 @@ mod delayed;
 use delayed as imp;
 #[cfg(loom)]
 use loom::sync as imp;
-#[cfg(tsan)]
-use seen as imp;
 #[cfg(shuttle)]
 use shuttle::sync as imp;
-#[cfg(not(any(delays, loom, shuttle, tsan)))]
+#[cfg(not(any(delays, loom, shuttle)))]
 use std::sync as imp;
 
 pub(crate) use imp::{
@@ -56,9 +54,7 @@ use std::time::Instant;
 /// reordering.
 #[inline]
 pub(crate) fn fence_after_exchange() {
-    if cfg!(any(target_arch = "x86", target_arch = "x86_64"))
-        && !cfg!(any(loom, shuttle, tsan, miri))
-    {
+    if cfg!(any(target_arch = "x86", target_arch = "x86_64")) && !cfg!(any(loom, shuttle, miri)) {
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
     } else {
         fence(Ordering::SeqCst);
@@ -126,65 +122,6 @@ impl Condvar {
         }
         let _ = limit;
         self.wait(guard)
-    }
-}
-
-/// Locks that are compiled with the thread sanitizer's instrumentation. The standard library comes
-/// precompiled without it. The interface is the standard library's.
-#[cfg(tsan)]
-mod seen {
-    pub(crate) use parking_lot::MutexGuard;
-    pub(crate) use std::sync::atomic;
-    use std::sync::{LockResult, TryLockError, TryLockResult};
-    use std::time::Duration;
-
-    pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
-
-    impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(parking_lot::Mutex::new(value))
-        }
-
-        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-            Ok(self.0.lock())
-        }
-
-        pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-            self.0.try_lock().ok_or(TryLockError::WouldBlock)
-        }
-    }
-
-    pub(crate) struct Condvar(parking_lot::Condvar);
-
-    impl Condvar {
-        pub(crate) fn new() -> Self {
-            Self(parking_lot::Condvar::new())
-        }
-
-        pub(crate) fn notify_one(&self) {
-            self.0.notify_one();
-        }
-
-        pub(crate) fn notify_all(&self) {
-            self.0.notify_all();
-        }
-
-        pub(crate) fn wait<'a, T>(
-            &self,
-            mut guard: MutexGuard<'a, T>,
-        ) -> LockResult<MutexGuard<'a, T>> {
-            self.0.wait(&mut guard);
-            Ok(guard)
-        }
-
-        pub(crate) fn wait_timeout<'a, T>(
-            &self,
-            mut guard: MutexGuard<'a, T>,
-            limit: Duration,
-        ) -> LockResult<(MutexGuard<'a, T>, bool)> {
-            let timed_out = self.0.wait_for(&mut guard, limit).timed_out();
-            Ok((guard, timed_out))
-        }
     }
 }
 

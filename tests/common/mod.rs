@@ -17,29 +17,7 @@ use std::time::{Duration, Instant};
 use wheelwork::executor::Job;
 use wheelwork::{Builder, HashedWheelTimer, ManualClock, Timeout, WheelKind};
 
-#[cfg(tsan)]
-pub use seen::Mutex;
-#[cfg(not(tsan))]
 pub use std::sync::Mutex;
-
-/// A lock that the thread sanitizer understands. `src/base/sync.rs` has the reason.
-#[cfg(tsan)]
-mod seen {
-    use std::sync::LockResult;
-
-    #[derive(Default)]
-    pub struct Mutex<T>(parking_lot::Mutex<T>);
-
-    impl<T> Mutex<T> {
-        pub const fn new(value: T) -> Self {
-            Self(parking_lot::Mutex::new(value))
-        }
-
-        pub fn lock(&self) -> LockResult<parking_lot::MutexGuard<'_, T>> {
-            Ok(self.0.lock())
-        }
-    }
-}
 
 pub const TICK: Duration = Duration::from_millis(100);
 

@@ -8,7 +8,7 @@
 //! `WHEELWORK_WHOLE_SECONDS` changes the time of each kind on real threads from 2 s, and `WHEELWORK_WHOLE_SEED` the
 //! first seed.
 
-#![cfg(asleep)]
+extern crate whole as wheelwork;
 
 #[path = "../common/mod.rs"]
 mod common;

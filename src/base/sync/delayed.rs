@@ -2,7 +2,7 @@
 //! each read-modify-write, each push and each pop, and before each lock.
 //!
 //! A race that an interrupted thread loses needs the interruption within a few instructions, which almost never
-//! happens by itself. `.ci/whole` builds with `--cfg delays`.
+//! happens by itself. The package `tests/whole` sets the cfg.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 

@@ -1,8 +1,6 @@
 //! Histories that have broken a rule.
 
-use super::history::{
-    Act, LAST, PERIODIC, RATED, RIVALS, Step, TIGHT, UNIQUE, What, at,
-};
+use super::history::{Act, LAST, PERIODIC, RATED, RIVALS, Step, TIGHT, UNIQUE, What, at};
 use super::net::Line;
 use super::play::play;
 

@@ -1,4 +1,4 @@
-//! Streams with idle timeouts under random schedules of every lock and atomic, like `tests/shuttle.rs`.
+//! Streams with idle timeouts under random schedules of every lock and atomic, like `shuttle.rs`.
 //! Three tasks wrap streams, and read, write, split, pause, pass and drop them, each on a thread that is
 //! woken by its waker alone. At first, the peers move some bytes. One thread moves the clock until all tasks
 //! have ended. In half of the schedules, one stops the timer before, and then closes all streams. A wake-up

@@ -1,4 +1,4 @@
-//! The futures under random schedules of every lock and atomic, like `tests/shuttle.rs`. Three tasks
+//! The futures under random schedules of every lock and atomic, like `shuttle.rs`. Three tasks
 //! sleep, reset, limit, drop, and pass sleeps to each other, each on a thread that is woken by its waker
 //! alone. One thread moves the clock until all have ended, and one may stop the timer before. A wake-up that is lost leaves a task
 //! waiting, and shuttle's bound of steps ends the schedule.

@@ -3,12 +3,11 @@
 //!
 //! Loom tries all schedules of a small protocol; this tries some of the schedules of everything.
 //! `WHEELWORK_SHUTTLE_ITERATIONS` makes it longer. A failure prints the schedule, to be replayed.
-#![cfg(shuttle)]
+extern crate whole as wheelwork;
 
-#[path = "common/schedules.rs"]
+#[path = "../common/schedules.rs"]
 mod schedules;
 mod shuttle_future;
-#[cfg(feature = "futures-io")]
 mod shuttle_stream;
 
 use schedules::iterations;
