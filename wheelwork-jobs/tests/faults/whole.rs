@@ -2,6 +2,8 @@
 //! judges.
 //!
 //! - `features`: jobs that are unique, periodic, limited, in groups or urgent
+//! - `rooms`: jobs that are due at once, and whose node holds as many as it may
+//! - `surroundings`: networks, failovers, and notices that get lost or are untrue
 //!
 //! `WHEELWORK_JOBS_FAULTS=60` lets the faults last 60 seconds.
 
@@ -10,23 +12,26 @@
 mod oracle;
 
 mod features;
+mod rooms;
+mod surroundings;
 
 use self::features::{FEW, RATE, is_urgent, sort};
+use self::rooms::{TIGHT_NODE, is_far};
 use crate::common::{connect, opened, postgres};
-use crate::proxy::{Line, Proxy};
+use crate::proxy::Proxy;
 use oracle::{Answer, Begin, Limits, Oracle, Row, RunEnd, Sort};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Semaphore;
-use tokio_postgres::{Client, Config, NoTls};
-use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Postgres, Retry, Timestamp};
+use tokio_postgres::{Client, Config, NoTls, Transaction};
+use wheelwork_jobs::{Job, JobId, Jobs, Kind, NewJob, Postgres, Retry, Store, Timestamp};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-const NODES: usize = 3;
+const NODES: usize = 4;
 const LIVENESS: Duration = ms(1_500);
 const LIMIT: Duration = ms(500);
 const RETRY: Duration = ms(200);
@@ -40,6 +45,11 @@ const LIMITS: Limits = Limits {
     rate: RATE,
     slack: ms(3_000),
 };
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// A transaction of a user is open so long at most.
+const LONGEST: Duration = ms(20_000);
 
 /// After a look that is so late, this program itself stood still.
 const STALL: Duration = ms(300);
@@ -59,6 +69,8 @@ struct Inner {
     urgent: Mutex<Vec<u32>>,
     /// For questions to the database.
     client: Client,
+    /// Somebody who may only read.
+    gossip: Client,
     /// So many transactions of users are open at most.
     transactions: Semaphore,
 }
@@ -75,9 +87,12 @@ impl Play {
     async fn new() -> Option<Self> {
         let server = postgres::server()?;
         let direct = server.database();
-        let effects = "CREATE TABLE effects (n bigint NOT NULL)";
+        let effects = "CREATE TABLE effects (n bigint NOT NULL);
+            CREATE TABLE refused (n bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)";
         let client = connect(&direct).await;
         client.batch_execute(effects).await.unwrap();
+        Postgres::new(&direct).unwrap().prepare().await.unwrap();
+        let gossip = surroundings::reader(&direct).await;
         let mut proxies = Vec::new();
         for _ in 0..NODES {
             proxies.push(Proxy::start(server.port()).await);
@@ -92,6 +107,7 @@ impl Play {
             numbers: Mutex::default(),
             urgent: Mutex::default(),
             client,
+            gossip,
             transactions: Semaphore::new(30),
         }));
         for node in 0..NODES {
@@ -99,6 +115,8 @@ impl Play {
             lock(&play.0.nodes).push(opened);
         }
         play.note_claims_at_a_rate().await;
+        play.note_waits().await;
+        play.fill_room().await;
         play.repeat().await;
         Some(play)
     }
@@ -117,11 +135,18 @@ impl Play {
         let kind = Kind::new("n").concurrency(16).retry(retry);
         let most = u32::try_from(RATE.most).unwrap();
         let builder = || {
-            let builder = Jobs::builder(Postgres::with(config.clone(), NoTls, LIMIT))
+            let store = Postgres::with(config.clone(), NoTls, LIMIT);
+            let builder = Jobs::builder(store).liveness(LIVENESS);
+            if node == TIGHT_NODE {
+                return builder
+                    .window(rooms::WINDOW)
+                    .handle(rooms::kind().retry(retry), handle.clone());
+            }
+            builder
+                .window(ms(3_000))
                 .handle(kind.clone(), handle.clone())
                 .handle(Kind::new("few").total_concurrency(FEW).retry(retry), handle.clone())
-                .handle(Kind::new("rated").rate(most, RATE.period).retry(retry), handle.clone());
-            builder.liveness(LIVENESS).window(ms(3_000))
+                .handle(Kind::new("rated").rate(most, RATE.period).retry(retry), handle.clone())
         };
         opened(builder).await
     }
@@ -154,41 +179,59 @@ impl Play {
         let begin = Begin { job: number, node, epoch: 0, due, decided: now, clock };
         let run = self.oracle().begins(begin, now);
         let result = self.act(number, &job).await;
-        let end = if result.is_ok() { RunEnd::Done } else { RunEnd::Failed };
+        let is_done = result.is_ok() && !forgets(number, job.attempt);
+        let end = if is_done { RunEnd::Done } else { RunEnd::Failed };
         self.oracle().ends(number, run, end, self.now(), self::clock());
         result
     }
 
     /// What a handler does depends on the number of its job.
     async fn act(&self, number: u32, job: &Job<u32, Postgres>) -> Result<(), String> {
-        match number % 5 {
-            0 if job.attempt == 1 => Err("it fails".into()),
+        let done = match number % 5 {
+            0 if job.attempt == 1 => return Err("it fails".into()),
+            _ if forgets(number, job.attempt) => self.forget(number, job).await,
             // The end of a completed run is in the store before its handler has returned.
-            2 if sort(number) != Sort::Few => {
-                self.complete(number, job).await.map_err(|error| error.to_string())
-            }
+            2 if sort(number) != Sort::Few => self.complete(number, job).await,
             1 | 2 => {
                 tokio::time::sleep(ms(fastrand::u64(..500))).await;
                 Ok(())
             }
             _ => Ok(()),
-        }
+        };
+        done.map_err(|error| error.to_string())
     }
 
-    async fn complete(
+    async fn complete(&self, number: u32, job: &Job<u32, Postgres>) -> Result<(), Failed> {
+        let mut client = connect(&self.0.direct).await;
+        let transaction = self.completed(number, job, &mut client).await?;
+        tokio::time::sleep(ms(fastrand::u64(..300))).await;
+        Ok(transaction.commit().await?)
+    }
+
+    /// The work of a job, and its end, in a transaction that is not committed when this returns.
+    async fn forget(&self, number: u32, job: &Job<u32, Postgres>) -> Result<(), Failed> {
+        let mut client = connect(&self.0.direct).await;
+        let transaction = self.completed(number, job, &mut client).await?;
+        if fastrand::bool() {
+            transaction.batch_execute("INSERT INTO refused VALUES (1), (1)").await?;
+            let _ = transaction.commit().await;
+        }
+        Ok(())
+    }
+
+    async fn completed<'c>(
         &self,
         number: u32,
         job: &Job<u32, Postgres>,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let mut client = connect(&self.0.direct).await;
+        client: &'c mut Client,
+    ) -> Result<Transaction<'c>, Failed> {
         let transaction = client.transaction().await?;
         let due = Timestamp::from(job.due).as_micros();
         let occurrence = self.oracle().occurrence(number, due).unwrap_or(0).cast_signed();
         let effect = occurrence << 32 | i64::from(number);
         transaction.execute("INSERT INTO effects VALUES ($1)", &[&effect]).await?;
         job.complete_in(&transaction).await?;
-        tokio::time::sleep(ms(fastrand::u64(..300))).await;
-        Ok(transaction.commit().await?)
+        Ok(transaction)
     }
 
     /// Its number, kind and priority are known from now on.
@@ -209,6 +252,7 @@ impl Play {
         match sort(job) {
             Sort::Unique => return self.unique(job, due).await,
             Sort::Last => return self.group(job, due).await,
+            Sort::Tight => return self.urgent_beside_a_full_room(job).await,
             _ => {}
         }
         let node = fastrand::usize(..NODES);
@@ -229,6 +273,7 @@ impl Play {
             1 => self.change(job, Some(ms(fastrand::u64(..5_000)))).await,
             2 => self.lock_row(job, longest).await,
             3 => self.replace(job).await,
+            4 => self.spread_rumours().await,
             _ => {}
         }
     }
@@ -279,41 +324,6 @@ impl Play {
         self.oracle().locked(job, self.now() + LIMIT);
     }
 
-    /// Lets something be wrong with a node's network for a while.
-    async fn trouble(&self) {
-        let node = fastrand::usize(..NODES);
-        let proxy = &self.0.proxies[node];
-        let lasts = ms(fastrand::u64(50..1_500));
-        let until = self.now() + lasts + LIMIT + ms(200);
-        let line = match fastrand::u8(..7) {
-            0 => Line::Cut,
-            1 => Line::Hangs,
-            2 => Line::Slow(ms(fastrand::u64(1..200))),
-            3 => {
-                self.oracle().no_contact(node, until);
-                proxy.set(Line::Dead);
-                tokio::time::sleep(ms(50)).await;
-                proxy.set(Line::Good);
-                return tokio::time::sleep(lasts).await;
-            }
-            4 => {
-                proxy.silence_listeners();
-                self.oracle().no_contact(node, self.now() + LIVENESS / 3 + LIMIT);
-                return tokio::time::sleep(lasts).await;
-            }
-            _ => {
-                proxy.cut_listeners();
-                self.oracle().no_contact(node, self.now() + LIMIT);
-                return tokio::time::sleep(lasts).await;
-            }
-        };
-        self.oracle().no_contact(node, until);
-        proxy.set(line);
-        tokio::time::sleep(lasts).await;
-        proxy.set(Line::Good);
-        self.oracle().no_contact(node, self.now() + LIMIT + ms(200));
-    }
-
     async fn rows(&self) -> BTreeMap<u32, Row> {
         let rows = "SELECT id::text, owner IS NOT NULL, dead FROM wheelwork_jobs";
         let rows = self.0.client.query(rows, &[]).await.unwrap();
@@ -346,6 +356,7 @@ impl Play {
             tokio::time::sleep(ms(100)).await;
             let rows = self.rows().await;
             self.judge_effects().await;
+            self.judge_waits().await;
             let claims = self.claims_at_a_rate().await;
             let now = self.now();
             let mut oracle = self.oracle();
@@ -359,13 +370,18 @@ impl Play {
             if let Some(violation) = &oracle.violation {
                 panic!("{:?}: {}", violation.rule, violation.what);
             }
-            let all_ended = rows.keys().all(|job| sort(*job) == Sort::Periodic);
+            let all_ended = rows.keys().all(|job| sort(*job) == Sort::Periodic || is_far(*job));
             if now >= end && all_ended {
                 return oracle.judge_end(&rows);
             }
             assert!(now < end + ms(60_000), "these have not ended: {rows:?}");
         }
     }
+}
+
+/// The handler completes the job, does not commit, and says that all is well. Such an attempt has failed.
+fn forgets(job: u32, attempt: u32) -> bool {
+    job % 5 == 3 && attempt == 1 && sort(job) != Sort::Few
 }
 
 /// Nobody else has it.
@@ -380,9 +396,10 @@ fn number(variable: &str) -> Option<u64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_behind_bad_networks_keep_all_rules_on_a_real_database() {
     let Some(play) = Play::new().await else { return };
-    let lasts = Duration::from_secs(number("WHEELWORK_JOBS_FAULTS").unwrap_or(6));
+    let lasts = Duration::from_secs(number("WHEELWORK_JOBS_FAULTS").unwrap_or(5));
     let faults = play.clone();
     tokio::spawn(async move {
+        faults.fail_over(ms(300)).await;
         while faults.now() < lasts {
             faults.trouble().await;
             tokio::time::sleep(ms(fastrand::u64(..2_000))).await;
@@ -393,14 +410,15 @@ async fn nodes_behind_bad_networks_keep_all_rules_on_a_real_database() {
         let mut all = tokio::task::JoinSet::new();
         let mut job = 0;
         while users.now() < lasts {
-            all.spawn(users.clone().user(job, lasts / 3));
+            all.spawn(users.clone().user(job, LONGEST.min(lasts / 3)));
             job += 1;
             tokio::time::sleep(ms(fastrand::u64(..60))).await;
         }
         while all.join_next().await.is_some() {}
         job
     });
-    play.judge_until(lasts + ms(8_000)).await;
+    play.judge_until(lasts + ms(4_000)).await;
+    play.judge_forgetting().await;
     play.judge_priorities().await;
     let scheduled = scheduling.await.unwrap() as usize;
     let oracle = play.oracle();

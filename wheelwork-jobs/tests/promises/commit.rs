@@ -170,10 +170,7 @@ async fn an_attempt_that_does_not_commit_is_the_last_one_of_a_job_without_retrie
     assert_eq!((dead.state, dead.attempts, jobs.metrics().done), (State::Dead, 1, 0));
 }
 
-async fn an_attempt_that_does_not_commit_can_be_put_off<S: Transacts>(
-    store: S,
-    source: S::Source,
-) {
+async fn an_attempt_that_does_not_commit_can_be_put_off<S: Transacts>(store: S, source: S::Source) {
     let runs = AtomicUsize::new(0);
     let ends = move |job: &Job<u32, S>| {
         job.snooze(ms(1));

@@ -1,6 +1,7 @@
 //! Jobs that are unique, periodic, limited, in groups or urgent, or that replace others.
 
 use super::oracle::{Answer, Rate, Sort, UniqueAnswer};
+use super::rooms::FAR;
 use super::{NODES, Play, clock, lock, ms};
 use crate::common::{connect, until};
 use std::time::{Duration, SystemTime};
@@ -15,6 +16,12 @@ pub(super) const RATE: Rate = Rate { most: 20, period: ms(2_000) };
 /// So many jobs are in a group.
 const MEMBERS: u32 = 3;
 
+/// So many marks are of the payload alone.
+const KEYLESS: u8 = 2;
+
+/// So many marks there are.
+const MARKS: u8 = 40;
+
 /// The number of the first member of a group.
 const FIRST_MEMBER: u32 = 1_000_000;
 
@@ -27,15 +34,21 @@ const URGENT: u32 = 3_000_000;
 /// The number of the first job that replaces another one.
 const REPLACING: u32 = 4_000_000;
 
+/// The number of the first job that is stored beside a unique one, with its key.
+const CONTENDING: u32 = 6_000_000;
+
 /// What a job is, by its number. Urgent jobs are of a kind with few places.
 pub(super) fn sort(job: u32) -> Sort {
     match (job, job % 12) {
+        (CONTENDING.., _) => Sort::Plain,
+        (FAR.., _) => Sort::Tight,
         (REPLACING.., _) => Sort::Plain,
         (URGENT.., _) => Sort::Few,
         (PERIODIC.., _) => Sort::Periodic,
         (FIRST_MEMBER.., _) => Sort::Plain,
         (_, 1 | 7) => Sort::Few,
         (_, 3 | 4) => Sort::Rated,
+        (_, 5) => Sort::Tight,
         (_, 6 | 9) => Sort::Unique,
         (_, 10) => Sort::Last,
         _ => Sort::Plain,
@@ -61,10 +74,38 @@ impl Play {
         }
     }
 
-    /// Two marks are for all. Some are stored in transactions of users.
+    /// Two marks are for all, others are of a key. Some are stored in transactions of users.
     pub(super) async fn unique(&self, job: u32, due: SystemTime) {
-        let (mark, period) = (fastrand::u8(..2), ms(fastrand::u64(50..3_000)));
-        let new = self.new_job(job, mark.into(), due).unique_for(period);
+        let mark = fastrand::u8(..MARKS);
+        let longest = if mark < KEYLESS { 3_000 } else { 500 };
+        let period = ms(fastrand::u64(50..longest));
+        let mut new = self.new_job(job, mark.into(), due).unique_for(period);
+        if mark < KEYLESS {
+            return self.store_unique(job, mark, period, new).await;
+        }
+        let key = format!("mark-{mark}");
+        new = new.key(&key);
+        self.contend(CONTENDING + job, key, self.store_unique(job, mark, period, new)).await;
+    }
+
+    /// Somebody stores the key of a unique job, and the call for that job may have to wait.
+    async fn contend(&self, job: u32, key: String, unique: impl Future) {
+        let Ok(_permit) = self.0.transactions.acquire().await else { return };
+        let mut client = connect(&self.0.direct).await;
+        let transaction = client.transaction().await.unwrap();
+        let new = self.new_job(job, job, SystemTime::now()).key(key);
+        let stored = self.node(0).schedule_in(&transaction, &new).await.is_ok();
+        tokio::join!(unique, async {
+            tokio::time::sleep(ms(fastrand::u64(..400))).await;
+            if fastrand::bool() {
+                let _ = transaction.rollback().await;
+            } else if transaction.commit().await.is_ok() && stored {
+                self.oracle().stored(job, self.now());
+            }
+        });
+    }
+
+    async fn store_unique(&self, job: u32, mark: u8, period: Duration, new: NewJob) {
         let node = self.node(fastrand::usize(..NODES));
         let call = self.oracle().calls_unique(mark, job, period, self.now(), clock());
         let (answer, clock) = match fastrand::u8(..3) {
