@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `table.rs` | the table |
-//! | `plot.rs`, `scale.rs` | the plots |
+//! | `plot.rs`, `scale.rs` | the plots, and the picture of the README |
 //! | `verdict.rs` | whether the numbers to reach are reached |
 //! | `words.rs` | how figures and metrics are written |
 //! | `results.rs` | medians and spreads of the measurements |
@@ -35,6 +35,7 @@ pub fn write(folder: &Path) -> io::Result<Vec<String>> {
             plots += &format!("\n![{}]({file})\n", work.title);
         }
     }
+    plot::draw_headline(&results, &folder.join("headline.svg"))?;
     fs::write(folder.join("table.md"), table::markdown(&results, &verdicts, &plots))?;
     let measured = verdicts.iter().filter(|verdict| verdict.measured.is_some());
     Ok(measured.map(ToString::to_string).collect())

@@ -6,7 +6,7 @@ mod svg;
 use super::results::{Figure, Results};
 use super::scale::Scale;
 use super::words;
-use crate::catalogue::{Plot, Workload};
+use crate::catalogue::{Plot, WORKLOADS, Workload};
 use crate::param;
 use crate::rivals::OURS;
 use itertools::Itertools;
@@ -71,7 +71,29 @@ struct Row<'a> {
 pub fn draw(results: &Results, work: &'static Workload, file: &Path) -> io::Result<bool> {
     let panels = work.plot().map_or_else(Vec::new, |plot| panels(results, work, plot));
     let Some(first) = panels.first() else { return Ok(false) };
-    let legend = first.legend();
+    let has_control = panels.iter().flat_map(|panel| &panel.rows).any(|row| row.control.is_some());
+    let control = if has_control { "; stroke: p99 of the control" } else { "" };
+    let note = format!("medians; less is better{control}{}", first.explanation());
+    save(&panels, &work.title, &note, file)?;
+    Ok(true)
+}
+
+/// The picture of the README, if it was measured: what a flood does to a heartbeat. Bars from 0, because a logarithmic
+/// scale would need words.
+pub fn draw_headline(results: &Results, file: &Path) -> io::Result<()> {
+    let Some(work) = WORKLOADS.iter().find(|work| work.name == "flood") else { return Ok(()) };
+    let place = ("threads=16;flood=schedule_cancel;timer=same", "max_ms");
+    let head = (String::new(), "late, ms".into(), vec![(place, String::new())]);
+    let Some(mut panel) = Panel::of(results, work, Plot::Bars("max_ms"), head) else {
+        return Ok(());
+    };
+    panel.scale = Scale::linear(panel.rows.iter().flat_map(Row::values).fold(1.0, f64::max));
+    let title = "A heartbeat of 5 ms while 16 threads schedule and cancel";
+    save(&[panel], title, "the latest beat of 3 s; less is better; two processors", file)
+}
+
+fn save(panels: &[Panel<'_>], title: &str, note: &str, file: &Path) -> io::Result<()> {
+    let legend = panels[0].legend();
     let top = HEAD + legend.last().map_or(0.0, |(_, (_, y))| y + LINE);
     let height = panels.iter().map(Panel::height).sum::<f64>() + top;
     let shades =
@@ -79,23 +101,19 @@ pub fn draw(results: &Results, work: &'static Workload, file: &Path) -> io::Resu
             shades.into_iter().enumerate().map(move |(i, color)| (format!("{kind}{i}"), color))
         });
     let mut picture = Picture::new((WIDTH, height), shades);
-    picture.text("ink title", (MARGIN, 16.0), Anchor::Start, &work.title);
-    let has_control = panels.iter().flat_map(|panel| &panel.rows).any(|row| row.control.is_some());
-    let control = if has_control { "; stroke: p99 of the control" } else { "" };
-    let note = format!("medians; less is better{control}{}", first.explanation());
-    picture.text("faint", (MARGIN, 38.0), Anchor::Start, &note);
+    picture.text("ink title", (MARGIN, 16.0), Anchor::Start, title);
+    picture.text("faint", (MARGIN, 38.0), Anchor::Start, note);
     for (i, (name, (x, y))) in legend.iter().enumerate() {
         let y = HEAD + y;
         picture.line(&format!("bar {}", shade("", i)), [(*x, y), (x + 12.0, y)]);
         picture.text("ink", (x + 18.0, y), Anchor::Start, name);
     }
     let mut y = top;
-    for panel in &panels {
+    for panel in panels {
         panel.draw(&mut picture, y);
         y += panel.height();
     }
-    picture.save(file)?;
-    Ok(true)
+    picture.save(file)
 }
 
 fn panels<'a>(results: &'a Results, work: &'a Workload, plot: Plot<'a>) -> Vec<Panel<'a>> {
@@ -141,7 +159,7 @@ impl<'a> Panel<'a> {
             let figure =
                 |(param, metric): Place<'_>| results.figure(&work.name, param, metric, rival);
             let control = param::control_of(marks[0].0.0);
-            let control = control.and_then(|control| figure((&control, marks[1].0.1)));
+            let control = control.and_then(|control| figure((&control, marks.get(1)?.0.1)));
             let figures = marks.iter().map(|(place, _)| figure(*place)).collect();
             Row { rival, figures, control: control.map(|figure| figure.median) }
         };

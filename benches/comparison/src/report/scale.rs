@@ -24,10 +24,7 @@ impl Scale {
         let least = positive.iter().copied().reduce(f64::min)?;
         let greatest = positive.iter().copied().reduce(f64::max)?;
         if may_be_linear && greatest / least <= LINEAR_UP_TO {
-            let step = round_up(greatest / 5.0);
-            let steps = (greatest / step).ceil() as u32;
-            let ticks = (0..=steps).map(|i| step * f64::from(i)).collect();
-            return Some(Self { is_logarithmic: false, ticks, zero: 0.0 });
+            return Some(Self::linear(greatest));
         }
         let digits: &[f64] =
             if greatest / least < DECADES_FROM { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -41,6 +38,14 @@ impl Scale {
         let zero = ticks[0].log10() - ZERO_GAP;
         ticks.splice(0..0, rest.first().map(|_| 0.0));
         Some(Self { is_logarithmic: true, ticks, zero })
+    }
+
+    /// From 0.
+    pub fn linear(greatest: f64) -> Self {
+        let step = round_up(greatest / 5.0);
+        let steps = (greatest / step).ceil() as u32;
+        let ticks = (0..=steps).map(|i| step * f64::from(i)).collect();
+        Self { is_logarithmic: false, ticks, zero: 0.0 }
     }
 
     /// From 0 at the beginning of the axis to 1 at its end.
