@@ -33,6 +33,14 @@ pub enum ScheduleError {
         /// The refused job.
         job: Box<NewJob>,
     },
+    /// A member of its group was not stored by the same call.
+    #[error("job {} waits for {member}, which was refused: expected its members to be stored", .job.id())]
+    MemberRefused {
+        /// The refused job.
+        job: Box<NewJob>,
+        /// The member.
+        member: JobId,
+    },
     /// This `Jobs` is stopped.
     #[error("the jobs are stopped: expected running ones")]
     Stopped {
@@ -78,6 +86,7 @@ impl ScheduleError {
             Self::KeyTaken { job }
             | Self::AlreadyStored { job }
             | Self::LongKey { job }
+            | Self::MemberRefused { job, .. }
             | Self::Stopped { job }
             | Self::Died { job, .. }
             | Self::Store { job, .. } => *job,

@@ -3,7 +3,7 @@
 //! kept right, and no row is locked by all of them.
 
 use crate::host;
-use crate::job::{JobId, NewJob, PayloadError};
+use crate::job::{JobId, NewJob};
 use crate::time::Timestamp;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -16,12 +16,14 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 /// Jobs, for one that runs when all of them have ended.
 ///
 /// Store that one, which [`then`](Self::then) returns, in the same transaction as the members: by
-/// [`schedule_in`](crate::Jobs::schedule_in). Or store the members before it: if the process dies between, they
-/// run, and nothing follows.
+/// [`schedule_in`](crate::Jobs::schedule_in). Or store all of them by [`schedule_all`](crate::Jobs::schedule_all), which
+/// stores it after its members, and not if one of them is refused. Or store the members before it: if the process dies
+/// between, they run, and nothing follows.
 ///
-/// A member has ended when it is not stored any more: it was done, or **cancelled**, or [pruned](crate::Jobs::prune).
-/// A **dead** member has not ended. It keeps the group waiting until it is revived and done, or cancelled. With
-/// [`despite_dead`](Self::despite_dead) it counts as ended. A periodic job never ends.
+/// A member has ended when it is not stored any more: it was done, or **cancelled**, or
+/// [replaced](crate::Jobs::replace), or [pruned](crate::Jobs::prune). So one that never was stored has ended, too. A
+/// **dead** member has not ended. It keeps the group waiting until it is revived and done, or cancelled. With
+/// [`despite_dead`](Self::despite_dead) it counts as ended.
 ///
 /// The job begins at most an eighth of the group's age later than the last member ends, but up to 0.2 s for young
 /// groups, and never more than 30 s, plus the usual lateness. Each look costs as much as a retry, and takes a place
@@ -52,12 +54,86 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 pub struct Group {
     members: Vec<JobId>,
     despite_dead: bool,
+    /// A member that is unique for a period.
+    unique: Option<JobId>,
+    /// A member that is periodic.
+    periodic: Option<JobId>,
+}
+
+/// No job can wait for these members. The job comes back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// A member is [unique for a period](NewJob::unique_for), so it may never be stored.
+    #[error(
+        "the member {member} is unique for a period, so another job may stand for it: expected `Group::of_ids` \
+         with the id that was returned when it was stored"
+    )]
+    Unique {
+        /// The member.
+        member: JobId,
+        /// The refused job.
+        job: Box<NewJob>,
+    },
+    /// A member is periodic.
+    #[error("the member {member} is periodic, so it does not end: expected jobs that end")]
+    Periodic {
+        /// The member.
+        member: JobId,
+        /// The refused job.
+        job: Box<NewJob>,
+    },
+    /// The payload is too long with the ids of the members.
+    #[error(
+        "{members} members make a payload of {bytes} bytes: expected at most {}, so a group of groups",
+        NewJob::LONGEST_PAYLOAD
+    )]
+    Long {
+        /// How many there are.
+        members: usize,
+        /// The length.
+        bytes: usize,
+        /// The refused job.
+        job: Box<NewJob>,
+    },
 }
 
 impl Group {
     /// These jobs.
     pub fn of<'a>(members: impl IntoIterator<Item = &'a NewJob>) -> Self {
-        Self { members: members.into_iter().map(NewJob::id).collect(), despite_dead: false }
+        let mut group = Self::of_ids([]);
+        for job in members {
+            group.members.push(job.id);
+            group.unique = group.unique.or(job.unique_for.map(|_| job.id));
+            group.periodic = group.periodic.or(job.is_periodic.then_some(job.id));
+        }
+        group
+    }
+
+    /// The jobs with these ids, which are stored: as [`schedule`](crate::Jobs::schedule) or
+    /// [`schedule_in`](crate::Jobs::schedule_in) has returned them. So a job that is
+    /// [unique for a period](NewJob::unique_for) can be a member: its id is that of the job that stands for it, and if
+    /// that one has ended, the member has.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use wheelwork_jobs::{Group, Jobs, NewJob, Redb};
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let jobs = Jobs::open(Redb::in_memory()?).await?;
+    /// let mut ids = Vec::new();
+    /// for table in ["customers", "orders"] {
+    ///     let export = NewJob::new("export", &table)?.unique_for(Duration::from_secs(3600));
+    ///     ids.push(jobs.schedule(export).await?);
+    /// }
+    /// jobs.schedule(Group::of_ids(ids).then(NewJob::new("report", &())?)?).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn of_ids(members: impl IntoIterator<Item = JobId>) -> Self {
+        let members: Vec<_> = members.into_iter().collect();
+        let periodic = members.iter().copied().find(|id| id.is_periodic());
+        Self { members, despite_dead: false, unique: None, periodic }
     }
 
     /// Lets dead members count as ended.
@@ -71,23 +147,41 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// If the payload is too long with the ids of the members, of 32 bytes each: expected some 8,000 members at
-    /// most. Make a group of groups for more.
-    pub fn then(self, job: NewJob) -> Result<NewJob, PayloadError> {
+    /// If a member is unique for a period, unless its id [is given](Self::of_ids), or is periodic. Or if the payload is
+    /// too long with the ids of the members, of 32 bytes each: expected some 8,000 members at most. Make a group of
+    /// groups for more.
+    pub fn then(self, job: NewJob) -> Result<NewJob, GroupError> {
+        let Self { members: ids, despite_dead, unique, periodic } = self;
+        let job = Box::new(job);
+        if let Some(member) = periodic {
+            return Err(GroupError::Periodic { member, job });
+        }
+        if let Some(member) = unique {
+            return Err(GroupError::Unique { member, job });
+        }
         let since = Timestamp::from(host::wall_clock()).as_micros();
-        let mut members = String::with_capacity(32 * self.members.len());
-        for id in &self.members {
+        let mut members = String::with_capacity(32 * ids.len());
+        for id in &ids {
             let _ = write!(members, "{:032x}", id.as_u128()); // a string takes all that is written
         }
-        let (despite_dead, payload) = (self.despite_dead, &job.payload);
+        let payload = &job.payload;
         let payload = format!(
             r#"{{"members":"{members}","despite_dead":{despite_dead},"since":{since},"payload":{payload}}}"#
         );
         if payload.len() > NewJob::LONGEST_PAYLOAD {
-            return Err(PayloadError::long(&job.kind, payload.len()));
+            let (members, bytes) = (ids.len(), payload.len());
+            return Err(GroupError::Long { members, bytes, job });
         }
-        Ok(NewJob { id: job.id.of_group(), payload, ..job })
+        Ok(NewJob { id: job.id.of_group(), payload, ..*job })
     }
+}
+
+/// The members of the group whose last job this is. None of another job.
+pub(crate) fn members_of(job: &NewJob) -> Vec<JobId> {
+    if !job.id.is_of_group() {
+        return Vec::new();
+    }
+    Waiting::parse(&job.payload).map_or_else(Vec::new, |(waiting, _)| waiting.members)
 }
 
 /// A group whose job is due.

@@ -116,6 +116,8 @@ pub struct NewJob {
     pub(crate) payload: String,
     pub(crate) priority: u8,
     pub(crate) unique_for: Option<Duration>,
+    /// Whether it is the job of a [`Periodic`](crate::Periodic), which is stored with another id.
+    pub(crate) is_periodic: bool,
 }
 
 /// A key as it is stored: PostgreSQL has no NUL characters.
@@ -154,8 +156,16 @@ impl NewJob {
             return Err(fault(PayloadFault::LongPayload(payload.len())));
         }
         let when = When::After(0);
-        let (id, kind) = (JobId::new(), kind.into());
-        Ok(Self { id, kind, key: None, when, payload, priority: 0, unique_for: None })
+        Ok(Self {
+            id: JobId::new(),
+            kind: kind.into(),
+            key: None,
+            when,
+            payload,
+            priority: 0,
+            unique_for: None,
+            is_periodic: false,
+        })
     }
 
     /// When it is due: a [`Duration`] is a delay from the moment at which the database gets the job, a
@@ -245,13 +255,6 @@ impl NewJob {
 pub struct PayloadError {
     kind: String,
     fault: PayloadFault,
-}
-
-impl PayloadError {
-    /// The payload has so many bytes.
-    pub(crate) fn long(kind: &str, bytes: usize) -> Self {
-        Self { kind: kind.to_owned(), fault: PayloadFault::LongPayload(bytes) }
-    }
 }
 
 #[derive(Debug, thiserror::Error)]

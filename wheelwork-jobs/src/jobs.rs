@@ -1,6 +1,7 @@
 //! `Jobs`, the public entry point.
 
 use crate::error::{DiedError, OpenError, ScheduleError, StopError};
+use crate::group;
 use crate::handler::{Handler, Job};
 use crate::health::Health;
 use crate::job::{JobId, NewJob, State, StoredJob, When, stored_key};
@@ -13,6 +14,7 @@ use crate::store::{
 };
 use crate::transaction;
 use serde::de::DeserializeOwned;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -81,23 +83,58 @@ impl<S: Store> Jobs<S> {
     }
 
     /// Stores many jobs, with few writes. Returns one result for each, in their order.
+    ///
+    /// The last job of a [`Group`](crate::Group) is stored after those of its members that are among them, and not at
+    /// all if one of these is refused.
     pub async fn schedule_all(
         &self,
         jobs: impl IntoIterator<Item = NewJob>,
     ) -> Vec<Result<JobId, ScheduleError>> {
-        let mut waiting = Vec::new();
-        for job in jobs {
+        let mut left: Vec<(usize, NewJob)> = jobs.into_iter().enumerate().collect();
+        let mut results = Vec::with_capacity(left.len());
+        let mut refused = HashSet::new();
+        while !left.is_empty() {
+            let ids: HashSet<JobId> = left.iter().map(|(_, job)| job.id).collect();
+            let is_last = |job: &NewJob| group::members_of(job).iter().any(|id| ids.contains(id));
+            let (mut now, later) = left.into_iter().partition(|(_, job)| !is_last(job));
+            left = later;
+            if now.is_empty() {
+                now = std::mem::take(&mut left); // they wait for each other
+            }
+            self.schedule_together(now, &mut refused, &mut results).await;
+        }
+        results.sort_unstable_by_key(|(number, _)| *number);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// Stores jobs, none of which waits for another one of them.
+    async fn schedule_together(
+        &self,
+        jobs: Vec<(usize, NewJob)>,
+        refused: &mut HashSet<JobId>,
+        results: &mut Vec<(usize, Result<JobId, ScheduleError>)>,
+    ) {
+        let mut waiting = Vec::with_capacity(jobs.len());
+        for (number, job) in jobs {
+            let member = group::members_of(&job).into_iter().find(|id| refused.contains(id));
             let spare = job.clone();
-            waiting.push((spare, self.0.insert(job).await));
+            let inserted = match member {
+                Some(member) => Err(ScheduleError::MemberRefused { job: Box::new(job), member }),
+                None => self.0.insert(job).await,
+            };
+            waiting.push((number, spare, inserted));
         }
-        let mut results = Vec::with_capacity(waiting.len());
-        for (spare, inserted) in waiting {
-            results.push(match inserted {
+        for (number, spare, inserted) in waiting {
+            let id = spare.id;
+            let result = match inserted {
                 Ok(answer) => answer.await.unwrap_or_else(|_| Err(interrupted(spare))),
-                Err(refused) => Err(refused),
-            });
+                Err(error) => Err(error),
+            };
+            if !matches!(result, Ok(_) | Err(ScheduleError::AlreadyStored { .. })) {
+                refused.insert(id);
+            }
+            results.push((number, result));
         }
-        results
     }
 
     /// Stores a job in a transaction of yours: it exists if and only if the transaction commits. A handler has

@@ -77,7 +77,7 @@ mod transaction;
 mod virtual_time;
 
 pub use error::{CompleteError, DiedError, OpenError, ResultError, ScheduleError, StopError};
-pub use group::Group;
+pub use group::{Group, GroupError};
 pub use handler::Job;
 pub use health::{Condition, Health};
 pub use job::{JobId, NewJob, NoJobId, PayloadError, Progress, State, StoredJob, When};

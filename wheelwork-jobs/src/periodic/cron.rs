@@ -59,6 +59,12 @@ pub enum PeriodicError {
         /// The kind.
         kind: String,
     },
+    /// The last job of a [`Group`](crate::Group) runs once.
+    #[error("a periodic job of the kind {kind:?} that waits for a group: expected one that waits for none")]
+    Group {
+        /// The kind.
+        kind: String,
+    },
     /// The expression cannot be read.
     #[error(
         "the cron expression {expression:?}: {error} Expected five fields, or six with the seconds first, such as \
@@ -89,16 +95,20 @@ impl Periodic {
     ///
     /// # Errors
     ///
-    /// If the job has no key, the expression cannot be read or fits no time, or the zone is not known.
+    /// If the job has no key or is the last of a group, the expression cannot be read or fits no time, or the zone is
+    /// not known.
     pub fn cron(job: NewJob, expression: &str, zone: &str) -> Result<Self, PeriodicError> {
         if job.key.is_none() {
             return Err(PeriodicError::NoKey { kind: job.kind.to_string() });
+        }
+        if job.id.is_of_group() {
+            return Err(PeriodicError::Group { kind: job.kind.to_string() });
         }
         let rule = Rule::new(expression, zone, None)?;
         if rule.next_after(SystemTime::now().into()).is_none() {
             return Err(PeriodicError::Never { expression: expression.to_owned() });
         }
-        Ok(Self { job, rule })
+        Ok(Self { job: NewJob { is_periodic: true, ..job }, rule })
     }
 
     /// Skips an occurrence that cannot begin within so long of its time, because no node ran or the last run was

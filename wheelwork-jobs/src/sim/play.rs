@@ -596,7 +596,7 @@ impl Play {
         let (id, kind, payload) = (self.id(job), sort.kind().into(), job.to_string());
         let priority = u8::try_from(job % 4).unwrap_or(0);
         let when = When::At(due);
-        NewJob { id, kind, key, when, payload, priority, unique_for: None }
+        NewJob { id, kind, key, when, payload, priority, unique_for: None, is_periodic: false }
     }
 
     async fn unique(&self, node: usize, mark: u8, new: NewJob, open: Option<(u64, bool)>) {

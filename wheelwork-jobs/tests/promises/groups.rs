@@ -5,12 +5,20 @@ use crate::on_every_store;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wheelwork_jobs::{Group, Job, Jobs, Kind, NewJob, Redb, Retry, State};
+use wheelwork_jobs::{
+    Group, GroupError, Job, Jobs, Kind, NewJob, Periodic, PeriodicError, Postgres, Redb, Retry,
+    ScheduleError, State,
+};
 
 on_every_store! {
     a_job_runs_when_all_of_its_group_have_ended
     a_dead_member_keeps_its_group_waiting_unless_it_may_not
     groups_of_groups_run_in_order
+    a_member_that_another_job_stands_for_is_waited_for_by_its_id
+    a_periodic_member_is_refused
+    the_order_of_one_call_does_not_matter
+    a_group_is_refused_with_its_member
+    members_that_are_replaced_or_come_twice_end_as_others
 }
 
 const fn ms(n: u64) -> Duration {
@@ -102,6 +110,116 @@ async fn groups_of_groups_run_in_order(store: impl Shared) {
     until("all ran", || seen.lock().unwrap().len() == 3).await;
     let order: Vec<_> = seen.lock().unwrap().iter().map(|(n, _)| *n).collect();
     assert_eq!((order[2], seen.lock().unwrap()[2].1), (3, 20), "{order:?}");
+}
+
+async fn a_member_that_another_job_stands_for_is_waited_for_by_its_id(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    let unique = || part(1).due(DAY).unique_for(DAY);
+    let first = jobs.schedule(unique()).await.unwrap();
+    let second = unique();
+    match Group::of([&part(2), &second]).then(sum(7)) {
+        Err(GroupError::Unique { member, job }) => {
+            assert_eq!((member, job.payload()), (second.id(), "7"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let stands = jobs.schedule(second).await.unwrap();
+    assert_eq!(stands, first);
+    jobs.schedule(Group::of_ids([stands]).then(sum(7)).unwrap()).await.unwrap();
+    tokio::time::sleep(ms(500)).await;
+    assert!(seen.lock().unwrap().is_empty());
+    assert!(jobs.reschedule(first, ms(1)).await.unwrap());
+    until("it ran", || !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(*seen.lock().unwrap(), [(7, 1)]);
+    // The job that stands there has ended, and so has the member.
+    let over = jobs.schedule(unique()).await.unwrap();
+    assert_eq!(over, first);
+    jobs.schedule(Group::of_ids([over]).then(sum(8)).unwrap()).await.unwrap();
+    until("the next one ran", || seen.lock().unwrap().len() == 2).await;
+}
+
+async fn a_periodic_member_is_refused(store: impl Shared) {
+    let (jobs, _) = node(store).await;
+    let yearly = |job| Periodic::cron(job, "0 0 1 1 *", "UTC");
+    let periodic = yearly(part(1).key("p")).unwrap();
+    let id = jobs.repeat(&periodic).await.unwrap();
+    for group in [Group::of([periodic.job()]), Group::of_ids([id])] {
+        let refused = group.then(sum(7)).unwrap_err();
+        assert!(matches!(refused, GroupError::Periodic { .. }), "{refused}");
+    }
+    let then = Group::of([&part(1)]).then(sum(7)).unwrap();
+    assert!(matches!(yearly(then.key("s")), Err(PeriodicError::Group { .. })));
+}
+
+async fn the_order_of_one_call_does_not_matter(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    let parts: Vec<_> = (1..=1_500).map(|n| part(1).key(format!("part {n}"))).collect();
+    let [first, second] = [&parts[..750], &parts[750..]];
+    let inner = [(first, 1), (second, 2)].map(|(parts, n)| Group::of(parts).then(sum(n)).unwrap());
+    let last = Group::of(&inner).then(sum(3)).unwrap();
+    let ids: Vec<_> = [&last].into_iter().chain(&inner).chain(&parts).map(NewJob::id).collect();
+    let stored = jobs.schedule_all([last].into_iter().chain(inner).chain(parts)).await;
+    assert_eq!(stored.into_iter().map(Result::unwrap).collect::<Vec<_>>(), ids);
+    until("all ran", || seen.lock().unwrap().len() == 3).await;
+    assert_eq!(seen.lock().unwrap()[2], (3, 1_500));
+}
+
+async fn a_group_is_refused_with_its_member(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    jobs.schedule(part(1).key("taken").due(DAY)).await.unwrap();
+    let refused = part(2).key("taken");
+    let inner = Group::of([&refused, &part(3)]).then(sum(1)).unwrap();
+    let last = Group::of([&inner]).then(sum(2)).unwrap();
+    let (member, inner_id) = (refused.id(), inner.id());
+    let stored = jobs.schedule_all([last, inner, refused]).await;
+    let [Err(last), Err(inner), Err(ScheduleError::KeyTaken { .. })] = &stored[..] else {
+        panic!("{stored:?}");
+    };
+    let names = |error: &ScheduleError, id| match error {
+        ScheduleError::MemberRefused { member, .. } => *member == id,
+        _ => false,
+    };
+    assert!(names(last, inner_id) && names(inner, member), "{stored:?}");
+    jobs.schedule(sum(3)).await.unwrap();
+    until("another one is done", || jobs.metrics().done == 1).await;
+    assert_eq!(*seen.lock().unwrap(), [(3, 0)]);
+    assert_eq!(jobs.stats().await.unwrap().iter().map(|kind| kind.waiting).sum::<u64>(), 1);
+}
+
+async fn members_that_are_replaced_or_come_twice_end_as_others(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    let keyed = |n| part(n).key("k").due(DAY);
+    let (first, twice) = (keyed(1), part(2));
+    let then = Group::of([&first, &twice, &twice]).then(sum(7)).unwrap();
+    let stored = jobs.schedule_all([first, twice, then]).await;
+    assert!(stored.iter().all(Result::is_ok));
+    until("the other one is done", || jobs.metrics().done == 1).await;
+    tokio::time::sleep(ms(500)).await;
+    assert!(seen.lock().unwrap().is_empty());
+    assert!(jobs.replace(keyed(3)).await.unwrap().is_some());
+    until("it ran", || !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(*seen.lock().unwrap(), [(7, 1)]);
+}
+
+/// A member whose key is not free yet is stored later. So is the last job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_waits_for_a_member_whose_key_an_open_transaction_holds() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let (jobs, seen) = node(Postgres::new(&url).unwrap()).await;
+    let mut client = common::connect(&url).await;
+    let transaction = client.transaction().await.unwrap();
+    jobs.schedule_in(&transaction, &part(1).key("k")).await.unwrap();
+    let member = part(2).key("k");
+    let then = Group::of([&member]).then(sum(7)).unwrap();
+    let end = async {
+        tokio::time::sleep(ms(500)).await;
+        transaction.rollback().await.unwrap();
+    };
+    let (stored, ()) = tokio::join!(jobs.schedule_all([member, then]), end);
+    assert!(stored.iter().all(Result::is_ok), "{stored:?}");
+    until("it ran", || !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(*seen.lock().unwrap(), [(7, 1)]);
 }
 
 /// In a transaction, the group is there as a whole or not at all.
