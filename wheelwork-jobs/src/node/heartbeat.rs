@@ -1,7 +1,7 @@
 //! Keeps the node alive.
 //!
 //! Three times in each liveness, a beat prolongs the node's life, reads the clock, and finds the first free
-//! job and the next node that may die. It is the fallback for every notice that is lost: it finds each free
+//! job, the next node that may die, and whether marks of unique jobs are over. It is the fallback for every notice that is lost: it finds each free
 //! job at least a sixth of the liveness before the job is due, because the window is at least half of it.
 //! And it has the claims checked that are due before the beat after the next one.
 //!
@@ -50,7 +50,7 @@ impl<S: Store> Node<S> {
         let Some(number) = *me else { return Ok(()) };
         let asked = host::now();
         let beat = self.store.beat(number, self.liveness, &self.kinds).await?;
-        let Beat { alive, clock, next_lapse, next_due, paused, revoked } = beat;
+        let Beat { alive, clock, next_lapse, next_due, paused, revoked, marks_over } = beat;
         // The order does not matter: callers wait until it is acknowledged, and that follows the drop.
         revoked.into_iter().for_each(|claim| self.revoke(number, claim));
         self.set_clock(clock);
@@ -69,6 +69,9 @@ impl<S: Store> Node<S> {
         let horizon = database.least(host::now()).after(self.window);
         if next_due.is_some_and(|due| due <= horizon) {
             self.look.notify_one();
+        }
+        if marks_over {
+            self.marks_over.notify_one();
         }
         self.request_check();
         Ok(())

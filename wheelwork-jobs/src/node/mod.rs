@@ -9,8 +9,8 @@
 //! - `insert`: stores new jobs
 //! - `held`: what the node has claimed
 //! - `dispatch`: runs what is due; `confirm` asks the store before, where needed
-//! - `finish`: tells the store what has ended; `history`: forgets what was kept long enough;
-//!   `progress`: tells how far runs are
+//! - `finish`: tells the store what has ended; `progress`: tells how far runs are
+//! - `expiry`: forgets what is over
 //! - `revoke`: claims that were taken away by a cancel or a move
 //! - `members`: asks for the members of groups
 //! - `stop`: the end of the node
@@ -23,11 +23,11 @@ mod backoff;
 mod claim;
 mod confirm;
 mod dispatch;
+mod expiry;
 mod finish;
 mod hear;
 mod heartbeat;
 mod held;
-mod history;
 mod insert;
 mod limited;
 mod members;
@@ -96,6 +96,8 @@ pub(crate) struct Node<S: Store> {
     hearing: Mutex<Hearing>,
     /// Free jobs may be due within the window.
     look: Notify,
+    /// There are marks of unique jobs whose periods are over.
+    marks_over: Notify,
     /// A run has ended, and the store knows it.
     settled: Notify,
     stopping: CancellationToken,
@@ -238,6 +240,7 @@ impl<S: Store> Node<S> {
             beat_now: Notify::new(),
             hearing: Mutex::default(),
             look: Notify::new(),
+            marks_over: Notify::new(),
             settled: Notify::new(),
             stopping: CancellationToken::new(),
             queues,
@@ -279,9 +282,10 @@ impl<S: Store> Node<S> {
             parts.start(confirm::run(self.clone()));
             parts.start(members::run(self.clone()));
             parts.start(progress::run(self.clone()));
+            parts.start(expiry::marks(self.clone()));
         }
         if let Some(shortest) = self.handlers.iter().filter_map(|h| h.kind.keep_done).min() {
-            parts.start(history::run(self.clone(), shortest));
+            parts.start(expiry::done(self.clone(), shortest));
         }
         for kind in 0..self.kinds.len() {
             parts.watch(handlers.spawn(dispatch::run(self.clone(), kind)));

@@ -41,7 +41,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::KEEP => (&[Int, Ints, Uuids, Ints], &[Uuid, Int]),
         sql::FREE => (&[Ints, Int], &[Int]),
         sql::TELL => (&[], &[Text]),
-        sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time, Texts, Texts]),
+        sql::BEAT => (&[Int, Int, Texts], &[Bool, Time, Time, Time, Texts, Texts, Bool]),
         sql::INSERT => {
             let jobs = &[Int, Int, Uuids, Texts, Texts, Times, Ints, Texts, Bools, Ints, Ints];
             (jobs, &[Uuid, Time, Int, Text])
@@ -53,7 +53,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         sql::ENDED => (&[Ints], &[Int, Text]),
         sql::KNOWN => (&[Uuids], &[Uuid]),
         sql::MARKED => (&[Uuids, Texts, Texts, Texts], &[Uuid, Uuid]),
-        sql::UNMARK => (&[Int], &[]),
+        sql::UNMARK => (&[Int], &[Int]),
         sql::STORED => (&[Uuids], &[Uuid, Bool]),
         sql::CLAIM => {
             (&[Int, Int, Texts, Ints], &[Uuid, Int, Text, Time, Text, Int, Int, Int, Text])
@@ -427,12 +427,22 @@ impl<'a> Statement<'a> {
         let mine = |kind: &String| kinds.contains(kind) && !paused.contains(kind);
         let free = state.jobs.values().filter(|row| mine(&row.kind) && is_free(row));
         let next_due = free.map(|row| row.due).min();
+        let marks_over = state.marks_for(self.tx).values().any(|row| row.until <= self.now);
         drop(state);
         let (next_lapse, next_due) =
             (Cell::of(next_lapse, Cell::Time), Cell::of(next_due, Cell::Time));
         let clock = Cell::Time(self.db.clock());
         let paused = Cell::Texts(paused);
-        Ok(vec![vec![Cell::Bool(is_alive), next_lapse, next_due, clock, paused, revoked]])
+        let marks_over = Cell::Bool(marks_over);
+        Ok(vec![vec![
+            Cell::Bool(is_alive),
+            next_lapse,
+            next_due,
+            clock,
+            paused,
+            revoked,
+            marks_over,
+        ]])
     }
 
     fn is_paused(&self, state: &State, kind: &str) -> bool {
@@ -569,7 +579,7 @@ impl<'a> Statement<'a> {
                 }
             }
         }
-        Ok(vec![])
+        Ok(vec![vec![Cell::Int(most - left)]])
     }
 
     async fn insert_unique_in(&self, p: &Parameters) -> Done<Rows> {

@@ -249,6 +249,9 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes jobs that are done and were kept long enough, at most so many. Returns how many that were.
     fn forget_done(&self, most: usize) -> impl Future<Output = Result<usize, StoreError>> + Send;
 
+    /// Deletes marks of unique jobs whose periods are over, at most so many. Returns how many that were.
+    fn unmark(&self, most: usize) -> impl Future<Output = Result<usize, StoreError>> + Send;
+
     /// One job, also if it is done and kept.
     fn get(&self, id: JobId) -> impl Future<Output = Result<Option<StoredJob>, StoreError>> + Send;
 
@@ -379,6 +382,8 @@ pub struct Beat {
     pub paused: Vec<String>,
     /// Claims of the node that were revoked, and that it has not acknowledged.
     pub revoked: Vec<Claim>,
+    /// Whether the period of a unique job is over whose mark is still there.
+    pub marks_over: bool,
 }
 
 /// A job to store.

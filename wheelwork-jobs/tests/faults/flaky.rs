@@ -134,6 +134,10 @@ impl<S: Store> Store for Flaky<S> {
         flaky(self.store.forget_done(most)).await
     }
 
+    async fn unmark(&self, most: usize) -> Result<usize, StoreError> {
+        flaky(self.store.unmark(most)).await
+    }
+
     fn complete_kept_in<'a>(
         &'a self,
         transaction: &'a Self::Transaction<'_>,
@@ -298,6 +302,7 @@ macro_rules! forward_the_rest {
             report(reports: &[(Claim, Progress)]) -> ();
             prune_done(before: Timestamp, most: usize) -> usize;
             forget_done(most: usize) -> usize;
+            unmark(most: usize) -> usize;
             glance() -> Glance;
             peek(peek: &Peek) -> Vec<StoredJob>;
         }

@@ -2,8 +2,9 @@
 
 use crate::common::{self, Shared, connect, until, until_one_waits};
 use crate::on_every_store;
-use std::time::Duration;
-use wheelwork_jobs::{Filter, Job, JobId, Jobs, NewJob, Postgres, ScheduleError};
+use std::time::{Duration, Instant};
+use wheelwork_jobs::redb::{ReadableTableMetadata, TableDefinition};
+use wheelwork_jobs::{Filter, Job, JobId, Jobs, NewJob, Postgres, Redb, ScheduleError, Store};
 
 on_every_store! {
     the_same_job_is_stored_once_in_its_period
@@ -13,6 +14,7 @@ on_every_store! {
     many_that_are_the_same_leave_one
     a_job_that_is_refused_for_its_key_makes_nothing_unique
     unique_jobs_with_one_key_in_one_call_leave_one
+    marks_are_deleted_while_the_same_is_stored_again
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -237,19 +239,127 @@ async fn unique_jobs_with_one_key_in_one_call_leave_one(store: impl Shared) {
     assert_eq!(answers.iter().filter(taken).count(), 2, "{answers:?}");
 }
 
-#[tokio::test]
-async fn marks_that_are_over_are_deleted() {
+const MARKS: TableDefinition<'_, (&str, bool, &str), (u128, u64)> =
+    TableDefinition::new("wheelwork_unique");
+const ENDS: TableDefinition<'_, (u64, u128), (&str, bool, &str)> =
+    TableDefinition::new("wheelwork_until");
+
+/// How many marks a file has.
+pub(crate) fn marks_in(store: &Redb) -> u64 {
+    let tables = store.begin_read().unwrap();
+    let marks = tables.open_table(MARKS).unwrap().len().unwrap();
+    assert_eq!(tables.open_table(ENDS).unwrap().len().unwrap(), marks);
+    marks
+}
+
+async fn marks_of(client: &tokio_postgres::Client) -> i64 {
+    client.query_one("SELECT count(*) FROM wheelwork_unique", &[]).await.unwrap().get(0)
+}
+
+/// A node that beats often.
+async fn node<S: Shared>(store: S) -> Jobs<S> {
+    let handle = |_: Job<u32, S>| async { Ok::<_, String>(()) };
+    Jobs::builder(store).liveness(ms(300)).handle("n", handle).open().await.unwrap()
+}
+
+fn short(payload: u32) -> NewJob {
+    far("m", payload).unique_for(ms(20))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn marks_in_redb_that_are_over_are_deleted() {
+    let (store, _folder) = common::redb();
+    let jobs = node(store.clone()).await;
+    for n in 0..20 {
+        jobs.schedule(short(n)).await.unwrap();
+    }
+    let transaction = store.begin_write().await.unwrap();
+    for n in 20..40 {
+        jobs.schedule_in(&transaction, &short(n)).await.unwrap();
+    }
+    jobs.schedule_in(&transaction, &far("m", 0).key("k").unique_for(HOUR)).await.unwrap();
+    transaction.commit().await.unwrap();
+    until("one is left", || marks_in(&store) == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn marks_in_postgres_that_are_over_are_deleted() {
     let Some(server) = common::postgres::server() else { return };
     let url = server.database();
-    let jobs = Jobs::open(Postgres::new(&url).unwrap()).await.unwrap();
+    let jobs = node(Postgres::new(&url).unwrap()).await;
     for n in 0..20 {
-        jobs.schedule(far("n", n).unique_for(ms(1))).await.unwrap();
+        jobs.schedule(short(n)).await.unwrap();
     }
-    tokio::time::sleep(ms(20)).await;
-    for n in 0..10 {
-        jobs.schedule(far("m", n).unique_for(HOUR)).await.unwrap();
+    let mut user = connect(&url).await;
+    let transaction = user.transaction().await.unwrap();
+    for n in 20..40 {
+        jobs.schedule_in(&transaction, &short(n)).await.unwrap();
     }
-    let count = "SELECT count(*) FROM wheelwork_unique";
-    let left: i64 = connect(&url).await.query_one(count, &[]).await.unwrap().get(0);
-    assert_eq!(left, 10);
+    jobs.schedule_in(&transaction, &far("m", 0).key("k").unique_for(HOUR)).await.unwrap();
+    transaction.commit().await.unwrap();
+    let begun = Instant::now();
+    while marks_of(&user).await != 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "marks stay");
+        tokio::time::sleep(ms(20)).await;
+    }
+}
+
+/// Each call stores its job, or has the id of one that was stored.
+async fn marks_are_deleted_while_the_same_is_stored_again(store: impl Shared) {
+    let (jobs, other) = (node(store.clone()).await, node(store.clone()).await);
+    let call = |n: u64| {
+        let (jobs, store) =
+            (if n.is_multiple_of(2) { &jobs } else { &other }.clone(), store.clone());
+        tokio::spawn(async move {
+            let mut ids = Vec::new();
+            for _ in 0..50 {
+                let job = far("m", 1).unique_for(ms(fastrand::u64(0..4)));
+                ids.push(jobs.schedule(job).await.unwrap());
+                store.unmark(10).await.unwrap();
+            }
+            ids
+        })
+    };
+    for calls in (0..4).map(call).collect::<Vec<_>>() {
+        for id in calls.await.unwrap() {
+            assert!(jobs.get(id).await.unwrap().is_some(), "job {id} was acknowledged");
+        }
+    }
+    let last = far("m", 1).unique_for(HOUR);
+    tokio::time::sleep(ms(5)).await;
+    assert_eq!(jobs.schedule(last.clone()).await.unwrap(), last.id());
+    while store.unmark(10).await.unwrap() > 0 {}
+    assert_eq!(jobs.schedule(far("m", 1).unique_for(HOUR)).await.unwrap(), last.id());
+}
+
+#[tokio::test]
+async fn a_mark_that_is_over_is_deleted_or_taken() {
+    let Some(server) = common::postgres::server() else { return };
+    let url = server.database();
+    let store = Postgres::new(&url).unwrap();
+    let jobs = Jobs::open(store.clone()).await.unwrap();
+    let (mut user, watcher) = (connect(&url).await, connect(&url).await);
+    let (over, again) = (far("n", 1).unique_for(ms(0)), far("n", 1).unique_for(HOUR));
+    jobs.schedule(over.clone()).await.unwrap();
+    let takes = user.transaction().await.unwrap();
+    assert_eq!(jobs.schedule_in(&takes, &again).await.unwrap(), again.id());
+    assert_eq!(store.unmark(10).await.unwrap(), 0);
+    takes.commit().await.unwrap();
+    assert_eq!(store.unmark(10).await.unwrap(), 0);
+    assert_eq!(jobs.schedule(far("n", 1).unique_for(HOUR)).await.unwrap(), again.id());
+
+    let (over, again) = (far("n", 2).unique_for(ms(0)), far("n", 2).unique_for(HOUR));
+    jobs.schedule(over).await.unwrap();
+    let deletes = user.transaction().await.unwrap();
+    let delete = "DELETE FROM wheelwork_unique WHERE until <= now()";
+    assert_eq!(deletes.execute(delete, &[]).await.unwrap(), 1);
+    let storing = tokio::spawn({
+        let (jobs, again) = (jobs.clone(), again.clone());
+        async move { jobs.schedule(again).await.unwrap() }
+    });
+    until_one_waits(&watcher).await;
+    deletes.commit().await.unwrap();
+    assert_eq!(storing.await.unwrap(), again.id());
+    assert_eq!(jobs.schedule(far("n", 2).unique_for(HOUR)).await.unwrap(), again.id());
+    assert_eq!((store.unmark(10).await.unwrap(), marks_of(&user).await), (0, 2));
 }

@@ -1,5 +1,7 @@
 //! Virtual time: a store in memory whose clock the test moves.
 
+use crate::common::until;
+use crate::unique::marks_in;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use wheelwork_jobs::{Job, Jobs, Kind, NewJob, Redb, Retry};
@@ -74,6 +76,24 @@ async fn two_nodes_share_the_clock() {
     let runs = [seen.lock().unwrap().clone(), seen_there.lock().unwrap().clone()].concat();
     assert_eq!(runs.len(), 100);
     assert!(runs.iter().all(|(_, time)| *time == HOUR));
+}
+
+#[tokio::test]
+async fn marks_of_unique_jobs_last_as_long_as_their_periods() {
+    let store = store();
+    let (jobs, _) = node(&store, 0).await;
+    let unique = |n| new(n, 100 * HOUR).unique_for(n * HOUR);
+    for n in 1..=30 {
+        jobs.schedule(unique(n)).await.unwrap();
+    }
+    for n in 1..=30 {
+        jobs.advance(HOUR - Duration::from_micros(1)).await.unwrap();
+        let last = jobs.schedule(unique(n)).await.unwrap();
+        assert_eq!(jobs.schedule(unique(n)).await.unwrap(), last);
+        assert_eq!(marks_in(&store), u64::from(31 - n));
+        jobs.advance(Duration::from_micros(1)).await.unwrap();
+        until("the mark is deleted", || marks_in(&store) == u64::from(30 - n)).await;
+    }
 }
 
 #[tokio::test]

@@ -64,13 +64,6 @@ impl Inner {
                 }
             }
         }
-        if !unique.is_empty() {
-            // More than come, so that those that are over do not become more and more.
-            let most = i64::try_from(2 * unique.len()).unwrap_or(i64::MAX);
-            if let Err(error) = call.query(sql::UNMARK, &[&most]).await {
-                log::warn!("{error}");
-            }
-        }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Insertion::Busy)).collect())
     }
 }

@@ -335,6 +335,7 @@ impl Store for Postgres {
             clock: Reading { asked, shown: rows::timestamp(row, 3)?, answered },
             paused: get(row, 4)?,
             revoked: revoke::claims(&get::<Vec<&str>>(row, 5)?),
+            marks_over: get(row, 6)?,
         })
     }
 
@@ -516,6 +517,13 @@ impl Store for Postgres {
 
     async fn forget_done(&self, most: usize) -> Result<usize, StoreError> {
         self.0.forget_done(most).await
+    }
+
+    async fn unmark(&self, most: usize) -> Result<usize, StoreError> {
+        let mut call = self.0.node.call("forget that jobs are unique").await?;
+        let rows = call.query(sql::UNMARK, &[&i64::try_from(most).unwrap_or(i64::MAX)]).await?;
+        let unmarked: i64 = get(rows::one(&rows)?, 0)?;
+        Ok(usize::try_from(unmarked).unwrap_or(usize::MAX))
     }
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {

@@ -134,7 +134,8 @@ pub(crate) const TELL: &str =
     "SELECT pg_notify('wheelwork_jobs_' || 'wheelwork_jobs'::regclass::oid, 'look')::text";
 
 /// Prolongs the life of the node $1 by $2 microseconds. Reads the clock, the end of the next life, those of the
-/// kinds $3 that are paused, the first free job of the others, and which claims of the node were revoked.
+/// kinds $3 that are paused, the first free job of the others, which claims of the node were revoked, and whether marks
+/// are over.
 pub(crate) const BEAT: &str = "
 WITH beat AS (
     UPDATE wheelwork_nodes
@@ -163,7 +164,8 @@ SELECT
     ),
     ARRAY (
         SELECT concat_ws(' ', job, epoch) FROM wheelwork_revoked WHERE node = $1 ORDER BY job, epoch
-    )";
+    ),
+    EXISTS (SELECT FROM wheelwork_unique WHERE until <= statement_timestamp())";
 
 /// The part of a statement that lets it fail as a whole if a job of `marked` is not in `stored`. While the statement
 /// waited for the key or the id, another transaction has stored it. A mark that stayed would keep others out, for a job
@@ -313,15 +315,20 @@ FROM (
 LATERAL (SELECT job, until FROM wheelwork_unique WHERE mark = new.mark OFFSET 0) AS known
 WHERE known.until > statement_timestamp()";
 
-/// Gives up at most $1 marks that are over.
+/// Deletes at most $1 marks that are over, and counts them. Passes over one that somebody has locked, who stores the
+/// same again. Whoever finds that it is locked by this stores a new one.
 pub(crate) const UNMARK: &str = "
-DELETE FROM wheelwork_unique WHERE mark = ANY (ARRAY (
-    SELECT mark FROM wheelwork_unique
-    WHERE until <= statement_timestamp()
-    ORDER BY until
-    LIMIT $1
-    FOR UPDATE SKIP LOCKED
-))";
+WITH over AS (
+    DELETE FROM wheelwork_unique WHERE mark = ANY (ARRAY (
+        SELECT mark FROM wheelwork_unique
+        WHERE until <= statement_timestamp()
+        ORDER BY until
+        LIMIT $1
+        FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING mark
+)
+SELECT count(*) FROM over";
 
 /// Those of the ids $1 that are stored.
 pub(crate) const KNOWN: &str = "SELECT id FROM wheelwork_jobs WHERE id = ANY ($1::uuid[])";

@@ -306,8 +306,8 @@ impl Store for Redb {
     ) -> Result<Beat, StoreError> {
         let revoked = lock(&self.0.claims).beat(node, liveness);
         let (alive, revoked) = (revoked.is_some(), revoked.unwrap_or_default());
-        let kinds = kinds.to_vec();
-        let first_due = self.read("find the next due job", move |view, claims| {
+        let (kinds, now) = (kinds.to_vec(), self.0.clock.now());
+        let looked = self.read("look around", move |view, claims| {
             let claims = lock(claims);
             let mut first = None;
             let mut paused = view.paused()?;
@@ -315,11 +315,11 @@ impl Store for Redb {
             for kind in kinds.iter().filter(|kind| !paused.iter().any(|p| **p == ***kind)) {
                 first = first.into_iter().chain(view.first_free(kind, &claims)?).min();
             }
-            Ok((first, paused))
+            Ok((first, paused, view.has_marks_over(now)?))
         });
-        let (next_due, paused) = first_due.await?;
+        let (next_due, paused, marks_over) = looked.await?;
         let clock = self.0.clock.reading();
-        Ok(Beat { alive, clock, next_lapse: None, next_due, paused, revoked })
+        Ok(Beat { alive, clock, next_lapse: None, next_due, paused, revoked, marks_over })
     }
 
     async fn take_over(&self) -> Result<u64, StoreError> {
@@ -641,6 +641,12 @@ impl Store for Redb {
             tables.forget_done(clock.now(), most)
         })
         .await
+    }
+
+    async fn unmark(&self, most: usize) -> Result<usize, StoreError> {
+        let clock = self.0.clock.clone();
+        self.write("forget that jobs are unique", move |tables, _| tables.unmark(clock.now(), most))
+            .await
     }
 
     async fn get(&self, id: JobId) -> Result<Option<StoredJob>, StoreError> {

@@ -202,7 +202,7 @@ impl<'t> Tables<'t> {
             self.keys.insert(key.as_str(), id)?;
         }
         if let Some(period) = job.unique_for {
-            self.mark(job, now, now.after(period))?;
+            self.mark(job, now.after(period))?;
         }
         let (due, kind) = (due.as_micros(), &*job.kind);
         self.jobs.insert(id, (due, 0, false, kind, job.key.as_deref(), &*job.payload, None))?;
@@ -225,8 +225,8 @@ impl<'t> Tables<'t> {
         Ok(found.map(|(id, _)| JobId::from_u128(id)))
     }
 
-    /// Notes that a job is unique, and forgets two others whose period is over.
-    fn mark(&mut self, job: &NewJob, now: Timestamp, until: Timestamp) -> Result<(), Error> {
+    /// Notes that a job is unique.
+    fn mark(&mut self, job: &NewJob, until: Timestamp) -> Result<(), Error> {
         let (id, mark) = (job.id.as_u128(), mark(job));
         let before = self.unique.insert(mark, (id, until.as_micros()))?;
         let before = before.map(|before| before.value());
@@ -234,17 +234,25 @@ impl<'t> Tables<'t> {
             self.until.remove((until, id))?;
         }
         self.until.insert((until.as_micros(), id), mark)?;
+        Ok(())
+    }
+
+    /// Deletes marks that are over, at most so many. Returns how many that were.
+    pub(super) fn unmark(&mut self, now: Timestamp, most: usize) -> Result<usize, Error> {
         let mut over = Vec::new();
-        for entry in self.until.range(..(now.as_micros(), 0))?.take(2) {
+        for entry in self.until.range(..=last_until(now))?.take(most) {
             let (place, mark) = entry?;
             let (kind, is_key, text) = mark.value();
             over.push((place.value(), kind.to_owned(), is_key, text.to_owned()));
         }
-        for (place, kind, is_key, text) in over {
-            self.unique.remove((&*kind, is_key, &*text))?;
+        for (place, kind, is_key, text) in &over {
+            self.unique.remove((&**kind, *is_key, &**text))?;
             self.until.remove(place)?;
         }
-        Ok(())
+        if !over.is_empty() {
+            self.touch();
+        }
+        Ok(over.len())
     }
 
     pub(super) fn is_paused(&self, kind: &str) -> Result<bool, Error> {
@@ -449,6 +457,11 @@ impl<'t> Tables<'t> {
     }
 }
 
+/// The last place of `UNTIL` of a mark that is over.
+fn last_until(now: Timestamp) -> (u64, u128) {
+    (now.as_micros(), u128::MAX)
+}
+
 fn mark(job: &NewJob) -> (&str, bool, &str) {
     match &job.key {
         Some(key) => (&job.kind, true, key),
@@ -484,6 +497,7 @@ pub(super) struct View {
     keys: ReadOnlyTable<&'static str, u128>,
     pub(super) priorities: ReadOnlyTable<u128, u8>,
     pub(super) paused: ReadOnlyTable<&'static str, ()>,
+    until: ReadOnlyTable<(u64, u128), Mark>,
 }
 
 impl View {
@@ -516,6 +530,7 @@ impl View {
                 keys: transaction.open_table(KEYS)?,
                 priorities: transaction.open_table(PRIORITIES)?,
                 paused: transaction.open_table(PAUSED)?,
+                until: transaction.open_table(UNTIL)?,
             })
         };
         Ok(open()?)
@@ -534,6 +549,11 @@ impl View {
     pub(super) fn paused(&self) -> Result<Vec<String>, Error> {
         let kinds = self.paused.iter()?;
         kinds.map(|entry| Ok(entry?.0.value().to_owned())).collect()
+    }
+
+    /// Whether the period of a unique job is over whose mark is still there.
+    pub(super) fn has_marks_over(&self, now: Timestamp) -> Result<bool, Error> {
+        Ok(self.until.range(..=last_until(now))?.next().transpose()?.is_some())
     }
 
     /// When the first free job of a kind is due.

@@ -1,0 +1,67 @@
+//! Forgets what is over: jobs that are done and were kept long enough, and marks of unique jobs whose periods have
+//! ended.
+//!
+//! Only a node with a kind that keeps jobs looks for these, and for all kinds. That there are such marks, each beat
+//! says. So neither costs anybody else a query.
+
+use super::Node;
+use crate::batch::Batch;
+use crate::host;
+use crate::store::{Store, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// At most so many are forgotten in one call.
+const BATCH: usize = 1_000;
+
+/// Between two looks: a quarter of the shortest time for which a kind keeps jobs, within this.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Forgets jobs for ever.
+pub(super) async fn done<S: Store>(node: Arc<Node<S>>, shortest: Duration) {
+    let pause = (shortest / 4).clamp(PAUSE.0, PAUSE.1);
+    let mut batch = Batch::new(BATCH);
+    loop {
+        host::sleep(pause).await;
+        while let Some(time) = node.expire(&mut batch, |most| node.store.forget_done(most)).await {
+            host::sleep(time).await; // half of the time is for others
+        }
+    }
+}
+
+/// Forgets marks for ever.
+pub(super) async fn marks<S: Store>(node: Arc<Node<S>>) {
+    let mut batch = Batch::new(BATCH);
+    loop {
+        node.marks_over.notified().await;
+        while let Some(time) = node.expire(&mut batch, |most| node.store.unmark(most)).await {
+            host::sleep(time).await;
+        }
+    }
+}
+
+impl<S: Store> Node<S> {
+    /// How long it took, if there may be more.
+    async fn expire<F>(
+        &self,
+        batch: &mut Batch,
+        forget: impl FnOnce(usize) -> F,
+    ) -> Option<Duration>
+    where
+        F: Future<Output = Result<usize, StoreError>>,
+    {
+        let (begun, most) = (host::now(), batch.size());
+        match forget(most).await {
+            Ok(forgotten) => {
+                let time = host::elapsed(begun);
+                batch.took(forgotten, time);
+                (forgotten == most).then_some(time)
+            }
+            Err(error) => {
+                self.note_error(&error);
+                batch.failed();
+                None
+            }
+        }
+    }
+}
