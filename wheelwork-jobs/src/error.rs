@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use crate::job::{JobId, NewJob};
+use crate::json::JsonError;
 use crate::store::{Insertion, StoreError};
 use std::time::Duration;
 
@@ -113,9 +114,9 @@ pub enum CompleteError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResultError {
-    /// It cannot be written as JSON.
-    #[error("the result cannot be written as JSON: {0}")]
-    Json(#[from] serde_json::Error),
+    /// It cannot be stored as JSON.
+    #[error("the result cannot be stored: {0}")]
+    Json(#[from] JsonError),
     /// It is too long.
     #[error("a result of {bytes} bytes: expected at most 16384")]
     Long {

@@ -2,6 +2,7 @@
 
 use crate::error::{CompleteError, ResultError, ScheduleError};
 use crate::job::{JobId, NewJob, Progress};
+use crate::json;
 use crate::kind::Kind;
 use crate::periodic::Repetition;
 use crate::reports::Reports;
@@ -177,10 +178,10 @@ impl<P, S: Store> Job<P, S> {
     ///
     /// # Errors
     ///
-    /// If it cannot be written as JSON, or is longer than [`LONGEST_RESULT`](Self::LONGEST_RESULT). The former
-    /// result stays.
+    /// If it cannot be read again as JSON, as a [payload](NewJob::new), or is longer than
+    /// [`LONGEST_RESULT`](Self::LONGEST_RESULT). The former result stays.
     pub fn set_result(&self, result: &impl Serialize) -> Result<(), ResultError> {
-        let json = in_ascii(serde_json::to_string(result)?);
+        let json = in_ascii(json::write(result)?);
         if json.len() > Self::LONGEST_RESULT {
             return Err(ResultError::Long { bytes: json.len() });
         }

@@ -1,5 +1,6 @@
 //! Jobs: a new one, and a stored one.
 
+use crate::json::{self, JsonError};
 use crate::time::{Timestamp, micros_up};
 use serde::Serialize;
 use std::fmt;
@@ -140,15 +141,15 @@ impl NewJob {
     ///
     /// # Errors
     ///
-    /// If the payload cannot be written as JSON, the payload or the kind is too long, or the kind contains
-    /// a NUL character, which PostgreSQL cannot store.
+    /// If the payload cannot be written as JSON, or not be read again: numbers that are not finite, and more than 127
+    /// arrays and objects within each other. Also if the payload or the kind is too long, or the kind contains a NUL
+    /// character, which PostgreSQL cannot store.
     pub fn new(kind: &str, payload: &impl Serialize) -> Result<Self, PayloadError> {
         let fault = |fault| PayloadError { kind: kind.to_owned(), fault };
         if kind.contains('\0') {
             return Err(fault(PayloadFault::Nul));
         }
-        let payload =
-            serde_json::to_string(payload).map_err(|error| fault(PayloadFault::Json(error)))?;
+        let payload = json::write(payload).map_err(|error| fault(PayloadFault::Json(error)))?;
         if kind.len() > Self::LONGEST_KIND {
             return Err(fault(PayloadFault::LongKind(kind.len())));
         }
@@ -252,19 +253,28 @@ impl NewJob {
 /// A job cannot be made of this kind and payload.
 #[derive(Debug, thiserror::Error)]
 #[error("no job of the kind {kind:?}: {fault}")]
+#[non_exhaustive]
 pub struct PayloadError {
-    kind: String,
-    fault: PayloadFault,
+    /// The kind.
+    pub kind: String,
+    /// Why.
+    pub fault: PayloadFault,
 }
 
+/// Why a job cannot be made.
 #[derive(Debug, thiserror::Error)]
-enum PayloadFault {
-    #[error("the payload cannot be written as JSON: {0}")]
-    Json(serde_json::Error),
+#[non_exhaustive]
+pub enum PayloadFault {
+    /// The payload cannot be stored as JSON.
+    #[error("the payload cannot be stored: {0}")]
+    Json(JsonError),
+    /// The kind contains a NUL character.
     #[error("the kind contains a NUL character: expected none")]
     Nul,
+    /// The kind has so many bytes.
     #[error("the kind has {0} bytes: expected at most {max}", max = NewJob::LONGEST_KIND)]
     LongKind(usize),
+    /// The payload has so many bytes.
     #[error("the payload has {0} bytes: expected at most {max}", max = NewJob::LONGEST_PAYLOAD)]
     LongPayload(usize),
 }

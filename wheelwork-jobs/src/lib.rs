@@ -62,6 +62,7 @@ mod host;
 mod host;
 mod job;
 mod jobs;
+mod json;
 mod kind;
 mod metrics;
 mod node;
@@ -80,8 +81,11 @@ pub use error::{CompleteError, DiedError, OpenError, ResultError, ScheduleError,
 pub use group::{Group, GroupError};
 pub use handler::Job;
 pub use health::{Condition, Health};
-pub use job::{JobId, NewJob, NoJobId, PayloadError, Progress, State, StoredJob, When};
+pub use job::{
+    JobId, NewJob, NoJobId, PayloadError, PayloadFault, Progress, State, StoredJob, When,
+};
 pub use jobs::{Jobs, JobsBuilder};
+pub use json::JsonError;
 pub use kind::{Kind, Rate, Retry};
 pub use metrics::{Histogram, KindMetrics, LateBy, Metrics};
 pub use node::Stopped;

@@ -17,6 +17,7 @@ mod limits;
 mod metrics;
 mod nodes;
 mod pause;
+mod payloads;
 #[cfg(feature = "cron")]
 mod periodic;
 mod priorities;
