@@ -60,7 +60,9 @@ pub enum PeriodicError {
         kind: String,
     },
     /// The last job of a [`Group`](crate::Group) runs once.
-    #[error("a periodic job of the kind {kind:?} that waits for a group: expected one that waits for none")]
+    #[error(
+        "a periodic job of the kind {kind:?} that waits for a group: expected one that waits for none"
+    )]
     Group {
         /// The kind.
         kind: String,
