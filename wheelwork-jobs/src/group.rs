@@ -1,17 +1,12 @@
-//! Groups: a job that runs when others have ended. It is stored with the ids of those, and looks from time to
-//! time which of them are still stored. So the members cost nothing more than other jobs, no counter has to be
-//! kept right, and no row is locked by all of them.
+//! Groups: a job that runs when others have ended. It is stored with the ids of those, and its node looks which of
+//! them are still stored. So the members cost nothing more than other jobs, no counter has to be kept right, and no
+//! row is locked by all of them. When a node looks again, the store decides.
 
-use crate::host;
 use crate::job::{JobId, NewJob};
-use crate::time::Timestamp;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::Duration;
-
-/// Between two looks: an eighth of the age of the group, within this.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
+use std::sync::Arc;
 
 /// Jobs, for one that runs when all of them have ended.
 ///
@@ -25,9 +20,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 /// **dead** member has not ended. It keeps the group waiting until it is revived and done, or cancelled. With
 /// [`despite_dead`](Self::despite_dead) it counts as ended.
 ///
-/// The job begins at most an eighth of the group's age later than the last member ends, but up to 0.2 s for young
-/// groups, and never more than 30 s, plus the usual lateness. Each look costs as much as a retry, and takes a place
-/// of its kind's [rate](crate::Kind::rate). It is no run: of the metrics, only
+/// With [`Redb`](crate::Redb), the job is due when the last member ends. With [`Postgres`](crate::Postgres), its node
+/// looks from time to time: the job begins at most an eighth of the time since it was stored later than the last member
+/// ends, but up to 0.2 s for young groups, and never more than 30 s, plus the usual lateness. Each look costs as much as
+/// a retry, and takes a place of its kind's [rate](crate::Kind::rate). It is no run: of the metrics, only
 /// [`claimed`](crate::Metrics::claimed) counts it. Its own due time counts, too: it does not look before.
 ///
 /// ```
@@ -116,7 +112,7 @@ impl Group {
     /// that one has ended, the member has.
     ///
     /// ```
-    /// # use std::time::Duration;
+    /// # use std::sync::Arc;
     /// # use wheelwork_jobs::{Group, Jobs, NewJob, Redb};
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -159,14 +155,13 @@ impl Group {
         if let Some(member) = unique {
             return Err(GroupError::Unique { member, job });
         }
-        let since = Timestamp::from(host::wall_clock()).as_micros();
         let mut members = String::with_capacity(32 * ids.len());
         for id in &ids {
             let _ = write!(members, "{:032x}", id.as_u128()); // a string takes all that is written
         }
         let payload = &job.payload;
         let payload = format!(
-            r#"{{"members":"{members}","despite_dead":{despite_dead},"since":{since},"payload":{payload}}}"#
+            r#"{{"members":"{members}","despite_dead":{despite_dead},"payload":{payload}}}"#
         );
         if payload.len() > NewJob::LONGEST_PAYLOAD {
             let (members, bytes) = (ids.len(), payload.len());
@@ -178,48 +173,43 @@ impl Group {
 
 /// The members of the group whose last job this is. None of another job.
 pub(crate) fn members_of(job: &NewJob) -> Vec<JobId> {
-    if !job.id.is_of_group() {
-        return Vec::new();
+    let read = job.id.is_of_group().then(|| Members::parse(&job.payload)).flatten();
+    read.map_or_else(Vec::new, |(members, _)| members.ids.to_vec())
+}
+
+/// What the last job of a group waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// These jobs.
+    pub ids: Arc<[JobId]>,
+    /// Whether those that are dead have ended.
+    pub despite_dead: bool,
+}
+
+impl Members {
+    /// Whether a member has ended that is stored and dead or not, or is not stored.
+    pub fn has_ended(&self, stored_dead: Option<bool>) -> bool {
+        stored_dead.is_none_or(|dead| dead && self.despite_dead)
     }
-    Waiting::parse(&job.payload).map_or_else(Vec::new, |(waiting, _)| waiting.members)
-}
 
-/// A group whose job is due.
-pub(crate) struct Waiting {
-    pub(crate) members: Vec<JobId>,
-    despite_dead: bool,
-    since: Timestamp,
-}
-
-impl Waiting {
     /// Reads what is stored. `None` and the payload if it is not the job of a group.
     pub(crate) fn read(id: JobId, payload: String) -> Result<(Option<Self>, String), String> {
         if !id.is_of_group() {
             return Ok((None, payload));
         }
         let unreadable = || "the members of a group: expected to be readable".to_owned();
-        Self::parse(&payload).map(|(waiting, own)| (Some(waiting), own)).ok_or_else(unreadable)
+        Self::parse(&payload).map(|(members, own)| (Some(members), own)).ok_or_else(unreadable)
     }
 
     fn parse(payload: &str) -> Option<(Self, String)> {
         let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(payload).ok()?;
         let hex: String = serde_json::from_str(fields.get("members")?.get()).ok()?;
         let member = |start| u128::from_str_radix(hex.get(start..start + 32)?, 16).ok();
-        let members: Option<Vec<_>> =
+        let ids: Option<_> =
             (0..hex.len()).step_by(32).map(|start| member(start).map(JobId::from_u128)).collect();
         let despite_dead = serde_json::from_str(fields.get("despite_dead")?.get()).ok()?;
-        let since = serde_json::from_str(fields.get("since")?.get()).ok()?;
         let own = fields.remove("payload")?;
-        let since = Timestamp::from_micros(since);
-        Some((Self { members: members?, despite_dead, since }, Box::<str>::from(own).into()))
-    }
-
-    /// How long to wait before the next look, if these members are still stored, dead or not. `None` if all
-    /// have ended.
-    pub(crate) fn pause(&self, stored: &[(JobId, bool)], now: Timestamp) -> Option<Duration> {
-        let waits = |(_, dead): &(JobId, bool)| !(*dead && self.despite_dead);
-        let pause = now.since(self.since) / 8;
-        stored.iter().any(waits).then(|| pause.clamp(PAUSE.0, PAUSE.1))
+        Some((Self { ids: ids?, despite_dead }, Box::<str>::from(own).into()))
     }
 }
 
@@ -235,33 +225,23 @@ mod tests {
     fn what_is_stored_is_read_again() {
         let members: Vec<_> = (0..3).map(new).collect();
         let then = Group::of(&members).then(new(7)).unwrap();
-        let (waiting, payload) = Waiting::read(then.id, then.payload).unwrap();
+        let (read, payload) = Members::read(then.id, then.payload).unwrap();
         assert_eq!(payload, "7");
         let ids: Vec<_> = members.iter().map(NewJob::id).collect();
-        assert_eq!(waiting.unwrap().members, ids);
-        let (none, payload) = Waiting::read(members[0].id, "7".to_owned()).unwrap();
+        assert_eq!(*read.unwrap().ids, *ids);
+        let (none, payload) = Members::read(members[0].id, "7".to_owned()).unwrap();
         assert!(none.is_none() && payload == "7");
-        for broken in ["7", "{}", r#"{"members":"12","despite_dead":false,"since":0,"payload":1}"#]
-        {
-            assert!(Waiting::read(then.id, broken.to_owned()).is_err(), "{broken}");
+        for broken in ["7", "{}", r#"{"members":"12","despite_dead":false,"payload":1}"#] {
+            assert!(Members::read(then.id, broken.to_owned()).is_err(), "{broken}");
         }
     }
 
     #[test]
     fn a_group_waits_for_all_but_the_dead_if_it_may() {
-        let id = new(0).id;
-        let at = |ms: u64| Timestamp::from_micros(1_000 * ms);
-        for (despite_dead, dead, waits) in
-            [(false, false, true), (false, true, true), (true, false, true), (true, true, false)]
-        {
-            let waiting = Waiting { members: vec![id], despite_dead, since: at(1_000) };
-            assert_eq!(waiting.pause(&[(id, dead)], at(9_000)).is_some(), waits);
-            assert_eq!(waiting.pause(&[], at(9_000)), None);
-            if waits {
-                let pauses =
-                    [1_000, 9_000, 9_000_000].map(|now| waiting.pause(&[(id, dead)], at(now)));
-                assert_eq!(pauses, [200, 1_000, 30_000].map(|ms| Some(Duration::from_millis(ms))));
-            }
+        for despite_dead in [false, true] {
+            let members = Members { ids: [].into(), despite_dead };
+            let ended = [None, Some(false), Some(true)].map(|dead| members.has_ended(dead));
+            assert_eq!(ended, [true, false, despite_dead]);
         }
     }
 

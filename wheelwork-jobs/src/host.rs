@@ -3,7 +3,7 @@
 //! The crate's own tests replace this module (`sim::host`): there, nodes run on virtual time, in one
 //! thread, in an order that a seed decides. So the node reads no clock and spawns no task elsewhere.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use std::{io, thread};
 use tokio::runtime;
 use wheelwork::BuildError;
@@ -14,11 +14,6 @@ pub(crate) use wheelwork::{HashedWheelTimer as Timer, Timeout};
 /// The monotonic clock.
 pub(crate) fn now() -> Instant {
     Instant::now()
-}
-
-/// The system's clock.
-pub(crate) fn wall_clock() -> SystemTime {
-    SystemTime::now()
 }
 
 /// A timer with this tick.

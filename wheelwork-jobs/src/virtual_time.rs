@@ -3,7 +3,7 @@
 use crate::host;
 use crate::jobs::Jobs;
 use crate::store::redb::Redb;
-use crate::store::{Filter, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -73,8 +73,7 @@ async fn advance(store: Arc<Redb>, time: Duration) -> Result<(), StoreError> {
 async fn next_due(store: &Redb) -> Result<Option<Timestamp>, StoreError> {
     let since: Instant = host::now();
     loop {
-        let first = Filter { dead: Some(false), limit: 1, ..Filter::default() };
-        let Some(first) = store.list(&first).await?.pop() else { return Ok(None) };
+        let Some(first) = store.first().await? else { return Ok(None) };
         if first.due > store.now() {
             return Ok(Some(first.due.into()));
         }

@@ -3,7 +3,7 @@
 use super::Node;
 use super::finish::{Attempt, Ended};
 use super::held::{Begin, Begun};
-use crate::group::Waiting;
+use crate::group::Members;
 use crate::handler::{Completion, Job, Told};
 use crate::host::{self, Timeout};
 use crate::job::JobId;
@@ -209,8 +209,8 @@ enum Ran {
     No,
     /// Its claim holds no more, or nobody knows.
     Dropped,
-    /// The members of its group have not ended. It is looked again after this.
-    Waits(Duration),
+    /// The members of its group have not ended.
+    Waits(Members),
 }
 
 impl<S: Store> Drop for Run<'_, S> {
@@ -228,7 +228,7 @@ impl<S: Store> Drop for Run<'_, S> {
         });
         self.span.ended(match &attempt {
             Attempt::InTransaction { .. } => "in transaction",
-            Attempt::Look | Attempt::Known => word_for(&outcome),
+            Attempt::Known => word_for(&outcome),
         });
         node.end(claim, kind);
         node.reports.forget(claim);
@@ -254,18 +254,18 @@ impl<S: Store> Run<'_, S> {
         if self.attempt == 1 && self.repetition.as_ref().is_some_and(|rep| rep.is_missed(due)) {
             return Err(Ok(Ran::No));
         }
-        let (waiting, payload) = Waiting::read(self.claim.id, payload).map_err(Err)?;
-        if let Some(waiting) = waiting
-            && let Some(pause) = self.node.pause_of(&waiting).await
+        let (members, payload) = Members::read(self.claim.id, payload).map_err(Err)?;
+        if let Some(members) = members
+            && self.node.has_to_wait(&members).await
         {
-            return Err(Ok(Ran::Waits(pause)));
+            return Err(Ok(Ran::Waits(members)));
         }
         Ok(payload)
     }
 
     fn end_well(&self, ran: Ran) -> (Outcome, Attempt) {
         match ran {
-            Ran::Waits(delay) => return (Outcome::Snooze { delay }, Attempt::Look),
+            Ran::Waits(members) => return (Outcome::Wait(members), Attempt::Known),
             Ran::Dropped => return (Outcome::LetGo, Attempt::Known),
             Ran::Yes | Ran::No => {}
         }
@@ -333,5 +333,6 @@ fn word_for(outcome: &Outcome) -> &'static str {
         Outcome::Retry { .. } => "retry",
         Outcome::Bury { .. } => "dead",
         Outcome::LetGo => "let go",
+        Outcome::Wait(_) => "waits",
     }
 }

@@ -29,8 +29,6 @@ pub(super) struct Ended {
 
 /// What kind of attempt has ended.
 pub(super) enum Attempt {
-    /// None: the job of a group has looked at its members. It counts nowhere.
-    Look,
     /// Its end is known.
     Known,
     /// Its handler has called `complete_in` and returned `Ok`. If the claim still holds, no transaction with the
@@ -112,7 +110,7 @@ async fn tell<S: Store>(
         near |= match node.note_end(ended, answer == Finished::Held) {
             Outcome::Retry { delay, .. } | Outcome::Snooze { delay } => delay <= node.window,
             Outcome::Repeat { due, .. } => due <= horizon,
-            Outcome::LetGo => true,
+            Outcome::LetGo | Outcome::Wait(_) => true,
             Outcome::Done | Outcome::Keep(_) | Outcome::Bury { .. } => false,
         };
     }
@@ -140,7 +138,6 @@ impl<S: Store> Node<S> {
     fn note_end(&self, ended: Ended, held: bool) -> Outcome {
         let Ended { kind, end: End { claim, outcome }, attempt } = ended;
         let (outcome, held) = match attempt {
-            Attempt::Look => return outcome,
             Attempt::InTransaction { committed: Some(committed), .. } if !held => (committed, true),
             Attempt::InTransaction { number, .. } if held => {
                 self.tell_failure(kind, claim.id, number, &outcome);
@@ -155,7 +152,7 @@ impl<S: Store> Node<S> {
     fn count(&self, kind: usize, outcome: &Outcome, held: bool) {
         let counts = self.counts.kinds.of(kind);
         let count = match outcome {
-            Outcome::LetGo => return,
+            Outcome::LetGo | Outcome::Wait(_) => return,
             _ if !held => &counts.lost,
             Outcome::Done | Outcome::Keep(_) | Outcome::Repeat { error: None, ran: true, .. } => {
                 &counts.done

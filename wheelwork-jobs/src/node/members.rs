@@ -1,46 +1,43 @@
 //! Asks the store which members of groups are still stored, for jobs that wait for their end.
 
 use super::Node;
-use crate::group::Waiting;
-use crate::host;
+use crate::group::Members as Group;
 use crate::job::JobId;
 use crate::store::{Store, StoreError};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 /// The members that are stored, and whether they are dead.
 type Answer = Result<Vec<(JobId, bool)>, StoreError>;
 
+type Question = (Arc<[JobId]>, oneshot::Sender<Answer>);
+
 /// Questions that wait for the node's thread.
 #[derive(Default)]
 pub(super) struct Members {
-    questions: Mutex<VecDeque<(Vec<JobId>, oneshot::Sender<Answer>)>>,
+    questions: Mutex<VecDeque<Question>>,
     more: Notify,
 }
 
-/// Before the next look, if the store did not answer, or the node stops.
-const PAUSE: Duration = Duration::from_secs(1);
-
 impl<S: Store> Node<S> {
-    /// How long the job of a group has to wait before it looks again. `None` if all members have ended.
-    pub(super) async fn pause_of(&self, waiting: &Waiting) -> Option<Duration> {
+    /// Whether the last job of a group has to wait. Also if the store does not answer, or the node stops.
+    pub(super) async fn has_to_wait(&self, group: &Group) -> bool {
         let (answer, answered) = oneshot::channel();
-        super::lock(&self.members.questions).push_back((waiting.members.clone(), answer));
+        super::lock(&self.members.questions).push_back((group.ids.clone(), answer));
         self.members.more.notify_one();
         let answer = tokio::select! {
             biased;
             answer = answered => answer,
-            () = self.stopping.cancelled() => return Some(PAUSE),
+            () = self.stopping.cancelled() => return true,
         };
         match answer {
-            Ok(Ok(stored)) => waiting.pause(&stored, self.clock().least(host::now())),
+            Ok(Ok(stored)) => stored.iter().any(|(_, dead)| !group.has_ended(Some(*dead))),
             Ok(Err(error)) => {
                 self.note_error(&error);
-                Some(PAUSE)
+                true
             }
-            Err(_) => Some(PAUSE),
+            Err(_) => true,
         }
     }
 }

@@ -145,7 +145,7 @@ struct Shared {
 }
 
 /// What the clock shows at first, in microseconds since 1970.
-pub(crate) const START: u64 = 1_800_000_000_000_000;
+const START: u64 = 1_800_000_000_000_000;
 
 const DEADLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 

@@ -1,12 +1,11 @@
 //! The module `host` of the crate's own tests: nodes run in the simulated world.
 
-use crate::sim::db::START;
 use crate::sim::world::{self, Home};
 use std::any::Any;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wheelwork::BuildError;
@@ -15,11 +14,6 @@ pub(crate) use crate::sim::world::{now, sleep, sleep_until, within as timeout};
 
 pub(crate) fn elapsed(since: Instant) -> Duration {
     now() - since
-}
-
-/// That of the database before somebody sets it.
-pub(crate) fn wall_clock() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_micros(START) + world::passed()
 }
 
 pub(crate) struct JoinHandle<T> {

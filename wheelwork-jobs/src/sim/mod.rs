@@ -13,7 +13,7 @@
 //! - `oracle`: what must hold; `shrink`: which steps matter
 //! - `regressions`: histories that have broken a rule
 
-pub(crate) mod db;
+mod db;
 mod fault;
 mod history;
 mod net;

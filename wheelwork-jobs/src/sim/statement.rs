@@ -65,7 +65,7 @@ pub(super) fn shape(text: &str) -> (&'static [Type], &'static [Type]) {
         ),
         sql::HOLDING => (&[Int, Uuids, Ints], &[Uuid, Int]),
         sql::START => (&[Int, Uuids, Ints], &[Uuid, Int, Int]),
-        sql::DONE | sql::LET_GO => (&[Uuids, Ints], &[Uuid, Int]),
+        sql::DONE | sql::LET_GO | sql::WAIT => (&[Uuids, Ints], &[Uuid, Int]),
         sql::PAUSE | sql::RESUME => (&[Text], &[Text]),
         sql::FAILED => (&[Uuids, Ints, Ints, Texts], &[Uuid, Int]),
         sql::REPEAT => (&[Uuids, Ints, Times, Texts], &[Uuid, Int]),
@@ -100,6 +100,9 @@ pub(super) struct Statement<'a> {
 }
 
 type Done<T = ()> = Result<T, Fault>;
+
+/// Before the last job of a group looks again.
+const WAIT: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 fn micros(number: i64) -> Duration {
     Duration::from_micros(number.max(0).unsigned_abs())
@@ -173,6 +176,7 @@ impl<'a> Statement<'a> {
             sql::CLAIM_LIMITED => self.claim_limited(p).await,
             sql::DONE => self.done(p).await,
             sql::LET_GO => self.let_go(p).await,
+            sql::WAIT => self.wait(p).await,
             sql::PAUSE => self.set_paused(&p.text(1), true).await,
             sql::RESUME => self.set_paused(&p.text(1), false).await,
             sql::FAILED => self.failed(p).await,
@@ -792,6 +796,17 @@ impl<'a> Statement<'a> {
         for (id, row) in &mine {
             let claims = (row.claims - 1).max(0);
             self.set(*id, JobRow { owner: None, claims, ..row.clone() });
+        }
+        Ok(mine.iter().map(claim_of).collect())
+    }
+
+    async fn wait(&self, p: &Parameters) -> Done<Rows> {
+        let mine = self.lock_claims(&p.uuids(1), &p.ints(2), |row| row.owner.is_some()).await?;
+        for (id, row) in &mine {
+            let stored = Timestamp::from_micros(row.epoch.unsigned_abs());
+            let pause = (self.now.since(stored) / 8).clamp(WAIT.0, WAIT.1);
+            let (owner, claims, starts, due) = (None, 0, 0, self.now.after(pause));
+            self.set(*id, JobRow { owner, claims, starts, due, ..row.clone() });
         }
         Ok(mine.iter().map(claim_of).collect())
     }

@@ -41,7 +41,6 @@ impl Home {
 const MOST_POLLS: u64 = 1_000_000;
 
 struct World {
-    began: Instant,
     now: Instant,
     tasks: BTreeMap<TaskId, (Home, Option<Running>)>,
     ready: Arc<Ready>,
@@ -81,7 +80,6 @@ impl World {
     fn new() -> Self {
         let now = Instant::now();
         Self {
-            began: now,
             now,
             tasks: BTreeMap::new(),
             ready: Arc::default(),
@@ -192,11 +190,6 @@ fn poll(id: TaskId, home: Home, mut future: Running) {
         future
     });
     drop(ended);
-}
-
-/// Since the beginning of the world.
-pub(crate) fn passed() -> Duration {
-    world(|world| world.now - world.began)
 }
 
 pub(crate) fn now() -> Instant {

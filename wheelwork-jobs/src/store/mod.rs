@@ -15,6 +15,7 @@ pub(crate) mod postgres;
 pub(crate) mod redb;
 
 pub use self::glance::Glance;
+pub use crate::group::Members;
 use crate::job::{JobId, NewJob, Progress, State, StoredJob, When};
 use crate::kind::Rate;
 use crate::time::{Reading, Timestamp};
@@ -532,6 +533,9 @@ pub enum Outcome {
     },
     /// It has not begun, and is free again.
     LetGo,
+    /// It has not begun: it is the last job of a group, and these have not ended, as far as its node knows. It is
+    /// free again when they have. A store may let a node look before.
+    Wait(Members),
 }
 
 /// How a job is kept that is done.

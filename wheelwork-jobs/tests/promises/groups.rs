@@ -19,6 +19,8 @@ on_every_store! {
     the_order_of_one_call_does_not_matter
     a_group_is_refused_with_its_member
     members_that_are_replaced_or_come_twice_end_as_others
+    a_job_that_waits_for_its_group_is_moved_and_cancelled
+    members_that_come_again_are_waited_for
 }
 
 const fn ms(n: u64) -> Duration {
@@ -201,6 +203,43 @@ async fn members_that_are_replaced_or_come_twice_end_as_others(store: impl Share
     assert_eq!(*seen.lock().unwrap(), [(7, 1)]);
 }
 
+async fn a_job_that_waits_for_its_group_is_moved_and_cancelled(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    let member = part(1).due(DAY);
+    let (moved, cancelled) = (Group::of([&member]), Group::of([&member]));
+    let (moved, cancelled) = (moved.then(sum(1)).unwrap(), cancelled.then(sum(2)).unwrap());
+    let ids = [member.id(), moved.id(), cancelled.id()];
+    let stored = jobs.schedule_all([member, moved, cancelled]).await;
+    assert!(stored.iter().all(Result::is_ok));
+    until("both were looked at", || jobs.metrics().claimed >= 2).await;
+    tokio::time::sleep(ms(300)).await;
+    assert!(jobs.reschedule(ids[1], DAY).await.unwrap());
+    assert!(jobs.cancel(ids[2]).await.unwrap());
+    assert!(jobs.cancel(ids[0]).await.unwrap());
+    tokio::time::sleep(ms(500)).await;
+    assert!(seen.lock().unwrap().is_empty());
+    assert!(jobs.reschedule(ids[1], ms(1)).await.unwrap());
+    until("it ran", || !seen.lock().unwrap().is_empty()).await;
+    assert_eq!(*seen.lock().unwrap(), [(1, 0)]);
+}
+
+async fn members_that_come_again_are_waited_for(store: impl Shared) {
+    let (jobs, seen) = node(store).await;
+    let (first, second) = (part(1).due(DAY), part(2).due(DAY));
+    let then = Group::of([&first, &second]).then(sum(7)).unwrap();
+    let ids = [first.id(), second.id()];
+    let again = first.clone();
+    assert!(jobs.schedule_all([first, second, then]).await.iter().all(Result::is_ok));
+    assert!(jobs.cancel(ids[0]).await.unwrap());
+    tokio::time::sleep(ms(300)).await;
+    jobs.schedule(again).await.unwrap();
+    assert!(jobs.cancel(ids[1]).await.unwrap());
+    tokio::time::sleep(ms(500)).await;
+    assert!(seen.lock().unwrap().is_empty());
+    assert!(jobs.cancel(ids[0]).await.unwrap());
+    until("it ran", || !seen.lock().unwrap().is_empty()).await;
+}
+
 /// A member whose key is not free yet is stored later. So is the last job.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_waits_for_a_member_whose_key_an_open_transaction_holds() {
@@ -245,21 +284,137 @@ async fn a_group_of_a_transaction_that_is_rolled_back_never_was() {
     assert_eq!(*seen.lock().unwrap(), [(1, 2)]);
 }
 
-/// Looks follow the age of the group: a long one costs few.
+/// A group costs what happens to its members, and not the time that passes.
 #[tokio::test]
-async fn a_group_that_lasts_for_hours_is_looked_at_seldom() {
+async fn a_group_that_lasts_for_hours_is_looked_at_twice() {
     let store = Redb::in_memory().unwrap().on_test_clock(std::time::SystemTime::now());
-    let (jobs, seen) = node(store).await;
-    let parts = [part(1).due(DAY / 4)];
+    let (jobs, seen) = node(store.clone()).await;
+    let parts: Vec<_> = (0..6).map(|n| part(1).due((6 - n) * DAY / 24)).collect();
     let then = Group::of(&parts).then(sum(1)).unwrap();
+    let id = then.id();
     assert!(jobs.schedule_all(parts.into_iter().chain([then])).await.iter().all(Result::is_ok));
-    jobs.advance(DAY / 4 + ms(30_000)).await.unwrap();
-    assert_eq!(*seen.lock().unwrap(), [(1, 1)]);
-    until("its end is stored", || jobs.metrics().done == 2).await;
+    jobs.advance(DAY / 4 - ms(1)).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), []);
+    let stats = jobs.stats().await.unwrap();
+    let sums = stats.iter().find(|kind| kind.kind == "sum").unwrap();
+    assert_eq!((sums.waiting, sums.overdue, sums.next_due), (1, 0, None));
+    assert_eq!(jobs.glance().await.unwrap().kinds, stats);
+    assert_eq!(jobs.get(id).await.unwrap().unwrap().state, State::Waiting);
+    jobs.advance(ms(1)).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [(1, 6)]);
+    until("its end is stored", || jobs.metrics().done == 7).await;
     let metrics = jobs.metrics();
-    assert!((700..800).contains(&metrics.claimed), "{}", metrics.claimed);
+    assert_eq!(metrics.claimed, 8);
     // A look is no run.
-    assert_eq!((metrics.fired, metrics.done, metrics.snoozed, metrics.failed), (2, 2, 0, 0));
+    assert_eq!((metrics.fired, metrics.done, metrics.snoozed, metrics.failed), (7, 7, 0, 0));
     let sums = metrics.kinds.iter().find(|kind| &*kind.kind == "sum").unwrap();
     assert_eq!((sums.late_by.count(), sums.took.count()), (1, 1));
+}
+
+/// Virtual time does not wait for a group that waits.
+#[tokio::test]
+async fn a_dead_member_holds_up_its_group_and_no_clock() {
+    let store = Redb::in_memory().unwrap().on_test_clock(std::time::SystemTime::now());
+    let (jobs, seen) = node(store.clone()).await;
+    let dead = part(0);
+    let then = Group::of([&dead]).then(sum(1)).unwrap();
+    let id = jobs.schedule(dead).await.unwrap();
+    jobs.schedule(then).await.unwrap();
+    let start = store.now();
+    jobs.advance(365 * DAY).await.unwrap();
+    assert_eq!(store.now(), start + 365 * DAY);
+    assert!(seen.lock().unwrap().is_empty());
+    assert_eq!(jobs.prune(Some("part"), store.now()).await.unwrap(), 1);
+    assert_eq!(jobs.get(id).await.unwrap(), None);
+    jobs.advance(ms(0)).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [(1, 0)]);
+}
+
+/// What waits is known to the process alone. The next one looks again.
+#[tokio::test]
+async fn a_group_waits_again_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.redb");
+    let member = part(1).due(DAY);
+    let then = Group::of([&member]).then(sum(1)).unwrap();
+    let id = member.id();
+    {
+        let (jobs, _) = node(Redb::open(&path).unwrap()).await;
+        assert!(jobs.schedule_all([member, then]).await.iter().all(Result::is_ok));
+        until("it was looked at", || jobs.metrics().claimed == 1).await;
+        jobs.stop(DAY).await.unwrap();
+    }
+    let mut store = Redb::open(&path);
+    while store.is_err() {
+        tokio::time::sleep(ms(5)).await; // the last handle is about to be dropped
+        store = Redb::open(&path);
+    }
+    let (jobs, seen) = node(store.unwrap()).await;
+    until("it was looked at again", || jobs.metrics().claimed == 1).await;
+    assert!(seen.lock().unwrap().is_empty());
+    assert!(jobs.cancel(id).await.unwrap());
+    until("it ran", || !seen.lock().unwrap().is_empty()).await;
+}
+
+/// After a failure nobody knows what waits. The next look does.
+#[tokio::test]
+async fn a_group_waits_on_after_a_change_that_failed() {
+    let (store, _folder) = common::redb();
+    let store = store.with_limit(ms(50));
+    let ran = Arc::new(AtomicUsize::new(0));
+    let runs = ran.clone();
+    let handle = move |_: Job<u32, Redb>| {
+        runs.fetch_add(1, SeqCst);
+        async { Ok::<_, String>(()) }
+    };
+    let builder = Jobs::builder(store.clone()).liveness(ms(300)).handle("sum", handle);
+    let jobs = builder.open().await.unwrap();
+    let member = part(1).due(DAY);
+    let then = Group::of([&member]).then(sum(1)).unwrap();
+    let id = member.id();
+    assert!(jobs.schedule_all([member, then]).await.iter().all(Result::is_ok));
+    // One that waits is not due.
+    while jobs
+        .stats()
+        .await
+        .unwrap()
+        .iter()
+        .any(|kind| kind.kind == "sum" && kind.next_due.is_some())
+    {
+        tokio::time::sleep(ms(5)).await;
+    }
+    let transaction = store.begin_write().await.unwrap();
+    assert!(jobs.reschedule(id, 2 * DAY).await.unwrap_err().is_undone());
+    drop(transaction);
+    until("it was looked at again", || jobs.metrics().claimed == 2).await;
+    assert_eq!(ran.load(SeqCst), 0);
+    assert!(jobs.cancel(id).await.unwrap());
+    until("it ran", || ran.load(SeqCst) == 1).await;
+}
+
+/// A member that a handler ends in a transaction ends with its commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_ends_in_a_transaction_lets_its_group_run() {
+    let (store, _folder) = common::redb();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let (runs, own) = (ran.clone(), store.clone());
+    let do_part = move |job: Job<u32, Redb>| {
+        let store = own.clone();
+        async move {
+            let transaction = store.begin_write().await.map_err(|error| error.to_string())?;
+            job.complete_in(&transaction).await.map_err(|error| error.to_string())?;
+            transaction.commit().await.map_err(|error| error.to_string())
+        }
+    };
+    let do_sum = move |_: Job<u32, Redb>| {
+        runs.fetch_add(1, SeqCst);
+        async { Ok::<_, String>(()) }
+    };
+    let builder = Jobs::builder(store).handle("part", do_part).handle("sum", do_sum);
+    let jobs = builder.open().await.unwrap();
+    let parts = [part(1).due(ms(300)), part(2).due(ms(600))];
+    let then = Group::of(&parts).then(sum(1)).unwrap();
+    assert!(jobs.schedule_all(parts.into_iter().chain([then])).await.iter().all(Result::is_ok));
+    until("it ran", || ran.load(SeqCst) == 1).await;
+    until("all are done", || jobs.metrics().done == 3).await;
 }

@@ -66,7 +66,7 @@ impl Inner {
 
     pub(super) async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
         let mut call = self.ends.call("end jobs").await?;
-        let (mut done, mut let_go) = (Vec::new(), Vec::new());
+        let (mut done, mut let_go, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
         let (mut repeated, mut failed) = (Vec::new(), Vec::new());
         let mut kept = Vec::new();
         for End { claim, outcome } in ends {
@@ -81,6 +81,10 @@ impl Inner {
                 }
                 Outcome::LetGo => {
                     let_go.push(*claim);
+                    continue;
+                }
+                Outcome::Wait(_) => {
+                    waiting.push(*claim);
                     continue;
                 }
                 Outcome::Repeat { due, error, .. } => {
@@ -99,6 +103,7 @@ impl Inner {
         done.sort_unstable();
         failed.sort_unstable_by_key(|failure| failure.claim);
         let_go.sort_unstable();
+        waiting.sort_unstable();
         repeated.sort_unstable_by_key(|failure| failure.claim);
 
         let mut held = HashSet::new();
@@ -106,6 +111,7 @@ impl Inner {
         let not_kept = history::keep(&mut call, kept, &mut held).await?;
         change(&mut call, sql::DONE, &not_kept, &mut held).await?;
         change(&mut call, sql::LET_GO, &let_go, &mut held).await?;
+        change(&mut call, sql::WAIT, &waiting, &mut held).await?;
         fail(&mut call, &failed, &mut held).await?;
         fail(&mut call, &repeated, &mut held).await?;
         let missing: Vec<Claim> =

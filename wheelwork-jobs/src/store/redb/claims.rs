@@ -3,10 +3,11 @@
 //! Only the thread that writes claims and frees jobs, apart from nodes that come and go. What it changes
 //! for a commit that fails is undone.
 //!
-//! **Cursor.** Of each kind, every free job is at or behind the cursor in the order of due times. It lets
+//! **Cursor.** Of each kind, every job that may be claimed is at or behind the cursor in the order of due times. It lets
 //! a claim pass over the claimed jobs, which are the nearest ones.
 
 use super::super::{Claim, KindLimits, NodeId};
+use super::groups::Groups;
 use crate::job::JobId;
 use crate::kind::Rate;
 use crate::time::{Timestamp, far_future};
@@ -25,6 +26,8 @@ pub(super) struct Claims {
     /// Where transactions of users have moved jobs, if they commit. Their claims end with their runs.
     moving: HashMap<Claim, Timestamp>,
     cursors: HashMap<Arc<str>, Place>,
+    /// Free jobs that nobody may claim.
+    pub(super) groups: Groups,
     /// The claims of each kind that is limited.
     limited: HashMap<Arc<str>, Limited>,
     /// The nodes, and until when each is alive. A node that does not beat is not ended, but begins nothing.
@@ -134,6 +137,11 @@ impl Claims {
         }
     }
 
+    /// Whether a job may be claimed.
+    pub(super) fn is_free(&self, id: JobId) -> bool {
+        !self.held.contains_key(&id) && !self.groups.waits(id)
+    }
+
     pub(super) fn is_claimed(&self, id: JobId) -> bool {
         self.held.contains_key(&id)
     }
@@ -214,5 +222,6 @@ impl Claims {
             };
         }
         self.cursors.clear();
+        self.groups.forget_all();
     }
 }

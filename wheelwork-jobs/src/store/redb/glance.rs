@@ -56,9 +56,14 @@ impl View {
                 return Ok((stats, false));
             }
             let (_, due, id) = place?.0.value();
-            let due = Timestamp::from_micros(due);
+            let (due, id) = (Timestamp::from_micros(due), JobId::from_u128(id));
+            let claims = lock(claims);
+            if claims.groups.waits(id) {
+                stats.waiting += 1;
+                continue;
+            }
             stats.next_due.get_or_insert(due.into());
-            if lock(claims).is_claimed(JobId::from_u128(id)) {
+            if claims.is_claimed(id) {
                 stats.claimed += 1;
             } else {
                 stats.waiting += 1;

@@ -2,6 +2,7 @@
 //!
 //! - `tables`: the rows, and every change of them
 //! - `claims`: who has claimed what, in memory alone
+//! - `groups`: the last jobs of groups that wait, in memory alone
 //! - `done`: jobs that are done and kept
 //! - `glance`: what an operator sees
 //! - `clock`: the system's, or one that a test moves
@@ -17,6 +18,7 @@ mod clock;
 mod create;
 mod done;
 mod glance;
+mod groups;
 mod tables;
 mod turn;
 mod writer;
@@ -180,6 +182,15 @@ impl Redb {
     pub fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
         let begun = self.0.database.begin_read();
         begun.map_err(|error| StoreError::new("begin a transaction", error).undone())
+    }
+
+    /// The first job that is not dead, and waits for no member of a group.
+    pub(crate) async fn first(&self) -> Result<Option<StoredJob>, StoreError> {
+        self.read("find the next job", |view, claims| {
+            let claims = lock(claims);
+            Ok(view.first(&claims)?.map(|(id, row)| stored(id, row, &claims)))
+        })
+        .await
     }
 
     /// Changes the tables in the thread that writes.
@@ -433,11 +444,15 @@ impl Store for Redb {
     }
 
     async fn finish(&self, ends: &[End]) -> Result<Vec<Finished>, StoreError> {
-        let (clock, ends) = (self.0.clock.clone(), ends.to_vec());
+        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
+        let ends = ends.to_vec();
         self.write("end jobs", move |tables, claims| {
             let now = clock.now();
-            let finish = |end| {
-                Ok(if finish(end, now, tables, claims)? { Finished::Held } else { Finished::Lost })
+            let finish = |end: End| {
+                let id = end.claim.id;
+                let held = finish(end, now, tables, claims)?;
+                free_groups(id, now, tables, claims, &listeners)?;
+                Ok(if held { Finished::Held } else { Finished::Lost })
             };
             ends.into_iter().map(finish).collect()
         })
@@ -445,10 +460,11 @@ impl Store for Redb {
     }
 
     async fn cancel(&self, id: JobId, me: Option<NodeId>) -> Result<Option<Cancelled>, StoreError> {
-        let listeners = self.0.listeners.clone();
+        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
         self.write("cancel a job", move |tables, claims| {
             let Some(row) = tables.remove(id)? else { return Ok(None) };
             let removed = disown(id, me, claims, &listeners);
+            free_groups(id, clock.now(), tables, claims, &listeners)?;
             Ok(Some(Cancelled { kind: row.kind.into(), removed }))
         })
         .await
@@ -491,14 +507,14 @@ impl Store for Redb {
     ) -> Result<Replaced, StoreError> {
         let (job, clock, listeners) = (job.clone(), self.0.clock.clone(), self.0.listeners.clone());
         self.write("replace a job", move |tables, claims| {
-            let mut before = None;
+            let (mut before, now) = (None, clock.now());
             if tables.row(job.id)?.is_none()
                 && let Some(id) = tables.find(job.key.as_deref())?
             {
                 tables.remove(id)?;
                 before = Some((id, disown(id, me, claims, &listeners)));
+                free_groups(id, now, tables, claims, &listeners)?;
             }
-            let now = clock.now();
             let due = due_of(job.when, now);
             let job = NewJob { unique_for: None, ..job };
             if let Some(insertion) = tables.insert(&job, due, now)? {
@@ -535,10 +551,12 @@ impl Store for Redb {
         most: usize,
     ) -> Result<usize, StoreError> {
         let kind = kind.map(str::to_owned);
-        self.write("prune dead jobs", move |tables, _| {
+        let (clock, listeners) = (self.0.clock.clone(), self.0.listeners.clone());
+        self.write("prune dead jobs", move |tables, claims| {
             let old = tables.dead_before(kind.as_deref(), before, most)?;
             for &id in &old {
                 tables.remove(id)?;
+                free_groups(id, clock.now(), tables, claims, &listeners)?;
             }
             Ok(old.len())
         })
@@ -685,7 +703,9 @@ impl Store for Redb {
             let now = clock.now();
             let mut kinds = BTreeMap::new();
             view.for_each(|id, row| {
-                count(&mut kinds, stored(id, row, &lock(claims)), now.into());
+                let claims = lock(claims);
+                let waits = claims.groups.waits(id);
+                count(&mut kinds, stored(id, row, &claims), waits, now.into());
             })?;
             for kind in view.paused()? {
                 kinds.entry(kind.clone()).or_insert_with(|| none(kind)).paused = true;
@@ -777,6 +797,12 @@ fn finish(
             claims.freed(&row.kind, row.due, claim.id);
             return Ok(true);
         }
+        Outcome::Wait(members) => {
+            if !claims.groups.wait(claim.id, members, |id| tables.is_dead(id))? {
+                claims.freed(&row.kind, row.due, claim.id);
+            }
+            return Ok(true);
+        }
         Outcome::Bury { error } => {
             row.dead = true;
             Some(error)
@@ -791,6 +817,24 @@ fn finish(
     Ok(true)
 }
 
+/// A job may have ended. Makes those due that have waited for it, and wait no more.
+fn free_groups(
+    member: JobId,
+    now: Timestamp,
+    tables: &mut Tables<'_>,
+    claims: &mut Claims,
+    listeners: &Mutex<Vec<UnboundedSender<Notice>>>,
+) -> Result<(), ::redb::Error> {
+    for id in claims.groups.ended(member, |id| tables.is_dead(id))? {
+        let Some(mut row) = tables.row(id)? else { continue };
+        row.due = now;
+        tables.replace(id, &row)?;
+        claims.freed(&row.kind, now, id);
+        Redb::tell(listeners, Notice::Look); // a look waits for this commit
+    }
+    Ok(())
+}
+
 /// Ends the claim on a job, and tells its owner. Revokes it unless that is `me`.
 fn disown(
     id: JobId,
@@ -798,6 +842,7 @@ fn disown(
     claims: &mut Claims,
     listeners: &Mutex<Vec<UnboundedSender<Notice>>>,
 ) -> Removed {
+    claims.groups.forget(id);
     let owner = claims.disown(id);
     let Some((node, epoch)) = owner else { return Removed { owner: None, revoked: false } };
     let claim = Claim { id, epoch };
@@ -833,7 +878,8 @@ fn none(kind: String) -> KindStats {
     KindStats { kind, waiting: 0, overdue: 0, claimed: 0, dead: 0, paused: false, next_due: None }
 }
 
-fn count(kinds: &mut BTreeMap<String, KindStats>, job: StoredJob, now: SystemTime) {
+/// Counts a job. One that waits for members of a group is not overdue.
+fn count(kinds: &mut BTreeMap<String, KindStats>, job: StoredJob, waits: bool, now: SystemTime) {
     let stats = kinds.entry(job.kind.clone()).or_insert_with(|| none(job.kind));
     match job.state {
         State::Waiting => stats.waiting += 1,
@@ -843,6 +889,9 @@ fn count(kinds: &mut BTreeMap<String, KindStats>, job: StoredJob, now: SystemTim
             return;
         }
         State::Done => return, // is not among these
+    }
+    if waits {
+        return;
     }
     if job.state == State::Waiting && job.due < now {
         stats.overdue += 1;

@@ -181,6 +181,11 @@ impl<'t> Tables<'t> {
         row_of(&self.jobs, &self.priorities, id.as_u128())
     }
 
+    /// Whether a job is dead. `None` if it is not stored.
+    pub(super) fn is_dead(&self, id: JobId) -> Result<Option<bool>, Error> {
+        Ok(self.jobs.get(id.as_u128())?.map(|fields| fields.value().2))
+    }
+
     /// Stores a job. `None` if it is stored now, and otherwise why it is not.
     pub(super) fn insert(
         &mut self,
@@ -404,7 +409,7 @@ impl<'t> Tables<'t> {
                 }
                 let (.., due, id) = place?.0.value();
                 let id = JobId::from_u128(id);
-                if !claims.is_claimed(id) {
+                if claims.is_free(id) {
                     found.push((Timestamp::from_micros(due), id));
                 }
             }
@@ -422,7 +427,7 @@ impl<'t> Tables<'t> {
         let first = (kind, time.as_micros() + 1, 0);
         for place in self.due.range(first..=(kind, u64::MAX, u128::MAX))? {
             let (_, due, id) = place?.0.value();
-            if !claims.is_claimed(JobId::from_u128(id)) {
+            if claims.is_free(JobId::from_u128(id)) {
                 return Ok(Some(Timestamp::from_micros(due)));
             }
         }
@@ -447,7 +452,7 @@ impl<'t> Tables<'t> {
                 claims.set_cursor(kind, place);
                 return Ok(found);
             }
-            if !claims.is_claimed(place.1) {
+            if claims.is_free(place.1) {
                 found.push(place);
             }
         }
@@ -569,11 +574,28 @@ impl View {
             if found != kind {
                 break;
             }
-            if !claims.is_claimed(JobId::from_u128(id)) {
+            if claims.is_free(JobId::from_u128(id)) {
                 return Ok(Some(Timestamp::from_micros(due)));
             }
         }
         Ok(None)
+    }
+
+    /// The first job that is not dead, and waits for no member of a group.
+    pub(super) fn first(&self, claims: &Claims) -> Result<Option<(JobId, Row)>, Error> {
+        let mut first: Option<(u64, u128)> = None;
+        for kind in self.kinds(usize::MAX)? {
+            for place in self.due.range((&*kind, 0, 0)..=(&*kind, u64::MAX, u128::MAX))? {
+                let (_, due, id) = place?.0.value();
+                if !claims.groups.waits(JobId::from_u128(id)) {
+                    first = first.into_iter().chain([(due, id)]).min();
+                    break;
+                }
+            }
+        }
+        let Some((_, id)) = first else { return Ok(None) };
+        let id = JobId::from_u128(id);
+        Ok(self.row(id)?.map(|row| (id, row)))
     }
 
     /// The jobs that a filter selects, the earliest first. Reads no more than these of those that are not

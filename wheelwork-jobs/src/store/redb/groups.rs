@@ -1,0 +1,95 @@
+//! The last jobs of groups that wait for members, in memory alone.
+//!
+//! Such a job is due and free, and no node may claim it. It waits for the first member that has not ended. The change
+//! that ends this one looks for the next, and makes the job due if there is none: so a node looks twice, and each
+//! member is read twice, however long the group lasts. What has ended may be stored again, or revived. So the node
+//! that claims the job reads all members once more, and the job may wait again.
+//!
+//! A process that ends forgets what waits, and so does a commit that fails: a job would wait for a member that was
+//! not stored after all. Then its node looks again.
+
+use crate::group::Members;
+use crate::job::JobId;
+use ::redb::Error;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+#[derive(Default)]
+pub(super) struct Groups {
+    waiting: HashMap<JobId, Waiting>,
+    /// Which of them wait for a job.
+    by_member: HashMap<JobId, Vec<JobId>>,
+}
+
+struct Waiting {
+    members: Members,
+    /// The one that it waits for. Those before it have ended.
+    at: usize,
+}
+
+impl Groups {
+    /// Whether a job waits for members.
+    pub(super) fn waits(&self, job: JobId) -> bool {
+        self.waiting.contains_key(&job)
+    }
+
+    /// Lets a job wait, if there is a member that has not ended. False if not. Asks whether jobs are dead, which is
+    /// `None` if they are not stored.
+    pub(super) fn wait(
+        &mut self,
+        job: JobId,
+        members: Members,
+        is_dead: impl Fn(JobId) -> Result<Option<bool>, Error>,
+    ) -> Result<bool, Error> {
+        self.wait_from(job, Waiting { members, at: 0 }, is_dead)
+    }
+
+    fn wait_from(
+        &mut self,
+        job: JobId,
+        mut waiting: Waiting,
+        is_dead: impl Fn(JobId) -> Result<Option<bool>, Error>,
+    ) -> Result<bool, Error> {
+        while let Some(&member) = waiting.members.ids.get(waiting.at) {
+            if !waiting.members.has_ended(is_dead(member)?) {
+                self.by_member.entry(member).or_default().push(job);
+                self.waiting.insert(job, waiting);
+                return Ok(true);
+            }
+            waiting.at += 1;
+        }
+        Ok(false)
+    }
+
+    /// A job may have ended. Returns those that have waited for it, and wait no more.
+    pub(super) fn ended(
+        &mut self,
+        member: JobId,
+        is_dead: impl Fn(JobId) -> Result<Option<bool>, Error>,
+    ) -> Result<Vec<JobId>, Error> {
+        let mut free = Vec::new();
+        for job in self.by_member.remove(&member).unwrap_or_default() {
+            if let Some(waiting) = self.waiting.remove(&job)
+                && !self.wait_from(job, waiting, &is_dead)?
+            {
+                free.push(job);
+            }
+        }
+        Ok(free)
+    }
+
+    /// A job waits no more: it was moved or deleted.
+    pub(super) fn forget(&mut self, job: JobId) {
+        let Some(Waiting { members, at }) = self.waiting.remove(&job) else { return };
+        if let Entry::Occupied(mut jobs) = self.by_member.entry(members.ids[at]) {
+            jobs.get_mut().retain(|other| *other != job);
+            if jobs.get().is_empty() {
+                jobs.remove();
+            }
+        }
+    }
+
+    pub(super) fn forget_all(&mut self) {
+        *self = Self::default();
+    }
+}
